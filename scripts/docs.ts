@@ -62,7 +62,7 @@ const NO_SERVICE: unknown = new Proxy(() => {}, {
 function readRegions(root: string): ReadonlyMap<string, string> {
   return new Map([
     ["configuration", configurationTable()],
-    ["operations", operationTable(ownOperations(NO_SERVICE as Services))],
+    ["operations", operationTable(ownOperations(NO_SERVICE as Services, []))],
     ["metrics", metricTable()],
     ["events", eventTable()],
     ["commands", commandList()],
@@ -81,7 +81,7 @@ function configurationTable(): string {
 
 function operationTable(operations: readonly Operation[]): string {
   const rows = operations.map(({ method, path, access, query = {}, summary }) => {
-    const template = path.replace(/:(\w+)/g, "{$1}"); // as OpenAPI writes it
+    const template = path.replace(/:(\w+)\+?/g, "{$1}"); // as OpenAPI writes it
     const scopes = access === "public" ? "–" : toCode(access) || "any token";
     const filters = Object.keys(query).filter((name) => name !== "limit" && name !== "cursor");
     return [toCode([`${method} ${template}`]), scopes, summary, toCode(filters)];

@@ -179,10 +179,10 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
           now,
         }),
     });
-    const own = ownOperations(services);
     // As the router orders them: a document that has room for one of two has the right one.
     const ofModules = hosted.endpoints.toSorted((a, b) => comparePatterns(a.pattern, b.pattern))
       .map((endpoint) => hostedOperation(endpoint, services));
+    const own = ownOperations(services, ofModules);
     handle = createPipeline({
       ...services,
       routers: [

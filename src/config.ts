@@ -25,6 +25,7 @@ import { LOG_LEVELS } from "./base/log.ts";
 import { nearest } from "./base/nearest.ts";
 import { PASSWORD_BYTES } from "./base/password.ts";
 import { formatRate, parseRate, type Rate, RATE_FORM } from "./base/rate.ts";
+import type { DocumentHosts } from "./oauth/client_metadata.ts";
 import { PROFILES } from "./oauth/profile.ts";
 
 const PREFIX = "GATEPOST_";
@@ -58,6 +59,13 @@ const host = kindOf(
   canonicalHost,
   "is not a host name or an IP address without brackets, such as 127.0.0.1 or ::1",
 );
+
+const hosts = list(host, MAX_LIST);
+
+const documentHosts: Kind<DocumentHosts> = {
+  parse: (text) => text === "on" || text === "off" ? { value: text } : hosts.parse(text),
+  format: (value) => typeof value === "string" ? value : hosts.format(value),
+};
 
 const baseUrl: Kind<string> = { parse: parseBaseUrl, format: String };
 
@@ -162,6 +170,9 @@ const TABLE = {
     "none, or 2.1 (OAuth 2.1): PKCE and listed redirect_uris of every app, and no password grant"),
   authorizationServer: variable("GATEPOST_AUTHORIZATION_SERVER", onOff, true,
     "on or off; off: nobody logs in here, and tokens of registered issuers alone are accepted"),
+  clientMetadata: variable("GATEPOST_CLIENT_METADATA", documentHosts, "off",
+    "off, on, or hosts: whether apps that are not registered may describe themselves by a Client " +
+    "ID Metadata Document, at any host or at these"),
   // 32 bytes each: the first encrypts, all decrypt.
   secretKeys: secret("GATEPOST_SECRET_KEY", secretKeys,
     "32 bytes in base64 that encrypt private keys and subscription secrets at rest; of several, " +

@@ -1,5 +1,6 @@
 import type { BrowserSessions } from "./api/authorization/browser_session.ts";
 import type { ClientAuthenticator } from "./api/authorization/client.ts";
+import type { ClientDocuments } from "./api/authorization/client_documents.ts";
 import type { TokenIssuer } from "./api/authorization/token_issuer.ts";
 import type { Bearer } from "./api/bearer.ts";
 import type { IssuerTokens } from "./api/issuer_tokens.ts";
@@ -54,6 +55,7 @@ export interface Services {
   readonly hasher: PasswordHasher;
   readonly passwordLogin: PasswordLogin;
   readonly clients: ClientAuthenticator;
+  readonly documents: ClientDocuments;
   readonly tokens: TokenIssuer;
   readonly bearer: Bearer;
   readonly issuerTokens: IssuerTokens;

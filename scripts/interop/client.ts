@@ -53,6 +53,8 @@ export interface Client {
   code?(app: AppLogin, scope: string, change?: ChangeCallback): Promise<Tokens>;
   /** The device grant; `send` gets the address with the code. */
   device?(app: AppLogin, scope: string, send: SendUser): Promise<Tokens>;
+  /** The same as nobody's app, by a Client ID Metadata Document, from a protected URL alone. */
+  unregistered?(documentUrl: string, scope: string): Promise<Tokens>;
   password?(app: AppLogin, username: string, password: string, scope: string): Promise<Tokens>;
   /** Without `scope` the client sends none. */
   refresh?(app: AppLogin, refreshToken: string, scope?: string): Promise<Tokens>;

@@ -15,6 +15,7 @@ import {
   tryRequest,
   tryResourceMetadata,
   tryRevocation,
+  tryUnregistered,
 } from "./token_trials.ts";
 
 /** A feature, and how it is tried. */
@@ -46,6 +47,7 @@ const getting: readonly Column[] = [
   column("code, Basic", tryCode("basic")),
   column("code, body", tryCode("body")),
   column("code, public", tryCode("none")),
+  column("code, unregistered", tryUnregistered),
   column("iss", tryIss),
   column("device", tryDevice),
   column("password", tryPassword),

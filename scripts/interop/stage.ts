@@ -4,8 +4,10 @@ import { join } from "node:path";
 import { createBrowser, type Visit, type Visitor } from "./browser.ts";
 import type { AppLogin, ClientAuth, KeyedApp, Members } from "./client.ts";
 import { type Receiver, startReceiver } from "./receiver.ts";
+import { createCertificate } from "../../test/helpers/certificate.ts";
 import { startServer } from "../../test/helpers/process.ts";
 import { DEVICE_GRANT } from "../../src/oauth/grant_type.ts";
+import { startReceiver as startDocuments } from "../../test/helpers/receiver.ts";
 import { findFreePort } from "../free_port.ts";
 
 /** What a stage's server is started with. */
@@ -28,6 +30,8 @@ export interface Stage extends StageSetup {
   endpoint(name: "authorize" | "token" | "revoke" | "introspect"): string;
   readonly user: Visitor & { readonly id: string };
   readonly redirectUri: string;
+  /** The Client ID Metadata Document of an app that is not registered. */
+  readonly documentUrl: string;
   readonly receiver: Receiver;
   /** The app that proves itself so. */
   app(auth: ClientAuth): AppLogin;
@@ -44,6 +48,7 @@ export interface Stage extends StageSetup {
 
 const SCOPES = ["consumer", "orders"];
 const APP_URL = "https://app.example/";
+const REDIRECT_URI = `${APP_URL}callback`;
 const TIMEOUT_MS = 10_000;
 const MODULE = `export const mcp = {
   method: "POST",
@@ -60,6 +65,9 @@ export async function openStage(setup: StageSetup, folder: string): Promise<Stag
   await mkdir(endpoints, { recursive: true });
   await writeFile(join(endpoints, "mcp.mjs"), MODULE);
   const port = setup.path === "" ? 0 : await findFreePort();
+  const tls = createCertificate();
+  const authority = join(data, "authority.pem");
+  await writeFile(authority, tls.ca);
   const adminPassword = randomBytes(16).toString("hex");
   const env = {
     GATEPOST_PORT: String(port),
@@ -67,18 +75,26 @@ export async function openStage(setup: StageSetup, folder: string): Promise<Stag
     GATEPOST_SIGNING_ALG: setup.signingAlg,
     GATEPOST_ENDPOINTS: endpoints,
     GATEPOST_CALLBACK_ALLOW: "127.0.0.0/8",
+    GATEPOST_CLIENT_METADATA: "on",
+    NODE_EXTRA_CA_CERTS: authority,
     ...(port !== 0 && { GATEPOST_BASE_URL: `http://127.0.0.1:${port}${setup.path}` }),
   };
   const server = await startServer({ env, folder: data });
   const issuer = port === 0 ? server.url : `http://127.0.0.1:${port}${setup.path}`;
   const receiver = await startReceiver();
+  const documents = await startDocuments({ tls });
+  const documentUrl = `${documents.url}/client.json`;
+  const body = JSON.stringify({ client_id: documentUrl, redirect_uris: [REDIRECT_URI] });
+  documents.react("/client.json", { kind: "answer", status: 200, body });
   const close = async () => {
     await receiver.close();
+    await documents.close();
     const code = await server.stop();
     if (code !== 0) throw new Error(`the server of stage ${setup.name} ended with ${code}`);
   };
   try {
-    return { ...setup, issuer, receiver, close, ...await furnish(issuer, adminPassword) };
+    const furnished = await furnish(issuer, adminPassword);
+    return { ...setup, issuer, receiver, documentUrl, close, ...furnished };
   } catch (error) {
     await close();
     throw error;
@@ -144,7 +160,7 @@ async function furnish(issuer: string, adminPassword: string) {
     whoami: `${issuer}/authorization/whoami`,
     mcp: `${issuer}/mcp`,
     endpoint: (name: string) => `${issuer}/authorization/${name}`,
-    redirectUri: `${APP_URL}callback`,
+    redirectUri: REDIRECT_URI,
     visit: createBrowser(user),
     post,
     app(auth: ClientAuth): AppLogin {

@@ -65,6 +65,18 @@ export const tryCode = (auth: ClientAuth): Trial => (client, stage) => {
   };
 };
 
+/** draft-ietf-oauth-client-id-metadata-document, RFC 9728 and RFC 8707. */
+export const tryUnregistered: Trial = (client, stage) => {
+  const { unregistered } = client;
+  return unregistered && (async () => {
+    const tokens = await unregistered(stage.documentUrl, SCOPE);
+    assert.ok(tokens.refreshToken, "no refresh token");
+    await assertCaller(stage, tokens, stage.user.id, SCOPE);
+    const refused = unregistered(`${stage.documentUrl}x`, SCOPE);
+    await assertRefusal(refused, /The page answered 400/);
+  });
+};
+
 /** RFC 9207 §2.4: a response without the right `iss` is refused where the server promised it. */
 export const tryIss: Trial = (client, stage) => {
   const { code, checksIss } = client;

@@ -13,17 +13,24 @@ export type Bearer = ReturnType<typeof createBearer>;
 
 const CACHE_LIMIT = 10_000;
 
+/** Resource metadata, with the resource's path behind (RFC 9728 §3.1). */
+export const RESOURCE_METADATA = "/.well-known/oauth-protected-resource";
+
 type ChallengeError = "invalid_token" | "insufficient_scope";
 
-/** The header of every 401 and 403 about access tokens (RFC 6750 §3, RFC 9728 §5.1). */
+/**
+ * The header of every 401 and 403 about access tokens (RFC 6750 §3, RFC 9728 §5.1). `path` is that
+ * of the request, whose own metadata it points to.
+ */
 export function bearerChallenge(
   issuer: string,
+  path = pathOf(issuer),
   scopes: readonly string[] = [],
   error?: ChallengeError,
 ): Record<string, string> {
   const { origin } = new URL(issuer);
   // RFC 9728 §3.1
-  const metadata = `${origin}/.well-known/oauth-protected-resource${pathOf(issuer)}`;
+  const metadata = `${origin}${RESOURCE_METADATA}${path.replaceAll('"', "%22")}`;
   const parameters = [
     'Bearer realm="gatepost"',
     ...(error === undefined ? [] : [`error="${error}"`]),
@@ -44,13 +51,13 @@ export function authenticateBy(check: CheckToken, issuer: string) {
   return async (request: HttpRequest, scopes: readonly string[]): Promise<Caller> => {
     const refusal = (status: 401 | 403, detail: string, error?: ChallengeError) =>
       new Problem(status, error ?? "unauthorized", detail, {
-        headers: bearerChallenge(issuer, scopes, error),
+        headers: bearerChallenge(issuer, request.path, scopes, error),
       });
     const token = bearerToken(request);
     if (token === undefined) throw refusal(401, "An access token is needed.");
     const checked = check(token);
     const caller = checked instanceof Promise ? await checked : checked;
-    if (!caller) {
+    if (!caller || caller.audience !== undefined) {
       throw refusal(401, "The access token is expired, revoked or invalid.", "invalid_token");
     }
     if (!scopes.every((scope) => opens(caller.scopes, scope))) {
@@ -131,7 +138,7 @@ export function createBearer(
   };
 
   return {
-    /** The caller of an access token; undefined where it is expired, revoked or invalid. */
+    /** The caller of an access token, of another audience too; undefined where it is no good. */
     verify: async (token: string) => check(token),
     authenticate: authenticateBy(check, issuer),
   };

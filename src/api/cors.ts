@@ -13,10 +13,11 @@ export interface CorsPolicy {
 
 const ALLOWED = [
   "Authorization", "Content-Type", "X-Request-Id", "If-Match", "If-None-Match", "Idempotency-Key",
+  "MCP-Protocol-Version", "MCP-Session-Id", "Last-Event-ID", // of the Model Context Protocol
 ];
 const EXPOSED = [
   "ETag", "Location", "Retry-After", "RateLimit", "RateLimit-Policy", "WWW-Authenticate",
-  "X-Request-Id",
+  "X-Request-Id", "MCP-Session-Id",
 ];
 
 /** Makes a policy; `headers` may be sent and `expose` be read beside the usual ones. */

@@ -152,15 +152,16 @@ export function createPipeline(
 
 /**
  * The path below the base path. Metadata of an issuer with a path is outside of it too, with
- * the path at its end (RFC 8414 §3.1, RFC 9728 §3.1).
+ * the path behind its name (RFC 8414 §3.1, RFC 9728 §3.1).
  */
 function localPath(path: string, basePath: string): string {
   checkPath(path);
   if (basePath === "") return path;
   if (path === basePath) return "/";
   if (path.startsWith(`${basePath}/`)) return path.slice(basePath.length);
-  if (path.startsWith("/.well-known/") && path.endsWith(basePath)) {
-    return path.slice(0, -basePath.length);
+  const [, metadata, inserted = ""] = /^(\/\.well-known\/[^/]+)(\/.*)/.exec(path) ?? [];
+  if (metadata && `${inserted}/`.startsWith(`${basePath}/`)) {
+    return metadata + inserted.slice(basePath.length);
   }
   throw new Problem(404, "not_found", "There is nothing at this path.");
 }

@@ -65,6 +65,9 @@ export function createRouter(operations: readonly Operation[]): Router {
     const parameters = segments.map(({ name }, index) => ({ index, name }))
       .filter(({ name }) => name !== "");
     const entry = { operation, pattern, place, parameters };
+    const [first] = segments;
+    // Of one that is fancy only the beginning, by which its paths are known as this router's.
+    if (first?.rank === 0) tree.literals.getOrInsertComputed(first.literal, createNode);
     if (segments.some(({ rank }) => rank === 1 || rank === 3)) fancy.push(entry);
     else plant(tree, entry);
     if (segments.every(({ rank }) => rank === 0)) {
@@ -75,7 +78,8 @@ export function createRouter(operations: readonly Operation[]): Router {
   }
 
   // Paths of another router end early.
-  const takesAnyFirst = fancy.length > 0 || tree.parameter !== undefined;
+  const takesAnyFirst = tree.parameter !== undefined ||
+    fancy.some(({ pattern: { segments: [first] } }) => first?.rank !== 0);
 
   /** The first entry in order. */
   const find = (method: string, path: string, segments: readonly string[]) => {

@@ -2,7 +2,7 @@ import type { Administration } from "../api/administration.ts";
 import { authorizeOperations } from "../api/authorization/authorize.ts";
 import { deviceOperation } from "../api/authorization/device.ts";
 import { introspectOperation } from "../api/authorization/introspect.ts";
-import { metadataOperations } from "../api/authorization/metadata.ts";
+import { metadataOperations, pathMetadataOperation } from "../api/authorization/metadata.ts";
 import { revokeOperation } from "../api/authorization/revoke.ts";
 import { tokenOperation } from "../api/authorization/token.ts";
 import { verifyOperations } from "../api/authorization/verify.ts";
@@ -14,11 +14,12 @@ import { eventOperations } from "../api/backend/event.ts";
 import { grantOperations } from "../api/backend/grant.ts";
 import { issuerOperations } from "../api/backend/issuer.ts";
 import { keyOperations } from "../api/backend/key.ts";
+import { principalOperations } from "../api/backend/principal.ts";
 import { problemOperations } from "../api/backend/problem.ts";
+import { resourceOperations } from "../api/backend/resource.ts";
 import { seriesOperations } from "../api/backend/series.ts";
 import { backupOperation, configOperation } from "../api/backend/server.ts";
 import { streamOperation } from "../api/backend/stream.ts";
-import { principalOperations } from "../api/backend/principal.ts";
 import { userOperations } from "../api/backend/user.ts";
 import { eventCatalogueOperation } from "../api/consumer/event.ts";
 import { accountOperations } from "../api/consumer/account.ts";
@@ -32,9 +33,9 @@ import { metricsOperation } from "../api/system/metrics.ts";
 import { statusOperations } from "../api/system/status.ts";
 import type { Services } from "../services.ts";
 
-/** Every operation of the service itself, in the order of its documents. */
-export function ownOperations(services: Services): Operation[] {
-  return [
+/** Every operation of the service itself beside those of modules, in its documents' order. */
+export function ownOperations(services: Services, ofModules: readonly Operation[]): Operation[] {
+  const own = [
     ...services.config.authorizationServer ? authorizationServer(services) : [],
     revokeOperation(services),
     introspectOperation(services),
@@ -53,6 +54,7 @@ export function ownOperations(services: Services): Operation[] {
     metricsOperation(services),
     asyncApiOperation(services),
   ];
+  return [...own, pathMetadataOperation([...own, ...ofModules], services)];
 }
 
 /** Those that issue tokens: without them other issuers take their place. */
@@ -78,6 +80,7 @@ export function backendOperations(
     ...issuerOperations(services),
     ...principalOperations(services),
     ...grantOperations(services),
+    ...resourceOperations(services),
     ...keyOperations(services),
     ...auditOperations(services),
     ...eventOperations(services),

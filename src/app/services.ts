@@ -1,5 +1,6 @@
 import { createBrowserSessions } from "../api/authorization/browser_session.ts";
 import { createClientAuthenticator } from "../api/authorization/client.ts";
+import { createClientDocuments } from "../api/authorization/client_documents.ts";
 import { createTokenIssuer } from "../api/authorization/token_issuer.ts";
 import { createBearer } from "../api/bearer.ts";
 import { createIssuerTokens } from "../api/issuer_tokens.ts";
@@ -48,7 +49,8 @@ export function createServices(foundation: Foundation): Services {
     issuer,
     site: { name: config.name ?? host, host, basePath },
     passwordLogin: countLogins(createPasswordLogin({ ...base, sleep }), base),
-    clients: createClientAuthenticator({ accounts, database, failures, issuer, now }),
+    clients: createClientAuthenticator({ accounts, config, database, failures, issuer, now }),
+    documents: createClientDocuments(base),
     tokens,
     bearer,
     issuerTokens,

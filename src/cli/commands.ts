@@ -13,6 +13,7 @@ import { ISSUER_COMMANDS } from "./issuer.ts";
 import { KEY_COMMANDS } from "./key.ts";
 import { PRINCIPAL_COMMANDS } from "./principal.ts";
 import { PROBLEM_COMMANDS } from "./problem.ts";
+import { RESOURCE_COMMANDS } from "./protected_resource.ts";
 import { SERVE_COMMAND } from "./serve.ts";
 import { SETUP_COMMAND } from "./setup.ts";
 import { SUBSCRIPTION_COMMANDS } from "./subscription.ts";
@@ -33,6 +34,7 @@ export const COMMANDS: readonly Command[] = [
   ...ISSUER_COMMANDS,
   ...PRINCIPAL_COMMANDS,
   ...GRANT_COMMANDS,
+  ...RESOURCE_COMMANDS,
   ...EVENT_COMMANDS,
   ...SUBSCRIPTION_COMMANDS,
   ...DELIVERY_COMMANDS,

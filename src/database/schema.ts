@@ -2,6 +2,7 @@ import { MIGRATION_5 } from "./migration_5.ts";
 import { GRANT_ENDED } from "./migration_6.ts";
 import { MIGRATION_8 } from "./migration_8.ts";
 import { MIGRATION_9 } from "./migration_9.ts";
+import { CLIENT_IDS, RESOURCES } from "./migration_10.ts";
 import { MIGRATION_11 } from "./migration_11.ts";
 import { POST_SCHEMA } from "./schema_post.ts";
 
@@ -34,7 +35,7 @@ export const SCHEMA = `
   CREATE INDEX users_by_rate ON users (id, rate) WHERE rate IS NOT NULL;
 
   CREATE TABLE apps (
-    id TEXT PRIMARY KEY,                 -- client_id
+    id TEXT PRIMARY KEY,                 -- client_id, unless it has a metadataUrl
     name TEXT NOT NULL,
     url TEXT NOT NULL,
     origin TEXT NOT NULL,                -- of the url, for CORS
@@ -53,8 +54,10 @@ export const SCHEMA = `
     rate TEXT,                           -- as a user's
     requirePkce INTEGER NOT NULL DEFAULT 0,
     jwks TEXT NOT NULL DEFAULT '[]'      -- public keys, in place of a secret
-      CHECK (jwks = '[]' OR coalesce(secret, oldSecret) IS NULL)
+      CHECK (jwks = '[]' OR coalesce(secret, oldSecret) IS NULL),
+    metadataUrl TEXT                     -- its client_id, where a document there describes it
   ) STRICT, WITHOUT ROWID;
+  ${CLIENT_IDS}
   CREATE INDEX apps_by_origin ON apps (origin) WHERE status = 'active';
   CREATE INDEX apps_by_rate ON apps (id, rate) WHERE rate IS NOT NULL;
 
@@ -100,7 +103,8 @@ export const SCHEMA = `
     untilMs INTEGER NOT NULL AS (max(refreshUntilMs, accessUntilMs)) VIRTUAL,
     token BLOB,                          -- SHA-256 of a personal token
     name TEXT,                           -- of a personal token
-    lastUsedAtMs INTEGER                 -- of any access token; stored once a minute
+    lastUsedAtMs INTEGER,                -- of any access token; stored once a minute
+    resource TEXT                        -- what its tokens are for; none: this service
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX grants_by_user ON grants (user, id) WHERE user IS NOT NULL;
   CREATE INDEX grants_by_app ON grants (app, id);
@@ -128,7 +132,8 @@ export const SCHEMA = `
     scopes TEXT NOT NULL,
     redirectUri TEXT NOT NULL,           -- '' for a device
     challenge TEXT,                      -- PKCE, S256
-    untilMs INTEGER NOT NULL
+    untilMs INTEGER NOT NULL,
+    resource TEXT                        -- as a grant's
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX codes_by_end ON codes (untilMs);
 
@@ -203,6 +208,7 @@ export const SCHEMA = `
   CREATE INDEX audit_by_action ON audit (action, id);
   CREATE INDEX audit_by_target ON audit (target, id);
 
+  ${RESOURCES}
   ${POST_SCHEMA}
   ${MIGRATION_5}
   ${MIGRATION_8}

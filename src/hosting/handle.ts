@@ -28,7 +28,6 @@ export function hostedOperation(
   const maxBytes = maxBodyBytes ?? config.maxBodyBytes;
   const maxFormBytes = maxBodyBytes ?? Math.min(maxBytes, MAX_FORM_BYTES);
   const route = `${method} ${pattern.text}`;
-  const challenge = () => scopes ? bearerChallenge(issuer, scopes) : {};
 
   return operation({
     ...endpoint,
@@ -74,7 +73,8 @@ export function hostedOperation(
             discardStream(request, result.body);
           }
           if (request.isGone) throw error; // nobody waits for a response, and nothing has failed
-          const refused = toProblem(error, endpoint.onError, context, challenge());
+          const challenge = scopes ? bearerChallenge(issuer, request.path, scopes) : {};
+          const refused = toProblem(error, endpoint.onError, context, challenge);
           throw await refused.catch((failure: unknown) => {
             const fields = { ...about, error: failure };
             const isReplaced = error instanceof Error && failure !== error;

@@ -67,6 +67,11 @@ const JWKS = described(
   nullable(record({ keys: KEYS })),
 );
 
+const METADATA_URL = described(
+  "Where a document describes it; it sends this URL as its client_id.",
+  nullable(URI),
+);
+
 const SETTINGS = {
   scopes: optional(SCOPES),
   grants: optional(GRANTS),
@@ -112,6 +117,7 @@ export const AppRecord = named("App", record({
   rate: RATE,
   require_pkce: REQUIRE_PKCE,
   jwks: JWKS,
+  metadata_url: METADATA_URL,
   status: ACCOUNT_STATUS,
   created_at: TIME,
 }));
@@ -138,7 +144,7 @@ export interface App extends
     Infer<typeof AppRecord>,
     "name" | "url" | "type" | "scopes" | "grants" | "trusted" | "rate" | "status"
   > {
-  /** The `client_id`; starts with `a`. */
+  /** The `client_id`, unless it has a `metadataUrl`; starts with `a`. */
   readonly id: string;
   /** Where any are listed, a redirect URI must be one of them exactly. */
   readonly redirectUris: readonly string[];
@@ -146,6 +152,8 @@ export interface App extends
   readonly requirePkce: boolean;
   /** Where there are any, they take the place of a secret. */
   readonly jwks: readonly PublicJwk[];
+  /** Where a document describes it, which is its `client_id` on the wire then. */
+  readonly metadataUrl?: string | null | undefined;
   readonly createdAtMs: number;
   /** Grants made then or before have ended. */
   readonly notBeforeMs: number;
@@ -161,13 +169,15 @@ export function toAppRecord(app: App): Infer<typeof AppRecord> {
     resource_server: app.resourceServer,
     require_pkce: app.requirePkce,
     jwks: app.jwks.length > 0 ? { keys: app.jwks } : null,
+    metadata_url: app.metadataUrl ?? null,
     created_at: toTime(app.createdAtMs),
   });
 }
 
 /** Whether any program on the user's device can pose as an app (RFC 8252 §8.6). */
-export function isPosable({ type, url }: Pick<App, "type" | "url">): boolean {
-  return type === "public" && isLoopbackHost(new URL(url).hostname);
+export function isPosable({ type }: Pick<App, "type">, redirectUri: string): boolean {
+  const { protocol, hostname } = new URL(redirectUri);
+  return type === "public" && (isLoopbackHost(hostname) || !/^https?:$/.test(protocol));
 }
 
 /** The app that is asked for; throws Problem 400 as `changeApp` does. */
@@ -199,7 +209,13 @@ export function newApp(
 
 /** The app as it will be; throws Problem 400 that lists all that does not fit together in it. */
 export function changeApp(app: App, change: Infer<typeof AppChange>, profile?: Profile): App {
-  const { grants, redirect_uris: uris, jwks } = change;
+  const { grants, redirect_uris: uris, jwks, status = app.status, rate = app.rate } = change;
+  if (app.metadataUrl) {
+    const detail = "Is what the app's metadata document says.";
+    const others = Object.keys(change).filter((name) => name !== "status" && name !== "rate");
+    checkErrors(others.map((name) => ({ pointer: `/${name}`, detail })), "body");
+    return { ...app, status, rate };
+  }
   const changed: App = {
     ...app,
     name: change.name ?? app.name,
@@ -209,10 +225,10 @@ export function changeApp(app: App, change: Infer<typeof AppChange>, profile?: P
     redirectUris: uris === undefined ? app.redirectUris : uris ?? [],
     trusted: change.trusted ?? app.trusted,
     resourceServer: change.resource_server ?? app.resourceServer,
-    rate: change.rate === undefined ? app.rate : change.rate,
+    rate,
     requirePkce: change.require_pkce ?? app.requirePkce,
     jwks: jwks === undefined ? app.jwks : jwks?.keys ?? [],
-    status: change.status ?? app.status,
+    status,
   };
   const errors: FieldError[] = [];
   const refuse = (pointer: string, detail: string) => errors.push({ pointer, detail });

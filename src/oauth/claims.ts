@@ -1,5 +1,6 @@
 import { ID_LENGTH, isId } from "../base/id.ts";
 import { randomBytes } from "../base/secret.ts";
+import type { App } from "./app.ts";
 import { isScopeName } from "./scope.ts";
 import type { Caller } from "./principal.ts";
 
@@ -8,32 +9,35 @@ export const ACCESS_TOKEN_TYPE = "at+jwt";
 
 /**
  * The claims of a new access token (RFC 9068 §2.2), and when it expires. The `jti` begins with the
- * grant's id, so a revoked token is recognized without the database.
+ * grant's id, so a revoked token is recognized without the database; `app` is the app's, where that
+ * is not its client_id.
  */
 export function accessTokenClaims(
-  { issuer, sub, clientId, grantId, scopes, issuedAtMs, ttlMs }:
-    & Pick<Caller, "sub" | "clientId" | "grantId" | "scopes">
-    & { readonly issuer: string; readonly issuedAtMs: number; readonly ttlMs: number },
+  { issuer, audience = issuer, sub, clientId, metadataUrl, grantId, scopes, issuedAtMs, ttlMs }:
+    & Pick<Caller, "sub" | "clientId" | "grantId" | "scopes" | "audience">
+    & { readonly issuer: string; readonly issuedAtMs: number; readonly ttlMs: number }
+    & Pick<App, "metadataUrl">,
 ) {
   const iat = Math.floor(issuedAtMs / 1000);
   const exp = iat + Math.max(1, Math.round(ttlMs / 1000));
   const jti = grantId + randomBytes(8).toString("hex");
   const scope = scopes.join(" ");
-  const claims = { iss: issuer, sub, aud: issuer, client_id: clientId, iat, exp, jti, scope };
-  return { claims, expiresAtMs: exp * 1000 };
+  const claims = { iss: issuer, sub, aud: audience, client_id: clientId, iat, exp, jti, scope };
+  const named = metadataUrl ? { ...claims, client_id: metadataUrl, app: clientId } : claims;
+  return { claims: named, expiresAtMs: exp * 1000 };
 }
 
 /**
- * The caller that verified claims name, or undefined when they are another issuer's, for another
- * audience, expired, or not of the shape that this service issues (RFC 9068 §4).
+ * The caller that verified claims name, or undefined when they are another issuer's, expired, or
+ * not of the shape that this service issues (RFC 9068 §4).
  */
 export function parseAccessClaims(
   claims: Readonly<Record<string, unknown>>,
   issuer: string,
   nowMs: number,
 ): Caller | undefined {
-  const { iss, sub, aud, client_id: clientId, exp, iat, jti, scope } = claims;
-  if (iss !== issuer || aud !== issuer) return undefined;
+  const { iss, sub, aud, client_id, app: clientId = client_id, exp, iat, jti, scope } = claims;
+  if (iss !== issuer || typeof aud !== "string") return undefined;
   if (typeof iat !== "number" || typeof exp !== "number") return undefined;
   if (!Number.isSafeInteger(exp) || exp * 1000 <= nowMs) return undefined;
   if (typeof sub !== "string" || typeof clientId !== "string") return undefined;
@@ -43,5 +47,6 @@ export function parseAccessClaims(
   const grantId = jti.slice(0, ID_LENGTH);
   if (jti === grantId || !isId("g", grantId)) return undefined;
   if (kind === undefined || !scopes.every(isScopeName)) return undefined;
-  return { sub, kind, clientId, scopes, grantId, jti, expiresAtMs: exp * 1000 };
+  const caller = { sub, kind, clientId, scopes, grantId, jti, expiresAtMs: exp * 1000 } as const;
+  return aud === issuer ? caller : { ...caller, audience: aud };
 }

@@ -13,6 +13,8 @@ export interface Caller {
   /** Another one that the token is of, as `iss` names it. */
   readonly issuer?: string;
   readonly expiresAtMs: number;
+  /** The URL of the resource that it is for, where that is not this service. */
+  readonly audience?: string | undefined;
 }
 
 /** The built-in app in whose name the login endpoint issues its tokens. */

@@ -23,12 +23,15 @@ const PLAIN_HOST = /^(?:[a-z0-9._-]+|\[[0-9a-f:]+\])$/;
 
 const LOOPBACK_HOSTS: readonly string[] = ["localhost", "127.0.0.1", "[::1]"];
 
-/** An app URL in JSON. */
-export const APP_URL = described("Every redirect URI is at or below it.", text(
+/** A URL as `parseAppUrl` takes it, in JSON. */
+export const PLAIN_URL = text(
   (url) => parseAppUrl(url) ? undefined : "Must be a canonical https URL (http only on " +
     "localhost, 127.0.0.1 or [::1]), without credentials, query and fragment.",
   { format: "uri", pattern: "^https?://[^?#]+$", maxLength: MAX_LENGTH },
-));
+);
+
+/** An app URL in JSON. */
+export const APP_URL = described("Every redirect URI is at or below it.", PLAIN_URL);
 
 /** What is wrong with a redirect URI that an app may not list. */
 export const NOT_BELOW_URL = "Must lie at or below the app's url.";
@@ -80,6 +83,31 @@ export function checkRedirectUri(raw: string, app: RedirectRule): boolean {
   return app.redirectUris.includes(origin + raw.slice(url.origin.length));
 }
 
+/** A domain name the other way round, so with a dot: no scheme that a browser runs has one. */
+const PRIVATE_USE = /^[a-z][a-z0-9+-]*(?:\.[a-z0-9+-]+)+:\/[^\\#\x00-\x20\x7f-\uffff]+$/;
+
+/**
+ * Whether `raw` is one of an app's redirect URIs that no app URL bounds: exactly, but at any port
+ * for http on the user's own machine (RFC 8252 §7.3); https, or a private-use scheme (§7.1).
+ */
+export function isListedRedirectUri(raw: string, redirectUris: readonly string[]): boolean {
+  const url = parseCanonical(raw);
+  if (!url) return raw.length <= MAX_LENGTH && PRIVATE_USE.test(raw) && redirectUris.includes(raw);
+  if (!PLAIN_HOST.test(url.hostname)) return false;
+  if (url.protocol === "https:") return redirectUris.includes(raw);
+  if (!LOOPBACK_HOSTS.includes(url.hostname)) return false;
+  const [wanted, ...listed] = [raw, ...redirectUris].map((uri) => uri.replace(ANY_PORT, "$1"));
+  return wanted !== undefined && listed.includes(wanted);
+}
+
+const ANY_PORT = /^(http:\/\/(?:localhost|127\.0\.0\.1|\[::1\])):\d+/;
+
+/** The origin of a redirect URI; of one that has none, its scheme. */
+export function originOf(redirectUri: string): string {
+  const { origin, protocol } = new URL(redirectUri);
+  return origin === "null" ? protocol : origin;
+}
+
 /**
  * Returns the address that carries `params` to the app: in the query, form-encoded (RFC 6749
  * §4.1.2), after what the redirect URI's own query has, which stays byte for byte. Parameters there
@@ -100,7 +128,7 @@ export function redirectWith(
 }
 
 /** Returns `raw` parsed if it says exactly what every parser will read in it. */
-function parseCanonical(raw: string): URL | undefined {
+export function parseCanonical(raw: string): URL | undefined {
   if (raw.length > MAX_LENGTH || !PLAIN_TEXT.test(raw)) return undefined;
   if (/%(?![0-9a-f]{2})/i.test(raw)) return undefined;
   const url = URL.parse(raw);

@@ -1,5 +1,5 @@
 import { createCache } from "../base/cache.ts";
-import { findApp } from "./apps.ts";
+import { findClient } from "./apps.ts";
 import type { Database } from "../database/database.ts";
 import { sql } from "../database/sql.ts";
 import type { Revocations } from "./revocations.ts";
@@ -35,5 +35,5 @@ export function createAccounts(database: Database, { accountChanges }: Revocatio
       return account;
     };
   }
-  return { findApp: remember(findApp), findUser: remember(findUser) };
+  return { findClient: remember(findClient), findUser: remember(findUser) };
 }

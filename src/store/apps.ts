@@ -17,7 +17,7 @@ const CHANGEABLE = sql`name, url, type, scopes, grants, redirectUris, trusted, r
   rate, status, requirePkce, jwks`;
 
 const SELECT = sql`SELECT id, ${CHANGEABLE}, secret, oldSecret, oldSecretUntilMs, createdAtMs,
-  notBeforeMs FROM apps`;
+  notBeforeMs, metadataUrl FROM apps`;
 
 function toApp(row: RowOf<AppWithSecrets>): AppWithSecrets {
   return {
@@ -32,9 +32,16 @@ function toApp(row: RowOf<AppWithSecrets>): AppWithSecrets {
   };
 }
 
-/** An app by its `client_id`. */
+/** An app by its id. */
 export async function findApp(database: Database, id: string): Promise<AppWithSecrets | undefined> {
   const row = await findRow<RowOf<AppWithSecrets>>(database, sql`${SELECT} WHERE id = ${id}`);
+  return row && toApp(row);
+}
+
+/** An app by what it sends as its `client_id`: its id, or the URL of the document about it. */
+export async function findClient(database: Database, clientId: string) {
+  const select = sql`${SELECT} WHERE ifnull(metadataUrl, id) = ${clientId}`;
+  const row = await findRow<RowOf<AppWithSecrets>>(database, select);
   return row && toApp(row);
 }
 
@@ -51,9 +58,9 @@ export function hasAppOrigin(database: Database, origin: string): Promise<boolea
 
 /** Stores an app with the SHA-256 of its secret, or none for a public app. */
 export function insertApp(app: App, secret: Uint8Array | undefined): Sql {
-  return sql`INSERT INTO apps (id, ${CHANGEABLE}, origin, secret, createdAtMs)
+  return sql`INSERT INTO apps (id, ${CHANGEABLE}, origin, secret, createdAtMs, metadataUrl)
     VALUES (${app.id}, ${changeable(app)}, ${new URL(app.url).origin}, ${secret ?? null},
-      ${app.createdAtMs})`;
+      ${app.createdAtMs}, ${app.metadataUrl ?? null})`;
 }
 
 /** Stores a changed app; ConflictError, for the whole batch, where it is no longer as `before`. */

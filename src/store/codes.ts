@@ -8,7 +8,7 @@ import type { Revocations } from "./revocations.ts";
 import { liveSession } from "./sessions.ts";
 
 /** An authorization code that waits for its exchange; its id becomes the grant's. */
-export interface Code extends Pick<Grant, "id" | "app" | "scopes"> {
+export interface Code extends Pick<Grant, "id" | "app" | "scopes" | "resource"> {
   readonly user: string;
   /** Empty for a device, which has none. */
   readonly redirectUri: string;
@@ -19,8 +19,8 @@ export interface Code extends Pick<Grant, "id" | "app" | "scopes"> {
 
 /**
  * Stores a code by the SHA-256 of its text, where `when` holds; nothing when the browser session
- * that asks for it (by hash) has ended meanwhile, its app is not active, or user or app have lost
- * a scope.
+ * that asks for it (by hash) has ended meanwhile, its app is not active, or user, app or resource
+ * have lost a scope.
  */
 export function insertCode(
   code: Code,
@@ -28,13 +28,15 @@ export function insertCode(
   session: Uint8Array,
   when = sql`TRUE`,
 ): Sql {
-  const { id, app, user, scopes, redirectUri, challenge, untilMs } = code;
-  return sql`INSERT INTO codes (id, hash, app, user, scopes, redirectUri, challenge, untilMs)
+  const { id, app, user, scopes, redirectUri, challenge, untilMs, resource = null } = code;
+  const hold = partiesHold(sql`${user}`, sql`${app}`, sql`${resource}`);
+  return sql`INSERT INTO codes
+      (id, hash, app, user, scopes, redirectUri, challenge, untilMs, resource)
     SELECT ${id}, ${hash}, ${app}, ${user}, ${JSON.stringify(scopes)}, ${redirectUri},
-      ${challenge}, ${untilMs}
+      ${challenge}, ${untilMs}, ${resource}
     WHERE EXISTS (SELECT 1 ${liveSession(session, idTimeMs(id))} AND u.id = ${user})
       AND EXISTS (SELECT 1 FROM apps WHERE id = ${app} AND status = 'active')
-      AND ${partiesHold(sql`${user}`, sql`${app}`)(JSON.stringify(scopes))} AND ${when}`;
+      AND ${hold(JSON.stringify(scopes))} AND ${when}`;
 }
 
 /** Holds once a code is stored, until it is redeemed or purged. */
@@ -48,7 +50,7 @@ export async function findCode(
   id: string,
   hash: Uint8Array,
 ): Promise<Code | undefined> {
-  const select = sql`SELECT id, app, user, scopes, redirectUri, challenge, untilMs
+  const select = sql`SELECT id, app, user, scopes, resource, redirectUri, challenge, untilMs
     FROM codes WHERE id = ${id} AND hash = ${hash}`;
   const row = await findRow<RowOf<Code>>(database, select);
   return row && parseScopes(row);
@@ -78,7 +80,7 @@ export interface CodeRedemption extends Omit<NewGrant, "decidedAtMs"> {
 
 const PARTIES = [sql`codes.user`, sql`codes.app`] as const;
 const NOT_BEFORE = notBeforeOf(...PARTIES);
-const partiesHoldScopes = partiesHold(...PARTIES);
+const partiesHoldScopes = partiesHold(...PARTIES, sql`codes.resource`);
 
 /**
  * Turns a code into its grant (RFC 6749 §4.1.3). The row moves from one table to the other, so of
@@ -95,9 +97,9 @@ export async function redeemCode(
   const { id, hash, user, app, scopes, accessScopes, refresh = null } = redemption;
   const [inserted, , ended] = await database.write([
     sql`INSERT INTO grants
-        (id, app, user, type, scopes, code, refresh, refreshUntilMs, accessUntilMs)
+        (id, app, user, type, scopes, code, refresh, refreshUntilMs, accessUntilMs, resource)
       SELECT id, app, user, ${redemption.type}, ${JSON.stringify(scopes)}, hash, ${refresh},
-        ${redemption.refreshUntilMs}, ${redemption.accessUntilMs}
+        ${redemption.refreshUntilMs}, ${redemption.accessUntilMs}, resource
       FROM codes WHERE id = ${id} AND hash = ${hash} AND untilMs > ${nowMs}
         AND ${NOT_BEFORE} < ${idTimeMs(id)}
         AND ${partiesHoldScopes(JSON.stringify(accessScopes))}`,

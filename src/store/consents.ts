@@ -19,10 +19,13 @@ export async function findConsentedScopes(
   return JSON.parse(await findValue<string>(database, select) ?? "[]");
 }
 
-/** Remembers what a user allows an app, if the code of this id was stored earlier in the batch. */
+/**
+ * Remembers what a user allows an app at this service, if the code of this id was stored earlier in
+ * the batch. The same scope at another resource is another thing.
+ */
 export function putConsentOfCode(code: string): Sql {
   return sql`INSERT INTO consents (user, app, scopes)
-    SELECT user, app, scopes FROM codes WHERE id = ${code}
+    SELECT user, app, scopes FROM codes WHERE id = ${code} AND resource IS NULL
     ON CONFLICT (user, app) DO UPDATE SET scopes = excluded.scopes`;
 }
 

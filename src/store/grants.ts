@@ -17,6 +17,8 @@ export interface Grant {
   readonly user: string | null;
   readonly type: string;
   readonly scopes: readonly string[];
+  /** The registered resource that its tokens are for; none: this service. */
+  readonly resource?: string | null;
   readonly refreshUntilMs: number;
   readonly accessUntilMs: number;
   readonly revokedAtMs: number | null;
@@ -30,7 +32,8 @@ export interface NewGrant extends Omit<Grant, "revokedAtMs"> {
   readonly decidedAtMs?: number;
 }
 
-const COLUMNS = sql`id, app, user, type, scopes, refreshUntilMs, accessUntilMs, revokedAtMs`;
+const COLUMNS = sql`id, app, user, type, scopes, resource, refreshUntilMs, accessUntilMs,
+  revokedAtMs`;
 
 /**
  * The time until which all grants of a user and an app have been revoked, each alone or one from
@@ -48,32 +51,35 @@ export function notBeforeOf(user: Sql, app: Sql): Sql {
 
 const HAS_WANTED = hasScope(sql`scopes`, sql`wanted.value`);
 
-/** Holds at commit: the user and the app of a grant still have each of some scopes, in JSON. */
-export function partiesHold(user: Sql, app: Sql): (scopes: Sql | string) => Sql {
+/** Holds at commit: user, app and resource of a grant still have each of some scopes, in JSON. */
+export function partiesHold(user: Sql, app: Sql, resource: Sql): (scopes: Sql | string) => Sql {
   const isLost = sql`(${user} IS NOT NULL
         AND NOT EXISTS (SELECT 1 FROM users WHERE id = ${user} AND ${HAS_WANTED}))
       OR (NOT ${isOfNoApp(app)}
-        AND NOT EXISTS (SELECT 1 FROM apps WHERE id = ${app} AND ${HAS_WANTED}))`;
+        AND NOT EXISTS (SELECT 1 FROM apps WHERE id = ${app} AND ${HAS_WANTED}))
+      OR (${resource} IS NOT NULL
+        AND NOT EXISTS (SELECT 1 FROM resources WHERE id = ${resource} AND ${HAS_WANTED}))`;
   return (scopes) => sql`NOT EXISTS (SELECT 1 FROM json_each(${scopes}) wanted WHERE ${isLost})`;
 }
 
 // What does not change is put together once: each exchange would take as long as its statement.
 const NEW_PARTIES = [sql`g.user`, sql`g.app`] as const;
 const NEW_NOT_BEFORE = notBeforeOf(...NEW_PARTIES);
-const NEW_PARTIES_HOLD_SCOPES = partiesHold(...NEW_PARTIES)(sql`g.scopes`);
+const NEW_PARTIES_HOLD_SCOPES = partiesHold(...NEW_PARTIES, sql`g.resource`)(sql`g.scopes`);
 
 /** Stores those of the grants whose user and app allow it at that point of the batch. */
 function insertGrants(grants: readonly NewGrant[]): Sql {
   const rows = grants.map(({ refresh, ...g }) => {
     const hex = refresh && Buffer.from(refresh).toString("hex");
     const times = [g.refreshUntilMs, g.accessUntilMs, g.decidedAtMs ?? idTimeMs(g.id)];
-    return [g.id, g.app, g.user, g.type, g.scopes, hex, ...times];
+    return [g.id, g.app, g.user, g.type, g.scopes, hex, g.resource, ...times];
   });
-  const columns = sql`id, app, user, type, scopes, refresh, refreshUntilMs, accessUntilMs`;
+  const columns = sql`id, app, user, type, scopes, refresh, resource, refreshUntilMs,
+    accessUntilMs`;
   // Materialized, so that each value is taken out of the JSON once.
   return sql`WITH g (${columns}, decidedAtMs) AS MATERIALIZED (SELECT value ->> 0, value ->> 1,
       value ->> 2, value ->> 3, value -> 4, unhex(value ->> 5), value ->> 6, value ->> 7,
-      value ->> 8 FROM json_each(${JSON.stringify(rows)}))
+      value ->> 8, value ->> 9 FROM json_each(${JSON.stringify(rows)}))
     INSERT INTO grants (${columns}) SELECT ${columns} FROM g
     WHERE ${NEW_NOT_BEFORE} < decidedAtMs AND ${NEW_PARTIES_HOLD_SCOPES}`;
 }
@@ -180,7 +186,7 @@ interface RefreshRotation extends Pick<Grant, "scopes" | "refreshUntilMs" | "acc
 
 const PARTIES = [sql`grants.user`, sql`grants.app`] as const;
 export const NOT_BEFORE = notBeforeOf(...PARTIES);
-const partiesHoldScopes = partiesHold(...PARTIES);
+const partiesHoldScopes = partiesHold(...PARTIES, sql`grants.resource`);
 
 /**
  * Replaces a refresh token by the new one (RFC 6749 §6, RFC 9700 §4.14.2). Of any number that were

@@ -26,7 +26,7 @@ export function insertPersonalToken(
     SELECT ${id}, ${PERSONAL_APP}, ${sub}, ${PERSONAL_APP}, ${name}, ${json}, ${hash}, 0,
       ${accessUntilMs}
     WHERE ${isGrantActive(grantId)} AND NOT EXISTS (SELECT 1 FROM revocations WHERE target = ${jti})
-      AND ${partiesHold(sql`${sub}`, sql`${PERSONAL_APP}`)(json)}
+      AND ${partiesHold(sql`${sub}`, sql`${PERSONAL_APP}`, sql`NULL`)(json)}
       AND (SELECT count(*) FROM grants INDEXED BY grants_of_user WHERE user = ${sub}
         AND revokedAtMs IS NULL AND app = ${PERSONAL_APP} AND untilMs > ${nowMs})
         < ${PERSONAL_TOKENS}`;

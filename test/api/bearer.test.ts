@@ -18,7 +18,7 @@ const NOW_MS = Date.UTC(2026, 0, 1);
 const TTL_MS = 3_600_000;
 
 const key = importKey("k1", "ES256", await generatePrivateKey("ES256"));
-const METADATA = "https://as.example/.well-known/oauth-protected-resource/base";
+const METADATA = "https://as.example/.well-known/oauth-protected-resource/";
 
 test("verify() tells the caller of a good token", async (t) => {
   const { bearer, issue } = await open(t);
@@ -167,12 +167,15 @@ test("a scope is held by its whole name", async (t) => {
   }
 });
 
-test("the challenge of an issuer without a path names the metadata at the root", async (t) => {
+test("the challenge names the metadata of the request's path, and no more than that", async (t) => {
   const { createFor } = await open(t);
-  const problem = await refusal(createFor("https://as.example"), undefined, []);
+  const bearer = createFor("https://as.example");
+  const request = sampleRequest({ path: '/mcp/a"b', query: "x=1" });
+  const problem = await bearer.authenticate(request, []).catch((error: unknown) => error);
+  assert.ok(problem instanceof Problem);
   assert.match(
     String(problem.headers["WWW-Authenticate"]),
-    /resource_metadata="https:\/\/as\.example\/\.well-known\/oauth-protected-resource"$/,
+    /="https:\/\/as\.example\/\.well-known\/oauth-protected-resource\/mcp\/a%22b"$/,
   );
 });
 

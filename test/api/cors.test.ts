@@ -118,11 +118,11 @@ test("headers of an endpoint are beside the usual ones", async () => {
   const { headers } = await optionsResponse(from(APP), ["GET"], policy, isAllowed);
   const namesIn = (name: string) => String(headers?.[name]).toLowerCase().split(", ").sort();
   assert.deepEqual(namesIn("Access-Control-Allow-Headers"), [
-    "authorization", "content-type", "idempotency-key", "if-match", "if-none-match", "x-cart",
-    "x-request-id",
+    "authorization", "content-type", "idempotency-key", "if-match", "if-none-match",
+    "last-event-id", "mcp-protocol-version", "mcp-session-id", "x-cart", "x-request-id",
   ]);
   assert.deepEqual(namesIn("Access-Control-Expose-Headers"), [
-    "etag", "location", "ratelimit", "ratelimit-policy", "retry-after", "www-authenticate",
-    "x-request-id", "x-total",
+    "etag", "location", "mcp-session-id", "ratelimit", "ratelimit-policy", "retry-after",
+    "www-authenticate", "x-request-id", "x-total",
   ]);
 });

@@ -46,6 +46,7 @@ test("app add hands every option to the backend", async (t) => {
     rate: "100/1m",
     require_pkce: true,
     jwks: null,
+    metadata_url: null,
     status: "active",
   });
 });

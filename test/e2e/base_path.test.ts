@@ -93,10 +93,22 @@ describe("metadata of an issuer with a path is at the inserted form too", () => 
   }
 
   test("and a challenge points to it (RFC 9728 §5.1)", async () => {
-    const answer = await gatepost.api.get("/authorization/whoami");
-    const url = "https://api.example/.well-known/oauth-protected-resource/gate/v1";
+    const path = "/authorization/whoami";
+    const answer = await gatepost.api.get(path);
+    const url = `https://api.example/.well-known/oauth-protected-resource/gate/v1${path}`;
     const expected = `Bearer realm="gatepost", resource_metadata="${url}"`;
     assert.equal(answer.headers.get("www-authenticate"), expected);
+  });
+
+  test("and that of a path has it after the base path (RFC 9728 §3.1)", async () => {
+    const name = "/.well-known/oauth-protected-resource";
+    const answer = await root().get(`${name}/gate/v1/authorization/whoami`);
+    assert.equal(readObject(answer)["resource"], `${ISSUER}/authorization/whoami`);
+    const below = await gatepost.api.get(`${name}/authorization/whoami`);
+    assert.equal(below.text, answer.text);
+    for (const path of ["/authorization/whoami", "/gate/v1/gate/v1/authorization/whoami"]) {
+      assert.equal((await root().get(name + path)).status, 404, path);
+    }
   });
 
   test("and every address in it has the path", async () => {

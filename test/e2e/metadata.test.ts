@@ -1,8 +1,15 @@
 import assert from "node:assert/strict";
 import { createPublicKey, type JsonWebKeyInput, verify } from "node:crypto";
 import { after, before, describe, test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { DEVICE_GRANT } from "../helpers/device.ts";
-import { decodeJwt, type Gatepost, readObject, startGatepost } from "../helpers/gatepost.ts";
+import {
+  decodeJwt,
+  type Gatepost,
+  readObject,
+  sendRaw,
+  startGatepost,
+} from "../helpers/gatepost.ts";
 import type { Answer } from "../helpers/http_client.ts";
 
 const SERVER = "/.well-known/oauth-authorization-server";
@@ -17,9 +24,11 @@ type Jwk = JsonWebKeyInput["key"] & {
   readonly kty: string;
 };
 
+const ENDPOINTS = fileURLToPath(new URL("../fixtures/endpoints", import.meta.url));
+
 let gatepost: Gatepost;
 before(async () => {
-  gatepost = await startGatepost();
+  gatepost = await startGatepost({ env: { GATEPOST_ENDPOINTS: ENDPOINTS } });
 });
 after(() => gatepost.stop());
 
@@ -112,7 +121,8 @@ describe("resource metadata (RFC 9728 §2)", () => {
     assert.deepEqual(metadata["authorization_servers"], [gatepost.issuer]);
     assert.deepEqual(metadata["bearer_methods_supported"], ["header"]);
     // What a client asks for that knows no better; backend is asked for by name alone.
-    assert.deepEqual(metadata["scopes_supported"], ["consumer"]);
+    const scopes = metadata["scopes_supported"];
+    assert.ok(Array.isArray(scopes) && scopes.includes("consumer") && !scopes.includes("backend"));
   });
 
   test("is what a challenge points to (RFC 9728 §5.1)", async () => {
@@ -120,7 +130,36 @@ describe("resource metadata (RFC 9728 §2)", () => {
     const challenge = refused.headers.get("www-authenticate") ?? "";
     const [, url = ""] = /resource_metadata="([^"]+)"/.exec(challenge) ?? [];
     const metadata = readObject(await gatepost.api.get(url));
-    assert.equal(metadata["resource"], gatepost.issuer);
+    assert.equal(metadata["resource"], `${gatepost.issuer}/authorization/whoami`);
+    assert.equal(metadata["scopes_supported"], undefined); // RFC 9728 §3.2: none are left out
+  });
+
+  const paths: [path: string, scopes: string[] | undefined][] = [
+    ["/orders/7", ["orders"]],
+    ["/consumer/subscription", ["consumer"]],
+    ["/consumer/subscription/s1/delivery", ["consumer"]],
+    ["/backend/user", ["backend"]],
+    ["/authorization/revoke", undefined],
+  ];
+  for (const [path, scopes] of paths) {
+    test(`of ${path} names it, and the scopes that it needs (RFC 9728 §3.1)`, async () => {
+      const answer = await gatepost.api.get(RESOURCE + path, { origin: "https://other.example" });
+      const metadata = readObject(answer);
+      assert.equal(metadata["resource"], gatepost.issuer + path);
+      assert.deepEqual(metadata["authorization_servers"], [gatepost.issuer]);
+      assert.deepEqual(metadata["scopes_supported"], scopes);
+      assert.equal(answer.headers.get("access-control-allow-origin"), "*");
+    });
+  }
+
+  test("of a path that needs no token, or that is none, is not there", async () => {
+    const none = ["/", "/nothing", "/ping", "/system/health", "/orders/7/", "//orders", RESOURCE];
+    for (const path of none) {
+      assert.equal((await gatepost.api.get(RESOURCE + path)).status, 404, path);
+    }
+    for (const path of ["/orders/..", "/orders/%2e%2e/x", "/orders%2f7"]) {
+      assert.equal((await sendRaw(gatepost.url, "GET", RESOURCE + path)).status, 400, path);
+    }
   });
 });
 

@@ -23,21 +23,23 @@ const ENDPOINTS = fileURLToPath(new URL("../fixtures/endpoints", import.meta.url
 let gatepost: Gatepost;
 let user: TestUser;
 let token: string;
-let metadata: string;
 before(async () => {
   gatepost = await startGatepost({ env: { GATEPOST_ENDPOINTS: ENDPOINTS } });
   user = await gatepost.createUser();
   token = await gatepost.login(user);
-  const { origin } = new URL(gatepost.issuer);
-  metadata = `resource_metadata="${origin}/.well-known/oauth-protected-resource"`;
 });
 after(() => gatepost.stop());
 
 const whoami = (headers: Readonly<Record<string, string>>): Promise<Answer> =>
   gatepost.api.get("/authorization/whoami", headers);
 
+/** Where a challenge says that the metadata of a path is (RFC 9728 §3.1). */
+const metadataOf = (path: string) =>
+  `resource_metadata="${gatepost.issuer}/.well-known/oauth-protected-resource${path}"`;
+
 function assertInvalidToken({ status, headers, text }: Answer, what = ""): void {
   assert.equal(status, 401, `${what}: ${text}`);
+  const metadata = metadataOf("/authorization/whoami");
   const expected = `Bearer realm="gatepost", error="invalid_token", ${metadata}`;
   assert.equal(headers.get("www-authenticate"), expected);
 }
@@ -59,7 +61,7 @@ describe("a protected request without a token (RFC 6750 §3, RFC 9728 §5.1)", (
       assert.equal(answer.status, 401);
       const challenge = answer.headers.get("www-authenticate");
       const needed = scope === undefined ? "" : `scope="${scope}", `;
-      assert.equal(challenge, `Bearer realm="gatepost", ${needed}${metadata}`);
+      assert.equal(challenge, `Bearer realm="gatepost", ${needed}${metadataOf(path)}`);
       assert.match(answer.headers.get("content-type") ?? "", /^application\/problem\+json\b/);
     });
   }
@@ -106,7 +108,8 @@ describe("a protected request with a good token", () => {
       const answer = await gatepost.api.send(method, path, { headers: bearer(token) });
       assert.equal(answer.status, 403, path);
       const expected =
-        `Bearer realm="gatepost", error="insufficient_scope", scope="${scope}", ${metadata}`;
+        'Bearer realm="gatepost", error="insufficient_scope", ' +
+        `scope="${scope}", ${metadataOf(path)}`;
       assert.equal(answer.headers.get("www-authenticate"), expected);
       assert.match(answer.headers.get("content-type") ?? "", /^application\/problem\+json\b/);
     }

@@ -158,7 +158,7 @@ describe("the token endpoint refuses", () => {
   const resources: [resource: (issuer: string) => string, isOurs: boolean][] = [
     [(issuer) => issuer, true],
     [() => "https://other.example", false],
-    [(issuer) => `${issuer}/authorization`, false],
+    [(issuer) => `${issuer}/authorization`, true],
     [(issuer) => issuer.toUpperCase(), false],
     [() => "no URI", false],
   ];

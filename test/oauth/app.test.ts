@@ -239,6 +239,7 @@ test("toAppRecord() shows no more of an app than its record has", () => {
     rate: null,
     require_pkce: false,
     jwks: null,
+    metadata_url: null,
     status: "active",
     created_at: new Date(stored.createdAtMs).toISOString(),
   });

@@ -93,7 +93,6 @@ describe("parseAccessClaims() refuses (RFC 9068 §4)", () => {
     ["an issuer that differs in a slash", { iss: `${ISSUER}/` }],
     ["an issuer in another case", { iss: "https://AS.example/base" }],
     ["no issuer", { iss: undefined }],
-    ["another audience", { aud: "https://api.example" }],
     ["a list of audiences, which this service never issues", { aud: [ISSUER] }],
     ["no audience", { aud: undefined }],
     ["no exp", { exp: undefined }],
@@ -121,4 +120,19 @@ describe("parseAccessClaims() refuses (RFC 9068 §4)", () => {
       assert.equal(parseAccessClaims({ ...claims, ...change }, ISSUER, NOW_MS), undefined);
     });
   }
+});
+
+test("a token for another resource says so: this service refuses it, its issuer knows it", () => {
+  const { claims } = accessTokenClaims(INPUT);
+  const aud = "https://mcp.example/mcp";
+  assert.equal(parseAccessClaims({ ...claims, aud }, ISSUER, NOW_MS)?.audience, aud);
+  const own = parseAccessClaims(claims, ISSUER, NOW_MS);
+  assert.ok(own && !("audience" in own));
+});
+
+test("a token of an app that a document describes names its URL, and the app beside it", () => {
+  const metadataUrl = "https://app.example/client.json";
+  const { claims } = accessTokenClaims({ ...INPUT, metadataUrl });
+  assert.equal(claims.client_id, metadataUrl);
+  assert.equal(parseAccessClaims(claims, ISSUER, NOW_MS)?.clientId, INPUT.clientId);
 });

@@ -22,7 +22,7 @@ test("createAccounts() reads an app or a user once, for as long as none changes"
   };
   const accounts = createAccounts(counting, await load(database));
   for (let time = 0; time < 3; time++) {
-    assert.equal((await accounts.findApp(app))?.id, app);
+    assert.equal((await accounts.findClient(app))?.id, app);
     assert.equal((await accounts.findUser(user))?.id, user);
   }
   assert.equal(reads, 2);
@@ -34,18 +34,18 @@ test("a change of an app or a user, by whomever, is seen after the next refresh"
   const user = await addUser(database);
   const revocations = await load(database);
   const accounts = createAccounts(database, revocations);
-  const before = await accounts.findApp(app);
+  const before = await accounts.findClient(app);
   await accounts.findUser(user);
 
   assert.ok(before);
   await database.write([updateApp(before, { ...before, status: "disabled" })]);
   await revocations.refresh();
-  assert.equal((await accounts.findApp(app))?.status, "disabled");
+  assert.equal((await accounts.findClient(app))?.status, "disabled");
 
   const secret = Buffer.alloc(32, 9);
   await database.write([replaceAppSecret(app, secret, 0)]);
   await revocations.refresh();
-  assert.deepEqual(Buffer.from((await accounts.findApp(app))?.secret ?? []), secret);
+  assert.deepEqual(Buffer.from((await accounts.findClient(app))?.secret ?? []), secret);
 
   const change = { phc: undefined, scopes: ["other"], status: undefined };
   await database.write([updateUser(user, change)]);
@@ -54,7 +54,7 @@ test("a change of an app or a user, by whomever, is seen after the next refresh"
 
   await database.write([deleteApp(app)]);
   await revocations.refresh();
-  assert.equal(await accounts.findApp(app), undefined);
+  assert.equal(await accounts.findClient(app), undefined);
 });
 
 test("an account that is not there is looked for each time", async (t) => {
@@ -88,14 +88,14 @@ test("a row that was read before a change is not kept after it", async (t) => {
       sql`UPDATE users SET status = 'disabled'`,
     ]);
     await revocations.refresh();
-    await accounts.findApp("a1");
+    await accounts.findClient("a1");
   };
-  await accounts.findApp(app);
-  assert.equal((await accounts.findApp(app))?.status, "disabled");
+  await accounts.findClient(app);
+  assert.equal((await accounts.findClient(app))?.status, "disabled");
   change = async () => {
     await database.write([sql`UPDATE users SET status = 'active'`]);
     await revocations.refresh();
-    await accounts.findApp("a1");
+    await accounts.findClient("a1");
   };
   await accounts.findUser(user);
   assert.equal((await accounts.findUser(user))?.status, "active");

@@ -54,6 +54,7 @@ test("redeemCode() turns a code into the grant of that id", async (t) => {
     user: code.user,
     type: "authorization_code",
     scopes: ["consumer"],
+    resource: null,
     refreshUntilMs: redemption.refreshUntilMs,
     accessUntilMs: redemption.accessUntilMs,
     revokedAtMs: null,
@@ -228,6 +229,7 @@ function sampleCode(app: string, user: string): Code {
     scopes: ["consumer"],
     redirectUri: "https://orders.example/cb",
     challenge: null,
+    resource: null,
     untilMs: UNTIL_MS,
   };
 }

@@ -257,6 +257,13 @@ test("what users and apps are answered is as declared", async () => {
   await ask("POST", `/backend/app/${id}/secret`, { revoke: true });
   await ask("DELETE", `/backend/app/${id}`);
   await ask("DELETE", `/backend/user/${String(user["id"])}`);
+  const resource = await ask("POST", "/backend/resource",
+    { url: "https://mcp.example/mcp", scopes: ["files"] });
+  await ask("GET", "/backend/resource");
+  const at = `/backend/resource/${String(resource["id"])}`;
+  await ask("GET", at);
+  await ask("PATCH", at, { scopes: ["files", "files:write"] });
+  await ask("DELETE", at);
   await ask("GET", "/backend/audit?limit=200");
 });
 
@@ -413,6 +420,7 @@ test("what the rest of the backend and the system return is as declared", async 
   await ask("GET", "/.well-known/oauth-authorization-server", undefined, "");
   await ask("GET", "/.well-known/openid-configuration", undefined, "");
   await ask("GET", "/.well-known/oauth-protected-resource", undefined, "");
+  await ask("GET", "/.well-known/oauth-protected-resource/orders", undefined, "");
   await ask("GET", "/system/health", undefined, "");
   await ask("GET", "/system/about", undefined, "");
   await ask("GET", "/system/ready", undefined, "");

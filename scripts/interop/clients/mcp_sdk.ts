@@ -30,11 +30,13 @@ type Answer = {
   readonly scope?: string;
 };
 
-/** An app that is known beforehand, as the SDK asks for it. */
+/** An app as the SDK asks for it. */
 interface Provider {
+  readonly clientMetadataUrl?: string;
   readonly redirectUrl: string;
   readonly clientMetadata: { readonly redirect_uris: readonly string[] };
-  clientInformation(): object;
+  clientInformation(): object | undefined;
+  saveClientInformation(information: object): void;
   tokens(): Answer | undefined;
   saveTokens(tokens: Answer): void;
   redirectToAuthorization(address: URL): void;
@@ -52,41 +54,51 @@ function open(load: PackageLoader, stage: Stage): Client {
   const { discoverOAuthProtectedResourceMetadata } = load<McpAuth>(`${PACKAGE}/client/auth.js`);
   const { redirectUri } = stage;
 
+  /** It is given no scope: it asks for the `scope` in the challenge of the endpoint. */
+  async function logIn(
+    scope: string,
+    given: Pick<Provider, "clientMetadataUrl"> & { readonly known?: object },
+  ): Promise<Tokens> {
+    let address: URL | undefined;
+    let answer: Answer | undefined;
+    let verifier = "";
+    let { known } = given;
+    const authProvider: Provider = {
+      ...given,
+      redirectUrl: redirectUri,
+      clientMetadata: { redirect_uris: [redirectUri] },
+      clientInformation: () => known,
+      saveClientInformation: (information) => void (known = information),
+      tokens: () => answer,
+      saveTokens: (tokens) => void (answer = tokens),
+      redirectToAuthorization: (to) => void (address = to),
+      saveCodeVerifier: (text) => void (verifier = text),
+      codeVerifier: () => verifier,
+    };
+    const transport = new transports.StreamableHTTPClientTransport(new URL(stage.mcp), {
+      authProvider,
+    });
+    await transport.start();
+    const call = { jsonrpc: "2.0", id: 1, method: "ping" };
+    await assert.rejects(transport.send(call), { name: "Error", message: "Unauthorized" });
+    assert.equal(address?.searchParams.get("scope"), scope);
+    assert.equal(address.searchParams.get("resource"), stage.mcp);
+    const { searchParams } = await stage.visit(address.href);
+    await transport.finishAuth(searchParams.get("code") ?? "");
+    await transport.send(call);
+    await transport.close();
+    assert.ok(answer);
+    return tokens(answer);
+  }
+
   return {
     auth: ["basic", "body", "none"],
     async findServers() {
       const metadata = await discoverOAuthProtectedResourceMetadata(stage.issuer);
       return metadata.authorization_servers ?? [];
     },
-    /** It is given no scope: it asks for the `scope` in the challenge of the endpoint. */
-    async code(app, scope) {
-      let address: URL | undefined;
-      let answer: Answer | undefined;
-      let verifier = "";
-      const authProvider: Provider = {
-        redirectUrl: redirectUri,
-        clientMetadata: { redirect_uris: [redirectUri] },
-        clientInformation: () => information(app),
-        tokens: () => answer,
-        saveTokens: (tokens) => void (answer = tokens),
-        redirectToAuthorization: (to) => void (address = to),
-        saveCodeVerifier: (text) => void (verifier = text),
-        codeVerifier: () => verifier,
-      };
-      const transport = new transports.StreamableHTTPClientTransport(new URL(stage.mcp), {
-        authProvider,
-      });
-      await transport.start();
-      const call = { jsonrpc: "2.0", id: 1, method: "ping" };
-      await assert.rejects(transport.send(call), { name: "Error", message: "Unauthorized" });
-      assert.equal(address?.searchParams.get("scope"), scope);
-      const { searchParams } = await stage.visit(address.href);
-      await transport.finishAuth(searchParams.get("code") ?? "");
-      await transport.send(call);
-      await transport.close();
-      assert.ok(answer);
-      return tokens(answer);
-    },
+    code: (app, scope) => logIn(scope, { known: information(app) }),
+    unregistered: (clientMetadataUrl, scope) => logIn(scope, { clientMetadataUrl }),
   };
 }
 

@@ -120,9 +120,10 @@ function open(load: PackageLoader, stage: Stage): Client {
         options,
       );
       const address = await request.then(() => "", readResourceMetadata);
-      const response = await oauth.resourceDiscoveryRequest(url, options);
+      const whoami = new URL(stage.whoami);
+      const response = await oauth.resourceDiscoveryRequest(whoami, options);
       assert.equal(response.url, address);
-      const resource = await oauth.processResourceDiscoveryResponse(url, response);
+      const resource = await oauth.processResourceDiscoveryResponse(whoami, response);
       return resource.authorization_servers ?? [];
     },
     async credentials(app, scope) {

@@ -11,6 +11,7 @@ import type { User } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
 import { findConsentedScopes } from "../../store/consents.ts";
 import { readForm } from "../../http/body.ts";
+import { changeFresh } from "../administration.ts";
 import { errorPage } from "../pages/error_page.ts";
 import { type Operation, operation } from "../operation.ts";
 import { NO_STORE } from "../../http/respond.ts";
@@ -22,7 +23,7 @@ import { SECRET } from "./oauth_form.ts";
 
 export type AuthorizeServices =
   & Pick<Services, "database" | "sessions" | "site" | "scopeWords">
-  & Pick<Services, "passwordLogin" | "issuer" | "config" | "now">;
+  & Pick<Services, "passwordLogin" | "issuer" | "config" | "now" | "documents" | "scopes">;
 
 /** RFC 6749 §4.1.1, RFC 7636 §4.3, RFC 8707 §2; authorize_request.ts reads them. */
 const QUERY = {
@@ -35,7 +36,7 @@ const QUERY = {
     described("PKCE; some apps must use it.", matching(CODE_CHALLENGE, "")),
   ),
   code_challenge_method: optional(described("With a challenge.", oneOf("S256"))),
-  resource: optional(described("This service alone (RFC 8707).", TEXT)),
+  resource: optional(described("What the tokens are for (RFC 8707); absent: this service.", TEXT)),
   login_hint: optional(described("The user name to begin with.", TEXT)),
 } as const;
 
@@ -68,13 +69,13 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
   async function withVisit(http: HttpRequest, respond: (visit: Visit) => Promise<HttpResponse>) {
     checkNavigation(http);
     const { id: requestId, query } = http;
-    const target = await findTarget(query, services);
+    const target = await findTarget(http, services);
     if ("detail" in target) {
       const title = "This sign-in link does not work";
       return errorPage({ site, status: 400, title, ...target, requestId });
     }
     try {
-      const request = readAuthorizeRequest(target, services);
+      const request = await readAuthorizeRequest(target, services);
       const address = `${site.basePath}${base.path}?${query}`;
       return await respond({ request, session: await sessions.open(http), address });
     } catch (error) {
@@ -103,7 +104,8 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
       form: AuthorizeForm,
       async handle({ request }) {
         const form = await readPageForm(request, services);
-        return withVisit(request, (visit) => carryOut(form, request, visit, services));
+        return changeFresh(() =>
+          withVisit(request, (visit) => carryOut(form, request, visit, services)));
       },
     }),
   ];
@@ -199,17 +201,18 @@ function findScopes({ app, requestedScopes }: AuthorizeRequest, user: User): str
 }
 
 /**
- * A trusted app needs no consent, and one given before is remembered; except where another program
- * can pose as the app, and for the backend, which is never granted unseen.
+ * A trusted app needs no consent, and one given before is remembered for this service; except where
+ * another program can pose as the app or nobody has registered it, and for the backend, which is
+ * never granted unseen.
  */
 async function canSkipConsent(
-  { app }: AuthorizeRequest,
+  { app, resource, redirectUri }: AuthorizeRequest,
   user: User,
   scopes: readonly string[],
   { database }: AuthorizeServices,
 ): Promise<boolean> {
-  if (isPosable(app) || scopes.some(isOfBackend)) return false;
-  if (app.trusted) return true;
+  if (isPosable(app, redirectUri) || scopes.some(isOfBackend)) return false;
+  if (app.trusted || app.metadataUrl || resource) return app.trusted;
   const consented = await findConsentedScopes(database, user.id, app.id);
   return scopes.every((name) => consented.includes(name));
 }

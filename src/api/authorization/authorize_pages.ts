@@ -1,5 +1,6 @@
 import type { HttpResponse } from "../../base/http_message.ts";
 import { type App, isPosable } from "../../oauth/app.ts";
+import { originOf } from "../../oauth/redirect_uri.ts";
 import type { User } from "../../oauth/user.ts";
 import { findConsentedScopes } from "../../store/consents.ts";
 import type { Services } from "../../services.ts";
@@ -10,7 +11,10 @@ import type { BrowserSession } from "./browser_session.ts";
 
 /** One visit to a page of ours: what is asked for, and the browser that asks. */
 export interface PageVisit<Asking extends App | undefined = App | undefined> {
-  readonly request: Pick<AuthorizeTarget, "form" | "redirectUri"> & { readonly app: Asking };
+  readonly request:
+    & Pick<AuthorizeTarget, "form" | "redirectUri">
+    & Partial<Pick<AuthorizeRequest, "resource">>
+    & { readonly app: Asking };
   readonly session: BrowserSession;
   /**
    * Where the page is and its forms are sent, with its query as it came: that comes back with each
@@ -51,9 +55,9 @@ export async function showConsent(
   state: Pick<ConsentPageInput, "error" | "userCode">,
   services: Pick<Services, "database" | "sessions" | "site" | "scopeWords">,
 ): Promise<HttpResponse> {
-  const { app } = visit.request;
-  const { sessions, scopeWords } = services;
-  const allowed = await findConsentedScopes(services.database, user.id, app.id);
+  const { app, resource, redirectUri } = visit.request;
+  const { database, sessions, scopeWords } = services;
+  const allowed = resource ? [] : await findConsentedScopes(database, user.id, app.id);
   return consentPage({
     ...pageFrame(visit, services),
     app: toShown(app),
@@ -63,13 +67,15 @@ export async function showConsent(
     scopes: scopes.map((name) =>
       ({ name, words: scopeWords.get(name), isNew: !allowed.includes(name) })
     ),
-    isPosable: isPosable(app),
+    isPosable: isPosable(app, redirectUri),
+    isUnknown: Boolean(app.metadataUrl),
+    resource: resource?.url,
   });
 }
 
 /** What every page of a visit has. */
 export function pageFrame({ request, address }: PageVisit, { site }: Pick<Services, "site">) {
-  return { site, action: address, formActionOrigin: new URL(request.redirectUri).origin };
+  return { site, action: address, formActionOrigin: originOf(request.redirectUri) };
 }
 
 function toShown({ name, url }: App) {

@@ -8,6 +8,7 @@ import { hasCode, insertCode } from "../../store/codes.ts";
 import { putConsentOfCode } from "../../store/consents.ts";
 import type { Services } from "../../services.ts";
 import { NO_STORE } from "../../http/respond.ts";
+import { refuseConflict } from "../administration.ts";
 import { showLogin, type Visit } from "./authorize_pages.ts";
 import type { AuthorizeTarget } from "./authorize_request.ts";
 import { newHandle } from "./token_issuer.ts";
@@ -23,23 +24,25 @@ export async function sendCode(
   consentFrom: string | undefined,
   services: Pick<Services, "database" | "issuer" | "config" | "now" | "sessions" | "site">,
 ): Promise<HttpResponse> {
-  const { request: { app, redirectUri, challenge }, session } = visit;
+  const { request: { app, redirectUri, challenge, resource: at, registration = [] } } = visit;
   const { database, issuer, config, now } = services;
   const nowMs = now();
   const id = newId("g", nowMs);
   const { token, hash } = newHandle(id);
   const audited = { actor: user.id, app: app.id, address: consentFrom || null };
   const untilMs = nowMs + config.codeTtlMs;
-  const code = { id, app: app.id, user: user.id, scopes, redirectUri, challenge, untilMs };
-  const [inserted] = await database.write([
-    insertCode(code, hash, sha256(session.id)),
+  const parties = { app: app.id, user: user.id, resource: at?.id ?? null };
+  const code = { id, ...parties, scopes, redirectUri, challenge, untilMs };
+  const changes = await database.write([
+    ...registration,
+    insertCode(code, hash, sha256(visit.session.id)),
     insertAudit({ ...audited, action: GRANT_ALLOWED, target: id }, nowMs, hasCode(id)),
     ...consentFrom === undefined ? [] : [
       putConsentOfCode(id),
       insertAudit({ ...audited, action: "consent.allow", target: app.id }, nowMs, hasCode(id)),
     ],
-  ]);
-  if (inserted !== 1) return showLogin(visit, { error: "expired" }, services);
+  ]).catch(refuseConflict("The app has just been changed."));
+  if (changes[registration.length] !== 1) return showLogin(visit, { error: "expired" }, services);
   return sendToApp(visit.request, { code: token }, issuer);
 }
 

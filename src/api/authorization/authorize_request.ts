@@ -1,14 +1,20 @@
 import { type Form, parseForm } from "../../base/form.ts";
+import type { HttpRequest } from "../../base/http_message.ts";
+import { newId } from "../../base/id.ts";
+import type { Sql } from "../../database/sql.ts";
 import type { App } from "../../oauth/app.ts";
+import { appOfDocument, isDocumentUrl } from "../../oauth/client_metadata.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import { CODE_CHALLENGE } from "../../oauth/pkce.ts";
+import { BACKEND_SCOPE } from "../../oauth/principal.ts";
 import { lacksRedirectUris, needsPkce } from "../../oauth/profile.ts";
-import { checkRedirectUri } from "../../oauth/redirect_uri.ts";
+import { checkRedirectUri, isListedRedirectUri } from "../../oauth/redirect_uri.ts";
+import { appAt, type Resource } from "../../oauth/resource.ts";
 import { checkAppScopes } from "../../oauth/scope.ts";
 import type { Services } from "../../services.ts";
-import { findApp } from "../../store/apps.ts";
+import { findClient, insertApp, updateApp } from "../../store/apps.ts";
 import type { ErrorPageInput } from "../pages/error_page.ts";
-import { checkResource, readScope } from "./oauth_form.ts";
+import { readResource, readScope } from "./oauth_form.ts";
 
 /** An active app and a redirect URI of it: where the outcome of a request may go. */
 export interface AuthorizeTarget {
@@ -16,6 +22,8 @@ export interface AuthorizeTarget {
   readonly form: Form;
   readonly app: App;
   readonly redirectUri: string;
+  /** What stores an app that is known by its document, as that is now. */
+  readonly registration?: readonly Sql[];
 }
 
 /** A valid authorization request (RFC 6749 §4.1.1, RFC 7636 §4.3). */
@@ -23,6 +31,8 @@ export interface AuthorizeRequest extends AuthorizeTarget {
   /** The scopes asked for by name; each is allowed to the app. */
   readonly requestedScopes: readonly string[];
   readonly challenge: string | null;
+  /** What the tokens are for; null: this service. */
+  readonly resource: Resource | null;
 }
 
 /**
@@ -30,15 +40,21 @@ export interface AuthorizeRequest extends AuthorizeTarget {
  * alone gets the error (RFC 6749 §4.1.2.1).
  */
 export async function findTarget(
-  query: string,
-  { config: { profile }, database }: Pick<Services, "config" | "database">,
+  { query, address }: Pick<HttpRequest, "query" | "address">,
+  services: Pick<Services, "config" | "database" | "documents" | "issuer" | "now" | "scopes">,
 ): Promise<AuthorizeTarget | Pick<ErrorPageInput, "detail" | "facts">> {
+  const { config: { clientMetadata, profile }, database } = services;
   const form = parseForm(query);
   if (!form) return { detail: "The query is not well-formed." };
   const clientId = form.get("client_id");
   if (clientId === undefined) return { detail: "client_id is missing or repeated." };
-  const app = await findApp(database, clientId);
-  if (app?.status !== "active") return { detail: "client_id names no active app." };
+  const app = await findClient(database, clientId);
+  if (app?.status !== "disabled" && isDocumentUrl(clientId, clientMetadata)) {
+    return findDocumentTarget(form, clientId, address, app, services);
+  }
+  if (app?.status !== "active" || app.metadataUrl) {
+    return { detail: "client_id names no active app." };
+  }
   if (lacksRedirectUris(app, profile)) {
     const detail = `The app lists no redirect_uris, as profile ${profile} of this service demands.`;
     return { detail, facts: [["App", app.name]] };
@@ -54,12 +70,43 @@ export async function findTarget(
   };
 }
 
+/** The same for an app that is known by the document at its client_id. */
+async function findDocumentTarget(
+  form: Form,
+  clientId: string,
+  address: string,
+  known: App | undefined,
+  services: Pick<Services, "database" | "documents" | "issuer" | "now" | "scopes">,
+): Promise<AuthorizeTarget | Pick<ErrorPageInput, "detail" | "facts">> {
+  const found = await services.documents.find(clientId, address);
+  if ("reason" in found) {
+    const detail = `The metadata document of the app is not taken. ${found.reason}`;
+    return { detail, facts: [["client_id", clientId]] };
+  }
+  const redirectUri = form.get("redirect_uri");
+  if (redirectUri === undefined) return { detail: "redirect_uri is missing or repeated." };
+  if (!isListedRedirectUri(redirectUri, found.redirectUris)) {
+    const detail = "redirect_uri is not one of those in the app's metadata document.";
+    return { detail, facts: [["client_id", clientId], ["redirect_uri", redirectUri]] };
+  }
+  // What is wrong with a resource the app gets at its redirect URI.
+  const resource = await readResource(form, services).catch(() => undefined);
+  const all = new Set([...known?.scopes ?? [], ...services.scopes, ...resource?.scopes ?? []]);
+  all.delete(BACKEND_SCOPE);
+  const createdAtMs = services.now();
+  const made = { id: newId("a", createdAtMs), createdAtMs, scopes: [...all] };
+  const app = appOfDocument(clientId, found, known, made);
+  const registration = [known ? updateApp(known, app) : insertApp(app, undefined)];
+  return { form, app, redirectUri, registration };
+}
+
 /** Reads the rest of a request; throws OAuthError, which the app gets at its redirect URI. */
-export function readAuthorizeRequest(
+export async function readAuthorizeRequest(
   target: AuthorizeTarget,
-  { config: { profile }, issuer }: Pick<Services, "config" | "issuer">,
-): AuthorizeRequest {
-  const { form, app } = target;
+  services: Pick<Services, "config" | "database" | "issuer">,
+): Promise<AuthorizeRequest> {
+  const { form } = target;
+  const { profile } = services.config;
   if (form.duplicates.some((name) => name !== "resource")) {
     throw new OAuthError("invalid_request", "A parameter is repeated.");
   }
@@ -69,14 +116,15 @@ export function readAuthorizeRequest(
   if ((form.get("response_mode") ?? "query") !== "query") {
     throw new OAuthError("invalid_request", "The only response_mode is query.");
   }
-  if (!app.grants.includes("authorization_code")) {
+  if (!target.app.grants.includes("authorization_code")) {
     throw new OAuthError("unauthorized_client", "The app may not use grant authorization_code.");
   }
-  checkResource(form, issuer);
-  const challenge = readChallenge(form, needsPkce(app, profile));
+  const resource = await readResource(form, services) ?? null;
   const requestedScopes = readScope(form);
+  const app = appAt(target.app, resource, requestedScopes);
+  const challenge = readChallenge(form, needsPkce(app, profile));
   checkAppScopes(requestedScopes, app.scopes);
-  return { ...target, requestedScopes, challenge };
+  return { ...target, app, requestedScopes, challenge, resource };
 }
 
 /** PKCE with S256 only. */

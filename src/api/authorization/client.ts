@@ -4,6 +4,7 @@ import { equalBytes, randomBytes, sha256 } from "../../base/secret.ts";
 import type { App } from "../../oauth/app.ts";
 import { verifyAssertion } from "../../oauth/client_assertion.ts";
 import { clientAuthFailed, parseClientAuth } from "../../oauth/client_auth.ts";
+import { isDocumentUrl } from "../../oauth/client_metadata.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import type { Services } from "../../services.ts";
 import type { AppWithSecrets } from "../../store/apps.ts";
@@ -23,8 +24,9 @@ const NO_SECRET = randomBytes(32); // matches nothing
  * still accepted, so that nobody can lock out an app that shares the address.
  */
 export function createClientAuthenticator(
-  { accounts, database, failures, issuer, now }:
-    Pick<Services, "accounts" | "database" | "failures" | "issuer" | "now">,
+  { accounts, config: { clientMetadata }, database, failures, issuer, now }:
+    & Pick<Services, "accounts" | "database" | "failures" | "issuer" | "now">
+    & { readonly config: Pick<Services["config"], "clientMetadata"> },
 ) {
   const throttle = createThrottle({ limit: 50, windowMs: 15 * 60_000, now });
 
@@ -51,12 +53,13 @@ export function createClientAuthenticator(
       try {
         const { authorization } = request.headers;
         const { clientId, secrets, assertion } = parseClientAuth(authorization, form);
-        app = await accounts.findApp(clientId);
+        app = await accounts.findClient(clientId);
         const proof = assertion && app && verifyAssertion(assertion, app, issuer, now());
         const isProven = assertion ? proof && await useAssertion(database, clientId, proof)
           : app?.type === "public" ? secrets.length === 0
           : hasSecret(app, secrets, now());
-        if (!app || !isProven || app.status !== "active") throw clientAuthFailed();
+        const isTaken = !app?.metadataUrl || isDocumentUrl(app.metadataUrl, clientMetadata);
+        if (!app || !isProven || !isTaken || app.status !== "active") throw clientAuthFailed();
         return app;
       } catch (error) {
         const isFailure = error instanceof OAuthError && error.status === 401;

@@ -3,12 +3,13 @@ import { newSecret, sha256 } from "../../base/secret.ts";
 import { described, named, optional, record, shown, TEXT, URI } from "../../base/shape.ts";
 import { jsonResponse } from "../../http/respond.ts";
 import { DEVICE_CODE_MS, newUserCode, POLL_INTERVAL_MS } from "../../oauth/device_code.ts";
+import { OAuthError } from "../../oauth/errors.ts";
 import { DEVICE_GRANT } from "../../oauth/grant_type.ts";
 import { checkAppScopes } from "../../oauth/scope.ts";
 import type { Services } from "../../services.ts";
 import { insertDeviceCode } from "../../store/device_codes.ts";
 import { type Operation, operation } from "../operation.ts";
-import { BY_APP, checkResource, CREDENTIALS, readOAuthForm, readScope } from "./oauth_form.ts";
+import { BY_APP, CREDENTIALS, readOAuthForm, readResource, readScope } from "./oauth_form.ts";
 import { checkAllowed } from "./token.ts";
 
 const DeviceForm = named("DeviceRequest", record({
@@ -30,8 +31,9 @@ const DeviceResponse = named("DeviceAnswer", described("RFC 8628, section 3.2.",
 
 /** POST /authorization/device (RFC 8628 §3.1): a device without a browser asks for its codes. */
 export function deviceOperation(
-  { clients, database, issuer, now }: Pick<Services, "clients" | "database" | "issuer" | "now">,
+  services: Pick<Services, "clients" | "database" | "issuer" | "now">,
 ): Operation {
+  const { clients, database, issuer, now } = services;
   const uri = `${issuer}/authorization/verify`;
   return operation({
     ...BY_APP,
@@ -47,7 +49,9 @@ export function deviceOperation(
       const form = await readOAuthForm(request);
       const app = await clients.authenticate(request, form);
       checkAllowed(app, DEVICE_GRANT);
-      checkResource(form, issuer);
+      if (await readResource(form, services)) {
+        throw new OAuthError("invalid_target", "Tokens of devices are for this service alone.");
+      }
       const scopes = readScope(form);
       checkAppScopes(scopes, app.scopes);
       const [deviceCode, userCode, nowMs] = [newSecret(), newUserCode(), now()];

@@ -3,8 +3,9 @@ import type { App } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import type { GrantType } from "../../oauth/grant_type.ts";
 import { verifyPkce } from "../../oauth/pkce.ts";
+import { appAt } from "../../oauth/resource.ts";
 import { type Code, findCode, findRedeemedCode, redeemCode } from "../../store/codes.ts";
-import { currentScopes, endReplayedGrant, type Exchange } from "./issue_grant.ts";
+import { currentScopes, endReplayedGrant, type Exchange, grantedResource } from "./issue_grant.ts";
 import { requireParameter } from "./oauth_form.ts";
 import { parseHandle } from "./token_issuer.ts";
 
@@ -41,9 +42,11 @@ export async function redeem(
   if (!code) throw await refuseReplay();
   check(code);
 
-  const scopes = await currentScopes(code.scopes, code.user, app, services);
+  const resource = await grantedResource(code, request.resource, services);
+  const at = appAt(app, resource);
+  const scopes = await currentScopes(code.scopes, code.user, at, services);
   const nowMs = now();
-  const { issued, stored } = tokens.makeTokens({ ...code, scopes }, app, nowMs);
+  const { issued, stored } = tokens.makeTokens({ ...code, scopes }, at, nowMs);
   const redemption = { ...code, ...stored, type, hash, accessScopes: scopes };
   const isRedeemed = await redeemCode(database, redemption, nowMs, revocations);
   if (!isRedeemed) throw await refuseReplay();

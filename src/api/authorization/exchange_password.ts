@@ -1,10 +1,11 @@
 import { OAuthError } from "../../oauth/errors.ts";
+import { appAt } from "../../oauth/resource.ts";
 import { grantScope } from "../../oauth/scope.ts";
 import { type Exchange, issueGrant } from "./issue_grant.ts";
 import { readScope, requireParameter } from "./oauth_form.ts";
 
 /** password (RFC 6749 §4.3): for apps that may use it; limited as the login is. */
-export const exchangePassword: Exchange = async ({ app, form, request }, services) => {
+export const exchangePassword: Exchange = async ({ app, form, request, resource }, services) => {
   const { address } = request;
   const username = requireParameter(form, "username");
   const password = requireParameter(form, "password");
@@ -13,8 +14,9 @@ export const exchangePassword: Exchange = async ({ app, form, request }, service
   const login = await services.passwordLogin.check({ username, password, address, app: proven });
   if (!login) throw new OAuthError("invalid_grant", "The user name or the password is wrong.");
   const { user, sinceMs: decidedAtMs } = login;
-  const scopes = grantScope({ requested, app: app.scopes, user: user.scopes });
+  const at = appAt(app, resource, requested);
+  const scopes = grantScope({ requested, app: at.scopes, user: user.scopes });
   const audited = { actor: app.id, action: "user.login", target: user.id, address };
-  const grant = { app, user: user.id, type: "password", scopes, decidedAtMs, audited } as const;
+  const grant = { app: at, user: user.id, type: "password", scopes, decidedAtMs, audited } as const;
   return issueGrant(grant, services);
 };

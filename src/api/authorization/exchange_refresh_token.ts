@@ -1,7 +1,8 @@
 import { OAuthError } from "../../oauth/errors.ts";
+import { appAt } from "../../oauth/resource.ts";
 import { narrowScope } from "../../oauth/scope.ts";
 import { findRefreshToken, rotateRefreshToken } from "../../store/grants.ts";
-import { currentScopes, endReplayedGrant, type Exchange } from "./issue_grant.ts";
+import { currentScopes, endReplayedGrant, type Exchange, grantedResource } from "./issue_grant.ts";
 import { readScope, requireParameter } from "./oauth_form.ts";
 
 /**
@@ -25,10 +26,12 @@ export const exchangeRefreshToken: Exchange = async (request, services) => {
 
   if (grant.revokedAtMs !== null || grant.refreshUntilMs <= now()) throw badRefreshToken();
   const narrowed = narrowScope(readScope(form), grant.scopes);
-  const scopes = await currentScopes(narrowed, grant.user, app, services);
+  const resource = await grantedResource(grant, request.resource, services);
+  const at = appAt(app, resource);
+  const scopes = await currentScopes(narrowed, grant.user, at, services);
 
   const nowMs = now();
-  const { issued, stored } = tokens.makeTokens({ ...grant, scopes }, app, nowMs);
+  const { issued, stored } = tokens.makeTokens({ ...grant, scopes }, at, nowMs);
   const { refresh: newHash, ...ends } = stored;
   if (!newHash) throw badRefreshToken(); // an app that may not refresh
   const rotation = { ...ends, old, newHash, scopes };

@@ -15,6 +15,7 @@ import { clientAuthFailed } from "../../oauth/client_auth.ts";
 import { BACKEND_SCOPE } from "../../oauth/principal.ts";
 import type { Services } from "../../services.ts";
 import { findApp } from "../../store/apps.ts";
+import { findResource } from "../../store/resources.ts";
 import { hasActiveGrant } from "../../store/subscriptions.ts";
 import { findUser } from "../../store/users.ts";
 import { bearerToken } from "../bearer.ts";
@@ -91,16 +92,23 @@ async function describe(
   { database, issuer, now }: IntrospectionServices,
 ): Promise<Record<string, unknown> | undefined> {
   const { app: clientId, user: userId, grantId, scopes, untilMs, jti, state, foreign } = presented;
+  const app = await findApp(database, clientId);
   if (jti === undefined) {
     const isGood = state === "current" && untilMs > now() &&
       await hasActiveGrant(database, grantId);
-    const app = await findApp(database, clientId);
     if (!isGood || !app?.grants.includes("refresh_token")) return undefined;
   }
+  const resource = presented.resource && await findResource(database, presented.resource);
+  if (presented.resource && !resource) return undefined;
   const user = userId === null ? undefined : await findUser(database, userId);
   return {
     active: true,
-    ...foreign ?? { iss: issuer, aud: issuer, client_id: clientId, sub: userId ?? clientId },
+    ...foreign ?? {
+      iss: issuer,
+      aud: resource ? resource.url : issuer,
+      client_id: app?.metadataUrl ?? clientId,
+      sub: userId ?? clientId,
+    },
     scope: scopes.join(" "),
     ...(user && { username: user.username }),
     exp: Math.floor(untilMs / 1000),

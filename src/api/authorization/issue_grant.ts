@@ -4,10 +4,12 @@ import { newId } from "../../base/id.ts";
 import type { App } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import type { GrantType } from "../../oauth/grant_type.ts";
+import type { Resource, Target } from "../../oauth/resource.ts";
 import type { Services } from "../../services.ts";
 import { type AuditRecord, insertAuditOfGrant } from "../../store/audit.ts";
 import { revokeGrant } from "../../store/grant_end.ts";
-import { insertGrant, type NewGrant } from "../../store/grants.ts";
+import { type Grant, insertGrant, type NewGrant } from "../../store/grants.ts";
+import { findResource } from "../../store/resources.ts";
 
 export type IssuingServices = Pick<Services, "database" | "tokens" | "revocations" | "now">;
 
@@ -19,7 +21,13 @@ type IssuedTokens = ReturnType<Services["tokens"]["makeTokens"]>["issued"];
  * OAuthError; undefined where the user or the app has been disabled meanwhile.
  */
 export type Exchange = (
-  request: { readonly app: App; readonly form: Form; readonly request: HttpRequest },
+  request: {
+    readonly app: App;
+    readonly form: Form;
+    readonly request: HttpRequest;
+    /** As `readResource` has it. */
+    readonly resource?: Resource | null | undefined;
+  },
   services: IssuingServices & Pick<Services, "accounts" | "passwordLogin">,
 ) => Promise<IssuedTokens | undefined>;
 
@@ -29,7 +37,7 @@ export type Exchange = (
  */
 export async function issueGrant(
   { app, audited, ...wanted }: Pick<NewGrant, "user" | "scopes" | "decidedAtMs"> & {
-    readonly app: Pick<App, "id" | "grants">;
+    readonly app: Pick<App, "id" | "grants" | "metadataUrl"> & Target;
     readonly type: GrantType | "login";
     /** Goes into the audit with it. */
     readonly audited?: AuditRecord;
@@ -37,11 +45,29 @@ export async function issueGrant(
   services: IssuingServices,
 ): Promise<IssuedTokens | undefined> {
   const nowMs = services.now();
-  const grant = { decidedAtMs: nowMs, ...wanted, id: newId("g", nowMs), app: app.id };
+  const parties = { app: app.id, resource: app.resource?.id ?? null };
+  const grant = { decidedAtMs: nowMs, ...wanted, ...parties, id: newId("g", nowMs) };
   const { issued, stored } = services.tokens.makeTokens(grant, app, nowMs);
   const { database, revocations } = services;
   const isStored = await insertGrant(database, { ...grant, ...stored }, audited, revocations);
   return isStored ? issued : undefined;
+}
+
+/**
+ * The resource that a grant is for, none for this service. Throws OAuthError `invalid_target` where
+ * another is asked for (RFC 8707 §2.2), `invalid_grant` where it has been removed.
+ */
+export async function grantedResource(
+  { resource: granted = null }: Pick<Grant, "resource">,
+  asked: Resource | null | undefined,
+  { database }: Pick<Services, "database">,
+): Promise<Resource | null> {
+  if (asked !== undefined && (asked?.id ?? null) !== granted) {
+    throw new OAuthError("invalid_target", "The grant is for another resource.");
+  }
+  const resource = granted === null ? null : await findResource(database, granted);
+  if (resource === undefined) throw new OAuthError("invalid_grant", "The grant has ended.");
+  return resource;
 }
 
 /**

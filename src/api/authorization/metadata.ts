@@ -1,18 +1,33 @@
+import { pathOf } from "../../base/base_url.ts";
+import { type HttpRequest, METHODS } from "../../base/http_message.ts";
 import { JWK } from "../../base/jwk.ts";
 import { SIGNING_ALGORITHMS } from "../../base/jwt.ts";
-import { described, FLAG, manyOf, named, record, type Shape, TEXT, URI } from "../../base/shape.ts";
+import {
+  described,
+  FLAG,
+  manyOf,
+  named,
+  optional,
+  record,
+  type Shape,
+  TEXT,
+  URI,
+} from "../../base/shape.ts";
 import { jsonResponse } from "../../http/respond.ts";
 import { isOfBackend } from "../../oauth/principal.ts";
 import { grantTypesOf } from "../../oauth/profile.ts";
 import type { Services } from "../../services.ts";
+import { notFound } from "../administration.ts";
+import { RESOURCE_METADATA } from "../bearer.ts";
 import { type Operation, operation } from "../operation.ts";
+import { createRouter } from "../router.ts";
 
 const TEXTS = manyOf(TEXT);
 
 const ResourceMetadata = named("ResourceMetadata", described("RFC 9728.", record({
   resource: URI,
   authorization_servers: manyOf(URI),
-  scopes_supported: TEXTS,
+  scopes_supported: optional(TEXTS),
   bearer_methods_supported: TEXTS,
 })));
 
@@ -24,9 +39,10 @@ const CACHE = { "Cache-Control": "public, max-age=300" };
 
 /** What a client or a resource server can find out by itself: RFC 8414, RFC 9728 and the keys. */
 export function metadataOperations(
-  { config: { profile, authorizationServer: isOn }, issuer, issuerTokens, keys, scopes }:
-    Pick<Services, "config" | "issuer" | "issuerTokens" | "keys" | "scopes">,
+  services: DescribingServices & Pick<Services, "keys" | "scopes">,
 ): Operation[] {
+  const { config, issuer, keys, scopes } = services;
+  const { profile, clientMetadata, authorizationServer } = config;
   const server = {
     issuer,
     authorization_endpoint: `${issuer}/authorization/authorize`,
@@ -48,6 +64,7 @@ export function metadataOperations(
     introspection_endpoint_auth_signing_alg_values_supported: SIGNING_ALGORITHMS,
     code_challenge_methods_supported: ["S256"],
     authorization_response_iss_parameter_supported: true, // RFC 9207 §3
+    client_id_metadata_document_supported: clientMetadata !== "off",
   };
   const members = Object.entries(server).map(([name, value]) => [name, shapeOf(value)]);
   const served = record(Object.fromEntries(members));
@@ -60,20 +77,51 @@ export function metadataOperations(
       "The same where OpenID clients look", shape, () => server),
   ];
   return [
-    ...isOn ? ofServer : [],
-    document("/.well-known/oauth-protected-resource", "getResourceMetadata",
-      "Resource metadata (RFC 9728)", ResourceMetadata, async () => ({
-        resource: issuer,
-        authorization_servers:
-          [...isOn ? [issuer] : [], ...(await issuerTokens.list()).map((each) => each.issuer)],
-        // What a client asks for where no challenge names its scopes: not for administration.
-        scopes_supported: scopes.filter((scope) => !isOfBackend(scope)),
-        bearer_methods_supported: ["header"],
-      })),
+    ...authorizationServer ? ofServer : [],
+    // What a client asks for where no challenge names its scopes: not for administration.
+    document(RESOURCE_METADATA, "getResourceMetadata", "Resource metadata (RFC 9728)",
+      ResourceMetadata,
+      () => describeResource(services, issuer, scopes.filter((scope) => !isOfBackend(scope)))),
     document("/.well-known/jwks.json", "getKeys",
       "The keys that verify access tokens (RFC 7517)", Jwks,
       () => ({ keys: keys.published().map(({ jwk }) => jwk) })),
   ];
+}
+
+/** Metadata of each path at which one of these operations needs a token (RFC 9728 §3.1). */
+export function pathMetadataOperation(
+  operations: readonly Operation[],
+  services: DescribingServices,
+): Operation {
+  const { issuer } = services;
+  const find = createRouter(operations.filter(({ access, security }) =>
+    access !== "public" || security?.includes("token")));
+  return document(`${RESOURCE_METADATA}/:path+`, "getPathMetadata",
+    "Resource metadata of a path that needs a token", ResourceMetadata, ({ path: asked }) => {
+      const path = asked.replace(RESOURCE_METADATA, "");
+      const local = path.slice(pathOf(issuer).length);
+      const there = METHODS.flatMap((method) => find(method, local)?.operation ?? []);
+      if (there.length === 0) throw notFound("protected path");
+      const scopes = new Set(there.flatMap(({ access }) => access === "public" ? [] : access));
+      return describeResource(services, new URL(issuer).origin + path, [...scopes]);
+    });
+}
+
+type DescribingServices = Pick<Services, "config" | "issuer" | "issuerTokens">;
+
+/** RFC 9728 §3.2: a list without elements is left out. */
+async function describeResource(
+  { config, issuer, issuerTokens }: DescribingServices,
+  resource: string,
+  scopes: readonly string[],
+) {
+  const others = (await issuerTokens.list()).map((each) => each.issuer);
+  return {
+    resource,
+    authorization_servers: config.authorizationServer ? [issuer, ...others] : others,
+    ...(scopes.length > 0 && { scopes_supported: scopes }),
+    bearer_methods_supported: ["header"],
+  };
 }
 
 /** Every text of the server's metadata is an address. */
@@ -88,8 +136,8 @@ function document<T extends object>(
   id: string,
   summary: string,
   shape: Shape<T>,
-  make: () => T | Promise<T>,
-) {
+  make: (request: HttpRequest) => T | Promise<T>,
+): Operation {
   return operation({
     id,
     method: "GET",
@@ -99,6 +147,6 @@ function document<T extends object>(
     limit: "never",
     summary,
     responses: { 200: shape },
-    handle: async () => jsonResponse(200, await make(), CACHE),
+    handle: async ({ request }) => jsonResponse(200, await make(request), CACHE),
   });
 }

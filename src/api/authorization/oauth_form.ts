@@ -4,7 +4,11 @@ import { described, oneOf, optional, TEXT, text } from "../../base/shape.ts";
 import { readForm } from "../../http/body.ts";
 import { ASSERTION_TYPE } from "../../oauth/client_assertion.ts";
 import { OAuthError } from "../../oauth/errors.ts";
+import { parseAppUrl } from "../../oauth/redirect_uri.ts";
+import { isOwnResource, type Resource } from "../../oauth/resource.ts";
 import { parseScope } from "../../oauth/scope.ts";
+import type { Services } from "../../services.ts";
+import { findResource } from "../../store/resources.ts";
 
 /** A secret that somebody types or sends. */
 export const SECRET = text(undefined, { format: "password" });
@@ -65,10 +69,19 @@ export function readScope(form: Form): string[] {
   return names;
 }
 
-/** Throws `invalid_target` for a resource that is not this service (RFC 8707 §2). */
-export function checkResource(form: Form, issuer: string): void {
-  const isOurs = (resource: string) => resource === issuer || resource === `${issuer}/`;
-  if (!form.getAll("resource").every(isOurs)) {
-    throw new OAuthError("invalid_target", "Tokens are issued for this service alone.");
-  }
+/**
+ * The registered resource that is asked for, null for this service, undefined where none is named.
+ * Throws `invalid_target` for any other, and for several: a token is for one (RFC 8707 §2).
+ */
+export async function readResource(
+  form: Form,
+  { database, issuer }: Pick<Services, "database" | "issuer">,
+): Promise<Resource | null | undefined> {
+  const named = form.getAll("resource");
+  const [other, ...more] = new Set(named.map((url) => isOwnResource(url, issuer) ? null : url));
+  const isOne = more.length === 0;
+  if (isOne && typeof other !== "string") return other;
+  const resource = isOne && other && parseAppUrl(other) && await findResource(database, other);
+  if (resource) return resource;
+  throw new OAuthError("invalid_target", "Tokens are issued for one resource, known here.");
 }

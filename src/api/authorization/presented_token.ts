@@ -3,6 +3,8 @@ import { findRefreshToken, type Grant, type PresentedRefreshToken } from "../../
 
 /** What the `token` parameter of revocation and introspection turned out to be. */
 export interface PresentedToken extends Pick<Grant, "app" | "user" | "scopes"> {
+  /** The id or the URL of the resource that it is for; none: this service. */
+  readonly resource?: string | null | undefined;
   readonly grantId: string;
   readonly untilMs: number;
   /** Of an access token: its own id. */
@@ -28,8 +30,8 @@ export async function findPresentedToken(
   if (handle) {
     const presented = await findRefreshToken(database, handle, now());
     if (!presented) return undefined;
-    const { grant: { app, user, scopes, refreshUntilMs: untilMs }, state } = presented;
-    return { app, user, grantId: handle.grantId, scopes, untilMs, state };
+    const { grant: { refreshUntilMs: untilMs, ...grant }, state } = presented;
+    return { ...grant, grantId: handle.grantId, untilMs, state };
   }
   let caller = await bearer.verify(token);
   if (!caller && token.includes(".")) {
@@ -37,7 +39,7 @@ export async function findPresentedToken(
     caller = await bearer.verify(token);
   }
   if (!caller) return undefined;
-  const { clientId: app, kind, sub, grantId, scopes, expiresAtMs: untilMs, jti, issuer } = caller;
-  const foreign = issuer === undefined ? {} : { foreign: { iss: issuer, sub } };
-  return { app, user: kind === "user" ? sub : null, grantId, scopes, untilMs, jti, ...foreign };
+  const { clientId: app, kind, sub, expiresAtMs: untilMs, audience: resource, ...rest } = caller;
+  const foreign = rest.issuer === undefined ? {} : { foreign: { iss: rest.issuer, sub } };
+  return { ...rest, app, user: kind === "user" ? sub : null, untilMs, resource, ...foreign };
 }

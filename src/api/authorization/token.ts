@@ -15,6 +15,7 @@ import { OAuthError } from "../../oauth/errors.ts";
 import { DEVICE_GRANT, type GrantType } from "../../oauth/grant_type.ts";
 import { CODE_VERIFIER } from "../../oauth/pkce.ts";
 import { grantTypesOf, type Profile } from "../../oauth/profile.ts";
+import { appAt } from "../../oauth/resource.ts";
 import { grantScope } from "../../oauth/scope.ts";
 import type { Services } from "../../services.ts";
 import { type Operation, operation } from "../operation.ts";
@@ -25,9 +26,9 @@ import { exchangeRefreshToken } from "./exchange_refresh_token.ts";
 import { type Exchange, issueGrant } from "./issue_grant.ts";
 import {
   BY_APP,
-  checkResource,
   CREDENTIALS,
   readOAuthForm,
+  readResource,
   readScope,
   requireParameter,
   SCOPE,
@@ -49,7 +50,7 @@ const tokenForm = (profile: Profile) => named("TokenRequest", record({
   username: optional(described("password: whose password it is.", TEXT)),
   password: optional(described("password.", SECRET)),
   scope: optional(described("Names separated by spaces or commas.", TEXT)),
-  resource: optional(described("This service alone (RFC 8707).", URI)),
+  resource: optional(described("What the token is for (RFC 8707); absent: this service.", URI)),
   ...CREDENTIALS,
 }));
 
@@ -63,7 +64,7 @@ const TokenResponse = named("TokenAnswer", record({
 
 /** POST /authorization/token (RFC 6749 §3.2): all grants. */
 export function tokenOperation(services: TokenServices): Operation {
-  const { clients, config: { profile }, issuer, metrics, figures } = services;
+  const { clients, config: { profile }, metrics, figures } = services;
   const exchanges: Record<GrantType, Exchange> = {
     authorization_code: exchangeCode,
     refresh_token: exchangeRefreshToken,
@@ -89,8 +90,8 @@ export function tokenOperation(services: TokenServices): Operation {
         throw new OAuthError("unsupported_grant_type", "The grant_type is unknown.");
       }
       checkAllowed(app, type);
-      checkResource(form, issuer);
-      const issued = await exchanges[type]({ app, form, request }, services);
+      const resource = await readResource(form, services);
+      const issued = await exchanges[type]({ app, form, request, resource }, services);
       if (!issued) {
         throw new OAuthError("invalid_grant", "The user or the app has been disabled.");
       }
@@ -108,9 +109,11 @@ export function tokenOperation(services: TokenServices): Operation {
 }
 
 /** RFC 6749 §4.4: the app acts for itself. */
-const exchangeCredentials: Exchange = async ({ app, form }, services) => {
-  const scopes = grantScope({ requested: readScope(form), app: app.scopes, user: undefined });
-  return issueGrant({ app, user: null, type: "client_credentials", scopes }, services);
+const exchangeCredentials: Exchange = async ({ app, form, resource }, services) => {
+  const requested = readScope(form);
+  const at = appAt(app, resource, requested);
+  const scopes = grantScope({ requested, app: at.scopes, user: undefined });
+  return issueGrant({ app: at, user: null, type: "client_credentials", scopes }, services);
 };
 
 /** Throws OAuthError `unauthorized_client` where the app may not use the grant. */

@@ -5,6 +5,7 @@ import type { App } from "../../oauth/app.ts";
 import { accessTokenClaims, ACCESS_TOKEN_TYPE } from "../../oauth/claims.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import { PERSONAL_PREFIX } from "../../oauth/principal.ts";
+import type { Target } from "../../oauth/resource.ts";
 import type { Services } from "../../services.ts";
 import type { Grant, RefreshHandle } from "../../store/grants.ts";
 
@@ -64,11 +65,13 @@ export function createTokenIssuer(
      */
     makeTokens(
       { id: grantId, user, scopes }: Pick<Grant, "id" | "user" | "scopes">,
-      { id: clientId, grants }: Pick<App, "id" | "grants">,
+      { id: clientId, grants, metadataUrl, resource }:
+        Pick<App, "id" | "grants" | "metadataUrl"> & Target,
       nowMs: number,
     ) {
       const sub = user ?? clientId;
-      const input = { issuer, sub, clientId, grantId, scopes, issuedAtMs: nowMs, ttlMs };
+      const parties = { issuer, audience: resource?.url, sub, clientId, metadataUrl };
+      const input = { ...parties, grantId, scopes, issuedAtMs: nowMs, ttlMs };
       const { claims, expiresAtMs } = accessTokenClaims(input);
       const mayRefresh = grants.includes("refresh_token");
       const refresh = mayRefresh ? newRefreshToken(grantId, nowMs) : undefined;

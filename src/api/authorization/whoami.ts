@@ -2,6 +2,7 @@ import { described, named, oneOf, optional, record, TEXT, URI } from "../../base
 import { TIME, toTime } from "../../base/time.ts";
 import { jsonResponse } from "../../http/respond.ts";
 import type { Services } from "../../services.ts";
+import { findApp } from "../../store/apps.ts";
 import { findUser } from "../../store/users.ts";
 import { type Operation, operation } from "../operation.ts";
 import { SCOPE } from "./oauth_form.ts";
@@ -29,11 +30,12 @@ export function whoamiOperation({ database }: Pick<Services, "database">): Opera
     async handle({ caller }) {
       const { sub, kind, clientId, scopes, expiresAtMs, issuer } = caller;
       const user = kind === "user" ? await findUser(database, sub) : undefined;
+      const app = user && await findApp(database, clientId);
       return jsonResponse(200, {
         sub,
         kind,
         ...(user && { username: user.username }),
-        ...(issuer === undefined ? { client_id: clientId } : { issuer }),
+        ...(issuer === undefined ? { client_id: app?.metadataUrl ?? clientId } : { issuer }),
         scope: scopes.join(" "),
         expires_at: toTime(expiresAtMs),
       });

@@ -35,6 +35,10 @@ export interface ConsentPageInput extends FormPageInput {
   readonly scopes: readonly ConsentScope[];
   /** Whether any program on the user's device can pose as the app (RFC 8252 §8.6). */
   readonly isPosable: boolean;
+  /** Where the app will act, where that is not this service. */
+  readonly resource?: string | undefined;
+  /** Whether nobody here has registered the app: what it is called, it says itself. */
+  readonly isUnknown?: boolean;
   readonly error?: "expired";
 }
 
@@ -59,11 +63,14 @@ your own device shows <strong class="code">${userCode}</strong> now, and you beg
 yourself. Whoever sent or told you this code may be after your account.</p></div>`}
 ${formStart(input)}
 ${accountPanel(input.username)}
+${input.resource && html`<p>It asks to act at <span class="wrap">${input.resource}</span>.</p>`}
 ${!isMixed && scopeList("scopes", "If you allow it, this app can:", scopes)}
 ${isMixed && [
     scopeList("new", "New: if you allow it, this app can also:", scopes.filter((s) => s.isNew)),
     scopeList("before", "You allowed before that it can:", before),
   ]}
+${input.isUnknown && html`<p>Nobody at ${site.name} has checked this app: its name is what
+<span class="wrap">${new URL(app.origin).host}</span> says.</p>`}
 ${isPosable && html`<div class="message warning">${warningIcon}<p>This app runs on your own
 device, where any program could pose as it. Allow it only if you have just started it
 yourself.</p></div>`}

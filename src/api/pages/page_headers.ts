@@ -3,10 +3,12 @@ import { pageStyleSource } from "./page_style.ts";
 // CSP3 §2.3.1: a host-part is letters, digits and "-" between dots, so an IPv6 literal has none.
 const CSP_ORIGIN = /^https?:\/\/[a-z0-9-]+(?:\.[a-z0-9-]+)*(?::[0-9]{1,5})?$/;
 
+const PRIVATE_SCHEME = /^[a-z][a-z0-9+-]*(?:\.[a-z0-9+-]+)+:$/; // RFC 8252 §7.1
+
 /**
  * Returns the headers of a page: CSP `default-src 'none'` with the style sheet's hash, and whatever
  * keeps the page out of caches, frames and referrers. Throws TypeError if `formActionOrigin` is not
- * a bare http or https origin.
+ * a bare http or https origin, or a private-use scheme.
  *
  * A page with a form has no Cross-Origin-Opener-Policy: any value would cut a popup login off from
  * the app that opened it, for good, the app's own callback page included.
@@ -40,6 +42,7 @@ export function pageHeaders(formActionOrigin?: string): Readonly<Record<string, 
  * For a host that CSP cannot name (`http://[::1]:3000`) its scheme is allowed.
  */
 function formActionSource(origin: string): string {
+  if (PRIVATE_SCHEME.test(origin)) return origin;
   const url = URL.parse(origin);
   if (url?.origin !== origin || !/^https?:$/.test(url.protocol)) {
     throw new TypeError("formActionOrigin must be an http or https origin");

@@ -26,7 +26,8 @@ export function createInspectorCheck(bearer: Bearer, metricsToken: string | unde
       const token = bearerToken(request);
       if (token === undefined) return false;
       if (isMetricsToken(token)) return true;
-      return (await bearer.verify(token))?.scopes.includes(BACKEND_SCOPE) ?? false;
+      const caller = await bearer.verify(token);
+      return caller?.audience === undefined && caller?.scopes.includes(BACKEND_SCOPE) === true;
     },
   };
 }

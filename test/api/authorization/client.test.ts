@@ -26,7 +26,9 @@ async function open(t: TestContext, more: Partial<App> = {}) {
   const failures = createFailureAudit({ database, now });
   const accounts = createAccounts(database, await loadRevocations(database, now));
   const issuer = "https://gatepost.example";
-  const clients = createClientAuthenticator({ accounts, database, failures, issuer, now });
+  const clients = createClientAuthenticator({
+    accounts, config: { clientMetadata: "off" }, database, failures, issuer, now,
+  });
   return {
     database,
     clock,

@@ -1,0 +1,64 @@
+import { createCache } from "../../base/cache.ts";
+import { Problem } from "../../base/problem.ts";
+import { createThrottle } from "../../base/throttle.ts";
+import { throttleAddress } from "../../http/client_address.ts";
+import {
+  type ClientDocument,
+  MAX_DOCUMENT_BYTES,
+  parseClientDocument,
+} from "../../oauth/client_metadata.ts";
+import type { Services } from "../../services.ts";
+
+/** What clients say of themselves (draft-ietf-oauth-client-id-metadata-document). */
+export type ClientDocuments = ReturnType<typeof createClientDocuments>;
+
+const CACHE_LIMIT = 1_000;
+const FETCH = { limitBytes: MAX_DOCUMENT_BYTES, timeoutMs: 5_000 };
+// Anybody can cause fetches: so many by one address, and by all of them together.
+const WINDOW_MS = 15 * 60_000;
+const FETCHES_OF_ADDRESS = 30;
+const FETCHES = 600;
+const ALL = "all";
+
+/** Makes the look-up. Documents are remembered for as long as they say, failures are not. */
+export function createClientDocuments(
+  { fetchDocument, now }: Pick<Services, "fetchDocument" | "now">,
+) {
+  type Found = ReturnType<typeof parseClientDocument>;
+  const cache = createCache<{ document: ClientDocument; untilMs: number }>(CACHE_LIMIT);
+  const underWay = new Map<string, Promise<Found>>();
+  const byAddress = createThrottle({ limit: FETCHES_OF_ADDRESS, windowMs: WINDOW_MS, now });
+  const inAll = createThrottle({ limit: FETCHES, windowMs: WINDOW_MS, now });
+
+  async function load(url: string): Promise<Found> {
+    const fetched = await fetchDocument(url, FETCH);
+    if ("reason" in fetched) return { reason: `There is none: ${fetched.reason}.` };
+    const document = parseClientDocument(url, fetched.document);
+    if (!("reason" in document)) cache.set(url, { document, untilMs: now() + fetched.freshMs });
+    return document;
+  }
+
+  return {
+    /**
+     * The document at a URL, or why it is not taken; requests at once share one fetch. Throws
+     * Problem 429 where the address of who asks, or all, have caused too many.
+     */
+    async find(url: string, address: string): Promise<Found> {
+      const known = cache.get(url);
+      if (known && known.untilMs > now()) return known.document;
+      const current = underWay.get(url);
+      if (current) return current;
+      const from = throttleAddress(address);
+      const waitMs = Math.max(byAddress.waitMs(from), inAll.waitMs(ALL));
+      if (waitMs > 0) {
+        const headers = { "Retry-After": String(Math.ceil(waitMs / 1000)) };
+        throw new Problem(429, "throttled", "Too many new clients were asked for.", { headers });
+      }
+      byAddress.fail(from);
+      inAll.fail(ALL);
+      const loading = load(url).finally(() => underWay.delete(url));
+      underWay.set(url, loading);
+      return loading;
+    },
+  };
+}

@@ -1,0 +1,88 @@
+import { newId } from "../../base/id.ts";
+import { checkErrors } from "../../base/problem.ts";
+import { jsonResponse } from "../../http/respond.ts";
+import {
+  isOwnResource,
+  NewResource,
+  ResourceChange,
+  ResourceRecord,
+  toResourceRecord,
+} from "../../oauth/resource.ts";
+import type { Services } from "../../services.ts";
+import { afterWrite } from "../../store/after_write.ts";
+import {
+  deleteResource,
+  findResource,
+  insertResource,
+  listResources,
+  updateResource,
+} from "../../store/resources.ts";
+import {
+  type Administration,
+  checkChanged,
+  found,
+  locatedResponse,
+  storeAudited,
+} from "../administration.ts";
+import { backend, type Operation } from "../operation.ts";
+import { listResponse, pageOf, pagination, toPagination } from "../pagination.ts";
+
+const PATH = "/backend/resource";
+const ITEM = `${PATH}/:id` as const;
+
+/** /backend/resource: services beside this one for which tokens are issued. */
+export function resourceOperations(
+  services: Administration & Pick<Services, "issuer">,
+): Operation[] {
+  const { database, issuer, now } = services;
+  const find = async (id: string) => found(await findResource(database, id), "resource");
+
+  return [
+    backend("POST", PATH, "addResource", "Register a resource that tokens are issued for", {
+      body: NewResource,
+      responses: { 201: ResourceRecord },
+      refuses: [409],
+      async handle({ body, ...context }) {
+        if (isOwnResource(body.url, issuer)) {
+          checkErrors([{ pointer: "/url", detail: "Must not be this service." }], "body");
+        }
+        const createdAtMs = now();
+        const resource = { ...body, id: newId("p", createdAtMs), createdAtMs };
+        const action = { action: "resource.create", target: resource.id };
+        const taken = "There is a resource with this url.";
+        await storeAudited(context, [insertResource(resource)], action, services, taken);
+        const record = toResourceRecord(resource);
+        return locatedResponse(201, context.request.path, resource.id, record);
+      },
+    }),
+    backend("GET", PATH, "listResources", "List registered resources", {
+      query: pagination(ResourceRecord.members.id),
+      responses: { 200: pageOf(ResourceRecord) },
+      handle: async ({ query }) =>
+        listResponse(await listResources(database, toPagination(query)), toResourceRecord),
+    }),
+    backend("GET", ITEM, "getResource", "One registered resource", {
+      responses: { 200: ResourceRecord },
+      handle: async ({ params }) => jsonResponse(200, toResourceRecord(await find(params.id))),
+    }),
+    backend("PATCH", ITEM, "changeResource", "Change what tokens for a resource may carry", {
+      body: ResourceChange,
+      responses: { 200: ResourceRecord },
+      async handle({ params: { id }, body, ...context }) {
+        const action = { action: "resource.change", target: id };
+        const change = updateResource(id, body);
+        checkChanged(await storeAudited(context, [change], action, services), "resource");
+        return jsonResponse(200, toResourceRecord(await afterWrite(find(id))));
+      },
+    }),
+    backend("DELETE", ITEM, "deleteResource", "Remove a resource, and end the grants for it", {
+      responses: { 204: undefined },
+      async handle({ params: { id }, ...context }) {
+        const action = { action: "resource.delete", target: id };
+        const changes = await storeAudited(context, [deleteResource(id)], action, services);
+        checkChanged(changes, "resource");
+        return { status: 204 };
+      },
+    }),
+  ];
+}

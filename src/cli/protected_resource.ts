@@ -1,0 +1,43 @@
+import { NewResource, ResourceChange } from "../oauth/resource.ts";
+import type { Command } from "./command.ts";
+import { listCommand, type Resource, sendCommand, showCommand } from "./resource.ts";
+
+const RESOURCE: Resource = {
+  noun: "resource",
+  path: "/backend/resource",
+  argument: { name: "ID", meaning: "its id, as resource list shows it", example: "p0m…" },
+  columns: ["url*", "id", "scopes*"],
+  shown: ["*"],
+};
+const SCOPES = { scopes: { name: "scope", value: '"A B"', meaning: "what its tokens may carry" } };
+
+/** The commands of `gatepost resource`. */
+export const RESOURCE_COMMANDS: readonly Command[] = [
+  sendCommand(RESOURCE, {
+    verb: "add",
+    purpose: "Register a service that tokens are issued for",
+    details: ["An app names it as `resource`; such a token is refused by this service."],
+    examples: ['gatepost resource add https://mcp.example.com/mcp --scope "files"'],
+    method: "POST",
+    body: NewResource,
+    members: { ...SCOPES, url: { argument: "URL", meaning: "what an app names, and the aud" } },
+    done: (name) => `Resource ${name} has been added.`,
+  }),
+  listCommand(RESOURCE, { purpose: "List registered resources, newest first" }),
+  showCommand(RESOURCE, { purpose: "Show a registered resource" }),
+  sendCommand(RESOURCE, {
+    verb: "set",
+    purpose: "Change what tokens for a resource may carry",
+    examples: ['gatepost resource set p0m… --scope "files files:write"'],
+    method: "PATCH",
+    body: ResourceChange,
+    members: SCOPES,
+    done: (name) => `Resource ${name} has been changed.`,
+  }),
+  sendCommand(RESOURCE, {
+    verb: "delete",
+    purpose: "Remove a resource, and end the grants for it",
+    method: "DELETE",
+    done: (name) => `Resource ${name} has been removed.`,
+  }),
+];

@@ -1,0 +1,72 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { isDocumentUrl, parseClientDocument } from "../../src/oauth/client_metadata.ts";
+import { isListedRedirectUri } from "../../src/oauth/redirect_uri.ts";
+import {
+  DOCUMENT_URL,
+  DOCUMENT_URLS,
+  LISTED,
+  REFUSED_DOCUMENTS,
+  REFUSED_REDIRECTS,
+  REFUSED_URLS,
+  TAKEN_DOCUMENTS,
+  TAKEN_REDIRECTS,
+} from "../corpus/client_metadata.ts";
+
+/** As it comes out of a response. */
+const parse = (document: unknown) =>
+  parseClientDocument(DOCUMENT_URL, JSON.parse(JSON.stringify(document)));
+
+describe("a client_id is the URL of a document", () => {
+  for (const url of DOCUMENT_URLS) {
+    test(url, () => assert.equal(isDocumentUrl(url, "on"), true));
+  }
+
+  test("at the hosts that are taken, and at no other", () => {
+    assert.equal(isDocumentUrl(DOCUMENT_URL, "off"), false);
+    assert.equal(isDocumentUrl(DOCUMENT_URL, []), false);
+    assert.equal(isDocumentUrl(DOCUMENT_URL, ["other.example", "example"]), false);
+    assert.equal(isDocumentUrl(DOCUMENT_URL, ["other.example", "app.example"]), true);
+  });
+});
+
+describe("a client_id is no URL of a document with", () => {
+  for (const [url, what] of REFUSED_URLS) {
+    test(what, () => assert.equal(isDocumentUrl(url, "on"), false));
+  }
+});
+
+describe("a document is taken with", () => {
+  for (const [document, what] of TAKEN_DOCUMENTS) {
+    test(what, () => {
+      const taken = parse(document);
+      assert.ok(!("reason" in taken), JSON.stringify(taken));
+      assert.ok(taken.redirectUris.length > 0 && taken.name.length > 0);
+    });
+  }
+
+  test("redirect URIs of which those are left out that are never taken", () => {
+    const redirect_uris = ["javascript:alert(1)", "https://app.example/cb", "http://a.example/"];
+    const taken = parse({ client_id: DOCUMENT_URL, redirect_uris });
+    assert.deepEqual(taken, { name: "app.example", redirectUris: ["https://app.example/cb"] });
+  });
+});
+
+describe("a document is refused with", () => {
+  for (const [document, what] of REFUSED_DOCUMENTS) {
+    test(what, () => {
+      const refused = parse(document);
+      assert.ok("reason" in refused);
+      assert.doesNotMatch(refused.reason, /secret"|evil|alert/); // nothing of what it says
+    });
+  }
+});
+
+describe("of redirect URIs that no app URL bounds", () => {
+  for (const uri of TAKEN_REDIRECTS) {
+    test(`${uri} is one`, () => assert.equal(isListedRedirectUri(uri, LISTED), true));
+  }
+  for (const uri of REFUSED_REDIRECTS) {
+    test(`${uri} is none`, () => assert.equal(isListedRedirectUri(uri, LISTED), false));
+  }
+});

@@ -1,0 +1,82 @@
+import assert from "node:assert/strict";
+import { test, type TestContext } from "node:test";
+import { newId } from "../../src/base/id.ts";
+import { sha256 } from "../../src/base/secret.ts";
+import type { Database } from "../../src/database/database.ts";
+import { insertCode, redeemCode } from "../../src/store/codes.ts";
+import { insertGrant, rotateRefreshToken } from "../../src/store/grants.ts";
+import {
+  deleteResource,
+  findResource,
+  insertResource,
+  updateResource,
+} from "../../src/store/resources.ts";
+import { addApp, addSession, addUser, openDatabase, sampleGrant } from "../helpers/database.ts";
+
+const NOW_MS = Date.UTC(2026, 0, 1);
+const [FIRST, SECOND] = [sha256("first"), sha256("second")];
+
+async function open(t: TestContext) {
+  const database = openDatabase(t);
+  const resource = {
+    id: newId("p", NOW_MS), url: "https://mcp.example", scopes: ["consumer"], createdAtMs: NOW_MS,
+  };
+  await database.write([insertResource(resource)]);
+  const [app, user] = [await addApp(database), await addUser(database)];
+  return { database, resource, app, user };
+}
+
+/** What takes from a grant for a resource what it needs, between a look-up and the commit. */
+const ENDS: readonly (readonly [string, (database: Database, id: string) => Promise<unknown>])[] = [
+  ["is removed", (database, id) => database.write([deleteResource(id)])],
+  ["loses a scope", (database, id) => database.write([updateResource(id, { scopes: ["x"] })])],
+];
+
+test("a resource is found by its id and by its URL, with a slash or without", async (t) => {
+  const { database, resource } = await open(t);
+  for (const key of [resource.id, resource.url, `${resource.url}/`]) {
+    assert.deepEqual({ ...await findResource(database, key) }, resource);
+  }
+  assert.equal(await findResource(database, "https://mcp.example/x"), undefined);
+});
+
+for (const [what, end] of ENDS) {
+  test(`a resource that ${what} gets no new grant, also where that is just being stored`,
+    async (t) => {
+      const { database, resource: { id: resource }, app, user } = await open(t);
+      assert.equal(await insertGrant(database, sampleGrant(app, user, { resource })), true);
+      await end(database, resource);
+      assert.equal(await insertGrant(database, sampleGrant(app, user, { resource })), false);
+    });
+
+  test(`a code for a resource that ${what} is not made and not redeemed`, async (t) => {
+    const { database, resource: { id: resource }, app, user } = await open(t);
+    const session = await addSession(database, user);
+    const newCode = () => ({
+      id: newId("g", NOW_MS), app, user, resource, scopes: ["consumer"], challenge: null,
+      redirectUri: "https://orders.example/cb", untilMs: NOW_MS + 60_000,
+    });
+    const code = newCode();
+    assert.deepEqual(await database.write([insertCode(code, FIRST, session)]), [1]);
+    await end(database, resource);
+    assert.deepEqual(await database.write([insertCode(newCode(), SECOND, session)]), [0]);
+    const redemption = {
+      ...code, type: "authorization_code", hash: FIRST, accessScopes: ["consumer"], refresh: SECOND,
+      refreshUntilMs: NOW_MS + 60_000, accessUntilMs: NOW_MS + 60_000,
+    };
+    assert.equal(await redeemCode(database, redemption, NOW_MS + 1), false);
+  });
+
+  test(`a refresh token for a resource that ${what} is not exchanged`, async (t) => {
+    const { database, resource: { id: resource }, app, user } = await open(t);
+    const grant = sampleGrant(app, user, { resource });
+    assert.equal(await insertGrant(database, grant), true);
+    const rotation = {
+      old: { grantId: grant.id, hash: FIRST, isGenuine: true },
+      state: "current" as const, head: FIRST, newHash: SECOND, scopes: ["consumer"],
+      refreshUntilMs: grant.refreshUntilMs, accessUntilMs: grant.accessUntilMs,
+    };
+    await end(database, resource);
+    assert.equal(await rotateRefreshToken(database, rotation, NOW_MS + 1), false);
+  });
+}
