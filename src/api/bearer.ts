@@ -4,7 +4,7 @@ import type { HttpRequest } from "../base/http_message.ts";
 import { verifyJwt } from "../base/jwt.ts";
 import { Problem } from "../base/problem.ts";
 import { ACCESS_TOKEN_TYPE, parseAccessClaims } from "../oauth/claims.ts";
-import { type Caller, opens, PERSONAL_PREFIX } from "../oauth/principal.ts";
+import { type Caller, opens, PERSONAL_PREFIX, toAskFor } from "../oauth/principal.ts";
 import type { Services } from "../services.ts";
 import { findPersonalCaller } from "../store/personal_tokens.ts";
 
@@ -49,9 +49,10 @@ type CheckToken = (token: string) => Caller | undefined | Promise<Caller | undef
  */
 export function authenticateBy(check: CheckToken, issuer: string) {
   return async (request: HttpRequest, scopes: readonly string[]): Promise<Caller> => {
+    const wanted = () => scopes.map(toAskFor);
     const refusal = (status: 401 | 403, detail: string, error?: ChallengeError) =>
       new Problem(status, error ?? "unauthorized", detail, {
-        headers: bearerChallenge(issuer, request.path, scopes, error),
+        headers: bearerChallenge(issuer, request.path, wanted(), error),
       });
     const token = bearerToken(request);
     if (token === undefined) throw refusal(401, "An access token is needed.");
@@ -61,7 +62,7 @@ export function authenticateBy(check: CheckToken, issuer: string) {
       throw refusal(401, "The access token is expired, revoked or invalid.", "invalid_token");
     }
     if (!scopes.every((scope) => opens(caller.scopes, scope))) {
-      throw refusal(403, `The access token needs scope ${scopes.join(" ")}.`, "insufficient_scope");
+      throw refusal(403, `The access token needs scope ${wanted().join(" ")}.`, "insufficient_scope");
     }
     return caller;
   };

@@ -49,3 +49,8 @@ export function opens(scopes: readonly string[], needed: string): boolean {
 
 /** The scope of the consumer's own resources, and what a new app or user gets. */
 export const CONSUMER_SCOPE = "consumer";
+
+/** What a client is told to ask for: apps that administer have `backend`, which opens both. */
+export function toAskFor(scope: string): string {
+  return isOfBackend(scope) ? BACKEND_SCOPE : scope;
+}

@@ -14,7 +14,7 @@ import {
   URI,
 } from "../../base/shape.ts";
 import { jsonResponse } from "../../http/respond.ts";
-import { isOfBackend } from "../../oauth/principal.ts";
+import { isOfBackend, toAskFor } from "../../oauth/principal.ts";
 import { grantTypesOf } from "../../oauth/profile.ts";
 import type { Services } from "../../services.ts";
 import { notFound } from "../administration.ts";
@@ -102,8 +102,9 @@ export function pathMetadataOperation(
       const local = path.slice(pathOf(issuer).length);
       const there = METHODS.flatMap((method) => find(method, local)?.operation ?? []);
       if (there.length === 0) throw notFound("protected path");
-      const scopes = new Set(there.flatMap(({ access }) => access === "public" ? [] : access));
-      return describeResource(services, new URL(issuer).origin + path, [...scopes]);
+      const scopes = there.flatMap(({ access }) => access === "public" ? [] : access.map(toAskFor));
+      return describeResource(services, new URL(issuer).origin + path,
+        [...new Set(scopes)]);
     });
 }
 
