@@ -61,8 +61,8 @@ export function subscribeOperations(
           }
           throw new Problem(409, "limit", `There are ${SUBSCRIPTION_LIMIT} subscriptions already.`);
         }
-        const fresh = { ...subscription, status: "active", disabledReason: null } as const;
-        const record = { ...toSubscriptionRecord(fresh), secret };
+        const state = { status: "active", disabledReason: null, pausedUntilMs: null } as const;
+        const record = { ...toSubscriptionRecord({ ...subscription, ...state }), secret };
         return locatedResponse(201, context.request.path, id, record);
       },
     }),

@@ -21,6 +21,7 @@ import { accountOperations } from "../api/consumer/account.ts";
 import { loginOperation } from "../api/consumer/login.ts";
 import { deliveryOperations, managedDeliveryOperations } from "../api/delivery.ts";
 import type { Operation } from "../api/operation.ts";
+import { resendOperations } from "../api/resend.ts";
 import { subscribeOperations } from "../api/subscribe.ts";
 import { managedSubscriptionOperations, ownSubscriptionOperations } from "../api/subscription.ts";
 import { asyncApiOperation } from "../api/system/asyncapi.ts";
@@ -75,6 +76,7 @@ export function backendOperations(
     ...auditOperations(services),
     ...eventOperations(services),
     ...managedDeliveryOperations(services),
+    ...resendOperations(services),
     ...managedSubscriptionOperations(services),
     ...cronjobOperations(services),
   ];

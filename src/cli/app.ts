@@ -1,5 +1,6 @@
 import { AppChange, NewApp, NewAppSecret } from "../oauth/app.ts";
 import { GRANT_TYPES } from "../oauth/grant_type.ts";
+import { APP_LIST } from "../store/apps.ts";
 import type { Command, CommandContext, Values } from "./command.ts";
 import { readJson } from "./event.ts";
 import { listCommand, type Resource, sendCommand, showCommand } from "./resource.ts";
@@ -69,6 +70,7 @@ export const APP_COMMANDS: readonly Command[] = [
   }),
   listCommand(APP, {
     purpose: "List apps, newest first",
+    query: APP_LIST.filters,
     details: ["--json has every field: grants, redirect URIs, flags."],
     examples: ["gatepost app list", "gatepost app list --json"],
   }),

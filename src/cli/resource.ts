@@ -244,7 +244,8 @@ function optionOf(schema: Schema, name: string, isChange: boolean): Option {
     (isChange && schema["anyOf"] ? "; none takes it away" : "");
   if (type === "boolean") return { meaning, ...(isChange && { isNegatable: true }) };
   if (type === "integer") return { value: "N", meaning: `${meaning}, ${minimum} to ${maximum}` };
-  return { value: name.toUpperCase(), meaning, ...(type === "array" && { isRepeatable: true }) };
+  const value = schema["format"] === "date-time" ? "TIME" : name.toUpperCase();
+  return { value, meaning, ...(type === "array" && { isRepeatable: true }) };
 }
 
 function withQuery(path: string, given: Members): string {

@@ -3,7 +3,7 @@ import { Problem } from "../base/problem.ts";
 import { parseShape, record } from "../base/shape.ts";
 import { BACKEND_SCOPE, CONSUMER_SCOPE } from "../oauth/principal.ts";
 import { NewUser, UserChange } from "../oauth/user.ts";
-import { findUser, findUserByName } from "../store/users.ts";
+import { findUser, findUserByName, USER_LIST } from "../store/users.ts";
 import type { Command, CommandContext, Values } from "./command.ts";
 import { isGenerated, obtainPassword, PASSWORD_OPTION } from "./password.ts";
 import { listCommand, type Resource, sendCommand, showCommand, splitNames } from "./resource.ts";
@@ -53,6 +53,7 @@ export const USER_COMMANDS: readonly Command[] = [
   }),
   listCommand(USER, {
     purpose: "List users, newest first",
+    query: USER_LIST.filters,
     examples: ["gatepost user list", "gatepost user list --limit 200 --json"],
   }),
   showCommand(USER, { purpose: "Show a user" }),

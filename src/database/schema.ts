@@ -2,6 +2,7 @@ import { MIGRATION_5 } from "./migration_5.ts";
 import { GRANT_ENDED } from "./migration_6.ts";
 import { MIGRATION_8 } from "./migration_8.ts";
 import { MIGRATION_9 } from "./migration_9.ts";
+import { RESENDS } from "./migration_10.ts";
 import { POST_SCHEMA } from "./schema_post.ts";
 
 /**
@@ -55,6 +56,7 @@ export const SCHEMA = `
       CHECK (jwks = '[]' OR coalesce(secret, oldSecret) IS NULL)
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX apps_by_origin ON apps (origin) WHERE status = 'active';
+  CREATE INDEX apps_by_name ON apps (name COLLATE NOCASE);
   CREATE INDEX apps_by_rate ON apps (id, rate) WHERE rate IS NOT NULL;
 
   -- Counts the changes of apps and users, and new rates: whoever keeps some in memory asks it for
@@ -198,6 +200,7 @@ export const SCHEMA = `
     target TEXT NOT NULL,
     address TEXT
   ) STRICT, WITHOUT ROWID;
+  CREATE INDEX audit_by_address ON audit (address, id) WHERE address IS NOT NULL;
   CREATE INDEX audit_by_actor ON audit (actor, id);
   CREATE INDEX audit_by_action ON audit (action, id);
   CREATE INDEX audit_by_target ON audit (target, id);
@@ -206,4 +209,5 @@ export const SCHEMA = `
   ${MIGRATION_5}
   ${MIGRATION_8}
   ${MIGRATION_9}
+  ${RESENDS}
 `;

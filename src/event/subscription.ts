@@ -13,7 +13,7 @@ import {
   TEXT,
   withMembers,
 } from "../base/shape.ts";
-import { TIME, toTime } from "../base/time.ts";
+import { TIME, TIME_MS, toTime } from "../base/time.ts";
 import { EVENT_NAME } from "./event.ts";
 
 /** How many subscriptions one principal may have. */
@@ -49,6 +49,7 @@ export const NewSubscription = named(
 export const SubscriptionChange = named("SubscriptionChange", object({
   endpoint: optional(ENDPOINT),
   status: optional(oneOf("active", "paused")),
+  paused_until: optional(described("Pauses it until then.", TIME_MS)),
 }));
 
 /** What of anybody's subscription the backend may change: it may also disable it. */
@@ -65,6 +66,7 @@ export const SubscriptionRecord = named("Subscription", record({
   status: STATUS,
   created_at: TIME,
   disabled_reason: optional(TEXT),
+  paused_until: optional(described("When it becomes active by itself.", TIME)),
 }));
 
 /** A subscription as the backend shows it. */
@@ -81,15 +83,18 @@ export interface Subscription extends Pick<
   /** The order in which subscriptions were made; never reused. */
   readonly seq: number;
   readonly disabledReason: string | null;
+  readonly pausedUntilMs: number | null;
   readonly createdAtMs: number;
 }
 
 /** A subscription as its owner sees it. */
 export function toSubscriptionRecord(subscription: Omit<Subscription, "seq">) {
+  const { status, pausedUntilMs: until } = subscription;
   return pick(SubscriptionRecord, {
     ...subscription,
     created_at: toTime(subscription.createdAtMs),
     disabled_reason: subscription.disabledReason ?? undefined,
+    paused_until: status === "paused" && until !== null ? toTime(until) : undefined,
   });
 }
 

@@ -1,9 +1,11 @@
 import type { App } from "../oauth/app.ts";
-import { type Database, type Page, type Pagination, valueIf } from "../database/database.ts";
-import { findRow, hasRow, queryPage, type RowOf } from "../database/rows.ts";
+import { ACCOUNT_STATUS } from "../oauth/user.ts";
+import { type Database, valueIf } from "../database/database.ts";
+import { findRow, hasRow, type RowOf } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
 import { type Change, updateWhere } from "./audit.ts";
 import { revokeGrantsOf, REVOKED } from "./grant_end.ts";
+import { beginsWith, is } from "./list.ts";
 
 /** An app with the SHA-256 of its secrets, which client authentication alone uses. */
 export interface AppWithSecrets extends App {
@@ -16,8 +18,8 @@ export interface AppWithSecrets extends App {
 const CHANGEABLE = sql`name, url, type, scopes, grants, redirectUris, trusted, resourceServer,
   rate, status, requirePkce, jwks`;
 
-const SELECT = sql`SELECT id, ${CHANGEABLE}, secret, oldSecret, oldSecretUntilMs, createdAtMs,
-  notBeforeMs FROM apps`;
+const COLUMNS = sql`id, ${CHANGEABLE}, secret, oldSecret, oldSecretUntilMs, createdAtMs,
+  notBeforeMs`;
 
 function toApp(row: RowOf<AppWithSecrets>): AppWithSecrets {
   return {
@@ -34,14 +36,22 @@ function toApp(row: RowOf<AppWithSecrets>): AppWithSecrets {
 
 /** An app by its `client_id`. */
 export async function findApp(database: Database, id: string): Promise<AppWithSecrets | undefined> {
-  const row = await findRow<RowOf<AppWithSecrets>>(database, sql`${SELECT} WHERE id = ${id}`);
+  const select = sql`SELECT ${COLUMNS} FROM apps WHERE id = ${id}`;
+  const row = await findRow<RowOf<AppWithSecrets>>(database, select);
   return row && toApp(row);
 }
 
-/** Apps, newest first. */
-export function listApps(database: Database, page: Pagination): Promise<Page<App>> {
-  return queryPage(database, sql`${SELECT} WHERE id < ${page.before}`, page, toApp);
-}
+/** What lists of apps go by. */
+export const APP_LIST = {
+  table: sql`apps`,
+  columns: COLUMNS,
+  filters: {
+    q: beginsWith(sql`apps`, sql`name`, "the name"),
+    status: is(sql`status`, ACCOUNT_STATUS),
+  },
+  indexes: { q: [] },
+  toItem: toApp,
+} as const;
 
 /** Whether any active app's URL has this origin. */
 export function hasAppOrigin(database: Database, origin: string): Promise<boolean> {

@@ -90,8 +90,8 @@ const WRONG: readonly (readonly [args: string, says: RegExp])[] = [
   ["uesr add x", /did you mean user\?/],
   ["grants revoke", /did you mean grant\?/],
   ["xyzzy", new RegExp(
-    '"xyzzy".*user, app, issuer, principal, grant, event, subscription, delivery, cronjob, key, ' +
-      "audit, backup, restore, check",
+    '"xyzzy".*user, app, issuer, principal, grant, event, subscription, delivery, resend, ' +
+      "cronjob, key, audit, backup, restore, check",
   )],
   ["user ad x", /"ad".*did you mean user add\?/],
   ["user ls", /did you mean user list\?/],

@@ -6,6 +6,7 @@ import type { User } from "../../src/oauth/user.ts";
 import { ConflictError, FIRST_PAGE, type Page } from "../../src/database/database.ts";
 import { sql } from "../../src/database/sql.ts";
 import { insertGrant } from "../../src/store/grants.ts";
+import { listPart } from "../../src/store/list.ts";
 import { insertKey } from "../../src/store/keys.ts";
 import { loadRevocations } from "../../src/store/revocations.ts";
 import { findSessionUser, insertSession } from "../../src/store/sessions.ts";
@@ -17,7 +18,7 @@ import {
   hasUsers,
   insertFirstUser,
   insertUser,
-  listUsers,
+  USER_LIST,
   updateUser,
 } from "../../src/store/users.ts";
 import { addApp, addUser, makeFolder, openDatabase } from "../helpers/database.ts";
@@ -67,7 +68,8 @@ test("a name is taken whatever its case: ConflictError", async (t) => {
   const database = openDatabase(t);
   await addUser(database, { username: "Marta" });
   await assert.rejects(addUser(database, { username: "mARTA" }), ConflictError);
-  assert.equal((await listUsers(database, { limit: 10, before: FIRST_PAGE })).items.length, 1);
+  const page = { limit: 10, before: FIRST_PAGE };
+  assert.equal((await listPart(database, USER_LIST, {}, page)).items.length, 1);
 });
 
 test("of two processes that add one name at once exactly one succeeds", async (t) => {
@@ -86,7 +88,7 @@ test("users are listed newest first, page by page, each once", async (t) => {
   const seen: string[] = [];
   let before: string | undefined = FIRST_PAGE;
   while (before !== undefined) {
-    const page: Page<User> = await listUsers(database, { limit: 2, before });
+    const page: Page<User> = await listPart(database, USER_LIST, {}, { limit: 2, before });
     assert.ok(page.items.length <= 2);
     seen.push(...page.items.map(({ id }) => id));
     before = page.next;
@@ -98,7 +100,8 @@ test("a page that holds all that there is has no next one", async (t) => {
   const database = openDatabase(t);
   await addUser(database);
   await addUser(database);
-  assert.equal((await listUsers(database, { limit: 2, before: FIRST_PAGE })).next, undefined);
+  const all = await listPart(database, USER_LIST, {}, { limit: 2, before: FIRST_PAGE });
+  assert.equal(all.next, undefined);
 });
 
 test("hasUsers() tells whether there is any", async (t) => {

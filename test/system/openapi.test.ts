@@ -364,7 +364,15 @@ test("what subscriptions, events and deliveries are answered with is as declared
   }
   await ask("POST", `/backend/delivery/${delivery}/resend`);
   await until(isFailed);
-  await ask("POST", "/backend/delivery/resend", { status: "failed" });
+  await ask("POST", "/backend/delivery/resend", { status: "failed", dry_run: true });
+  const { id } = await ask("POST", "/backend/delivery/resend", { status: "failed" });
+  await ask("GET", "/backend/resend");
+  await ask("GET", `/backend/resend/${String(id)}`);
+  answered.add("stopResend"); // in e2e/bulk_resend.test.ts: this one has ended already
+  await until(isFailed);
+  await ask("POST", `${path}/resend`, { status: "failed", first: "one" }, token);
+  await ask("PATCH", path, { paused_until: "2130-01-31T12:00:00Z" }, token);
+  await ask("PATCH", path, { status: "active" }, token);
   await ask("POST", `${path}/test`, undefined, token);
   const managed = `/backend/subscription/${String(mine["id"])}`;
   await ask("GET", "/backend/subscription");

@@ -15,10 +15,10 @@ import {
   toAppRecord,
 } from "../../oauth/app.ts";
 import {
+  APP_LIST,
   deleteApp,
   findApp,
   insertApp,
-  listApps,
   replaceAppSecret,
   revokeTokensOfApp,
   updateApp,
@@ -27,6 +27,7 @@ import { afterWrite } from "../../store/after_write.ts";
 import { deleteCodesOf } from "../../store/codes.ts";
 import { forgetConsentsOf } from "../../store/consents.ts";
 import { revokeGrantsWithScopes } from "../../store/grant_end.ts";
+import { listPart } from "../../store/list.ts";
 import {
   type Administration,
   changeFresh,
@@ -64,10 +65,10 @@ export function appOperations(services: Administration): Operation[] {
       },
     }),
     backend("GET", PATH, "listApps", "List apps", {
-      query: pagination(AppRecord.members.client_id),
+      query: { ...pagination(AppRecord.members.client_id), ...APP_LIST.filters },
       responses: { 200: pageOf(AppRecord) },
       handle: async ({ query }) =>
-        listResponse(await listApps(database, toPagination(query)), toAppRecord),
+        listResponse(await listPart(database, APP_LIST, query, toPagination(query)), toAppRecord),
     }),
     backend("GET", ITEM, "getApp", "One app", {
       responses: { 200: AppRecord },
