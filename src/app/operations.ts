@@ -19,6 +19,7 @@ import { userOperations } from "../api/backend/user.ts";
 import { eventCatalogueOperation } from "../api/consumer/event.ts";
 import { accountOperations } from "../api/consumer/account.ts";
 import { loginOperation } from "../api/consumer/login.ts";
+import { managedSessionOperations, sessionOperations } from "../api/consumer/session.ts";
 import { deliveryOperations, managedDeliveryOperations } from "../api/delivery.ts";
 import type { Operation } from "../api/operation.ts";
 import { resendOperations } from "../api/resend.ts";
@@ -42,6 +43,7 @@ export function ownOperations(services: Services): Operation[] {
     ...deliveryOperations(services),
     eventCatalogueOperation(services),
     ...accountOperations(services),
+    ...sessionOperations(services),
     ...backendOperations(services),
     ...statusOperations(services),
     metricsOperation(services),
@@ -71,6 +73,7 @@ export function backendOperations(
     ...userOperations(services),
     ...issuerOperations(services),
     ...principalOperations(services),
+    ...managedSessionOperations(services),
     ...grantOperations(services),
     ...keyOperations(services),
     ...auditOperations(services),

@@ -51,20 +51,27 @@ export const LIST_PART = givenMembers(pagination(), {
   cursor: { meaning: "continue where a list ended, as it said" },
 });
 
-/** `list`; each parameter of the query is an option. */
+/** `list`, or the verb of a list below an item; each parameter of the query is an option. */
 export function listCommand<M extends ShapeMembers>(
   { noun, path, columns }: Pick<Resource, "noun" | "path" | "columns">,
-  { query, members, ...words }: Words & { readonly query?: M; readonly members?: WordsOf<M> },
+  { query, members, item, ...words }: Words & {
+    readonly query?: M;
+    readonly members?: WordsOf<M>;
+    readonly item?: { readonly verb: string; readonly of: Resource; readonly below: string };
+  },
 ): Command {
   const filters = givenMembers(query ?? {}, { ...members, limit: null, cursor: null });
+  const verb = item?.verb ?? "list";
   return {
-    examples: [`gatepost ${noun} list`],
+    examples: [`gatepost ${noun} ${verb} ${item?.of.argument.example ?? ""}`.trimEnd()],
     ...words,
-    words: [noun, "list"],
+    words: [noun, verb],
+    ...item && { arguments: [item.of.argument] },
     options: { ...filters.options, ...LIST_PART.options },
     async run(context) {
       const given = { ...await filters.read(context), ...await LIST_PART.read(context) };
-      const response = await context.call("GET", withQuery(path, given));
+      const where = item ? await itemPath(item.of, context, item.below) : path;
+      const response = await context.call("GET", withQuery(where, given));
       const items = response?.["items"] as readonly Members[];
       if (items.length === 0 && !context.isJson) return context.terminal.note("There are none.");
       context.print(response, () => formatTable(items, columns, context.terminal));

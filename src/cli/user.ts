@@ -57,6 +57,10 @@ export const USER_COMMANDS: readonly Command[] = [
     examples: ["gatepost user list", "gatepost user list --limit 200 --json"],
   }),
   showCommand(USER, { purpose: "Show a user" }),
+  listCommand({ ...USER, columns: ["id", "created_at", "seen_at", "address", "agent*"] }, {
+    item: { verb: "sessions", of: USER, below: "/session" },
+    purpose: "List the browsers in which a user has logged in",
+  }),
   sendCommand(USER, {
     verb: "set",
     purpose: "Change a user's password, scopes, rate or status",

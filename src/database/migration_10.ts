@@ -27,6 +27,10 @@ export const MIGRATION_10 = `
   ALTER TABLE deliveries ADD COLUMN lastStatus INTEGER;
   ALTER TABLE deliveries ADD COLUMN lastError TEXT;
   CREATE INDEX apps_by_name ON apps (name COLLATE NOCASE);
+  ALTER TABLE sessions ADD COLUMN address TEXT;
+  ALTER TABLE sessions ADD COLUMN agent TEXT;
+  ALTER TABLE sessions ADD COLUMN seenAtMs INTEGER;
+  CREATE INDEX sessions_by_user ON sessions (user);
   CREATE INDEX audit_by_address ON audit (address, id) WHERE address IS NOT NULL;
   ${RESENDS}
 `;

@@ -144,8 +144,12 @@ export const SCHEMA = `
     hash BLOB PRIMARY KEY,               -- SHA-256 of the cookie's value
     user TEXT NOT NULL,
     createdAtMs INTEGER NOT NULL,
-    untilMs INTEGER NOT NULL
+    untilMs INTEGER NOT NULL,
+    address TEXT,                        -- of the login
+    agent TEXT,                          -- what the browser says that it is
+    seenAtMs INTEGER                     -- stored once in five minutes
   ) STRICT, WITHOUT ROWID;
+  CREATE INDEX sessions_by_user ON sessions (user);
   CREATE INDEX sessions_by_end ON sessions (untilMs);
 
   CREATE TABLE consents (

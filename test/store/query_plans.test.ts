@@ -60,6 +60,7 @@ import {
   resendDeliveries,
   stopResend,
 } from "../../src/store/resends.ts";
+import { deleteSessionsOf, listSessions } from "../../src/store/sessions.ts";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import {
   clearEndedSubscriptions,
@@ -399,6 +400,14 @@ const CASES: readonly Case[] = [
   {
     name: "waking subscriptions whose pause has ended",
     run: (database) => wakePaused(database, NOW_MS),
+  },
+  {
+    name: "listing and ending a user's sessions",
+    sorts: true, // a thousand at most
+    async run(database) {
+      await listSessions(database, OWNER, NOW_MS);
+      await database.write([deleteSessionsOf(OWNER, "b1"), deleteSessionsOf(OWNER)]);
+    },
   },
   { name: "finding a delivery", run: (database) => findDelivery(database, DELIVERY) },
   { name: "listing attempts", run: (database) => listAttempts(database, DELIVERY) },

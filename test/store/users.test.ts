@@ -9,7 +9,7 @@ import { insertGrant } from "../../src/store/grants.ts";
 import { listPart } from "../../src/store/list.ts";
 import { insertKey } from "../../src/store/keys.ts";
 import { loadRevocations } from "../../src/store/revocations.ts";
-import { findSessionUser, insertSession } from "../../src/store/sessions.ts";
+import { findSession, insertSession } from "../../src/store/sessions.ts";
 import {
   revokeTokensOfUser,
   deleteUser,
@@ -176,8 +176,8 @@ test("revokeTokensOfUser() ends sessions, and earlier grants and login tokens", 
   await database.write(revokeTokensOfUser(user, NOW_MS + 10, HOUR_MS));
   await revocations.refresh();
 
-  assert.equal(await findSessionUser(database, Buffer.from("one"), NOW_MS + 11), undefined);
-  assert.equal(await findSessionUser(database, Buffer.from("two"), NOW_MS + 11), other);
+  assert.equal((await findSession(database, Buffer.from("one"), NOW_MS + 11))?.user, undefined);
+  assert.equal((await findSession(database, Buffer.from("two"), NOW_MS + 11))?.user, other);
   assert.equal((await database.query(sql`SELECT 1 FROM sessions`)).length, 1);
   assert.equal(revocations.has(before), true);
   assert.equal(revocations.has(caller(user, app, newId("g", NOW_MS + 10))), true);
