@@ -18,6 +18,7 @@ import { principalOperations } from "../api/backend/principal.ts";
 import { userOperations } from "../api/backend/user.ts";
 import { eventCatalogueOperation } from "../api/consumer/event.ts";
 import { accountOperations } from "../api/consumer/account.ts";
+import { ownAppOperations } from "../api/consumer/app.ts";
 import { loginOperation } from "../api/consumer/login.ts";
 import { managedSessionOperations, sessionOperations } from "../api/consumer/session.ts";
 import { deliveryOperations, managedDeliveryOperations } from "../api/delivery.ts";
@@ -44,6 +45,7 @@ export function ownOperations(services: Services): Operation[] {
     eventCatalogueOperation(services),
     ...accountOperations(services),
     ...sessionOperations(services),
+    ...ownAppOperations(services),
     ...backendOperations(services),
     ...statusOperations(services),
     metricsOperation(services),

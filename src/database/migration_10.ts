@@ -26,6 +26,8 @@ export const MIGRATION_10 = `
   CREATE INDEX events_by_request ON events (request, id) WHERE request IS NOT NULL;
   ALTER TABLE deliveries ADD COLUMN lastStatus INTEGER;
   ALTER TABLE deliveries ADD COLUMN lastError TEXT;
+  ALTER TABLE apps ADD COLUMN owner TEXT REFERENCES users ON DELETE SET NULL;
+  CREATE INDEX apps_by_owner ON apps (owner, id) WHERE owner IS NOT NULL;
   CREATE INDEX apps_by_name ON apps (name COLLATE NOCASE);
   ALTER TABLE sessions ADD COLUMN address TEXT;
   ALTER TABLE sessions ADD COLUMN agent TEXT;

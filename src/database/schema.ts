@@ -53,10 +53,12 @@ export const SCHEMA = `
     rate TEXT,                           -- as a user's
     requirePkce INTEGER NOT NULL DEFAULT 0,
     jwks TEXT NOT NULL DEFAULT '[]'      -- public keys, in place of a secret
-      CHECK (jwks = '[]' OR coalesce(secret, oldSecret) IS NULL)
+      CHECK (jwks = '[]' OR coalesce(secret, oldSecret) IS NULL),
+    owner TEXT REFERENCES users ON DELETE SET NULL -- who may change its name and addresses
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX apps_by_origin ON apps (origin) WHERE status = 'active';
   CREATE INDEX apps_by_name ON apps (name COLLATE NOCASE);
+  CREATE INDEX apps_by_owner ON apps (owner, id) WHERE owner IS NOT NULL;
   CREATE INDEX apps_by_rate ON apps (id, rate) WHERE rate IS NOT NULL;
 
   -- Counts the changes of apps and users, and new rates: whoever keeps some in memory asks it for

@@ -67,6 +67,11 @@ const JWKS = described(
   nullable(record({ keys: KEYS })),
 );
 
+const OWNER = described(
+  "The user who may change its name, its addresses and its secret.",
+  nullable(idOf("u")),
+);
+
 const SETTINGS = {
   scopes: optional(SCOPES),
   grants: optional(GRANTS),
@@ -76,6 +81,7 @@ const SETTINGS = {
   rate: optional(RATE),
   require_pkce: optional(REQUIRE_PKCE),
   jwks: optional(JWKS),
+  owner: optional(OWNER),
 };
 
 /** What makes an app. */
@@ -112,6 +118,7 @@ export const AppRecord = named("App", record({
   rate: RATE,
   require_pkce: REQUIRE_PKCE,
   jwks: JWKS,
+  owner: OWNER,
   status: ACCOUNT_STATUS,
   created_at: TIME,
 }));
@@ -136,7 +143,7 @@ export const AppSecret = named("AppSecret", record({
 export interface App extends
   Pick<
     Infer<typeof AppRecord>,
-    "name" | "url" | "type" | "scopes" | "grants" | "trusted" | "rate" | "status"
+    "name" | "url" | "type" | "scopes" | "grants" | "trusted" | "rate" | "owner" | "status"
   > {
   /** The `client_id`; starts with `a`. */
   readonly id: string;
@@ -192,6 +199,7 @@ export function newApp(
     rate: null,
     requirePkce: false,
     jwks: [],
+    owner: null,
     status: "active",
     notBeforeMs: 0,
   }, wanted, profile);
@@ -212,6 +220,7 @@ export function changeApp(app: App, change: Infer<typeof AppChange>, profile?: P
     rate: change.rate === undefined ? app.rate : change.rate,
     requirePkce: change.require_pkce ?? app.requirePkce,
     jwks: jwks === undefined ? app.jwks : jwks?.keys ?? [],
+    owner: change.owner === undefined ? app.owner : change.owner,
     status: change.status ?? app.status,
   };
   const errors: FieldError[] = [];

@@ -1,3 +1,5 @@
+import { idOf } from "../base/id.ts";
+import { described } from "../base/shape.ts";
 import type { App } from "../oauth/app.ts";
 import { ACCOUNT_STATUS } from "../oauth/user.ts";
 import { type Database, valueIf } from "../database/database.ts";
@@ -16,7 +18,7 @@ export interface AppWithSecrets extends App {
 
 /** What of an app a change may replace, in the order of `changeable`. */
 const CHANGEABLE = sql`name, url, type, scopes, grants, redirectUris, trusted, resourceServer,
-  rate, status, requirePkce, jwks`;
+  rate, status, requirePkce, jwks, owner`;
 
 const COLUMNS = sql`id, ${CHANGEABLE}, secret, oldSecret, oldSecretUntilMs, createdAtMs,
   notBeforeMs`;
@@ -47,9 +49,10 @@ export const APP_LIST = {
   columns: COLUMNS,
   filters: {
     q: beginsWith(sql`apps`, sql`name`, "the name"),
+    owner: is(sql`owner`, described("The owner's id.", idOf("u"))),
     status: is(sql`status`, ACCOUNT_STATUS),
   },
-  indexes: { q: [] },
+  indexes: { q: [], owner: [] },
   toItem: toApp,
 } as const;
 
@@ -80,7 +83,7 @@ function changeable(app: App): Sql {
   return sql`${app.name}, ${app.url}, ${app.type}, ${JSON.stringify(app.scopes)},
     ${JSON.stringify(app.grants)}, ${JSON.stringify(app.redirectUris)}, ${app.trusted ? 1 : 0},
     ${app.resourceServer ? 1 : 0}, ${app.rate}, ${app.status},
-    ${app.requirePkce ? 1 : 0}, ${JSON.stringify(app.jwks)}`;
+    ${app.requirePkce ? 1 : 0}, ${JSON.stringify(app.jwks)}, ${app.owner}`;
 }
 
 /** Gives an app a new secret; the one before stays valid until `oldUntilMs`. */

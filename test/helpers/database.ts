@@ -123,6 +123,7 @@ export function sampleApp(more: Partial<App> = {}): App {
     rate: null,
     requirePkce: false,
     jwks: [],
+    owner: null,
     status: "active",
     createdAtMs: 1_000,
     notBeforeMs: 0,

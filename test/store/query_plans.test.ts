@@ -379,7 +379,7 @@ const CASES: readonly Case[] = [
   }).map((given) => listing("events", given, of(EVENT_LIST))),
   ...subsets({ q: ["al"], status: ["active"] })
     .map((given) => listing("users", given, of(USER_LIST))),
-  ...subsets({ q: ["al"], status: ["active"] })
+  ...subsets({ q: ["al"], status: ["active"], owner: [OWNER] })
     .map((given) => listing("apps", given, of(APP_LIST))),
   ...subsets({
     actor: [OWNER],

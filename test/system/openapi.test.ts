@@ -324,13 +324,17 @@ async function askOfAccount(): Promise<void> {
   await ask("GET", "/consumer/token", undefined, token);
   await ask("DELETE", `/consumer/token/${String(made["id"])}`, undefined, token);
   await ask("DELETE", "/consumer/token", undefined, token);
-  const app = await gatepost.createApp();
+  const app = await gatepost.createApp({ owner: user.id });
   await gatepost.openLoggedIn(app, user);
   await ask("GET", `/backend/user/${user.id}/session`);
   const { items } = await ask("GET", "/consumer/session", undefined, token);
   const session = String(asFields(Object(items)[0])["id"]);
   await ask("DELETE", `/consumer/session/${session}`, undefined, token);
   await ask("DELETE", "/consumer/session", undefined, token);
+  await ask("GET", "/consumer/app", undefined, token);
+  await ask("GET", `/consumer/app/${app.id}`, undefined, token);
+  await ask("PATCH", `/consumer/app/${app.id}`, { name: "Mine" }, token);
+  await ask("POST", `/consumer/app/${app.id}/secret`, undefined, token);
   await ask("GET", "/consumer/account", undefined, token);
   const change = { current: user.password, new: "another password" };
   await ask("PUT", "/consumer/account/password", change, token);
