@@ -46,6 +46,7 @@ const TEST = { test: true };
 const PATH = "/consumer/subscription";
 
 const { id: ID } = DeliveryRecord.members;
+// Of one subscription these are known.
 const { subscription, event, name, endpoint, ...OWN_FILTERS } = DELIVERY_LIST.filters;
 const DeliveryId = named("DeliveryId", record({ id: ID }));
 const WithAttempts = named("DeliveryWithAttempts", withMembers(DeliveryRecord, {

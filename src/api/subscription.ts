@@ -44,6 +44,7 @@ import { listResponse, pageOf, pagination, toPagination } from "./pagination.ts"
 
 type SubscriptionServices = Administration & Pick<Services, "refuseEndpoint">;
 
+// Of one's own these are known.
 const { owner, app, ...OWN_FILTERS } = SUBSCRIPTION_LIST.filters;
 
 /** The detail where another subscription of the owner has the same event and endpoint. */

@@ -1,7 +1,7 @@
 import type { Database } from "../database/database.ts";
 import { findRow } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
-import type { Change } from "./audit.ts";
+import { type Change, deleteWhere } from "./audit.ts";
 
 /** A browser in which a user has logged in. */
 export interface Session {
@@ -75,7 +75,5 @@ export function deleteSession(hash: Uint8Array): Sql {
 /** Ends all of a user's sessions, or the one of this id. */
 export function deleteSessionsOf(user: string, id?: string): Change {
   const which = id === undefined ? sql`` : sql` AND ${PUBLIC_ID} = ${id}`;
-  const where = sql`user = ${user}${which}`;
-  const when = sql`EXISTS (SELECT 1 FROM sessions WHERE ${where})`;
-  return { ...sql`DELETE FROM sessions WHERE ${where}`, when };
+  return deleteWhere(sql`sessions`, sql`user = ${user}${which}`);
 }
