@@ -2,7 +2,7 @@ import { MIGRATION_5 } from "./migration_5.ts";
 import { GRANT_ENDED } from "./migration_6.ts";
 import { MIGRATION_8 } from "./migration_8.ts";
 import { MIGRATION_9 } from "./migration_9.ts";
-import { RESENDS } from "./migration_10.ts";
+import { RESENDS } from "./migration_12.ts";
 import { POST_SCHEMA } from "./schema_post.ts";
 
 /**

@@ -15,7 +15,7 @@ export const RESENDS = `
 `;
 
 /** What the lists of the console go by, resends, pauses that end, and owners of apps. */
-export const MIGRATION_10 = `
+export const MIGRATION_12 = `
   ALTER TABLE subscriptions ADD COLUMN pausedUntilMs INTEGER;
   CREATE INDEX subscriptions_by_endpoint ON subscriptions (endpoint COLLATE NOCASE);
   CREATE INDEX subscriptions_to_wake ON subscriptions (pausedUntilMs)
