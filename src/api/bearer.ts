@@ -49,10 +49,9 @@ type CheckToken = (token: string) => Caller | undefined | Promise<Caller | undef
  */
 export function authenticateBy(check: CheckToken, issuer: string) {
   return async (request: HttpRequest, scopes: readonly string[]): Promise<Caller> => {
-    const wanted = () => scopes.map(toAskFor);
     const refusal = (status: 401 | 403, detail: string, error?: ChallengeError) =>
       new Problem(status, error ?? "unauthorized", detail, {
-        headers: bearerChallenge(issuer, request.path, wanted(), error),
+        headers: bearerChallenge(issuer, request.path, scopes.map(toAskFor), error),
       });
     const token = bearerToken(request);
     if (token === undefined) throw refusal(401, "An access token is needed.");
@@ -62,7 +61,8 @@ export function authenticateBy(check: CheckToken, issuer: string) {
       throw refusal(401, "The access token is expired, revoked or invalid.", "invalid_token");
     }
     if (!scopes.every((scope) => opens(caller.scopes, scope))) {
-      throw refusal(403, `The access token needs scope ${wanted().join(" ")}.`, "insufficient_scope");
+      const detail = `The access token needs scope ${scopes.map(toAskFor).join(" ")}.`;
+      throw refusal(403, detail, "insufficient_scope");
     }
     return caller;
   };

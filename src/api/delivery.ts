@@ -3,23 +3,21 @@ import { newId } from "../base/id.ts";
 import { encodeJson } from "../base/json.ts";
 import { conflict } from "../base/problem.ts";
 import {
-  COUNT,
   described,
   manyOf,
   named,
   object,
-  oneOf,
   optional,
   record,
   TEXT,
   withMembers,
 } from "../base/shape.ts";
-import { TIME_MS } from "../base/time.ts";
 import {
   AttemptRecord,
   type Delivery,
   DeliveryRecord,
   ManagedDelivery,
+  RESENDABLE,
   toAttemptRecord,
   toDeliveryRecord,
   toManagedDelivery,
@@ -27,13 +25,19 @@ import {
 import { jsonResponse } from "../http/respond.ts";
 import { BACKEND_SCOPE, type Caller } from "../oauth/principal.ts";
 import type { Services } from "../services.ts";
-import { findDelivery, listAttempts, listDeliveries } from "../store/delivery_lists.ts";
+import {
+  DELIVERY_LIST,
+  findDelivery,
+  listAttempts,
+  listDeliveries,
+} from "../store/delivery_lists.ts";
 import { deliveryId } from "../store/fan_out.ts";
-import { findFailed, insertTestDelivery, resendDeliveries } from "../store/resends.ts";
+import { insertTestDelivery, type Resendable, resendDeliveries } from "../store/resends.ts";
 import { findSubscription } from "../store/subscriptions.ts";
 import { type Administration, found, locatedResponse, storeAudited } from "./administration.ts";
 import { backend, consumer, type Operation } from "./operation.ts";
 import { listResponse, pageOf, pagination, toPagination } from "./pagination.ts";
+import { OwnResend, RESENDS_STARTED, startResend } from "./resend.ts";
 import { createSendLimit } from "./send_limit.ts";
 import { getSubscription, ownerOf } from "./subscription.ts";
 
@@ -41,7 +45,9 @@ const TEST = { test: true };
 
 const PATH = "/consumer/subscription";
 
-const { id: ID, status: STATUS, subscription: SUBSCRIPTION } = DeliveryRecord.members;
+const { id: ID } = DeliveryRecord.members;
+// Of one subscription these are known.
+const { subscription, event, name, endpoint, ...OWN_FILTERS } = DELIVERY_LIST.filters;
 const DeliveryId = named("DeliveryId", record({ id: ID }));
 const WithAttempts = named("DeliveryWithAttempts", withMembers(DeliveryRecord, {
   attempts: manyOf(AttemptRecord),
@@ -52,20 +58,17 @@ const ManagedWithAttempts = named("ManagedDeliveryWithAttempts", withMembers(Man
   })),
 }));
 
-/** Which failed deliveries are sent again. */
-export const Resend = named("Resend", object({
-  status: oneOf("failed"),
-  since: optional(described("Of the event's dispatch.", TIME_MS)),
-  until: optional(TIME_MS),
-  subscription: optional(SUBSCRIPTION),
+/** What is said of a delivery that is sent again. */
+const Resent = named("ResentDelivery", object({
+  status: optional(described("What it is; else it is refused.", RESENDABLE), "failed"),
 }));
-
 const RESEND_SUMMARY = "Send a failed delivery again, with a fresh budget of attempts";
 
 /** Deliveries of the caller's subscriptions, and sending one again or as a test. */
 export function deliveryOperations(
-  { database, wake, now, events }: Pick<Services, "database" | "wake" | "now" | "events">,
+  services: Administration & Pick<Services, "events">,
 ): Operation[] {
+  const { database, wake, now, events } = services;
   const checkSendable = createSendLimit(now);
   const examples = new Map(events.map(({ name, example = TEST }) => [name, encodeJson(example)]));
 
@@ -81,11 +84,12 @@ export function deliveryOperations(
 
   return [
     consumer("GET", `${PATH}/:id/delivery`, "listDeliveries", "List a subscription's deliveries", {
-      query: pagination(ID),
+      query: { ...pagination(ID), ...OWN_FILTERS },
       responses: { 200: pageOf(DeliveryRecord) },
       async handle({ params, query, caller }) {
         const { id } = await getSubscription(database, params.id, caller);
-        const page = await listDeliveries(database, { subscription: id }, toPagination(query));
+        const given = { ...query, subscription: id };
+        const page = await listDeliveries(database, given, toPagination(query));
         return listResponse(page, toDeliveryRecord);
       },
     }),
@@ -102,18 +106,30 @@ export function deliveryOperations(
         },
       }),
       consumer("POST", `${path}/resend`, `resend${name}`, RESEND_SUMMARY, {
+        body: optional(Resent),
         responses: { 202: DeliveryId },
         refuses: [409, 429],
-        async handle({ params, caller }) {
+        async handle({ params, body, caller }) {
           const delivery = await find(params, caller);
-          checkFailed(delivery);
+          const status = checkStatus(delivery, body?.status);
           checkSendable(await getSubscription(database, delivery.subscription, caller));
-          const changes = await database.write(resendDeliveries([delivery.id], now()));
+          const changes = await database.write(resendDeliveries([delivery.id], now(), status));
           wake();
           return resentResponse(delivery, changes);
         },
       }),
     ]),
+    consumer("POST", `${PATH}/:id/resend`, "resendOfSubscription",
+      "Send a subscription's deliveries again", {
+      body: OwnResend,
+      responses: RESENDS_STARTED,
+      refuses: [409, 429],
+      async handle({ params, body, ...context }) {
+        const subscription = await getSubscription(database, params.id, context.caller);
+        if (!body.dry_run) checkSendable(subscription);
+        return startResend(context, { ...body, subscription: subscription.id }, services);
+      },
+    }),
     consumer("POST", `${PATH}/:id/test`, "testSubscription",
       'Deliver the event\'s example, else {"test": true}, to one subscription', {
       responses: { 202: DeliveryId },
@@ -137,26 +153,20 @@ export function deliveryOperations(
   ];
 }
 
-/** Which deliveries a list of the backend has. */
-export const DELIVERY_QUERY = {
-  ...pagination(ID),
-  status: optional(STATUS),
-  subscription: optional(described("A subscription's id.", SUBSCRIPTION)),
-  event: optional(ManagedDelivery.members.event),
-} as const;
-
 /** /backend/delivery: every delivery, and sending failed ones again. */
-export function managedDeliveryOperations(services: Administration): Operation[] {
-  const { database, wake, now } = services;
+export function managedDeliveryOperations(
+  services: Administration & Pick<Services, "heavy">,
+): Operation[] {
+  const { database, heavy, now } = services;
   const path = "/backend/delivery";
   const find = async (id: string) => found(await findDelivery(database, id), "delivery");
 
   return [
     backend("GET", path, "listAllDeliveries", "List deliveries", {
-      query: DELIVERY_QUERY,
+      query: { ...pagination(ID), ...DELIVERY_LIST.filters },
       responses: { 200: pageOf(ManagedDelivery) },
       handle: async ({ query }) =>
-        listResponse(await listDeliveries(database, query, toPagination(query)), toManagedDelivery),
+        listResponse(await listDeliveries(heavy, query, toPagination(query)), toManagedDelivery),
     }),
     backend("GET", `${path}/:id`, "getAnyDelivery",
       "One delivery with its attempts, and how each response began", {
@@ -172,43 +182,23 @@ export function managedDeliveryOperations(services: Administration): Operation[]
       },
     }),
     backend("POST", `${path}/:id/resend`, "resendAnyDelivery", RESEND_SUMMARY, {
+      body: optional(Resent),
       responses: { 202: DeliveryId },
       refuses: [409],
-      async handle({ params: { id }, ...context }) {
+      async handle({ params: { id }, body, ...context }) {
         const delivery = await find(id);
-        checkFailed(delivery);
         const action = { action: "delivery.resend", target: id };
-        const resend = resendDeliveries([id], now());
+        const resend = resendDeliveries([id], now(), checkStatus(delivery, body?.status));
         return resentResponse(delivery, await storeAudited(context, resend, action, services));
-      },
-    }),
-    backend("POST", `${path}/resend`, "resendFailedDeliveries",
-      "Send again what failed of the events dispatched from then to then", {
-      body: Resend,
-      responses: { 202: named("ResendCount", record({ count: COUNT })) },
-      /** Batch by batch, so that no other write waits for long; the first has the audit entry. */
-      async handle({ body: { since: sinceMs, until: untilMs, subscription }, ...context }) {
-        const action = { action: "delivery.resend", target: subscription ?? "failed" };
-        let count = 0;
-        for await (const ids of findFailed(database, { sinceMs, untilMs, subscription })) {
-          const resend = resendDeliveries(ids, now());
-          const [resent = 0] = count === 0
-            ? await storeAudited(context, resend, action, services)
-            : await database.write(resend);
-          count += resent;
-          wake();
-          if (context.request.signal.aborted) break;
-        }
-        return jsonResponse(202, { count });
       },
     }),
   ];
 }
 
-/** Throws Problem 409 where a delivery cannot be sent again, since it has not failed. */
-function checkFailed({ status }: Delivery): void {
-  if (status === "failed") return;
-  throw conflict(`The delivery is ${status}; only a failed one is sent again.`);
+/** The status of a delivery that is sent again; throws Problem 409 where that is another. */
+function checkStatus({ status }: Delivery, wanted: Resendable = "failed"): Resendable {
+  if (status === wanted) return wanted;
+  throw conflict(`The delivery is ${status}; only a ${wanted} one is sent again.`);
 }
 
 /** Of a delivery that was stored to be sent again; throws Problem 409 where it was refused. */

@@ -8,23 +8,13 @@ import {
   record,
   type Shape,
   TEXT,
+  wholeNumber,
 } from "../base/shape.ts";
 import { FIRST_PAGE, type Page, type Pagination } from "../database/database.ts";
 import { jsonResponse } from "../http/respond.ts";
 
 const MAX_LIMIT = 200;
 const CURSOR_FORM = /^[0-9a-z]{1,260}$/;
-
-/** In a query it is text. */
-const LIMIT: Shape<number> = {
-  schema: { type: "integer", minimum: 1, maximum: MAX_LIMIT },
-  definitions: {},
-  parse(value, report) {
-    const limit = /^\d{1,3}$/.test(String(value)) ? Number(value) : 0;
-    if (limit < 1 || limit > MAX_LIMIT) report(`Must be 1 to ${MAX_LIMIT}.`);
-    return limit;
-  },
-};
 
 /** Of a list in memory; parsed, it is the key of an item. */
 const CURSOR: Shape<string> = {
@@ -41,7 +31,7 @@ const CURSOR: Shape<string> = {
 /** The query of a list; `cursor` is the shape of its next_cursor: the id of an item. */
 export function pagination(cursor: Shape<string> = CURSOR) {
   return {
-    limit: optional(described("How many.", LIMIT), 50),
+    limit: optional(described("How many.", wholeNumber(1, MAX_LIMIT)), 50),
     cursor: optional(described("The next_cursor of the part before.", cursor)),
   } as const;
 }

@@ -61,8 +61,13 @@ export function subscribeOperations(
           }
           throw new Problem(409, "limit", `There are ${SUBSCRIPTION_LIMIT} subscriptions already.`);
         }
-        const fresh = { status: "active", disabledReason: null, failingSinceMs: null } as const;
-        const record = { ...toSubscriptionRecord({ ...subscription, ...fresh }), secret };
+        const state = {
+          status: "active",
+          disabledReason: null,
+          failingSinceMs: null,
+          pausedUntilMs: null,
+        } as const;
+        const record = { ...toSubscriptionRecord({ ...subscription, ...state }), secret };
         return locatedResponse(201, context.request.path, id, record);
       },
     }),

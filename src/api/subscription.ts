@@ -25,6 +25,7 @@ import { BACKEND_SCOPE, type Caller, LOGIN_APP } from "../oauth/principal.ts";
 import type { Services } from "../services.ts";
 import { afterWrite } from "../store/after_write.ts";
 import { findEventScopes } from "../store/authority.ts";
+import { listPart } from "../store/list.ts";
 import {
   clearSubscription,
   deleteSubscription,
@@ -34,7 +35,7 @@ import {
   findSubscription,
   grantOf,
   listFailing,
-  listSubscriptions,
+  SUBSCRIPTION_LIST,
   type SubscriptionOwner,
   updateSubscription,
 } from "../store/subscriptions.ts";
@@ -52,6 +53,9 @@ import { listResponse, pageOf, pagination, toPagination } from "./pagination.ts"
 
 type SubscriptionServices = Administration & Pick<Services, "refuseEndpoint">;
 
+// Of one's own these are known.
+const { owner, app, ...OWN_FILTERS } = SUBSCRIPTION_LIST.filters;
+
 /** The detail where another subscription of the owner has the same event and endpoint. */
 export const TAKEN = "There is a subscription of this event and endpoint already.";
 
@@ -61,9 +65,10 @@ export function ownSubscriptionOperations(services: SubscriptionServices): Opera
     make: consumer,
     path: "/consumer/subscription",
     list: ["listSubscriptions", "List the caller's subscriptions"],
+    filters: OWN_FILTERS,
     get: ["getSubscription", "One subscription"],
     change: ["changeSubscription", "Change a subscription's endpoint, pause it or activate it"],
-    changes: refined(SubscriptionChange, checkReachable(services)),
+    changes: refined(SubscriptionChange, checkChange(services)),
     remove: ["unsubscribe", "Unsubscribe"],
     record: SubscriptionRecord,
     toRecord: toSubscriptionRecord,
@@ -77,12 +82,13 @@ export function managedSubscriptionOperations(services: SubscriptionServices): O
     make: backend,
     path: "/backend/subscription",
     list: ["listAllSubscriptions", "List everybody's subscriptions"],
+    filters: SUBSCRIPTION_LIST.filters,
     get: ["getAnySubscription", "One subscription"],
     change: [
       "changeAnySubscription",
       "Change a subscription's endpoint, pause, activate or disable it",
     ],
-    changes: refined(ManagedSubscriptionChange, checkReachable(services)),
+    changes: refined(ManagedSubscriptionChange, checkChange(services)),
     remove: [
       "deleteAnySubscription",
       "Remove a subscription; what it has not been sent is cancelled",
@@ -92,20 +98,19 @@ export function managedSubscriptionOperations(services: SubscriptionServices): O
   }, services);
 }
 
-/** Which subscriptions a list has, in which order. */
-export const SUBSCRIPTION_QUERY = {
-  ...pagination(SubscriptionRecord.members.id),
-  sort: optional(
-    described("worst: those that fail, for longest first.", oneOf("newest", "worst")),
-    "newest",
-  ),
-} as const;
+/** In which order a list has subscriptions. */
+export const SORT = optional(
+  described("worst: those that fail alone, for longest first, by no filter but the owner's.",
+    oneOf("newest", "worst")),
+  "newest",
+);
 
 /** The caller's own subscriptions, or everybody's. */
 interface View
   extends Record<"list" | "get" | "change" | "remove", readonly [id: string, summary: string]> {
   readonly make: typeof consumer | typeof backend;
   readonly path: "/consumer/subscription" | "/backend/subscription";
+  readonly filters: typeof OWN_FILTERS;
   readonly changes: Shape<Infer<typeof ManagedSubscriptionChange>>;
   readonly record: Shape<unknown>;
   toRecord(subscription: Subscription): object;
@@ -128,11 +133,14 @@ function sharedOperations(view: View, services: SubscriptionServices): Operation
 
   return [
     make("GET", path, ...list, {
-      query: SUBSCRIPTION_QUERY,
+      query: { ...pagination(SubscriptionRecord.members.id), ...view.filters, sort: SORT },
       responses: { 200: pageOf(view.record) },
-      async handle({ query, caller }) {
-        const list = query.sort === "worst" ? listFailing : listSubscriptions;
-        const page = await list(database, toPagination(query), ownerOf?.(caller));
+      async handle({ query: { sort, ...query }, caller }) {
+        const own = ownerOf?.(caller);
+        const given = own === undefined ? query : { ...query, owner: own.principal, app: own.app };
+        const page = sort === "worst"
+          ? await listFailing(database, toPagination(query), own)
+          : await listPart(database, SUBSCRIPTION_LIST, given, toPagination(query));
         return listResponse(page, toRecord);
       },
     }),
@@ -145,8 +153,9 @@ function sharedOperations(view: View, services: SubscriptionServices): Operation
       body: view.changes,
       responses: { 200: view.record },
       refuses: [409],
-      async handle({ params: { id }, body: { endpoint, status }, ...context }) {
+      async handle({ params: { id }, body: { endpoint, paused_until, ...body }, ...context }) {
         const { caller } = context;
+        const status = paused_until === undefined ? body.status : "paused";
         const subscription = await find(id, caller);
         if (ownerOf && status === "active") {
           await checkEventAllowed(database, subscription.event, caller);
@@ -159,7 +168,7 @@ function sharedOperations(view: View, services: SubscriptionServices): Operation
             headers: { "Retry-After": "5" },
           });
         }
-        const update = { endpoint, status: isDisabled ? undefined : status };
+        const update = { endpoint, paused_until, status: isDisabled ? undefined : status };
         const [changed] = await store(context, [
           updateSubscription(id, update, ownerOf && grantOf(caller)),
           ...isDisabled ? disableSubscription(id, "administrator", now()) : [],
@@ -183,6 +192,15 @@ function sharedOperations(view: View, services: SubscriptionServices): Operation
       },
     }),
   ];
+}
+
+/** Reports an endpoint that is never called back, and the end of a pause that is none. */
+function checkChange(services: Pick<Services, "refuseEndpoint">) {
+  return (change: Infer<typeof ManagedSubscriptionChange>, report: Report) => {
+    const { paused_until: until, status = "paused" } = change;
+    if (until !== undefined && status !== "paused") report("Is for paused.", "/paused_until");
+    checkReachable(services)(change, report);
+  };
 }
 
 /** Reports an endpoint that is never called back. */

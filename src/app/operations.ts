@@ -23,9 +23,12 @@ import { streamOperation } from "../api/backend/stream.ts";
 import { userOperations } from "../api/backend/user.ts";
 import { eventCatalogueOperation } from "../api/consumer/event.ts";
 import { accountOperations } from "../api/consumer/account.ts";
+import { ownAppOperations } from "../api/consumer/app.ts";
 import { loginOperation } from "../api/consumer/login.ts";
+import { managedSessionOperations, sessionOperations } from "../api/consumer/session.ts";
 import { deliveryOperations, managedDeliveryOperations } from "../api/delivery.ts";
 import type { Operation } from "../api/operation.ts";
+import { resendOperations } from "../api/resend.ts";
 import { subscribeOperations } from "../api/subscribe.ts";
 import { managedSubscriptionOperations, ownSubscriptionOperations } from "../api/subscription.ts";
 import { asyncApiOperation } from "../api/system/asyncapi.ts";
@@ -46,6 +49,8 @@ export function ownOperations(services: Services, ofModules: readonly Operation[
     ...deliveryOperations(services),
     eventCatalogueOperation(services),
     ...accountOperations(services),
+    ...sessionOperations(services),
+    ...ownAppOperations(services),
     ...backendOperations(services),
     // Of a running server alone.
     backupOperation(services),
@@ -79,12 +84,14 @@ export function backendOperations(
     ...userOperations(services),
     ...issuerOperations(services),
     ...principalOperations(services),
+    ...managedSessionOperations(services),
     ...grantOperations(services),
     ...resourceOperations(services),
     ...keyOperations(services),
     ...auditOperations(services),
     ...eventOperations(services),
     ...managedDeliveryOperations(services),
+    ...resendOperations(services),
     ...managedSubscriptionOperations(services),
     ...cronjobOperations(services),
     ...seriesOperations(services),

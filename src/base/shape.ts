@@ -85,6 +85,18 @@ export const FLAG: Shape<boolean> = {
   },
 };
 
+/** A whole number, also as the text that a query has. */
+export function wholeNumber(minimum: number, maximum: number): Shape<number> {
+  return {
+    ...shown<number>({ type: "integer", minimum, maximum }),
+    parse(value, report) {
+      const number = Array.isArray(value) || !/^\d{1,9}$/.test(String(value)) ? -1 : Number(value);
+      if (number < minimum || number > maximum) report(`Must be ${minimum} to ${maximum}.`);
+      return number;
+    },
+  };
+}
+
 export const ANYTHING = shown<unknown>({});
 
 /** Part of responses only: it has a schema and a type, and what it parses is taken as it is. */

@@ -1,7 +1,9 @@
 import { AppChange, NewApp, NewAppSecret } from "../oauth/app.ts";
 import { GRANT_TYPES } from "../oauth/grant_type.ts";
+import { APP_LIST } from "../store/apps.ts";
 import type { Command, CommandContext, Values } from "./command.ts";
 import { readJson } from "./event.ts";
+import { findUserId } from "./user.ts";
 import { listCommand, type Resource, sendCommand, showCommand } from "./resource.ts";
 
 const APP: Resource = {
@@ -18,6 +20,7 @@ const APP: Resource = {
 };
 
 const URIS = "where a code may be sent, exactly; with none, anywhere at or below the app's URL";
+const OWNER = { value: "WHO", find: findUserId };
 const WORDS = {
   url: { meaning: "the app's URL: https, or http on localhost, 127.0.0.1 or [::1]" },
   scopes: { name: "scope", value: '"A B"', meaning: "what the app may ask for" },
@@ -30,6 +33,7 @@ const WORDS = {
   trusted: { meaning: "needs no consent: an app of your own" },
   resource_server: { meaning: "may introspect the tokens of every app" },
   jwks: { value: "JSON", read: readJwks },
+  owner: OWNER,
 } as const;
 
 /** The commands of `gatepost app`. */
@@ -69,6 +73,8 @@ export const APP_COMMANDS: readonly Command[] = [
   }),
   listCommand(APP, {
     purpose: "List apps, newest first",
+    query: APP_LIST.filters,
+    members: { owner: OWNER },
     details: ["--json has every field: grants, redirect URIs, flags."],
     examples: ["gatepost app list", "gatepost app list --json"],
   }),

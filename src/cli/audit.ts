@@ -1,6 +1,4 @@
-import { AUDIT_QUERY } from "../api/backend/audit.ts";
-import { ANONYMOUS } from "../store/audit.ts";
-import { CLI_ACTOR } from "./backend.ts";
+import { ANONYMOUS, AUDIT_LIST, CLI_ACTOR } from "../store/audit.ts";
 import type { Command } from "./command.ts";
 import { listCommand } from "./resource.ts";
 import { findPrincipalId } from "./user.ts";
@@ -22,7 +20,7 @@ export const AUDIT_COMMANDS: readonly Command[] = [
       "gatepost audit list --actor alice --since 2030-01-31T12:00:00Z",
       "gatepost audit list --action user.login_failed --json",
     ],
-    query: AUDIT_QUERY,
+    query: AUDIT_LIST.filters,
     members: {
       actor: {
         value: "WHO",
@@ -32,10 +30,7 @@ export const AUDIT_COMMANDS: readonly Command[] = [
         find: (context, given) =>
           [CLI_ACTOR, ANONYMOUS].includes(given) ? given : findPrincipalId(context, given),
       },
-      action: { meaning: "only this, such as user.login_failed or app.create" },
       target: { value: "ID", meaning: "only what was done to this user, app, grant, key …" },
-      since: { value: "TIME", meaning: "only from then on" },
-      until: { value: "TIME", meaning: "only before then" },
     },
   }),
 ];

@@ -12,7 +12,7 @@ import type { Config } from "../config.ts";
 import { BACKEND_SCOPE, type Caller } from "../oauth/principal.ts";
 import { createDocumentEgress, createDocumentFetch } from "../outbound/fetch_document.ts";
 import { toJobState } from "../job/shared_cron.ts";
-import { insertAudit } from "../store/audit.ts";
+import { CLI_ACTOR, insertAudit } from "../store/audit.ts";
 import { hastenCronjob, listStoredCronjobs } from "../store/cronjobs.ts";
 import { createEngine } from "../database/engine.ts";
 import type { Sql } from "../database/sql.ts";
@@ -25,9 +25,6 @@ import type { Members } from "./table.ts";
 
 /** The backend's operations in this process, without a socket. */
 export type Backend = Awaited<ReturnType<typeof openBackend>>;
-
-/** The actor of what the command line does, in the audit. */
-export const CLI_ACTOR = "cli";
 
 const CALLER: Caller = {
   sub: CLI_ACTOR,

@@ -1,7 +1,7 @@
-import { EVENT_QUERY } from "../api/backend/event.ts";
 import { parseJson } from "../base/json.ts";
 import { Problem } from "../base/problem.ts";
 import { NewEvent } from "../event/event.ts";
+import { EVENT_LIST } from "../store/events.ts";
 import type { Command, CommandContext } from "./command.ts";
 import { UsageError } from "./failure.ts";
 import { LIST_PART, listCommand, type Resource, sendCommand, showCommand } from "./resource.ts";
@@ -14,6 +14,8 @@ const EVENT: Resource = {
   columns: ["id", "name*", "status", "subject", "created_at"],
   shown: ["id"],
 };
+
+const WHO = { value: "WHO", find: findPrincipalId };
 
 /** The commands of `gatepost event`. */
 export const EVENT_COMMANDS: readonly Command[] = [
@@ -36,9 +38,8 @@ export const EVENT_COMMANDS: readonly Command[] = [
         read: (values, context) => readJson(values.argument("JSON"), "the data", context),
       },
       subject: {
-        value: "WHO",
+        ...WHO,
         meaning: "a user's name or id, or a client_id: deliver to their subscriptions alone",
-        find: findPrincipalId,
       },
       key: { meaning: "where an event of this name and key is stored, nothing is dispatched" },
     },
@@ -57,8 +58,8 @@ export const EVENT_COMMANDS: readonly Command[] = [
       "gatepost event list --status pending",
       "gatepost event list --name order.created --json",
     ],
-    query: EVENT_QUERY,
-    members: { name: { meaning: "only events of this name" } },
+    query: EVENT_LIST.filters,
+    members: { subject: WHO },
   }),
 ];
 

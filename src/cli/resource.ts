@@ -51,26 +51,30 @@ export const LIST_PART = givenMembers(pagination(), {
   cursor: { meaning: "continue where a list ended, as it said" },
 });
 
-/** `list`; each parameter of the query is an option. */
+/** `list`, or the verb of a list below an item; each parameter of the query is an option. */
 export function listCommand<M extends ShapeMembers>(
   { noun, path, columns }: Pick<Resource, "noun" | "path" | "columns">,
-  { query, members, isWhole = false, ...words }: Words & {
+  { query, members, item, isWhole = false, ...words }: Words & {
     readonly query?: M;
     readonly members?: WordsOf<M>;
+    readonly item?: { readonly verb: string; readonly of: Resource; readonly below: string };
     /** Whether it comes in one part. */
     readonly isWhole?: boolean;
   },
 ): Command {
   const filters = givenMembers(query ?? {}, { ...members, limit: null, cursor: null });
   const part = isWhole ? givenMembers({}, {}) : LIST_PART;
+  const verb = item?.verb ?? "list";
   return {
-    examples: [`gatepost ${noun} list`],
+    examples: [`gatepost ${noun} ${verb} ${item?.of.argument.example ?? ""}`.trimEnd()],
     ...words,
-    words: [noun, "list"],
+    words: [noun, verb],
+    ...item && { arguments: [item.of.argument] },
     options: { ...filters.options, ...part.options },
     async run(context) {
       const given = { ...await filters.read(context), ...await part.read(context) };
-      const response = await context.call("GET", withQuery(path, given));
+      const where = item ? await itemPath(item.of, context, item.below) : path;
+      const response = await context.call("GET", withQuery(where, given));
       const items = response?.["items"] as readonly Members[];
       if (items.length === 0 && !context.isJson) return context.terminal.note("There are none.");
       context.print(response, () => formatTable(items, columns, context.terminal));
@@ -253,7 +257,8 @@ function optionOf(schema: Schema, name: string, isChange: boolean): Option {
     (isChange && schema["anyOf"] ? "; none takes it away" : "");
   if (type === "boolean") return { meaning, ...(isChange && { isNegatable: true }) };
   if (type === "integer") return { value: "N", meaning: `${meaning}, ${minimum} to ${maximum}` };
-  return { value: name.toUpperCase(), meaning, ...(type === "array" && { isRepeatable: true }) };
+  const value = schema["format"] === "date-time" ? "TIME" : name.toUpperCase();
+  return { value, meaning, ...(type === "array" && { isRepeatable: true }) };
 }
 
 function withQuery(path: string, given: Members): string {

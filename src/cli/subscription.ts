@@ -1,7 +1,9 @@
-import { SUBSCRIPTION_QUERY } from "../api/subscription.ts";
+import { SORT } from "../api/subscription.ts";
 import { ManagedSubscriptionChange } from "../event/subscription.ts";
+import { SUBSCRIPTION_LIST } from "../store/subscriptions.ts";
 import type { Command } from "./command.ts";
 import { listCommand, type Resource, sendCommand, showCommand } from "./resource.ts";
+import { findPrincipalId } from "./user.ts";
 
 const SUBSCRIPTION: Resource = {
   noun: "subscription",
@@ -15,8 +17,9 @@ const SUBSCRIPTION: Resource = {
 export const SUBSCRIPTION_COMMANDS: readonly Command[] = [
   listCommand(SUBSCRIPTION, {
     purpose: "List everybody's subscriptions, newest first",
+    query: { ...SUBSCRIPTION_LIST.filters, sort: SORT },
+    members: { owner: { value: "WHO", find: findPrincipalId } },
     details: ["PRINCIPAL is the user or app that it belongs to, APP what it was made through."],
-    query: SUBSCRIPTION_QUERY,
   }),
   showCommand(SUBSCRIPTION, { purpose: "Show a subscription" }),
   showCommand(SUBSCRIPTION, {
@@ -32,10 +35,13 @@ export const SUBSCRIPTION_COMMANDS: readonly Command[] = [
         "and those that waited are cancelled. Its owner may activate it again, and sees why it " +
         "was disabled.",
     ],
-    examples: ["gatepost subscription set s0mhc… --status disabled"],
+    examples: [
+      "gatepost subscription set s0mhc… --status disabled",
+      "gatepost subscription set s0mhc… --paused-until 2030-01-31T12:00:00Z",
+    ],
     method: "PATCH",
     body: ManagedSubscriptionChange,
-    members: { endpoint: null, status: { isRequired: true } },
+    members: { endpoint: null },
     done: () => "The subscription has been changed.",
   }),
   sendCommand(SUBSCRIPTION, {

@@ -34,7 +34,6 @@ export function createTerminal(host: NodeJS.Process) {
     /** Whether somebody can be asked. */
     canAsk: stdin.isTTY === true,
     /** Whether progress is shown: stderr is a terminal. */
-    showsProgress: stderr.isTTY === true,
     progress,
     /** Writes a line of the result to stdout. */
     print(text: string): void {

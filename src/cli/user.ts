@@ -3,7 +3,7 @@ import { Problem } from "../base/problem.ts";
 import { parseShape, record } from "../base/shape.ts";
 import { BACKEND_SCOPE, CONSUMER_SCOPE } from "../oauth/principal.ts";
 import { NewUser, UserChange } from "../oauth/user.ts";
-import { findUser, findUserByName } from "../store/users.ts";
+import { findUser, findUserByName, USER_LIST } from "../store/users.ts";
 import type { Command, CommandContext, Values } from "./command.ts";
 import { isGenerated, obtainPassword, PASSWORD_OPTION } from "./password.ts";
 import { listCommand, type Resource, sendCommand, showCommand, splitNames } from "./resource.ts";
@@ -53,9 +53,14 @@ export const USER_COMMANDS: readonly Command[] = [
   }),
   listCommand(USER, {
     purpose: "List users, newest first",
+    query: USER_LIST.filters,
     examples: ["gatepost user list", "gatepost user list --limit 200 --json"],
   }),
   showCommand(USER, { purpose: "Show a user" }),
+  listCommand({ ...USER, columns: ["id", "created_at", "seen_at", "address", "agent*"] }, {
+    item: { verb: "sessions", of: USER, below: "/session" },
+    purpose: "List the browsers in which a user has logged in",
+  }),
   sendCommand(USER, {
     verb: "set",
     purpose: "Change a user's password, scopes, rate or status",

@@ -4,6 +4,7 @@ import { MIGRATION_8 } from "./migration_8.ts";
 import { MIGRATION_9 } from "./migration_9.ts";
 import { CLIENT_IDS, RESOURCES } from "./migration_10.ts";
 import { MIGRATION_11 } from "./migration_11.ts";
+import { RESENDS } from "./migration_12.ts";
 import { POST_SCHEMA } from "./schema_post.ts";
 
 /**
@@ -55,10 +56,13 @@ export const SCHEMA = `
     requirePkce INTEGER NOT NULL DEFAULT 0,
     jwks TEXT NOT NULL DEFAULT '[]'      -- public keys, in place of a secret
       CHECK (jwks = '[]' OR coalesce(secret, oldSecret) IS NULL),
-    metadataUrl TEXT                     -- its client_id, where a document there describes it
+    metadataUrl TEXT,                    -- its client_id, where a document there describes it
+    owner TEXT REFERENCES users ON DELETE SET NULL -- who may change its name and addresses
   ) STRICT, WITHOUT ROWID;
   ${CLIENT_IDS}
   CREATE INDEX apps_by_origin ON apps (origin) WHERE status = 'active';
+  CREATE INDEX apps_by_name ON apps (name COLLATE NOCASE);
+  CREATE INDEX apps_by_owner ON apps (owner, id) WHERE owner IS NOT NULL;
   CREATE INDEX apps_by_rate ON apps (id, rate) WHERE rate IS NOT NULL;
 
   -- Counts the changes of apps and users, and new rates: whoever keeps some in memory asks it for
@@ -148,8 +152,12 @@ export const SCHEMA = `
     hash BLOB PRIMARY KEY,               -- SHA-256 of the cookie's value
     user TEXT NOT NULL,
     createdAtMs INTEGER NOT NULL,
-    untilMs INTEGER NOT NULL
+    untilMs INTEGER NOT NULL,
+    address TEXT,                        -- of the login
+    agent TEXT,                          -- what the browser says that it is
+    seenAtMs INTEGER                     -- stored once in five minutes
   ) STRICT, WITHOUT ROWID;
+  CREATE INDEX sessions_by_user ON sessions (user);
   CREATE INDEX sessions_by_end ON sessions (untilMs);
 
   CREATE TABLE consents (
@@ -204,6 +212,7 @@ export const SCHEMA = `
     target TEXT NOT NULL,
     address TEXT
   ) STRICT, WITHOUT ROWID;
+  CREATE INDEX audit_by_address ON audit (address, id) WHERE address IS NOT NULL;
   CREATE INDEX audit_by_actor ON audit (actor, id);
   CREATE INDEX audit_by_action ON audit (action, id);
   CREATE INDEX audit_by_target ON audit (target, id);
@@ -214,4 +223,5 @@ export const SCHEMA = `
   ${MIGRATION_8}
   ${MIGRATION_9}
   ${MIGRATION_11}
+  ${RESENDS}
 `;

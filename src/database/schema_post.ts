@@ -23,7 +23,8 @@ export const POST_SCHEMA = `
       WHEN failingSinceMs IS NOT NULL THEN 'failing' WHEN NOT hasSucceeded THEN 'unknown'
       WHEN meanMs > 1000 THEN 'slow' ELSE 'healthy' END) VIRTUAL,
     dueAtMs INTEGER,                     -- of its turn to be sent; none without pending work
-    createdAtMs INTEGER NOT NULL
+    createdAtMs INTEGER NOT NULL,
+    pausedUntilMs INTEGER                -- when a paused one becomes active; none: when it is told
   ) STRICT;
   CREATE UNIQUE INDEX subscriptions_by_principal ON subscriptions (principal, event, endpoint)
     WHERE status <> 'deleted';
@@ -35,6 +36,9 @@ export const POST_SCHEMA = `
     WHERE status = 'active' AND dueAtMs IS NOT NULL;
   CREATE INDEX subscriptions_listed ON subscriptions (id) WHERE status <> 'deleted';
   CREATE INDEX subscriptions_deleted ON subscriptions (seq) WHERE status = 'deleted';
+  CREATE INDEX subscriptions_by_endpoint ON subscriptions (endpoint COLLATE NOCASE);
+  CREATE INDEX subscriptions_to_wake ON subscriptions (pausedUntilMs)
+    WHERE status = 'paused' AND pausedUntilMs IS NOT NULL;
   -- Those that have ended and whose pending deliveries are still to be cancelled.
   CREATE INDEX subscriptions_to_clear ON subscriptions (seq)
     WHERE status IN ('disabled', 'deleted') AND dueAtMs IS NOT NULL;
@@ -67,9 +71,13 @@ export const POST_SCHEMA = `
     fannedOut INTEGER NOT NULL DEFAULT 0, -- the last subscription that has its delivery
     createdAtMs INTEGER NOT NULL,
     key TEXT,                            -- of all with one name and key the first is stored
-    data TEXT NOT NULL                   -- JSON, sent byte for byte; behind all that is read often
+    data TEXT NOT NULL,                  -- JSON, sent byte for byte; behind all that is read often
+    request TEXT,                        -- X-Request-Id of the request that dispatched it
+    source TEXT,                         -- its route, a cronjob, 'backend' or 'cli'
+    principal TEXT                       -- whose request that was
   ) STRICT, WITHOUT ROWID;
   CREATE UNIQUE INDEX events_by_key ON events (name, key) WHERE key IS NOT NULL;
+  CREATE INDEX events_by_request ON events (request, id) WHERE request IS NOT NULL;
   CREATE INDEX events_by_status ON events (status, id);
   CREATE INDEX events_by_name ON events (name, status, id);
 
@@ -81,7 +89,9 @@ export const POST_SCHEMA = `
     attempt INTEGER NOT NULL DEFAULT 0,  -- attempts recorded since it was (re)sent by hand
     dueAtMs INTEGER NOT NULL,            -- not before; a claim moves it to the end of its lease
     claim TEXT,                          -- whose lease that is: the name of a process
-    finishedAtMs INTEGER
+    finishedAtMs INTEGER,
+    lastStatus INTEGER,                  -- of the last attempt, as attempts have them
+    lastError TEXT
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX deliveries_due ON deliveries (subscription, dueAtMs) WHERE status = 'pending';
   CREATE INDEX deliveries_by_subscription ON deliveries (subscription, status, id);

@@ -58,14 +58,6 @@ export function andIs(column: Sql, value: SqlValue | undefined): Sql {
   return value === undefined ? sql`` : sql` AND ${column} = ${value}`;
 }
 
-/** A SELECT of one status, or of `all` one by one, for an index that has the status first. */
-export function ofStatus(select: Sql, status: string | undefined, all: readonly string[]): Sql {
-  const statuses = status === undefined ? all : [status];
-  if (statuses.length === 0) return select;
-  const parts = statuses.map((each) => sql`${select} AND status = ${sqlText(each)}`);
-  return joinSql(parts, " UNION ALL ");
-}
-
 /** The value as a literal, for fixed words in statements whose plan depends on them. */
 export function sqlText(word: string): Sql {
   return { sql: `'${word.replaceAll("'", "''")}'`, params: [] };

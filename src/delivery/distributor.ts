@@ -4,6 +4,8 @@ import {
   listPendingEvents,
   markWithoutSubscribers,
 } from "../store/fan_out.ts";
+import { continueResends } from "../store/resends.ts";
+import { wakePaused } from "../store/subscriptions.ts";
 import type { Services } from "../services.ts";
 import type { CallbackSender } from "./callback.ts";
 import { chooseFanOuts } from "./choose_fan_outs.ts";
@@ -58,11 +60,17 @@ export function createDistributor(options: DistributorOptions) {
   const recorder = createRecorder(options, gather, () => isStopping);
   const sender = createSender(options, { queues, recorder, shortages, maySend: isActive, gather });
 
-  /** Returns whether there were events to fan out: then there may be more. */
+  /** Returns whether there was anything to make due: then there may be more. */
   async function runRound(): Promise<boolean> {
     let isMore = false;
     try {
-      isMore = await fanOutEvents();
+      const nowMs = now();
+      const [isFanningOut, isResending] = await Promise.all([
+        fanOutEvents(),
+        continueResends(database, nowMs),
+        wakePaused(database, nowMs),
+      ]);
+      isMore = isFanningOut || isResending;
       sender.send();
       await claim();
       lastRoundMs = elapsedMs();

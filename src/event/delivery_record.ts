@@ -21,12 +21,17 @@ export const DELIVERY_STATUSES = ["pending", "delivered", "failed", "cancelled"]
 /** A delivery's id: that of its event, and the number of its subscription. */
 export const DELIVERY_ID = matching(/^d[0-9a-z]+$/, "Must be an id.");
 
+const between = (minimum: number, maximum: number) =>
+  shown<number>({ type: "integer", minimum, maximum });
+
 const DELIVERY = {
   id: described("The webhook-id of its callbacks.", DELIVERY_ID),
   subscription: idOf("s"),
   status: oneOf(...DELIVERY_STATUSES),
   attempt: described("Attempts so far, since it was (re)sent by hand.", COUNT),
   created_at: TIME,
+  last_status: optional(described("Of the last response.", between(100, 999))),
+  last_error: optional(described("The kind of the last failure without a response.", TEXT)),
   next_attempt_at: optional(TIME),
   finished_at: optional(TIME),
 } as const;
@@ -42,8 +47,8 @@ export const ManagedDelivery = named("ManagedDelivery", record({
   name: NAME,
 }));
 
-const between = (minimum: number, maximum: number) =>
-  shown<number>({ type: "integer", minimum, maximum });
+/** Of deliveries that are sent again. */
+export const RESENDABLE = oneOf("failed", "delivered", "cancelled");
 
 /** An attempt as the owner of the subscription sees it: nothing of the response but its status. */
 export const AttemptRecord = named("Attempt", record({
@@ -65,6 +70,9 @@ export interface Delivery extends Pick<
   /** Of the next attempt; none while one is being made, and none when there is no more. */
   readonly dueAtMs: number | null;
   readonly finishedAtMs: number | null;
+  /** Of the last attempt. */
+  readonly lastStatus: number | null;
+  readonly lastError: string | null;
 }
 
 /** A delivery of which an attempt has been recorded. */
@@ -91,6 +99,8 @@ export function toDeliveryRecord(delivery: Delivery): Infer<typeof DeliveryRecor
     ...delivery,
     event: delivery.eventName,
     created_at: toTime(createdAtMs),
+    last_status: delivery.lastStatus ?? undefined,
+    last_error: delivery.lastError ?? undefined,
     next_attempt_at: dueAtMs === null ? undefined : toTime(dueAtMs),
     finished_at: finishedAtMs === null ? undefined : toTime(finishedAtMs),
   });

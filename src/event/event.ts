@@ -18,6 +18,16 @@ import {
 } from "../base/shape.ts";
 import { TIME } from "../base/time.ts";
 
+/** By what an event was dispatched. */
+export interface EventOrigin {
+  /** The X-Request-Id of the request. */
+  readonly request?: string;
+  /** A route of a module such as `POST /orders`, the name of a cronjob, `backend` or `cli`. */
+  readonly source: string;
+  /** Whose request it was. */
+  readonly principal?: string | undefined;
+}
+
 /** An event that waits for, or has been through, its distribution. */
 export interface Event {
   /** Starts with `e`. */
@@ -29,6 +39,8 @@ export interface Event {
   readonly subject: string | undefined;
   /** Where given, it is stored only if no event of this name and key is there. */
   readonly key?: string | undefined;
+  /** Undefined: an event of the service itself. */
+  readonly origin?: EventOrigin | undefined;
   readonly createdAtMs: number;
 }
 
@@ -54,7 +66,7 @@ const NAME_ERROR = "Must be 1 to 128 of A-Z a-z 0-9 . _ : -.";
 
 export const EVENT_NAME = matching(NAME, NAME_ERROR);
 
-const PRINCIPAL_ID = matching(
+export const PRINCIPAL_ID = matching(
   /^[uax][0-9a-z]{8,63}$/,
   "Must be the id of a user, an app or a principal.",
 );
@@ -107,12 +119,17 @@ export const EventRecord = named("Event", record({
   status: oneOf(...EVENT_STATUSES),
   subject: optional(PRINCIPAL_ID),
   scope: NEEDED,
+  request: optional(described("The X-Request-Id of the request that dispatched it.", TEXT)),
+  source: optional(described("The route or cronjob that did; else backend or cli.", TEXT)),
+  principal: optional(described("Whose request that was.", TEXT)),
   created_at: TIME,
 }));
 
 /** An event as lists show it. */
-export interface EventSummary extends Pick<Infer<typeof EventRecord>, "id" | "name" | "status"> {
-  readonly subject: string | null;
+export interface EventSummary
+  extends
+    Pick<Infer<typeof EventRecord>, "id" | "name" | "status">,
+    Readonly<Record<"subject" | "request" | "source" | "principal", string | null>> {
   /** All that are needed to receive it. */
   readonly scopes: readonly string[];
   readonly createdAtMs: number;

@@ -13,7 +13,7 @@ import {
   TEXT,
   withMembers,
 } from "../base/shape.ts";
-import { TIME, toTime } from "../base/time.ts";
+import { TIME, TIME_MS, toTime } from "../base/time.ts";
 import { EVENT_NAME } from "./event.ts";
 
 /** How many subscriptions one principal may have. */
@@ -49,6 +49,7 @@ export const NewSubscription = named(
 export const SubscriptionChange = named("SubscriptionChange", object({
   endpoint: optional(ENDPOINT),
   status: optional(oneOf("active", "paused")),
+  paused_until: optional(described("Pauses it until then.", TIME_MS)),
 }));
 
 /** What of anybody's subscription the backend may change: it may also disable it. */
@@ -66,6 +67,7 @@ export const SubscriptionRecord = named("Subscription", record({
   created_at: TIME,
   disabled_reason: optional(TEXT),
   failing_since: optional(described("Since when no callback has succeeded.", TIME)),
+  paused_until: optional(described("When it becomes active by itself.", TIME)),
 }));
 
 /** A subscription as the backend shows it. */
@@ -82,6 +84,7 @@ export interface Subscription extends Pick<
   /** The order in which subscriptions were made; never reused. */
   readonly seq: number;
   readonly disabledReason: string | null;
+  readonly pausedUntilMs: number | null;
   readonly createdAtMs: number;
   /** Of the first failed attempt since the last success. */
   readonly failingSinceMs: number | null;
@@ -89,12 +92,13 @@ export interface Subscription extends Pick<
 
 /** A subscription as its owner sees it. */
 export function toSubscriptionRecord(subscription: Omit<Subscription, "seq">) {
-  const { failingSinceMs } = subscription;
+  const { status, failingSinceMs, pausedUntilMs: until } = subscription;
   return pick(SubscriptionRecord, {
     ...subscription,
     created_at: toTime(subscription.createdAtMs),
     disabled_reason: subscription.disabledReason ?? undefined,
     failing_since: failingSinceMs === null ? undefined : toTime(failingSinceMs),
+    paused_until: status === "paused" && until !== null ? toTime(until) : undefined,
   });
 }
 

@@ -10,7 +10,7 @@ export async function runCronjob(
   signal: AbortSignal,
   services: DispatchServices,
 ): Promise<void> {
-  const collector = collectEvents(services, [], { job: job.name });
+  const collector = collectEvents(services, [], { source: job.name });
   try {
     await job.run({ dispatch: collector.dispatch, signal, log: services.log });
   } catch (error) {

@@ -4,8 +4,14 @@ import { Problem } from "../base/problem.ts";
 import { type Infer, object } from "../base/shape.ts";
 import { OutcomeUnknownError } from "../database/database.ts";
 import type { Sql } from "../database/sql.ts";
-import { checkDispatchableName, type DeclaredEvent, type Event, NewEvent } from "../event/event.ts";
-import type { Dispatch, LogFields } from "../mod.ts";
+import {
+  checkDispatchableName,
+  type DeclaredEvent,
+  type Event,
+  type EventOrigin,
+  NewEvent,
+} from "../event/event.ts";
+import type { Dispatch } from "../mod.ts";
 import type { Services } from "../services.ts";
 import { insertEvent } from "../store/events.ts";
 import { checkData } from "./check_data.ts";
@@ -13,7 +19,7 @@ import { isPlainObject } from "./plain_object.ts";
 import { RETRY_AFTER } from "./refusal.ts";
 
 /** One event as it is to be stored: encoded once, the same bytes for every subscriber. */
-type DispatchedEvent = Omit<Event, "createdAtMs">;
+type DispatchedEvent = Omit<Event, "createdAtMs" | "origin">;
 
 /** What dispatching works with; `events` are all that modules declare. */
 export type DispatchServices =
@@ -29,13 +35,13 @@ const OPTIONS = object({ subject, key });
  * Collects the events of one request or run; {@link Dispatch} has the errors of `dispatch`.
  *
  * @param emits what its endpoint declares: goes before what others declare of the same name
- * @param about whose events they are, for the log
+ * @param origin whose events they are
  * @param idempotent whether nothing may be stored before the end: a repeat would store it again
  */
 export function collectEvents(
   services: DispatchServices,
   emits: readonly DeclaredEvent[],
-  about: LogFields,
+  origin: EventOrigin,
   idempotent = false,
 ) {
   const events: DispatchedEvent[] = [];
@@ -60,7 +66,7 @@ export function collectEvents(
   function store(more: readonly Sql[] = []): Promise<void> | undefined {
     if (events.length + more.length === 0) return storing;
     const batch = events.splice(0);
-    const stored = Promise.resolve(storing).then(() => storeEvents(batch, more, services, about));
+    const stored = Promise.resolve(storing).then(() => storeEvents(batch, more, services, origin));
     stored.catch(() => {
       if (storing === stored) storing = undefined; // what is dispatched after that is tried again
     });
@@ -87,17 +93,18 @@ async function storeEvents(
   events: readonly DispatchedEvent[],
   more: readonly Sql[],
   { database, log, metrics, wake, now }: DispatchServices,
-  about: LogFields,
+  origin: EventOrigin,
 ): Promise<void> {
   const createdAtMs = now();
   try {
-    const statements = events.map((event) => insertEvent({ ...event, createdAtMs }));
+    const statements = events.map((event) => insertEvent({ ...event, origin, createdAtMs }));
     const changes = await database.write([...statements, ...more]);
     const stored = changes.slice(0, events.length).reduce((sum, changed) => sum + changed, 0);
     metrics.count("gatepost_events_dispatched_total", [], stored);
   } catch (cause) {
     // Here, since a flush that nobody waits for is to be seen too.
-    log.error("events not stored", { ...about, error: cause });
+    const { request: request_id, source } = origin;
+    log.error("events not stored", { request_id, source, error: cause });
     const [code, detail] = cause instanceof OutcomeUnknownError
       ? ["outcome_unknown", "Whether its events were stored is not known."]
       : ["unavailable", "Its events could not be stored."];

@@ -48,7 +48,8 @@ export function hostedOperation(
       const input = await readInput(endpoint, request, limits);
       const about = { request_id: request.id, route };
       const run = async (keep: Keep): Promise<HttpResponse> => {
-        const collector = collectEvents(services, emits, about, endpoint.idempotent);
+        const by = { request: request.id, source: route, principal: caller?.sub };
+        const collector = collectEvents(services, emits, by, endpoint.idempotent);
         const context = createContext(request, {
           ...input,
           caller: caller && pickCaller(caller),

@@ -72,6 +72,11 @@ const METADATA_URL = described(
   nullable(URI),
 );
 
+const OWNER = described(
+  "The user who may change its name, its addresses and its secret.",
+  nullable(idOf("u")),
+);
+
 const SETTINGS = {
   scopes: optional(SCOPES),
   grants: optional(GRANTS),
@@ -81,6 +86,7 @@ const SETTINGS = {
   rate: optional(RATE),
   require_pkce: optional(REQUIRE_PKCE),
   jwks: optional(JWKS),
+  owner: optional(OWNER),
 };
 
 /** What makes an app. */
@@ -118,6 +124,7 @@ export const AppRecord = named("App", record({
   require_pkce: REQUIRE_PKCE,
   jwks: JWKS,
   metadata_url: METADATA_URL,
+  owner: OWNER,
   status: ACCOUNT_STATUS,
   created_at: TIME,
 }));
@@ -142,7 +149,7 @@ export const AppSecret = named("AppSecret", record({
 export interface App extends
   Pick<
     Infer<typeof AppRecord>,
-    "name" | "url" | "type" | "scopes" | "grants" | "trusted" | "rate" | "status"
+    "name" | "url" | "type" | "scopes" | "grants" | "trusted" | "rate" | "owner" | "status"
   > {
   /** The `client_id`, unless it has a `metadataUrl`; starts with `a`. */
   readonly id: string;
@@ -202,6 +209,7 @@ export function newApp(
     rate: null,
     requirePkce: false,
     jwks: [],
+    owner: null,
     status: "active",
     notBeforeMs: 0,
   }, wanted, profile);
@@ -228,6 +236,7 @@ export function changeApp(app: App, change: Infer<typeof AppChange>, profile?: P
     rate,
     requirePkce: change.require_pkce ?? app.requirePkce,
     jwks: jwks === undefined ? app.jwks : jwks?.keys ?? [],
+    owner: change.owner === undefined ? app.owner : change.owner,
     status,
   };
   const errors: FieldError[] = [];

@@ -1,9 +1,13 @@
+import { idOf } from "../base/id.ts";
+import { described } from "../base/shape.ts";
 import type { App } from "../oauth/app.ts";
-import { type Database, type Page, type Pagination, valueIf } from "../database/database.ts";
-import { findRow, hasRow, queryPage, type RowOf } from "../database/rows.ts";
+import { ACCOUNT_STATUS } from "../oauth/user.ts";
+import { type Database, valueIf } from "../database/database.ts";
+import { findRow, hasRow, type RowOf } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
 import { type Change, updateWhere } from "./audit.ts";
 import { revokeGrantsOf, REVOKED } from "./grant_end.ts";
+import { beginsWith, is } from "./list.ts";
 
 /** An app with the SHA-256 of its secrets, which client authentication alone uses. */
 export interface AppWithSecrets extends App {
@@ -14,10 +18,10 @@ export interface AppWithSecrets extends App {
 
 /** What of an app a change may replace, in the order of `changeable`. */
 const CHANGEABLE = sql`name, url, type, scopes, grants, redirectUris, trusted, resourceServer,
-  rate, status, requirePkce, jwks`;
+  rate, status, requirePkce, jwks, owner`;
 
-const SELECT = sql`SELECT id, ${CHANGEABLE}, secret, oldSecret, oldSecretUntilMs, createdAtMs,
-  notBeforeMs, metadataUrl FROM apps`;
+const COLUMNS = sql`id, ${CHANGEABLE}, secret, oldSecret, oldSecretUntilMs, createdAtMs,
+  notBeforeMs, metadataUrl`;
 
 function toApp(row: RowOf<AppWithSecrets>): AppWithSecrets {
   return {
@@ -34,21 +38,30 @@ function toApp(row: RowOf<AppWithSecrets>): AppWithSecrets {
 
 /** An app by its id. */
 export async function findApp(database: Database, id: string): Promise<AppWithSecrets | undefined> {
-  const row = await findRow<RowOf<AppWithSecrets>>(database, sql`${SELECT} WHERE id = ${id}`);
+  const select = sql`SELECT ${COLUMNS} FROM apps WHERE id = ${id}`;
+  const row = await findRow<RowOf<AppWithSecrets>>(database, select);
   return row && toApp(row);
 }
 
 /** An app by what it sends as its `client_id`: its id, or the URL of the document about it. */
 export async function findClient(database: Database, clientId: string) {
-  const select = sql`${SELECT} WHERE ifnull(metadataUrl, id) = ${clientId}`;
+  const select = sql`SELECT ${COLUMNS} FROM apps WHERE ifnull(metadataUrl, id) = ${clientId}`;
   const row = await findRow<RowOf<AppWithSecrets>>(database, select);
   return row && toApp(row);
 }
 
-/** Apps, newest first. */
-export function listApps(database: Database, page: Pagination): Promise<Page<App>> {
-  return queryPage(database, sql`${SELECT} WHERE id < ${page.before}`, page, toApp);
-}
+/** What lists of apps go by. */
+export const APP_LIST = {
+  table: sql`apps`,
+  columns: COLUMNS,
+  filters: {
+    q: beginsWith(sql`apps`, sql`name`, "the name"),
+    owner: is(sql`owner`, described("The owner's id.", idOf("u"))),
+    status: is(sql`status`, ACCOUNT_STATUS),
+  },
+  indexes: { q: [], owner: [] },
+  toItem: toApp,
+} as const;
 
 /** Whether any active app's URL has this origin. */
 export function hasAppOrigin(database: Database, origin: string): Promise<boolean> {
@@ -77,7 +90,7 @@ function changeable(app: App): Sql {
   return sql`${app.name}, ${app.url}, ${app.type}, ${JSON.stringify(app.scopes)},
     ${JSON.stringify(app.grants)}, ${JSON.stringify(app.redirectUris)}, ${app.trusted ? 1 : 0},
     ${app.resourceServer ? 1 : 0}, ${app.rate}, ${app.status},
-    ${app.requirePkce ? 1 : 0}, ${JSON.stringify(app.jwks)}`;
+    ${app.requirePkce ? 1 : 0}, ${JSON.stringify(app.jwks)}, ${app.owner}`;
 }
 
 /** Gives an app a new secret; the one before stays valid until `oldUntilMs`. */

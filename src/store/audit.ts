@@ -1,9 +1,10 @@
 import type { HttpRequest } from "../base/http_message.ts";
-import { idBound, isId, newId } from "../base/id.ts";
+import { isId, newId } from "../base/id.ts";
+import { described } from "../base/shape.ts";
 import { type Caller, LOGIN_APP } from "../oauth/principal.ts";
-import { type Database, limitTo, type Page, type Pagination } from "../database/database.ts";
-import { type FilterOf, queryPage } from "../database/rows.ts";
-import { andIs, sql, type Sql } from "../database/sql.ts";
+import { limitTo } from "../database/database.ts";
+import { sql, type Sql } from "../database/sql.ts";
+import { asItem, is, madeBetween, startsWith, WANTED, where } from "./list.ts";
 
 /** Who did what to whom; never a secret. Its time is its id's. */
 export interface AuditEntry {
@@ -31,6 +32,9 @@ export function actorOf(
   const isOwn = clientId === LOGIN_APP || clientId === sub || isId("x", sub);
   return { actor: sub, app: isOwn ? null : clientId, address: address || null };
 }
+
+/** The actor of what the command line does. */
+export const CLI_ACTOR = "cli";
 
 /** The actor of what anybody may have done. */
 export const ANONYMOUS = "anonymous";
@@ -81,22 +85,27 @@ export function deleteWhere(table: Sql, where: Sql): Change {
   return { ...sql`DELETE FROM ${table} WHERE ${where}`, when };
 }
 
-/** What is wanted of the record, made at `sinceMs` or later and before `untilMs`; newest first. */
-export function listAudit(
-  database: Database,
-  { actor, action, target, sinceMs, untilMs }:
-    & FilterOf<AuditEntry, "actor" | "action" | "target">
-    & FilterOf<Record<"sinceMs" | "untilMs", number>>,
-  page: Pagination,
-): Promise<Page<AuditEntry>> {
-  // One bound alone: of two SQLite searches by one, and reads all that the other leaves out.
-  const until = untilMs === undefined ? page.before : idBound("t", untilMs);
-  const select = sql`SELECT id, actor, action, target, address, app FROM audit
-    WHERE id < ${until < page.before ? until : page.before}
-      AND id >= ${sinceMs === undefined ? "" : idBound("t", sinceMs)}${andIs(sql`actor`, actor)}
-      ${andIs(sql`action`, action)}${andIs(sql`target`, target)}`;
-  return queryPage(database, select, page, (entry: AuditEntry) => entry);
-}
+/** Holds for an action; what ends in a dot is how actions begin. */
+const isAction = (action: string): Sql =>
+  action.endsWith(".") ? startsWith(sql`action`, action) : sql`action = ${action}`;
+
+/** What lists of the audit go by. */
+export const AUDIT_LIST = {
+  table: sql`audit`,
+  columns: sql`id, actor, action, target, address, app`,
+  filters: {
+    target: is(sql`target`, described("To what.", WANTED)),
+    actor: is(sql`actor`, described("Who did it.", WANTED)),
+    address: is(sql`address`, described("From which address.", WANTED)),
+    action: where(described("What was done; with a dot at its end, as app., all of it.", WANTED),
+      isAction),
+    not: where(described("What was done that is left out, as action.", WANTED), (action) =>
+      sql`(NOT ${isAction(action)})`),
+    ...madeBetween("t", "Done"),
+  },
+  indexes: { target: [], actor: [], address: [], action: [] },
+  toItem: asItem<AuditEntry>(),
+} as const;
 
 /** Removes the oldest entries of an action past the newest `keep`, at most `limit` of them. */
 export function trimAudit(action: string, keep: number, limit: number): Sql {

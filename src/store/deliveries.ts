@@ -52,9 +52,12 @@ export function listDueQueues(
   return database.query<DueQueue>(select);
 }
 
-/** When the next work is due after now, in milliseconds since 1970. */
+/** When the next work is due after now, or a pause ends, in milliseconds since 1970. */
 export function findNextDue(database: Database, nowMs: number): Promise<number | undefined> {
-  const select = sql`${dueFirst(sql`dueAtMs`, 1, sql` AND dueAtMs > ${nowMs}`)} ORDER BY 1 LIMIT 1`;
+  const select = sql`${dueFirst(sql`dueAtMs`, 1, sql` AND dueAtMs > ${nowMs}`)} UNION ALL
+    SELECT * FROM (SELECT pausedUntilMs FROM subscriptions
+      WHERE status = 'paused' AND pausedUntilMs IS NOT NULL ORDER BY pausedUntilMs LIMIT 1)
+    ORDER BY 1 LIMIT 1`;
   return findValue(database, select);
 }
 
@@ -218,7 +221,8 @@ export function recordFailure(
       WHERE seq = ${subscription} AND endpoint = ${endpoint} AND failingSinceMs IS NULL
         AND EXISTS (SELECT 1 FROM deliveries WHERE ${claimed})`,
     sql`UPDATE deliveries SET status = ${next.status}, attempt = ${attempt}, dueAtMs = ${dueAtMs},
-        finishedAtMs = ${finishedAtMs}, claim = NULL WHERE ${claimed}`,
+        finishedAtMs = ${finishedAtMs}, lastStatus = ${status}, lastError = ${error}, claim = NULL
+      WHERE ${claimed}`,
     updateNextDue([subscription], nowMs),
     ...updateMeans([record]),
   ];
@@ -245,11 +249,14 @@ export function recordDelivered(
         CROSS JOIN subscriptions s ON s.seq = d.subscription
         WHERE s.endpoint = row.value ->> 1
           AND (NOT s.hasSucceeded OR s.failingSinceMs IS NOT NULL))`,
-    // The plus: by their ids, and not through all that the process has claimed.
-    sql`UPDATE deliveries SET status = 'delivered', attempt = attempt + 1, dueAtMs = ${nowMs},
-        finishedAtMs = ${nowMs}, claim = NULL
-      WHERE id IN ${listOf(records.map(({ delivery }) => delivery))} AND +claim = ${claim}
-        AND status = 'pending'`,
+    ...Map.groupBy(records, ({ outcome }) => outcome.kind === "response" ? outcome.status : null)
+      .entries().map(([status, some]) =>
+        // The plus: by their ids, and not through all that the process has claimed.
+        sql`UPDATE deliveries SET status = 'delivered', attempt = attempt + 1, dueAtMs = ${nowMs},
+            finishedAtMs = ${nowMs}, lastStatus = ${status}, lastError = NULL, claim = NULL
+          WHERE id IN ${listOf(some.map(({ delivery }) => delivery))} AND +claim = ${claim}
+            AND status = 'pending'`
+      ),
     updateNextDue(records.map(({ subscription }) => subscription), nowMs),
     ...updateMeans(records),
   ];

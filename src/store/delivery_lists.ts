@@ -1,14 +1,34 @@
-import { type Attempt, type Delivery, DELIVERY_STATUSES } from "../event/delivery_record.ts";
+import { described, matching, optional, wholeNumber } from "../base/shape.ts";
+import {
+  type Attempt,
+  type Delivery,
+  DELIVERY_STATUSES,
+  ManagedDelivery,
+} from "../event/delivery_record.ts";
+import { EVENT_NAME } from "../event/event.ts";
 import { type Database, limitTo, type Page, type Pagination } from "../database/database.ts";
-import { type FilterOf, findRow, findValue, pageOf } from "../database/rows.ts";
-import { andIs, ofStatus, sql } from "../database/sql.ts";
+import { findRow } from "../database/rows.ts";
+import { joinSql, sql, type Sql, sqlText } from "../database/sql.ts";
+import {
+  asItem,
+  type Given,
+  is,
+  listPart,
+  madeBetween,
+  startsWith,
+  WANTED,
+  where,
+} from "./list.ts";
+import { toUrl } from "./subscriptions.ts";
+
+const { status: STATUS_SHAPE, subscription: SUBSCRIPTION, event: EVENT } = ManagedDelivery.members;
 
 /** What is left of a subscription that has ended is as good as cancelled, but what is in flight. */
 const STATUS = sql`iif(d.status = 'pending' AND d.claim IS NULL
   AND s.status IN ('disabled', 'deleted'), 'cancelled', d.status)`;
 
 const COLUMNS = sql`d.id, d.event, e.name AS eventName, s.id AS subscription, ${STATUS} AS status,
-  d.attempt, e.createdAtMs, d.finishedAtMs,
+  d.attempt, e.createdAtMs, d.finishedAtMs, d.lastStatus, d.lastError,
   iif(${STATUS} = 'pending' AND d.claim IS NULL, d.dueAtMs, NULL) AS dueAtMs`;
 
 const PARTIES = sql`CROSS JOIN events e ON e.id = d.event
@@ -19,27 +39,53 @@ export function findDelivery(database: Database, id: string): Promise<Delivery |
   return findRow(database, sql`SELECT ${COLUMNS} FROM deliveries d ${PARTIES} WHERE d.id = ${id}`);
 }
 
+const isOfSubscription = (condition: Sql): Sql =>
+  sql`EXISTS (SELECT 1 FROM subscriptions s WHERE s.seq = subscription AND ${condition})`;
+
+const ANSWER = matching(/^(?:[1-9]\d\d|[a-z_]{1,40})$/, "Must be a status or an error.");
+
+/** What lists of deliveries go by, and what is sent again. */
+export const DELIVERY_LIST = {
+  table: sql`deliveries`,
+  columns: sql`*`,
+  filters: {
+    status: is(sql`status`, STATUS_SHAPE),
+    subscription: where(described("A subscription's id.", SUBSCRIPTION), (id) =>
+      sql`subscription = (SELECT seq FROM subscriptions WHERE id = ${id})`),
+    event: {
+      ...optional(EVENT),
+      // The ids of an event's deliveries all begin like its own; the tilde sorts after the rest.
+      range: (id: string) => ({ from: `d${id.slice(1)}`, before: `d${id.slice(1)}~` }),
+    },
+    name: where(EVENT_NAME, (name) => isOfSubscription(sql`s.event = ${name}`)),
+    endpoint: where(described("How the endpoint begins.", WANTED), (beginning) =>
+      isOfSubscription(startsWith(sql`s.endpoint`, toUrl(beginning)))),
+    answer: where(described("The last response's status, or the last error.", ANSWER), (answer) =>
+      answer > "9" ? sql`lastError = ${answer}` : sql`lastStatus = ${Number(answer)}`),
+    attempt: is(sql`attempt`, described("Attempts so far.", wholeNumber(0, 4))),
+    ...madeBetween("d", "Of events dispatched"),
+  },
+  indexes: { subscription: DELIVERY_STATUSES, status: [] },
+  shown: (rows: Sql) =>
+    sql`SELECT ${COLUMNS} FROM (${rows}) d ${PARTIES} ORDER BY d.id DESC`,
+  toItem: asItem<Delivery>(),
+} as const;
+
 /** Deliveries, newest first; a page may lack some that ended subscriptions have left. */
 export async function listDeliveries(
   database: Database,
-  { status, subscription, event }: FilterOf<Delivery, "status" | "subscription" | "event">,
+  given: Given<typeof DELIVERY_LIST.filters>,
   page: Pagination,
 ): Promise<Page<Delivery>> {
-  const selectSeq = sql`SELECT seq FROM subscriptions WHERE id = ${subscription ?? null}`;
-  const seq = subscription === undefined ? undefined : await findValue<number>(database, selectSeq);
-  if (subscription !== undefined && seq === undefined) return { items: [], next: undefined };
-  // The ids of an event's deliveries all begin like its own; the tilde sorts after what follows.
-  const first = event === undefined ? "" : `d${event.slice(1)}`;
-  const last = `${first}~`;
-  const before = page.before < last ? page.before : last;
-  const any = sql`SELECT * FROM deliveries
-    WHERE id > ${first} AND id < ${before}${andIs(sql`subscription`, seq)}`;
-  const select = ofStatus(any, status, seq === undefined ? [] : DELIVERY_STATUSES);
-  const rows = await database.query<Delivery>(
-    sql`SELECT ${COLUMNS} FROM (${select} ORDER BY id DESC ${limitTo(page.limit + 1)}) d ${PARTIES}
-      ORDER BY d.id DESC`,
+  const { status, endpoint } = given;
+  const ofEndpoint = endpoint === undefined ? [] : await database.query<Pick<Delivery, "id">>(
+    sql`SELECT id FROM subscriptions WHERE ${startsWith(sql`endpoint`, toUrl(endpoint))} LIMIT 2`,
   );
-  const { items, next } = pageOf(rows, page);
+  const [only] = ofEndpoint;
+  if (endpoint !== undefined && only === undefined) return { items: [], next: undefined };
+  // By the one subscription, which has an index.
+  const wanted = only && ofEndpoint.length === 1 ? { subscription: only.id, ...given } : given;
+  const { items, next } = await listPart(database, DELIVERY_LIST, wanted, page);
   return { items: items.filter((item) => item.status === (status ?? item.status)), next };
 }
 
@@ -62,10 +108,12 @@ export async function listAttemptsSince(
   subscription: number,
   sinceMs: number,
 ): Promise<Attempt[]> {
-  const any = sql`SELECT id FROM deliveries WHERE subscription = ${subscription}`;
-  const newest = sql`${ofStatus(any, undefined, DELIVERY_STATUSES)} ORDER BY id DESC`;
+  // One by one, since the index has the status before the id.
+  const any = joinSql(DELIVERY_STATUSES.map((status) =>
+    sql`SELECT id FROM deliveries
+      WHERE subscription = ${subscription} AND status = ${sqlText(status)}`), " UNION ALL ");
   const rows = await database.query<AttemptRow>(
-    sql`SELECT ${ATTEMPT} FROM (${newest} ${limitTo(RECENT)}) d
+    sql`SELECT ${ATTEMPT} FROM (${any} ORDER BY id DESC ${limitTo(RECENT)}) d
       CROSS JOIN attempts a ON a.delivery = d.id WHERE a.startedAtMs >= ${sinceMs}
       ORDER BY a.startedAtMs DESC ${limitTo(RECENT)}`,
   );

@@ -1,15 +1,42 @@
 import { newId } from "../base/id.ts";
-import { type Event, EVENT_STATUSES, type EventSummary, OWN_PREFIX } from "../event/event.ts";
+import { described } from "../base/shape.ts";
+import {
+  type Event,
+  EVENT_STATUSES,
+  EventRecord,
+  type EventSummary,
+  OWN_PREFIX,
+  PRINCIPAL_ID,
+} from "../event/event.ts";
 import { BACKEND_SCOPE } from "../oauth/principal.ts";
 import { declaredScopes } from "./authority.ts";
-import type { Database, Page, Pagination } from "../database/database.ts";
-import { type FilterOf, findRow, parseScopes, queryPage, type RowOf } from "../database/rows.ts";
-import { andIs, ofStatus, sql, type Sql, sqlText } from "../database/sql.ts";
+import type { Database } from "../database/database.ts";
+import { findRow, parseScopes, type RowOf } from "../database/rows.ts";
+import { sql, type Sql, sqlText } from "../database/sql.ts";
 import type { Change } from "./audit.ts";
 import { type ClaimOfDelivery, isClaimed } from "./deliveries.ts";
+import { is, madeBetween, WANTED } from "./list.ts";
 import { LAST_SUBSCRIPTION } from "./subscriptions.ts";
 
-const COLUMNS = sql`id, name, status, subject, scopes, createdAtMs`;
+const COLUMNS = sql`id, name, status, subject, scopes, request, source, principal, createdAtMs`;
+
+const { name, status } = EventRecord.members;
+
+/** What lists of events go by. */
+export const EVENT_LIST = {
+  table: sql`events`,
+  columns: COLUMNS,
+  filters: {
+    name: is(sql`name`, described("The event's name.", name)),
+    status: is(sql`status`, status),
+    subject: is(sql`subject`, PRINCIPAL_ID),
+    request: is(sql`request`, described("The X-Request-Id of what dispatched it.", WANTED)),
+    source: is(sql`source`, described("The route or cronjob that did; backend or cli.", WANTED)),
+    ...madeBetween("e", "Dispatched"),
+  },
+  indexes: { request: [], name: EVENT_STATUSES, status: [] },
+  toItem: parseScopes<RowOf<EventSummary>>,
+} as const;
 
 /** An event by id, with its data as JSON. */
 export async function findEvent(database: Database, id: string) {
@@ -18,31 +45,21 @@ export async function findEvent(database: Database, id: string) {
   return row && parseScopes(row);
 }
 
-/** Events, newest first. */
-export function listEvents(
-  database: Database,
-  { name, status }: FilterOf<EventSummary, "name" | "status">,
-  page: Pagination,
-): Promise<Page<EventSummary>> {
-  const any = sql`SELECT ${COLUMNS} FROM events
-    WHERE id < ${page.before}${andIs(sql`name`, name)}`;
-  const select = ofStatus(any, status, name === undefined ? [] : EVENT_STATUSES);
-  return queryPage(database, select, page, parseScopes<RowOf<EventSummary>>);
-}
-
-/** The columns that are left are id, name, time, scopes, subject, data and key. */
-const DISPATCH = sql`INSERT INTO events
-    (status, lastSubscription, id, name, createdAtMs, scopes, subject, data, key)
+/** The columns that are left are id, name, time, scopes, subject, data, key and the origin. */
+const DISPATCH = sql`INSERT INTO events (status, lastSubscription, id, name, createdAtMs, scopes,
+    subject, data, key, request, source, principal)
   SELECT 'pending', ${LAST_SUBSCRIPTION}`;
 
 /**
  * Stores an event for the subscriptions at this commit, with the scopes that are declared then.
  * Changes no row where there is an event of its name and key.
  */
-export function insertEvent({ id, name, json, subject, key, createdAtMs }: Event): Change {
+export function insertEvent(event: Event): Change {
+  const { id, name, json, subject, key, origin, createdAtMs } = event;
   // The `WHERE` keeps SQLite from reading `ON` as part of a join.
   const insert = sql`${DISPATCH}, ${id}, ${name}, ${createdAtMs}, ${declaredScopes(name)},
-      ${subject ?? null}, ${json}, ${key ?? null}
+      ${subject ?? null}, ${json}, ${key ?? null}, ${origin?.request ?? null},
+      ${origin?.source ?? null}, ${origin?.principal ?? null}
     WHERE true ON CONFLICT (name, key) WHERE key IS NOT NULL DO NOTHING`;
   if (key === undefined) return insert;
   const isThere = sql`SELECT 1 FROM events WHERE name = ${name} AND key = ${key}`;
@@ -65,7 +82,7 @@ const OWN_EVENT_SCOPES = sqlText(JSON.stringify([BACKEND_SCOPE]));
 export function announceFailedDelivery(claimed: ClaimOfDelivery, nowMs: number): Sql {
   return sql`${DISPATCH}, ${newId("e", nowMs)}, ${`${OWN_PREFIX}delivery.failed`}, ${nowMs},
       ${OWN_EVENT_SCOPES}, NULL,
-      json_object('delivery', d.id, 'subscription', s.id, 'event', e.name), NULL
+      json_object('delivery', d.id, 'subscription', s.id, 'event', e.name), NULL, NULL, NULL, NULL
     FROM (SELECT * FROM deliveries WHERE ${isClaimed(claimed)}) d
       JOIN events e ON e.id = d.event JOIN subscriptions s ON s.seq = d.subscription
     WHERE NOT ${isOwnEvent(sql`e.name`)}`;
@@ -76,7 +93,8 @@ export function announceDisabled(condition: Sql, reason: string, nowMs: number):
   // One id for all would not do: the last digits are each subscription's number.
   return sql`${DISPATCH}, ${newId("e", nowMs).slice(0, 17)} || printf('%08x', s.seq),
       ${`${OWN_PREFIX}subscription.disabled`}, ${nowMs}, ${OWN_EVENT_SCOPES}, NULL,
-      json_object('subscription', s.id, 'event', s.event, 'reason', ${reason}), NULL
+      json_object('subscription', s.id, 'event', s.event, 'reason', ${reason}),
+      NULL, NULL, NULL, NULL
     FROM subscriptions s WHERE ${condition} AND NOT ${isOwnEvent(sql`s.event`)}`;
 }
 

@@ -25,6 +25,7 @@ export async function purge(
   progress: PurgeProgress = new Map(),
 ): Promise<void> {
   await dropExcessRefreshTokens(database, nowMs, signal);
+  const finishedMs = nowMs - retention.eventsMs;
   const expired = (table: Sql, key: Sql, sinceMs = nowMs) =>
     sql`DELETE FROM ${table} WHERE ${key} IN
       (SELECT ${key} FROM ${table} WHERE untilMs <= ${sinceMs} ORDER BY untilMs ${AT_MOST})`;
@@ -42,13 +43,14 @@ export async function purge(
     trimAudit(GRANT_ALLOWED, KEPT_GRANTS, BATCH),
     expired(sql`muted_problems`, sql`id`),
     ...dropFigures(nowMs, AT_MOST),
+    sql`DELETE FROM resends WHERE id IN (SELECT id FROM resends WHERE state <> 'running'
+      AND id < ${idBound("w", finishedMs)} ORDER BY id ${AT_MOST})`,
   ];
   for (const batch of ended) {
     for (let changed = BATCH; changed === BATCH && !signal.aborted;) {
       [changed = 0] = await database.write([batch]);
     }
   }
-  const finishedMs = nowMs - retention.eventsMs;
   const byId = { key: sql`id`, after: "" };
   const finished: Sweep[] = [ // in the order that their references allow
     ...["delivered", "failed", "cancelled"].map((status) => ({

@@ -1,10 +1,17 @@
-import { idBound } from "../base/id.ts";
+import { type Infer, type InferMembers, oneOf } from "../base/shape.ts";
+import { RESENDABLE } from "../event/delivery_record.ts";
 import { type Change, updateWhere } from "./audit.ts";
-import { walkKeys } from "./batch.ts";
-import { type Database, FIRST_PAGE } from "../database/database.ts";
-import type { FilterOf } from "../database/rows.ts";
-import { listOf, sql, type Sql } from "../database/sql.ts";
+import { AT_MOST, BATCH } from "./batch.ts";
+import { type Database, limitTo } from "../database/database.ts";
+import { findRow } from "../database/rows.ts";
+import { joinSql, listOf, sql, type Sql } from "../database/sql.ts";
+import { DELIVERY_LIST } from "./delivery_lists.ts";
+import { is, narrow } from "./list.ts";
 import { earlierDue, IS_OPEN } from "./subscriptions.ts";
+
+/** Holds for a delivery whose subscription has not ended. */
+const IS_SENDABLE = sql`EXISTS (SELECT 1 FROM subscriptions s
+  WHERE s.seq = subscription AND s.${IS_OPEN})`;
 
 /** Stores an event for one subscription, with its delivery; at first 0 rows change if it ended. */
 export function insertTestDelivery(
@@ -25,31 +32,164 @@ export function insertTestDelivery(
   ];
 }
 
-/** Sends failed deliveries again; the first statement changes one row for each that can be. */
-export function resendDeliveries(ids: readonly string[], nowMs: number): Change[] {
+/** A status of deliveries that are sent again. */
+export type Resendable = Infer<typeof RESENDABLE>;
+
+/** Sends deliveries again; the first statement changes one row for each that can be. */
+export function resendDeliveries(
+  ids: readonly string[],
+  nowMs: number,
+  status: Resendable = "failed",
+  when: Sql = IS_SENDABLE,
+): Change[] {
   return [
     updateWhere(sql`deliveries`, sql`status = 'pending', attempt = 0, dueAtMs = ${nowMs},
         finishedAtMs = NULL`,
-      sql`id IN ${listOf(ids)} AND status = 'failed' AND EXISTS (SELECT 1 FROM subscriptions s
-        WHERE s.seq = deliveries.subscription AND s.${IS_OPEN})`),
+      sql`id IN ${listOf(ids)} AND status = ${status} AND ${when}`),
     sql`UPDATE subscriptions SET dueAtMs = ${earlierDue(nowMs)} WHERE seq IN
       (SELECT subscription FROM deliveries WHERE id IN ${listOf(ids)} AND status = 'pending')`,
   ];
 }
 
+const { status: _, ...FILTERS } = DELIVERY_LIST.filters;
+
+/** What of a list of deliveries is sent again. */
+export const SELECTION = { status: RESENDABLE, ...FILTERS } as const;
+
+type Selection = InferMembers<typeof SELECTION>;
+
+/** Deliveries that are sent again, batch by batch, in the order of their events' dispatch. */
+export interface Resend {
+  readonly id: string;
+  /** Who asked for it. */
+  readonly actor: string;
+  readonly selection: Selection;
+  readonly state: (typeof RESEND_STATES)[number];
+  /** The last delivery that it has come to. */
+  readonly reached: string;
+  /** Sorts behind all that it is to come to: with later ones it might never end. */
+  readonly bound: string;
+  /** How many were to be sent when it began, and how many have been. */
+  readonly total: number;
+  readonly done: number;
+  readonly endedAtMs: number | null;
+}
+
+/** As its row has it. */
+type ResendRow = Omit<Resend, "selection"> & { readonly selection: string };
+
+export const RESEND_STATES = ["running", "stopped", "done"] as const;
+
+/** A resend that is to begin. */
+export function newResend(id: string, actor: string, selection: Selection): Resend {
+  const { from, before: bound = `d${id.slice(1)}` } = narrow(DELIVERY_LIST.filters, selection);
+  const begun = { state: "running", reached: from, total: 0, done: 0, endedAtMs: null } as const;
+  return { id, actor, selection, bound, ...begun };
+}
+
+/** Which rows are looked at, by an index, and which of those are sent. */
+function selected({ selection, reached, bound }: Resend): Record<"rows" | "isMeant", Sql> {
+  const { conditions } = narrow(DELIVERY_LIST.filters, selection);
+  const isIndexed = ({ name }: { readonly name: string }) => name in DELIVERY_LIST.indexes;
+  const indexed = conditions.filter(isIndexed).map(({ condition }) => condition);
+  const others = conditions.filter((each) => !isIndexed(each)).map(({ condition }) => condition);
+  return {
+    rows: sql`deliveries WHERE ${joinSql(indexed, " AND ")} AND id > ${reached} AND id < ${bound}
+      ORDER BY id`,
+    isMeant: joinSql([...others, IS_SENDABLE], " AND "),
+  };
+}
+
+const COUNTED_AT_ONCE = 5000;
+/** Of more no more are counted. */
+const COUNT_LIMIT = 1_000_000;
+
+/** How many deliveries a resend comes to, and the first of them. */
+export async function countResend(database: Database, resend: Resend) {
+  let { reached } = resend;
+  let count = 0;
+  let first: string | undefined;
+  for (let looked = 0; looked < COUNT_LIMIT; looked += COUNTED_AT_ONCE) {
+    const { rows, isMeant } = selected({ ...resend, reached });
+    type Row = Record<"looked" | "count", number> & Record<"last" | "first", string | null>;
+    const part = await findRow<Row>(
+      database,
+      sql`SELECT count(*) AS looked, max(id) AS last, ifnull(sum(isMeant), 0) AS count,
+        min(iif(isMeant, id, NULL)) AS first
+      FROM (SELECT id, ${isMeant} AS isMeant FROM ${rows} ${limitTo(COUNTED_AT_ONCE)})`,
+    );
+    count += part?.count ?? 0;
+    first ??= part?.first ?? undefined;
+    if (!part?.last || part.looked < COUNTED_AT_ONCE) break;
+    reached = part.last;
+    await new Promise((resolve) => setImmediate(resolve)); // a query alone lets nothing else run
+  }
+  return { count, first };
+}
+
+/** Stores a resend; 0 rows change while another one of the same subscription runs. */
+export function insertResend(resend: Resend): Change {
+  const { id, actor, selection, state, reached, bound, total } = resend;
+  const isFree = sql`NOT EXISTS (SELECT 1 FROM resends
+    WHERE state = 'running' AND selection ->> 'subscription' = ${selection.subscription ?? null})`;
+  const insert = sql`INSERT INTO resends (id, actor, selection, state, reached, bound, total)
+    SELECT ${id}, ${actor}, ${JSON.stringify(selection)}, ${state}, ${reached}, ${bound}, ${total}
+    WHERE ${isFree}`;
+  return { ...insert, when: isFree };
+}
+
+const toResend = (row: ResendRow): Resend =>
+  ({ ...row, selection: JSON.parse(row.selection) });
+
+/** What lists of resends go by. */
+export const RESEND_LIST = {
+  table: sql`resends`,
+  columns: sql`*`,
+  filters: { state: is(sql`state`, oneOf(...RESEND_STATES)) },
+  indexes: {},
+  toItem: toResend,
+} as const;
+
+/** A resend by its id. */
+export async function findResend(database: Database, id: string): Promise<Resend | undefined> {
+  const select = sql`SELECT * FROM resends WHERE id = ${id}`;
+  return (await database.query<ResendRow>(select)).map(toResend)[0];
+}
+
+/** Stops a resend: what it has not come to stays as it is. */
+export function stopResend(id: string, nowMs: number): Change {
+  return updateWhere(sql`resends`, sql`state = 'stopped', endedAtMs = ${nowMs}`,
+    sql`id = ${id} AND state = 'running'`);
+}
+
+/** So many are worked on in turn. */
+const AT_ONCE = 4;
+
+/** Sends the next deliveries of resends; false where none is running. */
+export async function continueResends(database: Database, nowMs: number): Promise<boolean> {
+  const select = sql`SELECT * FROM resends WHERE state = 'running' ORDER BY id ${limitTo(AT_ONCE)}`;
+  const rows = await database.query<ResendRow>(select);
+  for (const row of rows) await continueResend(database, toResend(row), nowMs);
+  return rows.length > 0;
+}
+
 /**
- * The ids of failed deliveries of events from `sinceMs` on and before `untilMs`, oldest first, in
- * batches; each comes once, also if it fails again.
+ * Sends the next deliveries of a resend and moves it on in the same batch, so that none is sent
+ * twice, whoever does it and wherever it ends.
  */
-export function findFailed(
-  database: Database,
-  { sinceMs, untilMs, subscription }:
-    FilterOf<Record<"sinceMs" | "untilMs", number> & Record<"subscription", string>>,
-): AsyncIterable<string[]> {
-  const end = untilMs === undefined ? FIRST_PAGE : idBound("d", untilMs);
-  const after = sinceMs === undefined ? "" : idBound("d", sinceMs);
-  const ofOne = subscription === undefined ? sql``
-    : sql`AND subscription = (SELECT seq FROM subscriptions WHERE id = ${subscription})`;
-  const where = sql`status = 'failed' AND id < ${end} ${ofOne}`;
-  return walkKeys(database, { table: sql`deliveries`, key: sql`id`, where, after });
+export async function continueResend(database: Database, resend: Resend, nowMs: number) {
+  const { id, selection: { status }, reached } = resend;
+  const { rows, isMeant } = selected(resend);
+  const found = await database.query<Pick<Resend, "id">>(sql`SELECT id FROM ${rows} ${AT_MOST}`);
+  const ids = found.map((row) => row.id);
+  const isNext = sql`id = ${id} AND state = 'running' AND reached = ${reached}`;
+  const when = sql`${isMeant} AND EXISTS (SELECT 1 FROM resends WHERE ${isNext})`;
+  const [state, endedAtMs] = ids.length < BATCH ? ["done", nowMs] : ["running", null];
+  await database.write([
+    sql`UPDATE resends SET done = done + (SELECT count(*) FROM deliveries
+        WHERE id IN ${listOf(ids)} AND status = ${status} AND ${isMeant}) WHERE ${isNext}`,
+    ...resendDeliveries(ids, nowMs, status, when),
+    sql`UPDATE resends SET reached = ${ids.at(-1) ?? reached}, state = ${state},
+        endedAtMs = ${endedAtMs} WHERE ${isNext}`,
+  ]);
 }

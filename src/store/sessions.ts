@@ -1,30 +1,79 @@
 import type { Database } from "../database/database.ts";
-import { findValue } from "../database/rows.ts";
+import { findRow } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
+import { type Change, deleteWhere } from "./audit.ts";
+
+/** A browser in which a user has logged in. */
+export interface Session {
+  readonly id: string;
+  /** Of the login. */
+  readonly address: string | null;
+  /** What the browser says that it is. */
+  readonly agent: string | null;
+  readonly createdAtMs: number;
+  readonly seenAtMs: number | null;
+}
+
+const MAX_AGENT_LENGTH = 200;
 
 /** Stores a browser session by the SHA-256 of its cookie's value. */
-export function insertSession(hash: Uint8Array, user: string, nowMs: number, untilMs: number): Sql {
-  return sql`INSERT INTO sessions (hash, user, createdAtMs, untilMs)
-    VALUES (${hash}, ${user}, ${nowMs}, ${untilMs})`;
+export function insertSession(
+  hash: Uint8Array,
+  user: string,
+  nowMs: number,
+  untilMs: number,
+  { address, agent }: { readonly address?: string; readonly agent?: string | undefined } = {},
+): Sql {
+  return sql`INSERT INTO sessions (hash, user, createdAtMs, untilMs, address, agent)
+    VALUES (${hash}, ${user}, ${nowMs}, ${untilMs}, ${address ?? null},
+      ${agent?.slice(0, MAX_AGENT_LENGTH) ?? null})`;
 }
 
 /** Selects from a session `s` and its user `u` while both are valid. */
 export function liveSession(hash: Uint8Array, nowMs: number): Sql {
+  return liveSessions(sql`s.hash = ${hash}`, nowMs);
+}
+
+function liveSessions(which: Sql, nowMs: number): Sql {
   return sql`FROM sessions s JOIN users u ON u.id = s.user
-    WHERE s.hash = ${hash} AND s.untilMs > ${nowMs} AND u.status = 'active'
+    WHERE ${which} AND s.untilMs > ${nowMs} AND u.status = 'active'
       AND u.notBeforeMs < s.createdAtMs`;
 }
 
-/** Who is logged in by this session, while user and session are valid. */
-export function findSessionUser(
-  database: Database,
-  hash: Uint8Array,
-  nowMs: number,
-): Promise<string | undefined> {
-  return findValue(database, sql`SELECT s.user ${liveSession(hash, nowMs)}`);
+/** Who is logged in by this session, and when it was seen, while user and session are valid. */
+export function findSession(database: Database, hash: Uint8Array, nowMs: number) {
+  return findRow<Pick<Session, "seenAtMs"> & { readonly user: string }>(
+    database,
+    sql`SELECT s.user, s.seenAtMs ${liveSession(hash, nowMs)}`,
+  );
+}
+
+/** Stores that a session is seen. */
+export function markSeen(hash: Uint8Array, nowMs: number): Sql {
+  return sql`UPDATE sessions SET seenAtMs = ${nowMs} WHERE hash = ${hash}`;
+}
+
+const HASH_BYTES = 12;
+const PUBLIC_ID = sql`'b' || lower(hex(substr(hash, 1, ${HASH_BYTES})))`;
+
+/** What a session is known by: the beginning of its hash, which opens nothing. */
+export function sessionId(hash: Uint8Array): string {
+  return `b${Buffer.from(hash).toString("hex", 0, HASH_BYTES)}`;
+}
+
+/** The valid sessions of a user, newest first; of very many some. */
+export function listSessions(database: Database, user: string, nowMs: number): Promise<Session[]> {
+  return database.query(sql`SELECT ${PUBLIC_ID} AS id, s.address, s.agent, s.createdAtMs, s.seenAtMs
+    ${liveSessions(sql`s.user = ${user}`, nowMs)} ORDER BY s.createdAtMs DESC LIMIT 1000`);
 }
 
 /** Ends a browser session. */
 export function deleteSession(hash: Uint8Array): Sql {
   return sql`DELETE FROM sessions WHERE hash = ${hash}`;
+}
+
+/** Ends all of a user's sessions, or the one of this id. */
+export function deleteSessionsOf(user: string, id?: string): Change {
+  const which = id === undefined ? sql`` : sql` AND ${PUBLIC_ID} = ${id}`;
+  return deleteWhere(sql`sessions`, sql`user = ${user}${which}`);
 }

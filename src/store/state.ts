@@ -1,9 +1,6 @@
 import type { Database } from "../database/database.ts";
-import { findValue } from "../database/rows.ts";
 import { sql } from "../database/sql.ts";
 import { IS_OPEN } from "./subscriptions.ts";
-
-const FAILED = sql`deliveries WHERE status = 'failed'`;
 
 /** Counts what a database holds; its schema must be the newest. */
 export async function countRecords({ query }: Pick<Database, "query">) {
@@ -15,11 +12,6 @@ export async function countRecords({ query }: Pick<Database, "query">) {
     -- What is left pending of a subscription that has ended is never sent.
     (SELECT count(*) FROM deliveries d JOIN subscriptions s ON s.seq = d.subscription
       WHERE d.status = 'pending' AND s.${IS_OPEN}) AS pendingDeliveries,
-    (SELECT count(*) FROM ${FAILED}) AS failedDeliveries`);
+    (SELECT count(*) FROM deliveries WHERE status = 'failed') AS failedDeliveries`);
   return counts ?? {};
-}
-
-/** How many deliveries have failed for good, and wait for somebody to send them again. */
-export async function countFailedDeliveries(database: Database): Promise<number> {
-  return await findValue<number>(database, sql`SELECT count(*) FROM ${FAILED}`) ?? 0;
 }

@@ -1,18 +1,22 @@
 import { idTimeMs, isId } from "../base/id.ts";
 import type { Seal } from "../base/seal.ts";
-import type { Infer } from "../base/shape.ts";
+import { described, type Infer } from "../base/shape.ts";
+import { EVENT_NAME, PRINCIPAL_ID } from "../event/event.ts";
 import { type Caller, LOGIN_APP } from "../oauth/principal.ts";
 import { declaredScopes, isPrincipalActive, LAST_ENDING, mayReceive } from "./authority.ts";
 import {
   SUBSCRIPTION_LIMIT,
   type Subscription,
   type SubscriptionChange,
+  SubscriptionRecord,
 } from "../event/subscription.ts";
 import { type Database, limitTo, type Page, type Pagination } from "../database/database.ts";
-import { findRow, hasRow, pageOf, queryPage } from "../database/rows.ts";
+import { findRow, hasRow, pageOf } from "../database/rows.ts";
 import { andIs, sql, type Sql, sqlText } from "../database/sql.ts";
 import { type Change, updateWhere } from "./audit.ts";
+import { AT_MOST } from "./batch.ts";
 import { notBeforeOf } from "./grants.ts";
+import { asItem, beginsWith, is, WANTED } from "./list.ts";
 
 /** Holds for a subscription that has not ended: events are sent to it, or wait for it. */
 export const IS_OPEN = sql`status IN ('active', 'paused')`;
@@ -26,7 +30,7 @@ export function earlierDue(nowMs: number): Sql {
 }
 
 const COLUMNS = sql`seq, id, principal, app, event, endpoint, status, disabledReason, createdAtMs,
-  failingSinceMs`;
+  failingSinceMs, pausedUntilMs`;
 
 /** Whose subscriptions are meant: a principal's; of those, where `app` is given, that app's. */
 export interface SubscriptionOwner {
@@ -50,16 +54,24 @@ export function findSubscription(
   return findRow(database, select);
 }
 
-/** The subscriptions of one owner, or of everybody, newest first. */
-export function listSubscriptions(
-  database: Database,
-  page: Pagination,
-  owner?: SubscriptionOwner,
-): Promise<Page<Subscription>> {
-  const select = sql`SELECT ${COLUMNS} FROM subscriptions
-    WHERE id < ${page.before} AND ${ownedBy(owner)}`;
-  return queryPage(database, select, page, (subscription: Subscription) => subscription);
-}
+/** The beginning of an endpoint; it may be without its scheme, where that is https. */
+export const toUrl = (text: string): string => text.includes("://") ? text : `https://${text}`;
+
+/** What lists of subscriptions go by. */
+export const SUBSCRIPTION_LIST = {
+  table: sql`subscriptions`,
+  columns: COLUMNS,
+  always: sql`status <> 'deleted'`,
+  filters: {
+    owner: is(sql`principal`, described("The user's or app's id.", PRINCIPAL_ID)),
+    app: is(sql`app`, described("What it was made through.", WANTED)),
+    event: is(sql`event`, described("The event's name.", EVENT_NAME)),
+    status: is(sql`status`, SubscriptionRecord.members.status),
+    q: beginsWith(sql`subscriptions`, sql`endpoint`, "the endpoint", toUrl),
+  },
+  indexes: { owner: [], q: [] },
+  toItem: asItem<Subscription>(),
+} as const;
 
 /** Those that are not disabled and fail, the one that has failed for longest first. */
 export async function listFailing(
@@ -90,9 +102,9 @@ export function grantOf({ grantId, clientId, scopes }: Caller): SubscriptionGran
 }
 
 /** A subscription as it is first stored. */
-export type SubscriptionRecord = Omit<
+export type NewSubscription = Pick<
   Subscription,
-  "seq" | "status" | "disabledReason" | "failingSinceMs"
+  "id" | "principal" | "app" | "event" | "endpoint" | "createdAtMs"
 > & {
   readonly secret: string;
   readonly grant: SubscriptionGrant;
@@ -102,7 +114,7 @@ export type SubscriptionRecord = Omit<
  * Stores a subscription. 0 rows change when its principal has as many as one may have, its grant
  * has ended, or it may not receive its event. ConflictError for the same event and endpoint.
  */
-export function insertSubscription(subscription: SubscriptionRecord, seal: Seal): Change {
+export function insertSubscription(subscription: NewSubscription, seal: Seal): Change {
   const { id, principal, app, event, endpoint, secret, createdAtMs, grant } = subscription;
   const allowed = sql`FROM (SELECT ${principal} AS principal, ${app} AS app, ${grant.id} AS grantId,
       ${grantedBy(grant)} AS granted, ${LAST_ENDING} AS grantedAfter) s
@@ -145,6 +157,7 @@ export function updateSubscription(
   grant?: SubscriptionGrant,
 ): Change {
   const [endpoint, status] = [change.endpoint ?? null, change.status ?? null];
+  const until = change.paused_until ?? null;
   const isNew = sql`(ifnull(${endpoint}, endpoint) <> endpoint
     OR (${status} = 'active' AND status <> 'active'))`;
   const isGranted = sql`(${status} = 'active' OR (${status} = 'paused' AND status = 'disabled'))
@@ -159,12 +172,21 @@ export function updateSubscription(
     AND ${grant === undefined ? sql`TRUE` : isGrantActive(grant.id)}`;
   const update = sql`UPDATE subscriptions
     SET endpoint = ifnull(${endpoint}, endpoint), status = ifnull(${status}, status),
+      pausedUntilMs = iif(${status} IS NULL, pausedUntilMs, ${until}),
       grantId = s.grantId, granted = s.granted, grantedAfter = s.grantedAfter,
       disabledReason = iif(ifnull(${status}, status) = 'disabled', disabledReason, NULL),
       failingSinceMs = iif(${isNew}, NULL, failingSinceMs),
       hasSucceeded = iif(${isNew}, 0, hasSucceeded), meanMs = iif(${isNew}, 0, meanMs)
     FROM ${granted} WHERE ${where}`;
   return { ...update, when: sql`EXISTS (SELECT 1 FROM subscriptions, ${granted} WHERE ${where})` };
+}
+
+/** Makes some of those active that were paused until now. */
+export async function wakePaused(database: Database, nowMs: number): Promise<void> {
+  const where = sql`status = 'paused' AND pausedUntilMs <= ${nowMs}`;
+  if (!await hasRow(database, sql`SELECT 1 FROM subscriptions WHERE ${where} LIMIT 1`)) return;
+  await database.write([sql`UPDATE subscriptions SET status = 'active'
+    WHERE seq IN (SELECT seq FROM subscriptions WHERE ${where} ${AT_MOST})`]);
 }
 
 /** Replaces a secret; the old one signs too until `oldUntilMs`. 0 rows change while two sign. */

@@ -1,16 +1,10 @@
-import type { User } from "../oauth/user.ts";
-import { type Database, type Page, type Pagination, valueIf } from "../database/database.ts";
-import {
-  changesRow,
-  findRow,
-  hasRow,
-  parseScopes,
-  queryPage,
-  type RowOf,
-} from "../database/rows.ts";
+import { ACCOUNT_STATUS, type User } from "../oauth/user.ts";
+import { type Database, valueIf } from "../database/database.ts";
+import { changesRow, findRow, hasRow, parseScopes, type RowOf } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
 import { type Change, updateWhere } from "./audit.ts";
 import { revokeGrantsOf } from "./grant_end.ts";
+import { beginsWith, is } from "./list.ts";
 import type { SubscriptionsEnd } from "./subscription_end.ts";
 
 /** A user with the PHC string of the password, which is used by the login alone. */
@@ -20,7 +14,8 @@ export interface UserWithPassword extends User {
   readonly passwordUntilMs: number | null;
 }
 
-const SELECT = sql`SELECT id, username, scopes, rate, status, createdAtMs, notBeforeMs`;
+const COLUMNS = sql`id, username, scopes, rate, status, createdAtMs, notBeforeMs`;
+const SELECT = sql`SELECT ${COLUMNS}`;
 
 /** A user by id. */
 export async function findUser(database: Database, id: string): Promise<User | undefined> {
@@ -35,11 +30,17 @@ export async function findUserByName(database: Database, username: string) {
   return row && parseScopes(row);
 }
 
-/** Users, newest first. */
-export function listUsers(database: Database, page: Pagination): Promise<Page<User>> {
-  const select = sql`${SELECT} FROM users WHERE id < ${page.before}`;
-  return queryPage(database, select, page, parseScopes<RowOf<User>>);
-}
+/** What lists of users go by. */
+export const USER_LIST = {
+  table: sql`users`,
+  columns: COLUMNS,
+  filters: {
+    q: beginsWith(sql`users`, sql`username`, "the name"),
+    status: is(sql`status`, ACCOUNT_STATUS),
+  },
+  indexes: { q: [] },
+  toItem: parseScopes<RowOf<User>>,
+} as const;
 
 /** Whether the database has any user at all. */
 export function hasUsers(database: Database): Promise<boolean> {

@@ -47,6 +47,7 @@ test("app add hands every option to the backend", async (t) => {
     require_pkce: true,
     jwks: null,
     metadata_url: null,
+    owner: null,
     status: "active",
   });
 });
@@ -164,4 +165,16 @@ test("app add --jwks refuses what is no JSON as wrong usage, and does not repeat
   assert.equal(code, 2);
   assert.match(stderr, /the JWK set is not JSON/);
   assert.ok(!stderr.includes("secret"));
+});
+
+test("app set gives an app an owner by name, and takes it away", async (t) => {
+  const cli = await openCommandLine(t);
+  const { id } = readJson(await cli.run("user", "add", "alice", "--json"));
+  const { client_id: app } = readJson(
+    await cli.run("app", "add", "Shop", ...URL_OPTION, "--owner", "alice", "--json"),
+  );
+  const owned = readItems(await cli.run("app", "list", "--owner", "alice", "--json"));
+  assert.deepEqual(owned.map(({ owner }) => owner), [id]);
+  const none = await cli.run("app", "set", String(app), "--owner", "none", "--json");
+  assert.equal(readJson(none)["owner"], null);
 });

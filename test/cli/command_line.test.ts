@@ -91,12 +91,12 @@ const WRONG: readonly (readonly [args: string, says: RegExp])[] = [
   ["grants revoke", /did you mean grant\?/],
   ["xyzzy", new RegExp(
     '"xyzzy".*user, app, issuer, principal, grant, resource, event, subscription, delivery, ' +
-      "cronjob, key, audit, problem, series, config, backup, restore, check",
+      "resend, cronjob, key, audit, problem, series, config, backup, restore, check",
   )],
   ["user ad x", /"ad".*did you mean user add\?/],
   ["user ls", /did you mean user list\?/],
   ["app rotate a1", /did you mean app rotate-secret\?/],
-  ["user remove x", /"remove".*add, list, show, set, disable, delete/],
+  ["user remove x", /"remove".*add, list, show, sessions, set, disable, delete/],
   ["user add", /needs NAME/],
   ["user add a b", /no more than NAME/],
   ["user list a", /takes no arguments/],

@@ -644,6 +644,7 @@ test("a new app has what the contract gives by default, and its secret is shown 
     rate: null,
     require_pkce: false,
     jwks: null,
+    owner: null,
     status: "active",
     created_at: "",
   });
@@ -675,6 +676,7 @@ test("every member of an app can be changed, and stays so", async () => {
     jwks: {
       keys: [{ kty: "OKP", crv: "Ed25519", x: "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo" }],
     },
+    owner: (await gatepost.createUser()).id,
     status: "disabled",
   };
   const changed = await expectStatus(200, send("PATCH", `/backend/app/${app.id}`, change));

@@ -124,6 +124,7 @@ export function sampleApp(more: Partial<App> = {}): App {
     requirePkce: false,
     jwks: [],
     metadataUrl: null,
+    owner: null,
     status: "active",
     createdAtMs: 1_000,
     notBeforeMs: 0,

@@ -6,7 +6,8 @@ import { type Shape, TEXT, object } from "../../src/base/shape.ts";
 import { FIRST_PAGE } from "../../src/database/database.ts";
 import type { DeclaredEvent } from "../../src/event/event.ts";
 import { collectEvents } from "../../src/hosting/dispatch.ts";
-import { insertEvent, listEvents } from "../../src/store/events.ts";
+import { insertEvent, EVENT_LIST } from "../../src/store/events.ts";
+import { listPart } from "../../src/store/list.ts";
 import { openDatabase } from "../helpers/database.ts";
 import { hostingServices, type StoredEvent } from "../helpers/hosting.ts";
 
@@ -21,7 +22,7 @@ function collector(
   const stored: StoredEvent[] = [];
   const store = async (events: readonly StoredEvent[]) => void stored.push(...events);
   const services = hostingServices({ maxPayloadBytes, store, log: { ...SILENT, warn } });
-  const { dispatch, close } = collectEvents(services, emits, {});
+  const { dispatch, close } = collectEvents(services, emits, { source: "POST /a" });
   const read = async () => {
     await close("store");
     return stored;
@@ -54,9 +55,10 @@ test("all or none are stored, and what is stored is counted and announced", asyn
     wake: () => void seen.push("wake"),
   });
   const listIds = async () =>
-    (await listEvents(database, {}, { limit: 9, before: FIRST_PAGE })).items.map(({ id }) => id);
+    (await listPart(database, EVENT_LIST, {}, { limit: 9, before: FIRST_PAGE })).items
+      .map(({ id }) => id);
 
-  const refused = collectEvents(services, [], {});
+  const refused = collectEvents(services, [], { source: "POST /a" });
   const taken = refused.dispatch("a", 1);
   refused.dispatch("b", 2);
   const event = { id: taken, name: "a", json: "1", subject: undefined, createdAtMs: 1 };
@@ -64,7 +66,7 @@ test("all or none are stored, and what is stored is counted and announced", asyn
   await assert.rejects(async () => refused.close("store"), { status: 503 });
   assert.deepEqual([await listIds(), seen], [[taken], []]);
 
-  const { dispatch, close } = collectEvents(services, [], {});
+  const { dispatch, close } = collectEvents(services, [], { source: "POST /a" });
   const ids = [dispatch("a", 1), dispatch("b", 2, { key: "7" }), dispatch("b", 3, { key: "7" })];
   await close("store");
   assert.deepEqual((await listIds()).sort(), [taken, ...ids.slice(0, 2)].sort());
@@ -124,7 +126,7 @@ test("an event's schema that is asynchronous is a TypeError, however it ends", a
 test("the schema of an event is the endpoint's own, else that of whoever declares it", () => {
   const events = [declared("a", TEXT), declared("b", TEXT)];
   const services = hostingServices({ events });
-  const { dispatch } = collectEvents(services, [declared("a")], {});
+  const { dispatch } = collectEvents(services, [declared("a")], { source: "POST /a" });
   dispatch("a", 1);
   assert.throws(() => dispatch("b", 1), TypeError);
 });

@@ -27,7 +27,8 @@ function heldCollector() {
     else commit.resolve();
     await nextTurn();
   };
-  return { ...collectEvents(services, [], { request_id: "r1" }), end, names, lines };
+  const origin = { request: "r1", source: "POST /a" };
+  return { ...collectEvents(services, [], origin), end, names, lines };
 }
 
 const DISK_FULL = new Error("disk full");
@@ -72,7 +73,8 @@ test("flush() that cannot store rejects, and its events are not stored later", a
   const flushed = dispatch.flush();
   await end(0, DISK_FULL);
   await assert.rejects(flushed, NOT_STORED);
-  assert.deepEqual(lines, [["events not stored", { request_id: "r1", error: DISK_FULL }]]);
+  const fields = { request_id: "r1", source: "POST /a", error: DISK_FULL };
+  assert.deepEqual(lines, [["events not stored", fields]]);
   dispatch("b", 1);
   const closed = close("store");
   await end(1);

@@ -7,10 +7,11 @@ import {
   findApp,
   hasAppOrigin,
   insertApp,
-  listApps,
+  APP_LIST,
   replaceAppSecret,
   updateApp,
 } from "../../src/store/apps.ts";
+import { listPart } from "../../src/store/list.ts";
 import { FIRST_PAGE } from "../../src/database/database.ts";
 import { sql } from "../../src/database/sql.ts";
 import { loadRevocations } from "../../src/store/revocations.ts";
@@ -62,10 +63,10 @@ test("apps are listed newest first, page by page", async (t) => {
   for (let at = 0; at < 3; at++) {
     ids.unshift(await addApp(database, { id: newId("a", NOW_MS + at) }));
   }
-  const first = await listApps(database, { limit: 2, before: FIRST_PAGE });
+  const first = await listPart(database, APP_LIST, {}, { limit: 2, before: FIRST_PAGE });
   assert.deepEqual(first.items.map(({ id }) => id), ids.slice(0, 2));
   assert.ok(first.next !== undefined);
-  const second = await listApps(database, { limit: 2, before: first.next });
+  const second = await listPart(database, APP_LIST, {}, { limit: 2, before: first.next });
   assert.deepEqual(second.items.map(({ id }) => id), ids.slice(2));
   assert.equal(second.next, undefined);
 });

@@ -6,7 +6,8 @@ import { ConflictError, type Database, FIRST_PAGE } from "../../src/database/dat
 import { prepareSqliteFile } from "../../src/database/migrate.ts";
 import { sql } from "../../src/database/sql.ts";
 import type { Event } from "../../src/event/event.ts";
-import { findEventByKey, insertEvent, listEvents } from "../../src/store/events.ts";
+import { findEventByKey, insertEvent, EVENT_LIST } from "../../src/store/events.ts";
+import { listPart } from "../../src/store/list.ts";
 import { purge } from "../../src/store/purge.ts";
 import { makeFolder, openDatabase } from "../helpers/database.ts";
 import { writeOldDatabase } from "../helpers/old_database.ts";
@@ -33,7 +34,7 @@ async function store(database: Database, ...events: readonly Event[]): Promise<n
 }
 
 async function listIds(database: Database): Promise<string[]> {
-  const { items } = await listEvents(database, {}, { limit: 100, before: FIRST_PAGE });
+  const { items } = await listPart(database, EVENT_LIST, {}, { limit: 100, before: FIRST_PAGE });
   return items.map(({ id }) => id).sort();
 }
 

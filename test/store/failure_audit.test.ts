@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
-import { listAudit, trimAudit } from "../../src/store/audit.ts";
+import { AUDIT_LIST, trimAudit } from "../../src/store/audit.ts";
+import { listPart } from "../../src/store/list.ts";
 import { createFailureAudit, type FailureAudit } from "../../src/store/failure_audit.ts";
 import { openDatabase } from "../helpers/database.ts";
 
@@ -27,7 +28,7 @@ interface Book {
 async function setUp(t: TestContext, keep = 1000): Promise<Book> {
   const database = openDatabase(t);
   const list = async () => {
-    const page = await listAudit(database, ANY, { limit: 1000, before: "~" });
+    const page = await listPart(database, AUDIT_LIST, ANY, { limit: 1000, before: "~" });
     return page.items;
   };
   let book: Book | undefined;

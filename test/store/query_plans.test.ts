@@ -5,7 +5,9 @@ import { DatabaseSync } from "node:sqlite";
 import { after, before, test } from "node:test";
 import { newId } from "../../src/base/id.ts";
 import { createSeal } from "../../src/base/seal.ts";
-import { listAudit } from "../../src/store/audit.ts";
+import { APP_LIST } from "../../src/store/apps.ts";
+import { type Filter, type Given, type List, listPart } from "../../src/store/list.ts";
+import { AUDIT_LIST } from "../../src/store/audit.ts";
 import { listActingApps, withdrawConsent } from "../../src/store/consents.ts";
 import type { Database } from "../../src/database/database.ts";
 import type { Sql } from "../../src/database/sql.ts";
@@ -33,7 +35,7 @@ import {
   findEvent,
   findEventByKey,
   insertEvent,
-  listEvents,
+  EVENT_LIST,
 } from "../../src/store/events.ts";
 import {
   deliveryId,
@@ -55,7 +57,18 @@ import { listMuted, muteProblem, unmuteProblem } from "../../src/store/muted_pro
 import { findPersonalCaller, insertPersonalToken } from "../../src/store/personal_tokens.ts";
 import { purge } from "../../src/store/purge.ts";
 import { loadRevocations, revocation } from "../../src/store/revocations.ts";
-import { findFailed, insertTestDelivery, resendDeliveries } from "../../src/store/resends.ts";
+import {
+  continueResend,
+  continueResends,
+  countResend,
+  insertResend,
+  insertTestDelivery,
+  newResend,
+  RESEND_LIST,
+  resendDeliveries,
+  stopResend,
+} from "../../src/store/resends.ts";
+import { deleteSessionsOf, listSessions } from "../../src/store/sessions.ts";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import {
   clearEndedSubscriptions,
@@ -70,10 +83,12 @@ import {
   hasActiveGrant,
   insertSubscription,
   listFailing,
-  listSubscriptions,
+  SUBSCRIPTION_LIST,
   replaceSubscriptionSecret,
   updateSubscription,
+  wakePaused,
 } from "../../src/store/subscriptions.ts";
+import { USER_LIST } from "../../src/store/users.ts";
 import { createUses } from "../../src/store/uses.ts";
 import { addUser, sampleGrant } from "../helpers/database.ts";
 import { createDataFolder } from "../helpers/process.ts";
@@ -89,7 +104,7 @@ const END = { reason: "x" };
  * Partial indexes, and a table, that hold nothing but work that is to be done now; walking one is
  * no error.
  */
-const WORK_LISTS = ["subscriptions_to_clear", "deliveries_claimed"];
+const WORK_LISTS = ["subscriptions_to_clear", "deliveries_claimed", "resends_running"];
 const WORK_TABLE = "subscription_endings";
 
 let folder = "";
@@ -210,9 +225,37 @@ function writing(name: string, statements: () => readonly Sql[]): Case {
   return { name, run: (database) => database.write(statements()) };
 }
 
-async function drain(batches: AsyncIterable<unknown>): Promise<void> {
-  for await (const batch of batches) assert.ok(batch);
+/** A case that lists what is given, with these in the name. */
+function listing<Given extends object>(
+  what: string,
+  given: Given,
+  list: (database: Database, given: Given, page: typeof PAGE) => Promise<unknown>,
+): Case {
+  return {
+    name: `listing ${what} by ${JSON.stringify(given)}`,
+    run: (database) => list(database, given, PAGE),
+  };
 }
+
+const of = <F extends Record<string, Filter>, Row, Item extends { readonly id: string }>(
+  list: List<F, Row, Item>,
+) =>
+  (database: Database, given: Given<F>, page: typeof PAGE) => listPart(database, list, given, page);
+
+/** None of the members, each value alone, and each two together. */
+function subsets<const M extends Record<string, readonly unknown[]>>(members: M) {
+  type One = { readonly [Key in keyof M]?: M[Key][number] };
+  const alone = Object.entries(members)
+    .flatMap(([name, values]) => values.map((value) => ({ [name]: value })));
+  const pairs = alone.flatMap((one, at) => alone.slice(at + 1).map((two) => ({ ...one, ...two })));
+  return [{}, ...alone, ...pairs] as One[];
+}
+
+const SELECTIONS = [
+  { status: "failed" },
+  { status: "delivered", subscription: SUBSCRIPTION.id, since: NOW_MS - 1, until: NOW_MS + 1 },
+  { status: "cancelled", name: EVENT.name, endpoint: "a.example", answer: "500", attempt: 1 },
+] as const;
 
 // In an order in which each has something to work on.
 const CASES: readonly Case[] = [
@@ -301,24 +344,21 @@ const CASES: readonly Case[] = [
   ),
   writing("recording successes", () => recordDelivered([ATTEMPT], "", NOW_MS)),
   writing("recording a failure", () => recordFailure(ATTEMPT, CLAIM, NOW_MS)),
-  {
-    name: "finding failed deliveries",
-    run: (database) =>
-      drain(findFailed(database, {
-        sinceMs: undefined,
-        untilMs: undefined,
-        subscription: undefined,
-      })),
-  },
-  {
-    name: "finding failed deliveries of a subscription and a time",
-    run: (database) =>
-      drain(findFailed(database, {
-        sinceMs: NOW_MS - 1,
-        untilMs: NOW_MS + 1,
-        subscription: SUBSCRIPTION.id,
-      })),
-  },
+  ...SELECTIONS.map((selection): Case => ({
+    name: `sending again in bulk by ${Object.keys(selection)}`,
+    async run(database) {
+      const resend = newResend(newId("w", NOW_MS), OWNER, selection);
+      await countResend(database, resend);
+      await database.write([insertResend(resend)]);
+      await continueResend(database, resend, NOW_MS);
+      await continueResends(database, NOW_MS);
+      await database.write([stopResend(resend.id, NOW_MS)]);
+    },
+  })),
+  ...[{}, { state: "done" } as const].map((given): Case => ({
+    name: `listing resends by ${Object.keys(given)}`,
+    run: (database) => listPart(database, RESEND_LIST, given, PAGE),
+  })),
   writing("sending again", () => resendDeliveries([DELIVERY], NOW_MS)),
   writing("sending a test", () => {
     const event = newId("e", NOW_MS);
@@ -326,42 +366,68 @@ const CASES: readonly Case[] = [
     const test = { subscription: SUBSCRIPTION.id, event, delivery, json: "1" };
     return insertTestDelivery(test, NOW_MS);
   }),
-  ...([undefined, "pending", "delivered", "failed", "cancelled"] as const).flatMap((status) =>
-    [undefined, SUBSCRIPTION.id].flatMap((subscription) =>
-      [undefined, EVENT.id].map((event): Case => ({
-        name: `listing deliveries by ${
-          JSON.stringify({ status, subscription: subscription && "…", event: event && "…" })
-        }`,
-        run: (database) => listDeliveries(database, { status, subscription, event }, PAGE),
-      }))
-    )
-  ),
-  ...([undefined, "pending", "distributed"] as const).flatMap((status) =>
-    [undefined, EVENT.name].map((name): Case => ({
-      name: `listing events by ${JSON.stringify({ status, name })}`,
-      run: (database) => listEvents(database, { status, name }, PAGE),
-    }))
-  ),
+  ...subsets({
+    status: ["pending", "failed"],
+    subscription: [SUBSCRIPTION.id],
+    event: [EVENT.id],
+    name: [EVENT.name],
+    endpoint: ["https://subscriber"],
+    answer: ["500", "timeout"],
+    attempt: [4],
+    since: [NOW_MS - 1],
+    until: [NOW_MS + 1],
+  }).map((given) => listing("deliveries", given, listDeliveries)),
+  ...subsets({
+    name: [EVENT.name],
+    status: ["pending", "distributed"],
+    subject: [OWNER],
+    request: ["r1"],
+    source: ["POST /orders"],
+    since: [NOW_MS - 1],
+    until: [NOW_MS + 1],
+  }).map((given) => listing("events", given, of(EVENT_LIST))),
+  ...subsets({ q: ["al"], status: ["active"] })
+    .map((given) => listing("users", given, of(USER_LIST))),
+  ...subsets({ q: ["al"], status: ["active"], owner: [OWNER] })
+    .map((given) => listing("apps", given, of(APP_LIST))),
+  ...subsets({
+    actor: [OWNER],
+    action: ["app.create", "app."],
+    not: ["user.login", "user."],
+    target: ["a1"],
+    address: ["192.0.2.1"],
+    since: [0],
+    until: [NOW_MS],
+  }).map((given) => listing("the audit", given, of(AUDIT_LIST))),
+  ...subsets({ q: ["https://a"], event: [EVENT.name], status: ["paused"] })
+    .map((given) => listing("everybody's subscriptions", given, of(SUBSCRIPTION_LIST))),
+  ...subsets({ event: [EVENT.name], status: ["paused"], app: ["a1"] }).map((given): Case => ({
+    ...listing("one's subscriptions", { ...given, owner: OWNER }, of(SUBSCRIPTION_LIST)),
+    sorts: true, // a principal has a hundred at most
+    by: "subscriptions_by_principal (principal=?)",
+  })),
+  {
+    name: "waking subscriptions whose pause has ended",
+    run: (database) => wakePaused(database, NOW_MS),
+  },
+  {
+    name: "listing and ending a user's sessions",
+    sorts: true, // a thousand at most
+    async run(database) {
+      await listSessions(database, OWNER, NOW_MS);
+      await database.write([deleteSessionsOf(OWNER, "b1"), deleteSessionsOf(OWNER)]);
+    },
+  },
   { name: "finding a delivery", run: (database) => findDelivery(database, DELIVERY) },
   { name: "listing attempts", run: (database) => listAttempts(database, DELIVERY) },
   { name: "finding an event", run: (database) => findEvent(database, EVENT.id) },
   ...[undefined, "a00000000"].flatMap((app): Case[] => [
-    {
-      name: `listing one's subscriptions, app: ${app}`,
-      sorts: true, // a principal has a hundred at most
-      by: "subscriptions_by_principal (principal=?)",
-      run: (database) => listSubscriptions(database, PAGE, { principal: OWNER, app }),
-    },
     {
       name: `finding one's subscription, app: ${app}`,
       run: (database) =>
         findSubscription(database, SUBSCRIPTION.id, { principal: OWNER, app }),
     },
   ]),
-  {
-    name: "listing everybody's subscriptions",
-    run: (database) => listSubscriptions(database, PAGE),
-  },
   ...[undefined, { principal: OWNER, app: undefined }].map((owner): Case => ({
     name: `listing the failing subscriptions of ${owner?.principal ?? "everybody"}`,
     sorts: owner !== undefined, // those of one principal
@@ -429,15 +495,6 @@ const CASES: readonly Case[] = [
     endSubscriptions({ app: "a1" }, { ...END, scopes: ["a", "b"] }, NOW_MS)),
   writing("ending all of a deleted app", () =>
     endSubscriptions({ app: "a1" }, { ...END, deletes: true }, NOW_MS)),
-  ...[undefined, "u1"].flatMap((actor) =>
-    [undefined, NOW_MS].map((untilMs): Case => ({
-      name: `listing the audit by ${JSON.stringify({ actor, untilMs })}`,
-      run: (database) => {
-        const filter = { actor, untilMs, action: undefined, target: undefined, sinceMs: 0 };
-        return listAudit(database, filter, PAGE);
-      },
-    }))
-  ),
   {
     name: "asking for revocations past those that are held",
     async run(database) {
@@ -544,8 +601,7 @@ test("every reference is found by an index, so that no deletion goes through a w
 
 test("listing the audit until a time searches by that alone, and reads nothing newer", async () => {
   const { database, statements } = record();
-  const filter = { actor: "u1", untilMs: NOW_MS, action: undefined, target: undefined };
-  await listAudit(database, { ...filter, sinceMs: undefined }, PAGE);
+  await listPart(database, AUDIT_LIST, { actor: "u1", until: NOW_MS }, PAGE);
   for (const sql of statements) assert.equal(sql.match(/\bid < /g)?.length, 1, sql);
 });
 

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { sha256 } from "../../src/base/secret.ts";
 import { ConflictError } from "../../src/database/database.ts";
 import { sql } from "../../src/database/sql.ts";
-import { deleteSession, findSessionUser, insertSession } from "../../src/store/sessions.ts";
+import { deleteSession, findSession, insertSession } from "../../src/store/sessions.ts";
 import { revokeTokensOfUser, deleteUser, updateUser } from "../../src/store/users.ts";
 import { addUser, openDatabase } from "../helpers/database.ts";
 
@@ -15,16 +15,16 @@ test("a session tells its user until it ends", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database);
   await database.write([insertSession(HASH, user, NOW_MS, UNTIL_MS)]);
-  assert.equal(await findSessionUser(database, HASH, NOW_MS), user);
-  assert.equal(await findSessionUser(database, HASH, UNTIL_MS - 1), user);
-  assert.equal(await findSessionUser(database, HASH, UNTIL_MS), undefined);
+  assert.equal((await findSession(database, HASH, NOW_MS))?.user, user);
+  assert.equal((await findSession(database, HASH, UNTIL_MS - 1))?.user, user);
+  assert.equal((await findSession(database, HASH, UNTIL_MS))?.user, undefined);
 });
 
 test("another cookie has no session", async (t) => {
   const database = openDatabase(t);
   await database.write([insertSession(HASH, await addUser(database), NOW_MS, UNTIL_MS)]);
-  assert.equal(await findSessionUser(database, sha256("Cookie"), NOW_MS), undefined);
-  assert.equal(await findSessionUser(database, new Uint8Array(), NOW_MS), undefined);
+  assert.equal((await findSession(database, sha256("Cookie"), NOW_MS))?.user, undefined);
+  assert.equal((await findSession(database, new Uint8Array(), NOW_MS))?.user, undefined);
 });
 
 test("deleteSession() ends one session alone", async (t) => {
@@ -35,8 +35,8 @@ test("deleteSession() ends one session alone", async (t) => {
     insertSession(sha256("other"), user, NOW_MS, UNTIL_MS),
   ]);
   assert.deepEqual(await database.write([deleteSession(HASH)]), [1]);
-  assert.equal(await findSessionUser(database, HASH, NOW_MS), undefined);
-  assert.equal(await findSessionUser(database, sha256("other"), NOW_MS), user);
+  assert.equal((await findSession(database, HASH, NOW_MS))?.user, undefined);
+  assert.equal((await findSession(database, sha256("other"), NOW_MS))?.user, user);
   assert.deepEqual(await database.write([deleteSession(HASH)]), [0]);
 });
 
@@ -47,16 +47,16 @@ test("a session of a disabled user is none, and is one again with the user", asy
     database.write([updateUser(user, { phc: undefined, scopes: undefined, status })]);
   await database.write([insertSession(HASH, user, NOW_MS, UNTIL_MS)]);
   await set("disabled");
-  assert.equal(await findSessionUser(database, HASH, NOW_MS), undefined);
+  assert.equal((await findSession(database, HASH, NOW_MS))?.user, undefined);
   await set("active");
-  assert.equal(await findSessionUser(database, HASH, NOW_MS), user);
+  assert.equal((await findSession(database, HASH, NOW_MS))?.user, user);
 });
 
 test("a session of a deleted user is none", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database);
   await database.write([insertSession(HASH, user, NOW_MS, UNTIL_MS), deleteUser(user)]);
-  assert.equal(await findSessionUser(database, HASH, NOW_MS), undefined);
+  assert.equal((await findSession(database, HASH, NOW_MS))?.user, undefined);
 });
 
 test("a session begun before its user was cut off is none, though stored later", async (t) => {
@@ -67,8 +67,8 @@ test("a session begun before its user was cut off is none, though stored later",
     insertSession(HASH, user, NOW_MS, UNTIL_MS),
     insertSession(sha256("later"), user, NOW_MS + 1, UNTIL_MS),
   ]);
-  assert.equal(await findSessionUser(database, HASH, NOW_MS), undefined);
-  assert.equal(await findSessionUser(database, sha256("later"), NOW_MS + 1), user);
+  assert.equal((await findSession(database, HASH, NOW_MS))?.user, undefined);
+  assert.equal((await findSession(database, sha256("later"), NOW_MS + 1))?.user, user);
 });
 
 test("a cookie's value is stored as a hash of 32 bytes, once", async (t) => {

@@ -12,8 +12,9 @@ import {
   listDueQueues,
   releaseDeliveries,
 } from "../../src/store/deliveries.ts";
+import { listPart } from "../../src/store/list.ts";
 import { findDelivery, listDeliveries } from "../../src/store/delivery_lists.ts";
-import { listEvents } from "../../src/store/events.ts";
+import { EVENT_LIST } from "../../src/store/events.ts";
 import { insertGrant } from "../../src/store/grants.ts";
 import { purge } from "../../src/store/purge.ts";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
@@ -39,6 +40,7 @@ const DAY_MS = 86_400_000;
 const [AT_ONCE, AT_MOST] = [500, 10_000];
 const EVENT = newId("e", NOW_MS);
 const GRANT = newId("g", NOW_MS);
+const DISABLED = { name: "gatepost.subscription.disabled" };
 const ACTIVE = { endpoint: undefined, status: "active" } as const;
 
 let folder = "";
@@ -195,7 +197,7 @@ test("clearing leaves the pending deliveries of an active subscription alone", a
 test("disabling dispatches one event, and disabling again none", async () => {
   const page = { limit: 200, before: "~" };
   const count = async () =>
-    (await listEvents(database, { name: "gatepost.subscription.disabled" }, page)).items.length;
+    (await listPart(database, EVENT_LIST, DISABLED, page)).items.length;
   const known = await count();
   await database.write(disableSubscription(id, "why", NOW_MS));
   assert.equal(await count(), known + 1);

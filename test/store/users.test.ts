@@ -6,9 +6,10 @@ import type { User } from "../../src/oauth/user.ts";
 import { ConflictError, FIRST_PAGE, type Page } from "../../src/database/database.ts";
 import { sql } from "../../src/database/sql.ts";
 import { insertGrant } from "../../src/store/grants.ts";
+import { listPart } from "../../src/store/list.ts";
 import { insertKey } from "../../src/store/keys.ts";
 import { loadRevocations } from "../../src/store/revocations.ts";
-import { findSessionUser, insertSession } from "../../src/store/sessions.ts";
+import { findSession, insertSession } from "../../src/store/sessions.ts";
 import {
   revokeTokensOfUser,
   deleteUser,
@@ -17,7 +18,7 @@ import {
   hasUsers,
   insertFirstUser,
   insertUser,
-  listUsers,
+  USER_LIST,
   updateUser,
 } from "../../src/store/users.ts";
 import { addApp, addUser, makeFolder, openDatabase } from "../helpers/database.ts";
@@ -67,7 +68,8 @@ test("a name is taken whatever its case: ConflictError", async (t) => {
   const database = openDatabase(t);
   await addUser(database, { username: "Marta" });
   await assert.rejects(addUser(database, { username: "mARTA" }), ConflictError);
-  assert.equal((await listUsers(database, { limit: 10, before: FIRST_PAGE })).items.length, 1);
+  const page = { limit: 10, before: FIRST_PAGE };
+  assert.equal((await listPart(database, USER_LIST, {}, page)).items.length, 1);
 });
 
 test("of two processes that add one name at once exactly one succeeds", async (t) => {
@@ -86,7 +88,7 @@ test("users are listed newest first, page by page, each once", async (t) => {
   const seen: string[] = [];
   let before: string | undefined = FIRST_PAGE;
   while (before !== undefined) {
-    const page: Page<User> = await listUsers(database, { limit: 2, before });
+    const page: Page<User> = await listPart(database, USER_LIST, {}, { limit: 2, before });
     assert.ok(page.items.length <= 2);
     seen.push(...page.items.map(({ id }) => id));
     before = page.next;
@@ -98,7 +100,8 @@ test("a page that holds all that there is has no next one", async (t) => {
   const database = openDatabase(t);
   await addUser(database);
   await addUser(database);
-  assert.equal((await listUsers(database, { limit: 2, before: FIRST_PAGE })).next, undefined);
+  const all = await listPart(database, USER_LIST, {}, { limit: 2, before: FIRST_PAGE });
+  assert.equal(all.next, undefined);
 });
 
 test("hasUsers() tells whether there is any", async (t) => {
@@ -173,8 +176,8 @@ test("revokeTokensOfUser() ends sessions, and earlier grants and login tokens", 
   await database.write(revokeTokensOfUser(user, NOW_MS + 10, HOUR_MS));
   await revocations.refresh();
 
-  assert.equal(await findSessionUser(database, Buffer.from("one"), NOW_MS + 11), undefined);
-  assert.equal(await findSessionUser(database, Buffer.from("two"), NOW_MS + 11), other);
+  assert.equal((await findSession(database, Buffer.from("one"), NOW_MS + 11))?.user, undefined);
+  assert.equal((await findSession(database, Buffer.from("two"), NOW_MS + 11))?.user, other);
   assert.equal((await database.query(sql`SELECT 1 FROM sessions`)).length, 1);
   assert.equal(revocations.has(before), true);
   assert.equal(revocations.has(caller(user, app, newId("g", NOW_MS + 10))), true);

@@ -331,6 +331,17 @@ async function askOfAccount(): Promise<void> {
   await ask("GET", "/consumer/token", undefined, token);
   await ask("DELETE", `/consumer/token/${String(made["id"])}`, undefined, token);
   await ask("DELETE", "/consumer/token", undefined, token);
+  const app = await gatepost.createApp({ owner: user.id });
+  await gatepost.openLoggedIn(app, user);
+  await ask("GET", `/backend/user/${user.id}/session`);
+  const { items } = await ask("GET", "/consumer/session", undefined, token);
+  const session = String(asFields(Object(items)[0])["id"]);
+  await ask("DELETE", `/consumer/session/${session}`, undefined, token);
+  await ask("DELETE", "/consumer/session", undefined, token);
+  await ask("GET", "/consumer/app", undefined, token);
+  await ask("GET", `/consumer/app/${app.id}`, undefined, token);
+  await ask("PATCH", `/consumer/app/${app.id}`, { name: "Mine" }, token);
+  await ask("POST", `/consumer/app/${app.id}/secret`, undefined, token);
   await ask("GET", "/consumer/account", undefined, token);
   const change = { current: user.password, new: "another password" };
   await ask("PUT", "/consumer/account/password", change, token);
@@ -371,7 +382,15 @@ test("what subscriptions, events and deliveries are answered with is as declared
   }
   await ask("POST", `/backend/delivery/${delivery}/resend`);
   await until(isFailed);
-  await ask("POST", "/backend/delivery/resend", { status: "failed" });
+  await ask("POST", "/backend/delivery/resend", { status: "failed", dry_run: true });
+  const { id } = await ask("POST", "/backend/delivery/resend", { status: "failed" });
+  await ask("GET", "/backend/resend");
+  await ask("GET", `/backend/resend/${String(id)}`);
+  answered.add("stopResend"); // in e2e/bulk_resend.test.ts: this one has ended already
+  await until(isFailed);
+  await ask("POST", `${path}/resend`, { status: "failed", first: "one" }, token);
+  await ask("PATCH", path, { paused_until: "2130-01-31T12:00:00Z" }, token);
+  await ask("PATCH", path, { status: "active" }, token);
   await ask("POST", `${path}/test`, undefined, token);
   const managed = `/backend/subscription/${String(mine["id"])}`;
   await ask("GET", "/backend/subscription");

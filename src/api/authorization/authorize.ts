@@ -125,7 +125,7 @@ async function carryOut(form: Form, http: HttpRequest, visit: Visit, services: A
   const { sessions } = services;
   const { session, request } = visit;
   const decision = form.get("decision");
-  if (decision === undefined) return logIn(form, http.address, visit, services);
+  if (decision === undefined) return logIn(form, http, visit, services);
   const { user } = session;
   if (!user) return showLogin(visit, { error: "expired" }, services);
   const scopes = findScopes(request, user);
@@ -170,7 +170,7 @@ export async function readPageForm(
 /** Carries out the form of a login page: the way on, or the page once more. */
 export async function logIn(
   form: Form,
-  address: string,
+  { address, headers }: Pick<HttpRequest, "address" | "headers">,
   visit: PageVisit,
   services: Pick<Services, "sessions" | "passwordLogin" | "site">,
 ): Promise<HttpResponse> {
@@ -186,7 +186,13 @@ export async function logIn(
   try {
     const login = await passwordLogin.check({ username, password, address, findDevice });
     if (!login) return showAgain({ error: "wrong" });
-    const cookies = await sessions.logIn(session, login.user.id, login.sinceMs, address);
+    const cookies = await sessions.logIn(
+      session,
+      login.user.id,
+      login.sinceMs,
+      address,
+      headers["user-agent"],
+    );
     return seeOther(visit.address, { "Set-Cookie": cookies });
   } catch (error) {
     if (!(error instanceof Problem)) throw error;

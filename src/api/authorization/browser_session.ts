@@ -5,10 +5,12 @@ import { isLoopbackHost } from "../../oauth/redirect_uri.ts";
 import { insertAudit } from "../../store/audit.ts";
 import type { User } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
-import { deleteSession, findSessionUser, insertSession } from "../../store/sessions.ts";
+import { deleteSession, findSession, insertSession, markSeen } from "../../store/sessions.ts";
 import { findUser } from "../../store/users.ts";
 
 const SESSION_MS = 12 * 60 * 60_000;
+/** How often it is stored that one is seen. */
+const SEEN_MS = 5 * 60_000;
 const DEVICE_MS = 180 * 86_400_000;
 /** So many users are remembered in one browser: those who logged in last. */
 const MOST_DEVICES = 4;
@@ -66,13 +68,18 @@ export function createBrowserSessions(
   }
 
   return {
-    async open({ headers }: HttpRequest): Promise<BrowserSession> {
+    async open({ headers, method }: HttpRequest): Promise<BrowserSession> {
       const [sent] = readCookie(headers.cookie, name, /^[\w-]{43}$/);
       const devices = readCookie(headers.cookie, deviceName, DEVICES)
         .flatMap((value) => value.split("~"));
       if (sent === undefined) return { ...anonymousSession(), devices };
-      const userId = await findSessionUser(database, sha256(sent), now());
-      const user = userId === undefined ? undefined : await findUser(database, userId);
+      const hash = sha256(sent);
+      const found = await findSession(database, hash, now());
+      if (found && method !== "HEAD" && (found.seenAtMs ?? 0) <= now() - SEEN_MS) {
+        // Nobody waits for it, and nothing depends on it.
+        void Promise.allSettled([database.write([markSeen(hash, now())])]);
+      }
+      const user = found && await findUser(database, found.user);
       return { id: sent, isNew: false, user, devices };
     },
     /**
@@ -80,11 +87,17 @@ export function createBrowserSessions(
      *
      * @param sinceMs when the check of the password began: a session that was ended since stays so
      */
-    async logIn(session: BrowserSession, userId: string, sinceMs: number, address: string) {
+    async logIn(
+      session: BrowserSession,
+      userId: string,
+      sinceMs: number,
+      address: string,
+      agent?: string,
+    ) {
       const id = newSecret();
       await database.write([
         deleteSession(sha256(session.id)),
-        insertSession(sha256(id), userId, sinceMs, now() + SESSION_MS),
+        insertSession(sha256(id), userId, sinceMs, now() + SESSION_MS, { address, agent }),
         insertAudit({ actor: userId, action: "user.login", target: userId, address }, now()),
       ]);
       const own = findEntry(session, userId);

@@ -59,7 +59,7 @@ export function verifyOperations(
     const visit = { request, session: await sessions.open(http), address: addressOf(code) };
     const { user } = visit.session;
     if (!user) {
-      return form ? logIn(form, http.address, visit, services) : showLogin(visit, {}, services);
+      return form ? logIn(form, http, visit, services) : showLogin(visit, {}, services);
     }
     const typed = form?.get("user_code") ?? code;
     try {

@@ -1,9 +1,11 @@
+import type { HttpResponse } from "../../base/http_message.ts";
 import { newId } from "../../base/id.ts";
 import { conflict } from "../../base/problem.ts";
 import { newSecret, sha256 } from "../../base/secret.ts";
-import { optional } from "../../base/shape.ts";
+import { type Infer, optional } from "../../base/shape.ts";
 import { jsonResponse } from "../../http/respond.ts";
 import {
+  type App,
   AppChange,
   AppRecord,
   AppSecret,
@@ -15,10 +17,10 @@ import {
   toAppRecord,
 } from "../../oauth/app.ts";
 import {
+  APP_LIST,
   deleteApp,
   findApp,
   insertApp,
-  listApps,
   replaceAppSecret,
   revokeTokensOfApp,
   updateApp,
@@ -27,7 +29,9 @@ import { afterWrite } from "../../store/after_write.ts";
 import { deleteCodesOf } from "../../store/codes.ts";
 import { forgetConsentsOf } from "../../store/consents.ts";
 import { revokeGrantsWithScopes } from "../../store/grant_end.ts";
+import { listPart } from "../../store/list.ts";
 import {
+  type Actor,
   type Administration,
   changeFresh,
   checkChanged,
@@ -64,10 +68,10 @@ export function appOperations(services: Administration): Operation[] {
       },
     }),
     backend("GET", PATH, "listApps", "List apps", {
-      query: pagination(AppRecord.members.client_id),
+      query: { ...pagination(AppRecord.members.client_id), ...APP_LIST.filters },
       responses: { 200: pageOf(AppRecord) },
       handle: async ({ query }) =>
-        listResponse(await listApps(database, toPagination(query)), toAppRecord),
+        listResponse(await listPart(database, APP_LIST, query, toPagination(query)), toAppRecord),
     }),
     backend("GET", ITEM, "getApp", "One app", {
       responses: { 200: AppRecord },
@@ -76,27 +80,8 @@ export function appOperations(services: Administration): Operation[] {
     backend("PATCH", ITEM, "changeApp", "Change an app, or disable it", {
       body: AppChange,
       responses: { 200: AppRecord },
-      async handle({ params: { client_id: id }, body, ...context }) {
-        await changeFresh(async () => {
-          const app = await find(id);
-          const changed = changeApp(app, body, profile);
-          const lost = app.scopes.filter((scope) => !changed.scopes.includes(scope));
-          const isDisabled = changed.status === "disabled";
-          const end = { reason: "app disabled" };
-          // At another origin there may be somebody else than the one whom the users allowed it.
-          const isMoved = new URL(changed.url).origin !== new URL(app.url).origin;
-          // Both before the time of the cut is read: what is granted meanwhile ends with it.
-          const forget = isMoved ? [await forgetConsentsOf(database, { app: id })] : [];
-          const revoke = await revokeGrantsWithScopes(database, { app: id }, lost, now());
-          await storeAudited(context, [
-            updateApp(app, changed),
-            ...isDisabled ? revokeTokensOfApp(id, now(), accessTokenTtlMs, end) : [],
-            ...revoke,
-            ...isMoved ? [...forget, deleteCodesOf(id)] : [],
-          ], { action: "app.change", target: id }, services);
-        });
-        return jsonResponse(200, toAppRecord(await afterWrite(find(id))));
-      },
+      handle: ({ params: { client_id: id }, body, ...context }) =>
+        storeAppChange(context, () => find(id), body, services),
     }),
     backend("DELETE", ITEM, "deleteApp", "Remove an app", {
       responses: { 204: undefined },
@@ -118,17 +103,55 @@ export function appOperations(services: Administration): Operation[] {
       body: optional(NewAppSecret),
       responses: { 200: AppSecret },
       refuses: [409],
-      async handle({ params: { client_id: id }, body, ...context }) {
-        const { type, jwks } = await find(id);
-        if (type === "public") throw conflict("A public app has no secret.");
-        if (jwks.length > 0) throw conflict("The app proves itself by its jwks; set that to null.");
-        const oldUntilMs = body?.revoke ? 0 : now() + OLD_SECRET_MS;
-        const secret = newSecret();
-        const replace = replaceAppSecret(id, sha256(secret), oldUntilMs);
-        const action = { action: "app.rotate_secret", target: id };
-        checkChanged(await storeAudited(context, [replace], action, services), "app");
-        return jsonResponse(200, { client_id: id, client_secret: secret });
-      },
+      handle: async ({ params: { client_id: id }, body, ...context }) =>
+        storeAppSecret(context, await find(id), body, services),
     }),
   ];
+}
+
+/** Changes an app as it is when that is stored; throws Problem as `find` and `changeApp` do. */
+export async function storeAppChange(
+  context: Actor,
+  find: () => Promise<App>,
+  body: Infer<typeof AppChange>,
+  services: Administration,
+): Promise<HttpResponse> {
+  const { database, now, config: { accessTokenTtlMs, profile } } = services;
+  await changeFresh(async () => {
+    const app = await find();
+    const { id } = app;
+    const changed = changeApp(app, body, profile);
+    const lost = app.scopes.filter((scope) => !changed.scopes.includes(scope));
+    const isDisabled = changed.status === "disabled";
+    const end = { reason: "app disabled" };
+    // At another origin there may be somebody else than the one whom the users allowed it.
+    const isMoved = new URL(changed.url).origin !== new URL(app.url).origin;
+    // Both before the time of the cut is read: what is granted meanwhile ends with it.
+    const forget = isMoved ? [await forgetConsentsOf(database, { app: id })] : [];
+    const revoke = await revokeGrantsWithScopes(database, { app: id }, lost, now());
+    await storeAudited(context, [
+      updateApp(app, changed),
+      ...isDisabled ? revokeTokensOfApp(id, now(), accessTokenTtlMs, end) : [],
+      ...revoke,
+      ...isMoved ? [...forget, deleteCodesOf(id)] : [],
+    ], { action: "app.change", target: id }, services);
+  });
+  return jsonResponse(200, toAppRecord(await afterWrite(find())));
+}
+
+/** Replaces an app's secret; throws Problem 409 where it has none. */
+export async function storeAppSecret(
+  context: Actor,
+  { id, type, jwks }: App,
+  body: Infer<typeof NewAppSecret> | undefined,
+  services: Administration,
+): Promise<HttpResponse> {
+  if (type === "public") throw conflict("A public app has no secret.");
+  if (jwks.length > 0) throw conflict("The app proves itself by its jwks; set that to null.");
+  const oldUntilMs = body?.revoke ? 0 : services.now() + OLD_SECRET_MS;
+  const secret = newSecret();
+  const replace = replaceAppSecret(id, sha256(secret), oldUntilMs);
+  const action = { action: "app.rotate_secret", target: id };
+  checkChanged(await storeAudited(context, [replace], action, services), "app");
+  return jsonResponse(200, { client_id: id, client_secret: secret });
 }

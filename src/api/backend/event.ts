@@ -1,20 +1,22 @@
 import { newId } from "../../base/id.ts";
 import { Problem } from "../../base/problem.ts";
-import { ANYTHING, described, named, optional, record, withMembers } from "../../base/shape.ts";
+import { ANYTHING, named, pick, record, withMembers } from "../../base/shape.ts";
 import { toTime } from "../../base/time.ts";
 import { ManagedDelivery, toManagedDelivery } from "../../event/delivery_record.ts";
-import { EVENT_NAME, EventRecord, type EventSummary, NewEvent } from "../../event/event.ts";
+import { EventRecord, type EventSummary, NewEvent } from "../../event/event.ts";
 import { jsonResponse } from "../../http/respond.ts";
 import type { Services } from "../../services.ts";
+import { CLI_ACTOR } from "../../store/audit.ts";
 import { listDeliveries } from "../../store/delivery_lists.ts";
-import { findEvent, findEventByKey, insertEvent, listEvents } from "../../store/events.ts";
+import { EVENT_LIST, findEvent, findEventByKey, insertEvent } from "../../store/events.ts";
+import { listPart } from "../../store/list.ts";
 import { type Administration, found, locatedResponse, storeAudited } from "../administration.ts";
 import { answerOnce } from "../idempotency.ts";
 import { backend, type Operation } from "../operation.ts";
 import { listResponse, pageMembers, pageOf, pagination, toPagination } from "../pagination.ts";
 
 const PATH = "/backend/event";
-const { id: ID, status: STATUS } = EventRecord.members;
+const { id: ID } = EventRecord.members;
 const { items: deliveries, next_cursor } = pageMembers(ManagedDelivery);
 const EventWithDeliveries = named("EventWithDeliveries", withMembers(EventRecord, {
   data: ANYTHING,
@@ -22,16 +24,11 @@ const EventWithDeliveries = named("EventWithDeliveries", withMembers(EventRecord
   next_cursor,
 }));
 
-/** Which events a list has. */
-export const EVENT_QUERY = {
-  ...pagination(ID),
-  name: optional(described("The event's name.", EVENT_NAME)),
-  status: optional(STATUS),
-} as const;
-
 /** /backend/event: what has been dispatched, and dispatching by hand. */
-export function eventOperations(services: Administration & Pick<Services, "metrics">): Operation[] {
-  const { database, config: { maxPayloadBytes }, metrics, now } = services;
+export function eventOperations(
+  services: Administration & Pick<Services, "metrics" | "heavy">,
+): Operation[] {
+  const { database, heavy, config: { maxPayloadBytes }, metrics, now } = services;
 
   return [
     backend("POST", PATH, "dispatchEvent", "Dispatch an event", {
@@ -49,7 +46,10 @@ export function eventOperations(services: Administration & Pick<Services, "metri
         return answerOnce(services, context, () => JSON.stringify(body), async (keep) => {
           const createdAtMs = now();
           const id = newId("e", createdAtMs);
-          const insert = insertEvent({ id, name, json, subject, key, createdAtMs });
+          const { caller: { sub: principal }, request: { id: request } } = context;
+          const source = principal === CLI_ACTOR ? CLI_ACTOR : "backend";
+          const origin = { request, source, principal };
+          const insert = insertEvent({ id, name, json, subject, key, origin, createdAtMs });
           // With a key of its own the event is never stored twice, and may have another id.
           const kept = key === undefined ? keep(respond(id)) : [];
           const action = { action: "event.dispatch", target: id };
@@ -61,10 +61,10 @@ export function eventOperations(services: Administration & Pick<Services, "metri
       },
     }),
     backend("GET", PATH, "listEvents", "List events", {
-      query: EVENT_QUERY,
+      query: { ...pagination(ID), ...EVENT_LIST.filters },
       responses: { 200: pageOf(EventRecord) },
       handle: async ({ query }) =>
-        listResponse(await listEvents(database, query, toPagination(query)), toRecord),
+        listResponse(await listPart(heavy, EVENT_LIST, query, toPagination(query)), toRecord),
     }),
     backend("GET", `${PATH}/:id`, "getEvent",
       "One event with its data and its deliveries, these in parts as lists are", {
@@ -84,7 +84,14 @@ export function eventOperations(services: Administration & Pick<Services, "metri
   ];
 }
 
-function toRecord({ subject, scopes, createdAtMs, ...rest }: EventSummary): object {
-  const scope = scopes.join(" ") || undefined;
-  return { ...rest, subject: subject ?? undefined, scope, created_at: toTime(createdAtMs) };
+function toRecord({ scopes, createdAtMs, ...event }: EventSummary): object {
+  return pick(EventRecord, {
+    ...event,
+    subject: event.subject ?? undefined,
+    scope: scopes.join(" ") || undefined,
+    request: event.request ?? undefined,
+    source: event.source ?? undefined,
+    principal: event.principal ?? undefined,
+    created_at: toTime(createdAtMs),
+  });
 }

@@ -6,8 +6,9 @@ import { FIRST_PAGE } from "../../database/database.ts";
 import { type ChangedDelivery, toManagedDelivery } from "../../event/delivery_record.ts";
 import { BACKEND_READ_SCOPE } from "../../oauth/principal.ts";
 import type { Services } from "../../services.ts";
-import { listAudit } from "../../store/audit.ts";
+import { AUDIT_LIST } from "../../store/audit.ts";
 import { findDelivery, listDeliveries } from "../../store/delivery_lists.ts";
+import { listPart } from "../../store/list.ts";
 import { backend, type Operation } from "../operation.ts";
 import { toAuditRecord } from "./audit.ts";
 import { findProblems, type ProblemServices } from "./problem.ts";
@@ -140,7 +141,8 @@ export function streamOperation(
     }
     if (topics.includes("audit")) {
       const page = { limit: MISSED_ROWS, before: FIRST_PAGE };
-      const { items } = await listAudit(heavy, { sinceMs, untilMs }, page);
+      const given = { since: sinceMs, until: untilMs };
+      const { items } = await listPart(heavy, AUDIT_LIST, given, page);
       for (const entry of sample(items.toReversed())) {
         events.push(["audit", JSON.stringify(toAuditRecord(entry))]);
       }

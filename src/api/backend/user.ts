@@ -4,13 +4,14 @@ import { NewUser, toUserRecord, UserChange, UserRecord } from "../../oauth/user.
 import type { Services } from "../../services.ts";
 import { afterWrite } from "../../store/after_write.ts";
 import { revokeGrantsWithScopes } from "../../store/grant_end.ts";
+import { listPart } from "../../store/list.ts";
 import {
   deleteUser,
   findUser,
   insertUser,
-  listUsers,
   revokeTokensOfUser,
   updateUser,
+  USER_LIST,
 } from "../../store/users.ts";
 import {
   type Administration,
@@ -49,10 +50,10 @@ export function userOperations(services: Administration & Pick<Services, "hasher
       },
     }),
     backend("GET", PATH, "listUsers", "List users", {
-      query: pagination(UserRecord.members.id),
+      query: { ...pagination(UserRecord.members.id), ...USER_LIST.filters },
       responses: { 200: pageOf(UserRecord) },
       handle: async ({ query }) =>
-        listResponse(await listUsers(database, toPagination(query)), toUserRecord),
+        listResponse(await listPart(database, USER_LIST, query, toPagination(query)), toUserRecord),
     }),
     backend("GET", ITEM, "getUser", "One user", {
       responses: { 200: UserRecord },

@@ -191,7 +191,7 @@ export function accountOperations(
 }
 
 /** The user of a login token; throws Problem 403: others must not learn of others, nor end them. */
-function loggedInUser({ sub, clientId }: Caller): string {
+export function loggedInUser({ sub, clientId }: Caller): string {
   if (clientId === LOGIN_APP) return sub;
   throw new Problem(403, "login_only", "Only a token of the login endpoint may do this.");
 }

@@ -6,9 +6,10 @@ import { sha256 } from "../../../src/base/secret.ts";
 import type { App } from "../../../src/oauth/app.ts";
 import { OAuthError } from "../../../src/oauth/errors.ts";
 import { createAccounts } from "../../../src/store/accounts.ts";
+import { listPart } from "../../../src/store/list.ts";
 import { loadRevocations } from "../../../src/store/revocations.ts";
 import { insertApp, replaceAppSecret } from "../../../src/store/apps.ts";
-import { listAudit } from "../../../src/store/audit.ts";
+import { AUDIT_LIST } from "../../../src/store/audit.ts";
 import { createFailureAudit } from "../../../src/store/failure_audit.ts";
 import { openDatabase, sampleApp } from "../../helpers/database.ts";
 import { sampleRequest } from "../../helpers/http_request.ts";
@@ -36,12 +37,9 @@ async function open(t: TestContext, more: Partial<App> = {}) {
     /** The failures that the audit has, with the addresses that they came from. */
     async listFailures(): Promise<string[]> {
       await failures.flush();
-      const page = await listAudit(database, {
+      const page = await listPart(database, AUDIT_LIST, {
         actor: "anonymous",
         action: "app.authenticate_failed",
-        target: undefined,
-        sinceMs: undefined,
-        untilMs: undefined,
       }, { limit: 200, before: "~" });
       return page.items.map(({ target, address }) => `${target} from ${address}`);
     },

@@ -1,0 +1,85 @@
+import { sha256 } from "../../base/secret.ts";
+import { described, FLAG, named, nullable, optional, record, TEXT } from "../../base/shape.ts";
+import { idOf } from "../../base/id.ts";
+import { TIME, toTime } from "../../base/time.ts";
+import type { Services } from "../../services.ts";
+import { deleteSessionsOf, listSessions, type Session, sessionId } from "../../store/sessions.ts";
+import { findUser } from "../../store/users.ts";
+import { type Administration, checkChanged, found, storeAudited } from "../administration.ts";
+import { backend, consumer, type Operation } from "../operation.ts";
+import { listResponse, pageOf, pageOfItems, pagination } from "../pagination.ts";
+import { loggedInUser } from "./account.ts";
+
+const PATH = "/consumer/session";
+
+const SessionRecord = named("Session", record({
+  id: idOf("b"),
+  address: described("From which it was begun.", nullable(TEXT)),
+  agent: described("What the browser says that it is.", nullable(TEXT)),
+  created_at: TIME,
+  seen_at: described("To within five minutes.", TIME),
+  current: optional(described("Whether this request came with its cookie.", FLAG)),
+}));
+
+/** The browsers in which a user has logged in, for the user and for operators. */
+export function sessionOperations(
+  services: Administration & Pick<Services, "sessions">,
+): Operation[] {
+  const { database, now, sessions } = services;
+
+  return [
+    consumer("GET", PATH, "listSessions", "List the browsers in which the caller has logged in", {
+      query: pagination(),
+      responses: { 200: pageOf(SessionRecord) },
+      async handle({ query, caller, request }) {
+        const own = await listSessions(database, loggedInUser(caller), now());
+        const current = sessionId(sha256((await sessions.open(request)).id));
+        return listResponse(pageOfItems(own, query, keyOf, "down"), (session) =>
+          ({ ...toRecord(session), current: session.id === current }));
+      },
+    }),
+    consumer("DELETE", `${PATH}/:id`, "endSession", "Sign out in one browser", {
+      responses: { 204: undefined },
+      async handle({ params: { id }, ...context }) {
+        const end = deleteSessionsOf(loggedInUser(context.caller), id);
+        const action = { action: "session.end", target: id };
+        checkChanged(await storeAudited(context, [end], action, services), "session");
+        return { status: 204 };
+      },
+    }),
+    consumer("DELETE", PATH, "endSessions", "Sign out in every browser", {
+      responses: { 204: undefined },
+      async handle(context) {
+        const target = loggedInUser(context.caller);
+        const action = { action: "session.end", target };
+        await storeAudited(context, [deleteSessionsOf(target)], action, services);
+        return { status: 204 };
+      },
+    }),
+  ];
+}
+
+/** GET /backend/user/{id}/session: those of any user. */
+export function managedSessionOperations(
+  { database, now }: Pick<Services, "database" | "now">,
+): Operation[] {
+  return [
+    backend("GET", "/backend/user/:id/session", "listSessionsOf",
+      "List the browsers in which a user has logged in", {
+      query: pagination(),
+      responses: { 200: pageOf(SessionRecord) },
+      async handle({ params, query }) {
+        const { id } = found(await findUser(database, params.id), "user");
+        const all = await listSessions(database, id, now());
+        return listResponse(pageOfItems(all, query, keyOf, "down"), toRecord);
+      },
+    }),
+  ];
+}
+
+const keyOf = ({ createdAtMs, id }: Session): string => `${createdAtMs} ${id}`;
+
+function toRecord({ id, address, agent, createdAtMs, seenAtMs }: Session) {
+  const seen_at = toTime(seenAtMs ?? createdAtMs);
+  return { id, address, agent, created_at: toTime(createdAtMs), seen_at };
+}

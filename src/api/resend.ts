@@ -1,0 +1,156 @@
+import { idOf, idTimeMs, newId } from "../base/id.ts";
+import { conflict } from "../base/problem.ts";
+import {
+  COUNT,
+  described,
+  FLAG,
+  type InferMembers,
+  named,
+  object,
+  oneOf,
+  optional,
+  pick,
+  record,
+  TEXT,
+} from "../base/shape.ts";
+import { TIME, toTime } from "../base/time.ts";
+import { DELIVERY_ID } from "../event/delivery_record.ts";
+import { jsonResponse } from "../http/respond.ts";
+import { listPart } from "../store/list.ts";
+import {
+  continueResend,
+  countResend,
+  findResend,
+  insertResend,
+  newResend,
+  type Resend,
+  resendDeliveries,
+  RESEND_LIST,
+  RESEND_STATES,
+  SELECTION,
+  stopResend,
+} from "../store/resends.ts";
+import { type Actor, type Administration, found, storeAudited } from "./administration.ts";
+import { backend, type Operation } from "./operation.ts";
+import { listResponse, pageOf, pagination, toPagination } from "./pagination.ts";
+
+const PATH = "/backend/resend";
+const ID = idOf("w");
+
+const HOW = {
+  dry_run: optional(described("Nothing is sent; the response says how many would be.", FLAG)),
+  first: optional(described("Sends the first of them alone, as a trial.", oneOf("one"))),
+};
+const { subscription, event, name, endpoint, ...OWN } = SELECTION;
+
+/** Which deliveries are sent again. */
+export const NewResend = named("Resend", object({ ...SELECTION, ...HOW }));
+
+/** Which of one subscription are. */
+export const OwnResend = named("ResendOfSubscription", object({ ...OWN, ...HOW }));
+
+const COUNTED = { count: described("How many; more than a million are not counted.", COUNT) };
+
+/** How many are sent again, by what. */
+export const RESENDS_STARTED = {
+  200: named("ResendCount", record(COUNTED)),
+  202: named("ResendStarted", record({
+    ...COUNTED,
+    id: optional(described("The resend's; none where there is nothing to send.", ID)),
+    delivery: optional(described("The one that was sent as a trial.", DELIVERY_ID)),
+  })),
+};
+
+const ResendRecord = named("ResendState", record({
+  id: ID,
+  actor: TEXT,
+  state: oneOf(...RESEND_STATES),
+  ...SELECTION,
+  since: optional(TIME),
+  until: optional(TIME),
+  ...COUNTED,
+  done: described("How many go out again so far.", COUNT),
+  created_at: TIME,
+  ended_at: optional(TIME),
+}));
+
+/** Sending deliveries again in bulk: what is asked for survives a restart. */
+export function resendOperations(services: Administration): Operation[] {
+  const { database, now } = services;
+  const find = async (id: string) => found(await findResend(database, id), "resend");
+
+  return [
+    backend("POST", "/backend/delivery/resend", "resendDeliveries",
+      "Send deliveries again, those that failed or others", {
+      body: NewResend,
+      responses: RESENDS_STARTED,
+      refuses: [409],
+      handle: ({ body, ...context }) => startResend(context, body, services),
+    }),
+    backend("GET", PATH, "listResends", "List resends", {
+      query: { ...pagination(ID), ...RESEND_LIST.filters },
+      responses: { 200: pageOf(ResendRecord) },
+      handle: async ({ query }) =>
+        listResponse(await listPart(database, RESEND_LIST, query, toPagination(query)), toRecord),
+    }),
+    backend("GET", `${PATH}/:id`, "getResend", "How far a resend has come", {
+      responses: { 200: ResendRecord },
+      handle: async ({ params: { id } }) => jsonResponse(200, toRecord(await find(id))),
+    }),
+    backend("DELETE", `${PATH}/:id`, "stopResend", "Stop a resend; what it has sent stays so", {
+      responses: { 204: undefined },
+      refuses: [409],
+      async handle({ params: { id }, ...context }) {
+        const { state } = await find(id);
+        const action = { action: "delivery.stop_resend", target: id };
+        const [stopped] = await storeAudited(context, [stopResend(id, now())], action, services);
+        if (stopped !== 1) throw conflict(`The resend has ended: it is ${state}.`);
+        return { status: 204 };
+      },
+    }),
+  ];
+}
+
+/**
+ * Stores a resend and sends its first deliveries; a trial sends one alone, and a dry run none.
+ * Throws Problem 409 while another one of the same subscription runs.
+ */
+export async function startResend(
+  context: Actor,
+  { dry_run, first: trial, ...selection }: InferMembers<typeof SELECTION & typeof HOW>,
+  services: Administration,
+) {
+  const { database, now, wake } = services;
+  const id = newId("w", now());
+  const resend = newResend(id, context.caller.sub, selection);
+  const { count, first } = await countResend(database, resend);
+  if (dry_run) return jsonResponse(200, { count });
+  if (first === undefined) return jsonResponse(202, { count });
+  const [statements, target] = trial
+    ? [resendDeliveries([first], now(), selection.status), first]
+    : [[insertResend({ ...resend, total: count })], selection.subscription ?? selection.status];
+  const action = { action: "delivery.resend", target };
+  const [stored] = await storeAudited(context, statements, action, services);
+  if (stored !== 1) throw conflict("Another resend of this subscription is running.");
+  if (trial) return jsonResponse(202, { count: 1, delivery: first });
+  // It is stored: whatever becomes of its first step, the distributor goes on with it.
+  await Promise.allSettled([continueResend(database, resend, now())]);
+  wake();
+  return jsonResponse(202, { id, count });
+}
+
+function toRecord({ id, actor, state, selection, total, done, endedAtMs }: Resend): object {
+  const { since, until } = selection;
+  return pick(ResendRecord, {
+    ...selection,
+    id,
+    actor,
+    state,
+    since: since === undefined ? undefined : toTime(since),
+    until: until === undefined ? undefined : toTime(until),
+    count: total,
+    done,
+    created_at: toTime(idTimeMs(id)),
+    ended_at: endedAtMs === null ? undefined : toTime(endedAtMs),
+  });
+}

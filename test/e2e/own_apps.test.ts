@@ -1,0 +1,94 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { assertProblem, readItems } from "../helpers/event_stage.ts";
+import { bearer, type Gatepost, readObject, startGatepost } from "../helpers/gatepost.ts";
+
+let gatepost: Gatepost;
+before(async () => {
+  gatepost = await startGatepost();
+});
+after(() => gatepost.stop());
+
+const call = (method: string, path: string, token: string, body?: unknown) =>
+  gatepost.api.sendJson(method, path, body, bearer(token));
+
+/** A user with an app. */
+async function own(more = {}) {
+  const user = await gatepost.createUser();
+  const app = await gatepost.createApp({ ...more, owner: user.id });
+  return { user, app, token: await gatepost.login(user), path: `/consumer/app/${app.id}` };
+}
+
+test("an owner sees the own apps alone", async () => {
+  const { app, user, token, path } = await own();
+  await gatepost.createApp();
+  const items = readItems(await call("GET", "/consumer/app", token));
+  assert.deepEqual(items.map(({ client_id: id }) => id), [app.id]);
+  assert.equal(readObject(await call("GET", path, token))["owner"], user.id);
+  const stranger = await gatepost.login(await gatepost.createUser());
+  for (const [method, below] of [["GET", ""], ["PATCH", ""], ["POST", "/secret"]] as const) {
+    const body = method === "GET" ? undefined : {};
+    assertProblem(await call(method, path + below, stranger, body), 404);
+    assertProblem(await call(method, path + below, gatepost.adminToken, body), 404);
+  }
+  assert.deepEqual(readItems(await call("GET", "/consumer/app", stranger)), []);
+});
+
+test("an owner changes name, url and redirect_uris, and nothing else", async () => {
+  const { token, path } = await own();
+  const change = {
+    name: "Mine",
+    url: "https://mine.example/a",
+    redirect_uris: ["https://mine.example/a/cb"],
+  };
+  const changed = readObject(await call("PATCH", path, token, change));
+  assert.deepEqual(
+    { name: changed["name"], url: changed["url"], redirect_uris: changed["redirect_uris"] },
+    change,
+  );
+  const more = { scopes: ["backend"], grants: ["password"], trusted: true, resource_server: true,
+    owner: null, status: "active", rate: null, require_pkce: false, jwks: null };
+  const refused = assertProblem(await call("PATCH", path, token, more), 400);
+  assert.deepEqual(refused, Object.keys(more).map((name) => `/${name}`).sort());
+});
+
+test("an owner rotates the secret: the old one is good for a day, or not at all", async () => {
+  const { app, token, path } = await own();
+  const { client_secret: secret } = readObject(await call("POST", `${path}/secret`, token));
+  const works = async (with_: unknown) =>
+    (await gatepost.token({ ...app, secret: String(with_) }, { grant_type: "client_credentials" }))
+      .status;
+  assert.deepEqual([await works(secret), await works(app.secret)], [200, 200]);
+  const leaked = await call("POST", `${path}/secret`, token, { revoke: true });
+  assert.equal(await works(readObject(leaked)["client_secret"]), 200);
+  assert.deepEqual([await works(secret), await works(app.secret)], [401, 401]);
+});
+
+test("the addresses of a trusted app are an operator's to change", async () => {
+  const { app, token, path } = await own({ trusted: true });
+  assertProblem(await call("PATCH", path, token, { url: "https://evil.example" }), 403);
+  assertProblem(await call("PATCH", path, token, { redirect_uris: null }), 403);
+  assert.equal((await call("PATCH", path, token, { name: "Mine" })).status, 200);
+  await gatepost.change(app, { url: "https://new.example" });
+});
+
+test("a token of an app, even of one's own, changes no app", async () => {
+  const { app, user, path } = await own();
+  const { access_token: through } = await gatepost.codeTokens(app, user);
+  assertProblem(await call("GET", "/consumer/app", through), 403);
+  assertProblem(await call("PATCH", path, through, { name: "Mine" }), 403);
+  assertProblem(await call("POST", `${path}/secret`, through), 403);
+});
+
+test("ownership ends with the user, or as an operator says; an owner must exist", async () => {
+  const { app, user, token, path } = await own();
+  await gatepost.change(app, { owner: null });
+  assertProblem(await call("GET", path, token), 404);
+  await gatepost.change(app, { owner: user.id });
+  const deleted = await call("DELETE", `/backend/user/${user.id}`, gatepost.adminToken);
+  assert.equal(deleted.status, 204);
+  const shown = readObject(await call("GET", `/backend/app/${app.id}`, gatepost.adminToken));
+  assert.equal(shown["owner"], null);
+  const unknown = { owner: `u${"0".repeat(24)}` };
+  assertProblem(await call("PATCH", `/backend/app/${app.id}`, gatepost.adminToken, unknown), 409);
+});

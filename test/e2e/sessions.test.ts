@@ -1,0 +1,78 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { assertProblem, readItems } from "../helpers/event_stage.ts";
+import { bearer, type Gatepost, startGatepost, type TestUser } from "../helpers/gatepost.ts";
+
+let gatepost: Gatepost;
+before(async () => {
+  gatepost = await startGatepost();
+});
+after(() => gatepost.stop());
+
+const PATH = "/consumer/session";
+const get = async (token: string, path = PATH) =>
+  readItems(await gatepost.api.get(path, bearer(token)));
+const end = (token: string, path = PATH) =>
+  gatepost.api.send("DELETE", path, { headers: bearer(token) });
+
+/** A user who has logged in with so many browsers, and a login token. */
+async function logInWith(count: number) {
+  const user = await gatepost.createUser();
+  const app = await gatepost.createApp();
+  const browsers = await Promise.all(
+    Array.from({ length: count }, () => gatepost.openLoggedIn(app, user)),
+  );
+  const isIn = async (browser: (typeof browsers)[number]) =>
+    !/name="?password/.test((await gatepost.authorize(browser, app)).text);
+  return { user, app, browsers, isIn, token: await gatepost.login(user) };
+}
+
+test("a user sees the browsers in which they have logged in, and ends one", async () => {
+  const { browsers, isIn, token } = await logInWith(2);
+  const [first, second, ...more] = await get(token);
+  assert.deepEqual(more, []);
+  for (const item of [first, second]) {
+    const { id, address, created_at: created, seen_at: seen, current, ...rest } = item ?? {};
+    assert.match(String(id), /^b[0-9a-f]{24}$/);
+    assert.match(String(address), /^10\./);
+    assert.ok(Date.parse(String(seen)) >= Date.parse(String(created)));
+    assert.deepEqual([current, Object.keys(rest)], [false, ["agent"]]);
+  }
+  const answer = await end(token, `${PATH}/${String(first?.["id"])}`);
+  assert.equal(answer.status, 204, answer.text);
+  assert.deepEqual((await get(token)).map(({ id }) => id), [second?.["id"]]);
+  const left = await Promise.all(browsers.map(isIn));
+  assert.deepEqual(left.toSorted(), [false, true]);
+  assertProblem(await end(token, `${PATH}/${String(first?.["id"])}`), 404);
+});
+
+test("all are ended at once", async () => {
+  const { browsers, isIn, token } = await logInWith(2);
+  assert.equal((await end(token)).status, 204);
+  assert.deepEqual(await get(token), []);
+  assert.deepEqual(await Promise.all(browsers.map(isIn)), [false, false]);
+});
+
+test("nobody sees or ends another's; an app's token does neither", async () => {
+  const { user, app, token } = await logInWith(1);
+  const [own] = await get(token);
+  const stranger = await gatepost.login(await gatepost.createUser());
+  assert.deepEqual(await get(stranger), []);
+  assertProblem(await end(stranger, `${PATH}/${String(own?.["id"])}`), 404);
+  assert.equal((await end(stranger)).status, 204);
+  const { access_token: through } = await gatepost.codeTokens(app, user);
+  assertProblem(await gatepost.api.get(PATH, bearer(through)), 403);
+  assertProblem(await end(through), 403);
+  assert.ok((await get(token)).some(({ id }) => id === own?.["id"]));
+});
+
+test("an operator sees those of any user, and nobody else does", async () => {
+  const { user, token } = await logInWith(1);
+  const path = (of: Pick<TestUser, "id">) => `/backend/user/${of.id}/session`;
+  const [seen] = await get(gatepost.adminToken, path(user));
+  const [own] = await get(token);
+  assert.equal(seen?.["id"], own?.["id"]);
+  assertProblem(await gatepost.api.get(path(user), bearer(token)), 403);
+  const unknown = path({ id: `u${"0".repeat(24)}` });
+  assertProblem(await gatepost.api.get(unknown, bearer(gatepost.adminToken)), 404);
+});

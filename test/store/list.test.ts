@@ -1,0 +1,47 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newId } from "../../src/base/id.ts";
+import type { Page } from "../../src/database/database.ts";
+import { sql } from "../../src/database/sql.ts";
+import type { EventSummary } from "../../src/event/event.ts";
+import { EVENT_LIST } from "../../src/store/events.ts";
+import { listPart } from "../../src/store/list.ts";
+import { openDatabase } from "../helpers/database.ts";
+
+const NOW_MS = 1_900_000_000_000;
+const COUNT = 12_000;
+const LOOKED_AT = 5_000;
+
+test("what no index finds is looked for among so many rows a part, until found", async (t) => {
+  const database = openDatabase(t);
+  const ids = Array.from({ length: COUNT }, (_, at) => newId("e", NOW_MS + at));
+  await database.write([sql`INSERT INTO events
+    (id, name, data, scopes, status, lastSubscription, createdAtMs, subject, request)
+    SELECT value, 'a', '1', '[]', iif(key % 2, 'pending', 'distributed'), 0, 1,
+      iif(key IN (0, 2), 'u00000001', NULL), iif(key < 10, 'rare', 'usual')
+    FROM json_each(${JSON.stringify(ids)})`]);
+  const ways = [{}, { name: "a" }, { request: "usual" }, { status: "distributed" }] as const;
+  for (const more of ways) {
+    const given = { subject: "u00000001", ...more };
+    const found: string[] = [];
+    let parts = 0;
+    let page: Page<EventSummary> = { items: [], next: "~" };
+    for (; page.next !== undefined; parts++) {
+      page = await listPart(database, EVENT_LIST, given, { limit: 1, before: page.next });
+      found.push(...page.items.map(({ id }) => id));
+      assert.ok(parts < 6);
+    }
+    const rows = "status" in more ? COUNT / 2 : COUNT;
+    assert.ok(parts > rows / LOOKED_AT, `${parts} parts`);
+    assert.deepEqual(found, "request" in more ? [] : [ids[2], ids[0]], JSON.stringify(more));
+  }
+  const rare = await listPart(database, EVENT_LIST, { request: "rare" }, { limit: 3, before: "~" });
+  assert.deepEqual(rare.items.map(({ id }) => id), [ids[9], ids[8], ids[7]]);
+  assert.equal(rare.next, ids[7]);
+  const between = { since: NOW_MS + 3, until: NOW_MS + 5, subject: "u00000002" };
+  const none = await listPart(database, EVENT_LIST, between, { limit: 9, before: "~" });
+  assert.deepEqual(none, { items: [], next: undefined });
+  const both = { since: NOW_MS + 3, until: NOW_MS + 5 };
+  const { items } = await listPart(database, EVENT_LIST, both, { limit: 9, before: "~" });
+  assert.deepEqual(items.map(({ id }) => id), [ids[4], ids[3]]);
+});

@@ -1,0 +1,107 @@
+import assert from "node:assert/strict";
+import { test, type TestContext } from "node:test";
+import { newId } from "../../src/base/id.ts";
+import type { Database } from "../../src/database/database.ts";
+import { sql } from "../../src/database/sql.ts";
+import {
+  continueResend,
+  continueResends,
+  countResend,
+  findResend,
+  insertResend,
+  newResend,
+  stopResend,
+} from "../../src/store/resends.ts";
+import { openDatabase } from "../helpers/database.ts";
+
+const NOW_MS = 1_900_000_000_000;
+const SUBSCRIPTION = newId("s", NOW_MS);
+const COUNT = 1_200;
+
+/** A database with that many deliveries of one paused subscription. */
+async function open(context: TestContext, status = "failed"): Promise<Database> {
+  const database = openDatabase(context);
+  const event = newId("e", NOW_MS);
+  const ids = Array.from({ length: COUNT }, () => `d${newId("e", NOW_MS).slice(1)}00000001`);
+  await database.write([
+    sql`INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, createdAtMs)
+      VALUES (${SUBSCRIPTION}, 'u1', 'login', 'x', 'https://a.example/', 'paused', '', 1)`,
+    sql`INSERT INTO events (id, name, data, scopes, status, lastSubscription, createdAtMs)
+      VALUES (${event}, 'x', '1', '[]', 'distributed', 1, 1)`,
+    sql`INSERT INTO deliveries (id, event, subscription, status, attempt, dueAtMs, finishedAtMs)
+      SELECT value, ${event}, 1, ${status}, 4, 1, 1 FROM json_each(${JSON.stringify(ids)})`,
+  ]);
+  return database;
+}
+
+async function begin(database: Database, more = {}) {
+  const resend = newResend(newId("w", NOW_MS), "u1", { status: "failed", ...more });
+  const { count } = await countResend(database, resend);
+  const [inserted] = await database.write([insertResend({ ...resend, total: count })]);
+  return { resend, count, inserted };
+}
+
+async function countByStatus(database: Database): Promise<Record<string, number>> {
+  const rows = await database.query<{ status: string; count: number }>(
+    sql`SELECT status, count(*) AS count FROM deliveries GROUP BY status`,
+  );
+  return Object.fromEntries(rows.map(({ status, count }) => [status, count]));
+}
+
+test("a resend goes on batch by batch until all are sent", async (context) => {
+  const database = await open(context);
+  const { resend, count } = await begin(database);
+  assert.equal(count, COUNT);
+  const steps: unknown[] = [];
+  while (await continueResends(database, NOW_MS)) {
+    const { state, done } = await findResend(database, resend.id) ?? {};
+    steps.push([state, done]);
+  }
+  assert.deepEqual(steps, [["running", 500], ["running", 1000], ["done", COUNT]]);
+  assert.deepEqual(await countByStatus(database), { pending: COUNT });
+});
+
+test("of many who go on with the same step one does, whatever fails meanwhile", async (context) => {
+  const database = await open(context);
+  const { resend } = await begin(database);
+  await Promise.all([1, 2, 3].map(() => continueResend(database, resend, NOW_MS)));
+  assert.equal((await findResend(database, resend.id))?.done, 500);
+  await database.write([sql`UPDATE deliveries SET status = 'failed' WHERE status = 'pending'`]);
+  await continueResend(database, resend, NOW_MS); // by who was late
+  assert.deepEqual(await countByStatus(database), { failed: COUNT });
+  assert.equal((await findResend(database, resend.id))?.done, 500);
+  while (await continueResends(database, NOW_MS));
+  assert.deepEqual(await countByStatus(database), { failed: 500, pending: 700 });
+});
+
+test("a resend that is stopped sends no more", async (context) => {
+  const database = await open(context);
+  const { resend } = await begin(database);
+  await continueResends(database, NOW_MS);
+  assert.deepEqual(await database.write([stopResend(resend.id, NOW_MS + 1)]), [1]);
+  assert.equal(await continueResends(database, NOW_MS), false);
+  assert.deepEqual(await database.write([stopResend(resend.id, NOW_MS + 2)]), [0]);
+  const { state, endedAtMs } = await findResend(database, resend.id) ?? {};
+  assert.deepEqual([state, endedAtMs], ["stopped", NOW_MS + 1]);
+  assert.deepEqual(await countByStatus(database), { failed: 700, pending: 500 });
+});
+
+test("of one subscription one runs at a time", async (context) => {
+  const database = await open(context);
+  const only = { subscription: SUBSCRIPTION };
+  assert.equal((await begin(database, only)).inserted, 1);
+  assert.equal((await begin(database, only)).inserted, 0);
+  while (await continueResends(database, NOW_MS));
+  assert.equal((await begin(database, only)).inserted, 1);
+});
+
+test("nothing is sent to a subscription that has ended, nor what is not meant", async (context) => {
+  const database = await open(context, "delivered");
+  assert.equal((await begin(database)).count, 0);
+  assert.equal((await begin(database, { status: "delivered", name: "y" })).count, 0);
+  assert.equal((await begin(database, { status: "delivered", attempt: 4 })).count, COUNT);
+  await database.write([sql`UPDATE subscriptions SET status = 'disabled'`]);
+  assert.equal((await begin(database, { status: "delivered" })).count, 0);
+  while (await continueResends(database, NOW_MS));
+  assert.deepEqual(await countByStatus(database), { delivered: COUNT });
+});
