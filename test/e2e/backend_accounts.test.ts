@@ -644,6 +644,7 @@ test("a new app has what the contract gives by default, and its secret is shown 
     rate: null,
     require_pkce: false,
     jwks: null,
+    metadata_url: null,
     owner: null,
     status: "active",
     created_at: "",
@@ -683,7 +684,8 @@ test("every member of an app can be changed, and stays so", async () => {
   const stored = await expectStatus(200, send("GET", `/backend/app/${app.id}`));
   assert.deepEqual(changed, stored);
   const { client_id: _, created_at: __, type, redirect_rule: rule, ...members } = stored;
-  assert.deepEqual([members, type, rule], [change, "confidential", "listed"]);
+  const expected = { ...change, metadata_url: null };
+  assert.deepEqual([members, type, rule], [expected, "confidential", "listed"]);
 });
 
 test("what users allowed an app at one origin is asked anew at another", async () => {
