@@ -1,14 +1,18 @@
 import { randomBytes } from "../base/secret.ts";
 
-const LENGTH = 24;
+const [TIME_DIGITS, RANDOM_DIGITS] = [12, 12];
 let digits = "";
 
-/** A new id for one request: 24 hexadecimal digits. Many are made at once, which costs less. */
+/**
+ * A new id for one request: 24 hexadecimal digits, the time in milliseconds and randomness. Stored
+ * ids append to their index so, instead of scattering over it. Randomness is made for many at once,
+ * which costs less.
+ */
 export function newRequestId(): string {
-  if (digits === "") digits = randomBytes(256).toString("hex");
-  const id = digits.slice(0, LENGTH);
-  digits = digits.length < 2 * LENGTH ? "" : digits.slice(LENGTH);
-  return id;
+  if (digits === "") digits = randomBytes(252).toString("hex"); // 42 times as many
+  const random = digits.slice(0, RANDOM_DIGITS);
+  digits = digits.slice(RANDOM_DIGITS);
+  return Date.now().toString(16).padStart(TIME_DIGITS, "0") + random;
 }
 
 /** An id that came with the request, if it is sane enough to be logged and sent back. */
