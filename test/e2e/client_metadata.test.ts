@@ -130,10 +130,11 @@ describe("a client that nobody has registered", () => {
     assert.ok((await gatepost.codeTokens(app, user)).access_token);
   });
 
-  test("never gets scope backend, and must use PKCE", async () => {
+  test("never gets a scope of the backend, and must use PKCE", async () => {
     const { app } = newClient();
-    const refused = await ask(app, { scope: "backend" });
-    assertErrorRedirect(gatepost, refused, app, { error: "invalid_scope" });
+    for (const scope of ["backend", "backend:read"]) {
+      assertErrorRedirect(gatepost, await ask(app, { scope }), app, { error: "invalid_scope" });
+    }
     const plain = await gatepost.authorize(gatepost.openBrowser(), app);
     assertErrorRedirect(gatepost, plain, app, { error: "invalid_request" });
   });

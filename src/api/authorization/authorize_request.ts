@@ -6,7 +6,7 @@ import type { App } from "../../oauth/app.ts";
 import { appOfDocument, isDocumentUrl } from "../../oauth/client_metadata.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import { CODE_CHALLENGE } from "../../oauth/pkce.ts";
-import { BACKEND_SCOPE } from "../../oauth/principal.ts";
+import { isOfBackend } from "../../oauth/principal.ts";
 import { lacksRedirectUris, needsPkce } from "../../oauth/profile.ts";
 import { checkRedirectUri, isListedRedirectUri } from "../../oauth/redirect_uri.ts";
 import { appAt, type Resource } from "../../oauth/resource.ts";
@@ -92,9 +92,9 @@ async function findDocumentTarget(
   // What is wrong with a resource the app gets at its redirect URI.
   const resource = await readResource(form, services).catch(() => undefined);
   const all = new Set([...known?.scopes ?? [], ...services.scopes, ...resource?.scopes ?? []]);
-  all.delete(BACKEND_SCOPE);
+  const scopes = [...all].filter((scope) => !isOfBackend(scope));
   const createdAtMs = services.now();
-  const made = { id: newId("a", createdAtMs), createdAtMs, scopes: [...all] };
+  const made = { id: newId("a", createdAtMs), createdAtMs, scopes };
   const app = appOfDocument(clientId, found, known, made);
   const registration = [known ? updateApp(known, app) : insertApp(app, undefined)];
   return { form, app, redirectUri, registration };
