@@ -1,7 +1,7 @@
 import { runRqlited } from "../../test/helpers/rqlited.ts";
 import type { BenchCase, Finding, Stage } from "./bench_case.ts";
 import { measureDispatchToCallback } from "./callbacks.ts";
-import { comparison, type Contest, type Side } from "./compare.ts";
+import { comparison, type Contest, loadSide, type Side } from "./compare.ts";
 import { type BenchGatepost, startGatepost } from "./gatepost.ts";
 import { percentile, requestBytes, runLoad } from "./http_load.ts";
 import { type PostReceiver, startPostReceiver } from "./post_receiver.ts";
@@ -74,11 +74,13 @@ async function startContest(
 
 async function obtainTokens({ name, gatepost, cpuMs }: Gatepost): Promise<Side> {
   const fields = { grant_type: "client_credentials", scope: "orders" };
-  return loadSide(name, gatepost, cpuMs, tokenRequest(fields, gatepost.app.basic));
+  const bytes = tokenRequest(fields, gatepost.app.basic);
+  return loadSide(name, { port: gatepost.port, cpuMs }, CONNECTIONS, () => bytes);
 }
 
 async function dispatchEvents({ name, gatepost, cpuMs }: Gatepost): Promise<Side> {
-  return loadSide(name, gatepost, cpuMs, await orderRequest(gatepost));
+  const bytes = await orderRequest(gatepost);
+  return loadSide(name, { port: gatepost.port, cpuMs }, CONNECTIONS, () => bytes);
 }
 
 async function orderRequest(gatepost: BenchGatepost): Promise<Buffer> {
@@ -86,16 +88,6 @@ async function orderRequest(gatepost: BenchGatepost): Promise<Buffer> {
     Authorization: `Bearer ${await gatepost.appToken()}`,
     "Content-Type": "application/json",
   }, ORDER);
-}
-
-function loadSide(
-  name: string,
-  { port }: BenchGatepost,
-  cpuMs: () => number,
-  bytes: Buffer,
-): Side {
-  const load = { port, connections: CONNECTIONS, status: 200, next: () => bytes };
-  return { name, cpuMs, run: (durationMs) => runLoad({ ...load, durationMs }) };
 }
 
 async function startDeliveries(stage: Stage): Promise<Contest> {

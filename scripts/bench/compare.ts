@@ -1,5 +1,5 @@
 import type { BenchCase, Finding, Stage, Target } from "./bench_case.ts";
-import { type LoadResult, percentile } from "./http_load.ts";
+import { type LoadResult, percentile, runLoad } from "./http_load.ts";
 import { medianOf } from "./post_rounds.ts";
 
 /** One of those that have their turns. */
@@ -11,6 +11,17 @@ export interface Side {
   prepare?(turnMs: number): Promise<void>;
   /** Puts it under load for so long. */
   run(turnMs: number): Promise<LoadResult>;
+}
+
+/** A server under as much as so many connections can send; `next` gives each request's bytes. */
+export function loadSide(
+  name: string,
+  { port, cpuMs }: { readonly port: number; cpuMs(): number },
+  connections: number,
+  next: () => Buffer,
+): Side {
+  const load = { port, connections, status: 200, next };
+  return { name, cpuMs, run: (durationMs) => runLoad({ ...load, durationMs }) };
 }
 
 /** A side that Gatepost is held against. */

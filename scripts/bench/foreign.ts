@@ -7,10 +7,9 @@ import {
   startForeignIssuer,
 } from "../../test/helpers/foreign_issuer.ts";
 import type { Stage } from "./bench_case.ts";
-import { comparison, type Contest, type Side } from "./compare.ts";
+import { comparison, type Contest, loadSide, type Side } from "./compare.ts";
 import { type BenchGatepost, startGatepost } from "./gatepost.ts";
 import { itemRequest } from "./hosted.ts";
-import { runLoad } from "./http_load.ts";
 import { CONNECTIONS } from "./tokens.ts";
 
 /** More than a process holds (10,000): each comes for the first time when its turn comes again. */
@@ -56,16 +55,6 @@ async function ownTokens({ appToken, databasePath }: BenchGatepost): Promise<() 
 
 function sideOf(name: string, server: BenchGatepost, requests: readonly Buffer[]): Side {
   let sent = 0;
-  return {
-    name,
-    cpuMs: server.cpuMs,
-    run: (durationMs) =>
-      runLoad({
-        port: server.port,
-        connections: CONNECTIONS,
-        durationMs,
-        status: 200,
-        next: () => requests[sent++ % requests.length] ?? Buffer.alloc(0),
-      }),
-  };
+  const next = () => requests[sent++ % requests.length] ?? Buffer.alloc(0);
+  return loadSide(name, server, CONNECTIONS, next);
 }

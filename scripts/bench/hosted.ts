@@ -1,7 +1,7 @@
 import type { Stage } from "./bench_case.ts";
-import { comparison, type Contest, type Reference, type Side } from "./compare.ts";
+import { comparison, type Contest, loadSide, type Reference, type Side } from "./compare.ts";
 import { startGatepost } from "./gatepost.ts";
-import { requestBytes, runLoad } from "./http_load.ts";
+import { requestBytes } from "./http_load.ts";
 import type { FixedAnswer } from "./limit_server.ts";
 import { startFastify } from "./peers.ts";
 import { type ServerProcess, startProcess } from "./processes.ts";
@@ -81,16 +81,5 @@ async function startDispatchContest(stage: Stage): Promise<Contest> {
 }
 
 function sideOf(name: string, server: ServerProcess, bytes: Buffer): Side {
-  return {
-    name,
-    cpuMs: server.cpuMs,
-    run: (durationMs) =>
-      runLoad({
-        port: server.port,
-        connections: CONNECTIONS,
-        durationMs,
-        status: 200,
-        next: () => bytes,
-      }),
-  };
+  return loadSide(name, server, CONNECTIONS, () => bytes);
 }

@@ -7,7 +7,7 @@ import { insertSession } from "../../src/store/sessions.ts";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { insertUser } from "../../src/store/users.ts";
 import type { Stage } from "./bench_case.ts";
-import { comparison, type Contest, type Reference, type Side } from "./compare.ts";
+import { comparison, type Contest, loadSide, type Reference, type Side } from "./compare.ts";
 import { type BenchApp, type BenchGatepost, startGatepost } from "./gatepost.ts";
 import { requestBytes, runLoad } from "./http_load.ts";
 import { startOidcProvider } from "./peers.ts";
@@ -92,18 +92,7 @@ export function tokenRequest(
 function clientCredentials({ name, server, app }: TokenSource, path = PATH): Side {
   const fields = { grant_type: "client_credentials", scope: "orders" };
   const bytes = tokenRequest(fields, app.basic, path);
-  return {
-    name,
-    cpuMs: server.cpuMs,
-    run: (durationMs) =>
-      runLoad({
-        port: server.port,
-        connections: CONNECTIONS,
-        durationMs,
-        status: 200,
-        next: () => bytes,
-      }),
-  };
+  return loadSide(name, server, CONNECTIONS, () => bytes);
 }
 
 /** Every connection keeps exchanging the refresh token of its last response. */

@@ -10,7 +10,9 @@ export const RESOURCES = `
 `;
 
 /** By what an app names itself on the wire. */
-export const CLIENT_IDS = "CREATE UNIQUE INDEX apps_by_client_id ON apps (ifnull(metadataUrl, id));";
+export const CLIENT_IDS = `
+  CREATE UNIQUE INDEX apps_by_client_id ON apps (ifnull(metadataUrl, id));
+`;
 
 /** Tokens for other resources, and apps that are known by a document. */
 export const MIGRATION_10 = `

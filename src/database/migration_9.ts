@@ -1,4 +1,4 @@
-/** Other issuers, and whom their tokens speak for. Whoever keeps some in memory asks for changes. */
+/** Other issuers, and whom their tokens speak for; who keeps some in memory asks for changes. */
 export const MIGRATION_9 = `
   ALTER TABLE account_changes ADD COLUMN issuers INTEGER NOT NULL DEFAULT 0;
 

@@ -544,7 +544,8 @@ test("10,000 anonymous visits store no row", async () => {
     // The service itself looks now and then whether it may write settings, and counts sign-ins; a
     // cluster has a row for each write.
     const rows = await queryDatabase(quiet.server.folder, `SELECT name FROM sqlite_schema
-      WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name NOT IN ('settings', 'figures', 'write_groups')`);
+      WHERE type = 'table' AND name NOT LIKE 'sqlite_%' 
+        AND name NOT IN ('settings', 'figures', 'write_groups')`);
     const tables = rows.map(({ name }) => String(name));
     assert.ok(tables.includes("sessions"), tables.join());
     const before = await countRows(quiet.server.folder, tables);
