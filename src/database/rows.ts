@@ -8,11 +8,6 @@ type Stored<Value> = Value extends readonly unknown[] ? string
   : Value extends boolean ? number
   : Value;
 
-/** Which items are wanted: those with these members; undefined does not narrow. */
-export type FilterOf<Item, Key extends keyof Item = keyof Item> = {
-  readonly [Name in Key]?: NonNullable<Item[Name]> | undefined;
-};
-
 /** A row with its scopes as a list. */
 export function parseScopes<Row extends { readonly scopes: string }>(
   row: Row,

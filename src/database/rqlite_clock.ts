@@ -2,9 +2,6 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Log } from "../base/log.ts";
 import type { RqliteClient } from "./rqlite_client.ts";
 
-/** Whether this machine's clock agrees with those of the cluster. */
-export type RqliteClock = ReturnType<typeof createRqliteClock>;
-
 const WARN_MS = 250;
 /** Beyond it what one process revokes may not reach what another has just issued. */
 const REFUSE_MS = 2_000;
