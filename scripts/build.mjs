@@ -6,13 +6,15 @@ import { execFileSync, spawnSync } from "node:child_process";
 import {
   chmodSync,
   existsSync,
+  mkdirSync,
   readdirSync,
   readFileSync,
   rmSync,
   statSync,
   writeFileSync,
 } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import { brotliCompressSync, gzipSync } from "node:zlib";
 
 /** @typedef {Record<string, string | undefined>} Env */
 
@@ -28,7 +30,8 @@ export function isStale(root, env = process.env) {
   // The stamp is written last: a build that was cut off left none, or the compiler's own.
   if (!existsSync(stamp) || readFileSync(stamp, "utf8") !== versionModule(root, env)) return true;
   const builtMs = statSync(stamp).mtimeMs;
-  const inputs = ["src", "package.json", "tsconfig.json", "scripts/build.mjs"];
+  const projects = ["tsconfig.json", "tsconfig.console.json"];
+  const inputs = ["src", "package.json", ...projects, "scripts/build.mjs"];
   return inputs.some((input) => newestMs(join(root, input)) > builtMs);
 }
 
@@ -43,18 +46,58 @@ export function build(root, env = process.env) {
   const dist = join(root, "dist");
   const stampText = versionModule(root, env);
   rmSync(dist, { recursive: true, force: true });
-  const compiler = join(root, "node_modules/typescript/bin/tsc");
-  const { status } = spawnSync(process.execPath, [compiler, "-p", join(root, "tsconfig.json")], {
-    stdio: ["ignore", 2, 2],
-  });
-  if (status !== 0) {
+  if (!compile(root, "tsconfig.json") || !compile(root, "tsconfig.console.json")) {
     console.error("The build failed: the compiler found the errors above.");
     return false;
   }
+  packConsole(root);
   const program = join(dist, "cli.js");
   if (existsSync(program)) chmodSync(program, 0o755);
   writeFileSync(join(dist, "version.js"), stampText);
   return true;
+}
+
+/**
+ * Runs the compiler; its complaints go to stderr.
+ *
+ * @param {string} root
+ * @param {string} project a tsconfig below the root
+ * @returns {boolean}
+ */
+function compile(root, project) {
+  const args = [join(root, "node_modules/typescript/bin/tsc"), "-p", join(root, project)];
+  return spawnSync(process.execPath, args, { stdio: ["ignore", 2, 2] }).status === 0;
+}
+
+/**
+ * Makes `dist/console` of what the compiler has made for browsers: without indentation (no template
+ * literal there goes past its line), the style sheet with the pages' colours, and each file beside
+ * itself as Brotli and as gzip have it.
+ *
+ * @param {string} root
+ */
+function packConsole(root) {
+  const [compiled, packed] = [join(root, "dist/.browser/console"), join(root, "dist/console")];
+  const palette = readFileSync(join(root, "dist/api/pages/palette.js"), "utf8");
+  const colours = [...palette.matchAll(/^\s*(\w+): \{ light: "(.*?)", dark: "(.*?)" \}/gm)]
+    .map(([, role = "", light, dark]) => {
+      const name = role.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+      return `--${name}:light-dark(${light},${dark});`;
+    });
+  const style = readFileSync(join(root, "src/console/console.css"), "utf8")
+    .replace(/\/\*.*?\*\//gs, "");
+  const files = new Map([["console.css", `:root{${colours.join("")}}\n${style}`]]);
+  for (const name of readdirSync(compiled, { recursive: true }).map(String)) {
+    if (name.endsWith(".js")) files.set(name, readFileSync(join(compiled, name), "utf8"));
+  }
+  for (const [name, text] of files) {
+    const bytes = Buffer.from(text.replace(/^\s+/gm, ""));
+    mkdirSync(dirname(join(packed, name)), { recursive: true });
+    writeFileSync(join(packed, name), bytes);
+    writeFileSync(join(packed, `${name}.br`), brotliCompressSync(bytes));
+    writeFileSync(join(packed, `${name}.gz`), gzipSync(bytes, { level: 9 }));
+  }
+  rmSync(dirname(compiled), { recursive: true });
 }
 
 /**

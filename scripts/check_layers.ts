@@ -30,6 +30,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   job: "version base oauth event config database store services".split(" "),
   app: ("version base oauth event config database store outbound mod http api hosting delivery " +
     "job services").split(" "),
+  console: ["base", "oauth", "event", "api"], // all as types: it runs in browsers
   testing: "version base oauth event config database store mod http api hosting app".split(" "),
   server: "version base database config app".split(" "),
   cli: ("version base oauth event config database store outbound mod http api hosting delivery " +
@@ -48,7 +49,7 @@ const MAY_TOUCH: Record<string, string[]> = {
   version: ["fs"],
   mod: [],
   config: ["fs"], // secrets that are given as files
-  app: ["events", "fs", "http", "perf_hooks", "util"],
+  app: ["events", "fs", "http", "path", "perf_hooks", "util"],
   server: ["os"],
   testing: [],
   cli: ["fs", "path", "readline", "util"],
@@ -72,11 +73,17 @@ const MAY_TOUCH: Record<string, string[]> = {
 };
 
 const ENVIRONMENT_IN = ["server.ts", "cli.ts"];
-const FETCH_IN = ["outbound/egress.ts"];
+const FETCH_IN = ["outbound/egress.ts", "console/"];
 const LISTEN_IN = ["http/node_http.ts", "outbound/egress.ts"]; // the address guard tests itself
 const SQL_IN = ["database/", "store/"];
 const HTML_IN = ["api/pages", "base/html.ts"];
 const COMPUTED_IMPORT_IN = ["hosting/"];
+
+/** What makes markup or code of text in a browser. */
+const SINKS = new RegExp(
+  "^((inner|outer)HTML|insertAdjacentHTML|setHTML(Unsafe)?|parseFromString|srcdoc|eval|Function" +
+    "|createContextualFragment|document\\.write(ln)?)$",
+);
 
 const FORBIDDEN_NAMES = ["index.ts", "utils.ts", "helpers.ts", "types.ts"];
 const MAX_LINES = 300;
@@ -203,6 +210,9 @@ function findImportError(
     return `floor: ${unit} may not import ${targetUnit} ("${specifier}")`;
   }
   if (targetUnit === "services" && !typeOnly) return "types: services is a type";
+  if (unit === "console" && targetUnit !== unit && !typeOnly) {
+    return "types: browsers load nothing of the server";
+  }
   if (TYPES_ONLY.includes(unit) && !typeOnly) return `types: ${unit} imports types alone`;
   return undefined;
 }
@@ -234,6 +244,12 @@ function findContentError(
   { kind, text }: Token,
   near: (offset: number) => string | undefined,
 ): string | undefined {
+  if (file.startsWith("console/")) {
+    // What is shown there is hostile: it becomes text nodes and attributes, never markup or code.
+    if (kind === "word" && SINKS.test(text)) return `sink: ${text}`;
+    // The build takes the indentation away.
+    if (kind === "template" && text.includes("\n")) return "template: goes past its line";
+  }
   if (kind === "string" || kind === "template") {
     if (SQL.test(text) && !isIn(file, SQL_IN)) return "sql: belongs to database and store";
     if (HTML.test(text) && !isIn(file, HTML_IN)) return "html: belongs to api/pages";

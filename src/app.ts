@@ -1,12 +1,15 @@
 import { once } from "node:events";
 import type { Server } from "node:http";
 import { promisify } from "node:util";
+import type { Operation } from "./api/operation.ts";
+import { consoleOperations, webhookPageOperations } from "./api/pages/console_page.ts";
 import { frontDoorOperations } from "./api/pages/front_door.ts";
 import { comparePatterns } from "./api/path_pattern.ts";
 import { createPipeline } from "./api/pipeline.ts";
 import { createRateLimit } from "./api/rate_limit.ts";
 import { createRouter } from "./api/router.ts";
 import { openApiOperation } from "./api/system/openapi.ts";
+import { loadConsoleAssets } from "./app/console_assets.ts";
 import { ensureFirstUser } from "./app/first_user.ts";
 import { createJobs, type Jobs } from "./app/jobs.ts";
 import { createServiceMetrics, observeRequest, watchEventLoop } from "./app/metrics.ts";
@@ -22,6 +25,7 @@ import { createPasswordHasher, hashLimit } from "./base/password.ts";
 import { createSeal } from "./base/seal.ts";
 import { createCautiousClock } from "./base/steady_clock.ts";
 import type { Config } from "./config.ts";
+import { CONSOLE_PATH } from "./oauth/console_app.ts";
 import { createEngine } from "./database/engine.ts";
 import { refuseUnusable } from "./database/judge.ts";
 import { checkSeal, loadPageKey } from "./database/settings.ts";
@@ -65,6 +69,8 @@ export interface App {
   stop(): Promise<void>;
 }
 
+type Handle = (request: HttpRequest) => Promise<HttpResponse>;
+
 const GRACE_MS = 10_000;
 /** Until requests that were cut off have ended, and are logged. */
 const LAST_LINES_MS = 20;
@@ -95,10 +101,14 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
   const egress = createDocumentEgress(config.callbackAllow);
   const figures = createFigureCounter(database, now);
   const stopping = new AbortController();
-  let handle: (request: HttpRequest) => Promise<HttpResponse> = () => Promise.reject();
+  let handle: Handle = () => Promise.reject();
+  let handleOfConsole: Handle = handle;
   let jobs: Jobs | undefined;
-  const server = createHttpServer({
-    handle: (request) => handle(request),
+  const [server, consoleServer] = [
+    (request: HttpRequest) => handle(request),
+    (request: HttpRequest) => handleOfConsole(request),
+  ].map((handle) => createHttpServer({
+    handle,
     trustedProxies: config.trustedProxies,
     maxBodyBytes: Math.max(
       config.maxBodyBytes,
@@ -107,10 +117,10 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     log,
     onRefusal: (status) => metrics.count("gatepost_http_refusals_total", [String(status)]),
     stopping: stopping.signal,
-  });
+  })) as [Server, Server];
 
   async function stop(graceMs: number): Promise<void> {
-    const closed = closeServer(server, graceMs);
+    const closed = Promise.all([server, consoleServer].map((each) => closeServer(each, graceMs)));
     stopping.abort();
     await jobs?.stop(graceMs);
     await closed;
@@ -141,6 +151,9 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       database.write(events.length > 0 ? [declareEvents(events)] : []),
     ]);
     const url = await listen(server, config);
+    const place = config.console;
+    const consoleListener =
+      typeof place === "object" ? await listen(consoleServer, place) : undefined;
 
     const name = newId("c", now()); // of this process, for the others on the database
     const worker = createDeliveryWorker({ name, config, log, metrics, connect: database.connect });
@@ -151,7 +164,8 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     });
     const services = createServices({
       config, log, now, database, seal, revocations, rates, keys, failures, uses, figures, hasher,
-      metrics, jobs, events, hosted, pageKey, url,
+      metrics, jobs, events, hosted, pageKey, url, consoleListener,
+      consoleAssets: loadConsoleAssets(),
       fetchDocument: createDocumentFetch(egress),
       heavy: database.heavy,
       backUpAs: database.backUpAs,
@@ -183,13 +197,14 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     const ofModules = hosted.endpoints.toSorted((a, b) => comparePatterns(a.pattern, b.pattern))
       .map((endpoint) => hostedOperation(endpoint, services));
     const own = ownOperations(services, ofModules);
-    handle = createPipeline({
+    const router = createRouter([...own, openApiOperation([...own, ...ofModules], services)]);
+    const pipeline = (pages: readonly Operation[]) => createPipeline({
       ...services,
       routers: [
-        createRouter([...own, openApiOperation([...own, ...ofModules], services)]),
+        router,
         createRouter(ofModules),
         // Last, since a module may have a front door of its own.
-        createRouter(frontDoorOperations(services)),
+        createRouter([...frontDoorOperations(services), ...pages]),
       ],
       isOriginAllowed: async (origin) =>
         config.corsOrigins.includes(origin) || await hasAppOrigin(database, origin),
@@ -198,8 +213,14 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       now: elapsedMs,
       observe: (...response) => observeRequest(metrics, ...response),
     });
+    const pages = webhookPageOperations(services);
+    const withConsole = [...pages, ...consoleOperations(services)];
+    handle = pipeline(consoleListener === undefined ? withConsole : pages);
+    handleOfConsole = pipeline(withConsole);
     for (const risk of await findStoredRisks(config, database)) log.warn(risk);
-    log.info("listening", { url, base_url: services.issuer });
+    const { issuer, consoleUrl } = services;
+    const console = consoleUrl && `${consoleUrl}${CONSOLE_PATH}`;
+    log.info("listening", { url, base_url: issuer, console });
     jobs.start(hosted.cronjobs);
     return { url, stop: () => stop(GRACE_MS) };
   } catch (error) {
@@ -208,7 +229,10 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
   }
 }
 
-async function listen(server: Server, { host, port, sharePort }: Config): Promise<string> {
+async function listen(
+  server: Server,
+  { host, port, sharePort = false }: Pick<Config, "host" | "port"> & Partial<Config>,
+): Promise<string> {
   server.listen({ host, port, reusePort: sharePort });
   await once(server, "listening");
   const address = server.address();

@@ -1,6 +1,12 @@
 import { readFileSync } from "node:fs";
 import { formatAddress } from "./base/address.ts";
-import { canonicalHost, isOrigin, isWildcardHost, parseBaseUrl } from "./base/base_url.ts";
+import {
+  canonicalHost,
+  isOrigin,
+  isWildcardHost,
+  listeningUrl,
+  parseBaseUrl,
+} from "./base/base_url.ts";
 import { parseCidr } from "./base/cidr.ts";
 import { DATABASE_ADDRESS } from "./base/database_address.ts";
 import {
@@ -27,6 +33,9 @@ import { PASSWORD_BYTES } from "./base/password.ts";
 import { formatRate, parseRate, type Rate, RATE_FORM } from "./base/rate.ts";
 import type { DocumentHosts } from "./oauth/client_metadata.ts";
 import { PROFILES } from "./oauth/profile.ts";
+
+/** Where the console is served: with everything else, nowhere, or by a listener of its own. */
+type ConsolePlace = "on" | "off" | { readonly host: string; readonly port: number };
 
 const PREFIX = "GATEPOST_";
 const MAX_LIST = 1_000;
@@ -65,6 +74,20 @@ const hosts = list(host, MAX_LIST);
 const documentHosts: Kind<DocumentHosts> = {
   parse: (text) => text === "on" || text === "off" ? { value: text } : hosts.parse(text),
   format: (value) => typeof value === "string" ? value : hosts.format(value),
+};
+
+const consolePlace: Kind<ConsolePlace> = {
+  parse(text) {
+    if (text === "on" || text === "off") return { value: text };
+    const [, name = "", port] = /^(.+):(\d+)$/.exec(text) ?? [];
+    const host = canonicalHost(name.replace(/^\[(.*)\]$/, "$1"));
+    const isPlace = host !== undefined && !isWildcardHost(host) && Number(port) <= 65_535;
+    return isPlace
+      ? { value: { host, port: Number(port) } }
+      : { wrong: "is not on, off, or HOST:PORT, such as 127.0.0.1:9090" };
+  },
+  format: (value) =>
+    typeof value === "string" ? value : new URL(listeningUrl(value.host, value.port)).host,
 };
 
 const baseUrl: Kind<string> = { parse: parseBaseUrl, format: String };
@@ -141,6 +164,8 @@ const TABLE = {
     "user:password for rqlite"),
   name: optional("GATEPOST_NAME", displayName, "host of GATEPOST_BASE_URL",
     "whose service it is, as its pages and their titles say"),
+  console: variable("GATEPOST_CONSOLE", consolePlace, "on",
+    "on, off, or HOST:PORT: a listener, and so an origin, of its own for the console"),
   endpointsFolder: optional("GATEPOST_ENDPOINTS", folderPath, "none", "folder of endpoint modules"),
   cron: variable("GATEPOST_CRON", onOff, true,
     "on or off; off: no background job runs and dispatched events stay pending"),

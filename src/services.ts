@@ -4,6 +4,7 @@ import type { ClientDocuments } from "./api/authorization/client_documents.ts";
 import type { TokenIssuer } from "./api/authorization/token_issuer.ts";
 import type { Bearer } from "./api/bearer.ts";
 import type { IssuerTokens } from "./api/issuer_tokens.ts";
+import type { ConsoleAssets } from "./api/pages/console_page.ts";
 import type { Site } from "./api/pages/page_layout.ts";
 import type { PasswordLogin } from "./api/password_login.ts";
 import type { InspectorCheck } from "./api/system/metrics.ts";
@@ -18,6 +19,7 @@ import type { Database } from "./database/database.ts";
 import type { OpenDatabase } from "./database/engine.ts";
 import type { WatchDeliveries } from "./event/delivery_record.ts";
 import type { DeclaredEvent } from "./event/event.ts";
+import type { App } from "./oauth/app.ts";
 import type { ScopeWords } from "./oauth/scope.ts";
 import type { DocumentFetch } from "./outbound/fetch_document.ts";
 import type { Accounts } from "./store/accounts.ts";
@@ -62,6 +64,11 @@ export interface Services {
   readonly fetchDocument: DocumentFetch;
   readonly inspectors: InspectorCheck;
   readonly sessions: BrowserSessions;
+  /** The app of the pages with scripts; undefined where nobody logs in here. */
+  readonly consoleApp: App | undefined;
+  readonly consoleAssets: ConsoleAssets;
+  /** Where the console is served, without its path; undefined: nowhere. */
+  readonly consoleUrl: string | undefined;
   /** Every scope that means something here, and those that have words. */
   readonly scopes: readonly string[];
   readonly scopeWords: ReadonlyMap<string, ScopeWords>;

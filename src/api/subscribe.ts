@@ -10,6 +10,7 @@ import {
   toSubscriptionRecord,
 } from "../event/subscription.ts";
 import { jsonResponse } from "../http/respond.ts";
+import { isOwnLogin, LOGIN_APP } from "../oauth/principal.ts";
 import type { Services } from "../services.ts";
 import {
   grantOf,
@@ -47,7 +48,8 @@ export function subscribeOperations(
         await checkEventAllowed(database, body.event, caller);
         const createdAtMs = now();
         const id = newId("s", createdAtMs);
-        const owner = { principal: caller.sub, app: caller.clientId };
+        const app = isOwnLogin(caller.clientId) ? LOGIN_APP : caller.clientId;
+        const owner = { principal: caller.sub, app };
         const subscription = { ...body, ...owner, id, createdAtMs };
         const secret = formatSigningSecret(randomBytes(32));
         const grant = grantOf(caller);

@@ -21,7 +21,7 @@ import {
   toSubscriptionRecord,
 } from "../event/subscription.ts";
 import { jsonResponse } from "../http/respond.ts";
-import { BACKEND_SCOPE, type Caller, LOGIN_APP } from "../oauth/principal.ts";
+import { BACKEND_SCOPE, type Caller, isOwnLogin } from "../oauth/principal.ts";
 import type { Services } from "../services.ts";
 import { afterWrite } from "../store/after_write.ts";
 import { findEventScopes } from "../store/authority.ts";
@@ -211,9 +211,9 @@ export function checkReachable({ refuseEndpoint }: Pick<Services, "refuseEndpoin
   };
 }
 
-/** A login token sees all that its user has, an app's token what was made through that app. */
+/** A token of one's own login sees all that its user has, an app's what was made through it. */
 export function ownerOf({ sub, clientId }: Caller): SubscriptionOwner {
-  return { principal: sub, app: clientId === LOGIN_APP ? undefined : clientId };
+  return { principal: sub, app: isOwnLogin(clientId) ? undefined : clientId };
 }
 
 /** The caller's subscription of this id; throws Problem 404. */

@@ -11,6 +11,7 @@ import { Problem } from "../base/problem.ts";
 import { checkReachable } from "../outbound/reachable.ts";
 import { scopeWords } from "../hosting/catalogue.ts";
 import type { Hosted } from "../hosting/check.ts";
+import { consoleApp, CONSOLE_PATH, WEBHOOKS_PATH } from "../oauth/console_app.ts";
 import { OWN_SCOPES } from "../oauth/scope.ts";
 import type { Services } from "../services.ts";
 import { createAccounts } from "../store/accounts.ts";
@@ -20,21 +21,26 @@ type Foundation =
   & Pick<Services, "config" | "log" | "now" | "database" | "seal" | "revocations" | "rates">
   & Pick<Services, "failures" | "hasher" | "wake" | "jobs" | "metrics" | "formatMetrics">
   & Pick<Services, "readiness" | "events" | "keys" | "uses" | "figures" | "heavy" | "backUpAs">
-  & Pick<Services, "warnings" | "watchDeliveries" | "fetchDocument">
+  & Pick<Services, "warnings" | "watchDeliveries" | "fetchDocument" | "consoleAssets">
   & {
     readonly hosted: Hosted;
     /** Protects what pages send back. */
     readonly pageKey: Uint8Array;
     /** Where the service listens. */
     readonly url: string;
+    /** The console's own listener, where it has one. */
+    readonly consoleListener: string | undefined;
   };
 
 /** Puts the services together. */
 export function createServices(foundation: Foundation): Services {
-  const { hosted, pageKey, url, ...base } = foundation;
+  const { hosted, pageKey, url, consoleListener, ...base } = foundation;
   const { config, database, keys, revocations, failures, now } = base;
-  const accounts = createAccounts(database, revocations);
   const issuer = config.baseUrl ?? url;
+  const consoleUrl = config.console === "off" || !config.authorizationServer ? undefined
+    : consoleListener ?? issuer;
+  const builtIn = createConsoleApp(issuer, consoleUrl, config);
+  const accounts = createAccounts(database, revocations, builtIn);
   const basePath = pathOf(issuer);
   const { host, origin } = new URL(issuer);
   const tokens = createTokenIssuer({ issuer, keys, config, pageKey });
@@ -46,6 +52,8 @@ export function createServices(foundation: Foundation): Services {
   return {
     ...base,
     accounts,
+    consoleApp: builtIn,
+    consoleUrl,
     issuer,
     site: { name: config.name ?? host, host, basePath },
     passwordLogin: countLogins(createPasswordLogin({ ...base, sleep }), base),
@@ -60,6 +68,17 @@ export function createServices(foundation: Foundation): Services {
     scopeWords: scopeWords(hosted.scopes),
     refuseEndpoint: (target) => refuseEndpoint(target, ownOrigins, foundation),
   };
+}
+
+/** Nobody logs in through it where nobody logs in here at all. */
+function createConsoleApp(
+  issuer: string,
+  consoleUrl: string | undefined,
+  { authorizationServer }: Services["config"],
+) {
+  if (!authorizationServer) return undefined;
+  const places = consoleUrl === undefined ? [] : [`${consoleUrl}${CONSOLE_PATH}`];
+  return consoleApp([...places, `${issuer}${WEBHOOKS_PATH}`], issuer);
 }
 
 /** The same login, with its outcomes counted. */

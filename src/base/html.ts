@@ -73,6 +73,11 @@ export function styleElement(css: string): Html {
   return { [markup]: `<style>${css}</style>` };
 }
 
+/** Returns an element that runs a module of the service's own. */
+export function moduleScript(src: string): Html {
+  return { [markup]: `<script type="module" src="${escape(src)}"></script>` };
+}
+
 /** Returns the text of finished HTML, for the body of a response. */
 export function renderHtml(fragment: Html): string {
   return fragment[markup];

@@ -3,7 +3,7 @@ export interface Caller {
   /** The id of a user or of another issuer's principal; the `client_id` of an app by itself. */
   readonly sub: string;
   readonly kind: "user" | "app" | "principal";
-  /** The `client_id` of the token's app, `login` or `personal`; of a principal its issuer's id. */
+  /** The `client_id` of the token's app, or of a built-in one; of a principal its issuer's id. */
   readonly clientId: string;
   readonly scopes: readonly string[];
   /** The authorization that the token comes from; a principal is its own. */
@@ -26,8 +26,14 @@ export const PERSONAL_APP = "personal";
 /** What those begin with, so that scanners for leaked secrets find them. */
 export const PERSONAL_PREFIX = "gpat_";
 
+/** The built-in app of the console and the account, whose code the service serves itself. */
+export const CONSOLE_APP = "console";
+
+/** Whether a token of this app is its user's own login, there or in the console. */
+export const isOwnLogin = (app: string): boolean => app === LOGIN_APP || app === CONSOLE_APP;
+
 /** No such app is in the table of apps: a grant of theirs depends on its user alone. */
-export const BUILT_IN_APPS = [LOGIN_APP, PERSONAL_APP] as const;
+export const BUILT_IN_APPS = [LOGIN_APP, PERSONAL_APP, CONSOLE_APP] as const;
 /** Whether an app is one of those. */
 export const isBuiltIn = (app?: string): app is typeof BUILT_IN_APPS[number] =>
   BUILT_IN_APPS.some((each) => each === app);

@@ -1,5 +1,6 @@
 import { createCache } from "../base/cache.ts";
-import { findClient } from "./apps.ts";
+import type { App } from "../oauth/app.ts";
+import { type AppWithSecrets, findClient } from "./apps.ts";
 import type { Database } from "../database/database.ts";
 import { sql } from "../database/sql.ts";
 import type { Revocations } from "./revocations.ts";
@@ -12,12 +13,20 @@ import { findUser } from "./users.ts";
 export type Accounts = ReturnType<typeof createAccounts>;
 
 const CACHE_LIMIT = 10_000;
+const NO_SECRETS = { secret: null, oldSecret: null, oldSecretUntilMs: null };
 
 /** The number of all changes of apps and users so far, and of new ones with a rate. */
 export const ACCOUNT_CHANGES = sql`SELECT count FROM account_changes`;
 
-/** Makes the look-up, which goes by the number that every change of an app or a user raises. */
-export function createAccounts(database: Database, { accountChanges }: Revocations) {
+/**
+ * Makes the look-up, which goes by the number that every change of an app or a user raises; it
+ * knows one app beside those that are stored.
+ */
+export function createAccounts(
+  database: Database,
+  { accountChanges }: Revocations,
+  builtIn?: App,
+) {
   function remember<Account>(
     find: (database: Database, id: string) => Promise<Account | undefined>,
   ): (id: string) => Promise<Account | undefined> {
@@ -35,5 +44,10 @@ export function createAccounts(database: Database, { accountChanges }: Revocatio
       return account;
     };
   }
-  return { findClient: remember(findClient), findUser: remember(findUser) };
+  const findStored = remember(findClient);
+  return {
+    findClient: async (clientId: string): Promise<AppWithSecrets | undefined> =>
+      clientId === builtIn?.id ? { ...builtIn, ...NO_SECRETS } : findStored(clientId),
+    findUser: remember(findUser),
+  };
 }

@@ -2,6 +2,7 @@ import { idTimeMs } from "../base/id.ts";
 import type { Database } from "../database/database.ts";
 import { findRow, parseScopes, type RowOf } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
+import { isOfNoApp } from "./authority.ts";
 import { endExcessGrants } from "./grant_limit.ts";
 import { type Grant, type NewGrant, notBeforeOf, partiesHold } from "./grants.ts";
 import type { Revocations } from "./revocations.ts";
@@ -35,7 +36,8 @@ export function insertCode(
     SELECT ${id}, ${hash}, ${app}, ${user}, ${JSON.stringify(scopes)}, ${redirectUri},
       ${challenge}, ${untilMs}, ${resource}
     WHERE EXISTS (SELECT 1 ${liveSession(session, idTimeMs(id))} AND u.id = ${user})
-      AND EXISTS (SELECT 1 FROM apps WHERE id = ${app} AND status = 'active')
+      AND (${isOfNoApp(sql`${app}`)}
+        OR EXISTS (SELECT 1 FROM apps WHERE id = ${app} AND status = 'active'))
       AND ${hold(JSON.stringify(scopes))} AND ${when}`;
 }
 

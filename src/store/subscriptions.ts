@@ -2,7 +2,7 @@ import { idTimeMs, isId } from "../base/id.ts";
 import type { Seal } from "../base/seal.ts";
 import { described, type Infer } from "../base/shape.ts";
 import { EVENT_NAME, PRINCIPAL_ID } from "../event/event.ts";
-import { type Caller, LOGIN_APP } from "../oauth/principal.ts";
+import { type Caller, isOwnLogin, LOGIN_APP } from "../oauth/principal.ts";
 import { declaredScopes, isPrincipalActive, LAST_ENDING, mayReceive } from "./authority.ts";
 import {
   SUBSCRIPTION_LIMIT,
@@ -92,13 +92,13 @@ export async function listFailing(
 /** What a subscription depends on: the grant of a token, and the scopes of that token. */
 export interface SubscriptionGrant {
   readonly id: string;
-  /** Undefined for a token of the login endpoint: what its user has counts as granted. */
+  /** Undefined for a token of the user's own login: what its user has counts as granted. */
   readonly scopes: readonly string[] | undefined;
 }
 
 /** What a subscription depends on that the caller makes or sets active. */
 export function grantOf({ grantId, clientId, scopes }: Caller): SubscriptionGrant {
-  return { id: grantId, scopes: clientId === LOGIN_APP ? undefined : scopes };
+  return { id: grantId, scopes: isOwnLogin(clientId) ? undefined : scopes };
 }
 
 /** A subscription as it is first stored. */

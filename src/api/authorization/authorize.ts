@@ -5,7 +5,7 @@ import { described, matching, named, oneOf, optional, record, TEXT } from "../..
 import { isPosable } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import { CODE_CHALLENGE } from "../../oauth/pkce.ts";
-import { isOfBackend } from "../../oauth/principal.ts";
+import { CONSOLE_APP, isOfBackend } from "../../oauth/principal.ts";
 import { grantScope } from "../../oauth/scope.ts";
 import type { User } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
@@ -23,7 +23,8 @@ import { SECRET } from "./oauth_form.ts";
 
 export type AuthorizeServices =
   & Pick<Services, "database" | "sessions" | "site" | "scopeWords">
-  & Pick<Services, "passwordLogin" | "issuer" | "config" | "now" | "documents" | "scopes">;
+  & Pick<Services, "passwordLogin" | "issuer" | "config" | "now">
+  & Pick<Services, "documents" | "scopes" | "consoleApp">;
 
 /** RFC 6749 §4.1.1, RFC 7636 §4.3, RFC 8707 §2; authorize_request.ts reads them. */
 const QUERY = {
@@ -209,7 +210,7 @@ function findScopes({ app, requestedScopes }: AuthorizeRequest, user: User): str
 /**
  * A trusted app needs no consent, and one given before is remembered for this service; except where
  * another program can pose as the app or nobody has registered it, and for the backend, which is
- * never granted unseen.
+ * never granted unseen. The console is our own code at our own address: it needs none at all.
  */
 async function canSkipConsent(
   { app, resource, redirectUri }: AuthorizeRequest,
@@ -217,6 +218,7 @@ async function canSkipConsent(
   scopes: readonly string[],
   { database }: AuthorizeServices,
 ): Promise<boolean> {
+  if (app.id === CONSOLE_APP) return true;
   if (isPosable(app, redirectUri) || scopes.some(isOfBackend)) return false;
   if (app.trusted || app.metadataUrl || resource) return app.trusted;
   const consented = await findConsentedScopes(database, user.id, app.id);

@@ -35,20 +35,23 @@ export interface AuthorizeRequest extends AuthorizeTarget {
   readonly resource: Resource | null;
 }
 
+type DocumentServices = Pick<Services, "database" | "documents" | "issuer" | "now" | "scopes">;
+
 /**
  * Finds where the outcome of an authorization request goes, or why that is not known: then the user
  * alone gets the error (RFC 6749 §4.1.2.1).
  */
 export async function findTarget(
   { query, address }: Pick<HttpRequest, "query" | "address">,
-  services: Pick<Services, "config" | "database" | "documents" | "issuer" | "now" | "scopes">,
+  services: DocumentServices & Pick<Services, "config" | "consoleApp">,
 ): Promise<AuthorizeTarget | Pick<ErrorPageInput, "detail" | "facts">> {
   const { config: { clientMetadata, profile }, database } = services;
   const form = parseForm(query);
   if (!form) return { detail: "The query is not well-formed." };
   const clientId = form.get("client_id");
   if (clientId === undefined) return { detail: "client_id is missing or repeated." };
-  const app = await findClient(database, clientId);
+  const { consoleApp } = services;
+  const app = clientId === consoleApp?.id ? consoleApp : await findClient(database, clientId);
   if (app?.status !== "disabled" && isDocumentUrl(clientId, clientMetadata)) {
     return findDocumentTarget(form, clientId, address, app, services);
   }
@@ -76,7 +79,7 @@ async function findDocumentTarget(
   clientId: string,
   address: string,
   known: App | undefined,
-  services: Pick<Services, "database" | "documents" | "issuer" | "now" | "scopes">,
+  services: DocumentServices,
 ): Promise<AuthorizeTarget | Pick<ErrorPageInput, "detail" | "facts">> {
   const found = await services.documents.find(clientId, address);
   if ("reason" in found) {

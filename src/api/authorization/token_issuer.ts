@@ -4,7 +4,7 @@ import { equalBytes, hmac, newSecret, sha256 } from "../../base/secret.ts";
 import type { App } from "../../oauth/app.ts";
 import { accessTokenClaims, ACCESS_TOKEN_TYPE } from "../../oauth/claims.ts";
 import { OAuthError } from "../../oauth/errors.ts";
-import { PERSONAL_PREFIX } from "../../oauth/principal.ts";
+import { CONSOLE_APP, PERSONAL_PREFIX } from "../../oauth/principal.ts";
 import type { Target } from "../../oauth/resource.ts";
 import type { Services } from "../../services.ts";
 import type { Grant, RefreshHandle } from "../../store/grants.ts";
@@ -14,6 +14,9 @@ export type TokenIssuer = ReturnType<typeof createTokenIssuer>;
 
 /** A chain of refresh tokens ends after so many of their lifetimes. */
 const CHAIN_LIFETIMES = 12;
+/** What the console gets, however long others may keep theirs: a window is less than a program. */
+const CONSOLE_ACCESS_MS = 10 * 60_000;
+const CONSOLE_CHAIN_MS = 12 * 3_600_000;
 /** Base64url digits, 132 bits. */
 const PROOF_LENGTH = 22;
 
@@ -24,7 +27,7 @@ export function createTokenIssuer(
     readonly pageKey: Uint8Array;
   },
 ) {
-  const { accessTokenTtlMs: ttlMs, refreshTokenTtlMs } = config;
+  const { accessTokenTtlMs, refreshTokenTtlMs } = config;
   let signer: { readonly key: SigningKey; readonly sign: ReturnType<typeof createJwtSigner> };
   const proofOf = (token: string) => hmac(pageKey, `refresh ${token}`).slice(0, PROOF_LENGTH);
 
@@ -51,9 +54,10 @@ export function createTokenIssuer(
     return isGenuine ? { grantId, hash: sha256(token), isGenuine } : undefined;
   }
 
-  function newRefreshToken(grantId: string, nowMs: number) {
+  function newRefreshToken(grantId: string, nowMs: number, isConsole: boolean) {
     const token = newOpaqueToken(grantId);
-    const chainEndMs = idTimeMs(grantId) + CHAIN_LIFETIMES * refreshTokenTtlMs;
+    const chainMs = isConsole ? CONSOLE_CHAIN_MS : CHAIN_LIFETIMES * refreshTokenTtlMs;
+    const chainEndMs = idTimeMs(grantId) + chainMs;
     return { token, untilMs: Math.min(nowMs + refreshTokenTtlMs, chainEndMs) };
   }
 
@@ -70,11 +74,13 @@ export function createTokenIssuer(
       nowMs: number,
     ) {
       const sub = user ?? clientId;
+      const isConsole = clientId === CONSOLE_APP;
+      const ttlMs = isConsole ? Math.min(CONSOLE_ACCESS_MS, accessTokenTtlMs) : accessTokenTtlMs;
       const parties = { issuer, audience: resource?.url, sub, clientId, metadataUrl };
       const input = { ...parties, grantId, scopes, issuedAtMs: nowMs, ttlMs };
       const { claims, expiresAtMs } = accessTokenClaims(input);
       const mayRefresh = grants.includes("refresh_token");
-      const refresh = mayRefresh ? newRefreshToken(grantId, nowMs) : undefined;
+      const refresh = mayRefresh ? newRefreshToken(grantId, nowMs, isConsole) : undefined;
       return {
         issued: {
           accessToken: sign(claims),

@@ -22,7 +22,7 @@ import {
   BUILT_IN_APPS,
   type Caller,
   isBuiltIn,
-  LOGIN_APP,
+  isOwnLogin,
   PERSONAL_APP,
 } from "../../oauth/principal.ts";
 import { NewUser, toUserRecord, UserRecord } from "../../oauth/user.ts";
@@ -190,10 +190,10 @@ export function accountOperations(
   ];
 }
 
-/** The user of a login token; throws Problem 403: others must not learn of others, nor end them. */
+/** The user whose own login a token is; throws Problem 403: no other learns of the others. */
 export function loggedInUser({ sub, clientId }: Caller): string {
-  if (clientId === LOGIN_APP) return sub;
-  throw new Problem(403, "login_only", "Only a token of the login endpoint may do this.");
+  if (isOwnLogin(clientId)) return sub;
+  throw new Problem(403, "login_only", "Only a token of the user's own login may do this.");
 }
 
 function toOwnToken(grant: ListedGrant, { grantId }: Caller) {

@@ -45,14 +45,7 @@ export function renderPage({ site, status, title, main, formActionOrigin, header
   const body = renderHtml(html`<!doctype html>
 <html lang="en" dir="ltr">
 <head>
-<meta charset="utf-8">
-<title>${title} · ${site.name}</title>
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta name="theme-color" media="(prefers-color-scheme: light)" content="${PALETTE.page.light}">
-<meta name="theme-color" media="(prefers-color-scheme: dark)" content="${PALETTE.page.dark}">
-<meta name="robots" content="noindex">
-<link rel="icon" type="image/svg+xml" href="${site.basePath}/favicon.ico">
+${documentHead(site, title)}
 ${styleElement(pageStyle)}
 </head>
 <body>
@@ -65,6 +58,18 @@ ${main}
 </html>
 `);
   return { status, headers: { ...pageHeaders(formActionOrigin), ...headers }, body };
+}
+
+/** What the head of every page begins with. */
+export function documentHead(site: Site, title: string): Html {
+  return html`<meta charset="utf-8">
+<title>${title} · ${site.name}</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="theme-color" media="(prefers-color-scheme: light)" content="${PALETTE.page.light}">
+<meta name="theme-color" media="(prefers-color-scheme: dark)" content="${PALETTE.page.dark}">
+<meta name="robots" content="noindex">
+<link rel="icon" type="image/svg+xml" href="${site.basePath}/favicon.ico">`;
 }
 
 /** Returns the panel that names an app and its origin. */
@@ -96,7 +101,8 @@ export function formStart({ action, csrf }: Pick<FormPageInput, "action" | "csrf
 <input type="hidden" name="csrf" value="${csrf}" autocomplete="off">`;
 }
 
-const mark = html`<path fill="currentColor" d="M2 7 5 3l3 4v18H2zM20 7l3-4 3 4v18h-6z"/>
+/** The mark, to be drawn in 28 by 28. */
+export const mark = html`<path fill="currentColor" d="M2 7 5 3l3 4v18H2zM20 7l3-4 3 4v18h-6z"/>
 <path fill="none" stroke="currentColor" stroke-width="2.5" d="M8 11.5h12m0 9H8l12-9"/>`;
 
 /** The mark as an image of its own: on a tile, since a browser's tabs may be light or dark. */

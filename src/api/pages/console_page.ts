@@ -1,0 +1,145 @@
+import { html, moduleScript, renderHtml } from "../../base/html.ts";
+import type { HttpRequest, HttpResponse } from "../../base/http_message.ts";
+import { Problem } from "../../base/problem.ts";
+import { CONSOLE_PATH, WEBHOOKS_PATH } from "../../oauth/console_app.ts";
+import type { Services } from "../../services.ts";
+import { version } from "../../version.ts";
+import { type Operation, operation } from "../operation.ts";
+import { pageHeaders } from "./page_headers.ts";
+import { documentHead, mark } from "./page_layout.ts";
+
+/** What browsers load of the console: each file by name, in each encoding. */
+export interface ConsoleAssets {
+  readonly files: ReadonlyMap<string, Readonly<Record<string, Uint8Array>>>;
+  /** Of all of them: part of their addresses, so that no cache ever has an old one. */
+  readonly version: string;
+}
+
+const ASSETS = `${CONSOLE_PATH}/assets`;
+
+/** The address of a file of the console, from the origin's root on. */
+export function assetHref({ basePath }: Services["site"], assets: ConsoleAssets, name: string) {
+  return `${basePath}${ASSETS}/${assets.version}/${name}`;
+}
+
+type PageServices = Pick<Services, "site" | "issuer" | "consoleAssets" | "consoleUrl">;
+
+/** GET /console and below: one page, whose script shows what the address says. */
+export function consoleOperations(services: PageServices): Operation[] {
+  const { consoleUrl } = services;
+  return consoleUrl === undefined ? [] : pageOperations(CONSOLE_PATH, consoleUrl, services);
+}
+
+/** GET /account/webhooks and below, the same page for people's own, and the files of both. */
+export function webhookPageOperations(
+  services: PageServices & Pick<Services, "consoleApp">,
+): Operation[] {
+  if (!services.consoleApp) return [];
+  return [
+    ...assetOperations(services),
+    ...pageOperations(WEBHOOKS_PATH, services.issuer, services),
+  ];
+}
+
+const BASE = { method: "GET", access: "public", cors: false } as const;
+
+function pageOperations(path: string, url: string, services: PageServices): Operation[] {
+  const page = consolePage(url, services);
+  return [`${path}{/}?`, `${path}/:page`, `${path}/:page/:id`].map((each) =>
+    operation({
+      ...BASE,
+      id: each,
+      path: each,
+      summary: "The console",
+      responses: { 200: "text/html" },
+      errors: "page",
+      handle: () => Promise.resolve(page),
+    })
+  );
+}
+
+/** The files of the console's pages; those of another version have gone. */
+function assetOperations({ consoleAssets }: Pick<Services, "consoleAssets">): Operation[] {
+  const { files, version } = consoleAssets;
+  const find = (given: string, name: string, request: HttpRequest): HttpResponse => {
+    const file = given === version ? files.get(name) : undefined;
+    if (!file) throw new Problem(404, "not_found", "There is nothing at this path.");
+    const accepted = String(request.headers["accept-encoding"] ?? "");
+    const encoding = ["br", "gzip"].find((each) => new RegExp(`\\b${each}\\b`).test(accepted));
+    return {
+      status: 200,
+      headers: {
+        "Content-Type": name.endsWith(".css") ? "text/css; charset=utf-8" : "text/javascript",
+        ...encoding && { "Content-Encoding": encoding },
+        "Cache-Control": "public, max-age=31536000, immutable",
+        "Cross-Origin-Resource-Policy": "same-origin",
+        Vary: "Accept-Encoding",
+      },
+      body: file[encoding ?? "identity"],
+    };
+  };
+  return [`${ASSETS}/:version/:file`, `${ASSETS}/:version/:folder/:file`].map((path) =>
+    operation({
+      ...BASE,
+      id: path,
+      path,
+      summary: "A file of the console",
+      responses: { 200: "text/javascript" },
+      handle: ({ request, params }) => {
+        const { version = "", folder, file = "" } = params as Record<string, string>;
+        const name = folder === undefined ? file : `${folder}/${file}`;
+        return Promise.resolve(find(version, name, request));
+      },
+    })
+  );
+}
+
+/** The page that all addresses of the console have; `url` is where it is served. */
+function consolePage(url: string, services: PageServices): HttpResponse {
+  const { site, issuer, consoleAssets } = services;
+  const href = (name: string) => assetHref(site, consoleAssets, name);
+  const scripts = [...consoleAssets.files.keys()].filter((name) => /^[^/]+\.js$/.test(name));
+  const policy = [
+    "default-src 'none'",
+    // A path, since endpoints of modules have this origin too.
+    `script-src ${assetSource(url, site)}`,
+    `style-src ${assetSource(url, site)}`,
+    "connect-src 'self'",
+    "img-src 'self'",
+    "form-action 'self'",
+    "frame-ancestors 'none'",
+    "base-uri 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
+  ];
+  const body = renderHtml(html`<!doctype html>
+<html lang="en" dir="ltr">
+<head>
+${documentHead(site, "Console")}
+<link rel="stylesheet" href="${href("console.css")}">
+${scripts.map((name) => html`<link rel="modulepreload" href="${href(name)}">
+`)}
+</head>
+<body data-issuer="${issuer}" data-name="${site.name}" data-host="${site.host}"
+ data-base="${site.basePath}" data-version="${version}" data-assets="${href("")}">
+<div id="app" class="solo"><p class="brand"><svg width="28" height="28" viewBox="0 0 28 28"
+ aria-hidden="true">${mark}</svg><b>${site.name}</b></p>
+<p>Opening … This page needs JavaScript, and its own address:
+<a href="${url}${CONSOLE_PATH}">${url}${CONSOLE_PATH}</a></p></div>
+${moduleScript(href("main.js"))}
+</body>
+</html>
+`);
+  const headers = {
+    ...pageHeaders(),
+    "Content-Security-Policy": policy.join("; "),
+    "Cross-Origin-Resource-Policy": "same-origin",
+  };
+  return { status: 200, headers, body };
+}
+
+// CSP3 §2.3.1 names no IPv6 literal.
+function assetSource(url: string, { basePath }: Services["site"]): string {
+  const { origin } = new URL(url);
+  return origin.includes("[") ? "'self'" : `${origin}${basePath}${ASSETS}/`;
+}

@@ -1,0 +1,27 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { sha256 } from "../base/secret.ts";
+import type { ConsoleAssets } from "../api/pages/console_page.ts";
+
+/** Beside this module once it is built; where it runs as TypeScript, what was built last. */
+const FOLDERS = ["../console/", "../../dist/console/"]
+  .map((path) => join(import.meta.dirname, path));
+
+/** The forms in which the build has each file. */
+const ENCODINGS = { br: ".br", gzip: ".gz", identity: "" } as const;
+
+/** Reads what browsers load of the console; none where it has not been built. */
+export function loadConsoleAssets(): ConsoleAssets {
+  const folder = FOLDERS.find((each) => existsSync(join(each, "main.js"))) ?? "";
+  const names = folder === "" ? [] : readdirSync(folder, { recursive: true }).map(String)
+    .map((name) => name.replaceAll("\\", "/"))
+    .filter((name) => /\.(js|css)$/.test(name)).sort();
+  const files = new Map(names.map((name) => [
+    name,
+    Object.fromEntries(Object.entries(ENCODINGS).map(([encoding, ending]) =>
+      [encoding, readFileSync(join(folder, name + ending))])),
+  ]));
+  const all = [...files].flatMap(([name, { identity }]) => [Buffer.from(name), identity ?? ""]);
+  const hash = sha256(Buffer.concat(all.map((part) => Buffer.from(part))));
+  return { files, version: Buffer.from(hash).toString("hex").slice(0, 16) };
+}

@@ -1,0 +1,90 @@
+import { get } from "./api.ts";
+
+/** A schema of the OpenAPI document, as far as forms need it. */
+export interface Schema {
+  readonly $ref?: string;
+  readonly type?: string;
+  readonly enum?: readonly string[];
+  readonly const?: unknown;
+  readonly default?: unknown;
+  readonly format?: string;
+  readonly description?: string;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly required?: readonly string[];
+  readonly items?: Schema;
+  readonly anyOf?: readonly Schema[];
+  readonly allOf?: readonly Schema[];
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly maxLength?: number;
+  readonly examples?: readonly unknown[];
+}
+
+/** A parameter of a path or a query. */
+export interface Parameter {
+  readonly name: string;
+  readonly in: string;
+  readonly required?: boolean;
+  readonly description?: string;
+  readonly schema: Schema;
+}
+
+/** One operation, with where it is. */
+export interface Operation {
+  readonly operationId: string;
+  readonly method: string;
+  readonly path: string;
+  readonly summary?: string;
+  readonly description?: string;
+  readonly tags?: readonly string[];
+  readonly parameters?: readonly Parameter[];
+  readonly requestBody?: {
+    readonly required?: boolean;
+    readonly content: Readonly<Record<string, { schema?: Schema; example?: unknown }>>;
+  };
+  readonly security?: readonly Readonly<Record<string, readonly string[]>>[];
+}
+
+interface Document {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Omit<Operation, "method" | "path">>>>>;
+  readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
+}
+
+let loaded: Promise<Document> | undefined;
+
+/** The service's own document; it is asked for once. */
+export function apiDocument(): Promise<Document> {
+  return loaded ??= get<Document>("/openapi.json").catch((error: unknown) => {
+    loaded = undefined;
+    throw error;
+  });
+}
+
+/** Every operation of the document, in its order. */
+export async function listOperations(): Promise<Operation[]> {
+  const { paths } = await apiDocument();
+  return Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, rest]) => ({ ...rest, path, method: method.toUpperCase() })));
+}
+
+/** The operation of this id. */
+export async function findOperation(id: string): Promise<Operation> {
+  const found = (await listOperations()).find(({ operationId }) => operationId === id);
+  if (!found) throw new Error(`no operation ${id}`);
+  return found;
+}
+
+/** What a schema refers to, null left out of what it may be. */
+export async function resolve(schema: Schema): Promise<Schema> {
+  const { components } = await apiDocument();
+  const { $ref, anyOf } = schema;
+  const target = $ref && components.schemas[$ref.replace(/^.*\//, "")];
+  if (target) return resolve(target);
+  const [first] = (anyOf ?? []).filter(({ type }) => type !== "null");
+  return first ? { ...schema, ...await resolve(first) } : schema;
+}
+
+/** The schema of an operation's JSON body. */
+export function bodySchema({ requestBody }: Operation): Schema | undefined {
+  return requestBody?.content["application/json"]?.schema;
+}

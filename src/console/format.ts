@@ -1,0 +1,60 @@
+const NUMBER = new Intl.NumberFormat("en-GB");
+const CLOCK = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
+const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
+
+/** A number with its thousands apart; the big ones of a small place as in `1.6k`. */
+export function number(value: number, isShort = false): string {
+  if (isShort && value >= 1000) return `${(value / 1000).toFixed(value < 10_000 ? 1 : 0)}k`;
+  return NUMBER.format(value);
+}
+
+/** A share of a whole in percent: never 100 where anything is missing. */
+export function percent(part: number, whole: number): string {
+  if (whole === 0) return "–";
+  const digits = part === whole || part === 0 ? 0 : part / whole > 0.999 ? 2 : 1;
+  return `${(Math.floor((part / whole) * 100 * 10 ** digits) / 10 ** digits).toFixed(digits)} %`;
+}
+
+/** A span of milliseconds in its largest unit or two. */
+export function duration(ms: number | null): string {
+  if (ms === null) return "–";
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 60_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`;
+  const minutes = Math.floor(ms / 60_000);
+  const [hours, days] = [Math.floor(minutes / 60), Math.floor(minutes / 1440)];
+  if (minutes < 60) return `${minutes} min`;
+  if (hours < 24) return `${hours} h${minutes % 60 ? ` ${minutes % 60} min` : ""}`;
+  return `${days} d${hours % 24 ? ` ${hours % 24} h` : ""}`;
+}
+
+/** The time of day; the day too where it is another than today. */
+export function time(iso: string, isLong = false): string {
+  const at = new Date(iso);
+  const isToday = at.toDateString() === new Date().toDateString();
+  const clock = isLong ? `${CLOCK.format(at)}.${iso.slice(20, 23)}` : CLOCK.format(at);
+  return isToday ? clock : `${day(iso)}, ${clock}`;
+}
+
+/** The day, with its year where that is another than this one. */
+export function day(iso: string): string {
+  const at = new Date(iso);
+  const year = at.getFullYear();
+  return year === new Date().getFullYear() ? DAY.format(at) : `${DAY.format(at)} ${year}`;
+}
+
+/** How long ago, in words. */
+export function ago(iso: string): string {
+  const ms = Date.now() - Date.parse(iso);
+  return ms < 0 ? `in ${duration(-ms)}` : ms < 10_000 ? "just now" : `${duration(ms)} ago`;
+}
+
+/** An address without its scheme, as host and path. */
+export function address(url: string): [host: string, path: string] {
+  const { host, pathname, search } = new URL(url);
+  return [host, `${pathname}${search}`];
+}
+
+/** "1 delivery", "2 deliveries". */
+export function count(value: number, one: string, many = `${one}s`): string {
+  return `${number(value)} ${value === 1 ? one : many}`;
+}

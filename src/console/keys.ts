@@ -1,0 +1,85 @@
+import { el } from "./element.ts";
+import { openDialog } from "./dialog.ts";
+import { openPalette } from "./palette.ts";
+import { go, href } from "./router.ts";
+import { isAccount } from "./session.ts";
+
+const SWITCH = "gatepost.keys";
+const PLACES: Readonly<Record<string, string>> = {
+  o: "", d: "deliveries", e: "events", s: "subscriptions", u: "users", a: "audit", x: "explorer",
+};
+const HELP: readonly (readonly [keys: string, what: string])[] = [
+  ["Ctrl K", "find or run anything"],
+  ["/", "filter this list"],
+  ["j  k", "next and previous row"],
+  ["Enter", "open it"],
+  ["r", "send it again"],
+  ["p", "pause it"],
+  ["g o  g d  g e  g s  g u  g a  g x", "overview, deliveries, events, subscriptions, users, audit, explorer"],
+  ["?", "this list"],
+];
+
+/** Listens to keys. Single letters can be switched off (WCAG 2.1.4). */
+export function beginKeys(): void {
+  let isGoing = false;
+  document.addEventListener("keydown", (event) => {
+    const { key, target } = event;
+    if (key.toLowerCase() === "k" && (event.metaKey || event.ctrlKey) && !isAccount) {
+      event.preventDefault();
+      return openPalette();
+    }
+    const isTyping = target instanceof Element &&
+      target.closest("input, textarea, select, dialog, [contenteditable]");
+    const isOther = event.metaKey || event.ctrlKey || event.altKey;
+    if (isTyping || isOther || localStorage.getItem(SWITCH) === "off") return;
+    const page = isGoing ? PLACES[key] : undefined;
+    isGoing = key === "g";
+    if (page !== undefined && !isAccount) return go(href(page));
+    if (act(key)) event.preventDefault();
+  });
+}
+
+function act(key: string): boolean {
+  switch (key) {
+    case "j":
+    case "k":
+      return move(key === "j" ? 1 : -1);
+    case "/": {
+      const field = document.querySelector<HTMLInputElement>("main input[type=search]");
+      field?.focus();
+      return field !== null;
+    }
+    case "?":
+      showHelp();
+      return true;
+    default: {
+      // What a page does by a key is a button there that names it.
+      const button = /^[a-z]$/.test(key) &&
+        document.querySelector<HTMLButtonElement>(`main [data-key="${key}"]`);
+      if (button) button.click();
+      return Boolean(button);
+    }
+  }
+}
+
+/** Moves the focus between the rows of a table, by their links. */
+function move(step: number): boolean {
+  const links = [...document.querySelectorAll<HTMLElement>("main a.main")];
+  const at = links.findIndex((link) => link === document.activeElement);
+  const next = links[at === -1 ? 0 : at + step];
+  next?.focus();
+  return next !== undefined;
+}
+
+function showHelp(): void {
+  const isOn = localStorage.getItem(SWITCH) !== "off";
+  const change = (event: Event) =>
+    localStorage.setItem(SWITCH, (event.target as HTMLInputElement).checked ? "on" : "off");
+  openDialog("Keys", null, el("form", { method: "dialog" },
+    el("div", { class: "body" },
+      el("dl", { class: "facts" }, HELP.map(([keys, what]) =>
+        [el("dt", {}, el("kbd", {}, keys)), el("dd", {}, what)])),
+      el("label", { class: "pick gap" },
+        el("input", { type: "checkbox", checked: isOn, onchange: change }), "Use single letters")),
+    el("div", { class: "df" }, el("button", { class: "btn primary" }, "Close"))));
+}

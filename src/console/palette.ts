@@ -1,0 +1,138 @@
+import { list } from "./api.ts";
+import { type Child, el, fill, icon } from "./element.ts";
+import { address } from "./format.ts";
+import { CONSOLE_PAGES } from "./pages.ts";
+import { go, href } from "./router.ts";
+
+/** Something that can be chosen. */
+interface Choice {
+  readonly group: string;
+  readonly icon: string;
+  readonly label: string;
+  readonly hint?: Child;
+  readonly to: string;
+}
+
+const WAIT_MS = 150;
+const EACH = 5;
+/** Whose page an id belongs to, by its first letter. */
+const BY_ID: Readonly<Record<string, string>> = {
+  d: "deliveries", e: "events", s: "subscriptions", u: "users", a: "apps", g: "grants",
+};
+const REQUEST_ID = /^[0-9a-f]{24}$/;
+const ID = /^[desuag][0-9a-z]{10,}$/;
+
+/** Opens the palette: pages, things by name, and any id that is pasted. */
+export function openPalette(): void {
+  if (document.querySelector("dialog.palette")) return;
+  const options = el("div", { id: "found", role: "listbox", "aria-label": "Found" });
+  const field = el("input", {
+    type: "text", role: "combobox", placeholder: "Find or run…", "aria-label": "Find or run",
+    "aria-controls": "found", "aria-expanded": "true", "aria-autocomplete": "list",
+    autocomplete: "off", spellcheck: "false",
+  });
+  const opened = el("dialog", { class: "palette", "aria-label": "Find or run" },
+    el("div", { class: "q" }, icon("search", 20), field, el("kbd", {}, "esc")), options,
+    el("footer", {}, el("span", {}, el("kbd", {}, "↑"), el("kbd", {}, "↓"), " choose"),
+      el("span", {}, el("kbd", {}, "↵"), " open"), "Paste any id: user, app, event, delivery, request"));
+  let choices: readonly Choice[] = [];
+  let chosen = 0;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+
+  function show(found: readonly Choice[]): void {
+    choices = found;
+    chosen = 0;
+    const groups = [...new Set(found.map(({ group }) => group))];
+    fill(options, found.length === 0 ? el("p", { class: "empty" }, "Nothing of this name.") : null,
+      groups.map((group) => [
+        el("p", { class: "nav-h", role: "presentation" }, group),
+        found.filter((each) => each.group === group).map((choice) => {
+          const at = found.indexOf(choice);
+          return el("a", { id: `choice-${at}`, role: "option", href: choice.to, tabindex: -1 },
+            icon(choice.icon), el("span", { class: "cut" }, marked(choice.label, field.value.trim())),
+            el("span", { class: "hint" }, choice.hint));
+        }),
+      ]));
+    mark();
+  }
+
+  function mark(): void {
+    options.querySelectorAll("[role=option]").forEach((option, at) => {
+      option.setAttribute("aria-selected", String(at === chosen));
+      if (at === chosen) option.scrollIntoView({ block: "nearest" });
+    });
+    field.setAttribute("aria-activedescendant", `choice-${chosen}`);
+  }
+
+  field.addEventListener("input", () => {
+    clearTimeout(timer);
+    const text = field.value.trim();
+    show(findPages(text));
+    timer = setTimeout(async () => {
+      const things = await findThings(text).catch(() => []);
+      if (field.value.trim() === text) show([...things, ...findPages(text)]);
+    }, WAIT_MS);
+  });
+  field.addEventListener("keydown", (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step !== undefined) {
+      event.preventDefault();
+      chosen = (chosen + step + choices.length) % Math.max(1, choices.length);
+      mark();
+    }
+    const choice = choices[chosen];
+    if (event.key !== "Enter" || !choice) return;
+    event.preventDefault();
+    opened.close();
+    if (event.metaKey || event.ctrlKey) open(choice.to, "_blank", "noopener");
+    else go(choice.to);
+  });
+  options.addEventListener("click", () => opened.close());
+  opened.addEventListener("click", (event) => event.target === opened && opened.close());
+  opened.addEventListener("close", () => opened.remove());
+  document.body.append(opened);
+  opened.showModal();
+  show(findPages(""));
+}
+
+function findPages(text: string): Choice[] {
+  return Object.entries(CONSOLE_PAGES)
+    .filter(([, { name }]) => name && name.toLowerCase().includes(text.toLowerCase()))
+    .map(([page, { name, icon }]) => ({ group: "Pages", icon, label: name, to: href(page) }));
+}
+
+/** What the server knows of this name, or of this id. */
+async function findThings(text: string): Promise<Choice[]> {
+  if (REQUEST_ID.test(text)) {
+    const to = href("events", "", { request: text });
+    return [{ group: "Request", icon: "events", label: `What ${text} set off`, to }];
+  }
+  const page = ID.test(text) ? BY_ID[text.charAt(0)] : undefined;
+  if (page) return [{ group: "Id", icon: "search", label: text, hint: page, to: href(page, text) }];
+  if (text.length < 2) return [];
+  const query = { q: text, limit: EACH };
+  const [subscriptions, apps, users] = await Promise.all([
+    list<{ id: string; endpoint: string; event: string; status: string }>(
+      "/backend/subscription", query),
+    list<{ client_id: string; name: string }>("/backend/app", query),
+    list<{ id: string; username: string }>("/backend/user", query),
+  ]);
+  return [
+    ...subscriptions.items.map(({ id, endpoint, event, status }) => ({
+      group: "Subscriptions", icon: "subscriptions", label: `${address(endpoint).join("")} ${event}`,
+      hint: status, to: href("subscriptions", id),
+    })),
+    ...apps.items.map(({ client_id: id, name }) =>
+      ({ group: "Apps and people", icon: "apps", label: name, hint: id, to: href("apps", id) })),
+    ...users.items.map(({ id, username }) =>
+      ({ group: "Apps and people", icon: "users", label: username, hint: "user", to: href("users", id) })),
+  ];
+}
+
+/** A text with what was looked for marked in it. */
+function marked(label: string, text: string): Child {
+  const at = text === "" ? -1 : label.toLowerCase().indexOf(text.toLowerCase());
+  if (at < 0) return label;
+  const end = at + text.length;
+  return [label.slice(0, at), el("mark", {}, label.slice(at, end)), label.slice(end)];
+}

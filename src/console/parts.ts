@@ -1,0 +1,208 @@
+import { Refusal } from "./api.ts";
+import { type Child, el, fill, icon } from "./element.ts";
+import { ago, time } from "./format.ts";
+import { here, href, refine } from "./router.ts";
+
+/** The head of a page: its h1, words below it, and what can be done there. */
+export function head(title: Child, words: Child, ...actions: readonly Child[]): HTMLElement {
+  return el("header", { class: "head" },
+    el("div", {}, el("h1", { tabindex: -1 }, title), words ? el("p", {}, words) : null),
+    el("div", { class: "row actions" }, actions));
+}
+
+/** A card with a heading, and something at its heading's end. */
+export function card(
+  heading: Child,
+  { end, wide = "", padded = true }: { end?: Child; wide?: string; padded?: boolean } = {},
+  ...body: readonly Child[]
+): HTMLElement {
+  return el("section", { class: `card ${wide}` },
+    heading ? el("header", {}, el("h2", {}, heading), end) : null,
+    padded ? el("div", { class: "body" }, body) : body);
+}
+
+/** Facts of one thing, each under its name; those without a value are left out. */
+export function facts(pairs: readonly (readonly [name: string, value: Child])[]): HTMLElement {
+  const given = pairs.filter(([, value]) => value !== null && value !== undefined && value !== "");
+  return el("dl", { class: "facts" },
+    given.map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
+}
+
+/** When something was: the time, and how long ago where one points at it. */
+export function when(iso: string | null | undefined, isLong = false): Child {
+  return iso ? el("time", { datetime: iso, title: ago(iso) }, time(iso, isLong)) : "–";
+}
+
+/** The ways that states look, each by a shape beside its colour. */
+const LOOKS: Readonly<Record<string, readonly [look: string, word: string]>> = {
+  delivered: ["ok", "Delivered"],
+  failed: ["bad", "Failed"],
+  pending: ["warn", "Waiting"],
+  cancelled: ["idle", "Cancelled"],
+  active: ["ok", "Active"],
+  healthy: ["ok", "Healthy"],
+  failing: ["bad", "Failing"],
+  paused: ["idle", "Paused"],
+  disabled: ["bad", "Disabled"],
+  revoked: ["idle", "Revoked"],
+  running: ["warn", "Running"],
+  done: ["ok", "Done"],
+  stopped: ["idle", "Stopped"],
+};
+
+/** A state in words. */
+export function state(name: string, words?: Child): HTMLElement {
+  const [look, word] = LOOKS[name] ?? ["idle", name];
+  return el("span", { class: `st ${look}` }, words ?? word);
+}
+
+/** A panel that says something weighty: `bad`, `warn` or `ok`. */
+export function message(kind: string, ...words: readonly Child[]): HTMLElement {
+  return el("div", { class: `msg ${kind}`, role: kind === "bad" ? "alert" : "status" },
+    icon(kind === "ok" ? "check" : "alert", 20), el("div", {}, words));
+}
+
+/** What went wrong, as the server says it, and by which request it can be found in the log. */
+export function failure(error: unknown): HTMLElement {
+  if (!(error instanceof Refusal)) {
+    return message("bad", el("b", {}, "The server does not answer. "), "Nothing was changed by this page.");
+  }
+  return message("bad",
+    el("b", {}, error.message),
+    error.errors.map(({ pointer, detail }) =>
+      el("p", {}, pointer ? el("code", {}, `${pointer} `) : null, detail)),
+    el("p", { class: "small muted" }, "Request ", el("code", {}, error.requestId)));
+}
+
+/** A button; while its work goes on it cannot be pressed again, and what fails is told. */
+export function button(
+  label: Child,
+  act: () => unknown,
+  { kind = "", picture, disabled = false, title }:
+    { kind?: string; picture?: string; disabled?: boolean; title?: string } = {},
+): HTMLButtonElement {
+  const made = el("button", { type: "button", class: `btn ${kind}`, disabled, title }, [
+    picture ? icon(picture, 16) : null,
+    label,
+  ]);
+  made.addEventListener("click", async () => {
+    made.disabled = true;
+    try {
+      await act();
+    } catch (error) {
+      notify(failure(error));
+    } finally {
+      made.disabled = disabled;
+    }
+  });
+  return made;
+}
+
+/** Says something at the foot of the window, for a while; an error stays until it is closed. */
+export function notify(words: Child): void {
+  const isError = words instanceof Element && words.classList.contains("bad");
+  const close = () => note.remove();
+  const note = el("div", { class: "toast", role: "status" }, words,
+    el("button", { class: "btn quiet tiny", onclick: close, "aria-label": "Close" }, "×"));
+  document.getElementById("notes")?.append(note);
+  if (!isError) setTimeout(close, 6000);
+}
+
+/** Some of which one is chosen: links to this page with another value in its query. */
+export function segments(
+  name: string,
+  options: readonly (readonly [value: string, label: Child])[],
+  current = here().query.get(name) ?? "",
+): HTMLElement {
+  const { page, id, query } = here();
+  const links = options.map(([value, label]) =>
+    el("a", {
+      href: href(page, id, { ...Object.fromEntries(query), [name]: value }),
+      "aria-current": current === value ? "true" : undefined,
+    }, label));
+  return el("div", { class: "scroll-x" }, el("nav", { class: "seg", "aria-label": name }, links));
+}
+
+/** Tabs of a card, of which one is seen; the arrow keys move between them. */
+export function tabs(panels: readonly (readonly [name: string, panel: () => Child])[]) {
+  const body = el("div", { class: "body panel", role: "tabpanel", tabindex: 0 });
+  const choose = (at: number) => {
+    buttons.forEach((each, index) => {
+      each.setAttribute("aria-selected", String(index === at));
+      each.tabIndex = index === at ? 0 : -1;
+    });
+    body.setAttribute("aria-label", panels[at]?.[0] ?? "");
+    fill(body, panels[at]?.[1]());
+  };
+  const move = (event: KeyboardEvent) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (step === undefined) return;
+    const at = buttons.findIndex((each) => each === document.activeElement) + step;
+    const next = (at + buttons.length) % buttons.length;
+    choose(next);
+    buttons[next]?.focus();
+  };
+  const buttons = panels.map(([name], at) =>
+    el("button", { role: "tab", onclick: () => choose(at), onkeydown: move }, name));
+  choose(0);
+  return [el("div", { class: "tabs", role: "tablist" }, buttons), body];
+}
+
+/** Code to be copied. */
+export function code(text: string): HTMLElement {
+  return el("div", { class: "code" }, el("pre", { tabindex: 0 }, text), copy(text));
+}
+
+/** A button that copies. */
+export function copy(text: string, label = "Copy"): HTMLButtonElement {
+  return button(label, async () => {
+    await navigator.clipboard.writeText(text);
+    notify("Copied.");
+  }, { kind: "tiny quiet", picture: "copy" });
+}
+
+const PARAMETER = /^(\w+):(.+)$/;
+
+/**
+ * A search that is made of `name:value`, each a chip that can be taken away; other text is `q`
+ * where that is one of the names.
+ */
+export function filters(names: readonly string[], hint = names.map((name) => `${name}:`).join(" ")) {
+  const { query } = here();
+  const chips = names.filter((name) => query.get(name)).map((name) =>
+    el("span", { class: "token" }, el("b", {}, `${name}: `), query.get(name),
+      el("button", {
+        type: "button",
+        "aria-label": `Without ${name}`,
+        onclick: () => refine({ [name]: "" }),
+      }, "×")));
+  const field = el("input", {
+    type: "search",
+    name: "filter",
+    placeholder: hint,
+    "aria-label": `Filter by ${names.join(", ")}`,
+    list: "filters",
+    autocomplete: "off",
+  });
+  const submit = (event: Event) => {
+    event.preventDefault();
+    const [, name = "q", value = field.value.trim()] = PARAMETER.exec(field.value.trim()) ?? [];
+    if (value === "") return;
+    if (names.includes(name)) return refine({ [name]: value });
+    field.setCustomValidity(`Filters here: ${names.join(", ")}`);
+    field.reportValidity();
+  };
+  field.addEventListener("input", () => field.setCustomValidity(""));
+  return el("form", { class: "search", role: "search", onsubmit: submit }, icon("search"), chips,
+    field, el("datalist", { id: "filters" }, names.map((name) => el("option", { value: `${name}:` }))));
+}
+
+const SPAN = /^(\d+)(m|h|d)$/;
+const UNIT_MS = { m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** A time that a filter names: `24h` is as long ago, anything else is taken as it is. */
+export function since(text: string | null): string | undefined {
+  const [, many, unit] = SPAN.exec(text ?? "") ?? [];
+  if (!many) return text ?? undefined;
+  return new Date(Date.now() - Number(many) * UNIT_MS[unit as keyof typeof UNIT_MS]).toISOString();
+}

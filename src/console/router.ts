@@ -1,0 +1,69 @@
+import { root } from "./session.ts";
+
+/** Where the window is: what follows the root, and the query. */
+export interface Place {
+  /** The first segment, "" at the root. */
+  readonly page: string;
+  /** The second one. */
+  readonly id: string;
+  readonly query: URLSearchParams;
+  /** Aborts when the window goes elsewhere. */
+  readonly signal: AbortSignal;
+}
+
+let leaving = new AbortController();
+let show: (place: Place, isSamePage: boolean) => void = () => {};
+let shown = "";
+
+/** The address of a page, of what it shows and of its query. */
+export function href(page: string, id = "", query: Record<string, string> = {}): string {
+  const path = [root, page, encodeURIComponent(id)].filter(Boolean).join("/");
+  const search = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== ""));
+  return search.size > 0 ? `${path}?${search}` : path;
+}
+
+/** Goes to an address of these pages; `isReplaced`: going back does not come here again. */
+export function go(address: string, isReplaced = false): void {
+  if (isReplaced) history.replaceState(null, "", address);
+  else history.pushState(null, "", address);
+  arrive();
+}
+
+/** The same page with other filters. */
+export function refine(changes: Record<string, string>): void {
+  const { page, id, query } = here();
+  go(href(page, id, { ...Object.fromEntries(query), ...changes }), true);
+}
+
+/** Where the window is. */
+export function here(): Omit<Place, "signal"> {
+  const rest = location.pathname.slice(root.length).split("/").filter(Boolean);
+  const [page = "", id = ""] = rest.map(decodeURIComponent);
+  return { page, id, query: new URLSearchParams(location.search) };
+}
+
+/** Begins: every change of the address is shown, and links to these pages do not load anew. */
+export function beginRouting(shows: typeof show): void {
+  show = shows;
+  addEventListener("popstate", arrive);
+  document.addEventListener("click", (event) => {
+    const link = event.target instanceof Element && event.target.closest("a[href]");
+    const isPlain = !event.defaultPrevented && event.button === 0 &&
+      !event.metaKey && !event.ctrlKey && !event.shiftKey && !event.altKey;
+    if (!link || !isPlain || link.hasAttribute("target") || link.hasAttribute("download")) return;
+    const { origin, pathname, search } = new URL((link as HTMLAnchorElement).href);
+    if (origin !== location.origin || !`${pathname}/`.startsWith(`${root}/`)) return;
+    event.preventDefault();
+    go(pathname + search);
+  });
+  arrive();
+}
+
+function arrive(): void {
+  leaving.abort();
+  leaving = new AbortController();
+  const place = { ...here(), signal: leaving.signal };
+  const isSamePage = shown === place.page;
+  shown = place.page;
+  show(place, isSamePage);
+}

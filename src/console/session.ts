@@ -1,0 +1,97 @@
+/** What the server says of itself in its page. */
+export const site = document.body.dataset as Readonly<
+  Record<"issuer" | "name" | "host" | "base" | "version" | "assets", string>
+>;
+
+/** Whether these are the pages of people rather than those of operators. */
+export const isAccount = location.pathname.startsWith(`${site.base}/account/`);
+/** Where the pages begin. */
+export const root = `${site.base}${isAccount ? "/account/webhooks" : "/console"}`;
+
+const REDIRECT_URI = `${location.origin}${root}`;
+const SCOPES = isAccount ? "consumer" : "backend backend:read consumer";
+const CLIENT = "console";
+/** A token is replaced so long before its end. */
+const EARLY_MS = 30_000;
+
+/** In the memory of this module alone: a reload signs in anew, which the session's cookie spares. */
+let tokens: { access: string; refresh: string; untilMs: number } | undefined;
+let renewal: Promise<string> | undefined;
+
+/** Who has signed in. */
+export interface Me {
+  readonly id: string;
+  readonly name: string;
+  readonly scopes: readonly string[];
+}
+let me: Me = { id: "", name: "", scopes: [] };
+/** Who has signed in. */
+export const whoami = (): Me => me;
+/** Whether what is seen may be changed too. */
+export const mayWrite = (): boolean => isAccount || me.scopes.includes("backend");
+
+/** Begins: true once somebody has signed in, a text if that was refused; else the page goes away. */
+export async function begin(): Promise<true | string> {
+  const query = new URLSearchParams(location.search);
+  const kept = JSON.parse(sessionStorage.getItem(CLIENT) ?? "null");
+  const [code, error] = [query.get("code"), query.get("error")];
+  if (!kept || kept.state !== query.get("state") || (!code && !error)) return signIn();
+  sessionStorage.removeItem(CLIENT);
+  history.replaceState(null, "", kept.address);
+  if (!code) return query.get("error_description") ?? error ?? "";
+  const exchange = { code, redirect_uri: REDIRECT_URI, code_verifier: kept.verifier };
+  if (await obtain({ grant_type: "authorization_code", ...exchange })) return signIn();
+  const answer = await fetch(`${site.base}/authorization/whoami`, {
+    headers: { authorization: `Bearer ${tokens?.access}` },
+  });
+  const { sub, username, scope } = await answer.json();
+  me = { id: sub, name: username, scopes: scope.split(" ") };
+  return true;
+}
+
+/** A token that is good for a while; the page goes to sign in where there is no more. */
+export function accessToken(isRefused = false): Promise<string> {
+  if (tokens && !isRefused && Date.now() < tokens.untilMs) return Promise.resolve(tokens.access);
+  return renewal ??= renew().finally(() => renewal = undefined);
+}
+
+/** Goes to sign in, and comes back to the same address. */
+export async function signIn(): Promise<never> {
+  const random = () => encode(crypto.getRandomValues(new Uint8Array(32)));
+  const [state, verifier] = [random(), random()];
+  const hash = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(verifier));
+  const address = location.pathname + location.search.replace(/[?&](code|error|state)=.*/, "");
+  sessionStorage.setItem(CLIENT, JSON.stringify({ state, verifier, address }));
+  const query = new URLSearchParams({
+    client_id: CLIENT,
+    redirect_uri: REDIRECT_URI,
+    scope: SCOPES,
+    state,
+    code_challenge: encode(new Uint8Array(hash)),
+    code_challenge_method: "S256",
+  });
+  location.replace(`${site.issuer}/authorization/authorize?${query}`);
+  return new Promise(() => {});
+}
+
+async function renew(): Promise<string> {
+  const refresh_token = tokens?.refresh ?? "";
+  const error = await obtain({ grant_type: "refresh_token", refresh_token });
+  return error || !tokens ? signIn() : tokens.access;
+}
+
+/** Asks for tokens: what was wrong with the request, or undefined. Throws where nobody answers. */
+async function obtain(form: Record<string, string>): Promise<string | undefined> {
+  const body = new URLSearchParams({ client_id: CLIENT, ...form });
+  const answer = await fetch(`${site.base}/authorization/token`, { method: "POST", body });
+  if (answer.status >= 500 || answer.status === 429) throw new Error(`status ${answer.status}`);
+  const { access_token: access, refresh_token: refresh, expires_in, error } = await answer.json();
+  if (!answer.ok) return error ?? "";
+  tokens = { access, refresh, untilMs: Date.now() + expires_in * 1000 - EARLY_MS };
+  return undefined;
+}
+
+function encode(bytes: Uint8Array): string {
+  return btoa(String.fromCharCode(...bytes))
+    .replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+}

@@ -1,0 +1,153 @@
+import { get } from "./api.ts";
+import { type Child, el, fill, icon, shown, svg } from "./element.ts";
+import { number } from "./format.ts";
+import { beginKeys } from "./keys.ts";
+import { openPalette } from "./palette.ts";
+import { CONSOLE_PAGES, webhooks } from "./pages.ts";
+import { failure, message } from "./parts.ts";
+import { href, type Place } from "./router.ts";
+import { isAccount, mayWrite, root, site, whoami } from "./session.ts";
+
+const PROBLEMS_EVERY_MS = 30_000;
+
+const app = document.getElementById("app") ?? document.body;
+const main = el("main", { id: "main", tabindex: -1 });
+const badge = el("span", { class: "count", hidden: true });
+
+const mark = () =>
+  svg("svg", { width: 28, height: 28, viewBox: "0 0 28 28", "aria-hidden": "true", class: "mk" },
+    svg("path", { fill: "currentColor", d: "M2 7 5 3l3 4v18H2zM20 7l3-4 3 4v18h-6z" }),
+    svg("path", {
+      fill: "none", stroke: "currentColor", "stroke-width": 2.5, d: "M8 11.5h12m0 9H8l12-9",
+    }));
+
+/** Puts up what stands around every page. */
+export function showFrame(): void {
+  app.className = isAccount ? "" : "frame";
+  const skip = el("a", { class: "skip", href: "#main" }, "Skip to the content");
+  const notes = el("div", { id: "notes", class: "notes" });
+  fill(app, skip, isAccount ? accountFrame() : consoleFrame(), notes);
+  beginKeys();
+  if (!isAccount) countProblems();
+}
+
+/** Shows the page of an address; its heading gets the focus, and says where one is. */
+export async function showPage(place: Place, isSamePage: boolean): Promise<void> {
+  for (const link of app.querySelectorAll("[data-page]")) {
+    const isHere = link.getAttribute("data-page") === place.page;
+    if (isHere) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  const entry = isAccount ? { load: webhooks } : CONSOLE_PAGES[place.page];
+  main.setAttribute("aria-busy", "true");
+  let content: Child;
+  let title = "Nothing here";
+  try {
+    if (!entry) throw new Error("no such page");
+    const { page } = await entry.load();
+    title = page.title;
+    content = await page.show(place);
+  } catch (error) {
+    content = entry ? [el("h1", { tabindex: -1 }, title), failure(error)] : [
+      el("h1", { tabindex: -1 }, title),
+      el("p", {}, "This console has no page at this address. ", el("a", { href: href("") }, "Overview")),
+    ];
+  }
+  if (place.signal.aborted) return; // the window has gone elsewhere meanwhile
+  fill(main, content);
+  main.removeAttribute("aria-busy");
+  document.title = shown(`${title} · ${site.name}`);
+  if (isSamePage) return;
+  scrollTo(0, 0);
+  main.querySelector("h1")?.focus({ preventScroll: true });
+}
+
+/** Says why nobody came in, and where else to go. */
+export function showRefused(reason: string): void {
+  fill(app, refusal(reason));
+}
+
+function refusal(reason: string): Child {
+  return el("main", { class: "card" },
+    el("h1", {}, "You may not open this"),
+    message("bad", reason),
+    el("p", {}, "The console needs scope ", el("code", {}, "backend"), " or ",
+      el("code", {}, "backend:read"), ". Your own account is at ",
+      el("a", { href: `${site.base}/account` }, `${site.base}/account`), "."));
+}
+
+function consoleFrame(): Child {
+  if (!whoami().scopes.some((scope) => /^backend/.test(scope))) {
+    main.hidden = true;
+    return refusal("Your user has neither of the scopes that it needs.");
+  }
+  const entries = Object.entries(CONSOLE_PAGES).filter(([, { name }]) => name !== "");
+  const groups = [...new Set(entries.map(([, { group }]) => group))];
+  const link = (page: string, name: string, picture: string, size: number) =>
+    el("a", { href: href(page), "data-page": page }, icon(picture, size), name,
+      page === "" && size < 20 ? badge : null);
+  const find = el("button", { class: "find", type: "button", onclick: openPalette },
+    icon("search", 16), "Find or run…", el("kbd", {}, /Mac/.test(navigator.platform) ? "⌘ K" : "Ctrl K"));
+  const nav = groups.map((group) => [
+    group ? el("p", { class: "nav-h" }, group) : null,
+    entries.filter(([, entry]) => entry.group === group)
+      .map(([page, { name, icon }]) => link(page, name, icon, 18)),
+  ]);
+  const more = () => document.body.classList.toggle("menu");
+  document.addEventListener("click", (event) => {
+    if (!(event.target as Element).closest(".tabs-bottom button")) document.body.classList.remove("menu");
+  });
+  return [
+    el("aside", { class: "side" }, el("div", { class: "side-in" }, brand(), find,
+      el("nav", { class: "nav", "aria-label": "Console" }, nav), who())),
+    el("header", { class: "top" }, mark(), el("b", {}, site.name), el("div", { class: "row" },
+      el("button", { class: "icon", type: "button", "aria-label": "Find or run", onclick: openPalette },
+        icon("search", 20)),
+      el("a", { class: "icon", href: `${site.issuer}/account`, "aria-label": "Your account" },
+        icon("users", 20)))),
+    main,
+    el("nav", { class: "tabs-bottom", "aria-label": "Most used" },
+      link("", "Overview", "home", 20),
+      link("deliveries", "Deliveries", "deliveries", 20),
+      link("subscriptions", "Subscribers", "subscriptions", 20),
+      link("apps", "Access", "grants", 20),
+      el("button", { type: "button", onclick: more }, icon("menu", 20), "More")),
+  ];
+}
+
+function accountFrame(): Child {
+  main.className = "narrow";
+  const account = `${site.base}/account`;
+  return [
+    el("header", { class: "bar" },
+      el("a", { class: "brand", href: account }, mark(), el("b", {}, site.name)),
+      el("nav", { "aria-label": "Account" },
+        el("a", { href: account }, "Your account"),
+        el("a", { href: root, "aria-current": "page" }, "Your webhooks")),
+      el("span", { class: "small muted" }, whoami().name)),
+    main,
+  ];
+}
+
+function brand(): HTMLElement {
+  return el("a", { class: "brand", href: href("") }, mark(), el("span", {}, el("b", {}, site.name),
+    site.host === site.name ? `Gatepost ${site.version}` : site.host));
+}
+
+function who(): HTMLElement {
+  const { name } = whoami();
+  return el("a", { class: "who", href: `${site.issuer}/account`, title: "Your account, and signing out" },
+    el("span", { class: "face", "aria-hidden": "true" }, name.slice(0, 2).toUpperCase()),
+    el("span", {}, el("b", {}, name), el("span", {}, mayWrite() ? "Operator" : "Reads, changes nothing")));
+}
+
+/** How many things are wrong, beside the overview's name. */
+async function countProblems(): Promise<void> {
+  const { items } = await get<{ items: { muted_until?: string; kind: string }[] }>("/backend/problem")
+    .catch(() => ({ items: [] }));
+  const open = items.filter(({ muted_until, kind }) => !muted_until && kind !== "setting").length;
+  badge.hidden = open === 0;
+  badge.textContent = number(open);
+  badge.title = `${open} problems`;
+  setTimeout(countProblems, PROBLEMS_EVERY_MS);
+}

@@ -1,0 +1,78 @@
+import { type Query, request } from "./api.ts";
+
+const FIRST_WAIT_MS = 500;
+const LONGEST_WAIT_MS = 10_000;
+
+/** What a stream tells. */
+export interface Listener {
+  /** One event: `delivery`, `problem`, `audit` or `dropped`, with its data. */
+  tell(topic: string, data: unknown): void;
+  /** Whether it is being heard now. */
+  state(isLive: boolean): void;
+}
+
+/**
+ * Listens to GET /backend/stream until the signal aborts. Where it breaks off it is taken up again
+ * at the same place; while nobody looks at the page it rests.
+ */
+export async function listen(query: Query, { tell, state }: Listener, signal: AbortSignal) {
+  let lastId = "";
+  let waitMs = FIRST_WAIT_MS;
+  const given = Object.entries(query).filter(([, value]) => value).map(([k, v]) => [k, String(v)]);
+  const path = `/backend/stream?${new URLSearchParams(given)}`;
+  while (!signal.aborted) {
+    const hidden = new AbortController();
+    const leave = () => document.hidden && hidden.abort();
+    document.addEventListener("visibilitychange", leave);
+    try {
+      const headers: Record<string, string> = lastId ? { "last-event-id": lastId } : {};
+      const ends = AbortSignal.any([signal, hidden.signal]);
+      const answer = await request("GET", path, { headers, signal: ends });
+      if (!answer.ok || !answer.body) throw new Error(`status ${answer.status}`);
+      state(true);
+      waitMs = FIRST_WAIT_MS;
+      let held = "";
+      // An async iterator of a stream is not in every browser of the last years.
+      const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+      for (let part = await reader.read(); !part.done; part = await reader.read()) {
+        const blocks = (held + part.value).split("\n\n");
+        held = blocks.pop() ?? "";
+        for (const block of blocks) lastId = take(block, tell) ?? lastId;
+      }
+    } catch {
+      // What ended it is told by its state.
+    } finally {
+      document.removeEventListener("visibilitychange", leave);
+    }
+    if (signal.aborted) return;
+    state(false);
+    await pause(document.hidden ? Infinity : waitMs, signal);
+    waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS);
+  }
+}
+
+/** Tells one event; returns its id where it has one. */
+function take(block: string, tell: Listener["tell"]): string | undefined {
+  const fields = new Map(block.split("\n").map((line) => {
+    const at = line.indexOf(":");
+    return [line.slice(0, at), line.slice(at + 1).trimStart()];
+  }));
+  const [topic, data] = [fields.get("event"), fields.get("data")];
+  if (topic && data) tell(topic, JSON.parse(data));
+  return fields.get("id");
+}
+
+/** Waits, but no longer than until the page is seen again, or the signal aborts. */
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = ms === Infinity ? undefined : setTimeout(end, ms);
+    function end() {
+      clearTimeout(timer);
+      document.removeEventListener("visibilitychange", end);
+      signal.removeEventListener("abort", end);
+      resolve();
+    }
+    document.addEventListener("visibilitychange", end);
+    signal.addEventListener("abort", end);
+  });
+}

@@ -1,0 +1,94 @@
+import { list, type Query } from "./api.ts";
+import { type Child, el, fill } from "./element.ts";
+import { button, failure } from "./parts.ts";
+
+/** A column: its heading and what of an item stands in it; `class` is `num`, `hide-s` or `wide`. */
+export interface Column<Item> {
+  readonly name: string;
+  readonly class?: string;
+  cell(item: Item): Child;
+}
+
+/** A table; on small screens its rows become cards. */
+export function table<Item>(columns: readonly Column<Item>[], items: readonly Item[]) {
+  const body = el("tbody", {}, items.map((item) => row(columns, item)));
+  const heads = columns.map(({ name, class: look }) =>
+    el("th", { scope: "col", class: look }, name || el("span", { class: "sr" }, "Actions")));
+  return el("table", { class: "cards" }, el("thead", {}, el("tr", {}, heads)), body);
+}
+
+function row<Item>(columns: readonly Column<Item>[], item: Item): HTMLTableRowElement {
+  return el("tr", {}, columns.map(({ class: look, cell }) => el("td", { class: look }, cell(item))));
+}
+
+/** What a list is made of. */
+interface ListOptions<Item> {
+  readonly path: string;
+  readonly query?: Query;
+  readonly columns: readonly Column<Item>[];
+  /** What stands there where nothing is listed: what would, why not, and what changes that. */
+  readonly empty: Child;
+  readonly limit?: number;
+}
+
+/** How many rows a list that is told of new ones keeps. */
+const MOST_ROWS = 200;
+
+/**
+ * A list of the server's in parts: `node` to be shown, `add` puts a new item on top, but behind a
+ * button where rows would move under the hand.
+ */
+export async function listTable<Item>({ path, query, columns, empty, limit = 25 }: ListOptions<Item>) {
+  const first = await list<Item>(path, { ...query, limit });
+  const shown = table(columns, first.items);
+  const body = shown.tBodies[0] ?? el("tbody");
+  const foot = el("div", { class: "foot spread" });
+  const fresh: HTMLTableRowElement[] = [];
+  const more = el("button", { class: "btn tiny fresh", hidden: true, onclick: showFresh });
+  const node = el("div", { class: "list-of" }, more, shown, foot);
+  let cursor = first.next_cursor;
+
+  function showFresh(): void {
+    body.prepend(...fresh.splice(0));
+    while (body.rows.length > MOST_ROWS) body.deleteRow(-1);
+    settle();
+  }
+
+  async function showMore(): Promise<void> {
+    const part = await list<Item>(path, { ...query, limit, cursor });
+    cursor = part.next_cursor;
+    body.append(...part.items.map((item) => row(columns, item)));
+    settle();
+  }
+
+  function settle(): void {
+    const rows = body.rows.length;
+    shown.hidden = rows === 0;
+    more.hidden = fresh.length === 0;
+    more.textContent = `${fresh.length} new`;
+    fill(foot,
+      rows === 0 ? el("div", { class: "empty" }, cursor ? "Nothing yet: there is more to look through." : empty)
+        : el("span", { class: "small muted" }, cursor ? `${rows} shown` : `${rows} in all`),
+      cursor ? button("Show more", showMore, { kind: "tiny" }) : null);
+  }
+
+  settle();
+  return {
+    node,
+    /** Puts an item on top: at once in an empty list, else behind a button. */
+    add(item: Item): void {
+      fresh.unshift(row(columns, item));
+      if (fresh.length > MOST_ROWS) fresh.pop();
+      if (body.rows.length === 0) showFresh();
+      else settle();
+    },
+  };
+}
+
+/** Shows what comes later: nothing at first, then that, or why it does not come. */
+export function later(comes: Promise<Child>, waiting: Child = el("p", { class: "muted wait" }, "…")) {
+  const place = el("div", { class: "later", "aria-busy": "true" }, waiting);
+  comes.then((child) => fill(place, child), (error: unknown) => fill(place, failure(error)))
+    .finally(() => place.removeAttribute("aria-busy"));
+  return place;
+}
