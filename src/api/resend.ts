@@ -16,6 +16,7 @@ import {
 import { TIME, toTime } from "../base/time.ts";
 import { DELIVERY_ID } from "../event/delivery_record.ts";
 import { jsonResponse } from "../http/respond.ts";
+import type { Caller } from "../oauth/principal.ts";
 import { listPart } from "../store/list.ts";
 import {
   continueResend,
@@ -31,10 +32,10 @@ import {
   stopResend,
 } from "../store/resends.ts";
 import { type Actor, type Administration, found, storeAudited } from "./administration.ts";
-import { backend, type Operation } from "./operation.ts";
+import { backend, consumer, type Operation } from "./operation.ts";
 import { listResponse, pageOf, pagination, toPagination } from "./pagination.ts";
+import { getSubscription } from "./subscription.ts";
 
-const PATH = "/backend/resend";
 const ID = idOf("w");
 
 const HOW = {
@@ -76,9 +77,6 @@ const ResendRecord = named("ResendState", record({
 
 /** Sending deliveries again in bulk: what is asked for survives a restart. */
 export function resendOperations(services: Administration): Operation[] {
-  const { database, now } = services;
-  const find = async (id: string) => found(await findResend(database, id), "resend");
-
   return [
     backend("POST", "/backend/delivery/resend", "resendDeliveries",
       "Send deliveries again, those that failed or others", {
@@ -87,21 +85,81 @@ export function resendOperations(services: Administration): Operation[] {
       refuses: [409],
       handle: ({ body, ...context }) => startResend(context, body, services),
     }),
-    backend("GET", PATH, "listResends", "List resends", {
-      query: { ...pagination(ID), ...RESEND_LIST.filters },
+    ...sharedOperations({
+      make: backend,
+      path: "/backend/resend",
+      one: "/backend/resend/:id",
+      list: ["listResends", "List resends"],
+      filters: RESEND_LIST.filters,
+      get: ["getResend", "How far a resend has come"],
+      stop: ["stopResend", "Stop a resend; what it has sent stays so"],
+    }, services),
+  ];
+}
+
+/** The same of one of the caller's subscriptions, as far as the caller has asked for it. */
+export function ownResendOperations(services: Administration): Operation[] {
+  return sharedOperations({
+    make: consumer,
+    path: "/consumer/subscription/:id/resend",
+    one: "/consumer/subscription/:id/resend/:resend",
+    list: ["listResendsOfSubscription", "List the caller's resends of a subscription"],
+    filters: { state: RESEND_LIST.filters.state },
+    get: ["getResendOfSubscription", "How far one of the caller's resends has come"],
+    stop: ["stopResendOfSubscription", "Stop one of those; what it has sent stays so"],
+    async ownOf({ id = "" }, caller) {
+      const subscription = await getSubscription(services.database, id, caller);
+      return { subscription: subscription.id, actor: caller.sub };
+    },
+  }, services);
+}
+
+/** Of a path: `resend` where `id` is a subscription's. */
+type Params = { readonly id?: string; readonly resend?: string };
+
+/** Everybody's resends, or the caller's own. */
+interface View extends Record<"list" | "get" | "stop", readonly [id: string, summary: string]> {
+  readonly make: typeof consumer | typeof backend;
+  readonly path: "/consumer/subscription/:id/resend" | "/backend/resend";
+  readonly one: "/consumer/subscription/:id/resend/:resend" | "/backend/resend/:id";
+  readonly filters: Partial<typeof RESEND_LIST.filters>;
+  /** What is true of all that are shown; throws Problem 404. Absent: everybody's. */
+  ownOf?(params: Params, caller: Caller): Promise<Record<"subscription" | "actor", string>>;
+}
+
+function sharedOperations(
+  { make, path, one, list, filters, get, stop, ownOf }: View,
+  services: Administration,
+): Operation[] {
+  const { database, now } = services;
+
+  async function find(params: Params, caller: Caller): Promise<Resend> {
+    const own = await ownOf?.(params, caller);
+    const resend = found(await findResend(database, params.resend ?? params.id ?? ""), "resend");
+    const { actor, selection: { subscription } } = resend;
+    const isOwn = !own || own.actor === actor && own.subscription === subscription;
+    return found(isOwn ? resend : undefined, "resend");
+  }
+
+  return [
+    make("GET", path, ...list, {
+      query: { ...pagination(ID), ...filters },
       responses: { 200: pageOf(ResendRecord) },
-      handle: async ({ query }) =>
-        listResponse(await listPart(database, RESEND_LIST, query, toPagination(query)), toRecord),
+      async handle({ params, query, caller }) {
+        const given = { ...query, ...await ownOf?.(params, caller) };
+        return listResponse(
+          await listPart(database, RESEND_LIST, given, toPagination(query)), toRecord);
+      },
     }),
-    backend("GET", `${PATH}/:id`, "getResend", "How far a resend has come", {
+    make("GET", one, ...get, {
       responses: { 200: ResendRecord },
-      handle: async ({ params: { id } }) => jsonResponse(200, toRecord(await find(id))),
+      handle: async ({ params, caller }) => jsonResponse(200, toRecord(await find(params, caller))),
     }),
-    backend("DELETE", `${PATH}/:id`, "stopResend", "Stop a resend; what it has sent stays so", {
+    make("DELETE", one, ...stop, {
       responses: { 204: undefined },
       refuses: [409],
-      async handle({ params: { id }, ...context }) {
-        const { state } = await find(id);
+      async handle({ params, ...context }) {
+        const { id, state } = await find(params, context.caller);
         const action = { action: "delivery.stop_resend", target: id };
         const [stopped] = await storeAudited(context, [stopResend(id, now())], action, services);
         if (stopped !== 1) throw conflict(`The resend has ended: it is ${state}.`);

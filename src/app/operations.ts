@@ -28,7 +28,7 @@ import { loginOperation } from "../api/consumer/login.ts";
 import { managedSessionOperations, sessionOperations } from "../api/consumer/session.ts";
 import { deliveryOperations, managedDeliveryOperations } from "../api/delivery.ts";
 import type { Operation } from "../api/operation.ts";
-import { resendOperations } from "../api/resend.ts";
+import { ownResendOperations, resendOperations } from "../api/resend.ts";
 import { subscribeOperations } from "../api/subscribe.ts";
 import { managedSubscriptionOperations, ownSubscriptionOperations } from "../api/subscription.ts";
 import { asyncApiOperation } from "../api/system/asyncapi.ts";
@@ -47,6 +47,7 @@ export function ownOperations(services: Services, ofModules: readonly Operation[
     ...subscribeOperations(services),
     ...ownSubscriptionOperations(services),
     ...deliveryOperations(services),
+    ...ownResendOperations(services),
     eventCatalogueOperation(services),
     ...accountOperations(services),
     ...sessionOperations(services),

@@ -389,6 +389,11 @@ test("what subscriptions, events and deliveries are answered with is as declared
   answered.add("stopResend"); // in e2e/bulk_resend.test.ts: this one has ended already
   await until(isFailed);
   await ask("POST", `${path}/resend`, { status: "failed", first: "one" }, token);
+  await until(isFailed);
+  const own = await ask("POST", `${path}/resend`, { status: "failed" }, token);
+  await ask("GET", `${path}/resend`, undefined, token);
+  await ask("GET", `${path}/resend/${String(own["id"])}`, undefined, token);
+  answered.add("stopResendOfSubscription"); // in api/resend.test.ts: this one has ended already
   await ask("PATCH", path, { paused_until: "2130-01-31T12:00:00Z" }, token);
   await ask("PATCH", path, { status: "active" }, token);
   await ask("POST", `${path}/test`, undefined, token);
