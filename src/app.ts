@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import type { Server } from "node:http";
 import { promisify } from "node:util";
+import { createReceivers, receiveOperation, type Receivers } from "./api/backend/receiver.ts";
 import { frontDoorOperations } from "./api/pages/front_door.ts";
 import { comparePatterns } from "./api/path_pattern.ts";
 import { createPipeline } from "./api/pipeline.ts";
@@ -14,7 +15,7 @@ import { ownOperations } from "./app/operations.ts";
 import { createBacklogReader, createReadiness } from "./app/readiness.ts";
 import { findStoredRisks } from "./app/risks.ts";
 import { createServices } from "./app/services.ts";
-import { listeningUrl } from "./base/base_url.ts";
+import { isWildcardHost, listeningUrl, pathOf } from "./base/base_url.ts";
 import type { HttpRequest, HttpResponse } from "./base/http_message.ts";
 import { newId } from "./base/id.ts";
 import type { Log } from "./base/log.ts";
@@ -140,10 +141,14 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       }),
       database.write(events.length > 0 ? [declareEvents(events)] : []),
     ]);
-    const url = await listen(server, config);
+    const { url, local } = await listen(server, config);
+    // Where it is undefined there are none, and callbacks reach nothing of this service.
+    const receivers: Receivers | undefined = createReceivers(local + pathOf(config.baseUrl ?? url));
 
     const name = newId("c", now()); // of this process, for the others on the database
-    const worker = createDeliveryWorker({ name, config, log, metrics, connect: database.connect });
+    const worker = createDeliveryWorker({
+      name, config, log, metrics, receivers, connect: database.connect,
+    });
     const backlog = createBacklogReader(database, now);
     jobs = createJobs({
       config, database, keys, revocations, rates, failures, uses, figures, log, now, metrics,
@@ -151,7 +156,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     });
     const services = createServices({
       config, log, now, database, seal, revocations, rates, keys, failures, uses, figures, hasher,
-      metrics, jobs, events, hosted, pageKey, url,
+      metrics, jobs, events, hosted, pageKey, url, receivers,
       fetchDocument: createDocumentFetch(egress),
       heavy: database.heavy,
       backUpAs: database.backUpAs,
@@ -186,7 +191,11 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     handle = createPipeline({
       ...services,
       routers: [
-        createRouter([...own, openApiOperation([...own, ...ofModules], services)]),
+        createRouter([
+          ...own,
+          openApiOperation([...own, ...ofModules], services),
+          ...receivers ? [receiveOperation(receivers, services)] : [],
+        ]),
         createRouter(ofModules),
         // Last, since a module may have a front door of its own.
         createRouter(frontDoorOperations(services)),
@@ -208,12 +217,14 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
   }
 }
 
-async function listen(server: Server, { host, port, sharePort }: Config): Promise<string> {
+/** Listens; returns how the service is called there, and how this machine reaches it by address. */
+async function listen(server: Server, { host, port, sharePort }: Config) {
   server.listen({ host, port, reusePort: sharePort });
   await once(server, "listening");
   const address = server.address();
   if (typeof address !== "object" || address === null) throw new Error("No address to listen on");
-  return listeningUrl(host, address.port);
+  const local = isWildcardHost(host) ? "127.0.0.1" : address.address;
+  return { url: listeningUrl(host, address.port), local: listeningUrl(local, address.port) };
 }
 
 /** Awaits the requests in flight; connections that are still open after the grace are cut. */

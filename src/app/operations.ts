@@ -16,6 +16,7 @@ import { issuerOperations } from "../api/backend/issuer.ts";
 import { keyOperations } from "../api/backend/key.ts";
 import { principalOperations } from "../api/backend/principal.ts";
 import { problemOperations } from "../api/backend/problem.ts";
+import { receiverOperations } from "../api/backend/receiver.ts";
 import { resourceOperations } from "../api/backend/resource.ts";
 import { seriesOperations } from "../api/backend/series.ts";
 import { backupOperation, configOperation } from "../api/backend/server.ts";
@@ -54,6 +55,7 @@ export function ownOperations(services: Services, ofModules: readonly Operation[
     ...ownAppOperations(services),
     ...backendOperations(services),
     // Of a running server alone.
+    ...services.receivers ? receiverOperations(services.receivers, services) : [],
     backupOperation(services),
     streamOperation(services),
     ...statusOperations(services),

@@ -436,6 +436,12 @@ test("what the rest of the backend and the system return is as declared", async 
   await ask("GET", "/backend/key");
   await ask("GET", "/backend/config");
   await ask("POST", "/backend/backup");
+  const { id, url } = await ask("POST", "/backend/receiver");
+  const receiver = `/backend/receiver/${String(id)}`;
+  assert.equal((await fetch(String(url), { method: "POST", body: "1" })).status, 200);
+  await ask("GET", receiver);
+  await ask("PUT", receiver, { answer: "503" });
+  await ask("DELETE", receiver);
   await ask("GET", "/backend/series?step=hour&of=logins");
   const headers = bearer(gatepost.adminToken);
   const watched = await gatepost.api.send("HEAD", "/backend/stream", { headers });
