@@ -160,6 +160,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       fetchDocument: createDocumentFetch(egress),
       heavy: database.heavy,
       backUpAs: database.backUpAs,
+      disk: database.disk,
       wake: worker.wake,
       watchDeliveries: worker.watch,
       warnings: host.warnings,

@@ -41,6 +41,7 @@ export interface Services {
   readonly database: Database;
   readonly heavy: OpenDatabase["heavy"];
   readonly backUpAs: OpenDatabase["backUpAs"];
+  readonly disk: OpenDatabase["disk"];
   readonly seal: Seal;
   readonly accounts: Accounts;
   readonly revocations: Revocations;

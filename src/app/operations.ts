@@ -80,7 +80,7 @@ function authorizationServer(services: Services): Operation[] {
 export function backendOperations(
   services: Administration &
     Pick<Services, "hasher" | "keys" | "jobs" | "refuseEndpoint" | "metrics" | "heavy"> &
-    Pick<Services, "readiness" | "warnings" | "issuer" | "fetchDocument">,
+    Pick<Services, "readiness" | "warnings" | "issuer" | "fetchDocument" | "disk">,
 ): Operation[] {
   return [
     ...appOperations(services),

@@ -20,7 +20,7 @@ type Foundation =
   & Pick<Services, "config" | "log" | "now" | "database" | "seal" | "revocations" | "rates">
   & Pick<Services, "failures" | "hasher" | "wake" | "jobs" | "metrics" | "formatMetrics">
   & Pick<Services, "readiness" | "events" | "keys" | "uses" | "figures" | "heavy" | "backUpAs">
-  & Pick<Services, "warnings" | "watchDeliveries" | "fetchDocument" | "receivers">
+  & Pick<Services, "warnings" | "watchDeliveries" | "fetchDocument" | "receivers" | "disk">
   & {
     readonly hosted: Hosted;
     /** Protects what pages send back. */
