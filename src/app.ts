@@ -192,11 +192,8 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     handle = createPipeline({
       ...services,
       routers: [
-        createRouter([
-          ...own,
-          openApiOperation([...own, ...ofModules], services),
-          ...receivers ? [receiveOperation(receivers, services)] : [],
-        ]),
+        createRouter([...own, openApiOperation([...own, ...ofModules], services)]),
+        createRouter(receivers ? [receiveOperation(receivers, services)] : []),
         createRouter(ofModules),
         // Last, since a module may have a front door of its own.
         createRouter(frontDoorOperations(services)),

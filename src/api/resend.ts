@@ -85,77 +85,58 @@ export function resendOperations(services: Administration): Operation[] {
       refuses: [409],
       handle: ({ body, ...context }) => startResend(context, body, services),
     }),
-    ...sharedOperations({
-      make: backend,
-      path: "/backend/resend",
-      one: "/backend/resend/:id",
-      list: ["listResends", "List resends"],
-      filters: RESEND_LIST.filters,
-      get: ["getResend", "How far a resend has come"],
-      stop: ["stopResend", "Stop a resend; what it has sent stays so"],
-    }, services),
+    ...listedOperations(backend, "/backend/resend", services),
   ];
 }
 
 /** The same of one of the caller's subscriptions, as far as the caller has asked for it. */
 export function ownResendOperations(services: Administration): Operation[] {
-  return sharedOperations({
-    make: consumer,
-    path: "/consumer/subscription/:id/resend",
-    one: "/consumer/subscription/:id/resend/:resend",
-    list: ["listResendsOfSubscription", "List the caller's resends of a subscription"],
-    filters: { state: RESEND_LIST.filters.state },
-    get: ["getResendOfSubscription", "How far one of the caller's resends has come"],
-    stop: ["stopResendOfSubscription", "Stop one of those; what it has sent stays so"],
-    async ownOf({ id = "" }, caller) {
-      const subscription = await getSubscription(services.database, id, caller);
-      return { subscription: subscription.id, actor: caller.sub };
-    },
-  }, services);
+  const path = "/consumer/subscription/:id/resend";
+  return listedOperations(consumer, path, services, async (id, caller) => {
+    const subscription = await getSubscription(services.database, id, caller);
+    return { subscription: subscription.id, actor: caller.sub };
+  });
 }
 
 /** Of a path: `resend` where `id` is a subscription's. */
 type Params = { readonly id?: string; readonly resend?: string };
 
-/** Everybody's resends, or the caller's own. */
-interface View extends Record<"list" | "get" | "stop", readonly [id: string, summary: string]> {
-  readonly make: typeof consumer | typeof backend;
-  readonly path: "/consumer/subscription/:id/resend" | "/backend/resend";
-  readonly one: "/consumer/subscription/:id/resend/:resend" | "/backend/resend/:id";
-  readonly filters: Partial<typeof RESEND_LIST.filters>;
-  /** What is true of all that are shown; throws Problem 404. Absent: everybody's. */
-  ownOf?(params: Params, caller: Caller): Promise<Record<"subscription" | "actor", string>>;
-}
-
-function sharedOperations(
-  { make, path, one, list, filters, get, stop, ownOf }: View,
+/** What there is of resends: everybody's, or those of which holds what `ownOf` says. */
+function listedOperations(
+  make: typeof consumer | typeof backend,
+  path: "/consumer/subscription/:id/resend" | "/backend/resend",
   services: Administration,
+  ownOf?: (id: string, caller: Caller) => Promise<Record<"subscription" | "actor", string>>,
 ): Operation[] {
   const { database, now } = services;
+  const [key, of] = ownOf ? ["resend", "OfSubscription"] as const : ["id", ""] as const;
+  const { state, ...others } = RESEND_LIST.filters;
 
-  async function find(params: Params, caller: Caller): Promise<Resend> {
-    const own = await ownOf?.(params, caller);
-    const resend = found(await findResend(database, params.resend ?? params.id ?? ""), "resend");
-    const { actor, selection: { subscription } } = resend;
-    const isOwn = !own || own.actor === actor && own.subscription === subscription;
-    return found(isOwn ? resend : undefined, "resend");
+  async function find({ id = "", resend = id }: Params, caller: Caller): Promise<Resend> {
+    const own = await ownOf?.(id, caller);
+    const one = await findResend(database, resend);
+    const isOwn = !own ||
+      one?.actor === own.actor && one.selection.subscription === own.subscription;
+    return found(isOwn ? one : undefined, "resend");
   }
 
   return [
-    make("GET", path, ...list, {
-      query: { ...pagination(ID), ...filters },
+    make("GET", path, `listResends${of}`, "List resends", {
+      query: { ...pagination(ID), state, ...ownOf ? {} : others },
       responses: { 200: pageOf(ResendRecord) },
       async handle({ params, query, caller }) {
-        const given = { ...query, ...await ownOf?.(params, caller) };
-        return listResponse(
-          await listPart(database, RESEND_LIST, given, toPagination(query)), toRecord);
+        const { id = "" }: Params = params;
+        const given = { ...query, ...await ownOf?.(id, caller) };
+        const page = await listPart(database, RESEND_LIST, given, toPagination(query));
+        return listResponse(page, toRecord);
       },
     }),
-    make("GET", one, ...get, {
+    make("GET", `${path}/:${key}`, `getResend${of}`, "How far a resend has come", {
       responses: { 200: ResendRecord },
       handle: async ({ params, caller }) => jsonResponse(200, toRecord(await find(params, caller))),
     }),
-    make("DELETE", one, ...stop, {
+    make("DELETE", `${path}/:${key}`, `stopResend${of}`,
+      "Stop a resend; what it has sent stays so", {
       responses: { 204: undefined },
       refuses: [409],
       async handle({ params, ...context }) {

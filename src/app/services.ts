@@ -86,13 +86,9 @@ function countLogins(
 }
 
 /** Why a callback never goes to this address: ours, or one that the guard would refuse anyway. */
-function refuseEndpoint(
-  url: URL,
-  ownOrigins: readonly string[],
-  { config, receivers }: Foundation,
-) {
+function refuseEndpoint(url: URL, own: readonly string[], { config, receivers }: Foundation) {
   if (isReceiver(url.href, receivers?.at)) return undefined;
-  if (ownOrigins.includes(url.origin)) return "Must not be an address of this service.";
+  if (own.includes(url.origin)) return "Must not be an address of this service.";
   try {
     checkReachable(url, config.callbackAllow);
     return undefined;

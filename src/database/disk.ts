@@ -5,20 +5,16 @@ export type Disk = Readonly<Record<"freeBytes" | "totalBytes", number>>;
 
 const LOOK_MS = 60_000;
 
-/** Makes the reader of the disk that a folder is on, looked at once a minute at most. */
+/** Makes the reader of the disk that a folder is on; undefined where the system does not say. */
 export function createDiskReader(folder: string, elapsedMs = () => performance.now()) {
-  let last: { readonly disk: Promise<Disk | undefined>; readonly atMs: number } | undefined;
-
-  /** Undefined where the system does not say. */
-  const look = () =>
-    statfs(folder).then(
-      ({ bavail, blocks, bsize }) => ({ freeBytes: bavail * bsize, totalBytes: blocks * bsize }),
-      () => undefined,
+  let lookedMs = -LOOK_MS;
+  let disk: Promise<Disk | undefined> | undefined;
+  return async () => {
+    if (elapsedMs() - lookedMs < LOOK_MS) return disk;
+    lookedMs = elapsedMs();
+    const sizes = statfs(folder).then(({ bavail, blocks, bsize }) =>
+      ({ freeBytes: bavail * bsize, totalBytes: blocks * bsize })
     );
-
-  return (): Promise<Disk | undefined> => {
-    const atMs = elapsedMs();
-    if (!last || atMs - last.atMs >= LOOK_MS) last = { disk: look(), atMs };
-    return last.disk;
+    return disk = sizes.catch(() => undefined);
   };
 }

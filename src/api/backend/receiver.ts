@@ -4,7 +4,6 @@ import {
   described,
   type Infer,
   manyOf,
-  matching,
   named,
   object,
   oneOf,
@@ -16,29 +15,23 @@ import {
 } from "../../base/shape.ts";
 import { TIME, toTime } from "../../base/time.ts";
 import { jsonResponse } from "../../http/respond.ts";
-import { RECEIVER_ID } from "../../outbound/reachable.ts";
 import type { Services } from "../../services.ts";
 import { type Administration, found, locatedResponse, storeAudited } from "../administration.ts";
-import { backend, type Operation, operation } from "../operation.ts";
+import { backend, type Operation, system } from "../operation.ts";
 
-/** Below this path of the service each receiver has its own. */
-export const RECEIVER_PATH = "/console/receiver/";
-
+const RECEIVER_PATH = "/console/receiver/";
 const LIFE_MS = 3_600_000;
-const MAX_RECEIVERS = 20;
-const MAX_CALLBACKS = 20;
-const MAX_BODY_BYTES = 65_536;
+const [MAX_RECEIVERS, MAX_CALLBACKS, MAX_BODY_BYTES] = [20, 20, 65_536];
 /** Whatever else comes with a callback is not kept. */
 const SHOWN_HEADERS = /^(?:webhook-.*|gatepost-.*|content-type|user-agent)$/;
 
 const ANSWER = described("A status, or none: the callback times out.",
   oneOf("200", "503", "410", "none"));
 
-/** What of a receiver may be changed. */
 const ReceiverChange = named("ReceiverChange", object({ answer: ANSWER }));
 
 const ReceiverRecord = named("Receiver", record({
-  id: matching(RECEIVER_ID, "Must be an id."),
+  id: TEXT,
   url: described("Where a subscription may have its callbacks sent.", URI),
   answer: ANSWER,
   expires_at: TIME,
@@ -46,10 +39,7 @@ const ReceiverRecord = named("Receiver", record({
 
 const CallbackRecord = named("ReceivedCallback", record({
   time: TIME,
-  headers: shown<Readonly<Record<string, string>>>({
-    type: "object",
-    additionalProperties: { type: "string" },
-  }),
+  headers: shown<Readonly<Record<string, string>>>({ type: "object" }),
   body: TEXT,
   answer: ANSWER,
 }));
@@ -73,10 +63,7 @@ export function createReceivers(url: string) {
 }
 
 /** /backend/receiver: subscribers to try things with, which answer as they are told. */
-export function receiverOperations(
-  { at, byId }: Receivers,
-  services: Administration,
-): Operation[] {
+export function receiverOperations({ at, byId }: Receivers, services: Administration): Operation[] {
   const path = "/backend/receiver";
   const find = (id: string) => found(byId.get(id), "receiver");
 
@@ -132,14 +119,7 @@ export function receiverOperations(
 
 /** POST /console/receiver/{id}: keeps a callback, and answers as its receiver is told. */
 export function receiveOperation({ byId }: Receivers, { now }: Pick<Services, "now">): Operation {
-  return operation({
-    id: "receive",
-    method: "POST",
-    path: `${RECEIVER_PATH}:id`,
-    summary: "A receiver",
-    access: "public",
-    cors: false,
-    limit: "never",
+  return system("POST", `${RECEIVER_PATH}:id`, "receive", "A receiver", {
     responses: { 200: undefined },
     async handle({ params: { id }, request }) {
       const receiver = found(byId.get(id), "receiver");
@@ -152,9 +132,7 @@ export function receiveOperation({ byId }: Receivers, { now }: Pick<Services, "n
       receiver.callbacks = [callback, ...callbacks].slice(0, MAX_CALLBACKS);
       if (answer !== "none") return { status: Number(answer) };
       const { signal } = request;
-      if (!signal.aborted) {
-        await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
-      }
+      if (!signal.aborted) await new Promise((end) => signal.addEventListener("abort", end));
       return { status: 204 }; // which nobody gets
     },
   });
