@@ -48,7 +48,7 @@ interface Watcher {
   readonly subscription?: string | undefined;
   readonly request?: string | undefined;
   /** As the deliveries of that request were shown last, by id. */
-  readonly shown: Map<string, string>;
+  shown: ReadonlyMap<string, string>;
   readonly controller: ReadableStreamDefaultController<Uint8Array>;
   /** Rejects where the token has ended. */
   readonly check: () => Promise<unknown>;
@@ -135,10 +135,9 @@ export function streamOperation(
       return items.slice(-rows);
     };
     if (topics.includes("delivery") && request !== undefined) {
-      for (const delivery of await listOfRequest(request, subscription)) {
-        const json = JSON.stringify(toManagedDelivery(delivery));
-        if (shown.get(delivery.id) !== json) events.push(["delivery", json]);
-        shown.set(delivery.id, json);
+      watcher.shown = await listOfRequest(request, subscription);
+      for (const [id, json] of watcher.shown) {
+        if (shown.get(id) !== json) events.push(["delivery", json]);
       }
     } else if (topics.includes("delivery")) {
       const page = { limit: MISSED_ROWS, before: idBound("d", untilMs) };
@@ -171,17 +170,18 @@ export function streamOperation(
     send(watcher, `${text}id: ${untilMs}\n\n`); // with the last one, so that none is left out
   }
 
-  /** The deliveries of the events that a request dispatched, oldest first. */
+  /** The deliveries of the events that a request dispatched, oldest first, by id. */
   async function listOfRequest(request: string, subscription: string | undefined) {
     const page = { limit: MISSED_ROWS, before: FIRST_PAGE };
     const { items: events } = await listPart(heavy, EVENT_LIST, { request }, page);
     const ids = events.map(({ id }) => id);
     const [last, first] = [ids[0], ids.at(-1)];
-    if (last === undefined || first === undefined) return [];
+    if (last === undefined || first === undefined) return new Map<string, string>();
     // A delivery's id has the time of its event's.
     const given = { subscription, since: idTimeMs(first), until: idTimeMs(last) + 1 };
     const { items } = await listDeliveries(heavy, given, page);
-    return items.filter(({ event }) => ids.includes(event)).reverse();
+    const wanted = items.filter(({ event }) => ids.includes(event)).reverse();
+    return new Map(wanted.map((each) => [each.id, JSON.stringify(toManagedDelivery(each))]));
   }
 
   return backend("GET", "/backend/stream", "watch", "What happens, as server-sent events", {
@@ -202,8 +202,7 @@ export function streamOperation(
         start(controller) {
           const sinceMs = isBack ? Math.max(lastMs, nowMs - MISSED_MS) : nowMs - STORED_AFTER_MS;
           const rows = isBack ? MISSED_ROWS : ROWS;
-          const shown = new Map<string, string>();
-          const seen = { sinceMs, rows, shown, problems: "", beatMs: nowMs };
+          const seen = { sinceMs, rows, shown: new Map(), problems: "", beatMs: nowMs };
           watcher = { ...query, controller, check, ...seen };
           send(watcher, HEARTBEAT); // the head goes with it
           if (watchers.size === 0) timer = setInterval(tick, TICK_MS).unref();
