@@ -166,7 +166,7 @@ describe("the console", () => {
   });
 });
 
-test("the console has its own listener where that is wanted, the public one none then", async () => {
+test("the console has its own listener where that is wanted, the public one none", async () => {
   const gatepost = await startGatepost({ env: { GATEPOST_CONSOLE: "127.0.0.1:0" } });
   try {
     const line = gatepost.server.lines.find((each) => each.includes('"listening"')) ?? "{}";

@@ -355,9 +355,9 @@ const CASES: readonly Case[] = [
       await database.write([stopResend(resend.id, NOW_MS)]);
     },
   })),
-  ...[{}, { state: "done" } as const].map((given): Case => ({
+  ...([{}, { state: "done" }, { subscription: "s1", actor: OWNER }] as const).map((given) => ({
     name: `listing resends by ${Object.keys(given)}`,
-    run: (database) => listPart(database, RESEND_LIST, given, PAGE),
+    run: (database: Database) => listPart(database, RESEND_LIST, given, PAGE),
   })),
   writing("sending again", () => resendDeliveries([DELIVERY], NOW_MS)),
   writing("sending a test", () => {
