@@ -195,6 +195,9 @@ test("the console is nowhere where it is off", async () => {
     const at = { client_id: "console", redirect_uri: `${gatepost.issuer}/console` };
     const address = `/authorization/authorize?${new URLSearchParams(at)}`;
     assert.equal((await gatepost.api.get(address)).status, 400);
+    const headers = { authorization: `Bearer ${gatepost.adminToken}` };
+    const receiver = await gatepost.api.postJson("/backend/receiver", undefined, headers);
+    assert.equal(receiver.status, 404, "the built-in receiver is part of it");
   } finally {
     await gatepost.stop();
   }
