@@ -4,7 +4,7 @@ import type { EventRecord } from "../event/event.ts";
 import { get } from "./api.ts";
 import { type Child, el, fill } from "./element.ts";
 import { address, number } from "./format.ts";
-import { button, copy, facts, state } from "./parts.ts";
+import { button, code, copy, facts, state, when } from "./parts.ts";
 import { here, href, type Place } from "./router.ts";
 import { later, type listTable } from "./table.ts";
 
@@ -94,29 +94,30 @@ const PAYLOAD_SHOWN = 65_536;
 /** Any JSON as text, its beginning where it is long. */
 export function payload(data: unknown): HTMLElement {
   const text = JSON.stringify(data, null, 2);
-  const all = el("pre", { class: "more wrap", tabindex: 0 }, text.slice(0, PAYLOAD_SHOWN));
-  if (text.length <= PAYLOAD_SHOWN) return el("div", {}, copy(text), all);
-  const more = button(`Show all ${number(Math.ceil(text.length / 1024))} kB`, () => {
-    fill(all, text);
-    more.remove();
-  }, { kind: "tiny" });
-  return el("div", {}, copy(text), all, more);
+  const node = el("div", { class: "payload" }, code(text.slice(0, PAYLOAD_SHOWN)));
+  const all = `Show all ${number(text.length >> 10)} kB`;
+  if (text.length > PAYLOAD_SHOWN) {
+    node.append(button(all, () => fill(node, code(text)), { kind: "tiny" }));
+  }
+  return node;
 }
+
+/** The same of every list here: when it was dispatched. */
+export const DISPATCHED = {
+  name: "Dispatched",
+  class: "muted nowrap hide-s",
+  cell: ({ created_at }: { readonly created_at: string }) => when(created_at),
+};
 
 const endpoints = new Map<string, Promise<string>>();
 
-/** The address of a subscription's endpoint, "" where it is no more; it is asked for once. */
-export function endpointOf(subscription: string): Promise<string> {
+/** The endpoint of a subscription, once it is known; it is asked for once. */
+export function endpoint(subscription: string): HTMLElement {
+  const node = el("span", {}, "…");
   const comes = endpoints.get(subscription) ?? get<{ endpoint: string }>(
     `/backend/subscription/${subscription}`).then((found) => found.endpoint, () => "");
   endpoints.set(subscription, comes);
-  return comes;
-}
-
-/** The same as text, once it is known. */
-export function endpoint(subscription: string): HTMLElement {
-  const node = el("span", {}, "…");
-  endpointOf(subscription).then((url) => {
+  comes.then((url) => {
     const [host, path] = url ? address(url) : [subscription, ""];
     fill(node, host, el("span", { class: "muted" }, path));
   });

@@ -5,16 +5,15 @@ import { count as counted, number, time } from "./format.ts";
 import type { Delivery } from "./inspector.ts";
 import { button, failure, message, notify, state } from "./parts.ts";
 
-/** What is sent again, and where that is asked for. */
+/** What is sent again, and by whose operations. */
 interface Wanted {
-  /** The members of POST /backend/delivery/resend, as a query has them. */
-  readonly selection: Readonly<Record<string, string | undefined>>;
-  /** Whose they are, in words. */
-  readonly words: Child;
+  readonly base?: "/backend" | "/consumer";
+  /** The one whose they are; of people's own there must be one. */
+  readonly subscription?: string | undefined;
   /** Since when all have failed. */
   readonly failingSince?: string | undefined;
-  /** Where it is asked for, where a resend is found by its id, and where a delivery is. */
-  readonly paths?: readonly [resend: string, progress: string, delivery: string];
+  /** More members of the resend, as a query has them. */
+  readonly selection?: Readonly<Record<string, string | undefined>>;
 }
 
 interface Range {
@@ -26,7 +25,6 @@ const DAY_MS = 86_400_000;
 const LOOK_MS = 1000;
 /** How many are sent after one press; of more the number is to be typed. */
 const MANY = 10_000;
-const PATHS = ["/backend/delivery/resend", "/backend/resend", "/backend/delivery"] as const;
 
 const pause = () => new Promise((resolve) => setTimeout(resolve, LOOK_MS));
 
@@ -34,9 +32,14 @@ const pause = () => new Promise((resolve) => setTimeout(resolve, LOOK_MS));
  * Sends deliveries again: how many is counted first, one may be tried first, and the rest is sent
  * once its outcome is known. Resolves once that has begun, or was not wanted.
  */
-export async function openResend({ selection, words, failingSince, paths = PATHS }: Wanted) {
-  const [resend, progress, delivery] = paths;
-  const { since, until, attempt } = selection;
+export async function openResend(
+  { base = "/backend", subscription, failingSince, selection = {} }: Wanted,
+): Promise<void> {
+  const own = `/consumer/subscription/${subscription}/resend`;
+  const [resend, progress, delivery] = base === "/consumer"
+    ? [own, own, "/consumer/subscription/delivery"]
+    : ["/backend/delivery/resend", "/backend/resend", "/backend/delivery"];
+  const { status = "failed", since, until, attempt } = selection;
   const dayAgo = new Date(Date.now() - DAY_MS).toISOString();
   const [from, to] = ["From", "To"].map((name) => el("input", {
     type: "datetime-local", "aria-label": name, oninput: () => choose(2),
@@ -53,15 +56,17 @@ export async function openResend({ selection, words, failingSince, paths = PATHS
     el("input", { type: "radio", name: "which", checked: at === 0, onchange: () => choose(at) }));
   const numbers = choices.map(() => el("b"));
   const first = el("input", { type: "checkbox", checked: true, onchange: show });
-  const label = el("span", {}, "Counting…");
+  const label = el("span");
   const said = el("div", { role: "status" });
   let chosen = 0;
-  let total: number | undefined;
+  let total = 0;
   let started: string | undefined;
   let trial: Delivery | undefined;
 
   const body = () => ({
     ...selection,
+    ...base === "/backend" && { subscription },
+    status,
     since: undefined,
     until: undefined,
     ...choices[chosen]?.[2](),
@@ -71,21 +76,20 @@ export async function openResend({ selection, words, failingSince, paths = PATHS
     call<{ count: number; id?: string; delivery?: string }>("POST", resend, { ...body(), ...how });
 
   function show(): void {
-    const words = total === undefined ? "Counting…" : total === 0 ? "Nothing to send"
-      : first.checked ? `Try one, then send ${number(total)}` : `Send ${number(total)} again`;
-    fill(label, words);
-    label.closest("button")?.toggleAttribute("disabled", !total);
+    fill(label, total === 0 ? "Nothing to send" : first.checked ? `Try one, then send ${number(total)}`
+      : `Send ${number(total)} again`);
+    label.closest("button")?.toggleAttribute("disabled", total === 0);
   }
 
   async function choose(at: number): Promise<void> {
-    [chosen, total] = [at, undefined];
+    [chosen, total] = [at, 0];
     picks.forEach((pick, index) => pick.checked = index === at);
     show();
+    fill(label, "Counting…");
     try {
       const { count } = await send({ dry_run: true });
-      if (chosen !== at) return;
-      total = count;
-      fill(numbers[at] ?? label, number(count));
+      if (chosen === at) total = count;
+      fill(numbers[at] ?? said, number(count));
       fill(said);
     } catch (error) {
       fill(said, failure(error));
@@ -107,52 +111,48 @@ export async function openResend({ selection, words, failingSince, paths = PATHS
 
   const begin = async () => started = (await send()).id;
   const asked = ask({
-    title: `Send ${selection["status"]} deliveries again`,
-    words,
+    title: `Send ${status} deliveries again`,
     body: [
       el("fieldset", { class: "bare" }, el("legend", { class: "sr" }, "Which"),
         choices.map(([name, what], at) => el("label", { class: "pick" }, picks[at],
           el("span", {}, el("b", {}, name), el("span", { class: "muted" }, what)), numbers[at]))),
       el("label", { class: "pick gap" }, first, el("span", {}, el("b", {}, "Try one first"),
-        "Sends the oldest alone; the others are offered once its outcome is known.")),
-      el("p", { class: "small muted" }, "Oldest first. Each keeps its webhook-id, so that a receiver " +
-        "which remembers ids takes none twice. The audit log says who did it."),
+        "The oldest goes alone; the others are offered once its outcome is known.")),
+      el("p", { class: "small muted" }, "Oldest first. Each keeps its webhook-id: who remembers ids " +
+        "takes none twice. The audit log says who did it."),
       said,
     ],
     action: label,
     act: async () => {
       if (first.checked) await tryOne();
-      else if (total && total <= MANY) await begin();
+      else if (total <= MANY) await begin();
     },
   });
   choose(0);
   if (!await asked) return;
-  const answer = trial?.last_status ?? trial?.last_error ?? "";
   const isWell = trial?.status === "delivered";
-  const outcome = trial && message(isWell ? "ok" : "warn", isWell ? "The trial succeeded: " : "The trial failed: ", String(answer));
-  if (!total) return notify(outcome ?? "Nothing is left to send.");
-  if (!started) {
-    const isSure = await ask({
-      title: `Send ${number(total)} again`,
-      words,
-      body: outcome,
-      action: `Send ${number(total)} again`,
-      isGrave: !isWell,
-      ...(total > MANY ? { typed: String(total) } : {}),
-      act: begin,
-    });
-    if (!isSure) return;
-  }
-  if (started) showProgress(`${progress}/${started}`, words);
+  const outcome = trial && message(isWell ? "ok" : "warn",
+    `The trial ${isWell ? "succeeded" : "failed"}: ${trial.last_status ?? trial.last_error ?? trial.status}`);
+  const again = `Send ${number(total)} again`;
+  if (total === 0) return notify(outcome);
+  const isBegun = started || await ask({
+    title: again,
+    body: outcome,
+    action: again,
+    isGrave: !isWell,
+    typed: total > MANY ? String(total) : undefined,
+    act: begin,
+  });
+  if (isBegun && started) showProgress(`${progress}/${started}`);
 }
 
 /** How far a resend has come, until it has ended. */
-async function showProgress(path: string, words: Child): Promise<void> {
+async function showProgress(path: string): Promise<void> {
   const bar = el("progress", { "aria-label": "Sent again" });
   const said = el("p", { role: "status" });
   const stop = button("Stop", () =>
     call("DELETE", path).catch((error: unknown) => fill(said, failure(error))), { kind: "danger" });
-  const opened = openDialog("Sending again", words, el("form", { method: "dialog" },
+  const opened = openDialog("Sending again", null, el("form", { method: "dialog" },
     el("div", { class: "body" }, bar, said),
     el("div", { class: "df" }, stop, el("button", { class: "btn primary" }, "Close"))));
   while (opened.isConnected) {

@@ -1,11 +1,11 @@
 import type { Infer } from "../../base/shape.ts";
 import type { AttemptRecord } from "../../event/delivery_record.ts";
-import { call, get } from "../api.ts";
+import { call, get, list } from "../api.ts";
 import { ask } from "../dialog.ts";
 import { type Child, el, fill } from "../element.ts";
 import { count, duration, number } from "../format.ts";
 import {
-  aboveTabs, answered, besideList, copied, type Delivery, endpoint, endpointOf, type EventOfOne,
+  aboveTabs, answered, besideList, copied, type Delivery, DISPATCHED, endpoint, type EventOfOne,
   payload, who,
 } from "../inspector.ts";
 import type { Page } from "../pages.ts";
@@ -31,13 +31,11 @@ function selectionOf(query: URLSearchParams): Selection {
   return { ...given, ...named, since: since(query.get("since")), until: since(query.get("until")) };
 }
 
-/** Whether a delivery that has just changed belongs to the list. */
-async function isMeant(item: Delivery, { endpoint, until, ...selection }: Selection) {
-  const own = { ...item, answer: item.last_status ?? item.last_error } as Record<string, unknown>;
-  const url = endpoint ? await endpointOf(item.subscription) : "";
-  return !until && (!endpoint || url.replace(/^\w+:../, "").startsWith(endpoint.replace(/^\w+:../, ""))) &&
-    Object.entries(selection).every(([name, value]) =>
-      !value || name === "since" || String(own[name]) === value);
+/** Whether a delivery that has just changed is one of the list: that is for the server to say. */
+async function isMeant({ id, event, status }: Delivery, selection: Selection): Promise<boolean> {
+  if (selection["status"] && selection["status"] !== status) return false;
+  if (selection["event"] && selection["event"] !== event) return false;
+  return (await list<Delivery>(PATH, { ...selection, event })).items.some((item) => item.id === id);
 }
 
 /** Puts an item into the list that is shown. */
@@ -51,7 +49,7 @@ async function showList(query: URLSearchParams) {
     path: PATH,
     query: selection,
     columns: [
-      { name: "Dispatched", class: "muted nowrap hide-s", cell: ({ created_at }) => when(created_at) },
+      DISPATCHED,
       {
         name: "Event → endpoint",
         cell: ({ id, name, created_at, subscription }) => [
@@ -68,16 +66,15 @@ async function showList(query: URLSearchParams) {
       : "No delivery yet: an event makes one for each of its subscriptions.",
   });
   add = async (item) => {
-    const newest = made.node.querySelector<HTMLElement>("tr[data-id]")?.dataset["id"] ?? "";
-    const isThere = made.node.querySelector(`[data-id="${item.id}"]`) !== null;
-    const isNew = Boolean(selection["status"]) || item.id > newest;
-    if (isThere || (isNew && await isMeant(item, selection))) made.add(item);
+    const ids = [...made.node.querySelectorAll("[data-id]")].map((row) => row.getAttribute("data-id"));
+    const isNew = selection["status"] || item.id > (ids[0] ?? "");
+    if (ids.includes(item.id) || (isNew && await isMeant(item, selection))) made.add(item);
   };
   const many = el("span", {}, "Send again…");
   const failed = el("span", { class: "muted" });
-  const words = `Those of the list that are ${status}.`;
-  const all = button(many, () => void openResend({ selection: { ...selection, status }, words }),
-    { picture: "resend" });
+  const { subscription } = selection;
+  const again = () => void openResend({ subscription, selection: { ...selection, status } });
+  const all = button(many, again, { picture: "resend" });
   // Of those that were delivered there may be very many; whoever asks has them counted then.
   if (mayWrite() && /failed|cancelled/.test(status)) {
     const { attempt } = selection;

@@ -4,12 +4,14 @@ import { bodySchema, findOperation } from "../document.ts";
 import { type Child, el } from "../element.ts";
 import { fieldsOf } from "../form.ts";
 import {
-  aboveTabs, answered, besideList, copied, type Delivery, endpoint, type EventOfOne, payload, who,
+  aboveTabs, answered, besideList, copied, type Delivery, DISPATCHED, endpoint, type EventOfOne, payload,
+  who,
 } from "../inspector.ts";
 import type { Page } from "../pages.ts";
 import { button, filters, head, since, state, tabs, when } from "../parts.ts";
 import { go, href } from "../router.ts";
 import { mayWrite } from "../session.ts";
+import { listen } from "../stream.ts";
 import { later, listTable } from "../table.ts";
 
 type Event = Omit<EventOfOne, "data">;
@@ -33,7 +35,7 @@ async function showList(query: URLSearchParams) {
     path: PATH,
     query: { ...given, since: since(query.get("since")), until: since(query.get("until")) },
     columns: [
-      { name: "Dispatched", class: "muted nowrap hide-s", cell: ({ created_at }) => when(created_at) },
+      DISPATCHED,
       {
         name: "Event",
         cell: ({ id, name, created_at }) => [
@@ -66,10 +68,10 @@ async function ofEvent(event: string): Promise<Child> {
     : items.map((item) => el("div", { class: "row" }, answered(item), linkToDelivery(item)));
 }
 
-async function showOne(id: string): Promise<Child> {
+async function showOne(id: string, signal: AbortSignal): Promise<Child> {
   const event = await get<EventOfOne>(`${PATH}/${id}`, { limit: 1 });
   const { name, source, principal, request, subject, scope, created_at, data } = event;
-  const { node } = await listTable<Delivery>({
+  const deliveries = await listTable<Delivery>({
     path: DELIVERIES,
     query: { event: id },
     limit: 10,
@@ -80,6 +82,12 @@ async function showOne(id: string): Promise<Child> {
     ],
     empty: "None: nobody had subscribed to it then, or it has not been distributed yet.",
   });
+  listen({ topics: "delivery", request }, {
+    tell(topic, told) {
+      if (topic === "delivery" && (told as Delivery).event === id) deliveries.add(told as Delivery);
+    },
+    state() {},
+  }, signal);
   return [
     aboveTabs(name, null, distributed(event), [
       ["Id", copied(id)],
@@ -90,7 +98,7 @@ async function showOne(id: string): Promise<Child> {
       ["Only for", who(subject)],
       ["Needs", scope && el("code", {}, scope)],
     ]),
-    tabs([["Deliveries", () => node], ["Data", () => payload(data)]]),
+    tabs([["Deliveries", () => deliveries.node], ["Data", () => payload(data)]]),
   ];
 }
 
@@ -141,5 +149,5 @@ async function dispatch(): Promise<void> {
 
 export const page: Page = {
   title: "Events",
-  show: (place) => besideList(place, () => showList(place.query), showOne),
+  show: (place) => besideList(place, () => showList(place.query), (id) => showOne(id, place.signal)),
 };
