@@ -1,8 +1,8 @@
 import { call, get } from "./api.ts";
 import { ask, openDialog } from "./dialog.ts";
 import { type Child, el, fill } from "./element.ts";
-import { count as counted, number, time } from "./format.ts";
-import type { Delivery } from "./inspector.ts";
+import { number, time } from "./format.ts";
+import { answerOf, type Delivery } from "./inspector.ts";
 import { button, failure, message, notify, state } from "./parts.ts";
 
 /** What is sent again, and by whose operations. */
@@ -50,7 +50,8 @@ export async function openResend(
       : ["All of the list", since || until ? "of the time that it shows" : "of all that is kept",
         () => ({ since, until })],
     ["Last 24 hours", `since ${time(dayAgo)}`, () => ({ since: dayAgo })],
-    ["From … to …", el("span", { class: "pair" }, from, to), () => ({ since: given(from), until: given(to) })],
+    ["From … to …", el("span", { class: "pair" }, from, to),
+      () => ({ since: given(from), until: given(to) })],
   ];
   const picks = choices.map((_, at) =>
     el("input", { type: "radio", name: "which", checked: at === 0, onchange: () => choose(at) }));
@@ -75,9 +76,11 @@ export async function openResend(
   const send = (how = {}) =>
     call<{ count: number; id?: string; delivery?: string }>("POST", resend, { ...body(), ...how });
 
+  const again = () => `Send ${number(total)} again`;
+
   function show(): void {
-    fill(label, total === 0 ? "Nothing to send" : first.checked ? `Try one, then send ${number(total)}`
-      : `Send ${number(total)} again`);
+    fill(label, total === 0 ? "Nothing to send"
+      : first.checked ? `Try one, then send ${number(total)}` : again());
     label.closest("button")?.toggleAttribute("disabled", total === 0);
   }
 
@@ -118,8 +121,8 @@ export async function openResend(
           el("span", {}, el("b", {}, name), el("span", { class: "muted" }, what)), numbers[at]))),
       el("label", { class: "pick gap" }, first, el("span", {}, el("b", {}, "Try one first"),
         "The oldest goes alone; the others are offered once its outcome is known.")),
-      el("p", { class: "small muted" }, "Oldest first. Each keeps its webhook-id: who remembers ids " +
-        "takes none twice. The audit log says who did it."),
+      el("p", { class: "small muted" },
+        "Oldest first. Each keeps its webhook-id: who remembers ids takes none twice."),
       said,
     ],
     action: label,
@@ -132,13 +135,12 @@ export async function openResend(
   if (!await asked) return;
   const isWell = trial?.status === "delivered";
   const outcome = trial && message(isWell ? "ok" : "warn",
-    `The trial ${isWell ? "succeeded" : "failed"}: ${trial.last_status ?? trial.last_error ?? trial.status}`);
-  const again = `Send ${number(total)} again`;
+    `The trial ${isWell ? "succeeded" : "failed"}: ${answerOf(trial) ?? trial.status}`);
   if (total === 0) return notify(outcome);
   const isBegun = started || await ask({
-    title: again,
+    title: again(),
     body: outcome,
-    action: again,
+    action: again(),
     isGrave: !isWell,
     typed: total > MANY ? String(total) : undefined,
     act: begin,
@@ -158,7 +160,7 @@ async function showProgress(path: string): Promise<void> {
   while (opened.isConnected) {
     const now = await get<{ state: string; count: number; done: number }>(path);
     [bar.max, bar.value] = [Math.max(1, now.count), now.done];
-    fill(said, state(now.state), ` ${number(now.done)} of ${counted(now.count, "delivery", "deliveries")}`);
+    fill(said, state(now.state), ` ${number(now.done)} of ${number(now.count)}`);
     if (now.state !== "running") return stop.remove();
     await pause();
   }
