@@ -67,10 +67,12 @@ const PRIMARY = "dialog .df .primary";
 test("a failed delivery is shown beside its list, and what others wrote is text", async () => {
   await fail(HOSTILE);
   await open("deliveries?status=failed&endpoint=http://127.0.0.1&answer=503");
-  await browser.click("a.main");
+  await browser.find("a.main");
+  await browser.press("j\uE007"); // the first row, and Enter
   assert.match(await seen(".line", /Dispatched/), /Attempt 2 · 503[^]*Attempt 1 · 503[^]*backend/);
   assert.match(await browser.url(), /deliveries\/d\w+\?status=failed/);
   assert.equal(await browser.attribute("tr[data-id]", "aria-selected"), "true");
+  assert.equal(await browser.execute("return document.activeElement.className"), "main");
   await browser.click("[role=tab]:nth-child(2)");
   const payload = await seen(".panel", /onerror/);
   assert.match(payload, /"rtl": "gnp"/); // without the mark that turns it
@@ -133,7 +135,7 @@ test("a signature is checked in the browser alone", async () => {
   }
   await browser.type("#check-secret", secret);
   await browser.type("#check-body", String(body));
-  await browser.click(".panel [type=submit], .panel form .btn");
+  await browser.click(".panel form .btn");
   await seen(".panel .msg", /^Right\.$/);
   await browser.type("#check-body", `${body} `);
   await browser.click(".panel form .btn");
@@ -154,13 +156,13 @@ test("an event is dispatched by hand, and shown with what its request set off", 
 
 test("on a small screen one thing has the page for itself", async () => {
   await browser.devtools("Emulation.setDeviceMetricsOverride",
-    { width: 360, height: 740, deviceScaleFactor: 1, mobile: true });
+    { width: 320, height: 740, deviceScaleFactor: 1, mobile: true });
   await open("deliveries");
   await browser.click("a.main");
   await seen(".insp", /webhook-id/);
   assert.equal(await browser.execute("return document.querySelector('table').offsetParent"), null);
   assert.equal(await browser.execute("return document.activeElement.tagName"), "H2");
-  assert.equal(await browser.execute("return document.documentElement.scrollWidth"), 360);
+  assert.equal(await browser.execute("return document.documentElement.scrollWidth"), 320);
   await browser.click("[aria-label='Back']");
   await seen("main", /Deliveries/);
 });
