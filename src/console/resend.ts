@@ -22,6 +22,8 @@ interface Range {
 }
 
 const DAY_MS = 86_400_000;
+/** What failed first had been dispatched a little before. */
+const EARLIER_MS = 60_000;
 const LOOK_MS = 1000;
 /** How many are sent after one press; of more the number is to be typed. */
 const MANY = 10_000;
@@ -40,14 +42,16 @@ export async function openResend(
     ? [own, own, "/consumer/subscription/delivery"]
     : ["/backend/delivery/resend", "/backend/resend", "/backend/delivery"];
   const { status = "failed", since, until, attempt } = selection;
-  const dayAgo = new Date(Date.now() - DAY_MS).toISOString();
+  const before = (ms: number, than: number) => new Date(than - ms).toISOString();
+  const dayAgo = before(DAY_MS, Date.now());
+  const begun = failingSince && before(EARLIER_MS, Date.parse(failingSince));
   const [from, to] = ["From", "To"].map((name) => el("input", {
     type: "datetime-local", "aria-label": name, oninput: () => choose(2),
   })) as [HTMLInputElement, HTMLInputElement];
   const given = ({ value }: HTMLInputElement) => value ? new Date(value).toISOString() : undefined;
   const choices: readonly (readonly [name: string, words: Child, range: () => Range])[] = [
-    failingSince ? ["Since it began to fail", time(failingSince), () => ({ since: failingSince })]
-      : ["All of the list", since || until ? "of the time that it shows" : "of all that is kept",
+    begun ? ["Since it began to fail", `dispatched since ${time(begun)}`, () => ({ since: begun })]
+      : ["All", since || until ? "of the time that the list shows" : "that are kept",
         () => ({ since, until })],
     ["Last 24 hours", `since ${time(dayAgo)}`, () => ({ since: dayAgo })],
     ["From … to …", el("span", { class: "pair" }, from, to),
@@ -61,6 +65,7 @@ export async function openResend(
   const said = el("div", { role: "status" });
   let chosen = 0;
   let total = 0;
+  let isTrying = false;
   let started: string | undefined;
   let trial: Delivery | undefined;
 
@@ -81,7 +86,7 @@ export async function openResend(
   function show(): void {
     fill(label, total === 0 ? "Nothing to send"
       : first.checked ? `Try one, then send ${number(total)}` : again());
-    label.closest("button")?.toggleAttribute("disabled", total === 0);
+    label.closest("button")?.toggleAttribute("disabled", total === 0 || isTrying);
   }
 
   async function choose(at: number): Promise<void> {
@@ -127,7 +132,8 @@ export async function openResend(
     ],
     action: label,
     act: async () => {
-      if (first.checked) await tryOne();
+      isTrying = first.checked;
+      if (isTrying) await tryOne().finally(() => isTrying = false);
       else if (total <= MANY) await begin();
     },
   });
@@ -136,7 +142,7 @@ export async function openResend(
   const isWell = trial?.status === "delivered";
   const outcome = trial && message(isWell ? "ok" : "warn",
     `The trial ${isWell ? "succeeded" : "failed"}: ${answerOf(trial) ?? trial.status}`);
-  if (total === 0) return notify(outcome);
+  if (total === 0) return notify(outcome ?? "Nothing is left.");
   const isBegun = started || await ask({
     title: again(),
     body: outcome,
