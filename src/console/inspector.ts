@@ -4,9 +4,9 @@ import type { EventRecord } from "../event/event.ts";
 import { get } from "./api.ts";
 import { type Child, el, fill } from "./element.ts";
 import { address, number } from "./format.ts";
-import { button, code, copy, facts, state, when } from "./parts.ts";
-import { here, href, type Place } from "./router.ts";
-import { later, type listTable } from "./table.ts";
+import { button, code, copy, facts, failure, state, when } from "./parts.ts";
+import { here, href, pageOf, type Place } from "./router.ts";
+import { later } from "./table.ts";
 
 /** A delivery as the backend shows it. */
 export type Delivery = Infer<typeof ManagedDelivery>;
@@ -14,9 +14,7 @@ export type Delivery = Infer<typeof ManagedDelivery>;
 /** An event with its data. */
 export type EventOfOne = Infer<typeof EventRecord> & { readonly data: unknown };
 
-type List = Awaited<ReturnType<typeof listTable>>["node"];
-
-let kept: { address: string; node: HTMLElement; list: List; split: HTMLElement } | undefined;
+let kept: { address: string } & Record<"node" | "list" | "split", HTMLElement> | undefined;
 
 /** The address of this list, without the one that is looked at. */
 const listAddress = (): string => href(here().page, "", Object.fromEntries(here().query));
@@ -27,7 +25,7 @@ const listAddress = (): string => href(here().page, "", Object.fromEntries(here(
  */
 export async function besideList(
   { id, signal }: Place,
-  parts: () => Promise<{ readonly head: Child; readonly above: Child; readonly list: List }>,
+  parts: () => Promise<{ readonly head: Child; readonly above: Child; readonly list: HTMLElement }>,
   one: (id: string) => Promise<Child>,
 ): Promise<HTMLElement> {
   const address = listAddress();
@@ -83,7 +81,7 @@ export const linked = (id: string, to: string) => el("a", { href: to }, el("code
 
 /** Who did something, with the page that shows them. */
 export function who(id = ""): Child {
-  const page = { u: "users", a: "apps" }[id.charAt(0)];
+  const page = pageOf(id);
   return page ? linked(id, href(page, id)) : id;
 }
 
@@ -113,6 +111,9 @@ export function payload(data: unknown): HTMLElement {
   }
   return node;
 }
+
+/** What stands for a list that is refused, so that its filters can be mended. */
+export const refused = (error: unknown) => ({ node: failure(error), add() {} });
 
 /** The same of every list here: when it was dispatched. */
 export const DISPATCHED = {

@@ -6,7 +6,7 @@ import { type Child, el, fill } from "../element.ts";
 import { count, duration, number } from "../format.ts";
 import {
   aboveTabs, answered, besideList, copied, type Delivery, DISPATCHED, endpoint, type EventOfOne,
-  linked, payload, requested, who,
+  linked, payload, refused, requested, who,
 } from "../inspector.ts";
 import type { Page } from "../pages.ts";
 import { button, facts, filters, head, segments, since, state, tabs, when } from "../parts.ts";
@@ -64,7 +64,7 @@ async function showList(query: URLSearchParams) {
     ],
     empty: query.size > 0 ? "No delivery is like this. Take a filter away to see others."
       : "No delivery yet: an event makes one for each of its subscriptions.",
-  });
+  }).catch(refused);
   add = async (item) => {
     const isThere = made.node.querySelector(`[data-id=${item.id}]`);
     const newest = made.node.querySelector("[data-id]")?.getAttribute("data-id") ?? "";

@@ -5,7 +5,7 @@ import { type Child, el } from "../element.ts";
 import { fieldsOf } from "../form.ts";
 import {
   aboveTabs, answered, besideList, copied, type Delivery, DISPATCHED, endpoint, type EventOfOne,
-  payload, requested, who,
+  payload, refused, requested, who,
 } from "../inspector.ts";
 import type { Page } from "../pages.ts";
 import { button, filters, head, since, state, tabs, when } from "../parts.ts";
@@ -52,7 +52,7 @@ async function showList(query: URLSearchParams) {
     ],
     empty: query.size > 0 ? "No event is like this. Take a filter away to see others."
       : "No event yet: endpoints and cronjobs dispatch them, and so does the button above.",
-  });
+  }).catch(refused);
   add = made.add;
   return {
     head: head(request ? "What this request set off" : "Events",
