@@ -128,7 +128,10 @@ const endpoints = new Map<string, Promise<string>>();
 export function endpoint(subscription: string): HTMLElement {
   const node = el("span", {}, "…");
   const comes = endpoints.get(subscription) ?? get<{ endpoint: string }>(
-    `/backend/subscription/${subscription}`).then((found) => found.endpoint, () => "");
+    `/backend/subscription/${subscription}`).then((found) => found.endpoint, () => {
+      endpoints.delete(subscription);
+      return "";
+    });
   endpoints.set(subscription, comes);
   comes.then((url) => {
     const [host, path] = url ? address(url) : [subscription, ""];

@@ -12,14 +12,11 @@ interface Wanted {
   readonly subscription?: string | undefined;
   /** Since when all have failed. */
   readonly failingSince?: string | undefined;
-  /** More members of the resend, as a query has them. */
-  readonly selection?: Readonly<Record<string, string | undefined>>;
+  /** More members of the resend. */
+  readonly selection?: Readonly<Record<string, string | number | undefined>>;
 }
 
-interface Range {
-  readonly since?: string | undefined;
-  readonly until?: string | undefined;
-}
+type Range = Partial<Record<"since" | "until", string | number | undefined>>;
 
 const DAY_MS = 86_400_000;
 /** What failed first had been dispatched a little before. */
@@ -41,7 +38,7 @@ export async function openResend(
   const [resend, progress, delivery] = base === "/consumer"
     ? [own, own, "/consumer/subscription/delivery"]
     : ["/backend/delivery/resend", "/backend/resend", "/backend/delivery"];
-  const { status = "failed", since, until, attempt } = selection;
+  const { status = "failed", since, until } = selection;
   const before = (ms: number, than: number) => new Date(than - ms).toISOString();
   const dayAgo = before(DAY_MS, Date.now());
   const begun = failingSince && before(EARLIER_MS, Date.parse(failingSince));
@@ -70,13 +67,12 @@ export async function openResend(
   let trial: Delivery | undefined;
 
   const body = () => ({
-    ...selection,
     ...base === "/backend" && { subscription },
+    ...selection,
     status,
     since: undefined,
     until: undefined,
     ...choices[chosen]?.[2](),
-    attempt: attempt && Number(attempt),
   });
   const send = (how = {}) =>
     call<{ count: number; id?: string; delivery?: string }>("POST", resend, { ...body(), ...how });

@@ -84,7 +84,7 @@ test("one is sent again once that is confirmed, and its attempts come live", asy
   await seen(".line", /· 200[^]*· 200/);
 });
 
-test("a wrong filter is told, any id opens its page, and new ones wait behind a button", async () => {
+test("a wrong filter is told, an id opens its page, new ones wait behind a button", async () => {
   await open("deliveries?answer=-");
   await seen(".card .msg", /\/answer/);
   const { headers } = stage.appSite.requests("/hook")[0] ?? assert.fail();

@@ -11,7 +11,7 @@ import {
 import type { Page } from "../pages.ts";
 import { button, facts, filters, head, segments, since, state, tabs, when } from "../parts.ts";
 import { openResend } from "../resend.ts";
-import { href } from "../router.ts";
+import { href, pageOf } from "../router.ts";
 import { mayWrite } from "../session.ts";
 import { signatureForm } from "../signature_form.ts";
 import { listen } from "../stream.ts";
@@ -19,23 +19,29 @@ import { listTable } from "../table.ts";
 
 type Attempt = Infer<typeof AttemptRecord> & { readonly snippet?: string };
 type WithAttempts = Delivery & { readonly attempts: readonly Attempt[] };
-type Selection = Readonly<Record<string, string | undefined>>;
+type Selection = Readonly<Record<string, string | number | undefined>>;
 
 const PATH = "/backend/delivery";
 const NAMES = ["since", "until", "endpoint", "event", "answer", "attempt", "subscription", "name"];
 
 /** What the address asks for: an event may be named there by its id or its name. */
 function selectionOf(query: URLSearchParams): Selection {
-  const { event, ...given } = Object.fromEntries(query);
-  const named = event ? { [/^e0\w{9,}$/.test(event) ? "event" : "name"]: event } : {};
-  return { ...given, ...named, since: since(query.get("since")), until: since(query.get("until")) };
+  const { event, attempt, ...given } = Object.fromEntries(query);
+  return {
+    ...given,
+    ...event && { [pageOf(event) ? "event" : "name"]: event },
+    attempt: attempt && Number(attempt),
+    since: since(query.get("since")),
+    until: since(query.get("until")),
+  };
 }
 
 /** Whether a delivery that has just changed is one of the list: that is for the server to say. */
 async function isMeant({ id, event, status }: Delivery, selection: Selection): Promise<boolean> {
   const { status: wanted = status, event: one = event } = selection;
   if (wanted !== status || one !== event) return false;
-  return (await list<Delivery>(PATH, { ...selection, event })).items.some((item) => item.id === id);
+  const { items } = await list<Delivery>(PATH, { ...selection, event, limit: 100 });
+  return items.some((item) => item.id === id);
 }
 
 /** Puts an item into the list that is shown. */
@@ -44,7 +50,7 @@ const live = el("span", { class: "live", hidden: true }, el("i"), "Live");
 
 async function showList(query: URLSearchParams) {
   const selection = selectionOf(query);
-  const status = selection["status"] || "failed";
+  const status = query.get("status") ?? "failed";
   const made = await listTable<Delivery>({
     path: PATH,
     query: selection,
@@ -73,17 +79,15 @@ async function showList(query: URLSearchParams) {
   };
   const many = el("span", {}, "Send again…");
   const failed = el("span", { class: "muted" });
-  const { subscription } = selection;
-  const again = () => void openResend({ subscription, selection: { ...selection, status } });
+  const again = () => void openResend({ selection: { ...selection, status } });
   const all = button(many, again, { picture: "resend" });
   // Of those that were delivered there may be very many; whoever asks has them counted then.
   if (mayWrite() && /failed|cancelled/.test(status)) {
-    const { attempt } = selection;
-    const what = { ...selection, status, attempt: attempt && Number(attempt), dry_run: true };
-    call<{ count: number }>("POST", `${PATH}/resend`, what).then((found) => {
-      fill(many, `Send ${number(found.count)} again…`);
-      if (status === "failed") fill(failed, number(found.count, true));
-      all.disabled = found.count === 0;
+    const what = { ...selection, status, dry_run: true };
+    call<{ count: number }>("POST", `${PATH}/resend`, what).then(({ count }) => {
+      fill(many, `Send ${number(count)} again…`);
+      if (status === "failed") fill(failed, number(count, true));
+      all.disabled = count === 0;
     }, () => {});
   }
   return {
