@@ -12,6 +12,7 @@ export interface Session {
   readonly agent: string | null;
   readonly createdAtMs: number;
   readonly seenAtMs: number | null;
+  readonly untilMs: number;
 }
 
 const MAX_AGENT_LENGTH = 200;
@@ -63,7 +64,8 @@ export function sessionId(hash: Uint8Array): string {
 
 /** The valid sessions of a user, newest first; of very many some. */
 export function listSessions(database: Database, user: string, nowMs: number): Promise<Session[]> {
-  return database.query(sql`SELECT ${PUBLIC_ID} AS id, s.address, s.agent, s.createdAtMs, s.seenAtMs
+  return database.query(sql`SELECT ${PUBLIC_ID} AS id, s.address, s.agent, s.createdAtMs,
+      s.seenAtMs, s.untilMs
     ${liveSessions(sql`s.user = ${user}`, nowMs)} ORDER BY s.createdAtMs DESC LIMIT 1000`);
 }
 
@@ -72,8 +74,17 @@ export function deleteSession(hash: Uint8Array): Sql {
   return sql`DELETE FROM sessions WHERE hash = ${hash}`;
 }
 
-/** Ends all of a user's sessions, or the one of this id. */
-export function deleteSessionsOf(user: string, id?: string): Change {
-  const which = id === undefined ? sql`` : sql` AND ${PUBLIC_ID} = ${id}`;
-  return deleteWhere(sql`sessions`, sql`user = ${user}${which}`);
+/** Ends all of a user's sessions, the one of this id alone, or all but that. */
+export function deleteSessionsOf(
+  user: string,
+  { id, spared }: { readonly id?: string; readonly spared?: string | undefined } = {},
+): Change {
+  const only = id === undefined ? sql`` : sql` AND ${PUBLIC_ID} = ${id}`;
+  const but = spared === undefined ? sql`` : sql` AND ${PUBLIC_ID} <> ${spared}`;
+  return deleteWhere(sql`sessions`, sql`user = ${user}${only}${but}`);
+}
+
+/** Holds at commit: a session is still valid, and so is its user. */
+export function isSessionLive(hash: Uint8Array, nowMs: number): Sql {
+  return sql`EXISTS (SELECT 1 ${liveSession(hash, nowMs)})`;
 }
