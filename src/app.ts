@@ -10,7 +10,7 @@ import { openApiOperation } from "./api/system/openapi.ts";
 import { ensureFirstUser } from "./app/first_user.ts";
 import { createJobs, type Jobs } from "./app/jobs.ts";
 import { createServiceMetrics, observeRequest, watchEventLoop } from "./app/metrics.ts";
-import { ownOperations } from "./app/operations.ts";
+import { accountPages, ownOperations } from "./app/operations.ts";
 import { createBacklogReader, createReadiness } from "./app/readiness.ts";
 import { findStoredRisks } from "./app/risks.ts";
 import { createServices } from "./app/services.ts";
@@ -186,7 +186,11 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     handle = createPipeline({
       ...services,
       routers: [
-        createRouter([...own, openApiOperation([...own, ...ofModules], services)]),
+        createRouter([
+          ...own,
+          ...accountPages(services),
+          openApiOperation([...own, ...ofModules], services),
+        ]),
         createRouter(ofModules),
         // Last, since a module may have a front door of its own.
         createRouter(frontDoorOperations(services)),

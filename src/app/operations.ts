@@ -23,6 +23,7 @@ import { streamOperation } from "../api/backend/stream.ts";
 import { userOperations } from "../api/backend/user.ts";
 import { eventCatalogueOperation } from "../api/consumer/event.ts";
 import { accountOperations } from "../api/consumer/account.ts";
+import { accountPageOperations } from "../api/consumer/account_pages.ts";
 import { ownAppOperations } from "../api/consumer/app.ts";
 import { loginOperation } from "../api/consumer/login.ts";
 import { managedSessionOperations, sessionOperations } from "../api/consumer/session.ts";
@@ -60,6 +61,13 @@ export function ownOperations(services: Services, ofModules: readonly Operation[
     asyncApiOperation(services),
   ];
   return [...own, pathMetadataOperation([...own, ...ofModules], services)];
+}
+
+/** The pages of a user's account, for those who log in here; the documents leave them out. */
+export function accountPages(services: Services): Operation[] {
+  if (!services.config.authorizationServer) return [];
+  const styleHref = `${services.site.basePath}/console/assets/console.css`;
+  return accountPageOperations(services, { styleHref, hasConsole: false });
 }
 
 /** Those that issue tokens: without them other issuers take their place. */

@@ -20,7 +20,8 @@ import {
 } from "../helpers/pages.ts";
 
 function openFrontDoor(username?: string): HttpResponse {
-  return frontDoor(site, "https://api.northwind.example", username);
+  const doors = { hasConsole: true, hasAccount: true };
+  return frontDoor(site, "https://api.northwind.example", username, doors);
 }
 
 const pages: Readonly<Record<string, HttpResponse>> = {

@@ -83,8 +83,8 @@ yourself.</p></div>`}
 ${!isPosable && userCode === undefined && isLoopbackHost(new URL(app.origin).hostname) &&
     html`<p class="note">Development address: this app runs on your own
 device.</p>`}
-<p class="note">The app sees your username, never your password. To withdraw this permission later,
-ask the people who run ${site.name}.</p>
+<p class="note">The app sees your username, never your password. You can withdraw this at any time
+in <a href="${site.basePath}/account">your account</a>.</p>
 ${userCode === undefined && html`<p class="note">Either way you go back to
 <span class="wrap">${formActionOrigin}</span>.</p>`}`;
   const title = expired ? "This page was open for too long – Allow access?" : "Allow access?";

@@ -14,15 +14,19 @@ const PRIVATE_SCHEME = /^[a-z][a-z0-9+-]*(?:\.[a-z0-9+-]+)+:$/; // RFC 8252 §7.
  * the app that opened it, for good, the app's own callback page included.
  *
  * @param formActionOrigin where a form may lead beside this service; undefined: no form
+ * @param styleSource the CSP source of the style sheet, where that is not the pages' own
  */
-export function pageHeaders(formActionOrigin?: string): Readonly<Record<string, string>> {
+export function pageHeaders(
+  formActionOrigin?: string,
+  styleSource = pageStyleSource,
+): Readonly<Record<string, string>> {
   const formAction =
     formActionOrigin === undefined ? "'none'" : `'self' ${formActionSource(formActionOrigin)}`;
   return {
     "Content-Type": "text/html; charset=utf-8",
     "Content-Security-Policy": [
       "default-src 'none'",
-      `style-src ${pageStyleSource}`,
+      `style-src ${styleSource}`,
       "img-src 'self'", // the icon
       `form-action ${formAction}`,
       "frame-ancestors 'none'",
@@ -35,6 +39,11 @@ export function pageHeaders(formActionOrigin?: string): Readonly<Record<string, 
       "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()",
     ...(formActionOrigin === undefined && { "Cross-Origin-Opener-Policy": "same-origin" }),
   };
+}
+
+/** The CSP source of a style sheet by its path; the whole origin where CSP cannot name that. */
+export function styleSourceOf(origin: string, path: string): string {
+  return CSP_ORIGIN.test(origin) ? origin + path : "'self'";
 }
 
 /**

@@ -42,7 +42,27 @@ export function renderPage({ site, status, title, main, formActionOrigin, header
   readonly formActionOrigin?: string;
   readonly headers?: HttpResponse["headers"];
 }): HttpResponse {
-  const body = renderHtml(html`<!doctype html>
+  const body = html`<header>
+<svg width="28" height="28" viewBox="0 0 28 28" aria-hidden="true">${mark}</svg>
+<p>${site.name}${site.host !== site.name && html`<span>${site.host}</span>`}</p></header>
+<main>
+${main}
+</main>`;
+  const style = styleElement(pageStyle);
+  const all = { ...pageHeaders(formActionOrigin), ...headers };
+  return renderDocument({ site, status, title, style, body, headers: all });
+}
+
+/** A whole document: `style` is its style sheet, or the link to it. */
+export function renderDocument({ site, status, title, style, body, headers }: {
+  readonly site: Site;
+  readonly status: number;
+  readonly title: string;
+  readonly style: Html;
+  readonly body: Html;
+  readonly headers: NonNullable<HttpResponse["headers"]>;
+}): HttpResponse {
+  const text = renderHtml(html`<!doctype html>
 <html lang="en" dir="ltr">
 <head>
 <meta charset="utf-8">
@@ -53,18 +73,14 @@ export function renderPage({ site, status, title, main, formActionOrigin, header
 <meta name="theme-color" media="(prefers-color-scheme: dark)" content="${PALETTE.page.dark}">
 <meta name="robots" content="noindex">
 <link rel="icon" type="image/svg+xml" href="${site.basePath}/favicon.ico">
-${styleElement(pageStyle)}
+${style}
 </head>
 <body>
-<header><svg width="28" height="28" viewBox="0 0 28 28" aria-hidden="true">${mark}</svg>
-<p>${site.name}${site.host !== site.name && html`<span>${site.host}</span>`}</p></header>
-<main>
-${main}
-</main>
+${body}
 </body>
 </html>
 `);
-  return { status, headers: { ...pageHeaders(formActionOrigin), ...headers }, body };
+  return { status, headers, body: text };
 }
 
 /** Returns the panel that names an app and its origin. */
@@ -96,7 +112,8 @@ export function formStart({ action, csrf }: Pick<FormPageInput, "action" | "csrf
 <input type="hidden" name="csrf" value="${csrf}" autocomplete="off">`;
 }
 
-const mark = html`<path fill="currentColor" d="M2 7 5 3l3 4v18H2zM20 7l3-4 3 4v18h-6z"/>
+/** The mark's lines, on 28 by 28. */
+export const mark = html`<path fill="currentColor" d="M2 7 5 3l3 4v18H2zM20 7l3-4 3 4v18h-6z"/>
 <path fill="none" stroke="currentColor" stroke-width="2.5" d="M8 11.5h12m0 9H8l12-9"/>`;
 
 /** The mark as an image of its own: on a tile, since a browser's tabs may be light or dark. */
@@ -105,7 +122,7 @@ export const markImage = renderHtml(html`<svg xmlns="http://www.w3.org/2000/svg"
 <rect x="-5" y="-5" width="38" height="38" rx="8" fill="${PALETTE.accent.light}"/>${mark}</svg>`);
 
 /** A drawing in lines, in the colour of the text around it. */
-function icon(lineWidth: string, lines: Html): Html {
+export function icon(lineWidth: string, lines: Html): Html {
   return html`<svg width="20" height="20" viewBox="0 0 20 20" aria-hidden="true" fill="none"
  stroke="currentColor" stroke-width="${lineWidth}" stroke-linecap="round"
  stroke-linejoin="round">${lines}</svg>`;

@@ -1,0 +1,206 @@
+import { type Form, parseForm } from "../../base/form.ts";
+import type { HttpRequest, HttpResponse } from "../../base/http_message.ts";
+import { malformed, Problem } from "../../base/problem.ts";
+import { sha256 } from "../../base/secret.ts";
+import { parseShape } from "../../base/shape.ts";
+import { FIRST_PAGE } from "../../database/database.ts";
+import { SUBSCRIPTION_LIMIT } from "../../event/subscription.ts";
+import { BACKEND_READ_SCOPE, LOGIN_APP, opens, PERSONAL_APP } from "../../oauth/principal.ts";
+import type { User } from "../../oauth/user.ts";
+import type { Services } from "../../services.ts";
+import { listActingApps } from "../../store/consents.ts";
+import { listLiveGrants } from "../../store/grants.ts";
+import { listPart } from "../../store/list.ts";
+import { isSessionLive, listSessions, sessionId } from "../../store/sessions.ts";
+import { SUBSCRIPTION_LIST } from "../../store/subscriptions.ts";
+import { type Administration, found } from "../administration.ts";
+import { checkNavigation, logIn, readPageForm } from "../authorization/authorize.ts";
+import {
+  formStep,
+  pageFrame,
+  type PageVisit,
+  showLogin,
+} from "../authorization/authorize_pages.ts";
+import { seeOther } from "../authorization/authorize_redirect.ts";
+import { type Operation, operation } from "../operation.ts";
+import type { AccountFrame } from "../pages/account_layout.ts";
+import {
+  accountPage,
+  madeTokenPage,
+  passwordPage,
+  tokenPage,
+  withdrawPage,
+} from "../pages/account_page.ts";
+import {
+  changePassword,
+  endOwnGrant,
+  endSession,
+  endSessions,
+  makePersonalToken,
+  NewToken,
+  PasswordChange,
+  withdrawApp,
+} from "./account_acts.ts";
+
+/** What the page says after an act. */
+const DONE: Readonly<Record<string, string>> = {
+  withdraw: "The app may no longer act for you.",
+  session: "You are signed out there.",
+  sessions: "You are signed out in every other browser.",
+  token: "The token has ended.",
+  password: "Your password is changed.",
+};
+
+/**
+ * GET and POST /account: what /consumer lets a program do, for people, in the browser session of
+ * the login page and guarded as that is. Its query says which page: `app` asks before that is
+ * withdrawn, `do` for a password or a token. A form says by `do` what it does, and to which id.
+ */
+export function accountPageOperations(
+  services: Administration &
+    Pick<Services, "sessions" | "site" | "issuer" | "passwordLogin" | "hasher" | "tokens"> &
+    Pick<Services, "scopeWords">,
+  { styleHref, hasConsole }: Pick<AccountFrame, "styleHref" | "hasConsole">,
+): Operation[] {
+  const { database, now, sessions, site, issuer, scopeWords } = services;
+  const path = "/account";
+  const home = site.basePath + path;
+
+  async function respond(http: HttpRequest, sent?: Form): Promise<HttpResponse> {
+    checkNavigation(http);
+    const form = parseForm(http.query);
+    if (!form) throw malformed("The query is not well-formed.");
+    const session = await sessions.open(http);
+    const address = http.query === "" ? home : `${home}?${http.query}`;
+    const request = { app: undefined, form, redirectUri: issuer };
+    const visit = { request, session, address, purpose: "to see your account" };
+    const { user } = session;
+    if (!user) return sent ? logIn(sent, http, visit, services) : showLogin(visit, {}, services);
+    if (!sent) return show(visit, user);
+    try {
+      if (sessions.checkFormToken(session, formStep(visit, []), sent.get("csrf"))) {
+        return await carryOut(http, sent, visit, user);
+      }
+      throw new Problem(400, "stale_form", "This page was open for too long. Please try again.");
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      const { headers, ...page } = await show(visit, user, error);
+      return { ...page, headers: { ...headers, ...error.headers } };
+    }
+  }
+
+  async function show(visit: PageVisit, user: User, error?: Problem): Promise<HttpResponse> {
+    const { form } = visit.request;
+    const id = form.get("app");
+    const frame = frameOf(visit, user, error);
+    const apps = () => listActingApps(database, user.id, now(), id);
+    if (id !== undefined) {
+      const all = { limit: SUBSCRIPTION_LIMIT, before: FIRST_PAGE };
+      const owned = { owner: user.id, app: id };
+      const { items } = await listPart(database, SUBSCRIPTION_LIST, owned, all);
+      const open = items.filter(({ status }) => status !== "disabled");
+      return withdrawPage(frame, found((await apps())[0], "app"), open.length);
+    }
+    switch (form.get("do")) {
+      case "password":
+        return passwordPage(frame);
+      case "make":
+        return tokenPage(frame, user.scopes.map((name) => ({ name, words: scopeWords.get(name) })));
+      default: {
+        const grants = await listLiveGrants(database, user.id, now());
+        return accountPage(frame, {
+          apps: await apps(),
+          grants,
+          tokens: grants.filter(({ app }) => app === PERSONAL_APP),
+          sessions: await listSessions(database, user.id, now()),
+          current: idOf(visit),
+          scopeWords,
+          nowMs: now(),
+        });
+      }
+    }
+  }
+
+  async function carryOut(request: HttpRequest, form: Form, visit: PageVisit, user: User) {
+    const { session } = visit;
+    const { address, headers } = request;
+    const actor = { caller: { sub: user.id, clientId: LOGIN_APP, scopes: user.scopes }, request };
+    const [act = "", id = ""] = (form.get("do") ?? "").split(" ");
+    let cookies: string[] = [];
+    switch (act) {
+      case "withdraw":
+        await withdrawApp(actor, id, services);
+        break;
+      case "session":
+        await endSession(actor, id, services);
+        break;
+      case "sessions":
+        await endSessions(actor, services, idOf(visit));
+        break;
+      case "token":
+        await endOwnGrant(actor, id, services);
+        break;
+      case "password": {
+        const fields = { current: form.get("current") ?? "", new: form.get("new") ?? "" };
+        const change = parseShape(PasswordChange, fields, "form");
+        // Later than all that this ends, and earlier than what ends after it.
+        const sinceMs = await changePassword(actor, change, services) + 1;
+        cookies = await sessions.logIn(session, user.id, sinceMs, address, headers["user-agent"]);
+        break;
+      }
+      case "make": {
+        const given = parseShape(NewToken, {
+          name: form.get("name") ?? "",
+          scopes: user.scopes.filter((name) => form.get(`scope ${name}`) !== undefined),
+          expires_in: Number(form.get("days")) * 86_400,
+        }, "form");
+        const isIn = isSessionLive(sha256(session.id), now());
+        const { token } = await makePersonalToken(actor, given, isIn, services);
+        return madeTokenPage(frameOf(visit, user), given.name, token);
+      }
+      case "sign-out": {
+        const anonymous = await sessions.logOut(session, address);
+        const again = { ...visit, session: anonymous, address: home };
+        return showLogin(again, { signedOut: true }, services);
+      }
+      default:
+        throw malformed("The act is not known.");
+    }
+    return seeOther(`${home}?done=${act}`, { "Set-Cookie": cookies });
+  }
+
+  function frameOf(visit: PageVisit, user: User, error?: Problem): AccountFrame {
+    const details = error?.errors.map(({ detail }) => detail).join(" ");
+    return {
+      ...pageFrame(visit, services),
+      csrf: sessions.formToken(visit.session, formStep(visit, [])),
+      styleHref,
+      username: user.username,
+      hasConsole: hasConsole && opens(user.scopes, BACKEND_READ_SCOPE),
+      message: error ? error.code === "invalid" ? details : error.message
+        : DONE[visit.request.form.get("done") ?? ""],
+      status: error?.status ?? 200,
+    };
+  }
+
+  const idOf = ({ session }: PageVisit) => sessionId(sha256(session.id));
+
+  return (["GET", "POST"] as const).map((method) =>
+    operation({
+      id: `account ${method}`,
+      method,
+      path,
+      access: "public",
+      cors: false,
+      errors: "page",
+      summary: "A user's own account, in a browser",
+      responses: { 200: "text/html", 303: undefined },
+      async handle({ request }) {
+        const sent = method === "GET" ? undefined : await readPageForm(request, services);
+        const { headers, ...page } = await respond(request, sent);
+        // No other window has a hold on it, one of a hosted page of this origin neither.
+        return { ...page, headers: { ...headers, "Cross-Origin-Opener-Policy": "same-origin" } };
+      },
+    })
+  );
+}
