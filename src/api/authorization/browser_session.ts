@@ -5,13 +5,7 @@ import { isLoopbackHost } from "../../oauth/redirect_uri.ts";
 import { insertAudit } from "../../store/audit.ts";
 import type { User } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
-import {
-  deleteSession,
-  findSession,
-  insertSession,
-  markSeen,
-  sessionId,
-} from "../../store/sessions.ts";
+import { deleteSession, findSession, insertSession, markSeen } from "../../store/sessions.ts";
 import { findUser } from "../../store/users.ts";
 
 const SESSION_MS = 12 * 60 * 60_000;
@@ -118,13 +112,8 @@ export function createBrowserSessions(
     findDevice: (session: BrowserSession, userId: string) =>
       findEntry(session, userId)?.split(".")[0],
     /** Ends a session and returns the anonymous one that takes its place. */
-    async logOut({ id, user }: BrowserSession, address: string): Promise<BrowserSession> {
-      const hash = sha256(id);
-      const entry = { action: "session.end", target: sessionId(hash), address: address || null };
-      if (user) {
-        const audit = insertAudit({ ...entry, actor: user.id }, now());
-        await database.write([deleteSession(hash), audit]);
-      }
+    async logOut(session: BrowserSession): Promise<BrowserSession> {
+      if (session.user) await database.write([deleteSession(sha256(session.id))]);
       return anonymousSession();
     },
     /** The Set-Cookie value that gives a browser its id; nothing is stored for it. */

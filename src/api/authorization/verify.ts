@@ -95,7 +95,7 @@ export function verifyOperations(
     const isOf = (page: PageVisit, scopes: readonly string[]) =>
       sessions.checkFormToken(session, formStep(page, scopes), form.get("csrf"));
     const logOut = async () => {
-      const anonymous = { ...visit, session: await sessions.logOut(session, address) };
+      const anonymous = { ...visit, session: await sessions.logOut(session) };
       return showLogin(anonymous, { signedOut: true }, services);
     };
     const isCodeForm = isOf(visit, []);

@@ -100,8 +100,12 @@ export async function endSession(actor: Actor, id: string, services: Administrat
   checkChanged(await storeAudited(actor, [end], action, services), "session");
 }
 
-/** Ends all of the user's browser sessions, but the one of this id. */
-export async function endSessions(actor: Actor, services: Administration, spared?: string) {
+/** Ends all of the user's browser sessions, but the one of the id that is given. */
+export async function endSessions(
+  actor: Actor,
+  spared: string | undefined,
+  services: Administration,
+) {
   const target = loggedInUser(actor.caller);
   const action = { action: "session.end", target };
   await storeAudited(actor, [deleteSessionsOf(target, { spared })], action, services);

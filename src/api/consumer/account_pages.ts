@@ -42,13 +42,12 @@ import {
   withdrawApp,
 } from "./account_acts.ts";
 
-/** What the page says after an act. */
-const DONE: Readonly<Record<string, string>> = {
-  withdraw: "The app may no longer act for you.",
-  session: "You are signed out there.",
-  sessions: "You are signed out in every other browser.",
-  token: "The token has ended.",
-  password: "Your password is changed.",
+/** Acts on what an id names, and what the page says after each. */
+const ACTS = {
+  withdraw: { act: withdrawApp, done: "The app may no longer act for you." },
+  session: { act: endSession, done: "You are signed out there." },
+  sessions: { act: endSessions, done: "You are signed out in every other browser." },
+  token: { act: endOwnGrant, done: "The token has ended." },
 };
 
 /**
@@ -70,13 +69,17 @@ export function accountPageOperations(
     checkNavigation(http);
     const form = parseForm(http.query);
     if (!form) throw malformed("The query is not well-formed.");
+    const done = form.get("done");
     const session = await sessions.open(http);
-    const address = http.query === "" ? home : `${home}?${http.query}`;
+    const address = done !== undefined || http.query === "" ? home : `${home}?${http.query}`;
     const request = { app: undefined, form, redirectUri: issuer };
     const visit = { request, session, address, purpose: "to see your account" };
     const { user } = session;
-    if (!user) return sent ? logIn(sent, http, visit, services) : showLogin(visit, {}, services);
-    if (!sent) return show(visit, user);
+    if (!user) {
+      const signedOut = done === "session";
+      return sent ? logIn(sent, http, visit, services) : showLogin(visit, { signedOut }, services);
+    }
+    if (!sent) return show(visit, user, messageOf(done));
     try {
       if (sessions.checkFormToken(session, formStep(visit, []), sent.get("csrf"))) {
         return await carryOut(http, sent, visit, user);
@@ -84,41 +87,36 @@ export function accountPageOperations(
       throw new Problem(400, "stale_form", "This page was open for too long. Please try again.");
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
-      const { headers, ...page } = await show(visit, user, error);
+      const { code, message, errors, status } = error;
+      const wrong = code === "invalid" ? errors.map(({ detail }) => detail).join(" ") : message;
+      const { headers, ...page } = await show(visit, user, wrong, status);
       return { ...page, headers: { ...headers, ...error.headers } };
     }
   }
 
-  async function show(visit: PageVisit, user: User, error?: Problem): Promise<HttpResponse> {
+  async function show(visit: PageVisit, user: User, message?: string, status?: number) {
     const { form } = visit.request;
     const id = form.get("app");
-    const frame = frameOf(visit, user, error);
-    const apps = () => listActingApps(database, user.id, now(), id);
+    const frame = frameOf(visit, user, message, status);
+    const apps = await listActingApps(database, user.id, now(), id);
     if (id !== undefined) {
       const all = { limit: SUBSCRIPTION_LIMIT, before: FIRST_PAGE };
       const owned = { owner: user.id, app: id };
       const { items } = await listPart(database, SUBSCRIPTION_LIST, owned, all);
       const open = items.filter(({ status }) => status !== "disabled");
-      return withdrawPage(frame, found((await apps())[0], "app"), open.length);
+      return withdrawPage(frame, found(apps[0], "app"), open.length);
     }
-    switch (form.get("do")) {
-      case "password":
-        return passwordPage(frame);
-      case "make":
-        return tokenPage(frame, user.scopes.map((name) => ({ name, words: scopeWords.get(name) })));
-      default: {
-        const grants = await listLiveGrants(database, user.id, now());
-        return accountPage(frame, {
-          apps: await apps(),
-          grants,
-          tokens: grants.filter(({ app }) => app === PERSONAL_APP),
-          sessions: await listSessions(database, user.id, now()),
-          current: idOf(visit),
-          scopeWords,
-          nowMs: now(),
-        });
-      }
-    }
+    if (form.get("do") === "password") return passwordPage(frame);
+    if (form.get("do") === "make") return tokenPage(frame, user.scopes, scopeWords);
+    const grants = await listLiveGrants(database, user.id, now());
+    return accountPage(frame, {
+      apps,
+      grants,
+      tokens: grants.filter(({ app }) => app === PERSONAL_APP),
+      sessions: await listSessions(database, user.id, now()),
+      scopeWords,
+      nowMs: now(),
+    });
   }
 
   async function carryOut(request: HttpRequest, form: Form, visit: PageVisit, user: User) {
@@ -126,64 +124,40 @@ export function accountPageOperations(
     const { address, headers } = request;
     const actor = { caller: { sub: user.id, clientId: LOGIN_APP, scopes: user.scopes }, request };
     const [act = "", id = ""] = (form.get("do") ?? "").split(" ");
-    let cookies: string[] = [];
-    switch (act) {
-      case "withdraw":
-        await withdrawApp(actor, id, services);
-        break;
-      case "session":
-        await endSession(actor, id, services);
-        break;
-      case "sessions":
-        await endSessions(actor, services, idOf(visit));
-        break;
-      case "token":
-        await endOwnGrant(actor, id, services);
-        break;
-      case "password": {
-        const fields = { current: form.get("current") ?? "", new: form.get("new") ?? "" };
-        const change = parseShape(PasswordChange, fields, "form");
-        // Later than all that this ends, and earlier than what ends after it.
-        const sinceMs = await changePassword(actor, change, services) + 1;
-        cookies = await sessions.logIn(session, user.id, sinceMs, address, headers["user-agent"]);
-        break;
-      }
-      case "make": {
-        const given = parseShape(NewToken, {
-          name: form.get("name") ?? "",
-          scopes: user.scopes.filter((name) => form.get(`scope ${name}`) !== undefined),
-          expires_in: Number(form.get("days")) * 86_400,
-        }, "form");
-        const isIn = isSessionLive(sha256(session.id), now());
-        const { token } = await makePersonalToken(actor, given, isIn, services);
-        return madeTokenPage(frameOf(visit, user), given.name, token);
-      }
-      case "sign-out": {
-        const anonymous = await sessions.logOut(session, address);
-        const again = { ...visit, session: anonymous, address: home };
-        return showLogin(again, { signedOut: true }, services);
-      }
-      default:
-        throw malformed("The act is not known.");
+    if (isAct(act)) {
+      await ACTS[act].act(actor, id, services);
+      return seeOther(`${home}?done=${act}`);
     }
-    return seeOther(`${home}?done=${act}`, { "Set-Cookie": cookies });
+    if (act === "password") {
+      const fields = { current: form.get("current") ?? "", new: form.get("new") ?? "" };
+      const change = parseShape(PasswordChange, fields, "form");
+      // Later than all that this ends, and earlier than what ends after it.
+      const sinceMs = await changePassword(actor, change, services) + 1;
+      const agent = headers["user-agent"];
+      const cookies = await sessions.logIn(session, user.id, sinceMs, address, agent);
+      return seeOther(`${home}?done=password`, { "Set-Cookie": cookies });
+    }
+    if (act !== "make") throw malformed("The act is not known.");
+    const given = parseShape(NewToken, {
+      name: form.get("name") ?? "",
+      scopes: user.scopes.filter((name) => form.get(`scope ${name}`) !== undefined),
+      expires_in: Number(form.get("days")) * 86_400,
+    }, "form");
+    const isIn = isSessionLive(sha256(session.id), now());
+    const { token } = await makePersonalToken(actor, given, isIn, services);
+    return madeTokenPage(frameOf(visit, user), given.name, token);
   }
 
-  function frameOf(visit: PageVisit, user: User, error?: Problem): AccountFrame {
-    const details = error?.errors.map(({ detail }) => detail).join(" ");
-    return {
-      ...pageFrame(visit, services),
-      csrf: sessions.formToken(visit.session, formStep(visit, [])),
-      styleHref,
-      username: user.username,
-      hasConsole: hasConsole && opens(user.scopes, BACKEND_READ_SCOPE),
-      message: error ? error.code === "invalid" ? details : error.message
-        : DONE[visit.request.form.get("done") ?? ""],
-      status: error?.status ?? 200,
-    };
-  }
-
-  const idOf = ({ session }: PageVisit) => sessionId(sha256(session.id));
+  const frameOf = (visit: PageVisit, user: User, message?: string, status = 200): AccountFrame => ({
+    ...pageFrame(visit, services),
+    csrf: sessions.formToken(visit.session, formStep(visit, [])),
+    styleHref,
+    username: user.username,
+    session: sessionId(sha256(visit.session.id)),
+    hasConsole: hasConsole && opens(user.scopes, BACKEND_READ_SCOPE),
+    message,
+    status,
+  });
 
   return (["GET", "POST"] as const).map((method) =>
     operation({
@@ -203,4 +177,11 @@ export function accountPageOperations(
       },
     })
   );
+}
+
+const isAct = (act: string): act is keyof typeof ACTS => Object.hasOwn(ACTS, act);
+
+function messageOf(done = ""): string | undefined {
+  if (isAct(done)) return ACTS[done].done;
+  return done === "password" ? "Your password is changed." : undefined;
 }

@@ -48,7 +48,7 @@ export function sessionOperations(
     consumer("DELETE", PATH, "endSessions", "Sign out in every browser", {
       responses: { 204: undefined },
       async handle(context) {
-        await endSessions(context, services);
+        await endSessions(context, undefined, services);
         return { status: 204 };
       },
     }),

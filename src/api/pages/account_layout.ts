@@ -1,14 +1,14 @@
-import type { HttpResponse } from "../../base/http_message.ts";
 import { attributes, type Html, html } from "../../base/html.ts";
 import { displayText } from "./display_text.ts";
-import { pageHeaders, styleSourceOf } from "./page_headers.ts";
-import { type FormPageInput, formStart, mark, renderDocument } from "./page_layout.ts";
+import { type FormPageInput, formStart, markIcon, renderPage } from "./page_layout.ts";
 
 /** What every page of an account has around it; its forms lead to itself. */
 export interface AccountFrame extends FormPageInput {
   /** The path of the console's style sheet, which these pages share. */
   readonly styleHref: string;
   readonly username: string;
+  /** The id of this browser's session. */
+  readonly session: string;
   /** Whether there is a console, and the user may open it. */
   readonly hasConsole: boolean;
   /** What has been done, or why nothing. */
@@ -17,36 +17,26 @@ export interface AccountFrame extends FormPageInput {
   readonly status: number;
 }
 
-/**
- * A page of a user's account, which needs no script: who is signed in, the way to sign out, and one
- * form around what it says.
- */
-export function renderAccountPage(frame: AccountFrame, title: string, lead: string, main: Html)
-  : HttpResponse {
-  const { site, formActionOrigin: origin, styleHref, message, status } = frame;
+/** A page of a user's account, without script; `main` is one form's content. */
+export function renderAccountPage(frame: AccountFrame, title: string, lead: string, main: Html) {
+  const { site, formActionOrigin, styleHref, status, message } = frame;
   const isError = status >= 400;
   const kind = isError ? { class: "msg bad", role: "alert" } : { class: "msg ok", role: "status" };
   const body = html`<a class="skip" href="#main">Skip to content</a>
-<header class="bar"><div class="row"><svg class="mk" width="24" height="24" viewBox="0 0 28 28"
- aria-hidden="true">${mark}</svg><b>${site.name}</b></div>
+<header class="bar"><div class="row">${markIcon(24)}<b>${site.name}</b></div>
 <nav aria-label="Account"><a href="${site.basePath}/account" aria-current="page">Your account</a>
 <a href="${site.basePath}/account/webhooks">Your webhooks</a>
 ${frame.hasConsole && html`<a href="${site.basePath}/console">Console</a>`}</nav>
 ${formStart(frame)}<div class="row">
 <span class="muted small hide-s"><bdi>${displayText(frame.username, "?")}</bdi></span>
-<button class="btn tiny" name="do" value="sign-out">Sign out</button></div></form></header>
+<button class="btn tiny" name="do" value="session ${frame.session}">Sign out</button></div></form>
+</header>
 <main id="main" tabindex="-1" class="narrow">
 <div class="head"><div><h1>${title}</h1><p>${lead}</p></div></div>
 ${message && html`<div id="error" ${attributes(kind)}><div>${message}</div></div>`}
 ${formStart(frame)}
 ${main}
 </form></main>`;
-  return renderDocument({
-    site,
-    status,
-    title: isError ? `Not done – ${title}` : title,
-    style: html`<link rel="stylesheet" href="${styleHref}">`,
-    body,
-    headers: pageHeaders(origin, styleSourceOf(origin, styleHref)),
-  });
+  const named = isError ? `Not done – ${title}` : title;
+  return renderPage({ site, status, title: named, main: body, formActionOrigin, styleHref });
 }

@@ -20,13 +20,11 @@ export function accountPage(frame: AccountFrame, shown: {
   readonly grants: readonly ListedGrant[];
   readonly tokens: readonly ListedGrant[];
   readonly sessions: readonly Session[];
-  /** The id of this browser's. */
-  readonly current: string;
   readonly scopeWords: ReadonlyMap<string, ScopeWords>;
   readonly nowMs: number;
 }): HttpResponse {
-  const { grants, current, scopeWords, nowMs } = shown;
-  const scopesOf = ({ scopes }: Pick<ActingApp, "scopes">) => html`<p class="small">
+  const { grants, scopeWords, nowMs } = shown;
+  const scopesOf = ({ scopes }: Pick<ActingApp, "scopes">) => html`<p class="small sub">
 ${scopes.map((scope) => scopeWords.get(scope)?.description ?? scope).join(" · ")}</p>`;
   const historyOf = (own: readonly ListedGrant[]) => {
     const usedMs = Math.max(...own.map(({ lastUsedAtMs }) => lastUsedAtMs ?? 0));
@@ -38,30 +36,35 @@ ${scopes.map((scope) => scopeWords.get(scope)?.description ?? scope).join(" · "
     const { origin, hostname } = new URL(app.url);
     const own = grants.filter((grant) => grant.app === app.id);
     const name = displayText(app.name, origin);
-    return html`<li><span class="face" aria-hidden="true">${[...name][0]?.toUpperCase()}</span>
-<div class="g"><b><bdi>${name}</bdi></b><span class="sub muted small">${origin}
+    return html`<li class="hook">
+<span class="face hide-s" aria-hidden="true">${[...name][0]?.toUpperCase()}</span>
+<div class="g"><b class="sub"><bdi>${name}</bdi></b><span class="sub muted small">${origin}
 ${isLoopbackHost(hostname) && " — runs on your device"}</span>${scopesOf(app)}
 <p class="small muted">${own.length > 0 ? `Allowed ${historyOf(own)}` : "Has no token now"}</p>
 </div>
 <a class="btn tiny danger" href="?app=${app.id}">Withdraw…${hidden(name)}</a></li>`;
   });
-  const sessions = shown.sessions.map(({ id, address, agent, createdAtMs, untilMs }) => {
+  const isElsewhere = ({ id }: Session) => Number(id !== frame.session);
+  const hereFirst = shown.sessions.toSorted((a, b) => isElsewhere(a) - isElsewhere(b));
+  const sessions = hereFirst.map(({ id, address, agent, createdAtMs, untilMs }) => {
     const browser = browserInWords(agent);
-    const isHere = id === current;
-    return html`<li><div class="g"><b><bdi>${browser}</bdi></b>
+    const isHere = id === frame.session;
+    return html`<li><div class="g"><b>${browser}</b>
 ${isHere && html`<span class="pill ok">this browser</span>`}
-<p class="small muted">${address} · since ${spanInWords(nowMs - createdAtMs)}
+<p class="small muted">${address && `${address} · `}signed in
+${spanInWords(nowMs - createdAtMs)} ago
 ${!isHere && html`· ends in ${spanInWords(untilMs - nowMs)}`}</p></div>
 ${!isHere && actButton(`session ${id}`, html`Sign out${hidden(browser)}`)}</li>`;
   });
   const tokens = shown.tokens.map((token) => {
     const name = displayText(token.name ?? "", token.id);
-    return html`<li><div class="g"><b><bdi>${name}</bdi></b>${scopesOf(token)}
+    return html`<li><div class="g"><b class="sub"><bdi>${name}</bdi></b>${scopesOf(token)}
 <p class="small muted">Made ${historyOf([token])} ·
 ends ${dayInWords(token.accessUntilMs)}</p></div>
 ${actButton(`token ${token.id}`, html`End${hidden(name)}`, "tiny danger")}</li>`;
   });
-  const signOut = sessions.length > 1 && actButton("sessions", "Sign out everywhere else");
+  const signOut = sessions.length > 1 &&
+    actButton(`sessions ${frame.session}`, "Sign out everywhere else");
   const make = html`<a class="btn tiny" href="?do=make">New…${hidden("token")}</a>`;
   const change = html`<a class="btn tiny" href="?do=password">Change…${hidden("password")}</a>`;
   const main = html`${card("Apps that may act for you", null, apps, "None may.")}
@@ -75,13 +78,13 @@ ${card("Password", change, [], PASSWORD_ENDS)}`;
 /** Asks once more before an app ends for the user, with so many subscriptions. */
 export function withdrawPage(frame: AccountFrame, app: ActingApp, subscriptions: number) {
   const { origin } = new URL(app.url);
-  const name = displayText(app.name, origin);
-  const stop = subscriptions === 1 ? "its subscription stops"
-    : `its ${subscriptions} subscriptions stop`;
-  return askPage(frame, `Withdraw ${name}?`, origin, html`<div class="field">
-<p><bdi>${name}</bdi>: its tokens end${subscriptions > 0 && ` and ${stop}`}.</p>
-<p class="help">Before it may act for you again, you are asked anew.</p></div>`,
-  actButton(`withdraw ${app.id}`, "Withdraw", "danger"));
+  const stop = subscriptions === 1 ? "subscription stops" : `${subscriptions} subscriptions stop`;
+  const main = html`<dl class="facts field">
+<dt>App</dt><dd><b><bdi>${displayText(app.name, origin)}</bdi></b></dd><dt>At</dt><dd>${origin}</dd>
+<dt>Then</dt><dd>Its tokens end${subscriptions > 0 && ` and its ${stop}`}. Before it may act for you
+again, you are asked anew.</dd></dl>`;
+  const button = actButton(`withdraw ${app.id}`, "Withdraw", "danger");
+  return askPage(frame, "Withdraw this app?", "What it may do for you ends at once.", main, button);
 }
 
 /** Asks for the password and a new one. */
@@ -99,16 +102,17 @@ ${input("new", "New password", { autocomplete: "new-password", minlength: 8, max
 /** Asks what a personal token is called, how much it may and how long. */
 export function tokenPage(
   frame: AccountFrame,
-  scopes: readonly { readonly name: string; readonly words: ScopeWords | undefined }[],
+  scopes: readonly string[],
+  scopeWords: ReadonlyMap<string, ScopeWords>,
 ): HttpResponse {
   const lead = "Whoever has it acts for you, in what you choose here.";
   return askPage(frame, "New personal token", lead, html`
 ${field(frame, "name", "Name", { maxlength: 100, autocomplete: "off" })}
 <div class="field" role="group" aria-labelledby="may"><h3 id="may">What it may do</h3></div>
-${scopes.map(({ name, words }) => html`<label class="pick">
+${scopes.map((name) => html`<label class="pick">
 <input type="checkbox" name="scope ${name}" value="on"><span><b>${name}</b>
-${words?.grave === true && html`<span class="pill warn">Warning</span>`}
-${words?.description}</span></label>`)}
+${scopeWords.get(name)?.grave === true && html`<span class="pill warn">Warning</span>`}
+${scopeWords.get(name)?.description}</span></label>`)}
 <div class="field"><label for="days">How long</label><select id="days" name="days">
 ${[7, 30, 90, 365].map((days) => html`<option value="${days}" ${attributes({
     selected: days === 30,
@@ -119,7 +123,7 @@ ${[7, 30, 90, 365].map((days) => html`<option value="${days}" ${attributes({
 /** Shows a token, this once. */
 export function madeTokenPage(frame: AccountFrame, name: string, token: string): HttpResponse {
   const lead = "Copy it now: it is shown this once.";
-  const item = html`<li><div class="g"><b><bdi>${displayText(name, "?")}</bdi></b>
+  const item = html`<li><div class="g"><b class="sub"><bdi>${displayText(name, "?")}</bdi></b>
 <code class="sub">${token}</code></div></li>`;
   const done = html`<a class="btn tiny" href="?">Done</a>`;
   return renderAccountPage(frame, "Your new token", lead, card("Token", done, [item]));

@@ -1,5 +1,3 @@
-import { displayText } from "./display_text.ts";
-
 // The first that is in the text counts: most browsers say that they are those below them, too.
 const BROWSERS = {
   Edg: "Edge", OPR: "Opera", Firefox: "Firefox", FxiOS: "Firefox", Chromium: "Chromium",
@@ -15,7 +13,7 @@ export function browserInWords(agent: string | null): string {
   const [browser, system] = [BROWSERS, SYSTEMS].map((names) =>
     Object.entries(names).find(([part]) => agent?.includes(part))?.[1]
   );
-  if (browser === undefined) return displayText(agent ?? "", "Unknown browser");
+  if (browser === undefined) return "Unknown browser";
   return system === undefined ? browser : `${browser} on ${system}`;
 }
 

@@ -14,12 +14,15 @@ const PRIVATE_SCHEME = /^[a-z][a-z0-9+-]*(?:\.[a-z0-9+-]+)+:$/; // RFC 8252 §7.
  * the app that opened it, for good, the app's own callback page included.
  *
  * @param formActionOrigin where a form may lead beside this service; undefined: no form
- * @param styleSource the CSP source of the style sheet, where that is not the pages' own
+ * @param styleHref the path of another style sheet, where that origin is this service
  */
 export function pageHeaders(
   formActionOrigin?: string,
-  styleSource = pageStyleSource,
+  styleHref?: string,
 ): Readonly<Record<string, string>> {
+  // Of another style sheet its path alone, except for a host that CSP cannot name.
+  const styleSource = styleHref === undefined ? pageStyleSource
+    : CSP_ORIGIN.test(formActionOrigin ?? "") ? `${formActionOrigin}${styleHref}` : "'self'";
   const formAction =
     formActionOrigin === undefined ? "'none'" : `'self' ${formActionSource(formActionOrigin)}`;
   return {
@@ -39,11 +42,6 @@ export function pageHeaders(
       "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()",
     ...(formActionOrigin === undefined && { "Cross-Origin-Opener-Policy": "same-origin" }),
   };
-}
-
-/** The CSP source of a style sheet by its path; the whole origin where CSP cannot name that. */
-export function styleSourceOf(origin: string, path: string): string {
-  return CSP_ORIGIN.test(origin) ? origin + path : "'self'";
 }
 
 /**

@@ -33,36 +33,18 @@ export interface ShownApp {
 }
 
 /** A page: `title` goes first in the window's title, `main` is what the page says. */
-export function renderPage({ site, status, title, main, formActionOrigin, headers }: {
+export function renderPage({ site, status, title, main, formActionOrigin, styleHref, headers }: {
   readonly site: Site;
   readonly status: number;
   readonly title: string;
   readonly main: Html;
   /** See FormPageInput; undefined: the page has no form. */
   readonly formActionOrigin?: string;
+  /** The path of another style sheet, where `main` is the whole body. */
+  readonly styleHref?: string;
   readonly headers?: HttpResponse["headers"];
 }): HttpResponse {
-  const body = html`<header>
-<svg width="28" height="28" viewBox="0 0 28 28" aria-hidden="true">${mark}</svg>
-<p>${site.name}${site.host !== site.name && html`<span>${site.host}</span>`}</p></header>
-<main>
-${main}
-</main>`;
-  const style = styleElement(pageStyle);
-  const all = { ...pageHeaders(formActionOrigin), ...headers };
-  return renderDocument({ site, status, title, style, body, headers: all });
-}
-
-/** A whole document: `style` is its style sheet, or the link to it. */
-export function renderDocument({ site, status, title, style, body, headers }: {
-  readonly site: Site;
-  readonly status: number;
-  readonly title: string;
-  readonly style: Html;
-  readonly body: Html;
-  readonly headers: NonNullable<HttpResponse["headers"]>;
-}): HttpResponse {
-  const text = renderHtml(html`<!doctype html>
+  const body = renderHtml(html`<!doctype html>
 <html lang="en" dir="ltr">
 <head>
 <meta charset="utf-8">
@@ -73,14 +55,19 @@ export function renderDocument({ site, status, title, style, body, headers }: {
 <meta name="theme-color" media="(prefers-color-scheme: dark)" content="${PALETTE.page.dark}">
 <meta name="robots" content="noindex">
 <link rel="icon" type="image/svg+xml" href="${site.basePath}/favicon.ico">
-${style}
+${styleHref === undefined ? styleElement(pageStyle)
+    : html`<link rel="stylesheet" href="${styleHref}">`}
 </head>
 <body>
-${body}
+${styleHref !== undefined ? main : html`<header>${markIcon(28)}
+<p>${site.name}${site.host !== site.name && html`<span>${site.host}</span>`}</p></header>
+<main>
+${main}
+</main>`}
 </body>
 </html>
 `);
-  return { status, headers, body: text };
+  return { status, headers: { ...pageHeaders(formActionOrigin, styleHref), ...headers }, body };
 }
 
 /** Returns the panel that names an app and its origin. */
@@ -112,9 +99,14 @@ export function formStart({ action, csrf }: Pick<FormPageInput, "action" | "csrf
 <input type="hidden" name="csrf" value="${csrf}" autocomplete="off">`;
 }
 
-/** The mark's lines, on 28 by 28. */
-export const mark = html`<path fill="currentColor" d="M2 7 5 3l3 4v18H2zM20 7l3-4 3 4v18h-6z"/>
+const mark = html`<path fill="currentColor" d="M2 7 5 3l3 4v18H2zM20 7l3-4 3 4v18h-6z"/>
 <path fill="none" stroke="currentColor" stroke-width="2.5" d="M8 11.5h12m0 9H8l12-9"/>`;
+
+/** The mark, so many pixels high. */
+export function markIcon(size: number): Html {
+  return html`<svg width="${size}" height="${size}" viewBox="0 0 28 28"
+ aria-hidden="true">${mark}</svg>`;
+}
 
 /** The mark as an image of its own: on a tile, since a browser's tabs may be light or dark. */
 export const markImage = renderHtml(html`<svg xmlns="http://www.w3.org/2000/svg"
