@@ -19,8 +19,7 @@ import {
   titleOf,
 } from "../helpers/pages.ts";
 
-function openFrontDoor(username?: string): HttpResponse {
-  const doors = { hasConsole: true, hasAccount: true };
+function openFrontDoor(username?: string, doors = { hasConsole: true, hasAccount: true }) {
   return frontDoor(site, "https://api.northwind.example", username, doors);
 }
 
@@ -131,3 +130,11 @@ for (const [kind, name] of Object.entries(hostileNames)) {
     assert.equal(withoutName(sampleConsent({ app })), withoutName(sampleConsent()));
   });
 }
+
+test("the front door has no door that leads nowhere", () => {
+  const doorsOf = (page: HttpResponse) =>
+    [...bodyOf(page).matchAll(/<li><a href="([^"]*)"/g)].map(([, path]) => path);
+  assert.deepEqual(doorsOf(openFrontDoor()), ["/console", "/account", "/openapi.json"]);
+  const none = { hasConsole: false, hasAccount: false };
+  assert.deepEqual(doorsOf(openFrontDoor(undefined, none)), ["/openapi.json"]);
+});

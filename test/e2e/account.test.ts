@@ -104,6 +104,10 @@ describe("the page of one's account", () => {
     assert.ok(!other.text.includes("Shop") && !other.text.includes("everywhere else"));
   });
 
+  test("is open whatever the user's scopes", async () => {
+    await openAccount(await gatepost.createUser({ scopes: [] }));
+  });
+
   test("says that an act is unknown, and that a page or an app is", async () => {
     const { browser, page } = await openAccount();
     const fields = { csrf: page.forms()[1]?.fields["csrf"] ?? "", do: "nonsense" };

@@ -15,13 +15,9 @@ import { isSessionLive, listSessions, sessionId } from "../../store/sessions.ts"
 import { SUBSCRIPTION_LIST } from "../../store/subscriptions.ts";
 import { type Administration, found } from "../administration.ts";
 import { checkNavigation, logIn, readPageForm } from "../authorization/authorize.ts";
-import {
-  formStep,
-  pageFrame,
-  type PageVisit,
-  showLogin,
-} from "../authorization/authorize_pages.ts";
+import { formStep, pageFrame, showLogin } from "../authorization/authorize_pages.ts";
 import { seeOther } from "../authorization/authorize_redirect.ts";
+import type { BrowserSession } from "../authorization/browser_session.ts";
 import { type Operation, operation } from "../operation.ts";
 import type { AccountFrame } from "../pages/account_layout.ts";
 import {
@@ -79,48 +75,58 @@ export function accountPageOperations(
       const signedOut = done === "session";
       return sent ? logIn(sent, http, visit, services) : showLogin(visit, { signedOut }, services);
     }
-    if (!sent) return show(visit, user, messageOf(done));
+    const step = formStep(visit, []);
+    const frame: AccountFrame = {
+      ...pageFrame(visit, services),
+      csrf: sessions.formToken(session, step),
+      styleHref,
+      username: user.username,
+      session: sessionId(sha256(session.id)),
+      hasConsole: hasConsole && opens(user.scopes, BACKEND_READ_SCOPE),
+      message: messageOf(done),
+      status: 200,
+    };
+    if (!sent) return show(frame, form, user);
     try {
-      if (sessions.checkFormToken(session, formStep(visit, []), sent.get("csrf"))) {
-        return await carryOut(http, sent, visit, user);
+      if (sessions.checkFormToken(session, step, sent.get("csrf"))) {
+        return await carryOut(http, sent, session, user, frame);
       }
       throw new Problem(400, "stale_form", "This page was open for too long. Please try again.");
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
-      const { code, message, errors, status } = error;
-      const wrong = code === "invalid" ? errors.map(({ detail }) => detail).join(" ") : message;
-      const { headers, ...page } = await show(visit, user, wrong, status);
+      const { code, errors, status } = error;
+      const isInvalid = code === "invalid";
+      const message = isInvalid ? errors.map(({ detail }) => detail).join(" ") : error.message;
+      const { headers, ...page } = await show({ ...frame, message, status }, form, user);
       return { ...page, headers: { ...headers, ...error.headers } };
     }
   }
 
-  async function show(visit: PageVisit, user: User, message?: string, status?: number) {
-    const { form } = visit.request;
-    const id = form.get("app");
-    const frame = frameOf(visit, user, message, status);
-    const apps = await listActingApps(database, user.id, now(), id);
-    if (id !== undefined) {
+  async function show(frame: AccountFrame, query: Form, user: User): Promise<HttpResponse> {
+    const app = query.get("app");
+    const apps = await listActingApps(database, user.id, now(), app);
+    if (app !== undefined) {
       const all = { limit: SUBSCRIPTION_LIMIT, before: FIRST_PAGE };
-      const owned = { owner: user.id, app: id };
+      const owned = { owner: user.id, app };
       const { items } = await listPart(database, SUBSCRIPTION_LIST, owned, all);
       const open = items.filter(({ status }) => status !== "disabled");
       return withdrawPage(frame, found(apps[0], "app"), open.length);
     }
-    if (form.get("do") === "password") return passwordPage(frame);
-    if (form.get("do") === "make") return tokenPage(frame, user.scopes, scopeWords);
+    if (query.get("do") === "password") return passwordPage(frame);
+    if (query.get("do") === "make") return tokenPage(frame, user.scopes, scopeWords);
     const grants = await listLiveGrants(database, user.id, now());
-    return accountPage(frame, {
-      apps,
-      grants,
-      tokens: grants.filter(({ app }) => app === PERSONAL_APP),
-      sessions: await listSessions(database, user.id, now()),
-      scopeWords,
-      nowMs: now(),
-    });
+    const tokens = grants.filter((grant) => grant.app === PERSONAL_APP);
+    const all = await listSessions(database, user.id, now());
+    return accountPage(frame, { apps, grants, tokens, sessions: all, scopeWords, nowMs: now() });
   }
 
-  async function carryOut(request: HttpRequest, form: Form, visit: PageVisit, user: User) {
-    const { session } = visit;
+  async function carryOut(
+    request: HttpRequest,
+    form: Form,
+    session: BrowserSession,
+    user: User,
+    frame: AccountFrame,
+  ): Promise<HttpResponse> {
     const { address, headers } = request;
     const actor = { caller: { sub: user.id, clientId: LOGIN_APP, scopes: user.scopes }, request };
     const [act = "", id = ""] = (form.get("do") ?? "").split(" ");
@@ -145,19 +151,8 @@ export function accountPageOperations(
     }, "form");
     const isIn = isSessionLive(sha256(session.id), now());
     const { token } = await makePersonalToken(actor, given, isIn, services);
-    return madeTokenPage(frameOf(visit, user), given.name, token);
+    return madeTokenPage(frame, given.name, token);
   }
-
-  const frameOf = (visit: PageVisit, user: User, message?: string, status = 200): AccountFrame => ({
-    ...pageFrame(visit, services),
-    csrf: sessions.formToken(visit.session, formStep(visit, [])),
-    styleHref,
-    username: user.username,
-    session: sessionId(sha256(visit.session.id)),
-    hasConsole: hasConsole && opens(user.scopes, BACKEND_READ_SCOPE),
-    message,
-    status,
-  });
 
   return (["GET", "POST"] as const).map((method) =>
     operation({
