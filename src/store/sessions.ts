@@ -14,6 +14,7 @@ export interface Session {
   readonly agent: string | null;
   readonly createdAtMs: number;
   readonly seenAtMs: number | null;
+  readonly untilMs: number;
 }
 
 const MAX_AGENT_LENGTH = 200;
@@ -65,7 +66,8 @@ export function sessionId(hash: Uint8Array): string {
 
 /** The valid sessions of a user, newest first; of very many some. */
 export function listSessions(database: Database, user: string, nowMs: number): Promise<Session[]> {
-  return database.query(sql`SELECT ${PUBLIC_ID} AS id, s.address, s.agent, s.createdAtMs, s.seenAtMs
+  return database.query(sql`SELECT ${PUBLIC_ID} AS id, s.address, s.agent, s.createdAtMs,
+      s.seenAtMs, s.untilMs
     ${liveSessions(sql`s.user = ${user}`, nowMs)} ORDER BY s.createdAtMs DESC LIMIT 1000`);
 }
 
@@ -75,13 +77,23 @@ export function deleteSession(hash: Uint8Array): Sql {
 }
 
 /**
- * Ends all of a user's sessions, or the one of this id, and the tokens of the user's consoles:
- * where a session lives they are made anew, unseen.
+ * Ends all of a user's sessions, the one of this id alone, or all but that; and the tokens of the
+ * user's consoles: where a session lives they are made anew, unseen.
  */
-export function endSessionsOf(user: string, nowMs: number, id?: string): [Change, ...Sql[]] {
-  const which = id === undefined ? sql`` : sql` AND ${PUBLIC_ID} = ${id}`;
+export function endSessionsOf(
+  user: string,
+  nowMs: number,
+  { id, spared }: { readonly id?: string; readonly spared?: string | undefined } = {},
+): [Change, ...Sql[]] {
+  const only = id === undefined ? sql`` : sql` AND ${PUBLIC_ID} = ${id}`;
+  const but = spared === undefined ? sql`` : sql` AND ${PUBLIC_ID} <> ${spared}`;
   return [
-    deleteWhere(sql`sessions`, sql`user = ${user}${which}`),
+    deleteWhere(sql`sessions`, sql`user = ${user}${only}${but}`),
     ...revokeOwnOf(user, CONSOLE_APP, nowMs),
   ];
+}
+
+/** Holds at commit: a session is still valid, and so is its user. */
+export function isSessionLive(hash: Uint8Array, nowMs: number): Sql {
+  return sql`EXISTS (SELECT 1 ${liveSession(hash, nowMs)})`;
 }

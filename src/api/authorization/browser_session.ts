@@ -121,7 +121,7 @@ export function createBrowserSessions(
     /** Ends a session and returns the anonymous one that takes its place. */
     async logOut(session: BrowserSession): Promise<BrowserSession> {
       const { user, id } = session;
-      if (user) await database.write(endSessionsOf(user.id, now(), sessionId(sha256(id))));
+      if (user) await database.write(endSessionsOf(user.id, now(), { id: sessionId(sha256(id)) }));
       return anonymousSession();
     },
     /** The Set-Cookie value that gives a browser its id; nothing is stored for it. */
