@@ -210,7 +210,8 @@ function measure(): void {
     text: element.textContent ?? "",
     contrast: contrast(element),
   }));
-  const controls = [...document.querySelectorAll("button, input:not([type=hidden])")];
+  const controls = [...document.querySelectorAll("button, input:not([type=hidden], [hidden])")]
+    .map((control) => control.closest("label") ?? control); // which is hit as well
   const background = getComputedStyle(document.body).backgroundColor;
   Object.assign(window, {
     seen: JSON.stringify({

@@ -41,6 +41,7 @@ for (const base of ["", "/gate/v1"]) {
         issuer: gatepost.issuer,
         links: {
           account: `${gatepost.issuer}/account`,
+          console: `${gatepost.issuer}/console`,
           openapi: `${gatepost.issuer}/openapi.json`,
           authorization_server: `${gatepost.issuer}/.well-known/oauth-authorization-server`,
           protected_resource: `${gatepost.issuer}/.well-known/oauth-protected-resource`,
