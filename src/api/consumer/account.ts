@@ -32,7 +32,7 @@ import { listActingApps, withdrawConsent } from "../../store/consents.ts";
 import { revokeGrant, revokeOthersOf } from "../../store/grant_end.ts";
 import { type ListedGrant, listLiveGrants } from "../../store/grants.ts";
 import { insertPersonalToken, PERSONAL_TOKENS } from "../../store/personal_tokens.ts";
-import { findUser, replacePassword, revokeTokensOfUser } from "../../store/users.ts";
+import { findUser, hasPassword, replacePassword } from "../../store/users.ts";
 import { type Administration, found, locatedResponse, storeAudited } from "../administration.ts";
 import { SECRET } from "../authorization/oauth_form.ts";
 import { GrantRecord, toGrantRecord } from "../backend/grant.ts";
@@ -180,10 +180,10 @@ export function accountOperations(
           throw new Problem(400, "wrong_password", "The current password is wrong.", { errors });
         }
         const { id: target, phc } = login.user;
-        const replace = replacePassword(target, await hasher.hash(wanted), phc);
-        const end = revokeTokensOfUser(target, now(), accessTokenTtlMs);
+        const newPhc = await hasher.hash(wanted);
+        const replace = replacePassword(target, newPhc, hasPassword(phc), now(), accessTokenTtlMs);
         const action = { action: "user.change_password", target };
-        await storeAudited(context, [replace, ...end], action, services);
+        await storeAudited(context, replace, action, services);
         return { status: 204 };
       },
     }),

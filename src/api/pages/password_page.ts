@@ -1,0 +1,47 @@
+import { attributes, html } from "../../base/html.ts";
+import type { HttpResponse } from "../../base/http_message.ts";
+import { PASSWORD_BYTES } from "../../base/password.ts";
+import type { GivenPassword } from "../../oauth/user.ts";
+import { errorMessage, type FormPageInput, formStart, renderPage, steps } from "./page_layout.ts";
+
+export interface PasswordPageInput extends FormPageInput {
+  readonly username: string;
+  readonly given: GivenPassword;
+  /** Why the page is shown again. */
+  readonly error?: string | undefined;
+}
+
+/** Returns the page on which a user chooses a password in place of one that the service made. */
+export function passwordPage(input: PasswordPageInput): HttpResponse {
+  const { username, given, error } = input;
+  const title = "Choose your own password";
+  const field = {
+    "aria-invalid": error && "true",
+    "aria-describedby": error ? "error help" : "help",
+  };
+  const main = html`${steps(2)}
+<h1>${title}</h1>
+<p class="lead">${given === "printed"
+    ? "You signed in with the password that was printed when the server first started."
+    : html`The password that you signed in with opens no second sign-in. If you leave before you
+have chosen one, <code>gatepost setup</code> makes another.`}</p>
+${error && errorMessage(error)}
+${formStart(input)}
+<div class="field">
+<label for="username">Username</label>
+<input id="username" autocomplete="username" readonly ${attributes({ value: username })}>
+</div>
+<div class="field">
+<label for="new_password">New password</label>
+<input id="new_password" name="new_password" type="password" autocomplete="new-password"
+ required autofocus enterkeyhint="go" ${attributes(field)}>
+<p class="help" id="help">At least ${PASSWORD_BYTES.min} characters; a sentence is best.
+Everything else that is signed in as you is signed out.</p>
+</div>
+<div class="actions"><button class="primary" type="submit">Set password and continue</button></div>
+${given === "printed" && html`<p class="account"><button class="plain" type="submit"
+ name="decision" value="keep" formnovalidate>Keep the printed one</button></p>`}
+</form>`;
+  const shown = error ? { status: 400, title: `Not changed – ${title}` } : { status: 200, title };
+  return renderPage({ ...input, ...shown, main });
+}
