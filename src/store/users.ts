@@ -112,10 +112,9 @@ export function keepPassword(id: string): Change {
 
 /** The only user there is, if the printed password has never been used. */
 export function findUnusedFirstUser(database: Database) {
-  const two = sql`SELECT username, passwordPrinted FROM users LIMIT 2`;
-  const isFirst = sql`count(*) = 1 AND max(passwordPrinted) = 1`;
-  const select = sql`SELECT max(username) AS username FROM (${two}) HAVING ${isFirst}`;
-  return findRow<Pick<User, "username">>(database, select);
+  return findRow<Pick<User, "username">>(database, sql`SELECT max(username) AS username
+    FROM (SELECT username, passwordPrinted FROM users LIMIT 2)
+    HAVING count(*) = 1 AND max(passwordPrinted) = 1`);
 }
 
 /** Lets the password that a user has just been given open one login, until then. */

@@ -27,34 +27,33 @@ export async function choosePassword(
   const { session, address } = visit;
   const { user, givenPassword: given } = session;
   if (!user || !given) return undefined;
+  const { id: target, username } = user;
   const step = `password ${address}`;
-  const show = (error?: string) => {
-    const own = { csrf: sessions.formToken(session, step), username: user.username, given, error };
-    return passwordPage({ ...pageFrame(visit, services), ...own });
-  };
-  const store = (changes: Parameters<typeof storeAudited>[1], action: string) =>
-    storeAudited({ caller: { sub: user.id, clientId: LOGIN_APP }, request }, changes,
-      { action, target: user.id }, services);
+  const csrf = sessions.formToken(session, step);
+  const page = { ...pageFrame(visit, services), csrf, username, given };
+  const actor = { caller: { sub: target, clientId: LOGIN_APP }, request };
 
-  if (!form) return show();
+  if (!form) return passwordPage(page);
   if (!sessions.checkFormToken(session, step, form.get("csrf"))) {
-    return show("This page was open for too long. Please try again.");
+    return passwordPage({ ...page, error: "This page was open for too long. Please try again." });
   }
   const decision = form.get("decision");
   if (decision === "keep" && given === "printed") {
-    await store([keepPassword(user.id)], "user.keep_password");
+    const action = { action: "user.keep_password", target };
+    await storeAudited(actor, [keepPassword(target)], action, services);
     return seeOther(address);
   }
   if (decision !== undefined) throw malformed("The decision is not known.");
   const wanted = form.get("new_password") ?? "";
   const fault = checkPassword(wanted);
-  if (fault !== undefined) return show(`The password was not changed. ${fault}`);
+  if (fault) return passwordPage({ ...page, error: `The password was not changed. ${fault}` });
   const phc = await hasher.hash(wanted);
   const nowMs = now();
   const when = isLive(sha256(session.id), nowMs);
+  const replace = replacePassword(target, phc, when, nowMs, config.accessTokenTtlMs);
   // This browser goes on, with a session that is younger than what the change ends.
-  const { insert, cookie } = sessions.newSession(user.id, nowMs + 1, request);
-  const replace = replacePassword(user.id, phc, when, nowMs, config.accessTokenTtlMs);
-  await store([...replace, insert], "user.change_password");
+  const { insert, cookie } = sessions.newSession(target, nowMs + 1, request);
+  const action = { action: "user.change_password", target };
+  await storeAudited(actor, [...replace, insert], action, services);
   return seeOther(address, { "Set-Cookie": cookie });
 }

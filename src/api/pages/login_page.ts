@@ -7,7 +7,6 @@ import {
   formStart,
   renderPage,
   type ShownApp,
-  steps,
   tickIcon,
 } from "./page_layout.ts";
 
@@ -67,10 +66,10 @@ export function loginPage(input: LoginPageInput): HttpResponse {
     required: true,
     // Both fields alike: a mark on one would show which usernames exist.
     "aria-invalid": input.error === "wrong" ? "true" : undefined,
-    "aria-describedby": [refusal && "error", isFirst && "first"].filter(Boolean).join(" ") ||
-      undefined,
+    "aria-describedby": refusal && "error",
   };
-  const main = html`${isFirst && steps(1)}
+  const main = html`${isFirst && html`<div class="steps" role="img" aria-label="Step 1 of 2"><i></i>
+<i class="ahead"></i></div>`}
 <h1>Sign in</h1>
 <p class="lead">${input.app ? "to continue to this app" : "to connect a device"}</p>
 ${input.app && appPanel(input.app)}
@@ -87,7 +86,9 @@ ${formStart(input)}
 <div class="field">
 <label for="password">Password</label>
 <input id="password" name="password" type="password" autocomplete="current-password"
- enterkeyhint="go" ${attributes({ ...field, autofocus: username !== "" })}>
+ enterkeyhint="go" ${attributes({
+    ...field, autofocus: username !== "", ...isFirst && { "aria-describedby": "error first" },
+  })}>
 ${isFirst && html`<p class="help" id="first">Nobody has signed in yet. User
 <bdi>${firstUser}</bdi>'s password was printed when the server first started: in the terminal, in
 <code>docker logs</code> or <code>journalctl -u gatepost</code>. Lost it? Run

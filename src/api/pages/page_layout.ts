@@ -90,12 +90,6 @@ Sign out or use another account</button>
 </div>`;
 }
 
-/** Says how far a first sign-in has come. */
-export function steps(step: 1 | 2): Html {
-  return html`<div class="steps" role="img" aria-label="Step ${step} of 2"><i></i>
-<i class="${step === 1 ? "ahead" : ""}"></i></div>`;
-}
-
 /** Opens a form with its CSRF token; browsers must not restore an older one. */
 export function formStart({ action, csrf }: Pick<FormPageInput, "action" | "csrf">): Html {
   return html`<form method="post" action="${action}">

@@ -37,7 +37,7 @@ code, .id, .name, .origin, .user, .wrap, dd, h1 { overflow-wrap: anywhere; }
 .words { margin-top: .875rem; }
 .note { margin-top: 1.25rem; color: var(--muted); font-size: .875rem; }
 .note + .note { margin-top: .5rem; }
-.help { margin-top: .375rem; color: var(--muted); font-size: .875rem; }
+.help { margin-top: .5rem; color: var(--muted); font-size: .875rem; }
 .steps { display: flex; gap: .375rem; margin-bottom: 1.25rem; }
 .steps i { flex: 1; border-top: .25rem solid var(--accent); border-radius: .125rem; }
 .steps .ahead { border-color: var(--line); }
@@ -78,6 +78,7 @@ input {
   width: 100%; min-height: 3rem; padding: .5rem .875rem; color: var(--text);
   background: var(--surface); border: 1px solid var(--edge); border-radius: .5rem;
 }
+input[readonly] { background: var(--panel); }
 input[aria-invalid="true"] { border-color: var(--error); box-shadow: inset 0 0 0 1px var(--error); }
 .code { letter-spacing: .1em; text-transform: uppercase; white-space: nowrap; }
 button {

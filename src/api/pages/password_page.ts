@@ -2,7 +2,7 @@ import { attributes, html } from "../../base/html.ts";
 import type { HttpResponse } from "../../base/http_message.ts";
 import { PASSWORD_BYTES } from "../../base/password.ts";
 import type { GivenPassword } from "../../oauth/user.ts";
-import { errorMessage, type FormPageInput, formStart, renderPage, steps } from "./page_layout.ts";
+import { errorMessage, type FormPageInput, formStart, renderPage } from "./page_layout.ts";
 
 export interface PasswordPageInput extends FormPageInput {
   readonly username: string;
@@ -15,11 +15,7 @@ export interface PasswordPageInput extends FormPageInput {
 export function passwordPage(input: PasswordPageInput): HttpResponse {
   const { username, given, error } = input;
   const title = "Choose your own password";
-  const field = {
-    "aria-invalid": error && "true",
-    "aria-describedby": error ? "error help" : "help",
-  };
-  const main = html`${steps(2)}
+  const main = html`<div class="steps" role="img" aria-label="Step 2 of 2"><i></i><i></i></div>
 <h1>${title}</h1>
 <p class="lead">${given === "printed"
     ? "You signed in with the password that was printed when the server first started."
@@ -34,9 +30,10 @@ ${formStart(input)}
 <div class="field">
 <label for="new_password">New password</label>
 <input id="new_password" name="new_password" type="password" autocomplete="new-password"
- required autofocus enterkeyhint="go" ${attributes(field)}>
-<p class="help" id="help">At least ${PASSWORD_BYTES.min} characters; a sentence is best.
-Everything else that is signed in as you is signed out.</p>
+ aria-describedby="error help" required autofocus enterkeyhint="go"
+ ${attributes({ "aria-invalid": error && "true" })}>
+<p class="help" id="help">At least ${PASSWORD_BYTES.min} characters; a sentence is best. It
+signs you out everywhere else.</p>
 </div>
 <div class="actions"><button class="primary" type="submit">Set password and continue</button></div>
 ${given === "printed" && html`<p class="account"><button class="plain" type="submit"
