@@ -36,9 +36,8 @@ export function liveSession(hash: Uint8Array, nowMs: number): Sql {
 }
 
 /** Holds while a session and its user are valid. */
-export function isLive(hash: Uint8Array, nowMs: number): Sql {
-  return sql`EXISTS (SELECT 1 ${liveSession(hash, nowMs)})`;
-}
+export const isLive = (hash: Uint8Array, nowMs: number): Sql =>
+  sql`EXISTS (SELECT 1 ${liveSession(hash, nowMs)})`;
 
 function liveSessions(which: Sql, nowMs: number): Sql {
   return sql`FROM sessions s JOIN users u ON u.id = s.user

@@ -82,7 +82,7 @@ export function updateUser(
 ): Change {
   const before = scopes && scopesBefore ? JSON.stringify(scopesBefore) : null;
   const after = scopes === undefined ? null : JSON.stringify(scopes);
-  const password = phc === undefined ? sql`` : sql`${setPassword(sql`${phc}`)},`;
+  const password = phc === undefined ? sql`` : sql`${setPassword(phc)},`;
   const set = sql`${password}
     rate = ${rate === undefined ? sql`rate` : sql`${rate}`},
     status = ifnull(${status ?? null}, status),
@@ -100,9 +100,8 @@ export function replacePassword(id: string, phc: string, when: Sql, nowMs: numbe
 }
 
 /** A new password is the user's own: neither one-time nor printed. */
-function setPassword(phc: Sql): Sql {
-  return sql`phc = ${phc}, passwordUntilMs = NULL, passwordPrinted = NULL`;
-}
+const setPassword = (phc: Sql | string): Sql =>
+  sql`phc = ${phc}, passwordUntilMs = NULL, passwordPrinted = NULL`;
 
 /** Lets a user keep the password that the first start printed. */
 export function keepPassword(id: string): Change {

@@ -24,8 +24,7 @@ export async function choosePassword(
   services: Administration & Pick<Services, "sessions" | "site" | "hasher">,
 ): Promise<HttpResponse | undefined> {
   const { sessions, hasher, config, now } = services;
-  const { session, address } = visit;
-  const { user, givenPassword: given } = session;
+  const { address, session, session: { user, givenPassword: given } } = visit;
   if (!user || !given) return undefined;
   const { id: target, username } = user;
   const step = `password ${address}`;

@@ -68,6 +68,7 @@ export function loginPage(input: LoginPageInput): HttpResponse {
     "aria-invalid": input.error === "wrong" ? "true" : undefined,
     "aria-describedby": refusal && "error",
   };
+  const first = isFirst && { "aria-describedby": "error first" };
   const main = html`${isFirst && html`<div class="steps" role="img" aria-label="Step 1 of 2"><i></i>
 <i class="ahead"></i></div>`}
 <h1>Sign in</h1>
@@ -86,9 +87,7 @@ ${formStart(input)}
 <div class="field">
 <label for="password">Password</label>
 <input id="password" name="password" type="password" autocomplete="current-password"
- enterkeyhint="go" ${attributes({
-    ...field, autofocus: username !== "", ...isFirst && { "aria-describedby": "error first" },
-  })}>
+ enterkeyhint="go" ${attributes({ ...field, ...first, autofocus: username !== "" })}>
 ${isFirst && html`<p class="help" id="first">Nobody has signed in yet. User
 <bdi>${firstUser}</bdi>'s password was printed when the server first started: in the terminal, in
 <code>docker logs</code> or <code>journalctl -u gatepost</code>. Lost it? Run

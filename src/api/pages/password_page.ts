@@ -1,5 +1,4 @@
 import { attributes, html } from "../../base/html.ts";
-import type { HttpResponse } from "../../base/http_message.ts";
 import { PASSWORD_BYTES } from "../../base/password.ts";
 import type { GivenPassword } from "../../oauth/user.ts";
 import { errorMessage, type FormPageInput, formStart, renderPage } from "./page_layout.ts";
@@ -12,8 +11,7 @@ export interface PasswordPageInput extends FormPageInput {
 }
 
 /** Returns the page on which a user chooses a password in place of one that the service made. */
-export function passwordPage(input: PasswordPageInput): HttpResponse {
-  const { username, given, error } = input;
+export function passwordPage({ username, given, error, ...input }: PasswordPageInput) {
   const title = "Choose your own password";
   const main = html`<div class="steps" role="img" aria-label="Step 2 of 2"><i></i><i></i></div>
 <h1>${title}</h1>
@@ -32,8 +30,8 @@ ${formStart(input)}
 <input id="new_password" name="new_password" type="password" autocomplete="new-password"
  aria-describedby="error help" required autofocus enterkeyhint="go"
  ${attributes({ "aria-invalid": error && "true" })}>
-<p class="help" id="help">At least ${PASSWORD_BYTES.min} characters; a sentence is best. It
-signs you out everywhere else.</p>
+<p class="help" id="help">At least ${PASSWORD_BYTES.min} characters; a sentence is best. A new
+password signs you out everywhere else.</p>
 </div>
 <div class="actions"><button class="primary" type="submit">Set password and continue</button></div>
 ${given === "printed" && html`<p class="account"><button class="plain" type="submit"
