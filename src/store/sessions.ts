@@ -1,3 +1,4 @@
+import type { GivenPassword } from "../oauth/user.ts";
 import type { Database } from "../database/database.ts";
 import { findRow } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
@@ -37,6 +38,10 @@ export function liveSession(hash: Uint8Array, nowMs: number): Sql {
   return liveSessions(sql`s.hash = ${hash}`, nowMs);
 }
 
+/** Holds while a session and its user are valid. */
+export const isLive = (hash: Uint8Array, nowMs: number): Sql =>
+  sql`EXISTS (SELECT 1 ${liveSession(hash, nowMs)})`;
+
 function liveSessions(which: Sql, nowMs: number): Sql {
   return sql`FROM sessions s JOIN users u ON u.id = s.user
     WHERE ${which} AND s.untilMs > ${nowMs} AND u.status = 'active'
@@ -45,9 +50,12 @@ function liveSessions(which: Sql, nowMs: number): Sql {
 
 /** Who is logged in by this session, and when it was seen, while user and session are valid. */
 export function findSession(database: Database, hash: Uint8Array, nowMs: number) {
-  return findRow<Pick<Session, "seenAtMs"> & { readonly user: string }>(
+  const given = sql`CASE WHEN u.passwordUntilMs IS NOT NULL THEN 'one-time'
+    WHEN u.passwordPrinted IS NOT NULL THEN 'printed' END AS givenPassword`;
+  type Found = { readonly user: string; readonly givenPassword: GivenPassword | null };
+  return findRow<Found & Pick<Session, "seenAtMs">>(
     database,
-    sql`SELECT s.user, s.seenAtMs ${liveSession(hash, nowMs)}`,
+    sql`SELECT s.user, s.seenAtMs, ${given} ${liveSession(hash, nowMs)}`,
   );
 }
 
@@ -91,9 +99,4 @@ export function endSessionsOf(
     deleteWhere(sql`sessions`, sql`user = ${user}${only}${but}`),
     ...revokeOwnOf(user, CONSOLE_APP, nowMs),
   ];
-}
-
-/** Holds at commit: a session is still valid, and so is its user. */
-export function isSessionLive(hash: Uint8Array, nowMs: number): Sql {
-  return sql`EXISTS (SELECT 1 ${liveSession(hash, nowMs)})`;
 }

@@ -10,7 +10,7 @@ import {
   endSessionsOf,
   findSession,
   insertSession,
-  isSessionLive,
+  isLive,
   sessionId,
 } from "../../src/store/sessions.ts";
 import { revokeTokensOfUser, deleteUser, updateUser } from "../../src/store/users.ts";
@@ -72,7 +72,7 @@ test("a session that has ended leaves no personal token behind", async (t) => {
       refreshUntilMs: 0, accessUntilMs: UNTIL_MS, revokedAtMs: null, lastUsedAtMs: null,
       status: "active",
     } as const;
-    const isIn = isSessionLive(HASH, NOW_MS);
+    const isIn = isLive(HASH, NOW_MS);
     return insertPersonalToken(grant, user, sha256(grant.id), isIn, NOW_MS);
   };
   await database.write([insertSession(HASH, user, NOW_MS, UNTIL_MS)]);

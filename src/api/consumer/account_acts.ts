@@ -14,7 +14,7 @@ import { revokeGrant } from "../../store/grant_end.ts";
 import { type ListedGrant, listLiveGrants } from "../../store/grants.ts";
 import { insertPersonalToken, PERSONAL_TOKENS } from "../../store/personal_tokens.ts";
 import { endSessionsOf } from "../../store/sessions.ts";
-import { findUser, replacePassword, revokeTokensOfUser } from "../../store/users.ts";
+import { findUser, hasPassword, replacePassword } from "../../store/users.ts";
 import { type Actor, type Administration, checkChanged, found, storeAudited } from
   "../administration.ts";
 import { SECRET } from "../authorization/oauth_form.ts";
@@ -131,10 +131,10 @@ export async function changePassword(
     throw new Problem(400, "wrong_password", "The current password is wrong.", { errors });
   }
   const { id: target, phc } = login.user;
-  const replace = replacePassword(target, await hasher.hash(wanted), phc);
+  const newPhc = await hasher.hash(wanted);
   const nowMs = now();
-  const end = revokeTokensOfUser(target, nowMs, accessTokenTtlMs);
+  const replace = replacePassword(target, newPhc, hasPassword(phc), nowMs, accessTokenTtlMs);
   const action = { action: "user.change_password", target };
-  await storeAudited(actor, [replace, ...end], action, services);
+  await storeAudited(actor, replace, action, services);
   return nowMs;
 }

@@ -11,11 +11,12 @@ import type { Services } from "../../services.ts";
 import { listActingApps } from "../../store/consents.ts";
 import { listLiveGrants } from "../../store/grants.ts";
 import { listPart } from "../../store/list.ts";
-import { isSessionLive, listSessions, sessionId } from "../../store/sessions.ts";
+import { isLive, listSessions, sessionId } from "../../store/sessions.ts";
 import { SUBSCRIPTION_LIST } from "../../store/subscriptions.ts";
 import { type Administration, found } from "../administration.ts";
 import { checkNavigation, logIn, readPageForm } from "../authorization/authorize.ts";
 import { formStep, pageFrame, showLogin } from "../authorization/authorize_pages.ts";
+import { choosePassword } from "../authorization/choose_password.ts";
 import { seeOther } from "../authorization/authorize_redirect.ts";
 import type { BrowserSession } from "../authorization/browser_session.ts";
 import { type Operation, operation } from "../operation.ts";
@@ -70,6 +71,8 @@ export function accountPageOperations(
     const address = done !== undefined || http.query === "" ? home : `${home}?${http.query}`;
     const request = { app: undefined, form, redirectUri: issuer };
     const visit = { request, session, address, purpose: "to see your account" };
+    const choice = await choosePassword(visit, http, sent, services);
+    if (choice) return choice;
     const { user } = session;
     if (!user) {
       const signedOut = done === "session";
@@ -127,7 +130,6 @@ export function accountPageOperations(
     user: User,
     frame: AccountFrame,
   ): Promise<HttpResponse> {
-    const { address, headers } = request;
     const actor = { caller: { sub: user.id, clientId: LOGIN_APP, scopes: user.scopes }, request };
     const [act = "", id = ""] = (form.get("do") ?? "").split(" ");
     if (isAct(act)) {
@@ -139,8 +141,7 @@ export function accountPageOperations(
       const change = parseShape(PasswordChange, fields, "form");
       // Later than all that this ends, and earlier than what ends after it.
       const sinceMs = await changePassword(actor, change, services) + 1;
-      const agent = headers["user-agent"];
-      const cookies = await sessions.logIn(session, user.id, sinceMs, address, agent);
+      const cookies = await sessions.logIn(session, user.id, sinceMs, request);
       return seeOther(`${home}?done=password`, { "Set-Cookie": cookies });
     }
     if (act !== "make") throw malformed("The act is not known.");
@@ -149,7 +150,7 @@ export function accountPageOperations(
       scopes: user.scopes.filter((name) => form.get(`scope ${name}`) !== undefined),
       expires_in: Number(form.get("days")) * 86_400,
     }, "form");
-    const isIn = isSessionLive(sha256(session.id), now());
+    const isIn = isLive(sha256(session.id), now());
     const { token } = await makePersonalToken(actor, given, isIn, services);
     return madeTokenPage(frame, given.name, token);
   }
