@@ -172,6 +172,14 @@ describe("whoever signs in with a password of setup", () => {
     assert.equal(chosen.location, page.url);
   });
 
+  test("gets nowhere in the account before it", async () => {
+    const { browser, page } = await openUsed("/account");
+    assertChoice(await forge(browser, page, { do: "make", name: "x", days: "1" }), { status: 400 });
+    assertChoice(await browser.get("/account?do=make"));
+    const chosen = await browser.submit(page, { new_password: NEW_PASSWORD });
+    assert.match((await browser.follow(chosen)).text, /<h1[^>]*>Your account</);
+  });
+
   test("is safe from forms of other sites, sessions and steps", async () => {
     const { browser, page } = await openUsed();
     const csrf = page.forms()[0]?.fields["csrf"] ?? "";
