@@ -91,11 +91,23 @@ function assetOperations({ consoleAssets }: Pick<Services, "consoleAssets">): Op
   );
 }
 
+/** The scripts of the first page: `main.js`, the overview, and whatever these import at once. */
+export function firstScripts(read: (name: string) => string): string[] {
+  const names = new Set(["main.js", "pages/overview.js"]);
+  for (const name of names) { // which grow meanwhile
+    for (const [, path = ""] of read(name).matchAll(/from ?"(\.[^"]+)"/g)) {
+      names.add(new URL(path, `file:///${name}`).pathname.slice(1));
+    }
+  }
+  return [...names];
+}
+
 /** The page that all addresses of the console have; `url` is where it is served. */
 function consolePage(url: string, services: PageServices): HttpResponse {
   const { site, issuer, consoleAssets } = services;
   const href = (name: string) => assetHref(site, consoleAssets, name);
-  const scripts = [...consoleAssets.files.keys()].filter((name) => /^[^/]+\.js$/.test(name));
+  const { files } = consoleAssets;
+  const scripts = firstScripts((name) => new TextDecoder().decode(files.get(name)?.["identity"]));
   const policy = [
     "default-src 'none'",
     // A path, since endpoints of modules have this origin too.
