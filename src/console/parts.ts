@@ -22,7 +22,7 @@ export function card(
 }
 
 /** Facts of one thing, each under its name; those without a value are left out. */
-export function facts(pairs: readonly (readonly [name: Child, value: Child])[]): HTMLElement {
+export function facts(pairs: readonly (readonly [name: string, value: Child])[]): HTMLElement {
   const given = pairs.filter(([, value]) => value !== null && value !== undefined && value !== "");
   return el("dl", { class: "facts" },
     given.map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));

@@ -12,6 +12,8 @@ export type Thing = Readonly<Record<string, unknown>>;
 const TIME = /^\d{4}-\d\d-\d\dT/;
 /** Where those are that people know by a name. */
 const NAMED: Readonly<Record<string, string>> = { u: "user", a: "app", i: "issuer", p: "resource" };
+/** Members that have a line of their own on small screens. */
+const WIDE = /scopes|error|value/;
 const NAMES = ["username", "subject", "name", "issuer", "url"];
 const names = new Map<string, Promise<string>>();
 
@@ -77,12 +79,12 @@ export function columnsOf(
 ): Column<Thing>[] {
   const columns: Column<Thing>[] = members.map((name, at) => ({
     name: wordsOf(name),
-    class: /scopes|error/.test(name) ? "wide" : at > 1 ? "hide-s" : "",
+    class: WIDE.test(name) ? "wide" : at > 1 ? "hide-s" : "",
     cell(item) {
       const page = at === 0 ? pageOf(idOf(item)) : undefined;
-      const value = valueOf(name, item[name], Boolean(page)) ?? "–";
+      const value = valueOf(name, item[name], Boolean(page)) ?? (WIDE.test(name) ? "" : "–");
       return page ? el("a", { class: "main", href: href(page, idOf(item)) }, value) : value;
     },
   }));
-  return act && mayWrite() ? [...columns, { name: "", class: "num", cell: act }] : columns;
+  return act && mayWrite() ? [...columns, { name: "", class: "act", cell: act }] : columns;
 }

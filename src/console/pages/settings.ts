@@ -4,9 +4,9 @@ import { lettersSwitch } from "../letters.ts";
 import type { Page } from "../pages.ts";
 import { card, facts, head, message, notify } from "../parts.ts";
 import { site } from "../session.ts";
-import { later } from "../table.ts";
+import { later, table } from "../table.ts";
 import { asking } from "../things.ts";
-import { wordsOf } from "../values.ts";
+import { columnsOf, type Thing, wordsOf } from "../values.ts";
 
 export const page: Page = {
   title: "Settings",
@@ -18,7 +18,7 @@ export const page: Page = {
       })),
     el("div", { class: "grid" },
       card("Before others use it", { wide: "w12" }, later(risks())),
-      card("In force", { wide: "w8" }, later(settings())),
+      card("In force", { wide: "w8", padded: false }, later(settings())),
       card("Health", { wide: "w4" }, later(health()), lettersSwitch())),
   ],
 };
@@ -30,8 +30,8 @@ async function risks(): Promise<Child> {
 }
 
 async function settings(): Promise<Child> {
-  const { items } = await list<Record<"name" | "value", string>>("/backend/config", { limit: 200 });
-  return facts(items.map(({ name, value }) => [el("code", {}, name), value]));
+  const { items } = await list<Thing>("/backend/config", { limit: 200 });
+  return table(columnsOf(["name", "value"]), items);
 }
 
 async function health(): Promise<Child> {
