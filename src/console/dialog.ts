@@ -10,6 +10,8 @@ export function openDialog(title: string, words: Child, body: Child, look = "") 
   made.addEventListener("close", () => made.remove());
   document.body.append(made);
   made.showModal();
+  // Else what scrolls would have the focus.
+  made.querySelector<HTMLElement>("input, textarea, button:not(.code *)")?.focus();
   return made;
 }
 

@@ -95,7 +95,8 @@ function makeField(name: string, schema: Schema, given: unknown, isRequired: boo
     return text(value, Number, { type: "number", min: minimum, max: maximum });
   }
   if (type === "array" && schema.items?.type !== "object" && !schema.items?.$ref) {
-    help.textContent = `${description} One a line.`.trim();
+    const some = schema.items?.enum?.join(", ");
+    help.textContent = `${description} One a line${some ? `, of ${some}` : ""}.`.trim();
     const lines = Array.isArray(start) ? start.join("\n") : "";
     return area(lines, (value) => value.split(/\s+/).filter(Boolean), 3);
   }

@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { type Browser, openBrowser } from "../helpers/browser.ts";
+import { createClient } from "../helpers/http_client.ts";
 import { memberOf, openStage, type Stage } from "../helpers/sign_in_stage.ts";
 
 const READY = "main:not([aria-busy]) h1";
-const TYPE = "application/json";
 const HOSTILE = "<b>Evil</b> \u202Eeman";
 
 let stage: Stage;
@@ -28,12 +28,10 @@ after(async () => {
 afterEach(async () => assert.deepEqual(await browser.consoleErrors(), []));
 
 async function call(method: string, path: string, body?: object) {
-  const headers: HeadersInit = token ? { authorization: `Bearer ${token}` } : {};
-  const json = { body: JSON.stringify(body), headers: { ...headers, "content-type": TYPE } };
-  const answer = await fetch(stage.server.url + path, { method, headers, ...body && json });
-  return JSON.parse(await answer.text());
+  const headers: Record<string, string> = token ? { authorization: `Bearer ${token}` } : {};
+  const { sendJson } = createClient(stage.server.url);
+  return JSON.parse((await sendJson(method, path, body, headers)).text);
 }
-
 async function signIn(username: string, password: string): Promise<void> {
   await browser.devtools("Network.clearBrowserCookies", {});
   await browser.goto(`${stage.server.url}/console/users`);
@@ -42,31 +40,26 @@ async function signIn(username: string, password: string): Promise<void> {
   await browser.click("form [type=submit]");
   await browser.find(READY);
 }
-
 async function open(path: string): Promise<void> {
   await browser.goto(`${stage.server.url}/console/${path}`);
   await browser.find(READY);
 }
-
 /** Presses the button that says this, once there is one. */
 async function press(label: string, root = "dialog[open]"): Promise<void> {
   const script = "const found = [...document.querySelectorAll(arguments[0] + ' button:enabled')]" +
-    ".find((button) => button.textContent === arguments[1]); found?.click(); return Boolean(found)";
+    ".find(({ textContent }) => textContent === arguments[1]); found?.click(); return !!found";
   await until(`button ${label}`, () => browser.execute(script, root, label));
 }
-
-async function until(what: string, holds: () => Promise<unknown>): Promise<void> {
-  for (let tries = 0; tries < 100; tries++) {
-    if (await holds()) return;
-    await pause(50);
-  }
-  assert.fail(`waited in vain for ${what}: ${await browser.text("body")}`);
+async function until(what: string, holds: () => Promise<unknown>, triesLeft = 100): Promise<void> {
+  if (await holds()) return;
+  assert.ok(triesLeft > 0, `waited in vain for ${what}`);
+  await pause(50);
+  return until(what, holds, triesLeft - 1);
 }
-
 const sees = (text: string) =>
   until(text, async () => (await browser.text("main")).includes(text));
 
-test("a user is added, found, changed in what was changed alone, disabled and deleted", async () => {
+test("a user is added, found, changed in what is new alone, disabled and deleted", async () => {
   await open("users");
   await press("Add user…", "main");
   await browser.type("#field-username", "anna");
@@ -103,7 +96,7 @@ test("a user is added, found, changed in what was changed alone, disabled and de
   assert.deepEqual((await call("GET", "/backend/user?q=anna")).items, []);
 });
 
-test("an app's name is text; its new secret is shown once, and the old one counted down", async () => {
+test("an app's name is text; a new secret is shown once, the old one counted down", async () => {
   const app = await call("POST", "/backend/app", { name: HOSTILE, url: "https://evil.example" });
   await open(`apps/${app.client_id}`);
   assert.equal(await browser.text("main h1"), "<b>Evil</b> eman");
