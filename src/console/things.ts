@@ -1,7 +1,7 @@
 import { call, list } from "./api.ts";
 import { ask, type Question } from "./dialog.ts";
 import { bodySchema, findOperation, resolve } from "./document.ts";
-import { type Child, el, shown } from "./element.ts";
+import { type Child, el, fill, shown } from "./element.ts";
 import { fieldsOf } from "./form.ts";
 import { count } from "./format.ts";
 import type { Page } from "./pages.ts";
@@ -100,26 +100,30 @@ export const things = (kind: Kind): Page => ({
 
 async function showList(kind: Kind, { page, query, signal }: Place): Promise<Child> {
   const { title, words, path, columns, filters: names = [], hint, empty, deletion, pollMs } = kind;
-  const { node } = await listTable<Thing>({
+  const load = async () => (await listTable<Thing>({
     path: `/backend/${path}`,
     query: Object.fromEntries(names.map((name) => [name, query.get(name)])),
     columns: columnsOf(columns, kind.act),
     empty,
-  });
+  })).node;
+  const section = el("section", { class: "card" }, await load());
   const add = async () => {
     const made = await askFields(`Add ${path}`, "add", path);
     if (!made) return;
     await kind.added?.(made);
     go(href(page, idOf(made)));
   };
-  // Not under the hand of somebody who is about to press something.
-  const look = () => !document.querySelector("main button:focus, dialog") && refine({});
+  // Not under the hand of somebody who is about to press something there.
+  const look = async () => {
+    const node = await load().catch(() => null);
+    if (node && !section.contains(document.activeElement)) fill(section, node);
+  };
   if (pollMs) every(pollMs, look, signal);
   return [
     head(title, words, kind.top?.(),
       deletion && mayWrite() && button(`Add ${path}…`, add, { kind: "primary", picture: "plus" })),
     names.length > 0 && filters(names, hint),
-    el("section", { class: "card" }, node),
+    section,
   ];
 }
 
@@ -184,7 +188,7 @@ export function statusButton(item: Thing, path: string, ends: Words): Child {
 /** A button that ends one grant, where it is active. */
 export const revokeGrant = (grant: Thing): Child => grant["status"] === "active" &&
   asking("Revoke", "1 grant", "Its tokens end at once, and the subscriptions made with them.",
-    () => call("DELETE", `/backend/grant/${idOf(grant)}`), { look: "tiny", isGrave: true });
+    () => call("DELETE", `/backend/grant/${idOf(grant)}`), { isGrave: true });
 
 /**
  * A button for who may change things: it asks, with what `words` finds out, and once it is done the

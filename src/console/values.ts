@@ -32,7 +32,9 @@ export async function findIn(path: string, id: string): Promise<Thing | undefine
   const cursor = id.replace(/([^z])(z*)$/, (_, digit, rest) =>
     (parseInt(digit, 36) + 1).toString(36) + "0".repeat(rest.length));
   const [item] = (await list<Thing>(`/backend/${path}`, { cursor, limit: 1 })).items;
-  return item && idOf(item) === id ? item : undefined;
+  if (!item || idOf(item) !== id) return undefined;
+  names.set(id, Promise.resolve(nameOf(item)));
+  return item;
 }
 
 /** An id, and in its place the name of what has it once that is known. */

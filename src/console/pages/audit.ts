@@ -21,7 +21,7 @@ const MOST_EXPORTED = 1000;
 const DONE: Readonly<Record<string, string>> = {
   authenticate_failed: "proved nothing", change_password: "changed the own password",
   code_failed: "code was wrong", limit: "ended: too many", login: "signed in",
-  login_failed: "sign-in failed", replay: "ended: its code came twice", reseal: "encrypted anew",
+  login_failed: "sign-in failed", replay: "ended: its code came twice",
   resend: "sent again", reuse: "ended: its token came twice", rotate_secret: "got a new secret",
   run: "run by hand", setup: "made at the start", stop_resend: "resend stopped",
   token: "token made", unmute: "muted no more", withdraw: "withdrawn",

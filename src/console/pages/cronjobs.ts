@@ -10,5 +10,5 @@ export const page = things({
   empty: "This process runs no cronjob.",
   pollMs: 10_000,
   act: (job) => asking("Run now", nameOf(job), "Its next run stays where it is.",
-    () => call("POST", `/backend/cronjob/${nameOf(job)}/run`), { look: "tiny" }),
+    () => call("POST", `/backend/cronjob/${nameOf(job)}/run`)),
 });

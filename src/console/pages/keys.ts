@@ -20,6 +20,6 @@ export const page = things({
     const words = "Every token that it signed is refused from now on.";
     const withdraw = () => call("DELETE", `/backend/key/${idOf(key)}`);
     return asking("Withdraw at once", typed, words, withdraw,
-      { look: "tiny danger", isGrave: true, typed });
+      { look: "danger", isGrave: true, typed });
   },
 });
