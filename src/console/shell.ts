@@ -57,7 +57,8 @@ export async function showPage(place: Place, isSamePage: boolean): Promise<void>
   fill(main, content);
   main.removeAttribute("aria-busy");
   document.title = shown(`${title} · ${site.name}`);
-  if (isSamePage) return;
+  // Unless it has gone with what was shown, the focus stays where it is on the same page.
+  if (isSamePage && document.activeElement !== document.body) return;
   scrollTo(0, 0);
   main.querySelector("h1")?.focus({ preventScroll: true });
 }
