@@ -16,6 +16,7 @@ import { issuerOperations } from "../api/backend/issuer.ts";
 import { keyOperations } from "../api/backend/key.ts";
 import { principalOperations } from "../api/backend/principal.ts";
 import { problemOperations } from "../api/backend/problem.ts";
+import { receiverOperations } from "../api/backend/receiver.ts";
 import { resourceOperations } from "../api/backend/resource.ts";
 import { seriesOperations } from "../api/backend/series.ts";
 import { backupOperation, configOperation } from "../api/backend/server.ts";
@@ -28,7 +29,7 @@ import { loginOperation } from "../api/consumer/login.ts";
 import { managedSessionOperations, sessionOperations } from "../api/consumer/session.ts";
 import { deliveryOperations, managedDeliveryOperations } from "../api/delivery.ts";
 import type { Operation } from "../api/operation.ts";
-import { resendOperations } from "../api/resend.ts";
+import { ownResendOperations, resendOperations } from "../api/resend.ts";
 import { subscribeOperations } from "../api/subscribe.ts";
 import { managedSubscriptionOperations, ownSubscriptionOperations } from "../api/subscription.ts";
 import { asyncApiOperation } from "../api/system/asyncapi.ts";
@@ -47,12 +48,14 @@ export function ownOperations(services: Services, ofModules: readonly Operation[
     ...subscribeOperations(services),
     ...ownSubscriptionOperations(services),
     ...deliveryOperations(services),
+    ...ownResendOperations(services),
     eventCatalogueOperation(services),
     ...accountOperations(services),
     ...sessionOperations(services),
     ...ownAppOperations(services),
     ...backendOperations(services),
     // Of a running server alone.
+    ...services.receivers ? receiverOperations(services.receivers, services) : [],
     backupOperation(services),
     streamOperation(services),
     ...statusOperations(services),
@@ -77,7 +80,7 @@ function authorizationServer(services: Services): Operation[] {
 export function backendOperations(
   services: Administration &
     Pick<Services, "hasher" | "keys" | "jobs" | "refuseEndpoint" | "metrics" | "heavy"> &
-    Pick<Services, "readiness" | "warnings" | "issuer" | "fetchDocument">,
+    Pick<Services, "readiness" | "warnings" | "issuer" | "fetchDocument" | "disk">,
 ): Operation[] {
   return [
     ...appOperations(services),

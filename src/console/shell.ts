@@ -54,7 +54,7 @@ export async function showPage(place: Place, isSamePage: boolean): Promise<void>
     ];
   }
   if (place.signal.aborted) return; // the window has gone elsewhere meanwhile
-  fill(main, content);
+  if (content !== main.firstChild) fill(main, content); // what a page has kept keeps its focus
   main.removeAttribute("aria-busy");
   document.title = shown(`${title} · ${site.name}`);
   // Unless it has gone with what was shown, the focus stays where it is on the same page.

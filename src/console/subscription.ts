@@ -11,7 +11,7 @@ import { openResend } from "./resend.ts";
 import { go, href, type Place } from "./router.ts";
 import { isAccount, mayWrite } from "./session.ts";
 import { listen } from "./stream.ts";
-import { type Column, listTable, table } from "./table.ts";
+import { type Column, listTable } from "./table.ts";
 
 /** A subscription; operators see whose it is, too. */
 export type Subscription =
@@ -61,7 +61,11 @@ interface Parts {
 
 const SIDE = isAccount ? "/consumer" : "/backend";
 const [LOOK_MS, LATEST, MOST] = [5_000, 10, 100];
-const LOOKS = [["no failed attempt", "good"], ["some", "warn"], ["most", "bad"]] as const;
+const LOOKS = [
+  { name: "no failed attempt", look: "good" },
+  { name: "some", look: "warn" },
+  { name: "most", look: "bad" },
+];
 
 /** The operations of subscriptions: of everybody's, or of one's own. */
 export const PATH = `${SIDE}/subscription`;
@@ -189,12 +193,9 @@ export async function showSubscription(given: Subscription, place: Place, parts:
       after: () => go(href(isAccount ? "" : place.page), true),
     }));
 
-  const known = new Set<string>();
   const columns: readonly Column<Delivery>[] = [
-    { name: "Dispatched", cell(item) {
-      known.add(item.id);
-      return el("a", { class: "main", href: parts.link(item.id) }, when(item.created_at));
-    } },
+    { name: "Dispatched", cell: ({ id: of, created_at }) =>
+      el("a", { class: "main", href: parts.link(of) }, when(created_at)) },
     { name: "Outcome", cell: outcomeOf },
     { name: "Attempts", class: "hide-s muted", cell: ({ attempt }) =>
       "●".repeat(attempt) + "○".repeat(Math.max(0, (parts.attempts ?? 0) - attempt)) },
@@ -205,27 +206,19 @@ export async function showSubscription(given: Subscription, place: Place, parts:
     listTable<Delivery>({ path: parts.deliveries, columns, limit: LATEST, empty, query }),
     healthOf(id),
   ]);
-  function put(item: Delivery): void {
-    if (!known.has(item.id)) return latest.add(item);
-    const old = latest.node.querySelector(`[href="${parts.link(item.id)}"]`)?.closest("tr");
-    const [next] = table(columns, [item]).tBodies[0]?.rows ?? [];
-    if (!old || !next || old.textContent === next.textContent) return;
-    const hadFocus = old.contains(document.activeElement);
-    old.replaceWith(next);
-    if (hadFocus) next.querySelector("a")?.focus();
-  }
   const tell = (isLive: boolean) =>
     fill(live, isLive ? [el("i"), "Live"] : "Not live: trying again");
   if (isAccount) {
     tell(true);
     every(LOOK_MS, async () => {
-      const { items } = await list<Delivery>(parts.deliveries, query).catch(() => ({ items: null }));
+      const { items } = await list<Delivery>(parts.deliveries, query)
+        .catch(() => ({ items: null }));
       tell(items !== null);
-      items?.toReversed().forEach(put);
+      items?.toReversed().forEach(latest.add);
     }, place.signal);
   } else {
     listen({ topics: "delivery", subscription: id }, {
-      tell: (topic, data) => topic === "delivery" && put(data as Delivery),
+      tell: (topic, data) => topic === "delivery" && latest.add(data as Delivery),
       state: tell,
     }, place.signal);
   }
@@ -262,7 +255,8 @@ function troubleOf({ status, failing_since }: Subscription, { latest }: Health, 
   if (status !== "active" || !failing_since) return null;
   const last = latest ? `, at last by ${latest.status ?? latest.error}` : "";
   const end = clock(new Date(Date.parse(failing_since) + afterMs).toISOString());
-  return message("bad", el("b", {}, `Every attempt since ${clock(failing_since)} has failed${last}. `),
+  return message("bad",
+    el("b", {}, `Every attempt since ${clock(failing_since)} has failed${last}. `),
     "Attempts go out one at a time until one succeeds. ",
     afterMs ? `If none does by ${end}, the subscription is disabled.` : null);
 }
@@ -278,15 +272,14 @@ function healthCards(health: Health): Child {
     ["Failed today", number(today.failed)],
   ] as const;
   return [
-    card("Last 30 days", { wide: "w8 days", end: key(LOOKS.map(([name, look]) => ({ name, look }))) },
-      daysOf(health),
+    card("Last 30 days", { wide: "w8 days", end: key(LOOKS) }, daysOf(health),
       el("p", { class: "spread small muted" }, el("span", {}, dayOf(days[0]?.day)), "today"),
       el("dl", { class: "kpis four" }, figures.map(([name, value]) => {
         const [figure, ...unit] = value.split(" ");
         return el("div", { class: "kpi" }, el("dt", {}, name),
           el("dd", { class: "v" }, figure, el("small", {}, " ", unit.join(" "))));
       }))),
-    card("Answers today", { wide: "w4 answers" }, answers.length === 0 ? "No attempt yet."
+    card("Latest answers today", { wide: "w4 answers" }, answers.length === 0 ? "No attempt yet."
       : el("table", {}, el("tbody", {}, answers.map(({ answer, count: many }) => {
         const isOk = answer.startsWith("2");
         const [width, look] = [`${(many / most) * 100}%`, isOk ? "f-good" : "f-bad"];

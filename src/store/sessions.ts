@@ -1,7 +1,9 @@
 import type { Database } from "../database/database.ts";
 import { findRow } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
+import { CONSOLE_APP } from "../oauth/principal.ts";
 import { type Change, deleteWhere } from "./audit.ts";
+import { revokeOwnOf } from "./grant_end.ts";
 
 /** A browser in which a user has logged in. */
 export interface Session {
@@ -72,8 +74,14 @@ export function deleteSession(hash: Uint8Array): Sql {
   return sql`DELETE FROM sessions WHERE hash = ${hash}`;
 }
 
-/** Ends all of a user's sessions, or the one of this id. */
-export function deleteSessionsOf(user: string, id?: string): Change {
+/**
+ * Ends all of a user's sessions, or the one of this id, and the tokens of the user's consoles:
+ * where a session lives they are made anew, unseen.
+ */
+export function endSessionsOf(user: string, nowMs: number, id?: string): [Change, ...Sql[]] {
   const which = id === undefined ? sql`` : sql` AND ${PUBLIC_ID} = ${id}`;
-  return deleteWhere(sql`sessions`, sql`user = ${user}${which}`);
+  return [
+    deleteWhere(sql`sessions`, sql`user = ${user}${which}`),
+    ...revokeOwnOf(user, CONSOLE_APP, nowMs),
+  ];
 }

@@ -68,7 +68,7 @@ import {
   resendDeliveries,
   stopResend,
 } from "../../src/store/resends.ts";
-import { deleteSessionsOf, listSessions } from "../../src/store/sessions.ts";
+import { endSessionsOf, listSessions } from "../../src/store/sessions.ts";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import {
   clearEndedSubscriptions,
@@ -355,9 +355,9 @@ const CASES: readonly Case[] = [
       await database.write([stopResend(resend.id, NOW_MS)]);
     },
   })),
-  ...[{}, { state: "done" } as const].map((given): Case => ({
+  ...([{}, { state: "done" }, { subscription: "s1", actor: OWNER }] as const).map((given) => ({
     name: `listing resends by ${Object.keys(given)}`,
-    run: (database) => listPart(database, RESEND_LIST, given, PAGE),
+    run: (database: Database) => listPart(database, RESEND_LIST, given, PAGE),
   })),
   writing("sending again", () => resendDeliveries([DELIVERY], NOW_MS)),
   writing("sending a test", () => {
@@ -415,7 +415,7 @@ const CASES: readonly Case[] = [
     sorts: true, // a thousand at most
     async run(database) {
       await listSessions(database, OWNER, NOW_MS);
-      await database.write([deleteSessionsOf(OWNER, "b1"), deleteSessionsOf(OWNER)]);
+      await database.write([...endSessionsOf(OWNER, 0, "b1"), ...endSessionsOf(OWNER, 0)]);
     },
   },
   { name: "finding a delivery", run: (database) => findDelivery(database, DELIVERY) },

@@ -3,7 +3,7 @@ import { described, FLAG, named, nullable, optional, record, TEXT } from "../../
 import { idOf } from "../../base/id.ts";
 import { TIME, toTime } from "../../base/time.ts";
 import type { Services } from "../../services.ts";
-import { deleteSessionsOf, listSessions, type Session, sessionId } from "../../store/sessions.ts";
+import { endSessionsOf, listSessions, type Session, sessionId } from "../../store/sessions.ts";
 import { findUser } from "../../store/users.ts";
 import { type Administration, checkChanged, found, storeAudited } from "../administration.ts";
 import { backend, consumer, type Operation } from "../operation.ts";
@@ -41,9 +41,9 @@ export function sessionOperations(
     consumer("DELETE", `${PATH}/:id`, "endSession", "Sign out in one browser", {
       responses: { 204: undefined },
       async handle({ params: { id }, ...context }) {
-        const end = deleteSessionsOf(loggedInUser(context.caller), id);
+        const end = endSessionsOf(loggedInUser(context.caller), now(), id);
         const action = { action: "session.end", target: id };
-        checkChanged(await storeAudited(context, [end], action, services), "session");
+        checkChanged(await storeAudited(context, end, action, services), "session");
         return { status: 204 };
       },
     }),
@@ -52,7 +52,7 @@ export function sessionOperations(
       async handle(context) {
         const target = loggedInUser(context.caller);
         const action = { action: "session.end", target };
-        await storeAudited(context, [deleteSessionsOf(target)], action, services);
+        await storeAudited(context, endSessionsOf(target, now()), action, services);
         return { status: 204 };
       },
     }),

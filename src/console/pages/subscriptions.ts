@@ -16,7 +16,8 @@ import {
 } from "../subscription.ts";
 import { later, listTable } from "../table.ts";
 
-const STATUSES = [["", "All"], ["active", "Active"], ["paused", "Paused"], ["disabled", "Disabled"]];
+const STATUSES = [["", "All"], ["active", "Active"], ["paused", "Paused"], ["disabled", "Disabled"]]
+  .map(([value = "", label]) => [value, label] as const);
 
 export const page: Page = {
   title: "Subscriptions",
@@ -46,16 +47,17 @@ async function showAll({ query }: Place): Promise<Child> {
       { name: "Delivered today", class: "num hide-s", cell: of(({ today }) => share(today)) },
       { name: "p95", class: "num hide-s", cell: of(({ today }) => duration(today.p95_ms)) },
     ],
-    empty: isWorst ? "None fails." : "None. People make them at /account/webhooks, apps by the API.",
+    empty: isWorst ? "None fails."
+      : "None. People make them at /account/webhooks, apps by the API.",
   });
   return [
     head("Subscriptions", "Who is called back, on which event.",
       segments("sort", [["", "Newest"], ["worst", "Failing longest"]])),
     isWorst ? null : [
       filters(["q", "event", "owner", "app"], "endpoint, event:, owner:, app:"),
-      segments("status", STATUSES as [string, string][]),
+      segments("status", STATUSES),
     ],
-    el("section", { class: "card" }, node),
+    el("section", { class: "card hooks" }, node),
   ];
 }
 
@@ -75,6 +77,8 @@ async function showOne(place: Place): Promise<Child> {
       .catch((): Record<string, string> => ({}));
     return el("a", { href: href(`${kind}s`, of) }, found["username"] ?? found["name"] ?? of);
   };
+  const all = (page: string, query: Record<string, string>, words: string) =>
+    el("a", { href: href(page, "", query) }, words);
   const delays = setting("RESEND_DELAYS").split(",");
   const disabled = since(setting("DISABLE_AFTER")) ?? "";
   return showSubscription(subscription, place, {
@@ -87,8 +91,8 @@ async function showOne(place: Place): Promise<Child> {
     words: ["of ", await link(principal), " through ", await link(app)],
     about: [
       ["Resends", `after ${delays.join(", ")}`],
-      ["Deliveries", el("a", { href: href("deliveries", "", { subscription: id }) }, "All of them")],
-      ["Audit", el("a", { href: href("audit", "", { target: id }) }, "What was done to it")],
+      ["Deliveries", all("deliveries", { subscription: id }, "All of them")],
+      ["Audit", all("audit", { target: id }, "What was done to it")],
     ],
   });
 }
