@@ -10,8 +10,8 @@ import { button, card, facts, head, message, state, when } from "./parts.ts";
 import { openResend } from "./resend.ts";
 import { go, href, type Place } from "./router.ts";
 import { isAccount, mayWrite } from "./session.ts";
-import { listen } from "./stream.ts";
-import { type Column, listTable } from "./table.ts";
+import { every, listen } from "./stream.ts";
+import { columnsOf, listTable } from "./table.ts";
 
 /** A subscription; operators see whose it is, too. */
 export type Subscription =
@@ -108,14 +108,6 @@ export function field(label: string, more: Parameters<typeof el>[1]) {
   return { node, input };
 }
 
-/** Does it again and again until the signal aborts, but not while nobody looks. */
-export function every(ms: number, act: () => unknown, signal: AbortSignal): void {
-  const timer = setInterval(async () => {
-    if (signal.aborted) clearInterval(timer);
-    else if (!document.hidden) await Promise.try(act).catch(() => {}); // the next time tells
-  }, ms);
-}
-
 /** The page of one subscription. */
 export async function showSubscription(given: Subscription, place: Place, parts: Parts) {
   let now = given;
@@ -136,13 +128,13 @@ export async function showSubscription(given: Subscription, place: Place, parts:
     if (mayWrite()) renew(actions, actionsOf());
   }
 
-  const press = ({ label, words, look, typed, after = read, ...rest }: Act) =>
+  const press = ({ label, words, look, after = read, ...rest }: Act) =>
     button(`${label}…`, async () => {
       const { items, next_cursor: isMore } = await list(parts.deliveries, wait);
-      const waiting = count(items.length, `${isMore ? "or more " : ""}delivery`, "deliveries");
+      const waiting = isMore ? `${MOST} or more deliveries that wait`
+        : count(items.length, "delivery that waits", "deliveries that wait");
       const asked = { title: `${label} · ${host}`, words: words(waiting), action: label, ...rest };
-      const isDone = await ask(typed ? { ...asked, typed, isGrave: true } : asked);
-      if (isDone) await after();
+      if (await ask({ ...asked, isGrave: rest.typed !== undefined })) await after();
     }, look);
   const change = (body: object) => call("PATCH", path, body);
 
@@ -153,7 +145,7 @@ export async function showSubscription(given: Subscription, place: Place, parts:
     const isActive = now.status === "active";
     const pause = press(isActive ? {
       label: "Pause",
-      words: (waiting) => `Nothing is sent: ${waiting}, and all that come, wait without limit.`,
+      words: (waiting) => `Nothing is sent. ${waiting}, and all that come, are kept without limit.`,
       body,
       look: { picture: "pause" },
       act: () => change(input.value
@@ -161,9 +153,10 @@ export async function showSubscription(given: Subscription, place: Place, parts:
         : { status: "paused" }),
     } : {
       label: "Resume",
-      words: (waiting) => `${waiting} that wait go out, and all events from now on.`,
+      words: (waiting) => `To be sent: ${waiting}, and all events from now on.`,
       act: () => change({ status: "active" }),
     });
+    pause.id = "pause";
     pause.dataset["key"] = "p";
     return [
       parts.act && press(parts.act), pause,
@@ -178,7 +171,7 @@ export async function showSubscription(given: Subscription, place: Place, parts:
     parts.more && press({ look: { kind: "tiny" }, ...parts.more }),
     press({
       label: "Change endpoint",
-      words: (waiting) => `${waiting} that wait go to the new one, too.`,
+      words: (waiting) => `To be sent there, too: ${waiting}.`,
       body: to.node,
       look: { kind: "tiny" },
       act: () => change({ endpoint: to.input.value }),
@@ -186,26 +179,27 @@ export async function showSubscription(given: Subscription, place: Place, parts:
     }),
     press({
       label: "Delete",
-      words: (waiting) => `${waiting} that wait are cancelled; ${event} is not sent there any more.`,
+      words: (waiting) => `To be cancelled: ${waiting}. No ${event} is sent there any more.`,
       typed: host,
       look: { kind: "tiny danger" },
       act: () => call("DELETE", path),
       after: () => go(href(isAccount ? "" : place.page), true),
     }));
 
-  const columns: readonly Column<Delivery>[] = [
-    { name: "Dispatched", cell: ({ id: of, created_at }) =>
-      el("a", { class: "main", href: parts.link(of) }, when(created_at)) },
-    { name: "Outcome", cell: outcomeOf },
-    { name: "Attempts", class: "hide-s muted", cell: ({ attempt }) =>
-      "●".repeat(attempt) + "○".repeat(Math.max(0, (parts.attempts ?? 0) - attempt)) },
-    { name: "Next", class: "num hide-s", cell: ({ next_attempt_at }) => when(next_attempt_at) },
-  ];
+  const columns = columnsOf<Delivery>([
+    ["Dispatched", "", ({ id: of, created_at }) =>
+      el("a", { class: "main", href: parts.link(of) }, when(created_at))],
+    ["Outcome", "", outcomeOf],
+    ["Attempts", "muted hide-s", ({ attempt }) =>
+      "●".repeat(attempt) + "○".repeat(Math.max(0, (parts.attempts ?? 0) - attempt))],
+    ["Next", "num hide-s", ({ next_attempt_at }) => when(next_attempt_at)],
+  ]);
   const empty = `Nothing yet: what is sent is here once ${event} is dispatched.`;
   const [latest, done] = await Promise.all([
     listTable<Delivery>({ path: parts.deliveries, columns, limit: LATEST, empty, query }),
     healthOf(id),
   ]);
+  if (place.signal.aborted) return null;
   const tell = (isLive: boolean) =>
     fill(live, isLive ? [el("i"), "Live"] : "Not live: trying again");
   if (isAccount) {
@@ -222,7 +216,7 @@ export async function showSubscription(given: Subscription, place: Place, parts:
       state: tell,
     }, place.signal);
   }
-  every(2 * LOOK_MS, read, place.signal);
+  every(2 * LOOK_MS, () => read().catch(() => {}), place.signal); // the next time tells
   show(given, done);
 
   const top = head(endpointOf(endpoint), null);
@@ -251,7 +245,11 @@ function outcomeOf({ status, attempt, last_status, last_error }: Delivery): Chil
   return attempt === 0 ? state("", "Waits for its turn") : state(status, answer);
 }
 
-function troubleOf({ status, failing_since }: Subscription, { latest }: Health, afterMs = 0): Child {
+function troubleOf(
+  { status, failing_since }: Subscription,
+  { latest }: Health,
+  afterMs = 0,
+): Child {
   if (status !== "active" || !failing_since) return null;
   const last = latest ? `, at last by ${latest.status ?? latest.error}` : "";
   const end = clock(new Date(Date.parse(failing_since) + afterMs).toISOString());

@@ -14,7 +14,7 @@ import {
   standing,
   type Subscription,
 } from "../subscription.ts";
-import { later, listTable } from "../table.ts";
+import { columnsOf, later, listTable } from "../table.ts";
 
 const STATUSES = [["", "All"], ["active", "Active"], ["paused", "Paused"], ["disabled", "Disabled"]]
   .map(([value = "", label]) => [value, label] as const);
@@ -36,17 +36,17 @@ async function showAll({ query }: Place): Promise<Child> {
   const { node } = await listTable<Subscription>({
     path: PATH,
     query: Object.fromEntries(query),
-    columns: [
-      { name: "Event → endpoint", cell({ id, event, endpoint }) {
+    columns: columnsOf<Subscription>([
+      ["Event → endpoint", "", ({ id, event, endpoint }) => {
         const [host, path] = address(endpoint);
         return [el("a", { class: "main", href: href("subscriptions", id) }, host),
           el("span", { class: "sub" }, el("code", {}, event), ` · ${path}`)];
-      } },
-      { name: "State", cell: standing },
-      { name: "Last 30 days", class: "hide-s strip-w", cell: of(daysOf) },
-      { name: "Delivered today", class: "num hide-s", cell: of(({ today }) => share(today)) },
-      { name: "p95", class: "num hide-s", cell: of(({ today }) => duration(today.p95_ms)) },
-    ],
+      }],
+      ["State", "", standing],
+      ["Last 30 days", "hide-s strip-w", of(daysOf)],
+      ["Delivered today", "num hide-s", of(({ today }) => share(today))],
+      ["p95", "num hide-s", of(({ today }) => duration(today.p95_ms))],
+    ]),
     empty: isWorst ? "None fails."
       : "None. People make them at /account/webhooks, apps by the API.",
   });

@@ -13,7 +13,6 @@ import {
   daysOf,
   type Delivery,
   endpointOf,
-  every,
   field,
   healthOf,
   PATH,
@@ -21,6 +20,7 @@ import {
   standing,
   type Subscription,
 } from "../subscription.ts";
+import { every } from "../stream.ts";
 import { later } from "../table.ts";
 
 type DeclaredEvent = Infer<typeof DeclaredEventRecord>;
@@ -62,7 +62,7 @@ async function showAll({ query }: Place): Promise<Child> {
     head("Your webhooks", `${site.name} calls these addresses when something happens.`,
       button("New webhook", open(), { kind: "primary", picture: "plus" })),
     card(null, { padded: false }, items.length === 0
-      ? el("p", { class: "empty wait" }, "None yet: subscribe to an event below, by an address of yours.")
+      ? el("p", { class: "empty wait" }, "None yet: subscribe your address to an event below.")
       : el("ul", { class: "list" }, items.map((item) => el("li", { class: "hook" },
         el("div", { class: "g" },
           el("a", { class: "main", href: href(item.id) }, el("b", {}, endpointOf(item.endpoint))),
@@ -108,7 +108,7 @@ async function subscribe(events: readonly DeclaredEvent[], value: string): Promi
 }
 
 const showSecret = (secret: string) => showOnce("Its signing secret",
-  "It proves that a callback is from here. It is shown this once: keep it where your code reads it.",
+  "It proves that a callback is from here. Keep it where your code reads it: it is shown once.",
   [code(secret), el("h3", { class: "gap" }, "To verify a callback, in Node.js"), code(VERIFY)]);
 
 async function showOne(place: Place): Promise<Child> {
@@ -116,7 +116,7 @@ async function showOne(place: Place): Promise<Child> {
   const { id, event } = subscription;
   const path = `${PATH}/${id}`;
   const link = (delivery: string) => href(id, "", { delivery });
-  const delivery = place.query.get("delivery");
+  const delivery = encodeURIComponent(place.query.get("delivery") ?? "");
   let made = { id: "", secret: "" };
   return showSubscription(subscription, place, {
     deliveries: `${path}/delivery`,
@@ -135,7 +135,7 @@ async function showOne(place: Place): Promise<Child> {
       act: async () => made = await call("POST", `${path}/secret`),
       after: () => showSecret(made.secret),
     },
-    opened: delivery && await showDelivery(`${path}/delivery/${encodeURIComponent(delivery)}`, place),
+    opened: delivery && await showDelivery(`${path}/delivery/${delivery}`, place),
   });
 }
 
@@ -147,8 +147,7 @@ async function showDelivery(path: string, { page: id, signal }: Place): Promise<
   let now = await get<Attempted>(path);
   const show = () => fill(shown,
     el("header", {}, el("h2", {}, "Delivery of ", time(now.created_at)), el("div", { class: "row" },
-      now.status === "pending" ? null
-        : again,
+      now.status !== "pending" && again,
       el("a", { class: "btn tiny quiet", href: href(id) }, "Close"))),
     el("div", { class: "body" }, state(now.status), el("ol", { class: "line" },
       now.attempts.map(({ time: at, attempt, status, error, duration_ms }) =>
@@ -173,7 +172,8 @@ async function showDelivery(path: string, { page: id, signal }: Place): Promise<
     });
     await read();
   }
-  every(WATCH_MS, async () => now.status === "pending" && read(), signal);
   show();
+  if (signal.aborted) return null;
+  every(WATCH_MS, () => now.status === "pending" && read().catch(() => {}), signal);
   return shown;
 }
