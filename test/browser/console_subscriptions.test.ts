@@ -57,6 +57,7 @@ test("a person subscribes, and the code shown verifies a test that is seen to ar
   await browser.type("#field", "https://user:password@crm.example/");
   await press("Subscribe");
   await shows("dialog", /Must not contain credentials\.\s+Request \w{24}/);
+  assert.match(String(await browser.consoleErrors()), /^[^,]* status of 400 [^,]*$/);
   await browser.type("#field", `${stage.receiver.url}/hook`);
   await press("Subscribe");
   await shows("#dialog-title", /signing secret/);
@@ -64,7 +65,6 @@ test("a person subscribes, and the code shown verifies a test that is seen to ar
   const source = await browser.text("h3 + .code pre");
   await press("I have kept it");
   await shows("main h1", /^127\.0\.0\.1:\d+\/hook$/);
-
   await press("Send test…");
   await press("Send test");
   await shows("ol.line", /^204 attempt 1/);
@@ -123,7 +123,7 @@ test("an operator sees live what fails, and moves it; a reader changes nothing",
   await browser.press("j\uE007");
   await browser.waitForUrl(new RegExp(`/console/subscriptions/${id}$`));
   await shows(".msg.bad", /has failed, at last by 500\..*If none does by \d+ \w+, \d\d:\d\d, /);
-  await shows(".head", new RegExp(`Failing since [^]* of ${marta.username} through login`));
+  await shows(".head", new RegExp(`Failing since [^]*of ${marta.username} through login`));
   assert.equal(await browser.execute("return document.activeElement.tagName"), "H1");
   await shows(".live", /Live/);
   await shows(ROW, /500, failed/);
