@@ -3,7 +3,7 @@ import type { Server } from "node:http";
 import { promisify } from "node:util";
 import { createReceivers, receiveOperation } from "./api/backend/receiver.ts";
 import type { Operation } from "./api/operation.ts";
-import { consoleOperations, webhookPageOperations } from "./api/pages/console_page.ts";
+import { consoleOperations } from "./api/pages/console_page.ts";
 import { frontDoorOperations } from "./api/pages/front_door.ts";
 import { comparePatterns } from "./api/path_pattern.ts";
 import { createPipeline } from "./api/pipeline.ts";
@@ -14,7 +14,7 @@ import { loadConsoleAssets } from "./app/console_assets.ts";
 import { ensureFirstUser } from "./app/first_user.ts";
 import { createJobs, type Jobs } from "./app/jobs.ts";
 import { createServiceMetrics, observeRequest, watchEventLoop } from "./app/metrics.ts";
-import { ownOperations } from "./app/operations.ts";
+import { accountPages, ownOperations } from "./app/operations.ts";
 import { createBacklogReader, createReadiness } from "./app/readiness.ts";
 import { findStoredRisks } from "./app/risks.ts";
 import { createServices } from "./app/services.ts";
@@ -222,7 +222,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       now: elapsedMs,
       observe: (...response) => observeRequest(metrics, ...response),
     });
-    const pages = webhookPageOperations(services);
+    const pages = accountPages(services);
     const withConsole = [...pages, ...consoleOperations(services)];
     handle = pipeline(second ? pages : withConsole);
     handleOfConsole = pipeline(withConsole);

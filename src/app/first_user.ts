@@ -26,6 +26,7 @@ export async function ensureFirstUser(
     phc: await hasher.hash(password),
     scopes: [BACKEND_SCOPE, CONSUMER_SCOPE],
     createdAtMs: nowMs,
+    passwordPrinted: givenPassword === undefined ? 1 : null,
   })]);
   return inserted === 1 && givenPassword === undefined ? password : undefined;
 }

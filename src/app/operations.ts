@@ -24,6 +24,7 @@ import { streamOperation } from "../api/backend/stream.ts";
 import { userOperations } from "../api/backend/user.ts";
 import { eventCatalogueOperation } from "../api/consumer/event.ts";
 import { accountOperations } from "../api/consumer/account.ts";
+import { accountPageOperations } from "../api/consumer/account_pages.ts";
 import { ownAppOperations } from "../api/consumer/app.ts";
 import { loginOperation } from "../api/consumer/login.ts";
 import { managedSessionOperations, sessionOperations } from "../api/consumer/session.ts";
@@ -34,6 +35,7 @@ import { subscribeOperations } from "../api/subscribe.ts";
 import { managedSubscriptionOperations, ownSubscriptionOperations } from "../api/subscription.ts";
 import { asyncApiOperation } from "../api/system/asyncapi.ts";
 import { metricsOperation } from "../api/system/metrics.ts";
+import { assetHref, webhookPageOperations } from "../api/pages/console_page.ts";
 import { statusOperations } from "../api/system/status.ts";
 import type { Services } from "../services.ts";
 
@@ -63,6 +65,17 @@ export function ownOperations(services: Services, ofModules: readonly Operation[
     asyncApiOperation(services),
   ];
   return [...own, pathMetadataOperation([...own, ...ofModules], services)];
+}
+
+/** The pages of a user's account, for those who log in here; the documents leave them out. */
+export function accountPages(services: Services): Operation[] {
+  if (!services.config.authorizationServer) return [];
+  const { site, consoleAssets, consoleUrl, issuer } = services;
+  const styleHref = assetHref(site, consoleAssets, "console.css");
+  return [
+    ...accountPageOperations(services, { styleHref, hasConsole: consoleUrl === issuer }),
+    ...webhookPageOperations(services),
+  ];
 }
 
 /** Those that issue tokens: without them other issuers take their place. */

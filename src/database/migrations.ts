@@ -10,6 +10,7 @@ import { MIGRATION_9 } from "./migration_9.ts";
 import { MIGRATION_10 } from "./migration_10.ts";
 import { MIGRATION_11 } from "./migration_11.ts";
 import { MIGRATION_12 } from "./migration_12.ts";
+import { MIGRATION_13 } from "./migration_13.ts";
 import { SCHEMA } from "./schema.ts";
 
 /** Marks the file as Gatepost's ("Gate" in ASCII): no other program's database is migrated. */
@@ -18,7 +19,7 @@ export const APPLICATION_ID = 0x47617465;
 /** None of these is changed any more: there are databases that have seen it. A new one is added. */
 const MIGRATIONS: readonly string[] = [
   MIGRATION_2, MIGRATION_3, MIGRATION_4, MIGRATION_5, MIGRATION_6, MIGRATION_7, MIGRATION_8,
-  MIGRATION_9, MIGRATION_10, MIGRATION_11, MIGRATION_12,
+  MIGRATION_9, MIGRATION_10, MIGRATION_11, MIGRATION_12, MIGRATION_13,
 ];
 
 /** The file's `user_version`: 1 in 0.1.0, and one more with each migration. */

@@ -31,7 +31,8 @@ export const SCHEMA = `
     createdAtMs INTEGER NOT NULL,
     notBeforeMs INTEGER NOT NULL DEFAULT 0,
     passwordUntilMs INTEGER,             -- of a one-time password, 0 once it was used; else none
-    rate TEXT                            -- how often it may call, such as '100/1m'; none: any
+    rate TEXT,                           -- how often it may call, such as '100/1m'; none: any
+    passwordPrinted INTEGER              -- by the first start: 1, 0 once it was used; else none
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX users_by_rate ON users (id, rate) WHERE rate IS NOT NULL;
 

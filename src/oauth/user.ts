@@ -74,6 +74,9 @@ export interface User extends Omit<Infer<typeof UserRecord>, "created_at"> {
   readonly notBeforeMs: number;
 }
 
+/** How this service made a password that its user has yet to replace. */
+export type GivenPassword = "one-time" | "printed";
+
 /** A user as the backend shows it. */
 export function toUserRecord(user: User): Infer<typeof UserRecord> {
   return pick(UserRecord, { ...user, created_at: toTime(user.createdAtMs) });

@@ -1,3 +1,4 @@
+import type { GivenPassword } from "../oauth/user.ts";
 import type { Database } from "../database/database.ts";
 import { findRow } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
@@ -14,6 +15,7 @@ export interface Session {
   readonly agent: string | null;
   readonly createdAtMs: number;
   readonly seenAtMs: number | null;
+  readonly untilMs: number;
 }
 
 const MAX_AGENT_LENGTH = 200;
@@ -36,6 +38,10 @@ export function liveSession(hash: Uint8Array, nowMs: number): Sql {
   return liveSessions(sql`s.hash = ${hash}`, nowMs);
 }
 
+/** Holds while a session and its user are valid. */
+export const isLive = (hash: Uint8Array, nowMs: number): Sql =>
+  sql`EXISTS (SELECT 1 ${liveSession(hash, nowMs)})`;
+
 function liveSessions(which: Sql, nowMs: number): Sql {
   return sql`FROM sessions s JOIN users u ON u.id = s.user
     WHERE ${which} AND s.untilMs > ${nowMs} AND u.status = 'active'
@@ -44,9 +50,12 @@ function liveSessions(which: Sql, nowMs: number): Sql {
 
 /** Who is logged in by this session, and when it was seen, while user and session are valid. */
 export function findSession(database: Database, hash: Uint8Array, nowMs: number) {
-  return findRow<Pick<Session, "seenAtMs"> & { readonly user: string }>(
+  const given = sql`CASE WHEN u.passwordUntilMs IS NOT NULL THEN 'one-time'
+    WHEN u.passwordPrinted IS NOT NULL THEN 'printed' END AS givenPassword`;
+  type Found = { readonly user: string; readonly givenPassword: GivenPassword | null };
+  return findRow<Found & Pick<Session, "seenAtMs">>(
     database,
-    sql`SELECT s.user, s.seenAtMs ${liveSession(hash, nowMs)}`,
+    sql`SELECT s.user, s.seenAtMs, ${given} ${liveSession(hash, nowMs)}`,
   );
 }
 
@@ -65,7 +74,8 @@ export function sessionId(hash: Uint8Array): string {
 
 /** The valid sessions of a user, newest first; of very many some. */
 export function listSessions(database: Database, user: string, nowMs: number): Promise<Session[]> {
-  return database.query(sql`SELECT ${PUBLIC_ID} AS id, s.address, s.agent, s.createdAtMs, s.seenAtMs
+  return database.query(sql`SELECT ${PUBLIC_ID} AS id, s.address, s.agent, s.createdAtMs,
+      s.seenAtMs, s.untilMs
     ${liveSessions(sql`s.user = ${user}`, nowMs)} ORDER BY s.createdAtMs DESC LIMIT 1000`);
 }
 
@@ -75,13 +85,18 @@ export function deleteSession(hash: Uint8Array): Sql {
 }
 
 /**
- * Ends all of a user's sessions, or the one of this id, and the tokens of the user's consoles:
- * where a session lives they are made anew, unseen.
+ * Ends all of a user's sessions, the one of this id alone, or all but that; and the tokens of the
+ * user's consoles: where a session lives they are made anew, unseen.
  */
-export function endSessionsOf(user: string, nowMs: number, id?: string): [Change, ...Sql[]] {
-  const which = id === undefined ? sql`` : sql` AND ${PUBLIC_ID} = ${id}`;
+export function endSessionsOf(
+  user: string,
+  nowMs: number,
+  { id, spared }: { readonly id?: string; readonly spared?: string | undefined } = {},
+): [Change, ...Sql[]] {
+  const only = id === undefined ? sql`` : sql` AND ${PUBLIC_ID} = ${id}`;
+  const but = spared === undefined ? sql`` : sql` AND ${PUBLIC_ID} <> ${spared}`;
   return [
-    deleteWhere(sql`sessions`, sql`user = ${user}${which}`),
+    deleteWhere(sql`sessions`, sql`user = ${user}${only}${but}`),
     ...revokeOwnOf(user, CONSOLE_APP, nowMs),
   ];
 }

@@ -12,6 +12,8 @@ export interface UserWithPassword extends User {
   readonly phc: string;
   /** Until when a one-time password is valid, 0 once it was used; null for a lasting one. */
   readonly passwordUntilMs: number | null;
+  /** 1 for the one that the first start printed, 0 once it was used; null for any other. */
+  readonly passwordPrinted: number | null;
 }
 
 const COLUMNS = sql`id, username, scopes, rate, status, createdAtMs, notBeforeMs`;
@@ -25,7 +27,8 @@ export async function findUser(database: Database, id: string): Promise<User | u
 
 /** A user by name, whatever its case, with the password's hash. */
 export async function findUserByName(database: Database, username: string) {
-  const select = sql`${SELECT}, phc, passwordUntilMs FROM users WHERE username = ${username}`;
+  const select = sql`${SELECT}, phc, passwordUntilMs, passwordPrinted FROM users
+    WHERE username = ${username}`;
   const row = await findRow<RowOf<UserWithPassword>>(database, select);
   return row && parseScopes(row);
 }
@@ -50,13 +53,15 @@ export function hasUsers(database: Database): Promise<boolean> {
 /** What a new user is stored as. */
 export type UserRecord =
   & Pick<UserWithPassword, "id" | "username" | "phc" | "scopes" | "createdAtMs">
-  & Partial<Pick<User, "rate">>;
+  & Partial<Pick<UserWithPassword, "rate" | "passwordPrinted">>;
 
 /** Stores a user; ConflictError when the name is taken. */
-export function insertUser({ id, username, phc, scopes, rate, createdAtMs }: UserRecord): Sql {
-  return sql`INSERT INTO users (id, username, phc, scopes, rate, status, createdAtMs)
-    SELECT ${id}, ${username}, ${phc}, ${JSON.stringify(scopes)}, ${rate ?? null}, 'active',
-      ${createdAtMs}`;
+export function insertUser(user: UserRecord): Sql {
+  const { id, username, phc, scopes, rate = null, createdAtMs, passwordPrinted = null } = user;
+  return sql`INSERT INTO users
+      (id, username, phc, scopes, rate, status, createdAtMs, passwordPrinted)
+    SELECT ${id}, ${username}, ${phc}, ${JSON.stringify(scopes)}, ${rate}, 'active',
+      ${createdAtMs}, ${passwordPrinted}`;
 }
 
 /** Stores a user if there is none at all, so that of several processes that start only one does. */
@@ -77,18 +82,38 @@ export function updateUser(
 ): Change {
   const before = scopes && scopesBefore ? JSON.stringify(scopesBefore) : null;
   const after = scopes === undefined ? null : JSON.stringify(scopes);
-  const set = sql`phc = ifnull(${phc ?? null}, phc),
-    passwordUntilMs = CASE WHEN ${phc ?? null} IS NULL THEN passwordUntilMs END,
+  const password = phc === undefined ? sql`` : sql`${setPassword(phc)},`;
+  const set = sql`${password}
     rate = ${rate === undefined ? sql`rate` : sql`${rate}`},
     status = ifnull(${status ?? null}, status),
     scopes = ${valueIf(sql`scopes = ifnull(${before}, scopes)`, sql`ifnull(${after}, scopes)`)}`;
   return updateWhere(sql`users`, set, sql`id = ${id}`);
 }
 
-/** Replaces a password; ConflictError, for the whole batch, where another one has since. */
-export function replacePassword(id: string, phc: string, before: string): Sql {
-  return sql`UPDATE users SET phc = ${valueIf(sql`phc = ${before}`, phc)}, passwordUntilMs = NULL
-    WHERE id = ${id}`;
+/** Holds while a user has this password. */
+export const hasPassword = (phc: string): Sql => sql`phc = ${phc}`;
+
+/** Replaces a password and ends what it has opened; ConflictError unless the condition holds. */
+export function replacePassword(id: string, phc: string, when: Sql, nowMs: number, ttlMs: number) {
+  const replace = sql`UPDATE users SET ${setPassword(valueIf(when, phc))} WHERE id = ${id}`;
+  return [replace, ...revokeTokensOfUser(id, nowMs, ttlMs)];
+}
+
+/** A new password is the user's own: neither one-time nor printed. */
+const setPassword = (phc: Sql | string): Sql =>
+  sql`phc = ${phc}, passwordUntilMs = NULL, passwordPrinted = NULL`;
+
+/** Lets a user keep the password that the first start printed. */
+export function keepPassword(id: string): Change {
+  const isPrinted = sql`id = ${id} AND passwordPrinted IS NOT NULL`;
+  return updateWhere(sql`users`, sql`passwordPrinted = NULL`, isPrinted);
+}
+
+/** The only user there is, if the printed password has never been used. */
+export function findUnusedFirstUser(database: Database) {
+  return findRow<Pick<User, "username">>(database, sql`SELECT max(username) AS username
+    FROM (SELECT username, passwordPrinted FROM users LIMIT 2)
+    HAVING count(*) = 1 AND max(passwordPrinted) = 1`);
 }
 
 /** Lets the password that a user has just been given open one login, until then. */
@@ -99,13 +124,14 @@ export function makePasswordOneTime(id: string, untilMs: number): Sql {
 /** Whether a password that was found right opens a login now: a one-time password opens one. */
 export async function admitPassword(
   database: Database,
-  { id, phc, passwordUntilMs }: UserWithPassword,
+  { id, phc, passwordUntilMs, passwordPrinted }: UserWithPassword,
   nowMs: number,
 ): Promise<boolean> {
-  return passwordUntilMs === null || await changesRow(
+  return passwordUntilMs === null && passwordPrinted !== 1 || await changesRow(
     database,
-    sql`UPDATE users SET passwordUntilMs = 0
-      WHERE id = ${id} AND phc = ${phc} AND passwordUntilMs > ${nowMs}`,
+    sql`UPDATE users
+      SET passwordUntilMs = min(passwordUntilMs, 0), passwordPrinted = min(passwordPrinted, 0)
+      WHERE id = ${id} AND phc = ${phc} AND ifnull(passwordUntilMs > ${nowMs}, TRUE)`,
   );
 }
 

@@ -16,7 +16,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
-import { build, isStale } from "../../scripts/build.mjs";
+import { build, isStale, squeeze } from "../../scripts/build.mjs";
 
 const checkout = join(import.meta.dirname, "../..");
 const scratch = mkdtempSync(join(tmpdir(), "gatepost-build-"));
@@ -68,8 +68,20 @@ test("build() packs what browsers load, with the pages' colours and compressed",
   assert.equal(String(style), ":root{--page:light-dark(#fff,#000);}\nbody { margin: 0; }\n");
   assert.deepEqual(brotliDecompressSync(readFileSync(join(packed, "console.css.br"))), style);
   assert.deepEqual(gunzipSync(readFileSync(join(packed, "console.css.gz"))), style);
-  assert.equal(readFileSync(join(packed, "pages/one.js"), "utf8"), "export const one = 1;\n");
+  assert.equal(readFileSync(join(packed, "pages/one.js"), "utf8"), "export const one=1;");
   assert.equal(existsSync(join(root, "dist/.browser")), false);
+});
+
+test("squeeze() takes away space that nothing needs, and none of what is said", () => {
+  const cases = [
+    ["const a = { b: [1, 2] };\n    go(a);\n", "const a={b:[1,2]};go(a);"],
+    ['say("a = b", \'c , d\', `e : ${f} `);', 'say("a = b",\'c , d\',`e : ${f} `);'],
+    ["const wide = / = [/ ,]/u;", "const wide=/ = [/ ,]/u;"],
+    ["say(`${a ? `b , c` : d}`) ;", "say(`${a ? `b , c` : d}`) ;"],
+    ["if (a)\n    return b\nelse\n    c - -d;", "if(a)\nreturn b\nelse\nc - -d;"],
+    ["const a = b\n    / c;", "const a=b\n/c;"],
+  ];
+  for (const [script = "", squeezed] of cases) assert.equal(squeeze(script), squeezed);
 });
 
 test("build() takes the short commit for the revision", async () => {

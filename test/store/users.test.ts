@@ -9,15 +9,20 @@ import { insertGrant } from "../../src/store/grants.ts";
 import { listPart } from "../../src/store/list.ts";
 import { insertKey } from "../../src/store/keys.ts";
 import { loadRevocations } from "../../src/store/revocations.ts";
-import { findSession, insertSession } from "../../src/store/sessions.ts";
+import { findSession, insertSession, isLive } from "../../src/store/sessions.ts";
 import {
+  admitPassword,
   revokeTokensOfUser,
   deleteUser,
+  findUnusedFirstUser,
   findUser,
   findUserByName,
+  hasPassword,
   hasUsers,
   insertFirstUser,
   insertUser,
+  keepPassword,
+  replacePassword,
   USER_LIST,
   updateUser,
 } from "../../src/store/users.ts";
@@ -102,6 +107,47 @@ test("a page that holds all that there is has no next one", async (t) => {
   await addUser(database);
   const all = await listPart(database, USER_LIST, {}, { limit: 2, before: FIRST_PAGE });
   assert.equal(all.next, undefined);
+});
+
+test("a printed password is used, kept, and forgotten with a new one", async (t) => {
+  const database = openDatabase(t);
+  const id = newId("u", NOW_MS);
+  const user = { id, username: "admin", phc: "$phc", scopes: [], createdAtMs: NOW_MS };
+  const printed = async () => (await findUserByName(database, "admin"))?.passwordPrinted;
+  const admit = async () => {
+    const found = await findUserByName(database, "admin");
+    return found && admitPassword(database, found, NOW_MS);
+  };
+  await database.write([insertUser({ ...user, passwordPrinted: 1 })]);
+  assert.equal((await findUnusedFirstUser(database))?.username, "admin");
+  assert.deepEqual([await admit(), await admit(), await printed()], [true, true, 0]);
+  assert.equal(await findUnusedFirstUser(database), undefined);
+  await database.write([updateUser(id, { status: "active" })]);
+  assert.equal(await printed(), 0);
+  await database.write([keepPassword(id)]);
+  assert.equal(await printed(), null);
+  for (const change of [
+    [updateUser(id, { phc: "$own" })],
+    replacePassword(id, "$own", hasPassword("$phc"), NOW_MS, HOUR_MS),
+  ]) {
+    await database.write([deleteUser(id), insertUser({ ...user, passwordPrinted: 1 })]);
+    await database.write(change);
+    assert.equal(await printed(), null);
+  }
+  await database.write([deleteUser(id), insertUser({ ...user, passwordPrinted: 1 })]);
+  await addUser(database);
+  assert.equal(await findUnusedFirstUser(database), undefined, "there are others");
+});
+
+test("a password is replaced in a valid session only", async (t) => {
+  const database = openDatabase(t);
+  const [id, hash] = [await addUser(database), Buffer.from("one")];
+  const replace = () =>
+    database.write(replacePassword(id, "$new", isLive(hash, NOW_MS), NOW_MS, HOUR_MS));
+  await assert.rejects(replace(), ConflictError);
+  await database.write([insertSession(hash, id, NOW_MS, NOW_MS + HOUR_MS)]);
+  await replace();
+  await assert.rejects(replace(), ConflictError, "it has ended the session");
 });
 
 test("hasUsers() tells whether there is any", async (t) => {

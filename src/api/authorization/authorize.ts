@@ -19,12 +19,13 @@ import { formStep, type PageVisit, showConsent, showLogin, type Visit } from "./
 import { seeOther, sendCode, sendToApp } from "./authorize_redirect.ts";
 import { type AuthorizeRequest, findTarget, readAuthorizeRequest } from "./authorize_request.ts";
 import { isNavigation } from "./browser_session.ts";
+import { choosePassword } from "./choose_password.ts";
 import { SECRET } from "./oauth_form.ts";
 
 export type AuthorizeServices =
   & Pick<Services, "database" | "sessions" | "site" | "scopeWords">
-  & Pick<Services, "passwordLogin" | "issuer" | "config" | "now">
-  & Pick<Services, "documents" | "scopes" | "consoleApp">;
+  & Pick<Services, "passwordLogin" | "issuer" | "config" | "now" | "documents" | "scopes">
+  & Pick<Services, "hasher" | "revocations" | "wake" | "consoleApp">;
 
 /** RFC 6749 §4.1.1, RFC 7636 §4.3, RFC 8707 §2; authorize_request.ts reads them. */
 const QUERY = {
@@ -41,12 +42,13 @@ const QUERY = {
   login_hint: optional(described("The user name to begin with.", TEXT)),
 } as const;
 
-/** The members of a form of the login or the consent page. */
+/** The members of a form of the login, the password or the consent page. */
 export const PAGE_FORM = {
   csrf: TEXT,
   username: optional(TEXT),
   password: optional(SECRET),
-  decision: optional(oneOf("allow", "deny", "switch")),
+  new_password: optional(SECRET),
+  decision: optional(oneOf("allow", "deny", "switch", "keep")),
 } as const;
 const AuthorizeForm = named("AuthorizeForm", record(PAGE_FORM));
 
@@ -67,7 +69,7 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
   } as const;
 
   /** Errors go to the app once it is known (RFC 6749 §4.1.2.1). */
-  async function withVisit(http: HttpRequest, respond: (visit: Visit) => Promise<HttpResponse>) {
+  async function respond(http: HttpRequest, form?: Form): Promise<HttpResponse> {
     checkNavigation(http);
     const { id: requestId, query } = http;
     const target = await findTarget(http, services);
@@ -78,7 +80,12 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
     try {
       const request = await readAuthorizeRequest(target, services);
       const address = `${site.basePath}${base.path}?${query}`;
-      return await respond({ request, session: await sessions.open(http), address });
+      const visit = { request, session: await sessions.open(http), address };
+      // HEAD is what scanners of links send; it makes no code and no session.
+      if (http.method === "HEAD") return { status: 200, headers: NO_STORE };
+      const choice = await choosePassword(visit, http, form, services);
+      if (choice) return choice;
+      return await (form ? carryOut(form, http, visit, services) : showNext(visit, services));
     } catch (error) {
       if (!(error instanceof OAuthError)) throw error;
       return sendToApp(target, { error: error.error, error_description: error.message }, issuer);
@@ -91,22 +98,17 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
       id: "authorize",
       method: "GET",
       summary: "Log in and consent, in a browser",
-      handle: ({ request }) =>
-        withVisit(request, async (visit) =>
-          // HEAD is what scanners of links send; it makes no code and no session.
-          request.method === "HEAD" ? { status: 200, headers: NO_STORE } : showNext(visit, services)
-        ),
+      handle: ({ request }) => respond(request),
     }),
     operation({
       ...base,
       id: "submitAuthorizeForm",
       method: "POST",
-      summary: "A form of the login or the consent page",
+      summary: "A form of the login, the password or the consent page",
       form: AuthorizeForm,
       async handle({ request }) {
         const form = await readPageForm(request, services);
-        return changeFresh(() =>
-          withVisit(request, (visit) => carryOut(form, request, visit, services)));
+        return changeFresh(() => respond(request, form));
       },
     }),
   ];
@@ -171,9 +173,9 @@ export async function readPageForm(
 /** Carries out the form of a login page: the way on, or the page once more. */
 export async function logIn(
   form: Form,
-  { address, headers }: Pick<HttpRequest, "address" | "headers">,
+  from: Pick<HttpRequest, "address" | "headers">,
   visit: PageVisit,
-  services: Pick<Services, "sessions" | "passwordLogin" | "site">,
+  services: Pick<Services, "database" | "sessions" | "passwordLogin" | "site">,
 ): Promise<HttpResponse> {
   const { sessions, passwordLogin } = services;
   const { session } = visit;
@@ -185,15 +187,10 @@ export async function logIn(
   }
   const findDevice = (user: string) => sessions.findDevice(session, user);
   try {
+    const { address } = from;
     const login = await passwordLogin.check({ username, password, address, findDevice });
     if (!login) return showAgain({ error: "wrong" });
-    const cookies = await sessions.logIn(
-      session,
-      login.user.id,
-      login.sinceMs,
-      address,
-      headers["user-agent"],
-    );
+    const cookies = await sessions.logIn(session, login.user.id, login.sinceMs, from);
     return seeOther(visit.address, { "Set-Cookie": cookies });
   } catch (error) {
     if (!(error instanceof Problem)) throw error;

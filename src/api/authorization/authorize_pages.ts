@@ -3,6 +3,7 @@ import { type App, isPosable } from "../../oauth/app.ts";
 import { originOf } from "../../oauth/redirect_uri.ts";
 import type { User } from "../../oauth/user.ts";
 import { findConsentedScopes } from "../../store/consents.ts";
+import { findUnusedFirstUser } from "../../store/users.ts";
 import type { Services } from "../../services.ts";
 import { consentPage, type ConsentPageInput } from "../pages/consent_page.ts";
 import { loginPage, type LoginPageInput } from "../pages/login_page.ts";
@@ -21,6 +22,8 @@ export interface PageVisit<Asking extends App | undefined = App | undefined> {
    * form and is checked anew, so nothing is stored.
    */
   readonly address: string;
+  /** What the user signs in for where that is no app. */
+  readonly purpose?: string;
 }
 
 /** A visit with a valid authorization request. */
@@ -29,17 +32,20 @@ export interface Visit extends PageVisit<App> {
 }
 
 /** The login page; without what was typed, the name is what the app takes the user for. */
-export function showLogin(
+export async function showLogin(
   visit: PageVisit,
   state: Pick<LoginPageInput, "error" | "username" | "retryAfterSeconds" | "signedOut">,
-  services: Pick<Services, "sessions" | "site">,
-): HttpResponse {
-  const { sessions } = services;
+  services: Pick<Services, "database" | "sessions" | "site">,
+): Promise<HttpResponse> {
+  const { database, sessions } = services;
   const { app } = visit.request;
+  const firstUser = (await findUnusedFirstUser(database))?.username;
   const page = loginPage({
     ...pageFrame(visit, services),
     app: app && toShown(app),
-    username: visit.request.form.get("login_hint") ?? "",
+    purpose: visit.purpose,
+    firstUser,
+    username: visit.request.form.get("login_hint") ?? firstUser ?? "",
     ...state,
     csrf: sessions.formToken(visit.session, formStep(visit)),
   });

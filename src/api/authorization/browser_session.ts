@@ -3,7 +3,7 @@ import { idBound, newId } from "../../base/id.ts";
 import { equalText, hmac, newSecret, sha256 } from "../../base/secret.ts";
 import { isLoopbackHost } from "../../oauth/redirect_uri.ts";
 import { insertAudit } from "../../store/audit.ts";
-import type { User } from "../../oauth/user.ts";
+import type { GivenPassword, User } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
 import {
   deleteSession,
@@ -30,9 +30,12 @@ export interface BrowserSession {
   /** Whether the browser sent it, or has yet to be given it. */
   readonly isNew: boolean;
   readonly user: User | undefined;
+  readonly givenPassword: GivenPassword | undefined;
   /** What its device cookie says, unproven. */
   readonly devices: readonly string[];
 }
+
+type Sender = Pick<HttpRequest, "address" | "headers">;
 
 /** Keeps browsers apart and forms from being forged. */
 export type BrowserSessions = ReturnType<typeof createBrowserSessions>;
@@ -58,7 +61,17 @@ export function createBrowserSessions(
   }
 
   function anonymousSession(): BrowserSession {
-    return { id: newSecret(), isNew: true, user: undefined, devices: [] };
+    return { id: newSecret(), isNew: true, user: undefined, givenPassword: undefined, devices: [] };
+  }
+
+  /** A session under a new id (no fixation): what stores it, and its Set-Cookie value. */
+  function newSession(user: string, sinceMs: number, { address, headers }: Sender) {
+    const id = newSecret();
+    const from = { address, agent: headers["user-agent"] };
+    return {
+      insert: insertSession(sha256(id), user, sinceMs, now() + SESSION_MS, from),
+      cookie: `${name}=${id}; Max-Age=${SESSION_MS / 1000}; ${attributes}`,
+    };
   }
 
   // The word before it distinguishes the signature from a form's.
@@ -75,6 +88,7 @@ export function createBrowserSessions(
   }
 
   return {
+    newSession,
     async open({ headers, method }: HttpRequest): Promise<BrowserSession> {
       const [sent] = readCookie(headers.cookie, name, /^[\w-]{43}$/);
       const devices = readCookie(headers.cookie, deviceName, DEVICES)
@@ -87,31 +101,27 @@ export function createBrowserSessions(
         void Promise.allSettled([database.write([markSeen(hash, now())])]);
       }
       const user = found && await findUser(database, found.user);
-      return { id: sent, isNew: false, user, devices };
+      const givenPassword = found?.givenPassword ?? undefined;
+      return { id: sent, isNew: false, user, givenPassword, devices };
     },
     /**
-     * Logs a user in under a new id (no fixation); returns the Set-Cookie values.
+     * Logs a user in; returns the Set-Cookie values.
      *
      * @param sinceMs when the check of the password began: a session that was ended since stays so
      */
-    async logIn(
-      session: BrowserSession,
-      userId: string,
-      sinceMs: number,
-      address: string,
-      agent?: string,
-    ) {
-      const id = newSecret();
+    async logIn(session: BrowserSession, userId: string, sinceMs: number, from: Sender) {
+      const { insert, cookie } = newSession(userId, sinceMs, from);
+      const { address } = from;
       await database.write([
         deleteSession(sha256(session.id)),
-        insertSession(sha256(id), userId, sinceMs, now() + SESSION_MS, { address, agent }),
+        insert,
         insertAudit({ actor: userId, action: "user.login", target: userId, address }, now()),
       ]);
       const own = findEntry(session, userId);
       const others = session.devices.filter((entry) => entry !== own);
       const devices = [signDevice(newId("k", now()), userId), ...others].slice(0, MOST_DEVICES);
       return [
-        `${name}=${id}; Max-Age=${SESSION_MS / 1000}; ${attributes}`,
+        cookie,
         `${deviceName}=${devices.join("~")}; Max-Age=${DEVICE_MS / 1000}; ${attributes}`,
       ];
     },
@@ -121,7 +131,7 @@ export function createBrowserSessions(
     /** Ends a session and returns the anonymous one that takes its place. */
     async logOut(session: BrowserSession): Promise<BrowserSession> {
       const { user, id } = session;
-      if (user) await database.write(endSessionsOf(user.id, now(), sessionId(sha256(id))));
+      if (user) await database.write(endSessionsOf(user.id, now(), { id: sessionId(sha256(id)) }));
       return anonymousSession();
     },
     /** The Set-Cookie value that gives a browser its id; nothing is stored for it. */

@@ -24,6 +24,7 @@ import {
   readPageForm,
 } from "./authorize.ts";
 import { formStep, pageFrame, type PageVisit, showConsent, showLogin } from "./authorize_pages.ts";
+import { choosePassword } from "./choose_password.ts";
 
 const USER_CODE = optional(described("As the device shows it.", TEXT));
 const VerifyForm = named("VerifyForm", record({ ...PAGE_FORM, user_code: USER_CODE }));
@@ -57,6 +58,8 @@ export function verifyOperations(
     // Nobody is sent to an app: the forms lead back here.
     const request = { app: undefined, form: query, redirectUri: issuer };
     const visit = { request, session: await sessions.open(http), address: addressOf(code) };
+    const choice = await choosePassword(visit, http, form, services);
+    if (choice) return choice;
     const { user } = visit.session;
     if (!user) {
       return form ? logIn(form, http, visit, services) : showLogin(visit, {}, services);
@@ -165,7 +168,7 @@ export function verifyOperations(
       ...base,
       id: "submitVerifyForm",
       method: "POST",
-      summary: "A form of the login, the code or the consent page",
+      summary: "A form of the login, the password, the code or the consent page",
       form: VerifyForm,
       handle: async ({ request }) => respond(request, await readPageForm(request, services)),
     }),

@@ -121,11 +121,20 @@ export function streamOperation(
     if (isAsked && Math.abs(nowMs - problems.atMs) >= PROBLEMS_MS) {
       problems = { atMs: nowMs, json: JSON.stringify({ items: await findProblems(services) }) };
     }
-    await Promise.all(watchers.values().map((watcher) => show(watcher, told, nowMs)));
+    // Most see the same, which is read once for all of them.
+    const reads = new Map<string, Promise<unknown>>();
+    const once = <T>(key: string, read: () => Promise<T>) =>
+      reads.getOrInsertComputed(key, read) as Promise<T>;
+    await Promise.all(watchers.values().map((watcher) => show(watcher, told, nowMs, once)));
   }
 
   /** Shows what this process has done, and the others, as far as its ids are new. */
-  async function show(watcher: Watcher, told: readonly ChangedDelivery[], nowMs: number) {
+  async function show(
+    watcher: Watcher,
+    told: readonly ChangedDelivery[],
+    nowMs: number,
+    once: <T>(key: string, read: () => Promise<T>) => Promise<T>,
+  ) {
     const { topics, subscription, request, shown, sinceMs, rows } = watcher;
     const untilMs = nowMs - STORED_AFTER_MS;
     const events: (readonly [topic: string, json: string])[] = [];
@@ -141,19 +150,24 @@ export function streamOperation(
       }
     } else if (topics.includes("delivery")) {
       const page = { limit: MISSED_ROWS, before: idBound("d", untilMs) };
-      const { items } = await listDeliveries(heavy, { subscription }, page);
+      const { items } = await once(`deliveries ${subscription}`, () =>
+        listDeliveries(heavy, { subscription }, page));
       const fresh = items.map(({ id }) => id).reverse()
         .filter((id) => id >= idBound("d", sinceMs) && (rows > ROWS || !recent.get(id)));
       const own = told.filter((each) => [undefined, each.subscription].includes(subscription));
       for (const id of sample([...new Set([...fresh, ...own.map((each) => each.id)])])) {
-        const delivery = await findDelivery(heavy, id);
-        if (delivery) events.push(["delivery", JSON.stringify(toManagedDelivery(delivery))]);
+        const json = await once(id, async () => {
+          const delivery = await findDelivery(heavy, id);
+          return delivery && JSON.stringify(toManagedDelivery(delivery));
+        });
+        if (json) events.push(["delivery", json]);
       }
     }
     if (topics.includes("audit")) {
       const page = { limit: MISSED_ROWS, before: FIRST_PAGE };
       const given = { since: sinceMs, until: untilMs };
-      const { items } = await listPart(heavy, AUDIT_LIST, given, page);
+      const { items } = await once(`audit ${sinceMs}`, () =>
+        listPart(heavy, AUDIT_LIST, given, page));
       for (const entry of sample(items.toReversed())) {
         events.push(["audit", JSON.stringify(toAuditRecord(entry))]);
       }

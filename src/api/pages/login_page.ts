@@ -14,8 +14,10 @@ import {
 export type LoginError = "wrong" | "throttled" | "busy" | "expired";
 
 export interface LoginPageInput extends FormPageInput {
-  /** None where a device is to be connected, whose app is not known yet. */
+  /** None where a device is to be connected, whose app is not known yet, or where `purpose` is. */
   readonly app: ShownApp | undefined;
+  /** What the user signs in for where that is no app: "to …". */
+  readonly purpose?: string | undefined;
   /** What was typed before; a password is never given back. */
   readonly username?: string;
   readonly error?: LoginError;
@@ -23,6 +25,8 @@ export interface LoginPageInput extends FormPageInput {
   readonly retryAfterSeconds?: number;
   /** Says that the former user is signed out. */
   readonly signedOut?: boolean;
+  /** Who has the printed password, while nobody has signed in. */
+  readonly firstUser?: string | undefined;
 }
 
 interface Refusal {
@@ -57,16 +61,20 @@ const REFUSALS: Record<LoginError, Refusal> = {
 
 /** Returns the login page, with the error, if there is one, in place. */
 export function loginPage(input: LoginPageInput): HttpResponse {
-  const { site, formActionOrigin, username = "", retryAfterSeconds } = input;
+  const { site, formActionOrigin, username = "", purpose, firstUser, retryAfterSeconds } = input;
   const refusal = input.error && REFUSALS[input.error];
+  const isFirst = firstUser !== undefined;
   const field = {
     required: true,
     // Both fields alike: a mark on one would show which usernames exist.
     "aria-invalid": input.error === "wrong" ? "true" : undefined,
     "aria-describedby": refusal && "error",
   };
-  const main = html`<h1>Sign in</h1>
-<p class="lead">${input.app ? "to continue to this app" : "to connect a device"}</p>
+  const first = isFirst && { "aria-describedby": "error first" };
+  const main = html`${isFirst && html`<div class="steps" role="img" aria-label="Step 1 of 2"><i></i>
+<i class="ahead"></i></div>`}
+<h1>Sign in</h1>
+<p class="lead">${input.app ? "to continue to this app" : purpose ?? "to connect a device"}</p>
 ${input.app && appPanel(input.app)}
 ${input.signedOut === true && !refusal && html`<div class="message notice" role="status">
 ${tickIcon}<p>You are signed out here. Apps that you have allowed keep their access.</p></div>`}
@@ -81,11 +89,16 @@ ${formStart(input)}
 <div class="field">
 <label for="password">Password</label>
 <input id="password" name="password" type="password" autocomplete="current-password"
- enterkeyhint="go" ${attributes({ ...field, autofocus: username !== "" })}>
+ enterkeyhint="go" ${attributes({ ...field, ...first, autofocus: username !== "" })}>
+${isFirst && html`<p class="help" id="first">Nobody has signed in yet. User
+<bdi>${firstUser}</bdi>'s password was printed when the server first started: in the terminal, in
+<code>docker logs</code> or <code>journalctl -u gatepost</code>. Lost it? Run
+<code>gatepost setup</code>.</p>`}
 </div>
 <div class="actions"><button class="primary" type="submit">Sign in</button></div>
 </form>
-<p class="note">Your password stays with ${site.name}. The app never sees it.</p>`;
+${purpose === undefined && html`<p class="note">Your password stays with ${site.name}. The app never
+sees it.</p>`}`;
   return renderPage({
     site,
     status: refusal?.status ?? 200,

@@ -37,6 +37,10 @@ code, .id, .name, .origin, .user, .wrap, dd, h1 { overflow-wrap: anywhere; }
 .words { margin-top: .875rem; }
 .note { margin-top: 1.25rem; color: var(--muted); font-size: .875rem; }
 .note + .note { margin-top: .5rem; }
+.help { margin-top: .5rem; color: var(--muted); font-size: .875rem; }
+.steps { display: flex; gap: .375rem; margin-bottom: 1.25rem; }
+.steps i { flex: 1; border-top: .25rem solid var(--accent); border-radius: .125rem; }
+.steps .ahead { border-color: var(--line); }
 
 .app {
   display: flex; gap: .875rem; align-items: flex-start; margin-top: 1rem; padding: .875rem 1rem;
@@ -59,12 +63,13 @@ code, .id, .name, .origin, .user, .wrap, dd, h1 { overflow-wrap: anywhere; }
 .warning { color: var(--warning); background: var(--warning-panel); }
 .notice { color: var(--notice); background: var(--notice-panel); }
 
-.doors { margin: 1.25rem 0 0; padding: 0; list-style: none; }
+.doors { display: grid; gap: .625rem; margin: 1.25rem 0 0; padding: 0; list-style: none; }
 .doors a {
-  display: block; padding: .875rem 1rem; border: 1px solid var(--edge); border-radius: .625rem;
-  color: var(--text); font-weight: 600; text-decoration: none;
+  display: flex; align-items: center; gap: .875rem; padding: .875rem 1rem;
+  border: 1px solid var(--line); border-radius: .75rem; color: var(--text); text-decoration: none;
 }
-.doors a:hover { border-color: var(--text); }
+.doors a:hover { border-color: var(--accent); background: var(--panel); }
+.doors svg { color: var(--accent); }
 .doors span { display: block; color: var(--muted); font-size: .875rem; font-weight: 400; }
 
 .field { margin-top: 1.25rem; }
@@ -74,6 +79,7 @@ input {
   width: 100%; min-height: 3rem; padding: .5rem .875rem; color: var(--text);
   background: var(--surface); border: 1px solid var(--edge); border-radius: .5rem;
 }
+input[readonly] { background: var(--panel); }
 input[aria-invalid="true"] { border-color: var(--error); box-shadow: inset 0 0 0 1px var(--error); }
 .code { letter-spacing: .1em; text-transform: uppercase; white-space: nowrap; }
 button {
@@ -133,6 +139,7 @@ details[open] summary { margin-bottom: .5rem; }
 @media (forced-colors: active) {
   :focus-visible { outline-color: Highlight; }
   svg { color: CanvasText !important; }
+  .steps .ahead { border-color: GrayText; }
   .primary { forced-color-adjust: none; background: ButtonText; color: ButtonFace; }
   .primary { border-color: ButtonText; }
   .primary:hover { background: Highlight; border-color: Highlight; color: HighlightText; }

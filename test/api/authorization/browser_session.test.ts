@@ -25,7 +25,7 @@ async function open(t: TestContext) {
     addUser: () => addUser(database),
     /** Logs in with what cookies the browser has, and returns those that it has then. */
     async logIn(user: string, cookie = ""): Promise<string> {
-      const cookies = await sessions.logIn(await visit(cookie), user, now(), "192.0.2.1");
+      const cookies = await sessions.logIn(await visit(cookie), user, now(), sampleRequest());
       return cookies.map((each) => each.split(";")[0]).join("; ");
     },
   };

@@ -1,0 +1,58 @@
+import type { Form } from "../../base/form.ts";
+import type { HttpRequest, HttpResponse } from "../../base/http_message.ts";
+import { malformed } from "../../base/problem.ts";
+import { sha256 } from "../../base/secret.ts";
+import { LOGIN_APP } from "../../oauth/principal.ts";
+import { checkPassword } from "../../oauth/user.ts";
+import type { Services } from "../../services.ts";
+import { isLive } from "../../store/sessions.ts";
+import { keepPassword, replacePassword } from "../../store/users.ts";
+import { type Administration, storeAudited } from "../administration.ts";
+import { passwordPage } from "../pages/password_page.ts";
+import { pageFrame, type PageVisit } from "./authorize_pages.ts";
+import { seeOther } from "./authorize_redirect.ts";
+
+/**
+ * The page on which a user replaces a password that this service made, and its form; undefined
+ * where there is none to replace. Until then nothing else of a visit is shown or carried out, so
+ * that nobody gets past it by a one-time password. Throws Problem 409 where the session has ended.
+ */
+export async function choosePassword(
+  visit: PageVisit,
+  request: HttpRequest,
+  form: Form | undefined,
+  services: Administration & Pick<Services, "sessions" | "site" | "hasher">,
+): Promise<HttpResponse | undefined> {
+  const { sessions, hasher, config, now } = services;
+  const { address, session, session: { user, givenPassword: given } } = visit;
+  if (!user || !given) return undefined;
+  const { id: target, username } = user;
+  const step = `password ${address}`;
+  const csrf = sessions.formToken(session, step);
+  const page = { ...pageFrame(visit, services), csrf, username, given };
+  const actor = { caller: { sub: target, clientId: LOGIN_APP }, request };
+
+  if (!form) return passwordPage(page);
+  if (!sessions.checkFormToken(session, step, form.get("csrf"))) {
+    return passwordPage({ ...page, error: "This page was open for too long. Please try again." });
+  }
+  const decision = form.get("decision");
+  if (decision === "keep" && given === "printed") {
+    const action = { action: "user.keep_password", target };
+    await storeAudited(actor, [keepPassword(target)], action, services);
+    return seeOther(address);
+  }
+  if (decision !== undefined) throw malformed("The decision is not known.");
+  const wanted = form.get("new_password") ?? "";
+  const fault = checkPassword(wanted);
+  if (fault) return passwordPage({ ...page, error: `The password was not changed. ${fault}` });
+  const phc = await hasher.hash(wanted);
+  const nowMs = now();
+  const when = isLive(sha256(session.id), nowMs);
+  const replace = replacePassword(target, phc, when, nowMs, config.accessTokenTtlMs);
+  // This browser goes on, with a session that is younger than what the change ends.
+  const { insert, cookie } = sessions.newSession(target, nowMs + 1, request);
+  const action = { action: "user.change_password", target };
+  await storeAudited(actor, [...replace, insert], action, services);
+  return seeOther(address, { "Set-Cookie": cookie });
+}

@@ -1,0 +1,2 @@
+/** The password that the first start prints. */
+export const MIGRATION_13 = "ALTER TABLE users ADD COLUMN passwordPrinted INTEGER;";

@@ -1,0 +1,215 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { assertErrorPage, assertLoginPage } from "../helpers/authorize_pages.ts";
+import { type CommandLine, readItems, readJson } from "../helpers/command_line.ts";
+import { assertCodePage, VERIFY } from "../helpers/device.ts";
+import { authorizePath, PASSWORD, type TestApp } from "../helpers/gatepost.ts";
+import { type FirstStart, startFirst } from "../helpers/first_start.ts";
+import type { Answer, Client } from "../helpers/http_client.ts";
+
+const NEW_PASSWORD = "a sentence of my own";
+const NOTE = /Nobody has signed in yet\. User\s+<bdi>admin<\/bdi>'s password was printed/;
+const LATE = /open for too long/;
+
+/** The page on which a password is to be chosen, with or without the button that keeps the old. */
+function assertChoice(answer: Answer, { keep = false, status = 200 } = {}): void {
+  assert.equal(answer.status, status, answer.text);
+  assert.match(answer.text, /Choose your own password/);
+  const [form] = answer.forms();
+  const names = form?.inputs.map(({ name, attributes }) => attributes["autocomplete"] ?? name);
+  assert.deepEqual(names, ["off", "username", "new-password"]);
+  assert.equal(form?.inputs[1]?.value, "admin");
+  assert.equal(form?.buttons.some(({ value }) => value === "keep"), keep);
+  assert.doesNotMatch(answer.text, /<script/);
+}
+
+/** What a form of the page is sent with, changed. */
+const forge = (browser: Client, page: Answer, more: Readonly<Record<string, string>>) =>
+  browser.postForm(page.url, { ...page.forms()[0]?.fields, ...more }, {
+    origin: "null",
+    "sec-fetch-site": "same-origin",
+  });
+
+const listActions = async (cli: CommandLine, action: string) =>
+  readItems(await cli.run("audit", "list", "--json", "--action", action));
+
+describe("the login page of a server on which nobody has signed in", () => {
+  test("says where the password is, until anybody has", async (t) => {
+    const { server, password, openBrowser, tryLogin, path } = await startFirst(t);
+    const again = await startFirst(t, { folder: server.folder });
+    assert.equal(again.password, "", "it is printed once");
+    const pages = () =>
+      Promise.all([path, VERIFY].map((each) => openBrowser().get(each)));
+    for (const page of await pages()) {
+      assertLoginPage(page);
+      assert.match(page.text, NOTE);
+      assert.equal(page.forms()[0]?.fields["username"], "admin");
+    }
+    assert.equal(await tryLogin("wrong password"), 401);
+    assert.match((await pages())[0]?.text ?? "", NOTE);
+    assert.deepEqual([await tryLogin(password), await tryLogin(password)], [200, 200]);
+    for (const page of await pages()) assert.doesNotMatch(page.text, NOTE);
+    assert.doesNotMatch((await again.openBrowser().get(VERIFY)).text, NOTE);
+  });
+
+  test("says nothing where there are other users, a given password, or one of setup", async (t) => {
+    const [withUser, withSetup, given] = await Promise.all([
+      startFirst(t),
+      startFirst(t),
+      startFirst(t, { env: { GATEPOST_ADMIN_PASSWORD: PASSWORD } }),
+    ]);
+    await withUser.cli.runWith({ stdin: PASSWORD }, "user", "add", "ann", "--password-stdin");
+    await withSetup.cli.run("setup");
+    for (const { openBrowser, path } of [withUser, withSetup, given]) {
+      const page = await openBrowser().get(path);
+      assertLoginPage(page);
+      assert.doesNotMatch(page.text, NOTE);
+      assert.equal(page.forms()[0]?.fields["username"], "");
+    }
+    const { openBrowser, signIn, path } = given;
+    const browser = openBrowser();
+    assert.equal((await signIn(browser, path, PASSWORD)).status, 303, "to the app, with a code");
+  });
+});
+
+describe("whoever signs in with the printed password", () => {
+  test("may keep it, and is not asked again", async (t) => {
+    const { password, openBrowser, signIn, tryLogin, path, cli } = await startFirst(t);
+    const browser = openBrowser();
+    const page = await signIn(browser, path, password);
+    assertChoice(page, { keep: true });
+    assertChoice(await browser.get(path), { keep: true });
+    const kept = await browser.submit(page, {}, "keep");
+    assert.equal(kept.status, 303);
+    assert.match((await browser.follow(kept)).location ?? "", /[?&]code=/);
+    assert.match((await signIn(openBrowser(), path, password)).location ?? "", /[?&]code=/);
+    assert.equal(await tryLogin(password), 200);
+    assert.equal((await listActions(cli, "user.keep_password")).length, 1);
+  });
+
+  test("chooses one: all else that is signed in ends, in every process", async (t) => {
+    const first = await startFirst(t);
+    const { server, password, openBrowser, signIn, tryLogin, path, cli } = first;
+    const second = await startFirst(t, { folder: server.folder });
+    const [browser, other] = [openBrowser(), openBrowser()];
+    const token = await first.login(password);
+    await signIn(other, path, password);
+    assertChoice(await signIn(browser, path, password), { keep: true });
+
+    const page = await browser.get(second.address(path));
+    assertChoice(page, { keep: true });
+    const chosen = await browser.submit(page, { new_password: NEW_PASSWORD });
+    assert.deepEqual([chosen.status, chosen.location], [303, second.address(path)]);
+    for (const at of [second, first]) {
+      assert.match((await browser.get(at.address(path))).location ?? "", /[?&]code=/);
+      assertLoginPage(await other.get(at.address(path)));
+    }
+    const endMs = performance.now() + 2_000;
+    while (await first.isAlive(token)) assert.ok(performance.now() < endMs);
+    assert.deepEqual([await tryLogin(password), await tryLogin(NEW_PASSWORD)], [401, 200]);
+    const [change, ...more] = await listActions(cli, "user.change_password");
+    assert.deepEqual(more, []);
+    assert.equal(change?.["actor"], change?.["target"]);
+    assert.match(String(change?.["address"]), /^10\./);
+  });
+});
+
+describe("whoever signs in with a password of setup", () => {
+  let stage: FirstStart;
+  let app: TestApp;
+  const releases: (() => Promise<void>)[] = [];
+  before(async () => {
+    const test = { after: (release: () => Promise<void>) => void releases.push(release) };
+    stage = await startFirst(test, { env: { GATEPOST_ADMIN_PASSWORD: PASSWORD } });
+    ({ app } = stage);
+  });
+  after(() => Promise.all(releases.map((release) => release())));
+
+  /** A browser in which one has just been used, and the page that it shows. */
+  async function openUsed(path = stage.path) {
+    const { password } = readJson(await stage.cli.run("setup", "--json"));
+    const browser = stage.openBrowser();
+    const page = await stage.signIn(browser, path, String(password));
+    assertChoice(page);
+    return { browser, page, path, password: String(password) };
+  }
+
+  test("cannot pass by: neither by a button nor by another form, page or sign-in", async () => {
+    const { browser, page, path, password } = await openUsed();
+    assert.match(page.text, /opens no second sign-in/);
+    for (const decision of ["keep", "allow", "deny", "switch", "other"]) {
+      assertErrorPage(await forge(browser, page, { decision }));
+    }
+    assertChoice(await browser.get(authorizePath(app, { state: "other" })));
+    assertChoice(await browser.get(VERIFY));
+    const second = await stage.signIn(stage.openBrowser(), path, password);
+    assertLoginPage(second, 403);
+    const chosen = await browser.submit(page, { new_password: NEW_PASSWORD });
+    assert.match((await browser.follow(chosen)).location ?? "", /[?&]code=/);
+    assert.equal(await stage.tryLogin(NEW_PASSWORD), 200);
+    assert.equal(await stage.tryLogin(NEW_PASSWORD), 200);
+  });
+
+  test("is told what is wrong with a password; nothing changes then", async () => {
+    const { browser, page } = await openUsed();
+    const changes = () => listActions(stage.cli, "user.change_password");
+    const before = await changes();
+    for (const wrong of ["", "short", "x".repeat(1_025)]) {
+      const answer = await browser.submit(page, { new_password: wrong });
+      assertChoice(answer, { status: 400 });
+      assert.match(answer.text, /role="alert"[^]*Must be 8 to 1024 bytes long\./);
+      assert.equal(await stage.tryLogin(wrong), 401);
+    }
+    assertChoice(await browser.get(stage.path));
+    assert.deepEqual(await changes(), before);
+  });
+
+  test("goes on at the page for a device's code", async () => {
+    const { browser, page } = await openUsed(`${VERIFY}?user_code=BCDF-GHJK`);
+    assert.equal((await forge(browser, page, { decision: "keep" })).status, 400);
+    const chosen = await browser.submit(page, { new_password: NEW_PASSWORD });
+    assertCodePage(await browser.follow(chosen));
+    assert.equal(chosen.location, page.url);
+  });
+
+  test("gets nowhere in the account before it", async () => {
+    const { browser, page } = await openUsed("/account");
+    assertChoice(await forge(browser, page, { do: "make", name: "x", days: "1" }), { status: 400 });
+    assertChoice(await browser.get("/account?do=make"));
+    const chosen = await browser.submit(page, { new_password: NEW_PASSWORD });
+    assert.match((await browser.follow(chosen)).text, /<h1[^>]*>Your account</);
+  });
+
+  test("is safe from forms of other sites, sessions and steps", async () => {
+    const { browser, page } = await openUsed();
+    const csrf = page.forms()[0]?.fields["csrf"] ?? "";
+    const stranger = await stage.openBrowser().get(stage.path);
+    const strange = stranger.forms()[0]?.fields["csrf"] ?? "";
+    const ofOtherPage = (await browser.get(VERIFY)).forms()[0]?.fields["csrf"] ?? "";
+    for (const forged of ["", "x", strange, ofOtherPage, `${csrf}x`]) {
+      const answer = await forge(browser, page, { csrf: forged, new_password: NEW_PASSWORD });
+      assertChoice(answer, { status: 400 });
+      assert.match(answer.text, LATE);
+    }
+    const fields = { ...page.forms()[0]?.fields, new_password: NEW_PASSWORD };
+    for (const site of ["cross-site", "same-site"]) {
+      const answer = await browser.postForm(page.url, fields, { "sec-fetch-site": site });
+      assert.equal(answer.status, 403);
+    }
+    const { password } = readJson(await stage.cli.run("setup", "--json"));
+    const late = await browser.submit(page, { new_password: NEW_PASSWORD });
+    assertLoginPage(late, 400);
+    assert.equal(await stage.tryLogin(String(password)), 200, "what setup has made since holds");
+  });
+
+  test("of two changes at once takes one", async () => {
+    const { browser, page } = await openUsed();
+    const wanted = ["new password 1", "new password 2"];
+    const answers = await Promise.all(
+      wanted.map((each) => browser.submit(page, { new_password: each })),
+    );
+    assert.deepEqual(answers.map(({ status }) => status).sort(), [303, 400]);
+    const logins = await Promise.all(wanted.map(stage.tryLogin));
+    assert.deepEqual(logins.sort(), [200, 401]);
+  });
+});
