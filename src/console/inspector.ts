@@ -4,9 +4,9 @@ import type { EventRecord } from "../event/event.ts";
 import { get } from "./api.ts";
 import { type Child, el, fill } from "./element.ts";
 import { address, number } from "./format.ts";
-import { button, code, copy, facts, state, when } from "./parts.ts";
-import { here, href, type Place } from "./router.ts";
-import { later, type listTable } from "./table.ts";
+import { button, code, copy, facts, failure, state, when } from "./parts.ts";
+import { here, href, pageOf, type Place } from "./router.ts";
+import { later } from "./table.ts";
 
 /** A delivery as the backend shows it. */
 export type Delivery = Infer<typeof ManagedDelivery>;
@@ -14,9 +14,7 @@ export type Delivery = Infer<typeof ManagedDelivery>;
 /** An event with its data. */
 export type EventOfOne = Infer<typeof EventRecord> & { readonly data: unknown };
 
-type List = Awaited<ReturnType<typeof listTable>>["node"];
-
-let kept: { address: string; node: HTMLElement; list: List; split: HTMLElement } | undefined;
+let kept: { address: string } & Record<"node" | "list" | "split", HTMLElement> | undefined;
 
 /** The address of this list, without the one that is looked at. */
 const listAddress = (): string => href(here().page, "", Object.fromEntries(here().query));
@@ -27,15 +25,15 @@ const listAddress = (): string => href(here().page, "", Object.fromEntries(here(
  */
 export async function besideList(
   { id, signal }: Place,
-  parts: () => Promise<{ readonly head: Child; readonly above: Child; readonly list: List }>,
+  parts: () => Promise<{ readonly head: Child; readonly above: Child; readonly list: HTMLElement }>,
   one: (id: string) => Promise<Child>,
 ): Promise<HTMLElement> {
   const address = listAddress();
   if (kept?.address !== address || !kept.node.isConnected) {
     const { head, above, list } = await parts();
-    const split = el("div", {},
-      el("div", { class: "list-pane" }, above, el("section", { class: "card" }, list)));
-    kept = { address, list, split, node: el("div", {}, el("div", { class: "list-pane" }, head), split) };
+    const pane = (...held: Child[]) => el("div", { class: "list-pane" }, held);
+    const split = el("div", {}, pane(above, el("section", { class: "card" }, list)));
+    kept = { address, list, split, node: el("div", {}, pane(head), split) };
   }
   const { node, list, split } = kept;
   if (signal.aborted) return node;
@@ -43,7 +41,9 @@ export async function besideList(
   signal.addEventListener("abort", () => document.body.classList.remove("detail"));
   split.className = id ? "split" : "";
   split.querySelector(".insp")?.remove();
-  for (const row of list.querySelectorAll("tr")) row.ariaSelected = String(row.dataset["id"] === id);
+  for (const row of list.querySelectorAll("tr")) {
+    row.ariaSelected = String(row.dataset["id"] === id);
+  }
   if (!id) return node;
   const comes = one(id);
   split.append(el("section", { class: "card insp pane", "aria-label": "Details" }, later(comes)));
@@ -64,7 +64,7 @@ export function aboveTabs(
   return [
     el("header", { class: "spread body" }, el("h2", { tabindex: -1 }, el("code", {}, name)),
       el("div", { class: "row" }, actions,
-        el("a", { class: "btn tiny quiet", href: listAddress(), "aria-label": "Back to the list" }, "×"))),
+        el("a", { class: "btn tiny quiet", href: listAddress(), "aria-label": "Back" }, "×"))),
     el("div", { class: "body" }, el("p", { class: "row small" }, status), facts(pairs)),
   ];
 }
@@ -76,15 +76,25 @@ export function copied(id: string): Child {
   return [el("code", {}, id), " ", made];
 }
 
+/** An id that leads somewhere. */
+export const linked = (id: string, to: string) => el("a", { href: to }, el("code", {}, id));
+
 /** Who did something, with the page that shows them. */
-export function who(id: string | undefined): Child {
-  const page = { u: "users", a: "apps" }[id?.charAt(0) ?? ""];
-  return page && id ? el("a", { href: href(page, id) }, el("code", {}, id)) : id;
+export function who(id = ""): Child {
+  const page = pageOf(id);
+  return page ? linked(id, href(page, id)) : id;
 }
 
+/** What says by which request, with all that it set off. */
+export const requested = (request: string) => linked(request, href("events", "", { request }));
+
+/** The last answer that there was, or why there was none. */
+export const answerOf = ({ last_status, last_error }: Delivery) => last_status ?? last_error;
+
 /** How a delivery stands: its last answer where there is one. */
-export function answered({ status, last_status, last_error }: Delivery): Child {
-  const answer = last_status ?? last_error;
+export function answered(delivery: Delivery): Child {
+  const { status } = delivery;
+  const answer = answerOf(delivery);
   if (status === "delivered" || status === "failed") return state(status, answer);
   return [state(status), answer ? el("span", { class: "sub" }, `after ${answer}`) : null];
 }
@@ -102,6 +112,9 @@ export function payload(data: unknown): HTMLElement {
   return node;
 }
 
+/** What stands for a list that is refused, so that its filters can be mended. */
+export const refused = (error: unknown) => ({ node: failure(error), add() {} });
+
 /** The same of every list here: when it was dispatched. */
 export const DISPATCHED = {
   name: "Dispatched",
@@ -115,7 +128,10 @@ const endpoints = new Map<string, Promise<string>>();
 export function endpoint(subscription: string): HTMLElement {
   const node = el("span", {}, "…");
   const comes = endpoints.get(subscription) ?? get<{ endpoint: string }>(
-    `/backend/subscription/${subscription}`).then((found) => found.endpoint, () => "");
+    `/backend/subscription/${subscription}`).then((found) => found.endpoint, () => {
+      endpoints.delete(subscription);
+      return "";
+    });
   endpoints.set(subscription, comes);
   comes.then((url) => {
     const [host, path] = url ? address(url) : [subscription, ""];

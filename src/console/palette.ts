@@ -2,7 +2,7 @@ import { list } from "./api.ts";
 import { type Child, el, fill, icon } from "./element.ts";
 import { address } from "./format.ts";
 import { CONSOLE_PAGES } from "./pages.ts";
-import { go, href } from "./router.ts";
+import { go, href, pageOf } from "./router.ts";
 
 /** Something that can be chosen. */
 interface Choice {
@@ -15,12 +15,7 @@ interface Choice {
 
 const WAIT_MS = 150;
 const EACH = 5;
-/** Whose page an id belongs to, by its first letter. */
-const BY_ID: Readonly<Record<string, string>> = {
-  d: "deliveries", e: "events", s: "subscriptions", u: "users", a: "apps", g: "grants",
-};
 const REQUEST_ID = /^[0-9a-f]{24}$/;
-const ID = /^[desuag][0-9a-z]{10,}$/;
 
 /** Opens the palette: pages, things by name, and any id that is pasted. */
 export function openPalette(): void {
@@ -107,7 +102,7 @@ async function findThings(text: string): Promise<Choice[]> {
     const to = href("events", "", { request: text });
     return [{ group: "Request", icon: "events", label: `What ${text} set off`, to }];
   }
-  const page = ID.test(text) ? BY_ID[text.charAt(0)] : undefined;
+  const page = pageOf(text);
   if (page) return [{ group: "Id", icon: "search", label: text, hint: page, to: href(page, text) }];
   if (text.length < 2) return [];
   const query = { q: text, limit: EACH };

@@ -1,8 +1,8 @@
 import { call, get } from "./api.ts";
 import { ask, openDialog } from "./dialog.ts";
 import { type Child, el, fill } from "./element.ts";
-import { count as counted, number, time } from "./format.ts";
-import type { Delivery } from "./inspector.ts";
+import { number, time } from "./format.ts";
+import { answerOf, type Delivery } from "./inspector.ts";
 import { button, failure, message, notify, state } from "./parts.ts";
 
 /** What is sent again, and by whose operations. */
@@ -12,16 +12,15 @@ interface Wanted {
   readonly subscription?: string | undefined;
   /** Since when all have failed. */
   readonly failingSince?: string | undefined;
-  /** More members of the resend, as a query has them. */
-  readonly selection?: Readonly<Record<string, string | undefined>>;
+  /** More members of the resend. */
+  readonly selection?: Readonly<Record<string, string | number | undefined>>;
 }
 
-interface Range {
-  readonly since?: string | undefined;
-  readonly until?: string | undefined;
-}
+type Range = Partial<Record<"since" | "until", string | number | undefined>>;
 
 const DAY_MS = 86_400_000;
+/** What failed first had been dispatched a little before. */
+const EARLIER_MS = 60_000;
 const LOOK_MS = 1000;
 /** How many are sent after one press; of more the number is to be typed. */
 const MANY = 10_000;
@@ -39,18 +38,21 @@ export async function openResend(
   const [resend, progress, delivery] = base === "/consumer"
     ? [own, own, "/consumer/subscription/delivery"]
     : ["/backend/delivery/resend", "/backend/resend", "/backend/delivery"];
-  const { status = "failed", since, until, attempt } = selection;
-  const dayAgo = new Date(Date.now() - DAY_MS).toISOString();
+  const { status = "failed", since, until } = selection;
+  const before = (ms: number, than: number) => new Date(than - ms).toISOString();
+  const dayAgo = before(DAY_MS, Date.now());
+  const begun = failingSince && before(EARLIER_MS, Date.parse(failingSince));
   const [from, to] = ["From", "To"].map((name) => el("input", {
     type: "datetime-local", "aria-label": name, oninput: () => choose(2),
   })) as [HTMLInputElement, HTMLInputElement];
   const given = ({ value }: HTMLInputElement) => value ? new Date(value).toISOString() : undefined;
   const choices: readonly (readonly [name: string, words: Child, range: () => Range])[] = [
-    failingSince ? ["Since it began to fail", time(failingSince), () => ({ since: failingSince })]
-      : ["All of the list", since || until ? "of the time that it shows" : "of all that is kept",
+    begun ? ["Since it began to fail", `dispatched since ${time(begun)}`, () => ({ since: begun })]
+      : ["All", since || until ? "of the time that the list shows" : "that are kept",
         () => ({ since, until })],
     ["Last 24 hours", `since ${time(dayAgo)}`, () => ({ since: dayAgo })],
-    ["From … to …", el("span", { class: "pair" }, from, to), () => ({ since: given(from), until: given(to) })],
+    ["From … to …", el("span", { class: "pair" }, from, to),
+      () => ({ since: given(from), until: given(to) })],
   ];
   const picks = choices.map((_, at) =>
     el("input", { type: "radio", name: "which", checked: at === 0, onchange: () => choose(at) }));
@@ -60,25 +62,27 @@ export async function openResend(
   const said = el("div", { role: "status" });
   let chosen = 0;
   let total = 0;
+  let isTrying = false;
   let started: string | undefined;
   let trial: Delivery | undefined;
 
   const body = () => ({
-    ...selection,
     ...base === "/backend" && { subscription },
+    ...selection,
     status,
     since: undefined,
     until: undefined,
     ...choices[chosen]?.[2](),
-    attempt: attempt && Number(attempt),
   });
   const send = (how = {}) =>
     call<{ count: number; id?: string; delivery?: string }>("POST", resend, { ...body(), ...how });
 
+  const again = () => `Send ${number(total)} again`;
+
   function show(): void {
-    fill(label, total === 0 ? "Nothing to send" : first.checked ? `Try one, then send ${number(total)}`
-      : `Send ${number(total)} again`);
-    label.closest("button")?.toggleAttribute("disabled", total === 0);
+    fill(label, total === 0 ? "Nothing to send"
+      : first.checked ? `Try one, then send ${number(total)}` : again());
+    label.closest("button")?.toggleAttribute("disabled", total === 0 || isTrying);
   }
 
   async function choose(at: number): Promise<void> {
@@ -118,13 +122,14 @@ export async function openResend(
           el("span", {}, el("b", {}, name), el("span", { class: "muted" }, what)), numbers[at]))),
       el("label", { class: "pick gap" }, first, el("span", {}, el("b", {}, "Try one first"),
         "The oldest goes alone; the others are offered once its outcome is known.")),
-      el("p", { class: "small muted" }, "Oldest first. Each keeps its webhook-id: who remembers ids " +
-        "takes none twice. The audit log says who did it."),
+      el("p", { class: "small muted" },
+        "Oldest first. Each keeps its webhook-id: who remembers ids takes none twice."),
       said,
     ],
     action: label,
     act: async () => {
-      if (first.checked) await tryOne();
+      isTrying = first.checked;
+      if (isTrying) await tryOne().finally(() => isTrying = false);
       else if (total <= MANY) await begin();
     },
   });
@@ -132,13 +137,12 @@ export async function openResend(
   if (!await asked) return;
   const isWell = trial?.status === "delivered";
   const outcome = trial && message(isWell ? "ok" : "warn",
-    `The trial ${isWell ? "succeeded" : "failed"}: ${trial.last_status ?? trial.last_error ?? trial.status}`);
-  const again = `Send ${number(total)} again`;
-  if (total === 0) return notify(outcome);
+    `The trial ${isWell ? "succeeded" : "failed"}: ${answerOf(trial) ?? trial.status}`);
+  if (total === 0) return notify(outcome ?? "Nothing is left.");
   const isBegun = started || await ask({
-    title: again,
+    title: again(),
     body: outcome,
-    action: again,
+    action: again(),
     isGrave: !isWell,
     typed: total > MANY ? String(total) : undefined,
     act: begin,
@@ -158,7 +162,7 @@ async function showProgress(path: string): Promise<void> {
   while (opened.isConnected) {
     const now = await get<{ state: string; count: number; done: number }>(path);
     [bar.max, bar.value] = [Math.max(1, now.count), now.done];
-    fill(said, state(now.state), ` ${number(now.done)} of ${counted(now.count, "delivery", "deliveries")}`);
+    fill(said, state(now.state), ` ${number(now.done)} of ${number(now.count)}`);
     if (now.state !== "running") return stop.remove();
     await pause();
   }

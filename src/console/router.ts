@@ -22,6 +22,15 @@ export function href(page: string, id = "", query: Record<string, string> = {}):
   return search.size > 0 ? `${path}?${search}` : path;
 }
 
+const BY_ID: Readonly<Record<string, string>> = {
+  d: "deliveries", e: "events", s: "subscriptions", u: "users", a: "apps", g: "grants",
+};
+
+/** The page that shows what has this id; undefined where it is none. */
+export function pageOf(id: string): string | undefined {
+  return /^[desuag]\d[0-9a-z]{10,}$/.test(id) ? BY_ID[id.charAt(0)] : undefined;
+}
+
 /** Goes to an address of these pages; `isReplaced`: going back does not come here again. */
 export function go(address: string, isReplaced = false): void {
   if (isReplaced) history.replaceState(null, "", address);

@@ -10,11 +10,15 @@ const FIELDS = ["webhook-id", "webhook-timestamp", "webhook-signature", "secret"
 export function signatureForm(id: string): HTMLElement {
   const said = el("div", { role: "status" });
   const form = el("form", { onsubmit: submit },
-    el("p", { class: "small muted" }, "Stays in this browser: nothing of it is sent."),
+    el("p", { class: "small muted" }, "Nothing of it is sent: it stays in this browser."),
     FIELDS.map((name) => el("div", { class: "field tight" },
       el("label", { for: `check-${name}` }, name),
       el(name === "body" ? "textarea" : "input", {
-        id: `check-${name}`, name, required: true, autocomplete: "off", spellcheck: "false", rows: 4,
+        id: `check-${name}`,
+        name,
+        required: true,
+        autocomplete: "off",
+        rows: 4,
         value: name === "webhook-id" ? id : undefined,
       }))),
     el("p", {}, el("button", { class: "btn" }, "Check")), said);
@@ -24,14 +28,12 @@ export function signatureForm(id: string): HTMLElement {
     const values = new FormData(form);
     const [sentId = "", seconds = "", signature = "", secret = "", body = ""] =
       FIELDS.map((name) => String(values.get(name)).replaceAll("\r\n", "\n"));
-    const isRight = await verify(`${sentId}.${seconds}.${body}`, signature, secret).catch(() => false);
-    const ageMs = Date.now() - Number(seconds) * 1000;
-    const isOld = !(Math.abs(ageMs) <= TOLERANCE_MS);
-    fill(said, !isRight
-      ? message("bad", "Wrong. The body must be byte for byte as it came, before it is parsed.")
-      : isOld
-      ? message("warn", `Right, but too old: ${duration(Math.abs(ageMs))} from now, and 5 min may be.`)
-      : message("ok", "Right."));
+    const signed = `${sentId}.${seconds}.${body}`;
+    const isRight = await verify(signed, signature, secret).catch(() => false);
+    const ageMs = Math.abs(Date.now() - Number(seconds) * 1000);
+    fill(said, !isRight ? message("bad", "Wrong. The body must be as it came, byte for byte.")
+      : ageMs <= TOLERANCE_MS ? message("ok", "Right.")
+      : message("warn", `Right, but too old: ${duration(ageMs)} from now; 5 min is the most.`));
   }
   return form;
 }

@@ -26,7 +26,8 @@ export function table<Item>(columns: readonly Column<Item>[], items: readonly It
 
 function row<Item>(columns: readonly Column<Item>[], item: Item): HTMLTableRowElement {
   const { id } = item as { readonly id?: string };
-  return el("tr", { "data-id": id }, columns.map(({ class: look, cell }) => el("td", { class: look }, cell(item))));
+  return el("tr", { "data-id": id },
+    columns.map(({ class: look, cell }) => el("td", { class: look }, cell(item))));
 }
 
 /** What a list is made of. */
@@ -86,8 +87,8 @@ export async function listTable<Item>({ path, query, columns, empty, limit = 25 
     /** Puts an item on top: at once in an empty list, else behind a button. */
     add(item: Item): void {
       const made = row(columns, item);
-      const isSame = ({ dataset: { id } }: HTMLElement) => id !== undefined && id === made.dataset["id"];
-      const there = [...body.rows, ...fresh].find(isSame);
+      const { id } = made.dataset;
+      const there = id && [...body.rows, ...fresh].find((each) => each.dataset["id"] === id);
       if (there) return change(there, made);
       fresh.unshift(made);
       if (fresh.length > MOST_ROWS) fresh.pop();

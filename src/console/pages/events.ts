@@ -4,8 +4,8 @@ import { bodySchema, findOperation } from "../document.ts";
 import { type Child, el } from "../element.ts";
 import { fieldsOf } from "../form.ts";
 import {
-  aboveTabs, answered, besideList, copied, type Delivery, DISPATCHED, endpoint, type EventOfOne, payload,
-  who,
+  aboveTabs, answered, besideList, copied, type Delivery, DISPATCHED, endpoint, type EventOfOne,
+  payload, refused, requested, who,
 } from "../inspector.ts";
 import type { Page } from "../pages.ts";
 import { button, filters, head, since, state, tabs, when } from "../parts.ts";
@@ -22,6 +22,8 @@ const NAMES = ["name", "subject", "source", "since", "until", "request"];
 
 const distributed = ({ status }: Event) =>
   status === "distributed" ? state("done", "Distributed") : state("pending");
+
+const sourceOf = (source?: string) => source ? el("code", {}, source) : "the service itself";
 
 const linkToDelivery = ({ id, subscription }: Delivery) =>
   el("a", { href: href("deliveries", id) }, endpoint(subscription));
@@ -43,14 +45,14 @@ async function showList(query: URLSearchParams) {
           el("span", { class: "sub only-s" }, when(created_at)),
         ],
       },
-      { name: "Dispatched by", class: "hide-s", cell: ({ source }) => source ? el("code", {}, source) : "the service" },
+      { name: "By", class: "hide-s", cell: ({ source }) => sourceOf(source) },
       // One request sets off few.
       request ? { name: "Deliveries", class: "wide", cell: ({ id }) => later(ofEvent(id)) }
         : { name: "State", cell: distributed },
     ],
     empty: query.size > 0 ? "No event is like this. Take a filter away to see others."
       : "No event yet: endpoints and cronjobs dispatch them, and so does the button above.",
-  });
+  }).catch(refused);
   add = made.add;
   return {
     head: head(request ? "What this request set off" : "Events",
@@ -92,9 +94,9 @@ async function showOne(id: string, signal: AbortSignal): Promise<Child> {
     aboveTabs(name, null, distributed(event), [
       ["Id", copied(id)],
       ["Dispatched", when(created_at, true)],
-      ["In", source ? el("code", {}, source) : "the service itself"],
+      ["In", sourceOf(source)],
       ["By", who(principal)],
-      ["Request", request && el("a", { href: href("events", "", { request }) }, el("code", {}, request))],
+      ["Request", request && requested(request)],
       ["Only for", who(subject)],
       ["Needs", scope && el("code", {}, scope)],
     ]),
@@ -149,5 +151,6 @@ async function dispatch(): Promise<void> {
 
 export const page: Page = {
   title: "Events",
-  show: (place) => besideList(place, () => showList(place.query), (id) => showOne(id, place.signal)),
+  show: (place) =>
+    besideList(place, () => showList(place.query), (id) => showOne(id, place.signal)),
 };
