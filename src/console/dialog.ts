@@ -24,7 +24,7 @@ export interface Question {
   readonly action: Child;
   readonly isGrave?: boolean;
   /** What must be typed, so that it is not the wrong one. */
-  readonly typed?: string;
+  readonly typed?: string | undefined;
   /** Does it; where it throws, the window stays and says why. */
   act(): Promise<unknown>;
 }

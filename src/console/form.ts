@@ -78,6 +78,14 @@ function makeField(name: string, schema: Schema, given: unknown, isRequired: boo
   const area = (value: string, parse: (text: string) => unknown, rows: number) => {
     const input = el("textarea", { ...shared, rows, spellcheck: "false" }, value);
     const read = () => (input.value.trim() === "" ? undefined : parse(input.value));
+    input.addEventListener("input", () => {
+      input.setCustomValidity("");
+      try {
+        read();
+      } catch (error) {
+        input.setCustomValidity(String(error));
+      }
+    });
     return { name, input, help, read };
   };
   if (schema.enum) {

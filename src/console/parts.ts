@@ -1,7 +1,7 @@
 import { Refusal } from "./api.ts";
 import { type Child, el, fill, icon } from "./element.ts";
 import { ago, time } from "./format.ts";
-import { here, href, refine } from "./router.ts";
+import { go, here, href, pageOf, refine } from "./router.ts";
 
 /** The head of a page: its h1, words below it, and what can be done there. */
 export function head(title: Child, words: Child, ...actions: readonly Child[]): HTMLElement {
@@ -166,9 +166,9 @@ const PARAMETER = /^(-?\w+):(.+)$/;
 
 /**
  * A search that is made of `name:value`, each a chip that can be taken away; other text is `q`
- * where that is one of the names.
+ * where that is one of the names, and any id opens its page.
  */
-export function filters(names: readonly string[], hint = names.map((name) => `${name}:`).join(" ")) {
+export function filters(names: readonly string[], hint = `${names.join(": ")}: or any id`) {
   const { query } = here();
   const chips = names.filter((name) => query.get(name)).map((name) =>
     el("span", { class: "token" }, el("b", {}, `${name}: `), query.get(name),
@@ -190,6 +190,8 @@ export function filters(names: readonly string[], hint = names.map((name) => `${
     const [, name = "q", value = field.value.trim()] = PARAMETER.exec(field.value.trim()) ?? [];
     if (value === "") return;
     if (names.includes(name)) return refine({ [name]: value });
+    const page = pageOf(value);
+    if (page) return go(href(page, value));
     field.setCustomValidity(`Filters here: ${names.join(", ")}`);
     field.reportValidity();
   };

@@ -27,7 +27,7 @@ const BY_ID: Readonly<Record<string, string>> = {
   d: "deliveries", e: "events", s: "subscriptions", u: "users", a: "apps", g: "grants",
   i: "issuers", p: "resources",
 };
-const ID = /^[a-z][0-9a-z]{24}$/;
+const ID = /^[a-z]0[0-9a-z]{23,}$/; // a delivery's is longer
 
 /** The page of what has this id; undefined where it is no id, or has none. */
 export function pageOf(id: string): string | undefined {

@@ -54,10 +54,11 @@ export async function showPage(place: Place, isSamePage: boolean): Promise<void>
     ];
   }
   if (place.signal.aborted) return; // the window has gone elsewhere meanwhile
-  fill(main, content);
+  if (content !== main.firstChild) fill(main, content); // what a page has kept keeps its focus
   main.removeAttribute("aria-busy");
   document.title = shown(`${title} · ${site.name}`);
-  if (isSamePage) return;
+  // Unless it has gone with what was shown, the focus stays where it is on the same page.
+  if (isSamePage && document.activeElement !== document.body) return;
   scrollTo(0, 0);
   main.querySelector("h1")?.focus({ preventScroll: true });
 }

@@ -9,6 +9,13 @@ export interface Column<Item> {
   cell(item: Item): Child;
 }
 
+/** Columns in few words. */
+export function columnsOf<Item>(
+  all: readonly (readonly [name: string, look: string, cell: Column<Item>["cell"]])[],
+): Column<Item>[] {
+  return all.map(([name, look, cell]) => ({ name, class: look, cell }));
+}
+
 /** A table; on small screens its rows become cards. */
 export function table<Item>(columns: readonly Column<Item>[], items: readonly Item[]) {
   const body = el("tbody", {}, items.map((item) => row(columns, item)));
@@ -18,7 +25,9 @@ export function table<Item>(columns: readonly Column<Item>[], items: readonly It
 }
 
 function row<Item>(columns: readonly Column<Item>[], item: Item): HTMLTableRowElement {
-  return el("tr", {}, columns.map(({ class: look, cell }) => el("td", { class: look }, cell(item))));
+  const { id } = item as { readonly id?: string };
+  return el("tr", { "data-id": id },
+    columns.map(({ class: look, cell }) => el("td", { class: look }, cell(item))));
 }
 
 /** What a list is made of. */
@@ -35,8 +44,8 @@ interface ListOptions<Item> {
 const MOST_ROWS = 200;
 
 /**
- * A list of the server's in parts: `node` to be shown, `add` puts a new item on top, but behind a
- * button where rows would move under the hand.
+ * A list of the server's in parts: `node` to be shown; `add` puts a new item on top, but behind a
+ * button where rows would move under the hand, and changes in its place one that is there.
  */
 export async function listTable<Item>({ path, query, columns, empty, limit = 25 }: ListOptions<Item>) {
   const first = await list<Item>(path, { ...query, limit });
@@ -77,12 +86,24 @@ export async function listTable<Item>({ path, query, columns, empty, limit = 25 
     node,
     /** Puts an item on top: at once in an empty list, else behind a button. */
     add(item: Item): void {
-      fresh.unshift(row(columns, item));
+      const made = row(columns, item);
+      const { id } = made.dataset;
+      const there = id && [...body.rows, ...fresh].find((each) => each.dataset["id"] === id);
+      if (there) return change(there, made);
+      fresh.unshift(made);
       if (fresh.length > MOST_ROWS) fresh.pop();
       if (body.rows.length === 0) showFresh();
       else settle();
     },
   };
+}
+
+/** Changes the cells of a row but that with its link, which may have the focus. */
+function change(there: HTMLTableRowElement, made: HTMLTableRowElement): void {
+  const cells = [...made.cells]; // of what is moved away no more is counted
+  [...there.cells].forEach((cell, at) => {
+    if (!cell.querySelector("a.main")) cell.replaceWith(cells[at] ?? "");
+  });
 }
 
 /** Shows what comes later: nothing at first, then that, or why it does not come. */

@@ -1,27 +1,205 @@
 import type { Infer } from "../../base/shape.ts";
-import type { ManagedDelivery } from "../../event/delivery_record.ts";
-import { el } from "../element.ts";
+import type { AttemptRecord } from "../../event/delivery_record.ts";
+import { call, get, list } from "../api.ts";
+import { ask } from "../dialog.ts";
+import { type Child, el, fill } from "../element.ts";
+import { count, duration, number } from "../format.ts";
+import {
+  aboveTabs, answered, besideList, copied, type Delivery, DISPATCHED, endpoint, type EventOfOne,
+  linked, payload, refused, requested, who,
+} from "../inspector.ts";
 import type { Page } from "../pages.ts";
-import { filters, head, since, state, when } from "../parts.ts";
-import { href } from "../router.ts";
+import { button, facts, filters, head, segments, since, state, tabs, when } from "../parts.ts";
+import { openResend } from "../resend.ts";
+import { href, pageOf } from "../router.ts";
+import { mayWrite } from "../session.ts";
+import { signatureForm } from "../signature_form.ts";
+import { listen } from "../stream.ts";
 import { listTable } from "../table.ts";
 
-type Delivery = Infer<typeof ManagedDelivery>;
+type Attempt = Infer<typeof AttemptRecord> & { readonly snippet?: string };
+type WithAttempts = Delivery & { readonly attempts: readonly Attempt[] };
+type Selection = Readonly<Record<string, string | number | undefined>>;
+
+const PATH = "/backend/delivery";
+const NAMES = ["since", "until", "endpoint", "event", "answer", "attempt", "subscription", "name"];
+
+/** What the address asks for: an event may be named there by its id or its name. */
+function selectionOf(query: URLSearchParams): Selection {
+  const { event, attempt, ...given } = Object.fromEntries(query);
+  return {
+    ...given,
+    ...event && { [pageOf(event) ? "event" : "name"]: event },
+    attempt: attempt && Number(attempt),
+    since: since(query.get("since")),
+    until: since(query.get("until")),
+  };
+}
+
+/** Whether a delivery that has just changed is one of the list: that is for the server to say. */
+async function isMeant({ id, event, status }: Delivery, selection: Selection): Promise<boolean> {
+  const { status: wanted = status, event: one = event } = selection;
+  if (wanted !== status || one !== event) return false;
+  const { items } = await list<Delivery>(PATH, { ...selection, event, limit: 100 });
+  return items.some((item) => item.id === id);
+}
+
+/** Puts an item into the list that is shown. */
+let add: (item: Delivery) => void = () => {};
+const live = el("span", { class: "live", hidden: true }, el("i"), "Live");
+
+async function showList(query: URLSearchParams) {
+  const selection = selectionOf(query);
+  const status = query.get("status") ?? "failed";
+  const made = await listTable<Delivery>({
+    path: PATH,
+    query: selection,
+    columns: [
+      DISPATCHED,
+      {
+        name: "Event → endpoint",
+        cell: ({ id, name, created_at, subscription }) => [
+          el("a", { class: "main", href: href("deliveries", id, Object.fromEntries(query)) },
+            endpoint(subscription)),
+          el("span", { class: "sub" }, el("code", {}, name),
+            el("span", { class: "only-s" }, " · ", when(created_at))),
+        ],
+      },
+      { name: "Last answer", cell: answered },
+      { name: "Attempts", class: "num muted hide-s", cell: ({ attempt }) => attempt },
+    ],
+    empty: query.size > 0 ? "No delivery is like this. Take a filter away to see others."
+      : "No delivery yet: an event makes one for each of its subscriptions.",
+  }).catch(refused);
+  add = async (item) => {
+    const isThere = made.node.querySelector(`[data-id=${item.id}]`);
+    const newest = made.node.querySelector("[data-id]")?.getAttribute("data-id") ?? "";
+    const isNew = selection["status"] || item.id > newest;
+    if (isThere || (isNew && await isMeant(item, selection))) made.add(item);
+  };
+  const many = el("span", {}, "Send again…");
+  const failed = el("span", { class: "muted" });
+  const again = () => void openResend({ selection: { ...selection, status } });
+  const all = button(many, again, { picture: "resend" });
+  // Of those that were delivered there may be very many; whoever asks has them counted then.
+  if (mayWrite() && /failed|cancelled/.test(status)) {
+    const what = { ...selection, status, dry_run: true };
+    call<{ count: number }>("POST", `${PATH}/resend`, what).then(({ count }) => {
+      fill(many, `Send ${number(count)} again…`);
+      if (status === "failed") fill(failed, number(count, true));
+      all.disabled = count === 0;
+    }, () => {});
+  }
+  return {
+    head: head("Deliveries",
+      ["One event for one subscription, with each attempt to send it. ", live],
+      mayWrite() && status !== "pending" ? all : null),
+    above: [filters(NAMES), segments("status", [["", "All"], ["failed", ["Failed ", failed]],
+      ["pending", "Waiting"], ["delivered", "Delivered"], ["cancelled", "Cancelled"]])],
+    list: made.node,
+  };
+}
+
+async function showOne(id: string, watch: (refresh: () => Promise<void>) => void): Promise<Child> {
+  const read = () => get<WithAttempts>(`${PATH}/${id}`);
+  const delivery = await read();
+  const event = await get<EventOfOne>(`/backend/event/${delivery.event}`, { limit: 1 });
+  const [status, again, line] = [el("span"), el("span"), el("ol", { class: "line" })];
+  const draw = (now: WithAttempts) => {
+    fill(status, state(now.status), el("span", { class: "muted" }, howLong(now)));
+    fill(again, mayWrite() && now.status !== "pending" ? sendAgain(now, refresh) : null);
+    fill(line, attemptsOf(now), el("li", { class: "ok" },
+      entry("Dispatched", event.created_at), el("span", { class: "muted small" },
+        event.source ? ["in ", el("code", {}, event.source)] : "by the service itself",
+        event.request ? [" · request ", requested(event.request)] : null)));
+  };
+  const refresh = async () => draw(await read());
+  watch(refresh);
+  draw(delivery);
+  const { attempts } = delivery;
+  return [
+    aboveTabs(delivery.name, again, status, [
+      ["webhook-id", copied(id)],
+      ["Event", [linked(event.id, href("events", event.id)),
+        event.principal ? [" by ", who(event.principal)] : null]],
+      ["Endpoint", el("a", { href: href("subscriptions", delivery.subscription) },
+        endpoint(delivery.subscription))],
+    ]),
+    tabs([
+      ["Attempts", () => line],
+      ["Payload", () => payload(event.data)],
+      ["Headers", () => facts([
+        ["content-type", "application/json"],
+        ["webhook-id", id],
+        ["webhook-timestamp", "when the attempt began, in seconds since 1970"],
+        ["webhook-signature", "v1, and an HMAC-SHA-256 by each secret that is valid then"],
+        ["gatepost-event", delivery.name],
+        ["gatepost-attempt", String(attempts.at(-1)?.attempt ?? 1)],
+      ])],
+      ["Check a signature", () => signatureForm(id)],
+    ]),
+  ];
+}
+
+const between = (from: string, to: string) => duration(Date.parse(to) - Date.parse(from));
+
+function howLong({ attempt, created_at, finished_at }: Delivery): string {
+  const took = finished_at ? ` in ${between(created_at, finished_at)}` : "";
+  return attempt > 0 ? ` after ${count(attempt, "attempt")}${took}` : "";
+}
+
+const entry = (name: string, at: string) => el("div", { class: "spread" }, el("b", {}, name),
+  el("span", { class: "muted small" }, when(at, true)));
+
+/** The attempts, the last one first. */
+function attemptsOf({ attempts, next_attempt_at: next }: WithAttempts): Child {
+  return [
+    next ? el("li", { class: "warn" }, entry("Next attempt", next)) : null,
+    attempts.map(({ time, attempt, status, error, duration_ms, snippet }, at) => {
+      const before = attempts[at - 1];
+      const how = attempt > 1 ? "resent" : "sent again by hand";
+      return el("li", { class: status && status >= 200 && status < 300 ? "ok" : "bad" },
+        entry(`Attempt ${attempt} · ${status ?? error}`, time),
+        el("span", { class: "muted small" }, duration(duration_ms),
+          before ? ` · ${how} after ${between(before.time, time)}` : null),
+        snippet ? el("details", { open: at === attempts.length - 1 },
+          el("summary", {}, "How the response began"),
+          el("pre", { class: "wrap", tabindex: 0 }, snippet)) : null);
+    }).reverse(),
+  ];
+}
+
+function sendAgain({ id, status }: Delivery, refresh: () => Promise<void>): Child {
+  const made = button("Send again", async () => {
+    const isDone = await ask({
+      title: "Send this delivery again",
+      words: "With the same webhook-id: who remembers ids does not take it twice.",
+      body: status === "failed" ? null : el("label", { class: "pick" },
+        el("input", { type: "checkbox", required: true }),
+        el("span", {}, el("b", {}, `Although it was ${status}`))),
+      action: "Send 1 again",
+      act: () => call("POST", `${PATH}/${id}/resend`, { status }),
+    });
+    if (isDone) await refresh();
+  }, { kind: "tiny", picture: "resend" });
+  made.dataset["key"] = "r";
+  return made;
+}
 
 export const page: Page = {
   title: "Deliveries",
-  async show({ query }) {
-    const names = ["endpoint", "name", "answer", "since"];
-    const { node } = await listTable<Delivery>({
-      path: "/backend/delivery",
-      query: { ...Object.fromEntries(query), since: since(query.get("since")) },
-      columns: [
-        { name: "Event", cell: ({ id, name }) => el("a", { class: "main", href: href("deliveries", id) }, name) },
-        { name: "State", cell: ({ status }) => state(status) },
-        { name: "Made", class: "hide-s", cell: ({ created_at }) => when(created_at) },
-      ],
-      empty: "No delivery yet.",
-    });
-    return [head("Deliveries", "One event for one subscription."), filters(names), el("section", { class: "card" }, node)];
+  show(place) {
+    let refresh = () => Promise.resolve();
+    listen({ topics: "delivery" }, {
+      tell(topic, data) {
+        const { id } = data as Delivery;
+        if (topic === "delivery") add(data as Delivery);
+        // Of very many the stream tells a sample.
+        if (topic === "dropped" || id === place.id) refresh().catch(() => {});
+      },
+      state: (isLive) => live.hidden = !isLive,
+    }, place.signal);
+    return besideList(place, () => showList(place.query),
+      (id) => showOne(id, (reads) => refresh = reads));
   },
 };

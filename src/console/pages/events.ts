@@ -1,4 +1,156 @@
+import { call, get, list } from "../api.ts";
+import { ask } from "../dialog.ts";
+import { bodySchema, findOperation } from "../document.ts";
+import { type Child, el } from "../element.ts";
+import { fieldsOf } from "../form.ts";
+import {
+  aboveTabs, answered, besideList, copied, type Delivery, DISPATCHED, endpoint, type EventOfOne,
+  payload, refused, requested, who,
+} from "../inspector.ts";
 import type { Page } from "../pages.ts";
-import { head } from "../parts.ts";
+import { button, filters, head, since, state, tabs, when } from "../parts.ts";
+import { go, href } from "../router.ts";
+import { mayWrite } from "../session.ts";
+import { listen } from "../stream.ts";
+import { later, listTable } from "../table.ts";
 
-export const page: Page = { title: "events", show: () => head("events", "Not made yet") };
+type Event = Omit<EventOfOne, "data">;
+
+const PATH = "/backend/event";
+const DELIVERIES = "/backend/delivery";
+const NAMES = ["name", "subject", "source", "since", "until", "request"];
+
+const distributed = ({ status }: Event) =>
+  status === "distributed" ? state("done", "Distributed") : state("pending");
+
+const sourceOf = (source?: string) => source ? el("code", {}, source) : "the service itself";
+
+const linkToDelivery = ({ id, subscription }: Delivery) =>
+  el("a", { href: href("deliveries", id) }, endpoint(subscription));
+
+let add: (item: Event) => void = () => {};
+
+async function showList(query: URLSearchParams) {
+  const request = query.get("request");
+  const given = Object.fromEntries(query);
+  const made = await listTable<Event>({
+    path: PATH,
+    query: { ...given, since: since(query.get("since")), until: since(query.get("until")) },
+    columns: [
+      DISPATCHED,
+      {
+        name: "Event",
+        cell: ({ id, name, created_at }) => [
+          el("a", { class: "main", href: href("events", id, given) }, el("code", {}, name)),
+          el("span", { class: "sub only-s" }, when(created_at)),
+        ],
+      },
+      { name: "By", class: "hide-s", cell: ({ source }) => sourceOf(source) },
+      // One request sets off few.
+      request ? { name: "Deliveries", class: "wide", cell: ({ id }) => later(ofEvent(id)) }
+        : { name: "State", cell: distributed },
+    ],
+    empty: query.size > 0 ? "No event is like this. Take a filter away to see others."
+      : "No event yet: endpoints and cronjobs dispatch them, and so does the button above.",
+  }).catch(refused);
+  add = made.add;
+  return {
+    head: head(request ? "What this request set off" : "Events",
+      request ? ["Request ", el("code", {}, request)] : "What has been dispatched, and by whom.",
+      mayWrite() ? button("Dispatch…", dispatch, { picture: "plus" }) : null),
+    above: filters(NAMES),
+    list: made.node,
+  };
+}
+
+/** The first deliveries of an event. */
+async function ofEvent(event: string): Promise<Child> {
+  const { items } = await list<Delivery>(DELIVERIES, { event, limit: 5 });
+  return items.length === 0 ? "none"
+    : items.map((item) => el("div", { class: "row" }, answered(item), linkToDelivery(item)));
+}
+
+async function showOne(id: string, signal: AbortSignal): Promise<Child> {
+  const event = await get<EventOfOne>(`${PATH}/${id}`, { limit: 1 });
+  const { name, source, principal, request, subject, scope, created_at, data } = event;
+  const deliveries = await listTable<Delivery>({
+    path: DELIVERIES,
+    query: { event: id },
+    limit: 10,
+    columns: [
+      { name: "Endpoint", cell: linkToDelivery },
+      { name: "Last answer", cell: answered },
+      { name: "Attempts", class: "num hide-s", cell: ({ attempt }) => attempt },
+    ],
+    empty: "None: nobody had subscribed to it then, or it has not been distributed yet.",
+  });
+  listen({ topics: "delivery", request }, {
+    tell(topic, told) {
+      if (topic === "delivery" && (told as Delivery).event === id) deliveries.add(told as Delivery);
+    },
+    state() {},
+  }, signal);
+  return [
+    aboveTabs(name, null, distributed(event), [
+      ["Id", copied(id)],
+      ["Dispatched", when(created_at, true)],
+      ["In", sourceOf(source)],
+      ["By", who(principal)],
+      ["Request", request && requested(request)],
+      ["Only for", who(subject)],
+      ["Needs", scope && el("code", {}, scope)],
+    ]),
+    tabs([["Deliveries", () => deliveries.node], ["Data", () => payload(data)]]),
+  ];
+}
+
+interface Catalogue {
+  readonly channels: Readonly<Record<string, {
+    messages: Record<string, { name: string; examples?: readonly { payload: unknown }[] }>;
+  }>>;
+}
+
+/** Dispatches an event by hand: one of the catalogue's with its example, or any other. */
+async function dispatch(): Promise<void> {
+  const [operation, { channels }] = await Promise.all([
+    findOperation("dispatchEvent"),
+    get<Catalogue>("/asyncapi.json"),
+  ]);
+  const known = new Map(Object.values(channels).flatMap(({ messages }) => Object.values(messages))
+    .filter(({ name }) => !name.startsWith("gatepost."))
+    .map(({ name, examples }) => [name, examples?.[0]?.payload ?? {}]));
+  const [name = ""] = known.keys();
+  const fields = await fieldsOf(bodySchema(operation) ?? {}, { name, data: known.get(name) ?? {} });
+  const [field, data] = ["name", "data"].map((each) =>
+    fields.node.querySelector<HTMLInputElement>(`#field-${each}`));
+  field?.setAttribute("list", "catalogue");
+  field?.addEventListener("input", () => {
+    const example = known.get(field.value);
+    if (data && example !== undefined) data.value = JSON.stringify(example, null, 2);
+  });
+  let id = "";
+  const isDone = await ask({
+    title: "Dispatch an event",
+    words: "Each of its subscriptions gets a callback with this data.",
+    body: [fields.node, el("datalist", { id: "catalogue" },
+      [...known.keys()].map((value) => el("option", { value })))],
+    action: "Dispatch 1 event",
+    async act() {
+      try {
+        ({ id } = await call<Event>("POST", PATH, fields.read()));
+      } catch (error) {
+        fields.mark(error);
+        throw error;
+      }
+    },
+  });
+  if (!isDone) return;
+  add(await get<Event>(`${PATH}/${id}`, { limit: 1 }));
+  go(href("events", id));
+}
+
+export const page: Page = {
+  title: "Events",
+  show: (place) =>
+    besideList(place, () => showList(place.query), (id) => showOne(id, place.signal)),
+};

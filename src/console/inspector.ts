@@ -1,0 +1,141 @@
+import type { Infer } from "../base/shape.ts";
+import type { ManagedDelivery } from "../event/delivery_record.ts";
+import type { EventRecord } from "../event/event.ts";
+import { get } from "./api.ts";
+import { type Child, el, fill } from "./element.ts";
+import { address, number } from "./format.ts";
+import { button, code, copy, facts, failure, state, when } from "./parts.ts";
+import { here, href, pageOf, type Place } from "./router.ts";
+import { later } from "./table.ts";
+
+/** A delivery as the backend shows it. */
+export type Delivery = Infer<typeof ManagedDelivery>;
+
+/** An event with its data. */
+export type EventOfOne = Infer<typeof EventRecord> & { readonly data: unknown };
+
+let kept: { address: string } & Record<"node" | "list" | "split", HTMLElement> | undefined;
+
+/** The address of this list, without the one that is looked at. */
+const listAddress = (): string => href(here().page, "", Object.fromEntries(here().query));
+
+/**
+ * A list with one of its things beside it, on small screens in its place. The list stays as it is
+ * while one after the other is looked at.
+ */
+export async function besideList(
+  { id, signal }: Place,
+  parts: () => Promise<{ readonly head: Child; readonly above: Child; readonly list: HTMLElement }>,
+  one: (id: string) => Promise<Child>,
+): Promise<HTMLElement> {
+  const address = listAddress();
+  if (kept?.address !== address || !kept.node.isConnected) {
+    const { head, above, list } = await parts();
+    const pane = (...held: Child[]) => el("div", { class: "list-pane" }, held);
+    const split = el("div", {}, pane(above, el("section", { class: "card" }, list)));
+    kept = { address, list, split, node: el("div", {}, pane(head), split) };
+  }
+  const { node, list, split } = kept;
+  if (signal.aborted) return node;
+  document.body.classList.toggle("detail", id !== "");
+  signal.addEventListener("abort", () => document.body.classList.remove("detail"));
+  split.className = id ? "split" : "";
+  split.querySelector(".insp")?.remove();
+  for (const row of list.querySelectorAll("tr")) {
+    row.ariaSelected = String(row.dataset["id"] === id);
+  }
+  if (!id) return node;
+  const comes = one(id);
+  split.append(el("section", { class: "card insp pane", "aria-label": "Details" }, later(comes)));
+  comes.then(() => setTimeout(() => {
+    // Where the list is not seen, nothing in it has the focus.
+    if (list.offsetParent === null) split.querySelector<HTMLElement>(".insp h2")?.focus();
+  }), () => {});
+  return node;
+}
+
+/** What stands above the tabs of one thing: its name, how it stands, and facts. */
+export function aboveTabs(
+  name: string,
+  actions: Child,
+  status: Child,
+  pairs: Parameters<typeof facts>[0],
+): Child {
+  return [
+    el("header", { class: "spread body" }, el("h2", { tabindex: -1 }, el("code", {}, name)),
+      el("div", { class: "row" }, actions,
+        el("a", { class: "btn tiny quiet", href: listAddress(), "aria-label": "Back" }, "×"))),
+    el("div", { class: "body" }, el("p", { class: "row small" }, status), facts(pairs)),
+  ];
+}
+
+/** An id that can be copied. */
+export function copied(id: string): Child {
+  const made = copy(id, "");
+  made.ariaLabel = "Copy the id";
+  return [el("code", {}, id), " ", made];
+}
+
+/** An id that leads somewhere. */
+export const linked = (id: string, to: string) => el("a", { href: to }, el("code", {}, id));
+
+/** Who did something, with the page that shows them. */
+export function who(id = ""): Child {
+  const page = pageOf(id);
+  return page ? linked(id, href(page, id)) : id;
+}
+
+/** What says by which request, with all that it set off. */
+export const requested = (request: string) => linked(request, href("events", "", { request }));
+
+/** The last answer that there was, or why there was none. */
+export const answerOf = ({ last_status, last_error }: Delivery) => last_status ?? last_error;
+
+/** How a delivery stands: its last answer where there is one. */
+export function answered(delivery: Delivery): Child {
+  const { status } = delivery;
+  const answer = answerOf(delivery);
+  if (status === "delivered" || status === "failed") return state(status, answer);
+  return [state(status), answer ? el("span", { class: "sub" }, `after ${answer}`) : null];
+}
+
+const PAYLOAD_SHOWN = 65_536;
+
+/** Any JSON as text, its beginning where it is long. */
+export function payload(data: unknown): HTMLElement {
+  const text = JSON.stringify(data, null, 2);
+  const node = el("div", { class: "payload" }, code(text.slice(0, PAYLOAD_SHOWN)));
+  const all = `Show all ${number(text.length >> 10)} kB`;
+  if (text.length > PAYLOAD_SHOWN) {
+    node.append(button(all, () => fill(node, code(text)), { kind: "tiny" }));
+  }
+  return node;
+}
+
+/** What stands for a list that is refused, so that its filters can be mended. */
+export const refused = (error: unknown) => ({ node: failure(error), add() {} });
+
+/** The same of every list here: when it was dispatched. */
+export const DISPATCHED = {
+  name: "Dispatched",
+  class: "muted nowrap hide-s",
+  cell: ({ created_at }: { readonly created_at: string }) => when(created_at),
+};
+
+const endpoints = new Map<string, Promise<string>>();
+
+/** The endpoint of a subscription, once it is known; it is asked for once. */
+export function endpoint(subscription: string): HTMLElement {
+  const node = el("span", {}, "…");
+  const comes = endpoints.get(subscription) ?? get<{ endpoint: string }>(
+    `/backend/subscription/${subscription}`).then((found) => found.endpoint, () => {
+      endpoints.delete(subscription);
+      return "";
+    });
+  endpoints.set(subscription, comes);
+  comes.then((url) => {
+    const [host, path] = url ? address(url) : [subscription, ""];
+    fill(node, host, el("span", { class: "muted" }, path));
+  });
+  return node;
+}

@@ -1,0 +1,169 @@
+import { call, get } from "./api.ts";
+import { ask, openDialog } from "./dialog.ts";
+import { type Child, el, fill } from "./element.ts";
+import { number, time } from "./format.ts";
+import { answerOf, type Delivery } from "./inspector.ts";
+import { button, failure, message, notify, state } from "./parts.ts";
+
+/** What is sent again, and by whose operations. */
+interface Wanted {
+  readonly base?: "/backend" | "/consumer";
+  /** The one whose they are; of people's own there must be one. */
+  readonly subscription?: string | undefined;
+  /** Since when all have failed. */
+  readonly failingSince?: string | undefined;
+  /** More members of the resend. */
+  readonly selection?: Readonly<Record<string, string | number | undefined>>;
+}
+
+type Range = Partial<Record<"since" | "until", string | number | undefined>>;
+
+const DAY_MS = 86_400_000;
+/** What failed first had been dispatched a little before. */
+const EARLIER_MS = 60_000;
+const LOOK_MS = 1000;
+/** How many are sent after one press; of more the number is to be typed. */
+const MANY = 10_000;
+
+const pause = () => new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+
+/**
+ * Sends deliveries again: how many is counted first, one may be tried first, and the rest is sent
+ * once its outcome is known. Resolves once that has begun, or was not wanted.
+ */
+export async function openResend(
+  { base = "/backend", subscription, failingSince, selection = {} }: Wanted,
+): Promise<void> {
+  const own = `/consumer/subscription/${subscription}/resend`;
+  const [resend, progress, delivery] = base === "/consumer"
+    ? [own, own, "/consumer/subscription/delivery"]
+    : ["/backend/delivery/resend", "/backend/resend", "/backend/delivery"];
+  const { status = "failed", since, until } = selection;
+  const before = (ms: number, than: number) => new Date(than - ms).toISOString();
+  const dayAgo = before(DAY_MS, Date.now());
+  const begun = failingSince && before(EARLIER_MS, Date.parse(failingSince));
+  const [from, to] = ["From", "To"].map((name) => el("input", {
+    type: "datetime-local", "aria-label": name, oninput: () => choose(2),
+  })) as [HTMLInputElement, HTMLInputElement];
+  const given = ({ value }: HTMLInputElement) => value ? new Date(value).toISOString() : undefined;
+  const choices: readonly (readonly [name: string, words: Child, range: () => Range])[] = [
+    begun ? ["Since it began to fail", `dispatched since ${time(begun)}`, () => ({ since: begun })]
+      : ["All", since || until ? "of the time that the list shows" : "that are kept",
+        () => ({ since, until })],
+    ["Last 24 hours", `since ${time(dayAgo)}`, () => ({ since: dayAgo })],
+    ["From … to …", el("span", { class: "pair" }, from, to),
+      () => ({ since: given(from), until: given(to) })],
+  ];
+  const picks = choices.map((_, at) =>
+    el("input", { type: "radio", name: "which", checked: at === 0, onchange: () => choose(at) }));
+  const numbers = choices.map(() => el("b"));
+  const first = el("input", { type: "checkbox", checked: true, onchange: show });
+  const label = el("span");
+  const said = el("div", { role: "status" });
+  let chosen = 0;
+  let total = 0;
+  let isTrying = false;
+  let started: string | undefined;
+  let trial: Delivery | undefined;
+
+  const body = () => ({
+    ...base === "/backend" && { subscription },
+    ...selection,
+    status,
+    since: undefined,
+    until: undefined,
+    ...choices[chosen]?.[2](),
+  });
+  const send = (how = {}) =>
+    call<{ count: number; id?: string; delivery?: string }>("POST", resend, { ...body(), ...how });
+
+  const again = () => `Send ${number(total)} again`;
+
+  function show(): void {
+    fill(label, total === 0 ? "Nothing to send"
+      : first.checked ? `Try one, then send ${number(total)}` : again());
+    label.closest("button")?.toggleAttribute("disabled", total === 0 || isTrying);
+  }
+
+  async function choose(at: number): Promise<void> {
+    [chosen, total] = [at, 0];
+    picks.forEach((pick, index) => pick.checked = index === at);
+    show();
+    fill(label, "Counting…");
+    try {
+      const { count } = await send({ dry_run: true });
+      if (chosen === at) total = count;
+      fill(numbers[at] ?? said, number(count));
+      fill(said);
+    } catch (error) {
+      fill(said, failure(error));
+    }
+    show();
+  }
+
+  /** Sends the first alone, and waits for its outcome while anybody does. */
+  async function tryOne(): Promise<void> {
+    const { delivery: id } = await send({ first: "one" });
+    fill(said, message("warn", "One is sent. Waiting for its outcome…"));
+    while (id && said.isConnected && !trial) {
+      const now = await get<Delivery>(`${delivery}/${id}`);
+      if (now.attempt > 0 || now.status !== "pending") trial = now;
+      else await pause();
+    }
+    total = (await send({ dry_run: true })).count;
+  }
+
+  const begin = async () => started = (await send()).id;
+  const asked = ask({
+    title: `Send ${status} deliveries again`,
+    body: [
+      el("fieldset", { class: "bare" }, el("legend", { class: "sr" }, "Which"),
+        choices.map(([name, what], at) => el("label", { class: "pick" }, picks[at],
+          el("span", {}, el("b", {}, name), el("span", { class: "muted" }, what)), numbers[at]))),
+      el("label", { class: "pick gap" }, first, el("span", {}, el("b", {}, "Try one first"),
+        "The oldest goes alone; the others are offered once its outcome is known.")),
+      el("p", { class: "small muted" },
+        "Oldest first. Each keeps its webhook-id: who remembers ids takes none twice."),
+      said,
+    ],
+    action: label,
+    act: async () => {
+      isTrying = first.checked;
+      if (isTrying) await tryOne().finally(() => isTrying = false);
+      else if (total <= MANY) await begin();
+    },
+  });
+  choose(0);
+  if (!await asked) return;
+  const isWell = trial?.status === "delivered";
+  const outcome = trial && message(isWell ? "ok" : "warn",
+    `The trial ${isWell ? "succeeded" : "failed"}: ${answerOf(trial) ?? trial.status}`);
+  if (total === 0) return notify(outcome ?? "Nothing is left.");
+  const isBegun = started || await ask({
+    title: again(),
+    body: outcome,
+    action: again(),
+    isGrave: !isWell,
+    typed: total > MANY ? String(total) : undefined,
+    act: begin,
+  });
+  if (isBegun && started) showProgress(`${progress}/${started}`);
+}
+
+/** How far a resend has come, until it has ended. */
+async function showProgress(path: string): Promise<void> {
+  const bar = el("progress", { "aria-label": "Sent again" });
+  const said = el("p", { role: "status" });
+  const stop = button("Stop", () =>
+    call("DELETE", path).catch((error: unknown) => fill(said, failure(error))), { kind: "danger" });
+  const opened = openDialog("Sending again", null, el("form", { method: "dialog" },
+    el("div", { class: "body" }, bar, said),
+    el("div", { class: "df" }, stop, el("button", { class: "btn primary" }, "Close"))));
+  while (opened.isConnected) {
+    const now = await get<{ state: string; count: number; done: number }>(path);
+    [bar.max, bar.value] = [Math.max(1, now.count), now.done];
+    fill(said, state(now.state), ` ${number(now.done)} of ${number(now.count)}`);
+    if (now.state !== "running") return stop.remove();
+    await pause();
+  }
+}

@@ -1,0 +1,152 @@
+import assert from "node:assert/strict";
+import { after, afterEach, before, test } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
+import { type Browser, openBrowser } from "../helpers/browser.ts";
+import { createClient } from "../helpers/http_client.ts";
+import { memberOf, openStage, type Stage } from "../helpers/sign_in_stage.ts";
+
+const HOSTILE = ["<img src=x onerror=alert(1)>", "\u202Egnp", "y".repeat(100_000)];
+
+let stage: Stage;
+let browser: Browser;
+let secret: string;
+let post: (path: string, body: object) => Promise<unknown>;
+
+before(async () => {
+  const env = { GATEPOST_CALLBACK_ALLOW: "127.0.0.0/8", GATEPOST_RESEND_DELAYS: "10ms" };
+  stage = await openStage({ env });
+  const client = createClient(stage.server.url);
+  const password = await stage.addUser("olga", ["backend", "backend:read", "consumer"]);
+  const login = await client.postJson("/consumer/login", { username: "olga", password });
+  const authorization = `Bearer ${memberOf(login.json(), "token")}`;
+  post = async (path, body) => (await client.postJson(path, body, { authorization })).json();
+  const wanted = { event: "order.created", endpoint: `${stage.appSite.url}/hook` };
+  secret = memberOf(await post("/consumer/subscription", wanted), "secret");
+  browser = await openBrowser({ width: 1280, height: 900 });
+  await browser.goto(`${stage.server.url}/console/deliveries`);
+  await browser.type("#username", "olga");
+  await browser.type("#password", password);
+  await browser.click("form [type=submit]");
+});
+after(() => Promise.all([browser?.close(), stage?.close()]));
+// CSP violations and failed loads speak there.
+afterEach(async () => assert.deepEqual(await browser.consoleErrors(), []));
+
+/** The text of an element, once it is so. */
+const seen = (css: string, pattern: RegExp): Promise<string> =>
+  until(async () => await browser.count(css) ? browser.text(css) : "", pattern);
+
+async function until(look: () => Promise<string>, pattern: RegExp): Promise<string> {
+  for (const endMs = Date.now() + 10_000;; await pause(50)) {
+    const text = await look();
+    if (pattern.test(text)) return text;
+    assert.ok(Date.now() < endMs, `not ${pattern} but ${text}`);
+  }
+}
+
+/** Dispatches events which all fail, at last. */
+async function fail(...all: readonly unknown[]): Promise<void> {
+  stage.appSite.answer("/hook", 503);
+  for (const data of all) await post("/backend/event", { name: "order.created", data });
+  const failed = { status: "failed", dry_run: true };
+  const counted = async () => JSON.stringify(await post("/backend/delivery/resend", failed));
+  await until(counted, RegExp(`:${all.length}}`));
+}
+const open = (path: string) => browser.goto(`${stage.server.url}/console/${path}`);
+const PRIMARY = "dialog .df .primary";
+
+test("a failed delivery is shown beside its list, and what others wrote is text", async () => {
+  await fail(HOSTILE);
+  await open("deliveries?status=failed&endpoint=http://127.0.0.1&answer=503");
+  await browser.find("a.main");
+  await browser.press("j\uE007"); // the first row, and Enter
+  assert.match(await seen(".line", /Dispatched/), /Attempt 2 · 503[^]*Attempt 1 · 503[^]*backend/);
+  assert.equal(await browser.execute("return document.activeElement.className"), "main");
+  await browser.click("[role=tab]:nth-child(2)");
+  // Without the mark that turns it, and cut.
+  assert.ok((await seen(".panel", /onerror[^]*"gnp"/)).length < 70_000);
+  await browser.click(".payload > .btn");
+  assert.ok((await browser.text(".payload pre")).length > 100_000);
+  assert.equal(await browser.count(".panel img"), 0);
+});
+
+test("one is sent again once that is confirmed, and its attempts come live", async () => {
+  stage.appSite.answer("/hook", 200);
+  await browser.click("[role=tab]");
+  await browser.press("r");
+  await browser.click(PRIMARY);
+  assert.match(await seen(".line", /· 200/), /sent again by hand after/);
+  await browser.click("[data-key=r]");
+  await browser.click(PRIMARY); // without the second confirmation
+  assert.equal(await browser.count("dialog[open]"), 1);
+  await browser.click("dialog [type=checkbox]");
+  await browser.click(PRIMARY);
+  await seen(".line", /· 200[^]*· 200/);
+});
+
+test("a wrong filter is told, an id opens its page, new ones wait behind a button", async () => {
+  await open("deliveries?answer=-");
+  await seen(".card .msg", /\/answer/);
+  const { headers } = stage.appSite.requests("/hook")[0] ?? assert.fail();
+  await browser.type("[type=search]", `${headers["webhook-id"]}\uE007`);
+  await seen(".insp", /webhook-id/);
+  await browser.consoleErrors(); // the refusal's
+  await open("deliveries");
+  await seen(".live", /Live/);
+  await post("/backend/event", { name: "order.created", data: 1 });
+  await seen(".fresh", /1 new/);
+  await browser.click(".fresh");
+  assert.equal(await browser.count("tr[data-id]"), 2);
+});
+
+test("those of a list are counted, one is tried, and the rest follows if wanted", async () => {
+  await fail(1, 2, 3);
+  await open("deliveries?status=failed");
+  await seen(".head .btn", /Send 3 again…/);
+  stage.appSite.answer("/hook", 200);
+  const sent = stage.appSite.count("/hook");
+  await browser.click(".head .btn");
+  await seen(PRIMARY, /^Try one, then send 3$/);
+  await browser.click(PRIMARY);
+  assert.match(await seen("dialog", /Send 2 again/), /The trial succeeded: 200/);
+  assert.equal(stage.appSite.count("/hook"), sent + 1);
+  await browser.click(PRIMARY);
+  await seen("dialog", /Done\s+2 of 2/);
+});
+
+test("a signature is checked in the browser alone", async () => {
+  const { headers, body } = stage.appSite.requests("/hook").at(-1) ?? assert.fail();
+  await open(`deliveries/${headers["webhook-id"]}`);
+  await browser.click("[role=tab]:nth-child(4)");
+  for (const name of ["webhook-timestamp", "webhook-signature"]) {
+    await browser.type(`#check-${name}`, String(headers[name]));
+  }
+  await browser.type("#check-secret", secret);
+  for (const [text, said] of [[String(body), /^Right\.$/], [`${body} `, /^Wrong/]] as const) {
+    await browser.type("#check-body", text);
+    await browser.click(".panel form .btn");
+    await seen(".panel .msg", said);
+  }
+});
+
+test("an event is dispatched by hand, and shown with what its request set off", async () => {
+  await open("events");
+  await browser.click(".head .btn");
+  await browser.type("#field-name", "order.created");
+  await browser.type("#field-data", '{"by":"hand"}');
+  await browser.click(PRIMARY);
+  assert.match(await seen(".insp", /200/), /127\.0\.0\.1[^]*\/hook/);
+  await browser.click(".facts a[href*='request=']");
+  assert.match(await seen("main", /What this request set off/), /order\.created/);
+});
+
+test("on a small screen one thing has the page for itself", async () => {
+  const narrow = { width: 320, height: 740, deviceScaleFactor: 1, mobile: true };
+  await browser.devtools("Emulation.setDeviceMetricsOverride", narrow);
+  await open("deliveries");
+  await browser.click("a.main");
+  await seen(".insp", /webhook-id/);
+  const seenNow = "return [document.querySelector('table').offsetParent, " +
+    "document.activeElement.tagName, document.documentElement.scrollWidth]";
+  assert.deepEqual(await browser.execute(seenNow), [null, "H2", 320]);
+});
