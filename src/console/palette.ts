@@ -34,7 +34,8 @@ export function openPalette(): void {
   const opened = el("dialog", { class: "palette", "aria-label": "Find or run" },
     el("div", { class: "q" }, icon("search", 20), field, el("kbd", {}, "esc")), options,
     el("footer", {}, el("span", {}, el("kbd", {}, "↑"), el("kbd", {}, "↓"), " choose"),
-      el("span", {}, el("kbd", {}, "↵"), " open"), "Paste any id: user, app, event, delivery, request"));
+      el("span", {}, el("kbd", {}, "↵"), " open"),
+      "Paste any id: user, app, event, delivery, request"));
   let choices: readonly Choice[] = [];
   let chosen = 0;
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -49,7 +50,8 @@ export function openPalette(): void {
         found.filter((each) => each.group === group).map((choice) => {
           const at = found.indexOf(choice);
           return el("a", { id: `choice-${at}`, role: "option", href: choice.to, tabindex: -1 },
-            icon(choice.icon), el("span", { class: "cut" }, marked(choice.label, field.value.trim())),
+            icon(choice.icon),
+            el("span", { class: "cut" }, marked(choice.label, field.value.trim())),
             el("span", { class: "hint" }, choice.hint));
         }),
       ]));
@@ -119,13 +121,13 @@ async function findThings(text: string): Promise<Choice[]> {
   ]);
   return [
     ...subscriptions.items.map(({ id, endpoint, event, status }) => ({
-      group: "Subscriptions", icon: "subscriptions", label: `${address(endpoint).join("")} ${event}`,
-      hint: status, to: href("subscriptions", id),
+      group: "Subscriptions", icon: "subscriptions",
+      label: `${address(endpoint).join("")} ${event}`, hint: status, to: href("subscriptions", id),
     })),
     ...apps.items.map(({ client_id: id, name }) =>
       ({ group: "Apps and people", icon: "apps", label: name, hint: id, to: href("apps", id) })),
-    ...users.items.map(({ id, username }) =>
-      ({ group: "Apps and people", icon: "users", label: username, hint: "user", to: href("users", id) })),
+    ...users.items.map(({ id, username: label }) =>
+      ({ group: "Apps and people", icon: "users", label, hint: "user", to: href("users", id) })),
   ];
 }
 

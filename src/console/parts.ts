@@ -65,7 +65,8 @@ export function message(kind: string, ...words: readonly Child[]): HTMLElement {
 /** What went wrong, as the server says it, and by which request it can be found in the log. */
 export function failure(error: unknown): HTMLElement {
   if (!(error instanceof Refusal)) {
-    return message("bad", el("b", {}, "The server does not answer. "), "Nothing was changed by this page.");
+    return message("bad", el("b", {}, "The server does not answer. "),
+      "Nothing was changed by this page.");
   }
   return message("bad",
     el("b", {}, error.message),
@@ -167,7 +168,10 @@ const PARAMETER = /^(\w+):(.+)$/;
  * A search that is made of `name:value`, each a chip that can be taken away; other text is `q`
  * where that is one of the names.
  */
-export function filters(names: readonly string[], hint = names.map((name) => `${name}:`).join(" ")) {
+export function filters(
+  names: readonly string[],
+  hint = names.map((name) => `${name}:`).join(" "),
+): HTMLElement {
   const { query } = here();
   const chips = names.filter((name) => query.get(name)).map((name) =>
     el("span", { class: "token" }, el("b", {}, `${name}: `), query.get(name),
@@ -194,7 +198,8 @@ export function filters(names: readonly string[], hint = names.map((name) => `${
   };
   field.addEventListener("input", () => field.setCustomValidity(""));
   return el("form", { class: "search", role: "search", onsubmit: submit }, icon("search"), chips,
-    field, el("datalist", { id: "filters" }, names.map((name) => el("option", { value: `${name}:` }))));
+    field,
+    el("datalist", { id: "filters" }, names.map((name) => el("option", { value: `${name}:` }))));
 }
 
 const SPAN = /^(\d+)(m|h|d)$/;

@@ -1,4 +1,4 @@
-import { get } from "./api.ts";
+import { list } from "./api.ts";
 import { type Child, el, fill, icon, shown, svg } from "./element.ts";
 import { number } from "./format.ts";
 import { beginKeys } from "./keys.ts";
@@ -50,7 +50,8 @@ export async function showPage(place: Place, isSamePage: boolean): Promise<void>
   } catch (error) {
     content = entry ? [el("h1", { tabindex: -1 }, title), failure(error)] : [
       el("h1", { tabindex: -1 }, title),
-      el("p", {}, "This console has no page at this address. ", el("a", { href: href("") }, "Overview")),
+      el("p", {}, "This console has no page at this address. ",
+        el("a", { href: href("") }, "Overview")),
     ];
   }
   if (place.signal.aborted) return; // the window has gone elsewhere meanwhile
@@ -87,7 +88,8 @@ function consoleFrame(): Child {
     el("a", { href: href(page), "data-page": page }, icon(picture, size), name,
       page === "" && size < 20 ? badge : null);
   const find = el("button", { class: "find", type: "button", onclick: openPalette },
-    icon("search", 16), "Find or run…", el("kbd", {}, /Mac/.test(navigator.platform) ? "⌘ K" : "Ctrl K"));
+    icon("search", 16), "Find or run…",
+    el("kbd", {}, /Mac/.test(navigator.platform) ? "⌘ K" : "Ctrl K"));
   const nav = groups.map((group) => [
     group ? el("p", { class: "nav-h" }, group) : null,
     entries.filter(([, entry]) => entry.group === group)
@@ -95,14 +97,16 @@ function consoleFrame(): Child {
   ]);
   const more = () => document.body.classList.toggle("menu");
   document.addEventListener("click", (event) => {
-    if (!(event.target as Element).closest(".tabs-bottom button")) document.body.classList.remove("menu");
+    const isMore = (event.target as Element).closest(".tabs-bottom button");
+    if (!isMore) document.body.classList.remove("menu");
   });
   return [
     el("aside", { class: "side" }, el("div", { class: "side-in" }, brand(), find,
       el("nav", { class: "nav", "aria-label": "Console" }, nav), who())),
     el("header", { class: "top" }, mark(), el("b", {}, site.name), el("div", { class: "row" },
-      el("button", { class: "icon", type: "button", "aria-label": "Find or run", onclick: openPalette },
-        icon("search", 20)),
+      el("button", {
+        class: "icon", type: "button", "aria-label": "Find or run", onclick: openPalette,
+      }, icon("search", 20)),
       el("a", { class: "icon", href: `${site.issuer}/account`, "aria-label": "Your account" },
         icon("users", 20)))),
     main,
@@ -136,14 +140,16 @@ function brand(): HTMLElement {
 
 function who(): HTMLElement {
   const { name } = whoami();
-  return el("a", { class: "who", href: `${site.issuer}/account`, title: "Your account, and signing out" },
+  const title = "Your account, and signing out";
+  return el("a", { class: "who", href: `${site.issuer}/account`, title },
     el("span", { class: "face", "aria-hidden": "true" }, name.slice(0, 2).toUpperCase()),
-    el("span", {}, el("b", {}, name), el("span", {}, mayWrite() ? "Operator" : "Reads, changes nothing")));
+    el("span", {}, el("b", {}, name),
+      el("span", {}, mayWrite() ? "Operator" : "Reads, changes nothing")));
 }
 
 /** How many things are wrong, beside the overview's name. */
 async function countProblems(): Promise<void> {
-  const { items } = await get<{ items: { muted_until?: string; kind: string }[] }>("/backend/problem")
+  const { items } = await list<{ muted_until?: string; kind: string }>("/backend/problem")
     .catch(() => ({ items: [] }));
   const open = items.filter(({ muted_until, kind }) => !muted_until && kind !== "setting").length;
   badge.hidden = open === 0;
