@@ -1,8 +1,9 @@
 import { once } from "node:events";
 import type { Server } from "node:http";
 import { promisify } from "node:util";
+import { createReceivers, receiveOperation } from "./api/backend/receiver.ts";
 import type { Operation } from "./api/operation.ts";
-import { consoleOperations, webhookPageOperations } from "./api/pages/console_page.ts";
+import { consoleOperations } from "./api/pages/console_page.ts";
 import { frontDoorOperations } from "./api/pages/front_door.ts";
 import { comparePatterns } from "./api/path_pattern.ts";
 import { createPipeline } from "./api/pipeline.ts";
@@ -13,11 +14,11 @@ import { loadConsoleAssets } from "./app/console_assets.ts";
 import { ensureFirstUser } from "./app/first_user.ts";
 import { createJobs, type Jobs } from "./app/jobs.ts";
 import { createServiceMetrics, observeRequest, watchEventLoop } from "./app/metrics.ts";
-import { ownOperations } from "./app/operations.ts";
+import { accountPages, ownOperations } from "./app/operations.ts";
 import { createBacklogReader, createReadiness } from "./app/readiness.ts";
 import { findStoredRisks } from "./app/risks.ts";
 import { createServices } from "./app/services.ts";
-import { listeningUrl } from "./base/base_url.ts";
+import { isWildcardHost, listeningUrl, pathOf } from "./base/base_url.ts";
 import type { HttpRequest, HttpResponse } from "./base/http_message.ts";
 import { newId } from "./base/id.ts";
 import type { Log } from "./base/log.ts";
@@ -150,13 +151,18 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       }),
       database.write(events.length > 0 ? [declareEvents(events)] : []),
     ]);
-    const url = await listen(server, config);
+    const { url, local } = await listen(server, config);
     const place = config.console;
-    const consoleListener =
-      typeof place === "object" ? await listen(consoleServer, place) : undefined;
+    const second = typeof place === "object" && await listen(consoleServer, place);
+    // Where it is undefined there are none, and callbacks reach nothing of this service.
+    const receivers = place === "off"
+      ? undefined
+      : createReceivers(local + pathOf(config.baseUrl ?? url));
 
     const name = newId("c", now()); // of this process, for the others on the database
-    const worker = createDeliveryWorker({ name, config, log, metrics, connect: database.connect });
+    const worker = createDeliveryWorker({
+      name, config, log, metrics, receivers, connect: database.connect,
+    });
     const backlog = createBacklogReader(database, now);
     jobs = createJobs({
       config, database, keys, revocations, rates, failures, uses, figures, log, now, metrics,
@@ -164,11 +170,13 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     });
     const services = createServices({
       config, log, now, database, seal, revocations, rates, keys, failures, uses, figures, hasher,
-      metrics, jobs, events, hosted, pageKey, url, consoleListener,
+      metrics, jobs, events, hosted, pageKey, url, receivers,
+      consoleListener: second ? second.url : undefined,
       consoleAssets: loadConsoleAssets(),
       fetchDocument: createDocumentFetch(egress),
       heavy: database.heavy,
       backUpAs: database.backUpAs,
+      disk: database.disk,
       wake: worker.wake,
       watchDeliveries: worker.watch,
       warnings: host.warnings,
@@ -202,6 +210,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       ...services,
       routers: [
         router,
+        createRouter(receivers ? [receiveOperation(receivers, services)] : []),
         createRouter(ofModules),
         // Last, since a module may have a front door of its own.
         createRouter([...frontDoorOperations(services), ...pages]),
@@ -213,9 +222,9 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       now: elapsedMs,
       observe: (...response) => observeRequest(metrics, ...response),
     });
-    const pages = webhookPageOperations(services);
+    const pages = accountPages(services);
     const withConsole = [...pages, ...consoleOperations(services)];
-    handle = pipeline(consoleListener === undefined ? withConsole : pages);
+    handle = pipeline(second ? pages : withConsole);
     handleOfConsole = pipeline(withConsole);
     for (const risk of await findStoredRisks(config, database)) log.warn(risk);
     const { issuer, consoleUrl } = services;
@@ -229,15 +238,17 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
   }
 }
 
+/** Listens; returns how the service is called there, and how this machine reaches it by address. */
 async function listen(
   server: Server,
   { host, port, sharePort = false }: Pick<Config, "host" | "port"> & Partial<Config>,
-): Promise<string> {
+) {
   server.listen({ host, port, reusePort: sharePort });
   await once(server, "listening");
   const address = server.address();
   if (typeof address !== "object" || address === null) throw new Error("No address to listen on");
-  return listeningUrl(host, address.port);
+  const local = isWildcardHost(host) ? "127.0.0.1" : address.address;
+  return { url: listeningUrl(host, address.port), local: listeningUrl(local, address.port) };
 }
 
 /** Awaits the requests in flight; connections that are still open after the grace are cut. */

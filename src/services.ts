@@ -2,6 +2,7 @@ import type { BrowserSessions } from "./api/authorization/browser_session.ts";
 import type { ClientAuthenticator } from "./api/authorization/client.ts";
 import type { ClientDocuments } from "./api/authorization/client_documents.ts";
 import type { TokenIssuer } from "./api/authorization/token_issuer.ts";
+import type { Receivers } from "./api/backend/receiver.ts";
 import type { Bearer } from "./api/bearer.ts";
 import type { IssuerTokens } from "./api/issuer_tokens.ts";
 import type { ConsoleAssets } from "./api/pages/console_page.ts";
@@ -42,6 +43,7 @@ export interface Services {
   readonly database: Database;
   readonly heavy: OpenDatabase["heavy"];
   readonly backUpAs: OpenDatabase["backUpAs"];
+  readonly disk: OpenDatabase["disk"];
   readonly seal: Seal;
   readonly accounts: Accounts;
   readonly revocations: Revocations;
@@ -75,6 +77,8 @@ export interface Services {
 
   /** The events that endpoint modules declare. */
   readonly events: readonly DeclaredEvent[];
+  /** The receivers of callbacks to try things with, where there are any. */
+  readonly receivers: Receivers | undefined;
   /** Why a well-formed address is never called back, or undefined. */
   readonly refuseEndpoint: (url: URL) => string | undefined;
   /** Lets the distributor look for work at once; without it, it does so at its next interval. */

@@ -2,14 +2,15 @@
  * Measures what is promised of events and their delivery, on the built server with its default
  * durability and the address guard on:
  *
- *   npm run measure:post -- [isolation] [backlog] [fan-out] [cost]
+ *   npm run measure:post -- [isolation] [backlog] [fan-out] [cost] [console]
  *                           [--json] [--rounds N] [--profiles FOLDER]
  *
- * All four take about ten minutes. Exit code 1 when a promise is not kept.
+ * All five take about ten minutes. Exit code 1 when a promise is not kept.
  */
 import { cpus } from "node:os";
 import { parseArgs } from "node:util";
 import { measureBacklog } from "./post_backlog.ts";
+import { measureConsole } from "./post_console.ts";
 import { measureCost } from "./post_cost.ts";
 import { measureFanOut } from "./post_fan_out.ts";
 import { measureIsolation } from "./post_isolation.ts";
@@ -20,6 +21,7 @@ const PARTS: Readonly<Record<string, (bench: Bench) => Promise<Measured[]>>> = {
   backlog: measureBacklog,
   "fan-out": measureFanOut,
   cost: measureCost,
+  console: measureConsole,
 };
 const LIMIT_MS = 20 * 60_000;
 

@@ -1,17 +1,25 @@
 import { randomBytes } from "node:crypto";
 import { type SpaServer, startSpaServer } from "./spa_server.ts";
 import type { DemoStage } from "./stage.ts";
+import { makeTraffic } from "./traffic.ts";
 
 const SCOPE = "consumer orders";
 
 /**
  * Keeps everything running for a person with a browser: a user, a single-page app on an origin of
- * its own, and a subscriber whose callbacks are printed as they come. Ends when `ended` rejects.
+ * its own, a subscriber whose callbacks are printed as they come, and for the console an operator
+ * and traffic. Ends when `ended` rejects.
  */
 export async function serveDemo(stage: DemoStage, ended: Promise<never>): Promise<never> {
   const spa = await startSpaServer();
+  const stopping = new AbortController();
   try {
     const password = await prepare(stage, spa);
+    const keeper = await addUser(stage, "keeper", "backend consumer");
+    const { token } = await logIn(stage, "keeper", keeper);
+    const send = (path: string, body: object, by = "") => post(stage, path, body, by);
+    const traffic = await makeTraffic(send, String(token), stopping.signal);
+    stopping.signal.addEventListener("abort", traffic.close);
     stage.subscriber.onCallback(({ headers, body, isGenuine, status }) => {
       const event = headers["gatepost-event"];
       const signature = isGenuine ? "genuine" : "FORGED";
@@ -20,36 +28,54 @@ export async function serveDemo(stage: DemoStage, ended: Promise<never>): Promis
     print(`
 Gatepost is running, with everything around it.
 
-  Single-page app   ${spa.url}
   Gatepost          ${stage.server.url}
+
+  Single-page app   ${spa.url}
   Log in as         ada
   Password          ${password}
 
-Open the app, sign in, allow it and place an order: its callback shows up below.
+  Console           ${stage.server.url}/console
+  Log in as         keeper
+  Password          ${keeper}
+
+Open the app, sign in, allow it and place an order: its callback shows up below, and what it set
+off in the console. There events keep coming to subscribers of which some fail. Ada's own account
+is at /account.
 Ctrl+C ends it all.
 `);
     return await ended;
   } finally {
+    stopping.abort();
     await spa.close();
   }
 }
 
 /** Adds user and app, and subscribes to what the app will cause; returns the password. */
 async function prepare(stage: DemoStage, spa: SpaServer): Promise<string> {
-  const password = randomBytes(9).toString("base64url");
+  const password = await addUser(stage, "ada", SCOPE);
   const scope = ["--scope", SCOPE, "--json"];
-  await run(stage, ["user", "add", "ada", "--password-stdin", ...scope], password);
   const app = ["app", "add", "Harbour Orders", "--public", "--url", spa.url, ...scope];
   const { client_id: clientId } = await run(stage, app);
   spa.configure({ issuer: stage.server.url, clientId: String(clientId), scope: SCOPE });
 
-  const { token } = await post(stage, "/consumer/login", { username: "ada", password });
+  const { token } = await logIn(stage, "ada", password);
   const endpoint = `${stage.subscriber.url}/callbacks`;
   const wanted = { event: "order.created", endpoint };
   const { secret } = await post(stage, "/consumer/subscription", wanted, String(token));
   stage.subscriber.trust(String(secret));
   return password;
 }
+
+/** Adds a user; returns the password. */
+async function addUser(stage: DemoStage, name: string, scope: string): Promise<string> {
+  const password = randomBytes(9).toString("base64url");
+  const args = ["user", "add", name, "--password-stdin", "--scope", scope, "--json"];
+  await run(stage, args, password);
+  return password;
+}
+
+const logIn = (stage: DemoStage, username: string, password: string) =>
+  post(stage, "/consumer/login", { username, password });
 
 type Members = Readonly<Record<string, unknown>>;
 

@@ -1,16 +1,20 @@
+import type { HttpRequest } from "../base/http_message.ts";
 import { conflict, Problem } from "../base/problem.ts";
 import { ConflictError } from "../database/database.ts";
 import { jsonResponse, NO_STORE } from "../http/respond.ts";
+import type { Caller } from "../oauth/principal.ts";
 import type { Services } from "../services.ts";
 import { actorOf, type AuditEntry, type Change, insertAudit } from "../store/audit.ts";
-import type { Context } from "./operation.ts";
 
 /** What the administration of every resource works with. */
 export type Administration =
   Pick<Services, "database" | "revocations" | "config" | "wake" | "now">;
 
 /** Who changes something, and by which request. */
-export type Actor = Pick<Context<string, string[], unknown, unknown>, "caller" | "request">;
+export interface Actor {
+  readonly caller: Pick<Caller, "sub" | "clientId">;
+  readonly request: Pick<HttpRequest, "address">;
+}
 
 export type AuditedAction = Pick<AuditEntry, "action" | "target">;
 

@@ -16,6 +16,7 @@ import {
 import { TIME, toTime } from "../base/time.ts";
 import { DELIVERY_ID } from "../event/delivery_record.ts";
 import { jsonResponse } from "../http/respond.ts";
+import type { Caller } from "../oauth/principal.ts";
 import { listPart } from "../store/list.ts";
 import {
   continueResend,
@@ -31,10 +32,10 @@ import {
   stopResend,
 } from "../store/resends.ts";
 import { type Actor, type Administration, found, storeAudited } from "./administration.ts";
-import { backend, type Operation } from "./operation.ts";
+import { backend, consumer, type Operation } from "./operation.ts";
 import { listResponse, pageOf, pagination, toPagination } from "./pagination.ts";
+import { getSubscription } from "./subscription.ts";
 
-const PATH = "/backend/resend";
 const ID = idOf("w");
 
 const HOW = {
@@ -76,9 +77,6 @@ const ResendRecord = named("ResendState", record({
 
 /** Sending deliveries again in bulk: what is asked for survives a restart. */
 export function resendOperations(services: Administration): Operation[] {
-  const { database, now } = services;
-  const find = async (id: string) => found(await findResend(database, id), "resend");
-
   return [
     backend("POST", "/backend/delivery/resend", "resendDeliveries",
       "Send deliveries again, those that failed or others", {
@@ -87,21 +85,62 @@ export function resendOperations(services: Administration): Operation[] {
       refuses: [409],
       handle: ({ body, ...context }) => startResend(context, body, services),
     }),
-    backend("GET", PATH, "listResends", "List resends", {
-      query: { ...pagination(ID), ...RESEND_LIST.filters },
+    ...listedOperations(backend, "/backend/resend", services),
+  ];
+}
+
+/** The same of one of the caller's subscriptions, as far as the caller has asked for it. */
+export function ownResendOperations(services: Administration): Operation[] {
+  const path = "/consumer/subscription/:id/resend";
+  return listedOperations(consumer, path, services, async (id, caller) => {
+    const subscription = await getSubscription(services.database, id, caller);
+    return { subscription: subscription.id, actor: caller.sub };
+  });
+}
+
+/** Of a path: `resend` where `id` is a subscription's. */
+type Params = { readonly id?: string; readonly resend?: string };
+
+/** What there is of resends: everybody's, or those of which holds what `ownOf` says. */
+function listedOperations(
+  make: typeof consumer | typeof backend,
+  path: "/consumer/subscription/:id/resend" | "/backend/resend",
+  services: Administration,
+  ownOf?: (id: string, caller: Caller) => Promise<Record<"subscription" | "actor", string>>,
+): Operation[] {
+  const { database, now } = services;
+  const [key, of] = ownOf ? ["resend", "OfSubscription"] as const : ["id", ""] as const;
+  const { state, ...others } = RESEND_LIST.filters;
+
+  async function find({ id = "", resend = id }: Params, caller: Caller): Promise<Resend> {
+    const own = await ownOf?.(id, caller);
+    const one = await findResend(database, resend);
+    const isOwn = !own ||
+      one?.actor === own.actor && one.selection.subscription === own.subscription;
+    return found(isOwn ? one : undefined, "resend");
+  }
+
+  return [
+    make("GET", path, `listResends${of}`, "List resends", {
+      query: { ...pagination(ID), state, ...ownOf ? {} : others },
       responses: { 200: pageOf(ResendRecord) },
-      handle: async ({ query }) =>
-        listResponse(await listPart(database, RESEND_LIST, query, toPagination(query)), toRecord),
+      async handle({ params, query, caller }) {
+        const { id = "" }: Params = params;
+        const given = { ...query, ...await ownOf?.(id, caller) };
+        const page = await listPart(database, RESEND_LIST, given, toPagination(query));
+        return listResponse(page, toRecord);
+      },
     }),
-    backend("GET", `${PATH}/:id`, "getResend", "How far a resend has come", {
+    make("GET", `${path}/:${key}`, `getResend${of}`, "How far a resend has come", {
       responses: { 200: ResendRecord },
-      handle: async ({ params: { id } }) => jsonResponse(200, toRecord(await find(id))),
+      handle: async ({ params, caller }) => jsonResponse(200, toRecord(await find(params, caller))),
     }),
-    backend("DELETE", `${PATH}/:id`, "stopResend", "Stop a resend; what it has sent stays so", {
+    make("DELETE", `${path}/:${key}`, `stopResend${of}`,
+      "Stop a resend; what it has sent stays so", {
       responses: { 204: undefined },
       refuses: [409],
-      async handle({ params: { id }, ...context }) {
-        const { state } = await find(id);
+      async handle({ params, ...context }) {
+        const { id, state } = await find(params, context.caller);
         const action = { action: "delivery.stop_resend", target: id };
         const [stopped] = await storeAudited(context, [stopResend(id, now())], action, services);
         if (stopped !== 1) throw conflict(`The resend has ended: it is ${state}.`);

@@ -16,6 +16,7 @@ import { issuerOperations } from "../api/backend/issuer.ts";
 import { keyOperations } from "../api/backend/key.ts";
 import { principalOperations } from "../api/backend/principal.ts";
 import { problemOperations } from "../api/backend/problem.ts";
+import { receiverOperations } from "../api/backend/receiver.ts";
 import { resourceOperations } from "../api/backend/resource.ts";
 import { seriesOperations } from "../api/backend/series.ts";
 import { backupOperation, configOperation } from "../api/backend/server.ts";
@@ -23,16 +24,18 @@ import { streamOperation } from "../api/backend/stream.ts";
 import { userOperations } from "../api/backend/user.ts";
 import { eventCatalogueOperation } from "../api/consumer/event.ts";
 import { accountOperations } from "../api/consumer/account.ts";
+import { accountPageOperations } from "../api/consumer/account_pages.ts";
 import { ownAppOperations } from "../api/consumer/app.ts";
 import { loginOperation } from "../api/consumer/login.ts";
 import { managedSessionOperations, sessionOperations } from "../api/consumer/session.ts";
 import { deliveryOperations, managedDeliveryOperations } from "../api/delivery.ts";
 import type { Operation } from "../api/operation.ts";
-import { resendOperations } from "../api/resend.ts";
+import { ownResendOperations, resendOperations } from "../api/resend.ts";
 import { subscribeOperations } from "../api/subscribe.ts";
 import { managedSubscriptionOperations, ownSubscriptionOperations } from "../api/subscription.ts";
 import { asyncApiOperation } from "../api/system/asyncapi.ts";
 import { metricsOperation } from "../api/system/metrics.ts";
+import { assetHref, webhookPageOperations } from "../api/pages/console_page.ts";
 import { statusOperations } from "../api/system/status.ts";
 import type { Services } from "../services.ts";
 
@@ -47,12 +50,14 @@ export function ownOperations(services: Services, ofModules: readonly Operation[
     ...subscribeOperations(services),
     ...ownSubscriptionOperations(services),
     ...deliveryOperations(services),
+    ...ownResendOperations(services),
     eventCatalogueOperation(services),
     ...accountOperations(services),
     ...sessionOperations(services),
     ...ownAppOperations(services),
     ...backendOperations(services),
     // Of a running server alone.
+    ...services.receivers ? receiverOperations(services.receivers, services) : [],
     backupOperation(services),
     streamOperation(services),
     ...statusOperations(services),
@@ -60,6 +65,17 @@ export function ownOperations(services: Services, ofModules: readonly Operation[
     asyncApiOperation(services),
   ];
   return [...own, pathMetadataOperation([...own, ...ofModules], services)];
+}
+
+/** The pages of a user's account, for those who log in here; the documents leave them out. */
+export function accountPages(services: Services): Operation[] {
+  if (!services.config.authorizationServer) return [];
+  const { site, consoleAssets, consoleUrl, issuer } = services;
+  const styleHref = assetHref(site, consoleAssets, "console.css");
+  return [
+    ...accountPageOperations(services, { styleHref, hasConsole: consoleUrl === issuer }),
+    ...webhookPageOperations(services),
+  ];
 }
 
 /** Those that issue tokens: without them other issuers take their place. */
@@ -77,7 +93,7 @@ function authorizationServer(services: Services): Operation[] {
 export function backendOperations(
   services: Administration &
     Pick<Services, "hasher" | "keys" | "jobs" | "refuseEndpoint" | "metrics" | "heavy"> &
-    Pick<Services, "readiness" | "warnings" | "issuer" | "fetchDocument">,
+    Pick<Services, "readiness" | "warnings" | "issuer" | "fetchDocument" | "disk">,
 ): Operation[] {
   return [
     ...appOperations(services),

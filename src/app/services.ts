@@ -8,7 +8,7 @@ import { createPasswordLogin, type PasswordLogin } from "../api/password_login.t
 import { createInspectorCheck } from "../api/system/metrics.ts";
 import { pathOf } from "../base/base_url.ts";
 import { Problem } from "../base/problem.ts";
-import { checkReachable } from "../outbound/reachable.ts";
+import { checkReachable, isReceiver } from "../outbound/reachable.ts";
 import { scopeWords } from "../hosting/catalogue.ts";
 import type { Hosted } from "../hosting/check.ts";
 import { consoleApp, CONSOLE_PATH, WEBHOOKS_PATH } from "../oauth/console_app.ts";
@@ -22,6 +22,7 @@ type Foundation =
   & Pick<Services, "failures" | "hasher" | "wake" | "jobs" | "metrics" | "formatMetrics">
   & Pick<Services, "readiness" | "events" | "keys" | "uses" | "figures" | "heavy" | "backUpAs">
   & Pick<Services, "warnings" | "watchDeliveries" | "fetchDocument" | "consoleAssets">
+  & Pick<Services, "receivers" | "disk">
   & {
     readonly hosted: Hosted;
     /** Protects what pages send back. */
@@ -105,8 +106,9 @@ function countLogins(
 }
 
 /** Why a callback never goes to this address: ours, or one that the guard would refuse anyway. */
-function refuseEndpoint(url: URL, ownOrigins: readonly string[], { config }: Foundation) {
-  if (ownOrigins.includes(url.origin)) return "Must not be an address of this service.";
+function refuseEndpoint(url: URL, own: readonly string[], { config, receivers }: Foundation) {
+  if (isReceiver(url.href, receivers?.at)) return undefined;
+  if (own.includes(url.origin)) return "Must not be an address of this service.";
   try {
     checkReachable(url, config.callbackAllow);
     return undefined;

@@ -80,6 +80,7 @@ export async function openBackend(config: Config, onCreate?: (address: string) =
       },
       metrics: createServiceMetrics(), // which nobody reads here
       heavy: database,
+      disk: database.disk,
       readiness: async () => ({ isReady: true, parts: {} }), // of a server
       warnings: [],
       wake: () => {}, // a running server looks for work by itself

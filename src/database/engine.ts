@@ -4,6 +4,7 @@ import type { Log } from "../base/log.ts";
 import type { Seal } from "../base/seal.ts";
 import type { BackupOptions } from "./backup.ts";
 import type { Database } from "./database.ts";
+import type { Disk } from "./disk.ts";
 import type { DatabaseState } from "./judge.ts";
 import { createRqliteEngine } from "./rqlite_engine.ts";
 import { createSqliteEngine } from "./sqlite_engine.ts";
@@ -50,6 +51,8 @@ export interface OpenDatabase extends Database {
   readonly heavy: Database;
   /** Copies it as `Engine.backUp` does, to a file of this name beside its own, if it has one. */
   readonly backUpAs: ((name: string) => Promise<number>) | undefined;
+  /** The disk that it is on, if that is this machine's. */
+  disk(): Promise<Disk | undefined>;
   /** Why what is stored might be lost or wrong, although it can be read and written. */
   state(): "ok" | "replaced" | "clock_skewed";
   /** Removes what has been overwritten also from logs; returns why it can still be read. */

@@ -79,6 +79,7 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
         ...database,
         heavy: database, // it is read elsewhere
         backUpAs: undefined,
+        disk: async () => undefined,
         close() {
           stopClock?.();
           return database.close();

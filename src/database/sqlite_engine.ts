@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { backUpSqlite } from "./backup.ts";
+import { createDiskReader } from "./disk.ts";
 import type { Engine } from "./engine.ts";
 import { judgeDatabase } from "./judge.ts";
 import { identify } from "./own_files.ts";
@@ -38,6 +39,7 @@ export function createSqliteEngine(file: string): Engine {
         },
         heavy: { ...database, query: aside.query },
         backUpAs: (name) => aside.backUp(join(dirname(path), name)),
+        disk: createDiskReader(dirname(path)),
         state: () => identify(path) === identity ? "ok" : "replaced",
         forgetOverwritten: () => emptyLog(path) ? undefined : "others are reading the log",
       };

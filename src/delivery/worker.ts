@@ -7,7 +7,7 @@ import { createThreadSupervisor } from "./thread_supervisor.ts";
 import { WORKER_SETTINGS, type WorkerEvent, type WorkerReport } from "./worker_messages.ts";
 
 /** What the worker is made with; `name` is that of this process, which its claims carry. */
-type WorkerOptions = Pick<Services, "config" | "log" | "metrics"> & {
+type WorkerOptions = Pick<Services, "config" | "log" | "metrics" | "receivers"> & {
   readonly name: string;
   /** Makes what the thread needs to open the database too. */
   readonly connect: () => MessagePort | undefined;
@@ -110,7 +110,7 @@ export function createDeliveryWorker(options: WorkerOptions) {
 }
 
 function startThread(
-  { name, config, connect }: WorkerOptions,
+  { name, config, receivers, connect }: WorkerOptions,
   receive: (event: WorkerEvent) => void,
 ): Worker {
   const toDatabase = connect();
@@ -118,7 +118,7 @@ function startThread(
   const extension = import.meta.url.slice(import.meta.url.lastIndexOf("."));
   const settings = Object.fromEntries(WORKER_SETTINGS.map((key) => [key, config[key]]));
   const url = new URL(`./worker_thread${extension}`, import.meta.url);
-  const workerData = { name, settings, toDatabase };
+  const workerData = { name, settings, receivers: receivers?.at, toDatabase };
   return new Worker(url, { workerData, transferList: toDatabase ? [toDatabase] : [] })
     .on("message", receive)
     .once("exit", () => receive({ kind: "looked" })); // no other response to it comes

@@ -24,6 +24,8 @@ export interface WorkerStart {
   /** The name of this process, which its claims carry. */
   readonly name: string;
   readonly settings: WorkerSettings;
+  /** Below this URL are the receivers of this process. */
+  readonly receivers: string | undefined;
   /** From `connect` of the database that the process has open. */
   readonly toDatabase: MessagePort | undefined;
 }

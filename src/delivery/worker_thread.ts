@@ -17,7 +17,8 @@ const FIGURES_INTERVAL_MS = 1_000;
 const MAX_CHANGED = 500;
 
 /** The delivery worker in its thread: worker.ts starts it and says why. */
-async function runWorker(port: MessagePort, { name, settings, toDatabase }: WorkerStart) {
+async function runWorker(port: MessagePort, start: WorkerStart) {
+  const { name, settings, receivers, toDatabase } = start;
   const send = (message: WorkerEvent) => port.postMessage(message);
   const log = createForwardedLog(send);
   process.on("unhandledRejection", (error) => log.error("unhandled rejection", { error }));
@@ -33,6 +34,7 @@ async function runWorker(port: MessagePort, { name, settings, toDatabase }: Work
   const timeoutMs = settings.callbackTimeoutMs;
   const egress = createEgress({
     allow: settings.callbackAllow,
+    receivers,
     connectionsPerOrigin: settings.callbackConcurrency,
     timeoutMs,
   });

@@ -43,8 +43,8 @@ export type AnyContext = Context<unknown, Caller | undefined>;
 
 /** First segments that are the service's own. */
 const RESERVED_SEGMENTS = [
-  "authorization", "consumer", "backend", "system", "console", ".well-known", "openapi.json",
-  "asyncapi.json",
+  "authorization", "consumer", "backend", "system", "console", "account", ".well-known",
+  "openapi.json", "asyncapi.json",
 ];
 
 const PATH = parsedBy((value, report) => {

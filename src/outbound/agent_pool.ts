@@ -15,7 +15,7 @@ export interface AgentOptions {
 /** What this module uses of the dispatchers of undici, the HTTP client inside Node's fetch. */
 interface Dispatcher {
   dispatch(
-    options: { readonly origin: string | URL; readonly body: unknown },
+    options: { readonly origin: string | URL; readonly path: string; readonly body: unknown },
     handler: ExchangeHandler,
   ): boolean;
   /** A connection has been made; what waited for it starts before any other event. */

@@ -5,12 +5,14 @@ import { revision, version } from "../version.ts";
 import { type AgentOptions, createAgentPool, findAgentClass, UNSUPPORTED } from "./agent_pool.ts";
 import { findCode } from "./failure.ts";
 import { createNameLookup, type NameLookup } from "./name_lookup.ts";
-import { checkReachable, isReachable, refusal } from "./reachable.ts";
+import { checkReachable, isReachable, isReceiver, refusal } from "./reachable.ts";
 
 /** Options of createEgress(). */
 export interface EgressOptions extends AgentOptions {
   /** Blocks that may be reached although they are not public. */
   readonly allow: readonly Cidr[];
+  /** The receivers below this URL, of this service itself, may be reached too. */
+  readonly receivers?: string | undefined;
   /** The global `fetch` if not given. */
   readonly request?: (url: string, init: RequestInit) => Promise<Response>;
   /** How a host name becomes addresses; by DNS if not given. */
@@ -63,7 +65,7 @@ export function createEgress(options: EgressOptions) {
 function createGuard(options: EgressOptions) {
   const lookupTimeoutMs = Math.min(options.timeoutMs, MAX_LOOKUP_MS);
   const { allow, lookup = createNameLookup({ timeoutMs: lookupTimeoutMs }) } = options;
-  const { request = fetch } = options;
+  const { request = fetch, receivers } = options;
   const pool = createAgentPool(options, checkedLookup(lookup, allow));
   const checked = new Set<string>();
 
@@ -81,7 +83,8 @@ function createGuard(options: EgressOptions) {
       const dispatcher: Pick<typeof pool, "dispatch"> = {
         dispatch(exchange, handler) {
           // Sockets do not look up literals, so those are checked here, where every request passes.
-          checkOrigin(String(exchange.origin));
+          const { origin, path } = exchange;
+          if (!isReceiver(`${origin}${path}`, receivers)) checkOrigin(String(origin));
           return pool.dispatch({ ...exchange, body: body ?? null }, handler);
         },
       };

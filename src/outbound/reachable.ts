@@ -18,6 +18,18 @@ export function isReachable(address: Address, allow: readonly Cidr[]): boolean {
   return isPublicAddress(address) || allow.some((cidr) => cidrContains(cidr, address));
 }
 
+/** The id of a receiver: 128 bits in base64url. */
+export const RECEIVER_ID = /^[\w-]{22}$/;
+
+/**
+ * Whether a URL is that of a receiver of this service: its address as it is written, without a name
+ * to look up, `receivers` and an id. So callbacks reach no other port and no other path of it.
+ */
+export function isReceiver(url: string, receivers: string | undefined): boolean {
+  return receivers !== undefined && url.startsWith(receivers) &&
+    RECEIVER_ID.test(url.slice(receivers.length));
+}
+
 /**
  * Throws EgressError for a URL that is not http(s) or whose literal address callbacks may not
  * reach; the addresses of a name are checked when a connection is made.

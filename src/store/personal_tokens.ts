@@ -9,25 +9,31 @@ import { isGrantActive } from "./subscriptions.ts";
 /** How many a user has at once. */
 export const PERSONAL_TOKENS = 100;
 
+/** Holds at commit: the caller's token is still valid. */
+export function isCallerActive({ grantId, jti }: Pick<Caller, "grantId" | "jti">): Sql {
+  const isRevoked = sql`EXISTS (SELECT 1 FROM revocations WHERE target = ${jti})`;
+  return sql`${isGrantActive(grantId)} AND NOT ${isRevoked}`;
+}
+
 /**
- * Stores a personal token of a caller, a grant of its own, by its SHA-256. 0 rows change where the
- * user has as many as one may have or has lost a scope, or the caller's token has ended: it must
- * leave none behind.
+ * Stores a user's personal token, a grant of its own, by its SHA-256. 0 rows change where the user
+ * has as many as one may have or has lost a scope, or `isIn` does not hold: what the user is logged
+ * in by must leave none behind when it has ended.
  */
 export function insertPersonalToken(
   { id, name, scopes, accessUntilMs }: ListedGrant,
+  user: string,
   hash: Uint8Array,
-  { sub, grantId, jti }: Caller,
+  isIn: Sql,
   nowMs: number,
 ): Sql {
   const json = JSON.stringify(scopes);
   return sql`INSERT INTO grants
       (id, app, user, type, name, scopes, token, refreshUntilMs, accessUntilMs)
-    SELECT ${id}, ${PERSONAL_APP}, ${sub}, ${PERSONAL_APP}, ${name}, ${json}, ${hash}, 0,
+    SELECT ${id}, ${PERSONAL_APP}, ${user}, ${PERSONAL_APP}, ${name}, ${json}, ${hash}, 0,
       ${accessUntilMs}
-    WHERE ${isGrantActive(grantId)} AND NOT EXISTS (SELECT 1 FROM revocations WHERE target = ${jti})
-      AND ${partiesHold(sql`${sub}`, sql`${PERSONAL_APP}`, sql`NULL`)(json)}
-      AND (SELECT count(*) FROM grants INDEXED BY grants_of_user WHERE user = ${sub}
+    WHERE ${isIn} AND ${partiesHold(sql`${user}`, sql`${PERSONAL_APP}`, sql`NULL`)(json)}
+      AND (SELECT count(*) FROM grants INDEXED BY grants_of_user WHERE user = ${user}
         AND revokedAtMs IS NULL AND app = ${PERSONAL_APP} AND untilMs > ${nowMs})
         < ${PERSONAL_TOKENS}`;
 }

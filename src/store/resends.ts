@@ -1,4 +1,5 @@
-import { type Infer, type InferMembers, oneOf } from "../base/shape.ts";
+import { idOf } from "../base/id.ts";
+import { described, type Infer, type InferMembers, oneOf } from "../base/shape.ts";
 import { RESENDABLE } from "../event/delivery_record.ts";
 import { type Change, updateWhere } from "./audit.ts";
 import { AT_MOST, BATCH } from "./batch.ts";
@@ -6,7 +7,7 @@ import { type Database, limitTo } from "../database/database.ts";
 import { findRow } from "../database/rows.ts";
 import { joinSql, listOf, sql, type Sql } from "../database/sql.ts";
 import { DELIVERY_LIST } from "./delivery_lists.ts";
-import { is, narrow } from "./list.ts";
+import { is, narrow, WANTED } from "./list.ts";
 import { earlierDue, IS_OPEN } from "./subscriptions.ts";
 
 /** Holds for a delivery whose subscription has not ended. */
@@ -145,7 +146,11 @@ const toResend = (row: ResendRow): Resend =>
 export const RESEND_LIST = {
   table: sql`resends`,
   columns: sql`*`,
-  filters: { state: is(sql`state`, oneOf(...RESEND_STATES)) },
+  filters: {
+    state: is(sql`state`, oneOf(...RESEND_STATES)),
+    subscription: is(sql`selection ->> 'subscription'`, described("Of this one alone.", idOf("s"))),
+    actor: is(sql`actor`, described("Who asked for it.", WANTED)),
+  },
   indexes: {},
   toItem: toResend,
 } as const;

@@ -1,7 +1,9 @@
 import type { Database } from "../database/database.ts";
 import { findRow } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
+import { CONSOLE_APP } from "../oauth/principal.ts";
 import { type Change, deleteWhere } from "./audit.ts";
+import { revokeOwnOf } from "./grant_end.ts";
 
 /** A browser in which a user has logged in. */
 export interface Session {
@@ -12,6 +14,7 @@ export interface Session {
   readonly agent: string | null;
   readonly createdAtMs: number;
   readonly seenAtMs: number | null;
+  readonly untilMs: number;
 }
 
 const MAX_AGENT_LENGTH = 200;
@@ -63,7 +66,8 @@ export function sessionId(hash: Uint8Array): string {
 
 /** The valid sessions of a user, newest first; of very many some. */
 export function listSessions(database: Database, user: string, nowMs: number): Promise<Session[]> {
-  return database.query(sql`SELECT ${PUBLIC_ID} AS id, s.address, s.agent, s.createdAtMs, s.seenAtMs
+  return database.query(sql`SELECT ${PUBLIC_ID} AS id, s.address, s.agent, s.createdAtMs,
+      s.seenAtMs, s.untilMs
     ${liveSessions(sql`s.user = ${user}`, nowMs)} ORDER BY s.createdAtMs DESC LIMIT 1000`);
 }
 
@@ -72,8 +76,24 @@ export function deleteSession(hash: Uint8Array): Sql {
   return sql`DELETE FROM sessions WHERE hash = ${hash}`;
 }
 
-/** Ends all of a user's sessions, or the one of this id. */
-export function deleteSessionsOf(user: string, id?: string): Change {
-  const which = id === undefined ? sql`` : sql` AND ${PUBLIC_ID} = ${id}`;
-  return deleteWhere(sql`sessions`, sql`user = ${user}${which}`);
+/**
+ * Ends all of a user's sessions, the one of this id alone, or all but that; and the tokens of the
+ * user's consoles: where a session lives they are made anew, unseen.
+ */
+export function endSessionsOf(
+  user: string,
+  nowMs: number,
+  { id, spared }: { readonly id?: string; readonly spared?: string | undefined } = {},
+): [Change, ...Sql[]] {
+  const only = id === undefined ? sql`` : sql` AND ${PUBLIC_ID} = ${id}`;
+  const but = spared === undefined ? sql`` : sql` AND ${PUBLIC_ID} <> ${spared}`;
+  return [
+    deleteWhere(sql`sessions`, sql`user = ${user}${only}${but}`),
+    ...revokeOwnOf(user, CONSOLE_APP, nowMs),
+  ];
+}
+
+/** Holds at commit: a session is still valid, and so is its user. */
+export function isSessionLive(hash: Uint8Array, nowMs: number): Sql {
+  return sql`EXISTS (SELECT 1 ${liveSession(hash, nowMs)})`;
 }

@@ -19,8 +19,8 @@ import {
   titleOf,
 } from "../helpers/pages.ts";
 
-function openFrontDoor(username?: string): HttpResponse {
-  return frontDoor(site, "https://api.northwind.example", username);
+function openFrontDoor(username?: string, doors = { hasConsole: true, hasAccount: true }) {
+  return frontDoor(site, "https://api.northwind.example", username, doors);
 }
 
 const pages: Readonly<Record<string, HttpResponse>> = {
@@ -55,7 +55,8 @@ const pages: Readonly<Record<string, HttpResponse>> = {
 for (const [name, answer] of Object.entries(pages)) {
   test(`the ${name} page holds no script, no outside resource and no style attribute`, () => {
     const icon = '<link rel="icon" type="image/svg+xml" href="/favicon.ico">';
-    const body = bodyOf(answer).replace(icon, "").replaceAll(/<a href="\/[a-z./-]*">/g, "<a>");
+    const link = /<a href="\/[a-z./-]*"( target="_blank")?>/g;
+    const body = bodyOf(answer).replace(icon, "").replaceAll(link, "<a>");
     assert.doesNotMatch(body, /<script|<iframe|<img|<link|<object|<embed|javascript:/i);
     assert.doesNotMatch(body, /\s(?:src|href|style|on[a-z]+)\s*=/i);
     assert.doesNotMatch(body, /url\(|@import/i);
@@ -130,3 +131,11 @@ for (const [kind, name] of Object.entries(hostileNames)) {
     assert.equal(withoutName(sampleConsent({ app })), withoutName(sampleConsent()));
   });
 }
+
+test("the front door has no door that leads nowhere", () => {
+  const doorsOf = (page: HttpResponse) =>
+    [...bodyOf(page).matchAll(/<li><a href="([^"]*)"/g)].map(([, path]) => path);
+  assert.deepEqual(doorsOf(openFrontDoor()), ["/console", "/account", "/openapi.json"]);
+  const none = { hasConsole: false, hasAccount: false };
+  assert.deepEqual(doorsOf(openFrontDoor(undefined, none)), ["/openapi.json"]);
+});

@@ -80,10 +80,10 @@ after(async () => {
 });
 beforeEach(() => browser.goto("about:blank"));
 
-const openHosted = (path: string, app: StageApp) => {
-  const query = new URLSearchParams({ target: authorizeAddress("", app) });
-  return browser.goto(`${stage.server.url}/${path}?${query}`);
-};
+const openHosted = (path: string, app: StageApp) => openOn(path, authorizeAddress("", app));
+
+const openOn = (path: string, target: string) =>
+  browser.goto(`${stage.server.url}/${path}?${new URLSearchParams({ target })}`);
 
 /** Nobody has consented as long as the user is still asked. */
 async function assertStillAsked(app: StageApp): Promise<void> {
@@ -113,4 +113,11 @@ test("a script of a hosted page cannot click in a popup with the consent page", 
   await browser.click("body");
   assert.equal(await browser.execute("return window.clicked"), "SecurityError");
   await assertStillAsked(app);
+});
+
+test("a script of a page with a policy of its own has no hold on the account", async () => {
+  await openOn("own", "/account");
+  assert.equal(await browser.execute("return window.outcome"), "no form");
+  await browser.click("body");
+  assert.match(String(await browser.execute("return window.clicked")), /Error$/);
 });

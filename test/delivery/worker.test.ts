@@ -57,7 +57,9 @@ function open(t: TestContext, more: Record<string, string> = {}, opened?: Opened
     format: () => Promise.resolve(""),
   };
   const { connect } = database;
-  const worker = createDeliveryWorker({ name: "c1", config, log, metrics, connect });
+  const worker = createDeliveryWorker({
+    name: "c1", config, log, metrics, connect, receivers: undefined,
+  });
   t.after(() => worker.stop(0));
   return { worker, started: worker.start(), config, folder, database, logged, attempts };
 }

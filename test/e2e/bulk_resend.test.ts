@@ -4,6 +4,7 @@ import {
   assertProblem,
   type EventStage,
   PATIENCE_MS,
+  readItems,
   type StagedSubscription,
   startEventStage,
   until,
@@ -122,6 +123,34 @@ describe("POST /consumer/subscription/{id}/resend", () => {
       await post(path(subscription), { status: "cancelled" }, consumer);
     }
     assertProblem(await post(path(subscription), { status: "failed" }, consumer), 429);
+  });
+
+  test("is listed and shown to its caller alone, by its own subscription", async () => {
+    const subscription = await deliver(500, 1);
+    const other = await deliver(500, 1);
+    await post(BULK, { status: "failed", subscription: subscription.id }); // by somebody else
+    await stage.deliveries(subscription, "delivered");
+    const resend = async (of: StagedSubscription) =>
+      String(readObject(await post(path(of), { status: "delivered" }, consumer))["id"]);
+    const ids = [await resend(subscription)];
+    await stage.receiver.waitFor(3, PATIENCE_MS, subscription.path);
+    await stage.deliveries(subscription, "delivered");
+    ids.unshift(await resend(subscription));
+    const get = (below: string, token = consumer) =>
+      stage.call("GET", path(subscription) + below, token);
+    assert.deepEqual(readItems(await get("")).map(({ id }) => id), ids);
+    assert.deepEqual(readItems(await get("?state=running")), []);
+    assert.equal(readObject(await get(`/${ids[0]}`))["count"], 1);
+    const ended = await stage.call("DELETE", `${path(subscription)}/${ids[0]}`, consumer);
+    assertProblem(ended, 409);
+    const all = `/backend/resend?subscription=${subscription.id}`;
+    const everybody = readItems(await stage.call("GET", all, stage.admin));
+    assert.equal(everybody.length, 3);
+    assertProblem(await get(`/${String(everybody[2]?.["id"])}`), 404);
+    assertProblem(await stage.call("GET", `${path(other)}/${ids[0]}`, consumer), 404);
+    const stranger = await stage.newConsumer();
+    assertProblem(await get("", stranger), 404);
+    assertProblem(await get(`/${ids[0]}`, stranger), 404);
   });
 
   test("is refused while the subscription is disabled", async () => {

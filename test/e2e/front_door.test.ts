@@ -27,7 +27,7 @@ for (const base of ["", "/gate/v1"]) {
       assert.match(page.headers.get("vary") ?? "", /\baccept\b/i);
       assert.match(page.text, /<title>[^<]* · Northwind &amp; Sons<\/title>/);
       const links = [...page.text.matchAll(/<a href="([^"]*)"/g)].map(([, link = ""]) => link);
-      assert.ok(links.includes(`${base}/openapi.json`), links.join());
+      for (const to of ["/openapi.json", "/account"]) assert.ok(links.includes(base + to), to);
       const root = createClient(gatepost.server.url);
       for (const link of links) assert.equal((await root.get(link)).status, 200, link);
     });
@@ -40,6 +40,7 @@ for (const base of ["", "/gate/v1"]) {
         name: "Northwind & Sons",
         issuer: gatepost.issuer,
         links: {
+          account: `${gatepost.issuer}/account`,
           openapi: `${gatepost.issuer}/openapi.json`,
           authorization_server: `${gatepost.issuer}/.well-known/oauth-authorization-server`,
           protected_resource: `${gatepost.issuer}/.well-known/oauth-protected-resource`,

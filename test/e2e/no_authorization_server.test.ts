@@ -65,6 +65,8 @@ describe("without the authorization server", () => {
     ["POST", "/authorization/device"],
     ["GET", "/authorization/verify"],
     ["POST", "/authorization/verify"],
+    ["GET", "/account"],
+    ["POST", "/account"],
     ["GET", "/.well-known/oauth-authorization-server"],
     ["GET", "/.well-known/openid-configuration"],
   ];

@@ -24,7 +24,8 @@ before(async () => {
 after(() => stage.stop());
 
 async function listProblems() {
-  return readItems(await stage.call("GET", "/backend/problem", stage.admin));
+  const items = readItems(await stage.call("GET", "/backend/problem", stage.admin));
+  return items.filter(({ kind }) => kind !== "disk"); // of this machine
 }
 
 const FUTURE = { until: new Date(Date.now() + 3_600_000).toISOString() };

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test, type TestContext } from "node:test";
 import { assertProblem, type EventStage, startEventStage, until } from "../helpers/event_stage.ts";
-import { bearer, type Gatepost, startGatepost } from "../helpers/gatepost.ts";
+import { bearer, type Gatepost, newName, startGatepost } from "../helpers/gatepost.ts";
 
 const ENV = { GATEPOST_BASE_URL: "http://gatepost.test", GATEPOST_RESEND_DELAYS: "20ms" };
 
@@ -82,6 +82,25 @@ test("a stream of one subscription has no other's deliveries", async (t) => {
   await stage.dispatch("stream.two", {});
   await until(() => all.seen.length >= 2 && stream.seen.length >= 1);
   assert.deepEqual([...new Set(stream.seen.map(({ data }) => data["subscription"]))], [wanted.id]);
+});
+
+test("a stream of one request has its deliveries as they are, and as they change", async (t) => {
+  const consumer = await stage.newConsumer();
+  const request = newName("call");
+  const subscription = await stage.subscribe(consumer, "stream.call", 503);
+  await stage.dispatch("stream.call", {}); // by another request
+  await stage.deliveries(subscription, "failed");
+  await stage.gatepost.api.postJson("/backend/event", { name: "stream.call", data: 1 },
+    { ...bearer(stage.admin), "x-request-id": request });
+  await stage.deliveries(subscription, "failed", "failed");
+  await new Promise((resolve) => setTimeout(resolve, 2_500)); // until it is of the past
+  const stream = await watch(t, `?topics=delivery&request=${request}`, { at: other });
+  await until(() => stream.seen.length === 1);
+  const { id, status } = stream.seen[0]?.data ?? {};
+  assert.equal(status, "failed");
+  await stage.call("POST", `/backend/delivery/${String(id)}/resend`, stage.admin);
+  await until(() => stream.seen.length > 1);
+  assert.deepEqual([...new Set(stream.seen.map(({ data }) => data["id"]))], [id]);
 });
 
 test("another process shows what this one does, and what was missed comes once", async (t) => {

@@ -395,7 +395,7 @@ test("what is at the edge of the rules loads", async (t) => {
 test("a first segment of the service's own is an error", async (t) => {
   const segments = [
     ...["authorization", "consumer", "backend", "system", "console", ".well-known"],
-    ...["openapi.json", "asyncapi.json"],
+    ...["account", "openapi.json", "asyncapi.json"],
   ];
   for (const segment of segments) {
     for (const path of [`/${segment}`, `/${segment}/x`, `/${segment}/:id`, `/${segment}/*`]) {

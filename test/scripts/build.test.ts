@@ -15,6 +15,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import { build, isStale } from "../../scripts/build.mjs";
 
 const checkout = join(import.meta.dirname, "../..");
@@ -24,10 +25,19 @@ after(() => rmSync(scratch, { recursive: true, force: true }));
 /** A small project that uses this one's compiler, and no git. */
 function makeProject(): string {
   const root = mkdtempSync(join(scratch, "project-"));
-  cpSync(join(checkout, "tsconfig.json"), join(root, "tsconfig.json"));
+  for (const name of ["tsconfig.json", "tsconfig.console.json"]) {
+    cpSync(join(checkout, name), join(root, name));
+  }
   symlinkSync(join(checkout, "node_modules"), join(root, "node_modules"));
   mkdirSync(join(root, "scripts"));
-  mkdirSync(join(root, "src"));
+  for (const folder of ["src/console/pages", "src/api/pages"]) {
+    mkdirSync(join(root, folder), { recursive: true });
+  }
+  const palette = `export const PALETTE = {\n  page: { light: "#fff", dark: "#000" },\n};\n`;
+  writeFileSync(join(root, "src/api/pages/palette.ts"), palette);
+  writeFileSync(join(root, "src/console/main.ts"), `export const page: string = "here";\n`);
+  writeFileSync(join(root, "src/console/pages/one.ts"), `export const one =\n  1;\n`);
+  writeFileSync(join(root, "src/console/console.css"), "/* a note */\nbody { margin: 0; }\n");
   writeFileSync(join(root, "scripts/build.mjs"), "");
   writeFileSync(join(root, "package.json"), `{ "version": "7.8.9", "type": "module" }`);
   writeFileSync(join(root, "src/cli.ts"), `#!/usr/bin/env node\nexport const one: number = 1;\n`);
@@ -48,6 +58,18 @@ test("build() writes the version and the given revision as literals", async () =
   const root = makeProject();
   assert.equal(build(root, { GATEPOST_REVISION: "abc1234" }), true);
   assert.deepEqual(await loadVersion(root), { version: "7.8.9", revision: "abc1234" });
+});
+
+test("build() packs what browsers load, with the pages' colours and compressed", () => {
+  const root = makeProject();
+  assert.equal(build(root, { GATEPOST_REVISION: "abc1234" }), true);
+  const packed = join(root, "dist/console");
+  const style = readFileSync(join(packed, "console.css"));
+  assert.equal(String(style), ":root{--page:light-dark(#fff,#000);}\nbody { margin: 0; }\n");
+  assert.deepEqual(brotliDecompressSync(readFileSync(join(packed, "console.css.br"))), style);
+  assert.deepEqual(gunzipSync(readFileSync(join(packed, "console.css.gz"))), style);
+  assert.equal(readFileSync(join(packed, "pages/one.js"), "utf8"), "export const one = 1;\n");
+  assert.equal(existsSync(join(root, "dist/.browser")), false);
 });
 
 test("build() takes the short commit for the revision", async () => {

@@ -46,7 +46,7 @@ test("the package holds dist, the example, README.md and package.json alone", ()
 test("the package holds code and types, and neither tests nor maps", () => {
   const files = globSync("dist/**/*.*", { cwd: installed });
   assert.ok(files.includes(join("dist", "server.js")));
-  assert.deepEqual(files.filter((file) => !/\.(js|d\.ts)$/.test(file)), []);
+  assert.deepEqual(files.filter((file) => !/\.(js|d\.ts|css)(\.(br|gz))?$/.test(file)), []);
   assert.deepEqual(files.filter((file) => /\.test\.|\/fixtures\//.test(file)), []);
 });
 

@@ -7,7 +7,7 @@ import { newId } from "../../src/base/id.ts";
 import { createSeal } from "../../src/base/seal.ts";
 import { sql } from "../../src/database/sql.ts";
 import { replaceAppSecret, revokeTokensOfApp, updateApp } from "../../src/store/apps.ts";
-import { type Change, insertAudit } from "../../src/store/audit.ts";
+import { actorOf, type Change, insertAudit } from "../../src/store/audit.ts";
 import { insertEvent } from "../../src/store/events.ts";
 import { insertGrant } from "../../src/store/grants.ts";
 import { resendDeliveries } from "../../src/store/resends.ts";
@@ -119,4 +119,13 @@ test("no SQL depends on where, when or after what it runs", () => {
     }
   }
   assert.ok(texts > 1000);
+});
+
+test("an entry names the app whose token acts for somebody, the console too", () => {
+  const appOf = (clientId: string, sub = USER) =>
+    actorOf({ sub, clientId }, { address: "192.0.2.1" }).app;
+  assert.equal(appOf("console"), "console");
+  assert.equal(appOf(APP.id), APP.id);
+  assert.equal(appOf("login"), null);
+  assert.equal(appOf(APP.id, APP.id), null, "the app itself");
 });

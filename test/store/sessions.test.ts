@@ -1,9 +1,18 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { newId } from "../../src/base/id.ts";
 import { sha256 } from "../../src/base/secret.ts";
 import { ConflictError } from "../../src/database/database.ts";
 import { sql } from "../../src/database/sql.ts";
-import { deleteSession, findSession, insertSession } from "../../src/store/sessions.ts";
+import { insertPersonalToken } from "../../src/store/personal_tokens.ts";
+import {
+  deleteSession,
+  endSessionsOf,
+  findSession,
+  insertSession,
+  isSessionLive,
+  sessionId,
+} from "../../src/store/sessions.ts";
 import { revokeTokensOfUser, deleteUser, updateUser } from "../../src/store/users.ts";
 import { addUser, openDatabase } from "../helpers/database.ts";
 
@@ -38,6 +47,36 @@ test("deleteSession() ends one session alone", async (t) => {
   assert.equal((await findSession(database, HASH, NOW_MS))?.user, undefined);
   assert.equal((await findSession(database, sha256("other"), NOW_MS))?.user, user);
   assert.deepEqual(await database.write([deleteSession(HASH)]), [0]);
+});
+
+test("endSessionsOf() spares one session, and those of others", async (t) => {
+  const database = openDatabase(t);
+  const [user, other] = [await addUser(database), await addUser(database)];
+  const hashes = ["here", "there", "elsewhere"].map(sha256);
+  const owners = [user, user, other];
+  await database.write(hashes.map((hash, at) =>
+    insertSession(hash, owners[at] ?? "", NOW_MS, UNTIL_MS)));
+  const spared = sessionId(sha256("here"));
+  const [ended] = await database.write(endSessionsOf(user, NOW_MS, { spared }));
+  assert.equal(ended, 1);
+  const found = await Promise.all(hashes.map((hash) => findSession(database, hash, NOW_MS)));
+  assert.deepEqual(found.map((session) => session?.user), [user, undefined, other]);
+});
+
+test("a session that has ended leaves no personal token behind", async (t) => {
+  const database = openDatabase(t);
+  const user = await addUser(database);
+  const make = () => {
+    const grant = {
+      id: newId("g", NOW_MS), app: "personal", user, type: "personal", name: "n", scopes: [],
+      refreshUntilMs: 0, accessUntilMs: UNTIL_MS, revokedAtMs: null, lastUsedAtMs: null,
+      status: "active",
+    } as const;
+    const isIn = isSessionLive(HASH, NOW_MS);
+    return insertPersonalToken(grant, user, sha256(grant.id), isIn, NOW_MS);
+  };
+  await database.write([insertSession(HASH, user, NOW_MS, UNTIL_MS)]);
+  assert.deepEqual(await database.write([make(), deleteSession(HASH), make()]), [1, 1, 0]);
 });
 
 test("a session of a disabled user is none, and is one again with the user", async (t) => {

@@ -389,6 +389,11 @@ test("what subscriptions, events and deliveries are answered with is as declared
   answered.add("stopResend"); // in e2e/bulk_resend.test.ts: this one has ended already
   await until(isFailed);
   await ask("POST", `${path}/resend`, { status: "failed", first: "one" }, token);
+  await until(isFailed);
+  const own = await ask("POST", `${path}/resend`, { status: "failed" }, token);
+  await ask("GET", `${path}/resend`, undefined, token);
+  await ask("GET", `${path}/resend/${String(own["id"])}`, undefined, token);
+  answered.add("stopResendOfSubscription"); // in api/resend.test.ts: this one has ended already
   await ask("PATCH", path, { paused_until: "2130-01-31T12:00:00Z" }, token);
   await ask("PATCH", path, { status: "active" }, token);
   await ask("POST", `${path}/test`, undefined, token);
@@ -431,6 +436,12 @@ test("what the rest of the backend and the system return is as declared", async 
   await ask("GET", "/backend/key");
   await ask("GET", "/backend/config");
   await ask("POST", "/backend/backup");
+  const { id, url } = await ask("POST", "/backend/receiver");
+  const receiver = `/backend/receiver/${String(id)}`;
+  assert.equal((await fetch(String(url), { method: "POST", body: "1" })).status, 200);
+  await ask("GET", receiver);
+  await ask("PUT", receiver, { answer: "503" });
+  await ask("DELETE", receiver);
   await ask("GET", "/backend/series?step=hour&of=logins");
   const headers = bearer(gatepost.adminToken);
   const watched = await gatepost.api.send("HEAD", "/backend/stream", { headers });

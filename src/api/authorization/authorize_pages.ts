@@ -21,6 +21,8 @@ export interface PageVisit<Asking extends App | undefined = App | undefined> {
    * form and is checked anew, so nothing is stored.
    */
   readonly address: string;
+  /** What the user signs in for where that is no app. */
+  readonly purpose?: string;
 }
 
 /** A visit with a valid authorization request. */
@@ -39,6 +41,7 @@ export function showLogin(
   const page = loginPage({
     ...pageFrame(visit, services),
     app: app && toShown(app),
+    purpose: visit.purpose,
     username: visit.request.form.get("login_hint") ?? "",
     ...state,
     csrf: sessions.formToken(visit.session, formStep(visit)),

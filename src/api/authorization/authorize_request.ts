@@ -64,7 +64,11 @@ export async function findTarget(
   }
   const redirectUri = form.get("redirect_uri");
   if (redirectUri === undefined) return { detail: "redirect_uri is missing or repeated." };
-  if (checkRedirectUri(redirectUri, app)) return { form, app, redirectUri };
+  // The console's may be of two origins, and none is a mere prefix.
+  const isAllowed = app === consoleApp
+    ? app.redirectUris.includes(redirectUri)
+    : checkRedirectUri(redirectUri, app);
+  if (isAllowed) return { form, app, redirectUri };
   return {
     detail: app.redirectUris.length > 0 && !app.redirectUris.includes(redirectUri)
       ? "redirect_uri is not one of the app's redirect_uris."

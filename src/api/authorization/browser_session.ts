@@ -5,7 +5,14 @@ import { isLoopbackHost } from "../../oauth/redirect_uri.ts";
 import { insertAudit } from "../../store/audit.ts";
 import type { User } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
-import { deleteSession, findSession, insertSession, markSeen } from "../../store/sessions.ts";
+import {
+  deleteSession,
+  endSessionsOf,
+  findSession,
+  insertSession,
+  markSeen,
+  sessionId,
+} from "../../store/sessions.ts";
 import { findUser } from "../../store/users.ts";
 
 const SESSION_MS = 12 * 60 * 60_000;
@@ -113,7 +120,8 @@ export function createBrowserSessions(
       findEntry(session, userId)?.split(".")[0],
     /** Ends a session and returns the anonymous one that takes its place. */
     async logOut(session: BrowserSession): Promise<BrowserSession> {
-      if (session.user) await database.write([deleteSession(sha256(session.id))]);
+      const { user, id } = session;
+      if (user) await database.write(endSessionsOf(user.id, now(), { id: sessionId(sha256(id)) }));
       return anonymousSession();
     },
     /** The Set-Cookie value that gives a browser its id; nothing is stored for it. */

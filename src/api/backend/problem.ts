@@ -1,7 +1,6 @@
 import { checkErrors } from "../../base/problem.ts";
 import {
   described,
-  type Infer,
   named,
   nullable,
   object,
@@ -12,6 +11,7 @@ import {
   TEXT,
 } from "../../base/shape.ts";
 import { TIME, TIME_MS, toTime } from "../../base/time.ts";
+import type { Disk } from "../../database/disk.ts";
 import { FIRST_PAGE } from "../../database/database.ts";
 import { addUp } from "../../event/figures.ts";
 import type { Services } from "../../services.ts";
@@ -27,6 +27,8 @@ const PATH = "/backend/problem";
 const KEY_AGE_MS = 365 * 86_400_000;
 const SIGN_IN_WINDOW_MS = 15 * 60_000;
 const FAILING_AT_MOST = 100;
+/** A disk with less room than either is a problem. */
+const [MIN_FREE_BYTES, MIN_FREE_SHARE] = [2 ** 30, 0.05];
 
 /** What it means that a part of the process is not ready. */
 const PARTS = [
@@ -35,7 +37,7 @@ const PARTS = [
   ["callbacks", "Callbacks wait for what this process lacks"],
 ] as const;
 const KINDS = [
-  "database", "distributor", "callbacks", "sign_in", "failing", "cronjob", "key", "setting",
+  "database", "distributor", "callbacks", "disk", "sign_in", "failing", "cronjob", "key", "setting",
 ] as const;
 
 const ProblemRecord = named("OpenProblem", record({
@@ -54,19 +56,20 @@ export const Mute = named("Mute", object({ until: UNTIL }));
 
 /** What problems are found by. */
 export type ProblemServices =
-  Pick<Services, "database" | "readiness" | "keys" | "jobs" | "warnings" | "config" | "now">;
+  & Pick<Services, "database" | "readiness" | "keys" | "jobs" | "warnings" | "config" | "now">
+  & Pick<Services, "disk">;
 
 /** What is wrong now, as far as this process and the database know: the worst first, muted last. */
-export async function findProblems(
-  { database, readiness, keys, jobs, warnings, config: { disableAfterMs }, now }: ProblemServices,
-): Promise<Infer<typeof ProblemRecord>[]> {
-  const nowMs = now();
-  const [{ parts }, failing, logins, cronjobs, muted] = await Promise.all([
+export async function findProblems(services: ProblemServices) {
+  const { database, readiness, keys, jobs, warnings, config: { disableAfterMs } } = services;
+  const nowMs = services.now();
+  const [{ parts }, failing, logins, cronjobs, muted, disk] = await Promise.all([
     readiness(true),
     listFailing(database, { limit: FAILING_AT_MOST, before: FIRST_PAGE }),
     listFigures(database, "logins", "minute", nowMs - SIGN_IN_WINDOW_MS, nowMs),
     jobs.listCronjobs(),
     listMuted(database, nowMs),
+    services.disk(),
   ]);
   const [, , unchecked = 0] = addUp(logins.map(({ figures }) => figures));
   const { signsFromMs } = keys.signing();
@@ -85,6 +88,7 @@ export async function findProblems(
   const problems = [
     ...PARTS.filter(([kind]) => !READY_STATES.has(String(parts[kind] ?? "ok")))
       .map(([kind, title]) => toProblem(kind, undefined, [title, `Its state is ${parts[kind]}.`])),
+    ...findFullDisk(disk).map((words) => toProblem("disk", undefined, words)),
     ...(unchecked === 0 ? [] : [toProblem("sign_in", undefined, [
       "Sign-ins are refused unchecked",
       `${unchecked} in 15 minutes: too many have failed, or come at once.`,
@@ -111,6 +115,15 @@ export async function findProblems(
   ];
   const isMuted = (each: typeof problems[number]) => Number(each.muted_until !== undefined);
   return problems.toSorted((one, other) => isMuted(one) - isMuted(other));
+}
+
+/** The words of that problem, where there is one. */
+function findFullDisk(disk: Disk | undefined): (readonly [title: string, detail: string])[] {
+  const { freeBytes, totalBytes } = disk ?? { freeBytes: Infinity, totalBytes: 0 };
+  if (freeBytes >= Math.max(MIN_FREE_BYTES, MIN_FREE_SHARE * totalBytes)) return [];
+  const free = `${Math.floor(freeBytes / 2 ** 20)} MiB`;
+  const percent = Math.floor(100 * freeBytes / totalBytes);
+  return [["The disk is nearly full", `${free} (${percent} %) are free where the database is.`]];
 }
 
 /** /backend/problem: what an operator should look at. */

@@ -1,5 +1,5 @@
 import { createCache } from "../../base/cache.ts";
-import { idBound, idOf } from "../../base/id.ts";
+import { idBound, idOf, idTimeMs } from "../../base/id.ts";
 import { Problem } from "../../base/problem.ts";
 import { described, matching, optional } from "../../base/shape.ts";
 import { FIRST_PAGE } from "../../database/database.ts";
@@ -8,6 +8,7 @@ import { BACKEND_READ_SCOPE } from "../../oauth/principal.ts";
 import type { Services } from "../../services.ts";
 import { AUDIT_LIST } from "../../store/audit.ts";
 import { findDelivery, listDeliveries } from "../../store/delivery_lists.ts";
+import { EVENT_LIST } from "../../store/events.ts";
 import { listPart } from "../../store/list.ts";
 import { backend, type Operation } from "../operation.ts";
 import { toAuditRecord } from "./audit.ts";
@@ -37,12 +38,17 @@ const TOPICS = matching(
 const STREAM_QUERY = {
   topics: optional(TOPICS, "delivery,problem,audit"),
   subscription: optional(described("Only deliveries of this one.", idOf("s"))),
+  request: described("Only deliveries of what the request with this X-Request-Id dispatched: as " +
+    "they are, and all that change.", EVENT_LIST.filters.request),
 } as const;
 
 /** Somebody who watches. */
 interface Watcher {
   readonly topics: string;
-  readonly subscription: string | undefined;
+  readonly subscription?: string | undefined;
+  readonly request?: string | undefined;
+  /** As the deliveries of that request were shown last, by id. */
+  shown: ReadonlyMap<string, string>;
   readonly controller: ReadableStreamDefaultController<Uint8Array>;
   /** Rejects where the token has ended. */
   readonly check: () => Promise<unknown>;
@@ -115,12 +121,21 @@ export function streamOperation(
     if (isAsked && Math.abs(nowMs - problems.atMs) >= PROBLEMS_MS) {
       problems = { atMs: nowMs, json: JSON.stringify({ items: await findProblems(services) }) };
     }
-    await Promise.all(watchers.values().map((watcher) => show(watcher, told, nowMs)));
+    // Most see the same, which is read once for all of them.
+    const reads = new Map<string, Promise<unknown>>();
+    const once = <T>(key: string, read: () => Promise<T>) =>
+      reads.getOrInsertComputed(key, read) as Promise<T>;
+    await Promise.all(watchers.values().map((watcher) => show(watcher, told, nowMs, once)));
   }
 
   /** Shows what this process has done, and the others, as far as its ids are new. */
-  async function show(watcher: Watcher, told: readonly ChangedDelivery[], nowMs: number) {
-    const { topics, subscription, sinceMs, rows } = watcher;
+  async function show(
+    watcher: Watcher,
+    told: readonly ChangedDelivery[],
+    nowMs: number,
+    once: <T>(key: string, read: () => Promise<T>) => Promise<T>,
+  ) {
+    const { topics, subscription, request, shown, sinceMs, rows } = watcher;
     const untilMs = nowMs - STORED_AFTER_MS;
     const events: (readonly [topic: string, json: string])[] = [];
     let dropped = 0;
@@ -128,21 +143,31 @@ export function streamOperation(
       dropped += Math.max(0, items.length - rows);
       return items.slice(-rows);
     };
-    if (topics.includes("delivery")) {
+    if (topics.includes("delivery") && request !== undefined) {
+      watcher.shown = await listOfRequest(request, subscription);
+      for (const [id, json] of watcher.shown) {
+        if (shown.get(id) !== json) events.push(["delivery", json]);
+      }
+    } else if (topics.includes("delivery")) {
       const page = { limit: MISSED_ROWS, before: idBound("d", untilMs) };
-      const { items } = await listDeliveries(heavy, { subscription }, page);
+      const { items } = await once(`deliveries ${subscription}`, () =>
+        listDeliveries(heavy, { subscription }, page));
       const fresh = items.map(({ id }) => id).reverse()
         .filter((id) => id >= idBound("d", sinceMs) && (rows > ROWS || !recent.get(id)));
       const own = told.filter((each) => [undefined, each.subscription].includes(subscription));
       for (const id of sample([...new Set([...fresh, ...own.map((each) => each.id)])])) {
-        const delivery = await findDelivery(heavy, id);
-        if (delivery) events.push(["delivery", JSON.stringify(toManagedDelivery(delivery))]);
+        const json = await once(id, async () => {
+          const delivery = await findDelivery(heavy, id);
+          return delivery && JSON.stringify(toManagedDelivery(delivery));
+        });
+        if (json) events.push(["delivery", json]);
       }
     }
     if (topics.includes("audit")) {
       const page = { limit: MISSED_ROWS, before: FIRST_PAGE };
       const given = { since: sinceMs, until: untilMs };
-      const { items } = await listPart(heavy, AUDIT_LIST, given, page);
+      const { items } = await once(`audit ${sinceMs}`, () =>
+        listPart(heavy, AUDIT_LIST, given, page));
       for (const entry of sample(items.toReversed())) {
         events.push(["audit", JSON.stringify(toAuditRecord(entry))]);
       }
@@ -159,11 +184,25 @@ export function streamOperation(
     send(watcher, `${text}id: ${untilMs}\n\n`); // with the last one, so that none is left out
   }
 
+  /** The deliveries of the events that a request dispatched, oldest first, by id. */
+  async function listOfRequest(request: string, subscription: string | undefined) {
+    const page = { limit: MISSED_ROWS, before: FIRST_PAGE };
+    const { items: events } = await listPart(heavy, EVENT_LIST, { request }, page);
+    const ids = events.map(({ id }) => id);
+    const [last, first] = [ids[0], ids.at(-1)];
+    if (last === undefined || first === undefined) return new Map<string, string>();
+    // A delivery's id has the time of its event's.
+    const given = { subscription, since: idTimeMs(first), until: idTimeMs(last) + 1 };
+    const { items } = await listDeliveries(heavy, given, page);
+    const wanted = items.filter(({ event }) => ids.includes(event)).reverse();
+    return new Map(wanted.map((each) => [each.id, JSON.stringify(toManagedDelivery(each))]));
+  }
+
   return backend("GET", "/backend/stream", "watch", "What happens, as server-sent events", {
     query: STREAM_QUERY,
     responses: { 200: "text/event-stream" },
     refuses: [503],
-    async handle({ query: { topics, subscription }, request }) {
+    async handle({ query, request }) {
       if (watchers.size >= MAX_WATCHERS) {
         const headers = { "Retry-After": "10" };
         throw new Problem(503, "busy", `${MAX_WATCHERS} watch already.`, { headers });
@@ -177,8 +216,8 @@ export function streamOperation(
         start(controller) {
           const sinceMs = isBack ? Math.max(lastMs, nowMs - MISSED_MS) : nowMs - STORED_AFTER_MS;
           const rows = isBack ? MISSED_ROWS : ROWS;
-          const seen = { sinceMs, rows, problems: "", beatMs: nowMs };
-          watcher = { topics, subscription, controller, check, ...seen };
+          const seen = { sinceMs, rows, shown: new Map(), problems: "", beatMs: nowMs };
+          watcher = { ...query, controller, check, ...seen };
           send(watcher, HEARTBEAT); // the head goes with it
           if (watchers.size === 0) timer = setInterval(tick, TICK_MS).unref();
           watchers.add(watcher);

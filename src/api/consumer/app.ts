@@ -9,7 +9,7 @@ import { type Administration, found } from "../administration.ts";
 import { storeAppChange, storeAppSecret } from "../backend/app.ts";
 import { consumer, type Operation } from "../operation.ts";
 import { listResponse, pageOf, pagination, toPagination } from "../pagination.ts";
-import { loggedInUser } from "./account.ts";
+import { loggedInUser } from "./account_acts.ts";
 
 const PATH = "/consumer/app";
 const ITEM = `${PATH}/:client_id` as const;

@@ -3,12 +3,12 @@ import { described, FLAG, named, nullable, optional, record, TEXT } from "../../
 import { idOf } from "../../base/id.ts";
 import { TIME, toTime } from "../../base/time.ts";
 import type { Services } from "../../services.ts";
-import { deleteSessionsOf, listSessions, type Session, sessionId } from "../../store/sessions.ts";
+import { listSessions, type Session, sessionId } from "../../store/sessions.ts";
 import { findUser } from "../../store/users.ts";
-import { type Administration, checkChanged, found, storeAudited } from "../administration.ts";
+import { type Administration, found } from "../administration.ts";
 import { backend, consumer, type Operation } from "../operation.ts";
 import { listResponse, pageOf, pageOfItems, pagination } from "../pagination.ts";
-import { loggedInUser } from "./account.ts";
+import { endSession, endSessions, loggedInUser } from "./account_acts.ts";
 
 const PATH = "/consumer/session";
 
@@ -40,19 +40,15 @@ export function sessionOperations(
     }),
     consumer("DELETE", `${PATH}/:id`, "endSession", "Sign out in one browser", {
       responses: { 204: undefined },
-      async handle({ params: { id }, ...context }) {
-        const end = deleteSessionsOf(loggedInUser(context.caller), id);
-        const action = { action: "session.end", target: id };
-        checkChanged(await storeAudited(context, [end], action, services), "session");
+      async handle({ params, ...context }) {
+        await endSession(context, params.id, services);
         return { status: 204 };
       },
     }),
     consumer("DELETE", PATH, "endSessions", "Sign out in every browser", {
       responses: { 204: undefined },
       async handle(context) {
-        const target = loggedInUser(context.caller);
-        const action = { action: "session.end", target };
-        await storeAudited(context, [deleteSessionsOf(target)], action, services);
+        await endSessions(context, undefined, services);
         return { status: 204 };
       },
     }),

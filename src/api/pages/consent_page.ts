@@ -55,6 +55,7 @@ export function consentPage(input: ConsentPageInput): HttpResponse {
   const warned = isPosable || userCode !== undefined || scopes.some(isGrave);
   const before = scopes.filter(({ isNew }) => !isNew);
   const isMixed = before.length > 0 && before.length < scopes.length;
+  // The link opens another window: a popup would be cut off from its app by the account page.
   const main = html`<h1>Allow this app to act for you?</h1>
 ${appPanel(app)}
 ${expired && errorMessage("This page was open for too long. Please decide once more.")}
@@ -83,8 +84,8 @@ yourself.</p></div>`}
 ${!isPosable && userCode === undefined && isLoopbackHost(new URL(app.origin).hostname) &&
     html`<p class="note">Development address: this app runs on your own
 device.</p>`}
-<p class="note">The app sees your username, never your password. To withdraw this permission later,
-ask the people who run ${site.name}.</p>
+<p class="note">The app sees your username, never your password. You can withdraw this at any time
+in <a href="${site.basePath}/account" target="_blank">your account</a>.</p>
 ${userCode === undefined && html`<p class="note">Either way you go back to
 <span class="wrap">${formActionOrigin}</span>.</p>`}`;
   const title = expired ? "This page was open for too long – Allow access?" : "Allow access?";

@@ -6,7 +6,7 @@ import type { Services } from "../../services.ts";
 import { version } from "../../version.ts";
 import { type Operation, operation } from "../operation.ts";
 import { pageHeaders } from "./page_headers.ts";
-import { documentHead, mark } from "./page_layout.ts";
+import { documentHead, markIcon } from "./page_layout.ts";
 
 /** What browsers load of the console: each file by name, in each encoding. */
 export interface ConsoleAssets {
@@ -31,10 +31,7 @@ export function consoleOperations(services: PageServices): Operation[] {
 }
 
 /** GET /account/webhooks and below, the same page for people's own, and the files of both. */
-export function webhookPageOperations(
-  services: PageServices & Pick<Services, "consoleApp">,
-): Operation[] {
-  if (!services.consoleApp) return [];
+export function webhookPageOperations(services: PageServices): Operation[] {
   return [
     ...assetOperations(services),
     ...pageOperations(WEBHOOKS_PATH, services.issuer, services),
@@ -122,8 +119,7 @@ ${scripts.map((name) => html`<link rel="modulepreload" href="${href(name)}">
 </head>
 <body data-issuer="${issuer}" data-name="${site.name}" data-host="${site.host}"
  data-base="${site.basePath}" data-version="${version}" data-assets="${href("")}">
-<div id="app" class="solo"><p class="brand"><svg width="28" height="28" viewBox="0 0 28 28"
- aria-hidden="true">${mark}</svg><b>${site.name}</b></p>
+<div id="app" class="solo"><p class="brand">${markIcon(28)}<b>${site.name}</b></p>
 <p>Opening … This page needs JavaScript, and its own address:
 <a href="${url}${CONSOLE_PATH}">${url}${CONSOLE_PATH}</a></p></div>
 ${moduleScript(href("main.js"))}

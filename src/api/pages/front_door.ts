@@ -1,22 +1,25 @@
-import { html } from "../../base/html.ts";
+import { type Html, html } from "../../base/html.ts";
 import type { HttpResponse } from "../../base/http_message.ts";
 import { prefersHtml } from "../../http/accept.ts";
 import { jsonResponse } from "../../http/respond.ts";
 import type { Services } from "../../services.ts";
 import { type Operation, operation } from "../operation.ts";
 import { displayText } from "./display_text.ts";
-import { markImage, renderPage, type Site } from "./page_layout.ts";
+import { icon, markImage, renderPage, type Site } from "./page_layout.ts";
 
 /**
  * GET /: what this is and where its documents are, as a page for browsers and in JSON for programs;
  * and the mark, also where browsers look for it by themselves.
  */
 export function frontDoorOperations(
-  { site, issuer, sessions, config: { authorizationServer } }:
-    Pick<Services, "site" | "issuer" | "sessions" | "config">,
+  { site, issuer, sessions, consoleUrl, config: { authorizationServer } }:
+    Pick<Services, "site" | "issuer" | "sessions" | "consoleUrl" | "config">,
 ): Operation[] {
+  const hasConsole = consoleUrl === issuer; // elsewhere it is not for everybody
   const base = { method: "GET", access: "public", cors: false } as const;
   const links = {
+    ...hasConsole && { console: `${issuer}/console` },
+    ...authorizationServer && { account: `${issuer}/account` },
     openapi: `${issuer}/openapi.json`,
     ...authorizationServer && {
       authorization_server: `${issuer}/.well-known/oauth-authorization-server`,
@@ -36,7 +39,8 @@ export function frontDoorOperations(
           return jsonResponse(200, { name: site.name, issuer, links }, VARY);
         }
         const { user } = await sessions.open(request);
-        return frontDoor(site, issuer, user?.username);
+        const doors = { hasConsole, hasAccount: authorizationServer };
+        return frontDoor(site, issuer, user?.username, doors);
       },
     }),
     ...["/favicon.ico", "/mark.svg"].map((path) =>
@@ -52,6 +56,11 @@ export function frontDoorOperations(
   ];
 }
 
+const HOUSE = html`<path d="M3 9.5 10 3.5l7 6M5 8.5V16h10V8.5M8.5 16v-4h3v4"/>`;
+const PEOPLE = html`<path d="M7.5 9.5a2.75 2.75 0 1 0 0-5.5 2.75 2.75 0 0 0 0 5.5ZM2.5 16c.4-2.7
+ 2.3-4 5-4s4.6 1.3 5 4M12.7 4.3a2.75 2.75 0 0 1 0 5M14.5 12.3c1.7.5 2.7 1.7 3 3.7"/>`;
+const CODE = html`<path d="m7 6-4 4 4 4m6-8 4 4-4 4M11.5 4.5l-3 11"/>`;
+
 const VARY = { Vary: "Accept" };
 
 const MARK_HEADERS = {
@@ -61,15 +70,24 @@ const MARK_HEADERS = {
 };
 
 /** The front door as a page; `username` is who is signed in in this browser. */
-export function frontDoor(site: Site, issuer: string, username: string | undefined): HttpResponse {
+export function frontDoor(
+  site: Site,
+  issuer: string,
+  username: string | undefined,
+  { hasConsole, hasAccount }: { readonly hasConsole: boolean; readonly hasAccount: boolean },
+): HttpResponse {
   const at = (path: string) => `${site.basePath}${path}`;
+  const door = (path: string, drawing: Html, name: string, words: string) =>
+    html`<li><a href="${at(path)}">${icon("1.6", drawing)}<b>${name}<span>${words}</span></b></a>
+</li>`;
   const main = html`<h1>Access tokens and events</h1>
 <p class="lead">This is the API at <code>${issuer}</code>, served by Gatepost.</p>
 ${username !== undefined && html`<p class="words">In this browser you are signed in as
 <bdi class="user">${displayText(username, "?")}</bdi>.</p>`}
 <ul class="doors" role="list">
-<li><a href="${at("/openapi.json")}">API reference<span>Every call, as an OpenAPI file</span></a>
-</li>
+${hasConsole && door("/console", HOUSE, "Console", "For those who run this server")}
+${hasAccount && door("/account", PEOPLE, "Your account", "Apps, sessions, webhooks")}
+${door("/openapi.json", CODE, "API reference", "Every call, as an OpenAPI file")}
 </ul>
 <p class="note">For programs:
 <a href="${at("/.well-known/oauth-protected-resource")}">OAuth metadata</a> ·

@@ -14,8 +14,10 @@ import {
 export type LoginError = "wrong" | "throttled" | "busy" | "expired";
 
 export interface LoginPageInput extends FormPageInput {
-  /** None where a device is to be connected, whose app is not known yet. */
+  /** None where a device is to be connected, whose app is not known yet, or where `purpose` is. */
   readonly app: ShownApp | undefined;
+  /** What the user signs in for where that is no app: "to …". */
+  readonly purpose?: string | undefined;
   /** What was typed before; a password is never given back. */
   readonly username?: string;
   readonly error?: LoginError;
@@ -57,7 +59,7 @@ const REFUSALS: Record<LoginError, Refusal> = {
 
 /** Returns the login page, with the error, if there is one, in place. */
 export function loginPage(input: LoginPageInput): HttpResponse {
-  const { site, formActionOrigin, username = "", retryAfterSeconds } = input;
+  const { site, formActionOrigin, username = "", purpose, retryAfterSeconds } = input;
   const refusal = input.error && REFUSALS[input.error];
   const field = {
     required: true,
@@ -66,7 +68,7 @@ export function loginPage(input: LoginPageInput): HttpResponse {
     "aria-describedby": refusal && "error",
   };
   const main = html`<h1>Sign in</h1>
-<p class="lead">${input.app ? "to continue to this app" : "to connect a device"}</p>
+<p class="lead">${input.app ? "to continue to this app" : purpose ?? "to connect a device"}</p>
 ${input.app && appPanel(input.app)}
 ${input.signedOut === true && !refusal && html`<div class="message notice" role="status">
 ${tickIcon}<p>You are signed out here. Apps that you have allowed keep their access.</p></div>`}
@@ -85,7 +87,8 @@ ${formStart(input)}
 </div>
 <div class="actions"><button class="primary" type="submit">Sign in</button></div>
 </form>
-<p class="note">Your password stays with ${site.name}. The app never sees it.</p>`;
+${purpose === undefined && html`<p class="note">Your password stays with ${site.name}. The app never
+sees it.</p>`}`;
   return renderPage({
     site,
     status: refusal?.status ?? 200,

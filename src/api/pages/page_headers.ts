@@ -14,15 +14,22 @@ const PRIVATE_SCHEME = /^[a-z][a-z0-9+-]*(?:\.[a-z0-9+-]+)+:$/; // RFC 8252 §7.
  * the app that opened it, for good, the app's own callback page included.
  *
  * @param formActionOrigin where a form may lead beside this service; undefined: no form
+ * @param styleHref the path of another style sheet, where that origin is this service
  */
-export function pageHeaders(formActionOrigin?: string): Readonly<Record<string, string>> {
+export function pageHeaders(
+  formActionOrigin?: string,
+  styleHref?: string,
+): Readonly<Record<string, string>> {
+  // Of another style sheet its path alone, except for a host that CSP cannot name.
+  const styleSource = styleHref === undefined ? pageStyleSource
+    : CSP_ORIGIN.test(formActionOrigin ?? "") ? `${formActionOrigin}${styleHref}` : "'self'";
   const formAction =
     formActionOrigin === undefined ? "'none'" : `'self' ${formActionSource(formActionOrigin)}`;
   return {
     "Content-Type": "text/html; charset=utf-8",
     "Content-Security-Policy": [
       "default-src 'none'",
-      `style-src ${pageStyleSource}`,
+      `style-src ${styleSource}`,
       "img-src 'self'", // the icon
       `form-action ${formAction}`,
       "frame-ancestors 'none'",

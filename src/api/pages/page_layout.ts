@@ -33,31 +33,34 @@ export interface ShownApp {
 }
 
 /** A page: `title` goes first in the window's title, `main` is what the page says. */
-export function renderPage({ site, status, title, main, formActionOrigin, headers }: {
+export function renderPage({ site, status, title, main, formActionOrigin, styleHref, headers }: {
   readonly site: Site;
   readonly status: number;
   readonly title: string;
   readonly main: Html;
   /** See FormPageInput; undefined: the page has no form. */
   readonly formActionOrigin?: string;
+  /** The path of another style sheet, where `main` is the whole body. */
+  readonly styleHref?: string;
   readonly headers?: HttpResponse["headers"];
 }): HttpResponse {
   const body = renderHtml(html`<!doctype html>
 <html lang="en" dir="ltr">
 <head>
 ${documentHead(site, title)}
-${styleElement(pageStyle)}
+${styleHref === undefined ? styleElement(pageStyle)
+    : html`<link rel="stylesheet" href="${styleHref}">`}
 </head>
 <body>
-<header><svg width="28" height="28" viewBox="0 0 28 28" aria-hidden="true">${mark}</svg>
+${styleHref !== undefined ? main : html`<header>${markIcon(28)}
 <p>${site.name}${site.host !== site.name && html`<span>${site.host}</span>`}</p></header>
 <main>
 ${main}
-</main>
+</main>`}
 </body>
 </html>
 `);
-  return { status, headers: { ...pageHeaders(formActionOrigin), ...headers }, body };
+  return { status, headers: { ...pageHeaders(formActionOrigin, styleHref), ...headers }, body };
 }
 
 /** What the head of every page begins with. */
@@ -101,9 +104,14 @@ export function formStart({ action, csrf }: Pick<FormPageInput, "action" | "csrf
 <input type="hidden" name="csrf" value="${csrf}" autocomplete="off">`;
 }
 
-/** The mark, to be drawn in 28 by 28. */
-export const mark = html`<path fill="currentColor" d="M2 7 5 3l3 4v18H2zM20 7l3-4 3 4v18h-6z"/>
+const mark = html`<path fill="currentColor" d="M2 7 5 3l3 4v18H2zM20 7l3-4 3 4v18h-6z"/>
 <path fill="none" stroke="currentColor" stroke-width="2.5" d="M8 11.5h12m0 9H8l12-9"/>`;
+
+/** The mark, so many pixels high. */
+export function markIcon(size: number): Html {
+  return html`<svg width="${size}" height="${size}" viewBox="0 0 28 28"
+ aria-hidden="true">${mark}</svg>`;
+}
 
 /** The mark as an image of its own: on a tile, since a browser's tabs may be light or dark. */
 export const markImage = renderHtml(html`<svg xmlns="http://www.w3.org/2000/svg"
@@ -111,7 +119,7 @@ export const markImage = renderHtml(html`<svg xmlns="http://www.w3.org/2000/svg"
 <rect x="-5" y="-5" width="38" height="38" rx="8" fill="${PALETTE.accent.light}"/>${mark}</svg>`);
 
 /** A drawing in lines, in the colour of the text around it. */
-function icon(lineWidth: string, lines: Html): Html {
+export function icon(lineWidth: string, lines: Html): Html {
   return html`<svg width="20" height="20" viewBox="0 0 20 20" aria-hidden="true" fill="none"
  stroke="currentColor" stroke-width="${lineWidth}" stroke-linecap="round"
  stroke-linejoin="round">${lines}</svg>`;

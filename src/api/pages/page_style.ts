@@ -59,12 +59,13 @@ code, .id, .name, .origin, .user, .wrap, dd, h1 { overflow-wrap: anywhere; }
 .warning { color: var(--warning); background: var(--warning-panel); }
 .notice { color: var(--notice); background: var(--notice-panel); }
 
-.doors { margin: 1.25rem 0 0; padding: 0; list-style: none; }
+.doors { display: grid; gap: .625rem; margin: 1.25rem 0 0; padding: 0; list-style: none; }
 .doors a {
-  display: block; padding: .875rem 1rem; border: 1px solid var(--edge); border-radius: .625rem;
-  color: var(--text); font-weight: 600; text-decoration: none;
+  display: flex; align-items: center; gap: .875rem; padding: .875rem 1rem;
+  border: 1px solid var(--line); border-radius: .75rem; color: var(--text); text-decoration: none;
 }
-.doors a:hover { border-color: var(--text); }
+.doors a:hover { border-color: var(--accent); background: var(--panel); }
+.doors svg { color: var(--accent); }
 .doors span { display: block; color: var(--muted); font-size: .875rem; font-weight: 400; }
 
 .field { margin-top: 1.25rem; }

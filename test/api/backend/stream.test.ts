@@ -28,6 +28,7 @@ function openStage(t: TestContext, warnings: readonly string[] = []) {
     database,
     heavy: database,
     warnings,
+    disk: async () => undefined,
     config: { disableAfterMs: 0 },
     now: () => state.nowMs,
     readiness: async () => ({ isReady: true, parts: {} }),

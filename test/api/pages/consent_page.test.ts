@@ -116,9 +116,9 @@ test("consentPage() only remarks on another app at a development address", () =>
   }
 });
 
-test("consentPage() promises no page that is not there", () => {
-  const text = textOf(sampleConsent());
-  assert.match(text, /To withdraw this permission later, ask the people who run Northwind\./);
+test("consentPage() says where it can be withdrawn", () => {
+  assert.match(textOf(sampleConsent()), /You can withdraw this at any time in your account \./);
+  assert.match(markupOf(sampleConsent()), /<a href="\/account" target="_blank">/);
 });
 
 test("consentPage() says in place and in the title that it had expired", () => {

@@ -42,6 +42,15 @@ test("pageHeaders() lets an app through by its scheme where CSP cannot name its 
   }
 });
 
+test("pageHeaders() allows another style sheet by its path, where CSP can name its host", () => {
+  const sourceAt = (origin: string) => {
+    const policy = pageHeaders(origin, "/a/b.css")["Content-Security-Policy"] ?? "";
+    return /style-src ([^;]*);/.exec(policy)?.[1];
+  };
+  assert.equal(sourceAt("https://api.example:8443"), "https://api.example:8443/a/b.css");
+  assert.equal(sourceAt("http://[::1]:3000"), "'self'");
+});
+
 test("pageHeaders() refuses what could smuggle a source or directive into the CSP", () => {
   for (const origin of [
     "",

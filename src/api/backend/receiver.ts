@@ -1,0 +1,139 @@
+import { Problem } from "../../base/problem.ts";
+import { randomBytes } from "../../base/secret.ts";
+import {
+  described,
+  type Infer,
+  manyOf,
+  named,
+  object,
+  oneOf,
+  record,
+  shown,
+  TEXT,
+  URI,
+  withMembers,
+} from "../../base/shape.ts";
+import { TIME, toTime } from "../../base/time.ts";
+import { jsonResponse } from "../../http/respond.ts";
+import type { Services } from "../../services.ts";
+import { type Administration, found, locatedResponse, storeAudited } from "../administration.ts";
+import { backend, type Operation, system } from "../operation.ts";
+
+const RECEIVER_PATH = "/console/receiver/";
+const LIFE_MS = 3_600_000;
+const [MAX_RECEIVERS, MAX_CALLBACKS, MAX_BODY_BYTES] = [20, 20, 65_536];
+/** Whatever else comes with a callback is not kept. */
+const SHOWN_HEADERS = /^(?:webhook-.*|gatepost-.*|content-type|user-agent)$/;
+
+const ANSWER = described("A status, or none: the callback times out.",
+  oneOf("200", "503", "410", "none"));
+
+const ReceiverChange = named("ReceiverChange", object({ answer: ANSWER }));
+
+const ReceiverRecord = named("Receiver", record({
+  id: TEXT,
+  url: described("Where a subscription may have its callbacks sent.", URI),
+  answer: ANSWER,
+  expires_at: TIME,
+}));
+
+const CallbackRecord = named("ReceivedCallback", record({
+  time: TIME,
+  headers: shown<Readonly<Record<string, string>>>({ type: "object" }),
+  body: TEXT,
+  answer: ANSWER,
+}));
+
+const WithCallbacks = named("ReceiverWithCallbacks", withMembers(ReceiverRecord, {
+  callbacks: described("The last 20, newest first.", manyOf(CallbackRecord)),
+}));
+
+/** One receiver as it is now. */
+interface Receiver {
+  record: Infer<typeof ReceiverRecord>;
+  callbacks: readonly Infer<typeof CallbackRecord>[];
+}
+
+/** The receivers of this process, whose addresses begin with `at`, by id. */
+export type Receivers = ReturnType<typeof createReceivers>;
+
+/** Makes the place of receivers, which this process alone knows; `url` is where it listens. */
+export function createReceivers(url: string) {
+  return { at: url + RECEIVER_PATH, byId: new Map<string, Receiver>() };
+}
+
+/** /backend/receiver: subscribers to try things with, which answer as they are told. */
+export function receiverOperations({ at, byId }: Receivers, services: Administration): Operation[] {
+  const path = "/backend/receiver";
+  const find = (id: string) => found(byId.get(id), "receiver");
+
+  return [
+    backend("POST", path, "addReceiver", "Make a receiver of callbacks, for an hour", {
+      responses: { 201: ReceiverRecord },
+      refuses: [409],
+      async handle(context) {
+        if (byId.size >= MAX_RECEIVERS) {
+          throw new Problem(409, "limit", `There are ${MAX_RECEIVERS} receivers already.`);
+        }
+        const id = randomBytes(16).toString("base64url");
+        const expires_at = toTime(services.now() + LIFE_MS);
+        const record = { id, url: at + id, answer: "200", expires_at } as const;
+        byId.set(id, { record, callbacks: [] }); // at once, so that it counts
+        setTimeout(() => byId.delete(id), LIFE_MS).unref();
+        const action = { action: "receiver.create", target: id };
+        await storeAudited(context, [], action, services).catch((error: unknown) => {
+          byId.delete(id);
+          throw error;
+        });
+        return locatedResponse(201, context.request.path, id, record);
+      },
+    }),
+    backend("GET", `${path}/:id`, "getReceiver", "What a receiver has received", {
+      responses: { 200: WithCallbacks },
+      async handle({ params: { id } }) {
+        const { record, callbacks } = find(id);
+        return jsonResponse(200, { ...record, callbacks });
+      },
+    }),
+    backend("PUT", `${path}/:id`, "changeReceiver", "Change what a receiver answers", {
+      body: ReceiverChange,
+      responses: { 200: ReceiverRecord },
+      async handle({ params: { id }, body: { answer }, ...context }) {
+        const receiver = find(id);
+        await storeAudited(context, [], { action: "receiver.change", target: id }, services);
+        receiver.record = { ...receiver.record, answer };
+        return jsonResponse(200, receiver.record);
+      },
+    }),
+    backend("DELETE", `${path}/:id`, "deleteReceiver", "Remove a receiver", {
+      responses: { 204: undefined },
+      async handle({ params: { id }, ...context }) {
+        find(id);
+        await storeAudited(context, [], { action: "receiver.delete", target: id }, services);
+        byId.delete(id);
+        return { status: 204 };
+      },
+    }),
+  ];
+}
+
+/** POST /console/receiver/{id}: keeps a callback, and answers as its receiver is told. */
+export function receiveOperation({ byId }: Receivers, { now }: Pick<Services, "now">): Operation {
+  return system("POST", `${RECEIVER_PATH}:id`, "receive", "A receiver", {
+    responses: { 200: undefined },
+    async handle({ params: { id }, request }) {
+      const receiver = found(byId.get(id), "receiver");
+      const body = (await request.readBody(MAX_BODY_BYTES)).toString();
+      const { record: { answer }, callbacks } = receiver;
+      const headers = Object.fromEntries(Object.entries(request.headers)
+        .filter(([name]) => SHOWN_HEADERS.test(name))
+        .map(([name, value]) => [name, String(value)]));
+      const callback = { time: toTime(now()), headers, body, answer };
+      receiver.callbacks = [callback, ...callbacks].slice(0, MAX_CALLBACKS);
+      if (answer !== "none") return { status: Number(answer) };
+      const { signal } = request;
+      if (!signal.aborted) await new Promise((end) => signal.addEventListener("abort", end));
+      return { status: 204 }; // which nobody gets
+    },
+  });
+}

@@ -1,0 +1,140 @@
+import { newId } from "../../base/id.ts";
+import { checkErrors, Problem } from "../../base/problem.ts";
+import { sha256 } from "../../base/secret.ts";
+import { COUNT, described, type Infer, named, object, refined } from "../../base/shape.ts";
+import type { Sql } from "../../database/sql.ts";
+import { NAME } from "../../oauth/app.ts";
+import { type Caller, isOwnLogin, PERSONAL_APP } from "../../oauth/principal.ts";
+import { SCOPES } from "../../oauth/scope.ts";
+import { NewUser } from "../../oauth/user.ts";
+import type { Services } from "../../services.ts";
+import { actorOf, insertAuditOfGrant } from "../../store/audit.ts";
+import { listActingApps, withdrawConsent } from "../../store/consents.ts";
+import { revokeGrant } from "../../store/grant_end.ts";
+import { type ListedGrant, listLiveGrants } from "../../store/grants.ts";
+import { insertPersonalToken, PERSONAL_TOKENS } from "../../store/personal_tokens.ts";
+import { endSessionsOf } from "../../store/sessions.ts";
+import { findUser, replacePassword, revokeTokensOfUser } from "../../store/users.ts";
+import { type Actor, type Administration, checkChanged, found, storeAudited } from
+  "../administration.ts";
+import { SECRET } from "../authorization/oauth_form.ts";
+
+const MOST_SECONDS = 366 * 86_400;
+
+/** What makes a personal token. */
+export const NewToken = named("NewPersonalToken", object({
+  name: NAME,
+  scopes: SCOPES,
+  expires_in: described("Seconds.", refined(COUNT, (seconds, report) => {
+    if (Number.isInteger(seconds) && seconds > 0 && seconds <= MOST_SECONDS) return;
+    report(`Must be 1 to ${MOST_SECONDS}.`);
+  }, { minimum: 1, maximum: MOST_SECONDS })),
+}));
+
+const { password } = NewUser.members;
+/** What replaces a password. */
+export const PasswordChange = named("PasswordChange", object({ current: SECRET, new: password }));
+
+/** The user whose own login a token is; throws Problem 403: no other learns of the others. */
+export function loggedInUser({ sub, clientId }: Actor["caller"]): string {
+  if (isOwnLogin(clientId)) return sub;
+  throw new Problem(403, "login_only", "Only a token of the user's own login may do this.");
+}
+
+/** Ends all that an app may do for its user; throws Problem 404 where that is nothing. */
+export async function withdrawApp(actor: Actor, app: string, services: Administration) {
+  const { database, now, config: { accessTokenTtlMs } } = services;
+  const user = loggedInUser(actor.caller);
+  found((await listActingApps(database, user, now(), app))[0], "grant");
+  const end = { reason: "grant withdrawn" };
+  const withdraw = withdrawConsent(user, app, end, now(), accessTokenTtlMs);
+  await storeAudited(actor, withdraw, { action: "grant.withdraw", target: app }, services);
+}
+
+/**
+ * Makes a personal token with scopes that its user has now; the token is shown once. Throws Problem
+ * 400 for a scope beyond those, and 409 where there are too many or `isIn` no longer holds.
+ *
+ * @param isIn holds at commit while what the user is logged in by does
+ */
+export async function makePersonalToken(
+  { caller, request }: { readonly caller: Pick<Caller, "sub" | "clientId" | "scopes"> } & Actor,
+  { expires_in: seconds, ...given }: Infer<typeof NewToken>,
+  isIn: Sql,
+  { database, tokens, now }: Pick<Services, "database" | "tokens" | "now">,
+) {
+  const user = loggedInUser(caller);
+  const isOwn = given.scopes.every((scope) => caller.scopes.includes(scope));
+  const error = { pointer: "/scopes", detail: "Must be scopes that this token has." };
+  checkErrors(isOwn ? [] : [error], "body");
+  const nowMs = now();
+  const id = newId("g", nowMs);
+  const grant: ListedGrant = {
+    ...given, id, user, app: PERSONAL_APP, type: PERSONAL_APP, status: "active",
+    accessUntilMs: nowMs + seconds * 1000, refreshUntilMs: 0, revokedAtMs: null, lastUsedAtMs: null,
+  };
+  const token = tokens.makePersonalToken(id);
+  const audited = { ...actorOf(caller, request), action: "grant.create", target: id };
+  const [inserted] = await database.write([
+    insertPersonalToken(grant, user, sha256(token), isIn, nowMs),
+    insertAuditOfGrant(id, audited, nowMs),
+  ]);
+  if (inserted === 1) return { grant, token };
+  // Or what it depends on has just ended.
+  throw new Problem(409, "limit", `There are ${PERSONAL_TOKENS} personal tokens already.`);
+}
+
+/** Ends one of the user's grants with all its tokens; throws Problem 404 where it is none. */
+export async function endOwnGrant(actor: Actor, id: string, services: Administration) {
+  const { database, now } = services;
+  const own = await listLiveGrants(database, loggedInUser(actor.caller), now());
+  const { id: target } = found(own.find((grant) => grant.id === id), "token");
+  const action = { action: "grant.revoke", target };
+  await storeAudited(actor, revokeGrant(target, now()), action, services);
+}
+
+/** Ends one of the user's browser sessions; throws Problem 404 where it is none. */
+export async function endSession(actor: Actor, id: string, services: Administration) {
+  const end = endSessionsOf(loggedInUser(actor.caller), services.now(), { id });
+  const action = { action: "session.end", target: id };
+  checkChanged(await storeAudited(actor, end, action, services), "session");
+}
+
+/** Ends all of the user's browser sessions, but the one of the id that is given. */
+export async function endSessions(
+  actor: Actor,
+  spared: string | undefined,
+  services: Administration,
+) {
+  const target = loggedInUser(actor.caller);
+  const action = { action: "session.end", target };
+  const end = endSessionsOf(target, services.now(), { spared });
+  await storeAudited(actor, end, action, services);
+}
+
+/**
+ * Sets a new password, which ends every token and browser session until the time that this returns;
+ * throttled as a login is. Throws Problem 400 `wrong_password` where the current one is not that.
+ */
+export async function changePassword(
+  actor: Actor,
+  { current, new: wanted }: Infer<typeof PasswordChange>,
+  services: Administration & Pick<Services, "passwordLogin" | "hasher">,
+): Promise<number> {
+  const { database, passwordLogin, hasher, now, config: { accessTokenTtlMs } } = services;
+  const { username } = found(await findUser(database, loggedInUser(actor.caller)), "user");
+  const { address } = actor.request;
+  const attempt = { username, password: current, address, isLoggedIn: true };
+  const login = await passwordLogin.check(attempt);
+  if (!login) {
+    const errors = [{ pointer: "/current", detail: "Is wrong." }];
+    throw new Problem(400, "wrong_password", "The current password is wrong.", { errors });
+  }
+  const { id: target, phc } = login.user;
+  const replace = replacePassword(target, await hasher.hash(wanted), phc);
+  const nowMs = now();
+  const end = revokeTokensOfUser(target, nowMs, accessTokenTtlMs);
+  const action = { action: "user.change_password", target };
+  await storeAudited(actor, [replace, ...end], action, services);
+  return nowMs;
+}

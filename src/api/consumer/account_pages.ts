@@ -1,0 +1,182 @@
+import { type Form, parseForm } from "../../base/form.ts";
+import type { HttpRequest, HttpResponse } from "../../base/http_message.ts";
+import { malformed, Problem } from "../../base/problem.ts";
+import { sha256 } from "../../base/secret.ts";
+import { parseShape } from "../../base/shape.ts";
+import { FIRST_PAGE } from "../../database/database.ts";
+import { SUBSCRIPTION_LIMIT } from "../../event/subscription.ts";
+import { BACKEND_READ_SCOPE, LOGIN_APP, opens, PERSONAL_APP } from "../../oauth/principal.ts";
+import type { User } from "../../oauth/user.ts";
+import type { Services } from "../../services.ts";
+import { listActingApps } from "../../store/consents.ts";
+import { listLiveGrants } from "../../store/grants.ts";
+import { listPart } from "../../store/list.ts";
+import { isSessionLive, listSessions, sessionId } from "../../store/sessions.ts";
+import { SUBSCRIPTION_LIST } from "../../store/subscriptions.ts";
+import { type Administration, found } from "../administration.ts";
+import { checkNavigation, logIn, readPageForm } from "../authorization/authorize.ts";
+import { formStep, pageFrame, showLogin } from "../authorization/authorize_pages.ts";
+import { seeOther } from "../authorization/authorize_redirect.ts";
+import type { BrowserSession } from "../authorization/browser_session.ts";
+import { type Operation, operation } from "../operation.ts";
+import type { AccountFrame } from "../pages/account_layout.ts";
+import {
+  accountPage,
+  madeTokenPage,
+  passwordPage,
+  tokenPage,
+  withdrawPage,
+} from "../pages/account_page.ts";
+import {
+  changePassword,
+  endOwnGrant,
+  endSession,
+  endSessions,
+  makePersonalToken,
+  NewToken,
+  PasswordChange,
+  withdrawApp,
+} from "./account_acts.ts";
+
+/** Acts on what an id names, and what the page says after each. */
+const ACTS = {
+  withdraw: { act: withdrawApp, done: "The app may no longer act for you." },
+  session: { act: endSession, done: "You are signed out there." },
+  sessions: { act: endSessions, done: "You are signed out in every other browser." },
+  token: { act: endOwnGrant, done: "The token has ended." },
+};
+
+/**
+ * GET and POST /account: what /consumer lets a program do, for people, in the browser session of
+ * the login page and guarded as that is. Its query says which page: `app` asks before that is
+ * withdrawn, `do` for a password or a token. A form says by `do` what it does, and to which id.
+ */
+export function accountPageOperations(
+  services: Administration &
+    Pick<Services, "sessions" | "site" | "issuer" | "passwordLogin" | "hasher" | "tokens"> &
+    Pick<Services, "scopeWords">,
+  { styleHref, hasConsole }: Pick<AccountFrame, "styleHref" | "hasConsole">,
+): Operation[] {
+  const { database, now, sessions, site, issuer, scopeWords } = services;
+  const path = "/account";
+  const home = site.basePath + path;
+
+  async function respond(http: HttpRequest, sent?: Form): Promise<HttpResponse> {
+    checkNavigation(http);
+    const form = parseForm(http.query);
+    if (!form) throw malformed("The query is not well-formed.");
+    const done = form.get("done");
+    const session = await sessions.open(http);
+    const address = done !== undefined || http.query === "" ? home : `${home}?${http.query}`;
+    const request = { app: undefined, form, redirectUri: issuer };
+    const visit = { request, session, address, purpose: "to see your account" };
+    const { user } = session;
+    if (!user) {
+      const signedOut = done === "session";
+      return sent ? logIn(sent, http, visit, services) : showLogin(visit, { signedOut }, services);
+    }
+    const step = formStep(visit, []);
+    const frame: AccountFrame = {
+      ...pageFrame(visit, services),
+      csrf: sessions.formToken(session, step),
+      styleHref,
+      username: user.username,
+      session: sessionId(sha256(session.id)),
+      hasConsole: hasConsole && opens(user.scopes, BACKEND_READ_SCOPE),
+      message: messageOf(done),
+      status: 200,
+    };
+    if (!sent) return show(frame, form, user);
+    try {
+      if (sessions.checkFormToken(session, step, sent.get("csrf"))) {
+        return await carryOut(http, sent, session, user, frame);
+      }
+      throw new Problem(400, "stale_form", "This page was open for too long. Please try again.");
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      const { code, errors, status } = error;
+      const isInvalid = code === "invalid";
+      const message = isInvalid ? errors.map(({ detail }) => detail).join(" ") : error.message;
+      const { headers, ...page } = await show({ ...frame, message, status }, form, user);
+      return { ...page, headers: { ...headers, ...error.headers } };
+    }
+  }
+
+  async function show(frame: AccountFrame, query: Form, user: User): Promise<HttpResponse> {
+    const app = query.get("app");
+    const apps = await listActingApps(database, user.id, now(), app);
+    if (app !== undefined) {
+      const all = { limit: SUBSCRIPTION_LIMIT, before: FIRST_PAGE };
+      const owned = { owner: user.id, app };
+      const { items } = await listPart(database, SUBSCRIPTION_LIST, owned, all);
+      const open = items.filter(({ status }) => status !== "disabled");
+      return withdrawPage(frame, found(apps[0], "app"), open.length);
+    }
+    if (query.get("do") === "password") return passwordPage(frame);
+    if (query.get("do") === "make") return tokenPage(frame, user.scopes, scopeWords);
+    const grants = await listLiveGrants(database, user.id, now());
+    const tokens = grants.filter((grant) => grant.app === PERSONAL_APP);
+    const all = await listSessions(database, user.id, now());
+    return accountPage(frame, { apps, grants, tokens, sessions: all, scopeWords, nowMs: now() });
+  }
+
+  async function carryOut(
+    request: HttpRequest,
+    form: Form,
+    session: BrowserSession,
+    user: User,
+    frame: AccountFrame,
+  ): Promise<HttpResponse> {
+    const { address, headers } = request;
+    const actor = { caller: { sub: user.id, clientId: LOGIN_APP, scopes: user.scopes }, request };
+    const [act = "", id = ""] = (form.get("do") ?? "").split(" ");
+    if (isAct(act)) {
+      await ACTS[act].act(actor, id, services);
+      return seeOther(`${home}?done=${act}`);
+    }
+    if (act === "password") {
+      const fields = { current: form.get("current") ?? "", new: form.get("new") ?? "" };
+      const change = parseShape(PasswordChange, fields, "form");
+      // Later than all that this ends, and earlier than what ends after it.
+      const sinceMs = await changePassword(actor, change, services) + 1;
+      const agent = headers["user-agent"];
+      const cookies = await sessions.logIn(session, user.id, sinceMs, address, agent);
+      return seeOther(`${home}?done=password`, { "Set-Cookie": cookies });
+    }
+    if (act !== "make") throw malformed("The act is not known.");
+    const given = parseShape(NewToken, {
+      name: form.get("name") ?? "",
+      scopes: user.scopes.filter((name) => form.get(`scope ${name}`) !== undefined),
+      expires_in: Number(form.get("days")) * 86_400,
+    }, "form");
+    const isIn = isSessionLive(sha256(session.id), now());
+    const { token } = await makePersonalToken(actor, given, isIn, services);
+    return madeTokenPage(frame, given.name, token);
+  }
+
+  return (["GET", "POST"] as const).map((method) =>
+    operation({
+      id: `account ${method}`,
+      method,
+      path,
+      access: "public",
+      cors: false,
+      errors: "page",
+      summary: "A user's own account, in a browser",
+      responses: { 200: "text/html", 303: undefined },
+      async handle({ request }) {
+        const sent = method === "GET" ? undefined : await readPageForm(request, services);
+        const { headers, ...page } = await respond(request, sent);
+        // No other window has a hold on it, one of a hosted page of this origin neither.
+        return { ...page, headers: { ...headers, "Cross-Origin-Opener-Policy": "same-origin" } };
+      },
+    })
+  );
+}
+
+const isAct = (act: string): act is keyof typeof ACTS => Object.hasOwn(ACTS, act);
+
+function messageOf(done = ""): string | undefined {
+  if (isAct(done)) return ACTS[done].done;
+  return done === "password" ? "Your password is changed." : undefined;
+}

@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { type Browser, openBrowser } from "../helpers/browser.ts";
+import { createClient } from "../helpers/http_client.ts";
+import { authorizeAddress, openStage, type Stage } from "../helpers/sign_in_stage.ts";
+
+// Everything here runs without script: the page must not need any.
+const ENTER = "\uE007";
+const TAB = "\uE004";
+const IPHONE = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 " +
+  "(KHTML, like Gecko) Version/18.0 Mobile/15E148 Safari/604.1";
+
+let stage: Stage;
+let browser: Browser;
+let password: string;
+const account = (query = "") => browser.goto(`${stage.server.url}/account${query}`);
+
+before(async () => {
+  stage = await openStage();
+  browser = await openBrowser({ width: 360, height: 740, javascript: false });
+  password = await stage.addUser("marta", ["consumer", "orders"]);
+});
+after(async () => {
+  await browser?.close();
+  await stage?.close();
+});
+
+test("a user signs in, withdraws an app after a second look, and signs a phone out", async () => {
+  const phone = createClient(stage.server.url, { headers: () => ({ "user-agent": IPHONE }) });
+  const login = await phone.get("/account");
+  assert.equal((await phone.submit(login, { username: "marta", password })).status, 303);
+  const app = await stage.addApp("shop", { name: "Northwind Shop" });
+  await browser.goto(authorizeAddress(stage.server.url, app));
+  await browser.type("#username", "marta");
+  await browser.type("#password", password);
+  await browser.click("form [type=submit]");
+  await browser.find("button[value=allow]");
+  await browser.click("button[value=allow]");
+  await browser.waitForUrl(/[?&]code=/);
+  await account();
+  assert.equal(await browser.label(".list a"), "Withdraw… Northwind Shop");
+  await browser.click(".list a");
+  await browser.click("button[value^=withdraw]");
+  assert.match(await browser.text("[role=status]"), /may no longer act for you/);
+  assert.match(await browser.text("main"), /Safari on iPhone/);
+  assert.equal(await browser.label(".list button"), "Sign out Safari on iPhone");
+  await browser.click(".list button");
+  assert.match(await browser.text("[role=status]"), /signed out there/);
+  assert.doesNotMatch(await browser.text("main"), /iPhone/);
+});
+
+test("with the keyboard alone: a token is made, the password changed, Enter sends", async () => {
+  await account("?do=make");
+  await browser.click("#name");
+  await browser.press(`my script${TAB} `);
+  await browser.click("#name");
+  await browser.press(ENTER);
+  assert.match(await browser.text("code"), /^gpat_[\w-]{80,}$/);
+  await account("?do=password");
+  assert.equal(await browser.label("#new"), "New password");
+  await browser.click("#current");
+  await browser.press(`not this one${TAB}a password that is new${ENTER}`);
+  assert.match(await browser.text("[role=alert]"), /current password is wrong/);
+  await browser.click("#current");
+  await browser.press(`${password}${TAB}a password that is new${ENTER}`);
+  assert.match(await browser.text("[role=status]"), /Your password is changed/);
+  assert.match(await browser.text("main"), /this browser/);
+  await browser.click("header button");
+  assert.match(await browser.text("[role=status]"), /You are signed out/);
+});

@@ -1,0 +1,204 @@
+import assert from "node:assert/strict";
+import { createHash, randomBytes } from "node:crypto";
+import { after, before, describe, test } from "node:test";
+import { type Gatepost, PASSWORD, startGatepost, type TestUser } from "../helpers/gatepost.ts";
+import { createClient } from "../helpers/http_client.ts";
+
+const admin = { username: "admin", password: PASSWORD };
+
+type Tokens = { access_token: string; refresh_token: string; expires_in: number; scope: string };
+
+/** Signs in as the console's page does; `at` is where it is served. */
+async function signIn(
+  gatepost: Gatepost,
+  user: Pick<TestUser, "username" | "password">,
+  scope: string,
+  at = `${gatepost.issuer}/console`,
+) {
+  const browser = gatepost.openBrowser();
+  const verifier = randomBytes(32).toString("base64url");
+  const query = new URLSearchParams({
+    client_id: "console",
+    redirect_uri: at,
+    scope,
+    state: "here",
+    code_challenge: createHash("sha256").update(verifier).digest("base64url"),
+    code_challenge_method: "S256",
+  });
+  const address = `/authorization/authorize?${query}`;
+  const page = await browser.get(address);
+  const { username, password } = user;
+  const answer = page.forms().length === 0 ? page
+    : await browser.follow(await browser.submit(page, { username, password }));
+  return {
+    browser,
+    answer,
+    location: new URL(answer.location ?? "about:blank"),
+    async exchange(code: string): Promise<Tokens> {
+      const fields = { grant_type: "authorization_code", client_id: "console", code };
+      const given = { ...fields, redirect_uri: at, code_verifier: verifier };
+      const tokens = await browser.postForm("/authorization/token", given);
+      assert.equal(tokens.status, 200, tokens.text);
+      return tokens.json() as Tokens;
+    },
+  };
+}
+
+async function tokensOf(gatepost: Gatepost, user: Pick<TestUser, "username" | "password">) {
+  const visit = await signIn(gatepost, user, "backend backend:read consumer");
+  const code = visit.location.searchParams.get("code") ?? "";
+  assert.notEqual(code, "", visit.answer.text);
+  return { ...visit, tokens: await visit.exchange(code) };
+}
+
+describe("the console", () => {
+  let gatepost: Gatepost;
+  before(async () => {
+    gatepost = await startGatepost();
+  });
+  after(() => gatepost.stop());
+
+  test("is one page at every address below it, which loads nothing but its own files", async () => {
+    for (const path of ["/console", "/console/", "/console/deliveries", "/console/users/u1"]) {
+      const page = await gatepost.api.get(path);
+      assert.equal(page.status, 200, path);
+      assert.match(page.headers.get("content-type") ?? "", /^text\/html/);
+      const policy = page.headers.get("content-security-policy") ?? "";
+      const own = `${gatepost.issuer}/console/assets/`;
+      for (const part of [
+        "default-src 'none'", `script-src ${own}`, `style-src ${own}`, "connect-src 'self'",
+        "frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'",
+      ]) assert.ok(policy.split("; ").includes(part), `${part} in ${policy}`);
+      assert.equal(page.headers.get("cache-control"), "no-store");
+      assert.ok(page.text.length <= 3072 + 30 * 80, "a shell, and its preloads");
+    }
+    assert.equal((await gatepost.api.get("/console/a/b/c")).status, 404);
+  });
+
+  test("has its files compressed, for ever under names that change with them", async () => {
+    const { text } = await gatepost.api.get("/console");
+    const [, main = ""] = /<script type="module" src="([^"]*)"/.exec(text) ?? [];
+    const plain = await gatepost.api.get(main, { "accept-encoding": "identity" });
+    assert.match(plain.headers.get("content-type") ?? "", /^text\/javascript/);
+    assert.match(plain.headers.get("cache-control") ?? "", /immutable/);
+    for (const encoding of ["br", "gzip"]) { // fetch unpacks it
+      const packed = await gatepost.api.get(main, { "accept-encoding": encoding });
+      assert.equal(packed.headers.get("content-encoding"), encoding);
+      assert.equal(packed.text, plain.text);
+    }
+    assert.equal((await gatepost.api.get(main.replace(/assets\/\w+/, "assets/0"))).status, 404);
+    assert.equal((await gatepost.api.get(main.replace("main.js", "..%2fserver.js"))).status, 400);
+    assert.equal((await gatepost.api.get(main.replace("main.js", "nothing.js"))).status, 404);
+  });
+
+  test("needs no consent, and gets tokens of ten minutes that refresh", async () => {
+    const { tokens, browser, location } = await tokensOf(gatepost, admin);
+    assert.equal(`${location.origin}${location.pathname}`, `${gatepost.issuer}/console`);
+    assert.equal(tokens.scope, "backend consumer");
+    assert.equal(tokens.expires_in, 600);
+    const [, claims = ""] = tokens.access_token.split(".");
+    assert.match(Buffer.from(claims, "base64url").toString(), /"client_id":"console"/);
+    const authorization = `Bearer ${tokens.access_token}`;
+    assert.equal((await gatepost.api.get("/backend/user", { authorization })).status, 200);
+    assert.equal((await gatepost.api.get("/consumer/session", { authorization })).status, 200);
+    const again = await browser.postForm("/authorization/token", {
+      grant_type: "refresh_token",
+      client_id: "console",
+      refresh_token: tokens.refresh_token,
+    });
+    assert.equal(again.status, 200, again.text);
+  });
+
+  test("leads nowhere but to itself", async () => {
+    const own = ["/console/x", "/orders", "/console?x", "/CONSOLE"]
+      .map((each) => gatepost.issuer + each);
+    for (const redirect_uri of ["https://evil.example/console", ...own]) {
+      const query = new URLSearchParams({ client_id: "console", redirect_uri, scope: "backend" });
+      const answer = await gatepost.api.get(`/authorization/authorize?${query}`);
+      assert.equal(answer.status, 400, redirect_uri);
+      assert.equal(answer.location, undefined);
+    }
+  });
+
+  test("lets in who has a scope of the backend, with no more than that", async () => {
+    const reader = await gatepost.createUser({ scopes: ["backend:read", "consumer"] });
+    const { tokens } = await tokensOf(gatepost, reader);
+    assert.equal(tokens.scope, "backend:read consumer");
+    const authorization = `Bearer ${tokens.access_token}`;
+    assert.equal((await gatepost.api.get("/backend/app", { authorization })).status, 200);
+    const app = { name: "x", url: "https://x.example" };
+    const refused = await gatepost.api.postJson("/backend/app", app, { authorization });
+    assert.equal(refused.status, 403);
+    const plain = await gatepost.createUser({ scopes: ["orders"] });
+    const { location } = await signIn(gatepost, plain, "backend backend:read consumer");
+    assert.equal(location.searchParams.get("error"), "invalid_scope");
+    assert.equal(location.pathname, "/console");
+  });
+
+  test("is an app that nobody lists, changes or removes", async () => {
+    const authorization = `Bearer ${gatepost.adminToken}`;
+    const { text } = await gatepost.api.get("/backend/app", { authorization });
+    assert.ok(!text.includes('"console"'));
+    for (const [method, body] of [["PATCH", {}], ["DELETE", undefined]] as const) {
+      const path = "/backend/app/console";
+      const answer = await gatepost.api.sendJson(method, path, body, { authorization });
+      assert.equal(answer.status, 404, method);
+    }
+  });
+
+  test("subscriptions made in it are its user's own, and outlive the window", async () => {
+    const user = await gatepost.createUser({ scopes: ["consumer"] });
+    const visit = await signIn(gatepost, user, "consumer", `${gatepost.issuer}/account/webhooks`);
+    const tokens = await visit.exchange(visit.location.searchParams.get("code") ?? "");
+    const authorization = `Bearer ${tokens.access_token}`;
+    const body = { event: "order.created", endpoint: "https://hooks.example/x" };
+    const made = await gatepost.api.postJson("/consumer/subscription", body, { authorization });
+    assert.equal(made.status, 201, made.text);
+    const headers = { authorization };
+    const ended = await gatepost.api.send("DELETE", "/consumer/session", { headers });
+    assert.equal(ended.status, 204, ended.text);
+    const late = await gatepost.api.get("/consumer/subscription", { authorization });
+    assert.equal(late.status, 401, "the session's end is the end of its tokens");
+    const own = { authorization: `Bearer ${await gatepost.login(user)}` };
+    const { text } = await gatepost.api.get("/consumer/subscription", own);
+    const { items } = JSON.parse(text);
+    assert.deepEqual(items.map(({ status }: { status: string }) => status), ["active"]);
+  });
+});
+
+test("the console has its own listener where that is wanted, the public one none", async () => {
+  const gatepost = await startGatepost({ env: { GATEPOST_CONSOLE: "127.0.0.1:0" } });
+  try {
+    const line = gatepost.server.lines.find((each) => each.includes('"listening"')) ?? "{}";
+    const own = String(JSON.parse(line).console).replace(/\/console$/, "");
+    assert.notEqual(own, gatepost.url);
+    assert.equal((await gatepost.api.get("/console")).status, 404);
+    const page = await createClient(own).get("/console");
+    assert.equal(page.status, 200);
+    const policy = page.headers.get("content-security-policy");
+    assert.ok(policy?.includes(`script-src ${own}/console/assets/`));
+    const visit = await signIn(gatepost, admin, "backend", `${own}/console`);
+    const tokens = await visit.exchange(visit.location.searchParams.get("code") ?? "");
+    const headers = { authorization: `Bearer ${tokens.access_token}` };
+    assert.equal((await createClient(own).get("/backend/user", headers)).status, 200);
+    const elsewhere = await signIn(gatepost, admin, "backend", `${gatepost.issuer}/console`);
+    assert.equal(elsewhere.answer.location, undefined);
+  } finally {
+    await gatepost.stop();
+  }
+});
+
+test("the console is nowhere where it is off", async () => {
+  const gatepost = await startGatepost({ env: { GATEPOST_CONSOLE: "off" } });
+  try {
+    assert.equal((await gatepost.api.get("/console")).status, 404);
+    const at = { client_id: "console", redirect_uri: `${gatepost.issuer}/console` };
+    const address = `/authorization/authorize?${new URLSearchParams(at)}`;
+    assert.equal((await gatepost.api.get(address)).status, 400);
+    const headers = { authorization: `Bearer ${gatepost.adminToken}` };
+    const receiver = await gatepost.api.postJson("/backend/receiver", undefined, headers);
+    assert.equal(receiver.status, 404, "the built-in receiver is part of it");
+  } finally {
+    await gatepost.stop();
+  }
+});
