@@ -87,7 +87,8 @@ async function obtain(form: Record<string, string>): Promise<string | undefined>
   if (answer.status >= 500 || answer.status === 429) throw new Error(`status ${answer.status}`);
   const { access_token: access, refresh_token: refresh, expires_in, error } = await answer.json();
   if (!answer.ok) return error ?? "";
-  tokens = { access, refresh, untilMs: Date.now() + expires_in * 1000 - EARLY_MS };
+  const ms = expires_in * 1000;
+  tokens = { access, refresh, untilMs: Date.now() + Math.max(ms - EARLY_MS, ms / 2) };
   return undefined;
 }
 

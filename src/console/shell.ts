@@ -13,6 +13,8 @@ const PROBLEMS_EVERY_MS = 30_000;
 const app = document.getElementById("app") ?? document.body;
 const main = el("main", { id: "main", tabindex: -1 });
 const badge = el("span", { class: "count", hidden: true });
+/** Says which page has come, to who does not see it. */
+const said = el("p", { class: "sr", role: "status" });
 
 const mark = () =>
   svg("svg", { width: 28, height: 28, viewBox: "0 0 28 28", "aria-hidden": "true", class: "mk" },
@@ -24,9 +26,14 @@ const mark = () =>
 /** Puts up what stands around every page. */
 export function showFrame(): void {
   app.className = isAccount ? "" : "frame";
-  const skip = el("a", { class: "skip", href: "#main" }, "Skip to the content");
+  const skip = el("a", {
+    class: "skip", href: "#main", onclick: (event: Event) => {
+      event.preventDefault();
+      main.focus();
+    },
+  }, "Skip to the content");
   const notes = el("div", { id: "notes", class: "notes" });
-  fill(app, skip, isAccount ? accountFrame() : consoleFrame(), notes);
+  fill(app, skip, isAccount ? accountFrame() : consoleFrame(), notes, said);
   beginKeys();
   if (!isAccount) countProblems();
 }
@@ -55,12 +62,41 @@ export async function showPage(place: Place, isSamePage: boolean): Promise<void>
     ];
   }
   if (place.signal.aborted) return; // the window has gone elsewhere meanwhile
-  fill(main, content);
+  const same = isSamePage ? focused() : undefined;
+  if (content !== main.firstChild) fill(main, content); // what a page has kept keeps its focus
   main.removeAttribute("aria-busy");
-  document.title = shown(`${title} · ${site.name}`);
-  if (isSamePage) return;
-  scrollTo(0, 0);
-  main.querySelector("h1")?.focus({ preventScroll: true });
+  const heading = main.querySelector("h1");
+  document.title = shown(`${heading?.textContent || title} · ${site.name}`);
+  said.textContent = document.title;
+  press(place);
+  if (same?.()) return;
+  if (!isSamePage) scrollTo(0, 0);
+  heading?.focus({ preventScroll: true });
+}
+
+/** Gives the focus to what is now where it was; false where nothing is, or it was elsewhere. */
+function focused(): (() => boolean) | undefined {
+  const { activeElement: last } = document;
+  const names = ["id", "name", "href", "aria-label"];
+  const name = names.find((each) => last?.hasAttribute(each));
+  const value = name && last?.getAttribute(name);
+  return () => {
+    if (last?.isConnected && last !== document.body) return true;
+    const now = value && main.querySelector<HTMLElement>(`[${name}="${CSS.escape(value)}"]`);
+    if (now) now.focus();
+    return Boolean(now);
+  };
+}
+
+/** Presses what an address asks for (`?do=`), which must be a button that asks in turn. */
+function press({ page, id, query }: Place): void {
+  const wanted = query.get("do");
+  if (!wanted) return;
+  query.delete("do");
+  history.replaceState(null, "", href(page, id, Object.fromEntries(query)));
+  const found = wanted === "first" ? ".head .primary" : `[data-key="${CSS.escape(wanted)}"]`;
+  const button = main.querySelector<HTMLButtonElement>(found);
+  if (button?.textContent.endsWith("…")) button.click();
 }
 
 /** Says why nobody came in, and where else to go. */
@@ -95,10 +131,17 @@ function consoleFrame(): Child {
     entries.filter(([, entry]) => entry.group === group)
       .map(([page, { name, icon }]) => link(page, name, icon, 18)),
   ]);
-  const more = () => document.body.classList.toggle("menu");
-  document.addEventListener("click", (event) => {
-    const isMore = (event.target as Element).closest(".tabs-bottom button");
-    if (!isMore) document.body.classList.remove("menu");
+  const more = el("button", { type: "button", "aria-expanded": "false" }, icon("menu", 20), "More");
+  const open = (isOpen: boolean) => {
+    document.body.classList.toggle("menu", isOpen);
+    more.setAttribute("aria-expanded", String(isOpen));
+  };
+  document.addEventListener("click", ({ target }) =>
+    open(more.contains(target as Element) && more.ariaExpanded === "false"));
+  document.addEventListener("keydown", ({ key }) => {
+    if (key !== "Escape" || more.ariaExpanded === "false") return;
+    open(false);
+    more.focus();
   });
   return [
     el("aside", { class: "side" }, el("div", { class: "side-in" }, brand(), find,
@@ -115,7 +158,7 @@ function consoleFrame(): Child {
       link("deliveries", "Deliveries", "deliveries", 20),
       link("subscriptions", "Subscribers", "subscriptions", 20),
       link("apps", "Access", "grants", 20),
-      el("button", { type: "button", onclick: more }, icon("menu", 20), "More")),
+      more),
   ];
 }
 
