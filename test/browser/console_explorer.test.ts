@@ -40,7 +40,7 @@ before(async () => {
     env: {
       GATEPOST_ENDPOINTS: folder,
       GATEPOST_CALLBACK_ALLOW: "127.0.0.0/8",
-      GATEPOST_RESEND_DELAYS: "1s,1h",
+      GATEPOST_RESEND_DELAYS: "2s,2s,2s,2s,1h",
     },
   });
   const password = await stage.addUser("olga", ["backend", "consumer"]);

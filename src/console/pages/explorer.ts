@@ -6,7 +6,7 @@ import type { Page } from "../pages.ts";
 import { card, code, filters, head, message, tabs } from "../parts.ts";
 import { href } from "../router.ts";
 import { site, whoami } from "../session.ts";
-import { app, type Call, showAnswer, snippet } from "./explorer_call.ts";
+import { type Answer, app, type Call, showAnswer, snippet } from "./explorer_call.ts";
 
 export const page: Page = {
   title: "API explorer",
@@ -15,16 +15,24 @@ export const page: Page = {
     const all = [true, false].flatMap((wanted) =>
       operations.filter((each) => isHosted(each) === wanted));
     const chosen = all.find(({ operationId }) => id === "" || operationId === id);
-    const answer = el("div", {}, el("p", { class: "muted" }, "Send the call to see it."));
+    const answer: Answer = {
+      head: el("span", { class: "row", role: "status" }),
+      body: el("div", {}, el("p", { class: "muted" }, "Send the call to see it.")),
+    };
+    const calls = el("nav", { class: "card ops", "aria-label": "Calls" },
+      filters(["q"], "Filter calls"), groups(all, chosen, query.get("q") ?? ""));
+    requestAnimationFrame(() => {
+      const { offsetTop = 0 } = calls.querySelector<HTMLElement>("[aria-current]") ?? {};
+      calls.scrollTop = offsetTop - calls.clientHeight / 2;
+    });
     return [
       head("API explorer", "Calls this server, and no other, by this page's token or an app's.",
         el("a", { class: "btn", href: `${site.base}/openapi.json` }, "openapi.json")),
       el("div", { class: "trio" },
-        el("nav", { class: "card ops", "aria-label": "Calls" }, filters(["q"], "Filter calls"),
-          groups(all, chosen, query.get("q") ?? "")),
+        calls,
         chosen ? await callCard(chosen, answer, signal)
           : message("warn", "There is no such call, or none that you may know of."),
-        card("Answer", {}, answer)),
+        card("Answer", { end: answer.head }, answer.body)),
     ];
   },
 };
@@ -52,7 +60,7 @@ function groups(all: readonly Operation[], chosen: Operation | undefined, q: str
 }
 
 /** The form of a call, and the same call in other languages. */
-async function callCard(operation: Operation, answer: HTMLElement, signal: AbortSignal) {
+async function callCard(operation: Operation, answer: Answer, signal: AbortSignal) {
   const { method, path, summary, description, parameters = [], requestBody, security } = operation;
   const ways = (security ?? []).flatMap(({ token }) => (token ? [token] : []));
   const [scopes] = ways;
@@ -71,22 +79,21 @@ async function callCard(operation: Operation, answer: HTMLElement, signal: Abort
   const send = el("button", { class: "btn primary" }, "Send ", el("kbd", {}, "Ctrl ↵"));
   const lacks = el("p", { class: "small down" },
     "This page's token has no such scope: send it as an app that has.");
-  const names = ["client_id", "client_secret"];
   const secrets = await fieldsOf({
-    properties: Object.fromEntries(names.map((name) => [name, { type: "string" }])),
-    required: names,
+    properties: {
+      client_id: { type: "string" },
+      client_secret: { type: "string", format: "password" },
+    },
+    required: ["client_id", "client_secret"],
   }, app);
+  const asApp = el("fieldset", {}, secrets.node);
   const whose = ["As me", "As an app…"].map((label, at) =>
     el("button", { type: "button", onclick: () => choose(at === 1) }, label));
 
   function choose(isApp: boolean): void {
     app.isUsed = isApp;
     whose.forEach((each, at) => each.setAttribute("aria-pressed", String(isApp === (at === 1))));
-    secrets.node.hidden = !isApp;
-    secrets.node.querySelectorAll("input").forEach((each, at) => {
-      each.disabled = !isApp;
-      if (at === 1) each.type = "password";
-    });
+    asApp.hidden = asApp.disabled = !isApp;
     lacks.hidden = isApp || mayMe;
     send.disabled = !lacks.hidden;
   }
@@ -146,7 +153,7 @@ async function callCard(operation: Operation, answer: HTMLElement, signal: Abort
   el("p", {}, summary), description?.split("\n\n").map((part) =>
     el("p", { class: "small muted" }, part)),
   given.node, requestBody && (hasFields ? members.node : text),
-  scopes ? [secrets.node, lacks] : el("p", { class: "muted" }, "It needs no token."),
+  scopes ? [asApp, lacks] : el("p", { class: "muted" }, "It needs no token."),
   el("div", { class: "spread acts" },
     scopes && el("div", { class: "seg", role: "group", "aria-label": "As whom" }, whose), send));
   choose(app.isUsed);

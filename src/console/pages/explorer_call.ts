@@ -3,7 +3,7 @@ import type { ManagedDelivery } from "../../event/delivery_record.ts";
 import { get, list, request } from "../api.ts";
 import { type Child, el, fill } from "../element.ts";
 import { address, count, duration, number, time } from "../format.ts";
-import { button, facts, message, state } from "../parts.ts";
+import { button, facts, failure, message, state } from "../parts.ts";
 import { href } from "../router.ts";
 import { site } from "../session.ts";
 
@@ -72,9 +72,16 @@ export function snippet(language: string, { method, path, headers, body, scopes 
   return (lines[language] ?? []).join("\n");
 }
 
-/** Sends a call and shows its answer, and what that set off. */
-export async function showAnswer(place: HTMLElement, read: () => Call, signal: AbortSignal) {
-  fill(place, el("p", { class: "muted" }, "Waiting …"));
+/** Where an answer is shown: its status, and the rest. */
+export interface Answer {
+  readonly head: HTMLElement;
+  readonly body: HTMLElement;
+}
+
+/** Sends a call and shows its answer, and what that sets off. */
+export async function showAnswer(place: Answer, read: () => Call, signal: AbortSignal) {
+  fill(place.head, "Waiting …");
+  fill(place.body);
   try {
     const { method, path, scopes, ...rest } = read();
     const token = !scopes ? "" : app.isUsed ? await appToken(scopes) : undefined;
@@ -84,17 +91,18 @@ export async function showAnswer(place: HTMLElement, read: () => Call, signal: A
     const body = await response.blob();
     const { status, statusText, headers } = response;
     const trace = el("div");
-    fill(place,
-      el("p", { class: "spread" },
-        state(status < 400 ? "done" : "failed", `${status} ${statusText}`),
-        el("span", { class: "small muted" },
-          `${duration(performance.now() - fromMs)} · ${number(body.size)} B`)),
+    fill(place.head, state(status < 400 ? "done" : "failed", `${status} ${statusText}`),
+      el("span", { class: "small muted" },
+        `${duration(performance.now() - fromMs)} · ${number(body.size)} B`));
+    fill(place.body,
       await bodyOf(body, headers.get("content-type") ?? ""),
       el("details", { class: "figures" }, el("summary", {}, "Headers"), facts([...headers])),
       trace);
-    await follow(trace, headers.get("x-request-id") ?? "", signal);
+    follow(trace, headers.get("x-request-id") ?? "", signal)
+      .catch((error: unknown) => fill(trace, failure(error)));
   } catch (error) {
-    fill(place, message("bad", "No answer came to its end. ", String(error)));
+    fill(place.head);
+    fill(place.body, message("bad", "No answer came to its end. ", String(error)));
   }
 }
 
@@ -150,7 +158,8 @@ interface Dispatched {
 async function follow(place: HTMLElement, id: string, signal: AbortSignal): Promise<void> {
   const endpoints: Record<string, string> = {};
   let seen = "";
-  for (let left = TRACE_MS; left > 0 && !signal.aborted; left -= LOOK_MS) {
+  for (let left = TRACE_MS; left > 0 && !signal.aborted && place.isConnected;
+    left -= LOOK_MS) {
     const { items } = await list<Dispatched>("/backend/event", { request: id });
     const events = await Promise.all(items.map((each) =>
       get<Dispatched>(`/backend/event/${each.id}`)));
