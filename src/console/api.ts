@@ -40,8 +40,7 @@ export async function request(
 ): Promise<Response> {
   const send = async (token: string) => {
     const all = { ...headers, ...token && { authorization: `Bearer ${token}` } };
-    // By the token alone: a cookie counts for nothing here.
-    const init: RequestInit = { method, headers: all, cache: "no-store", credentials: "omit" };
+    const init: RequestInit = { method, headers: all, cache: "no-store" };
     if (body !== undefined) init.body = body;
     if (signal) init.signal = signal;
     return fetch(site.base + path, init);

@@ -90,8 +90,10 @@ async function callCard(operation: Operation, answer: Answer, signal: AbortSigna
   const whose = ["As me", "As an app…"].map((label, at) =>
     el("button", { type: "button", onclick: () => choose(at === 1) }, label));
 
-  function choose(isApp: boolean): void {
-    app.isUsed = isApp;
+  let isApp = !mayMe;
+
+  function choose(wanted: boolean): void {
+    isApp = wanted;
     whose.forEach((each, at) => each.setAttribute("aria-pressed", String(isApp === (at === 1))));
     asApp.hidden = asApp.disabled = !isApp;
     lacks.hidden = isApp || mayMe;
@@ -118,6 +120,7 @@ async function callCard(operation: Operation, answer: Answer, signal: AbortSigna
         : type.includes("form") ? String(new URLSearchParams(body as Record<string, string>))
         : JSON.stringify(body),
       scopes,
+      isApp,
     };
   }
 
@@ -133,7 +136,7 @@ async function callCard(operation: Operation, answer: Answer, signal: AbortSigna
     }
     send.disabled = true;
     await act();
-    choose(app.isUsed);
+    choose(isApp);
   }
 
   const snippets = el("div", {}, tabs(["curl", "fetch", "Python", "Go"].map((name) => [name, () => {
@@ -156,7 +159,7 @@ async function callCard(operation: Operation, answer: Answer, signal: AbortSigna
   scopes ? [asApp, lacks] : el("p", { class: "muted" }, "It needs no token."),
   el("div", { class: "spread acts" },
     scopes && el("div", { class: "seg", role: "group", "aria-label": "As whom" }, whose), send));
-  choose(app.isUsed);
+  choose(isApp);
   return el("section", { class: "card" },
     el("header", {}, el("h2", {}, verb(method), " ", el("code", {}, path)),
       scopes?.length ? el("span", { class: "pill" }, `scope ${scopes.join(" ")}`) : null),

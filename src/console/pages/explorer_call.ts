@@ -20,10 +20,12 @@ export interface Call {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | undefined;
   readonly scopes: readonly string[] | undefined;
+  /** Whether it is an app's token, rather than that of who has signed in. */
+  readonly isApp: boolean;
 }
 
-/** The app as which calls are sent, where they are; it is in this memory alone. */
-export const app = { isUsed: false, client_id: "", client_secret: "" };
+/** The app as which calls are sent; it is in this memory alone. */
+export const app = { client_id: "", client_secret: "" };
 
 /** A call in another language; its token is in the environment. */
 export function snippet(language: string, { method, path, headers, body, scopes }: Call): string {
@@ -83,8 +85,8 @@ export async function showAnswer(place: Answer, read: () => Call, signal: AbortS
   fill(place.head, "Waiting …");
   fill(place.body);
   try {
-    const { method, path, scopes, ...rest } = read();
-    const token = !scopes ? "" : app.isUsed ? await appToken(scopes) : undefined;
+    const { method, path, scopes, isApp, ...rest } = read();
+    const token = !scopes ? "" : isApp ? await appToken(scopes) : undefined;
     const fromMs = performance.now();
     const ends = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_WITHIN_MS)]);
     const response = await request(method, path, { ...rest, token, signal: ends });
@@ -108,12 +110,12 @@ export async function showAnswer(place: Answer, read: () => Call, signal: AbortS
 
 /** A token of the app that was named, with the scopes that a call needs. */
 async function appToken(scopes: readonly string[]): Promise<string> {
-  const { client_id, client_secret } = app;
-  const form = { grant_type: "client_credentials", client_id, client_secret };
   const response = await request("POST", "/authorization/token", {
     token: "",
     headers: { "content-type": "application/x-www-form-urlencoded" },
-    body: String(new URLSearchParams({ ...form, scope: scopes.join(" ") })),
+    body: String(new URLSearchParams({
+      ...app, grant_type: "client_credentials", scope: scopes.join(" "),
+    })),
   });
   const { access_token, error, error_description } = await response.json();
   if (!access_token) throw new Error(error_description ?? error);
