@@ -58,7 +58,8 @@ export function chart(options: ChartOptions): HTMLElement {
   }, drawn, marks.map((mark) => markAt(mark, steps.length)), said);
   const every = Math.max(1, Math.ceil(steps.length / LABELS));
   const ticks = steps.filter((_, at) => at % every === 0);
-  const plot = el("div", { class: `plot ${options.bare ? "bare" : ""}`, role: "img", "aria-label": label },
+  const look = options.bare ? "plot bare" : "plot";
+  const plot = el("div", { class: look, role: "img", "aria-label": label },
     options.bare ? null : el("div", { class: "y" }, [top, top / 2, 0].map((value) =>
       el("span", {}, format(value)))),
     picture,
@@ -128,7 +129,8 @@ function bars(series: readonly Series[], steps: number, top: number): Element[] 
 }
 
 function markAt({ at, words }: { at: number; words: string }, steps: number): Child {
-  const made = el("div", { class: "mark" }, el("span", { class: at > steps * 0.7 ? "m1" : "" }, words));
+  const look = at > steps * 0.7 ? "m1" : "";
+  const made = el("div", { class: "mark" }, el("span", { class: look }, words));
   made.style.left = `${(at / Math.max(1, steps - 1)) * 100}%`;
   return made;
 }

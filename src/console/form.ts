@@ -96,7 +96,8 @@ function makeField(name: string, schema: Schema, given: unknown, isRequired: boo
   }
   if (type === "boolean") {
     const input = el("input", { ...shared, type: "checkbox", checked: start === true });
-    return { name, input, help, read: () => input.checked || start !== undefined ? input.checked : undefined };
+    const read = () => input.checked || start !== undefined ? input.checked : undefined;
+    return { name, input, help, read };
   }
   if (type === "integer" || type === "number") {
     const value = start === undefined || start === null ? "" : String(start);

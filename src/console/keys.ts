@@ -15,7 +15,8 @@ const HELP: readonly (readonly [keys: string, what: string])[] = [
   ["Enter", "open it"],
   ["r", "send it again"],
   ["p", "pause it"],
-  ["g o  g d  g e  g s  g u  g a  g x", "overview, deliveries, events, subscriptions, users, audit, explorer"],
+  ["g o  g d  g e  g s", "go to overview, deliveries, events, subscriptions"],
+  ["g u  g a  g x", "go to users, audit, explorer"],
   ["?", "this list"],
 ];
 
