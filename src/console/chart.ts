@@ -101,7 +101,7 @@ function areas(series: readonly Series[], steps: number, top: number): Element[]
   let below: readonly number[] = Array.from({ length: steps }, () => 0);
   const x = (at: number) => (steps < 2 ? 0 : (at / (steps - 1)) * WIDTH).toFixed(1);
   const y = (value: number) => (HEIGHT - (value / top) * HEIGHT).toFixed(1);
-  return series.flatMap(({ look, values }) => {
+  const drawn = series.map(({ look, values }) => {
     const above = below.map((value, at) => value + (values[at] ?? 0));
     const line = above.map((value, at) => `${x(at)},${y(value)}`);
     const back = below.map((value, at) => `${x(at)},${y(value)}`).reverse();
@@ -111,6 +111,7 @@ function areas(series: readonly Series[], steps: number, top: number): Element[]
       svg("path", { class: `ln ${look}`, d: `M${line.join("L")}` }),
     ];
   });
+  return drawn.reverse().flat(); // the first ones last: one that is nothing hides no other
 }
 
 function bars(series: readonly Series[], steps: number, top: number): Element[] {
