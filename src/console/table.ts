@@ -9,6 +9,13 @@ export interface Column<Item> {
   cell(item: Item): Child;
 }
 
+/** Columns in few words. */
+export function columnsOf<Item>(
+  all: readonly (readonly [name: string, look: string, cell: Column<Item>["cell"]])[],
+): Column<Item>[] {
+  return all.map(([name, look, cell]) => ({ name, class: look, cell }));
+}
+
 /** A table; on small screens its rows become cards. */
 export function table<Item>(columns: readonly Column<Item>[], items: readonly Item[]) {
   const body = el("tbody", {}, items.map((item) => row(columns, item)));
