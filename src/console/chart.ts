@@ -56,8 +56,10 @@ export function chart(options: ChartOptions): HTMLElement {
     onpointermove: point,
     onpointerleave: () => said.hidden = true,
   }, drawn, marks.map((mark) => markAt(mark, steps.length)), said);
-  const every = Math.max(1, Math.ceil(steps.length / LABELS));
-  const ticks = steps.filter((_, at) => at % every === 0);
+  // The first and the last, and as many between: they stand at equal distances.
+  const gaps = Math.max(1, Math.min(LABELS, steps.length) - 1);
+  const ticks = Array.from({ length: gaps + 1 }, (_, at) =>
+    steps[Math.round(at * (steps.length - 1) / gaps)]);
   const plot = el("div", { class: `plot ${options.bare ? "bare" : ""}`, role: "img", "aria-label": label },
     options.bare ? null : el("div", { class: "y" }, [top, top / 2, 0].map((value) =>
       el("span", {}, format(value)))),

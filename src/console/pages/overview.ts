@@ -52,23 +52,25 @@ export const page: Page = {
     ]);
     const tail = showTail(latest, signal);
     let isNew = latest.length === 0;
+    let failingSince: string | null | undefined;
 
     async function paint(): Promise<void> {
-      const figures = isNew ? welcome() : await showFigures(span);
+      const figures = isNew ? welcome() : await showFigures(span, failingSince);
       // What somebody reads, or is at, does not change under the hand.
       if (!board.querySelector("details[open], :focus")) fill(board, figures);
     }
     function showProblems({ items }: { readonly items: readonly Problem[] }): void {
       // What is left to be set has its place among the settings.
-      const [worst, ...others] = items
-        .filter(({ kind, muted_until }) => kind !== "setting" && !muted_until)
-        .map((each) => showProblem(each, findProblems));
+      const open = items.filter(({ kind, muted_until }) => kind !== "setting" && !muted_until);
+      failingSince = open.find(({ kind }) => kind === "failing")?.since;
+      const [worst, ...others] = open.map((each) => showProblem(each, findProblems));
       fill(problems, worst, others.length > 0 &&
         el("details", {}, el("summary", {}, `and ${others.length} more`), others));
     }
     const findProblems = async () => showProblems(await list<Problem>("/backend/problem"));
 
-    await Promise.all([paint(), findProblems()]);
+    await findProblems();
+    await paint();
     every(MINUTE_MS, () => paint().catch(() => {}), signal); // the stream says if nobody answers
     listen({ topics: "delivery,problem" }, {
       tell(topic, data) {
@@ -79,7 +81,7 @@ export const page: Page = {
           paint();
         }
       },
-      state: (isLive) => fill(live, isLive ? [el("i"), "Live"] : "Not live: asks again and again"),
+      state: (isLive) => fill(live, isLive ? [el("i"), "Live"] : "Not live; it tries again"),
     }, signal);
     const spans = SPANS.map((each) => [valueOf(each), each[0]] as const);
     return el("div", { class: "overview" },
@@ -121,7 +123,10 @@ function showProblem(problem: Problem, changed: () => Promise<void>): Child {
       mayWrite() && button("Mute for an hour…", mute, { kind: "tiny quiet" })));
 }
 
-async function showFigures([words, hours, points, bars]: Span): Promise<Child> {
+async function showFigures(
+  [words, hours, points, bars]: Span,
+  failingSince?: string | null,
+): Promise<Child> {
   const [step, stepMs] = hours > 24 ? ["hour", HOUR_MS] as const : ["minute", MINUTE_MS] as const;
   // The last step that has ended, and is stored: one that runs would look like a fall.
   const toMs = Math.floor((Date.now() - 2000) / stepMs) * stepMs;
@@ -172,6 +177,9 @@ async function showFigures([words, hours, points, bars]: Span): Promise<Child> {
     const at = along * bounds.length / now.buckets.length;
     return ms === null ? [] : { at, words: `p${share} ${duration(ms)}` };
   });
+  const at = (Date.parse(failingSince ?? "") - fromMs) / HOUR_MS / hours * points;
+  const since = failingSince && at >= 0 && at < points
+    ? [{ at, words: `failing since ${name({ at: failingSince })}` }] : [];
   return [
     el("div", { class: "card kpis" }, figures.map(([name, value, words, to]) => {
       const [figure, unit] = value.split(" ");
@@ -183,6 +191,7 @@ async function showFigures([words, hours, points, bars]: Span): Promise<Child> {
       card("Deliveries per second", { end: key(sent), wide: "w8" }, chart({
         label: `Deliveries per second in ${words}`,
         series: sent, steps: line.map(name), kind: "area", height: "11rem", format: rate,
+        marks: since,
       })),
       card("Callback time", {
         wide: "w4", end: el("span", { class: "small muted" }, words),
@@ -207,7 +216,7 @@ async function worstSubscriptions(): Promise<Child> {
   const parts = await Promise.all(["worst", "newest"].map((sort) =>
     list<Subscription>("/backend/subscription", { sort, limit: ROWS })));
   const all = new Map(parts.flatMap(({ items }) => items).map((each) => [each.id, each]));
-  const hourMs = Date.now() - Date.now() % HOUR_MS;
+  const hourMs = Math.floor(Date.now() / HOUR_MS) * HOUR_MS;
   const rows = await Promise.all([...all.values()].slice(0, ROWS).map(async (each) => {
     // The hour that runs too: of shares it makes no fall.
     const steps = (await Promise.all([
