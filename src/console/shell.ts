@@ -54,10 +54,15 @@ export async function showPage(place: Place, isSamePage: boolean): Promise<void>
     ];
   }
   if (place.signal.aborted) return; // the window has gone elsewhere meanwhile
+  const focused = document.activeElement?.getAttribute("href");
   fill(main, content);
   main.removeAttribute("aria-busy");
   document.title = shown(`${title} · ${site.name}`);
-  if (isSamePage) return;
+  if (isSamePage) {
+    // The link that was followed is another one now.
+    if (focused) main.querySelector<HTMLElement>(`[href="${CSS.escape(focused)}"]`)?.focus();
+    return;
+  }
   scrollTo(0, 0);
   main.querySelector("h1")?.focus({ preventScroll: true });
 }
