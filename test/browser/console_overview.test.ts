@@ -113,6 +113,7 @@ test("the overview has what fails first, what was counted, and what happens now"
   await browser.click("a[href$='range=1h']");
   await browser.find("a[href$='range=1h'][aria-current]");
   assert.match(await browser.url(), /\/console\?range=1h$/);
+  await until("return document.activeElement.textContent === '1 h'");
   await says(".grid tbody tr", "Failing"); // the worst first
   await says(".grid tbody tr", "/down");
   await browser.click(".figures summary");

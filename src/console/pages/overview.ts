@@ -67,18 +67,19 @@ export const page: Page = {
       fill(problems, worst, others.length > 0 &&
         el("details", {}, el("summary", {}, `and ${others.length} more`), others));
     }
+    const repaint = () => paint().catch(() => {}); // the stream says if nobody answers
     const findProblems = async () => showProblems(await list<Problem>("/backend/problem"));
 
     await findProblems();
     await paint();
-    every(MINUTE_MS, () => paint().catch(() => {}), signal); // the stream says if nobody answers
+    every(MINUTE_MS, repaint, signal);
     listen({ topics: "delivery,problem" }, {
       tell(topic, data) {
         if (topic === "problem") return showProblems(data as { items: Problem[] });
         tail.tell(topic, data);
         if (isNew) {
           isNew = false;
-          paint();
+          repaint();
         }
       },
       state: (isLive) => fill(live, isLive ? [el("i"), "Live"] : "Not live; it tries again"),

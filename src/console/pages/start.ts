@@ -55,12 +55,13 @@ export const page: Page = {
       return mayWrite() && made;
     }
 
+    const again = () => look().catch(() => {}); // and again, a little later
     async function look(): Promise<void> {
       const { subscription, receiver, deliveries, ...done } = await find();
       if (signal.aborted) return;
       if (subscription && subscription.id !== watched) {
         watched = subscription.id;
-        listen({ topics: "delivery", subscription: watched }, { tell: look, state() {} }, signal);
+        listen({ topics: "delivery", subscription: watched }, { tell: again, state() {} }, signal);
       }
       renew(steps, done, () => showSteps(done));
       const { callbacks, ...told } = receiver ?? {};
@@ -162,7 +163,7 @@ export const page: Page = {
     }
 
     await look();
-    every(LOOK_MS, () => look().catch(() => {}), signal);
+    every(LOOK_MS, again, signal);
     return [
       head("Getting started", "This page watches: each step ticks itself off when it has happened.",
         el("a", { class: "btn quiet", href: href("") }, "Skip to the overview")),
