@@ -44,7 +44,7 @@ export async function fieldsOf(
     read: () => Object.fromEntries(fields.map(({ name, read }) => [name, read()])
       .filter(([, value]) => value !== undefined)),
     changes() {
-      const isBlank = (value: unknown) => value === null || value === undefined || String(value) === "";
+      const isBlank = (value: unknown) => String(value ?? "") === "";
       const all = fields.map(({ name, read }) => {
         const value = read() ?? (properties[name]?.anyOf ? null : []);
         const isSame = isBlank(value) ? isBlank(given[name])

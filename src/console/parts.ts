@@ -95,6 +95,9 @@ export function button(
       notify(failure(error));
     } finally {
       made.disabled = disabled;
+      // What cannot be pressed has lost the focus; the page may have made another of its id.
+      const isLost = document.activeElement === document.body;
+      if (isLost) (made.isConnected ? made : document.getElementById(made.id))?.focus();
     }
   });
   return made;
