@@ -1,10 +1,9 @@
 import { el } from "./element.ts";
 import { openDialog } from "./dialog.ts";
-import { openPalette } from "./palette.ts";
+import { hasLetters, lettersSwitch } from "./letters.ts";
 import { go, href } from "./router.ts";
 import { isAccount } from "./session.ts";
 
-const SWITCH = "gatepost.keys";
 const PLACES: Readonly<Record<string, string>> = {
   o: "", d: "deliveries", e: "events", s: "subscriptions", u: "users", a: "audit", x: "explorer",
 };
@@ -15,9 +14,16 @@ const HELP: readonly (readonly [keys: string, what: string])[] = [
   ["Enter", "open it"],
   ["r", "send it again"],
   ["p", "pause it"],
-  ["g o  g d  g e  g s  g u  g a  g x", "overview, deliveries, events, subscriptions, users, audit, explorer"],
+  ["g o  g d  g e  g s", "go to overview, deliveries, events, subscriptions"],
+  ["g u  g a  g x", "go to users, audit, explorer"],
   ["?", "this list"],
 ];
+
+/** Opens the palette, which is loaded when it is first wanted. */
+export async function openPalette(): Promise<void> {
+  const palette = await import("./palette.ts");
+  palette.openPalette();
+}
 
 /** Listens to keys. Single letters can be switched off (WCAG 2.1.4). */
 export function beginKeys(): void {
@@ -26,12 +32,12 @@ export function beginKeys(): void {
     const { key, target } = event;
     if (key.toLowerCase() === "k" && (event.metaKey || event.ctrlKey) && !isAccount) {
       event.preventDefault();
-      return openPalette();
+      return void openPalette();
     }
     const isTyping = target instanceof Element &&
       target.closest("input, textarea, select, dialog, [contenteditable]");
     const isOther = event.metaKey || event.ctrlKey || event.altKey;
-    if (isTyping || isOther || localStorage.getItem(SWITCH) === "off") return;
+    if (isTyping || isOther || !hasLetters()) return;
     const page = isGoing ? PLACES[key] : undefined;
     isGoing = key === "g";
     if (page !== undefined && !isAccount) return go(href(page));
@@ -72,14 +78,10 @@ function move(step: number): boolean {
 }
 
 function showHelp(): void {
-  const isOn = localStorage.getItem(SWITCH) !== "off";
-  const change = (event: Event) =>
-    localStorage.setItem(SWITCH, (event.target as HTMLInputElement).checked ? "on" : "off");
   openDialog("Keys", null, el("form", { method: "dialog" },
     el("div", { class: "body" },
       el("dl", { class: "facts" }, HELP.map(([keys, what]) =>
         [el("dt", {}, el("kbd", {}, keys)), el("dd", {}, what)])),
-      el("label", { class: "pick gap" },
-        el("input", { type: "checkbox", checked: isOn, onchange: change }), "Use single letters")),
+      lettersSwitch()),
     el("div", { class: "df" }, el("button", { class: "btn primary" }, "Close"))));
 }

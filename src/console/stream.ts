@@ -76,3 +76,9 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
     signal.addEventListener("abort", end);
   });
 }
+
+/** Does something again and again, while the page is seen, until the signal aborts. */
+export function every(ms: number, act: () => unknown, signal: AbortSignal): void {
+  const timer = setInterval(() => document.hidden || act(), ms);
+  signal.addEventListener("abort", () => clearInterval(timer));
+}

@@ -9,6 +9,13 @@ export interface Column<Item> {
   cell(item: Item): Child;
 }
 
+/** Columns in few words. */
+export function columnsOf<Item>(
+  all: readonly (readonly [name: string, look: string, cell: Column<Item>["cell"]])[],
+): Column<Item>[] {
+  return all.map(([name, look, cell]) => ({ name, class: look, cell }));
+}
+
 /** A table; on small screens its rows become cards. */
 export function table<Item>(columns: readonly Column<Item>[], items: readonly Item[]) {
   const body = el("tbody", {}, items.map((item) => row(columns, item)));
@@ -40,7 +47,8 @@ const MOST_ROWS = 200;
  * A list of the server's in parts: `node` to be shown; `add` puts a new item on top, but behind a
  * button where rows would move under the hand, and changes in its place one that is there.
  */
-export async function listTable<Item>({ path, query, columns, empty, limit = 25 }: ListOptions<Item>) {
+export async function listTable<Item>(options: ListOptions<Item>) {
+  const { path, query, columns, empty, limit = 25 } = options;
   const first = await list<Item>(path, { ...query, limit });
   const shown = table(columns, first.items);
   const body = shown.tBodies[0] ?? el("tbody");
@@ -69,7 +77,8 @@ export async function listTable<Item>({ path, query, columns, empty, limit = 25 
     more.hidden = fresh.length === 0;
     more.textContent = `${fresh.length} new`;
     fill(foot,
-      rows === 0 ? el("div", { class: "empty" }, cursor ? "Nothing yet: there is more to look through." : empty)
+      rows === 0 ? el("div", { class: "empty" },
+        cursor ? "Nothing yet: there is more to look through." : empty)
         : el("span", { class: "small muted" }, cursor ? `${rows} shown` : `${rows} in all`),
       cursor ? button("Show more", showMore, { kind: "tiny" }) : null);
   }
@@ -100,8 +109,9 @@ function change(there: HTMLTableRowElement, made: HTMLTableRowElement): void {
 }
 
 /** Shows what comes later: nothing at first, then that, or why it does not come. */
-export function later(comes: Promise<Child>, waiting: Child = el("p", { class: "muted wait" }, "…")) {
-  const place = el("div", { class: "later", "aria-busy": "true" }, waiting);
+export function later(comes: Promise<Child>, waiting?: Child): HTMLElement {
+  const place = el("div", { class: "later", "aria-busy": "true" },
+    waiting ?? el("p", { class: "muted wait" }, "…"));
   comes.then((child) => fill(place, child), (error: unknown) => fill(place, failure(error)))
     .finally(() => place.removeAttribute("aria-busy"));
   return place;

@@ -14,8 +14,8 @@ before(async () => {
 });
 after(() => stage.stop());
 
-async function readHealth(id: string) {
-  const answer = await stage.call("GET", `/backend/subscription/${id}/health`, stage.admin);
+async function readHealth(id: string, side = "backend", token = stage.admin) {
+  const answer = await stage.call("GET", `/${side}/subscription/${id}/health`, token);
   assert.equal(answer.status, 200, answer.text);
   const health: {
     failing_since: string | null;
@@ -48,6 +48,7 @@ test("the health of a subscription is by day, of today and of its latest attempt
   );
   assert.deepEqual([failing.latest?.attempt, failing.latest?.status], [2, 503]);
   assert.notEqual(failing.failing_since, null);
+  assert.deepEqual(await readHealth(subscription.id, "consumer", consumer), failing);
 
   const list = "/backend/subscription?sort=worst";
   const worst = readItems(await stage.call("GET", list, stage.admin));
@@ -58,6 +59,8 @@ test("the health of a subscription is by day, of today and of its latest attempt
   const foreign = await stage.newConsumer();
   const none = await stage.call("GET", "/consumer/subscription?sort=worst", foreign);
   assert.deepEqual(readItems(none), []);
+  const theirs = `/consumer/subscription/${subscription.id}/health`;
+  assertProblem(await stage.call("GET", theirs, foreign), 404);
 
   await stage.dispatch("series.health", {});
   await stage.deliveries(subscription, "delivered", "failed", "delivered");

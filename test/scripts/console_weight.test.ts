@@ -1,18 +1,23 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { firstScripts } from "../../src/api/pages/console_page.ts";
 
 const folder = join(import.meta.dirname, "../../dist/console");
 const size = (names: readonly string[], ending = "") =>
   names.reduce((sum, name) => sum + readFileSync(join(folder, name + ending)).length, 0);
 
-const parts = firstScripts((name) => readFileSync(join(folder, name), "utf8"));
+const scripts = globSync("**/*.js", { cwd: folder });
+const parts = scripts.filter((name) => !name.includes("pages/"));
 
 /** Bytes at most, as the build has them and as Brotli does. */
 const LIMITS = [
-  { what: "the overview's script", names: parts, raw: 60_000, brotli: 20_000 },
+  {
+    what: "the overview's script",
+    names: [...parts, "pages/overview.js"],
+    raw: 60_000,
+    brotli: 20_000,
+  },
   { what: "the style sheet", names: ["console.css"], raw: 32_000, brotli: 7_000 },
 ];
 

@@ -401,6 +401,7 @@ test("what subscriptions, events and deliveries are answered with is as declared
   await ask("GET", "/backend/subscription");
   await ask("GET", managed);
   await ask("GET", `${managed}/health`);
+  await ask("GET", `${path}/health`, undefined, token);
   const worst = await ask("GET", "/backend/problem"); // this one fails
   const muted = `/backend/problem/${String(asFields(Object(worst["items"])[0])["id"])}/mute`;
   await ask("PUT", muted, { until: "2099-01-01T00:00:00Z" });

@@ -27,7 +27,8 @@ import { listAttemptsSince } from "../../store/delivery_lists.ts";
 import { listFigures } from "../../store/figures.ts";
 import { findSubscription } from "../../store/subscriptions.ts";
 import { found } from "../administration.ts";
-import { backend, type Operation } from "../operation.ts";
+import { backend, consumer, type Operation } from "../operation.ts";
+import { ownerOf } from "../subscription.ts";
 
 const [DAY_MS, DAYS] = [86_400_000, 30];
 /** Where `from` is not given. */
@@ -67,7 +68,9 @@ const Health = named("SubscriptionHealth", record({
   latest: nullable(AttemptRecord),
 }));
 
-/** What was counted: GET /backend/series, and of one subscription how it does. */
+const HEALTH_SUMMARY = "How a subscription has done: by day, today, and last";
+
+/** What was counted: GET /backend/series, and of one subscription how it does, to its owner too. */
 export function seriesOperations(
   { heavy: database, now }: Pick<Services, "heavy" | "now">,
 ): Operation[] {
@@ -86,11 +89,15 @@ export function seriesOperations(
         return jsonResponse(200, { bounds_ms: BOUNDS_MS, items });
       },
     }),
-    backend("GET", "/backend/subscription/:id/health", "getSubscriptionHealth",
-      "How a subscription has done: by day, today, and last", {
+    ...[
+      { make: backend, side: "backend", id: "getSubscriptionHealth" },
+      { make: consumer, side: "consumer", id: "getOwnSubscriptionHealth", owner: ownerOf },
+    ].map(({ make, side, id: operationId, owner }) =>
+      make("GET", `/${side}/subscription/:id/health`, operationId, HEALTH_SUMMARY, {
       responses: { 200: Health },
-      async handle({ params: { id } }) {
-        const { seq, failingSinceMs } = found(await findSubscription(database, id), "subscription");
+      async handle({ params: { id }, caller }) {
+        const subscription = await findSubscription(database, id, owner?.(caller));
+        const { seq, failingSinceMs } = found(subscription, "subscription");
         const dayOf = (timeMs: number) => timeMs - timeMs % DAY_MS;
         const todayMs = dayOf(now());
         const firstMs = todayMs - (DAYS - 1) * DAY_MS;
@@ -115,6 +122,6 @@ export function seriesOperations(
           latest: records[0] ?? null,
         });
       },
-    }),
+    })),
   ];
 }

@@ -11,6 +11,8 @@ import { documentHead, markIcon } from "./page_layout.ts";
 /** What browsers load of the console: each file by name, in each encoding. */
 export interface ConsoleAssets {
   readonly files: ReadonlyMap<string, Readonly<Record<string, Uint8Array>>>;
+  /** Those that every page begins with. */
+  readonly first: readonly string[];
   /** Of all of them: part of their addresses, so that no cache ever has an old one. */
   readonly version: string;
 }
@@ -91,23 +93,10 @@ function assetOperations({ consoleAssets }: Pick<Services, "consoleAssets">): Op
   );
 }
 
-/** The scripts of the first page: `main.js`, the overview, and whatever these import at once. */
-export function firstScripts(read: (name: string) => string): string[] {
-  const names = new Set(["main.js", "pages/overview.js"]);
-  for (const name of names) { // which grow meanwhile
-    for (const [, path = ""] of read(name).matchAll(/from ?"(\.[^"]+)"/g)) {
-      names.add(new URL(path, `file:///${name}`).pathname.slice(1));
-    }
-  }
-  return [...names];
-}
-
 /** The page that all addresses of the console have; `url` is where it is served. */
 function consolePage(url: string, services: PageServices): HttpResponse {
   const { site, issuer, consoleAssets } = services;
   const href = (name: string) => assetHref(site, consoleAssets, name);
-  const { files } = consoleAssets;
-  const scripts = firstScripts((name) => new TextDecoder().decode(files.get(name)?.["identity"]));
   const policy = [
     "default-src 'none'",
     // A path, since endpoints of modules have this origin too.
@@ -126,7 +115,7 @@ function consolePage(url: string, services: PageServices): HttpResponse {
 <head>
 ${documentHead(site, "Console")}
 <link rel="stylesheet" href="${href("console.css")}">
-${scripts.map((name) => html`<link rel="modulepreload" href="${href(name)}">
+${consoleAssets.first.map((name) => html`<link rel="modulepreload" href="${href(name)}">
 `)}
 </head>
 <body data-issuer="${issuer}" data-name="${site.name}" data-host="${site.host}"

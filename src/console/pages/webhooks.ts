@@ -1,4 +1,179 @@
+import type { Infer } from "../../base/shape.ts";
+import type { AttemptRecord } from "../../event/delivery_record.ts";
+import type { DeclaredEventRecord } from "../../event/event.ts";
+import { call, get, list } from "../api.ts";
+import { ask, showOnce } from "../dialog.ts";
+import { type Child, el, fill } from "../element.ts";
+import { duration, time } from "../format.ts";
 import type { Page } from "../pages.ts";
-import { head } from "../parts.ts";
+import { button, card, code, filters, head, state, when } from "../parts.ts";
+import { go, href, type Place } from "../router.ts";
+import { site } from "../session.ts";
+import {
+  daysOf,
+  type Delivery,
+  endpointOf,
+  field,
+  healthOf,
+  PATH,
+  showSubscription,
+  standing,
+  type Subscription,
+} from "../subscription.ts";
+import { every } from "../stream.ts";
+import { later } from "../table.ts";
 
-export const page: Page = { title: "webhooks", show: () => head("webhooks", "Not made yet") };
+type DeclaredEvent = Infer<typeof DeclaredEventRecord>;
+type Attempted = Delivery & { readonly attempts: readonly Infer<typeof AttemptRecord>[] };
+
+const MOST = 100;
+const WATCH_MS = 1_000;
+const VERIFY = [
+  'import { createHmac, timingSafeEqual } from "node:crypto";',
+  "",
+  "// body: its bytes as they came, before JSON.parse",
+  "export function isGenuine(headers, body, secret) {",
+  '  const key = Buffer.from(secret.replace("whsec_", ""), "base64");',
+  '  const time = headers["webhook-timestamp"];',
+  "  if (!(Math.abs(Date.now() / 1000 - time) < 300)) return false;",
+  '  const own = createHmac("sha256", key)',
+  '    .update(headers["webhook-id"] + "." + time + ".").update(body).digest();',
+  '  return headers["webhook-signature"].split(" ").some((each) => {',
+  '    const given = Buffer.from(each.slice(3), "base64");',
+  "    return given.length === own.length && timingSafeEqual(given, own);",
+  "  });",
+  "}",
+].join("\n");
+
+export const page: Page = {
+  title: "Your webhooks",
+  show: (place) => place.page ? showOne(place) : showAll(place),
+};
+
+async function showAll({ query }: Place): Promise<Child> {
+  const [{ items }, events] = await Promise.all([
+    list<Subscription>(PATH, { limit: MOST }),
+    listEvents(),
+  ]);
+  const wanted = query.get("q") ?? "";
+  const found = events.filter(({ name, description }) => `${name} ${description}`.includes(wanted));
+  const open = (name = "") => () => subscribe(events, name);
+  return [
+    head("Your webhooks", `${site.name} calls these addresses when something happens.`,
+      button("New webhook", open(), { kind: "primary", picture: "plus" })),
+    card(null, { padded: false }, items.length === 0
+      ? el("p", { class: "empty wait" }, "None yet: subscribe your address to an event below.")
+      : el("ul", { class: "list" }, items.map((item) => el("li", { class: "hook" },
+        el("div", { class: "g" },
+          el("a", { class: "main", href: href(item.id) }, el("b", {}, endpointOf(item.endpoint))),
+          el("code", { class: "sub" }, item.event)),
+        el("div", { class: "strip-w" }, later(healthOf(item.id).then(daysOf))), standing(item))))),
+    card("What you can subscribe to", { padded: false, end: filters(["q"], "Find an event") },
+      found.length === 0 ? el("p", { class: "empty wait" }, "No event of this name is declared.")
+        : el("ul", { class: "list" }, found.map(({ name, description, schema }) => el("li", {},
+          el("div", { class: "g" }, el("code", {}, el("b", {}, name)),
+            el("p", { class: "small muted" }, description)),
+          el("code", { class: "small muted hide-s" }, membersOf(schema)),
+          button("Subscribe", open(name), { kind: "tiny", title: `Subscribe to ${name}` }))))),
+  ];
+}
+
+async function listEvents(cursor = ""): Promise<readonly DeclaredEvent[]> {
+  const query = { limit: MOST, cursor };
+  const { items, next_cursor } = await list<DeclaredEvent>("/consumer/event", query);
+  return next_cursor ? [...items, ...await listEvents(next_cursor)] : items;
+}
+
+function membersOf(schema: object = {}): Child {
+  const { properties } = schema as { readonly properties?: object };
+  return properties ? `{ ${Object.keys(properties).join(", ")} }` : null;
+}
+
+async function subscribe(events: readonly DeclaredEvent[], value: string): Promise<void> {
+  const event = field("Event", { id: "event", list: "events", required: true, value });
+  const endpoint = field("Your address", { type: "url", required: true, placeholder: "https://" });
+  const body = () => ({ event: event.input.value, endpoint: endpoint.input.value });
+  let made: Subscription & { secret: string } | undefined;
+  await ask({
+    title: "New webhook",
+    words: "Every event of this name is sent to your address, as a signed POST.",
+    body: [event.node, endpoint.node,
+      el("datalist", { id: "events" }, events.map(({ name }) => el("option", { value: name })))],
+    action: "Subscribe",
+    act: async () => made = await call("POST", PATH, body()),
+  });
+  if (!made) return;
+  await showSecret(made.secret);
+  go(href(made.id));
+}
+
+const showSecret = (secret: string) => showOnce("Its signing secret",
+  "It proves that a callback is from here. Keep it where your code reads it: it is shown once.",
+  [code(secret), el("h3", { class: "gap" }, "To verify a callback, in Node.js"), code(VERIFY)]);
+
+async function showOne(place: Place): Promise<Child> {
+  const subscription = await get<Subscription>(`${PATH}/${encodeURIComponent(place.page)}`);
+  const { id, event } = subscription;
+  const path = `${PATH}/${id}`;
+  const link = (delivery: string) => href(id, "", { delivery });
+  const delivery = encodeURIComponent(place.query.get("delivery") ?? "");
+  let made = { id: "", secret: "" };
+  return showSubscription(subscription, place, {
+    deliveries: `${path}/delivery`,
+    link,
+    crumbs: el("a", { href: href("") }, "Your webhooks"),
+    act: {
+      label: "Send test",
+      words: () => `1 delivery with the example of ${event}, signed like any other.`,
+      look: { picture: "deliveries" },
+      act: async () => made = await call("POST", `${path}/test`),
+      after: () => go(link(made.id)),
+    },
+    more: {
+      label: "Replace secret",
+      words: () => "The new one is shown once. The old one signs beside it for a day.",
+      act: async () => made = await call("POST", `${path}/secret`),
+      after: () => showSecret(made.secret),
+    },
+    opened: delivery && await showDelivery(`${path}/delivery/${delivery}`, place),
+  });
+}
+
+/** One delivery with its attempts, which come as they are made. */
+async function showDelivery(path: string, { page: id, signal }: Place): Promise<Child> {
+  const shown = el("section", { class: "card", "aria-live": "polite" });
+  const again = button("Send again…", resend, { kind: "tiny", picture: "resend" });
+  again.dataset["key"] = "r";
+  let now = await get<Attempted>(path);
+  const show = () => fill(shown,
+    el("header", {}, el("h2", {}, "Delivery of ", time(now.created_at)), el("div", { class: "row" },
+      now.status !== "pending" && again,
+      el("a", { class: "btn tiny quiet", href: href(id) }, "Close"))),
+    el("div", { class: "body" }, state(now.status), el("ol", { class: "line" },
+      now.attempts.map(({ time: at, attempt, status, error, duration_ms }) =>
+        el("li", { class: status && status < 300 ? "ok" : "bad" },
+          el("b", {}, `${status ?? error} `),
+          el("span", { class: "muted" }, `attempt ${attempt}, `, when(at, true),
+            `, ${duration(duration_ms)}`))),
+      now.next_attempt_at ? el("li", {}, "Next: ", when(now.next_attempt_at)) : null)));
+  async function read(): Promise<void> {
+    const next = await get<Attempted>(path);
+    if (JSON.stringify(next) === JSON.stringify(now)) return;
+    now = next;
+    show();
+  }
+  async function resend(): Promise<void> {
+    const { status } = now;
+    await ask({
+      title: "Send this delivery again?",
+      words: `It was ${status}. 1 callback goes out, with a fresh budget of attempts.`,
+      action: "Send 1 again",
+      act: () => call("POST", `${path}/resend`, { status }),
+    });
+    await read();
+  }
+  show();
+  if (signal.aborted) return null;
+  every(WATCH_MS, () => now.status === "pending" && read().catch(() => {}), signal);
+  return shown;
+}

@@ -1,0 +1,290 @@
+import type { Infer } from "../base/shape.ts";
+import type { DeliveryRecord } from "../event/delivery_record.ts";
+import type { ManagedSubscription, SubscriptionRecord } from "../event/subscription.ts";
+import { call, get, list, type Query } from "./api.ts";
+import { key, strip } from "./chart.ts";
+import { ask } from "./dialog.ts";
+import { type Child, el, fill, svg } from "./element.ts";
+import { address, count, day, duration, number, percent, time } from "./format.ts";
+import { button, card, facts, head, message, state, when } from "./parts.ts";
+import { openResend } from "./resend.ts";
+import { go, href, type Place } from "./router.ts";
+import { isAccount, mayWrite } from "./session.ts";
+import { every, listen } from "./stream.ts";
+import { columnsOf, listTable } from "./table.ts";
+
+/** A subscription; operators see whose it is, too. */
+export type Subscription =
+  & Infer<typeof SubscriptionRecord>
+  & Partial<Pick<Infer<typeof ManagedSubscription>, "principal" | "app">>;
+export type Delivery = Infer<typeof DeliveryRecord>;
+
+/** How a subscription has done. */
+export interface Health {
+  readonly days: readonly { day: string; ok: number; bad: number; failed: number }[];
+  readonly today: { ok: number; failed: number; p95_ms: number | null };
+  readonly answers: readonly { answer: string; count: number }[];
+  readonly latest: { status?: number; error?: string } | null;
+}
+
+/** Something that is done, as its button and its window say it. */
+interface Act {
+  readonly label: string;
+  /** What will happen; `waiting` is how many deliveries wait. */
+  words(waiting: string): string;
+  readonly body?: Child;
+  readonly look?: Parameters<typeof button>[2];
+  readonly typed?: string;
+  act(): Promise<unknown>;
+  /** Once it is done; else what is shown is read again. */
+  after?(): unknown;
+}
+
+/** What the page of one subscription has of its own. */
+interface Parts {
+  /** Where its deliveries are listed. */
+  readonly deliveries: string;
+  readonly query?: Query;
+  /** The address of one. */
+  link(delivery: string): string;
+  /** How many attempts a delivery has, and after how long of failing it is disabled. */
+  readonly attempts?: number;
+  readonly disableAfterMs?: number;
+  readonly crumbs: Child;
+  readonly words?: Child;
+  readonly act?: Act;
+  readonly more?: Act;
+  /** Between its health and its deliveries. */
+  readonly opened?: Child;
+  readonly about?: readonly (readonly [name: string, value: Child])[];
+}
+
+const SIDE = isAccount ? "/consumer" : "/backend";
+const [LOOK_MS, LATEST, MOST] = [5_000, 10, 100];
+const LOOKS = [
+  { name: "no failed attempt", look: "good" },
+  { name: "some", look: "warn" },
+  { name: "most", look: "bad" },
+];
+
+/** The operations of subscriptions: of everybody's, or of one's own. */
+export const PATH = `${SIDE}/subscription`;
+
+/** How a subscription has done. */
+export const healthOf = (id: string) => get<Health>(`${PATH}/${id}/health`);
+
+/** What share of the deliveries that have ended was delivered. */
+export const share = ({ ok, failed }: { ok: number; failed: number }) => percent(ok, ok + failed);
+
+const clock = (iso: string) => time(iso).slice(0, -3);
+// Noon, since a day of UTC is the same day there wherever one is, or nearly.
+const dayOf = (text = "") => day(`${text}T12:00`);
+
+/** One bar for each of the last days. */
+export const daysOf = ({ days }: Health): HTMLElement =>
+  strip(`${days.length} days, of which ${days.filter(({ bad }) => bad > 0).length} with failures`,
+    days.map((each) => ({ ...each, name: dayOf(each.day) })));
+
+/** An endpoint with its host in front. */
+export function endpointOf(endpoint: string): Child {
+  const [host, path] = address(endpoint);
+  return [host, el("span", { class: "muted" }, path)];
+}
+
+/** How it stands, and since or until when. */
+export function standing(subscription: Subscription): HTMLElement {
+  const { status, failing_since, paused_until, disabled_reason } = subscription;
+  if (status === "active" && failing_since) {
+    return state("failing", `Failing since ${clock(failing_since)}`);
+  }
+  const more = paused_until ? ` until ${clock(paused_until)}` : disabled_reason;
+  return state(status, more && `${status === "paused" ? "Paused" : "Disabled: "}${more}`);
+}
+
+/** A field of a window, and its input. */
+export function field(label: string, more: Parameters<typeof el>[1]) {
+  const input = el("input", { id: "field", autocomplete: "off", ...more });
+  const node = el("div", { class: "field tight" }, el("label", { for: input.id }, label), input);
+  return { node, input };
+}
+
+/** The page of one subscription. */
+export async function showSubscription(given: Subscription, place: Place, parts: Parts) {
+  let now = given;
+  const { id, event, endpoint } = given;
+  const path = `${PATH}/${id}`;
+  const [host] = address(endpoint);
+  const wait = { ...parts.query, status: "pending", limit: MOST };
+  const query = { ...parts.query, limit: LATEST };
+  const [words, trouble, health] = [el("p"), el("div"), el("div", { class: "grid" })];
+  const [actions, live] = [el("div", { class: "row actions" }), el("span", { class: "live" })];
+
+  const read = async () => show(await get<Subscription>(path), await healthOf(id));
+  function show(next: Subscription, done: Health): void {
+    now = next;
+    renew(words, standing(now), " · receives ", el("code", {}, event));
+    renew(trouble, troubleOf(now, done, parts.disableAfterMs));
+    renew(health, healthCards(done));
+    if (mayWrite()) renew(actions, actionsOf());
+  }
+
+  const press = ({ label, words, look, after = read, ...rest }: Act) =>
+    button(`${label}…`, async () => {
+      const { items, next_cursor: isMore } = await list(parts.deliveries, wait);
+      const waiting = isMore ? `${MOST} or more deliveries that wait`
+        : count(items.length, "delivery that waits", "deliveries that wait");
+      const asked = { title: `${label} · ${host}`, words: words(waiting), action: label, ...rest };
+      if (await ask({ ...asked, isGrave: rest.typed !== undefined })) await after();
+    }, look);
+  const change = (body: object) => call("PATCH", path, body);
+
+  function actionsOf(): Child {
+    const { node: body, input } = field("Until (empty: until it is resumed)", {
+      type: "datetime-local",
+    });
+    const isActive = now.status === "active";
+    const pause = press(isActive ? {
+      label: "Pause",
+      words: (waiting) => `Nothing is sent. ${waiting}, and all that come, are kept without limit.`,
+      body,
+      look: { picture: "pause" },
+      act: () => change(input.value
+        ? { paused_until: new Date(input.value).toISOString() }
+        : { status: "paused" }),
+    } : {
+      label: "Resume",
+      words: (waiting) => `To be sent: ${waiting}, and all events from now on.`,
+      act: () => change({ status: "active" }),
+    });
+    pause.id = "pause";
+    pause.dataset["key"] = "p";
+    return [
+      parts.act && press(parts.act), pause,
+      button("Send failed again…", () =>
+        openResend({ base: SIDE, subscription: id, failingSince: now.failing_since }),
+      { kind: "primary", picture: "resend" }),
+    ];
+  }
+
+  const to = field("Endpoint", { type: "url", required: true, value: endpoint });
+  const acts = () => el("div", { class: "row acts" },
+    parts.more && press({ look: { kind: "tiny" }, ...parts.more }),
+    press({
+      label: "Change endpoint",
+      words: (waiting) => `To be sent there, too: ${waiting}.`,
+      body: to.node,
+      look: { kind: "tiny" },
+      act: () => change({ endpoint: to.input.value }),
+      after: () => go(location.pathname, true),
+    }),
+    press({
+      label: "Delete",
+      words: (waiting) => `To be cancelled: ${waiting}. No ${event} is sent there any more.`,
+      typed: host,
+      look: { kind: "tiny danger" },
+      act: () => call("DELETE", path),
+      after: () => go(href(isAccount ? "" : place.page), true),
+    }));
+
+  const columns = columnsOf<Delivery>([
+    ["Dispatched", "", ({ id: of, created_at }) =>
+      el("a", { class: "main", href: parts.link(of) }, when(created_at))],
+    ["Outcome", "", outcomeOf],
+    ["Attempts", "muted hide-s", ({ attempt }) =>
+      "●".repeat(attempt) + "○".repeat(Math.max(0, (parts.attempts ?? 0) - attempt))],
+    ["Next", "num hide-s", ({ next_attempt_at }) => when(next_attempt_at)],
+  ]);
+  const empty = `Nothing yet: what is sent is here once ${event} is dispatched.`;
+  const [latest, done] = await Promise.all([
+    listTable<Delivery>({ path: parts.deliveries, columns, limit: LATEST, empty, query }),
+    healthOf(id),
+  ]);
+  if (place.signal.aborted) return null;
+  const tell = (isLive: boolean) =>
+    fill(live, isLive ? [el("i"), "Live"] : "Not live: trying again");
+  if (isAccount) {
+    tell(true);
+    every(LOOK_MS, async () => {
+      const { items } = await list<Delivery>(parts.deliveries, query)
+        .catch(() => ({ items: null }));
+      tell(items !== null);
+      items?.toReversed().forEach(latest.add);
+    }, place.signal);
+  } else {
+    listen({ topics: "delivery", subscription: id }, {
+      tell: (topic, data) => topic === "delivery" && latest.add(data as Delivery),
+      state: tell,
+    }, place.signal);
+  }
+  every(2 * LOOK_MS, () => read().catch(() => {}), place.signal); // the next time tells
+  show(given, done);
+
+  const top = head(endpointOf(endpoint), null);
+  top.firstElementChild?.append(words, el("p", {}, parts.words));
+  top.append(actions);
+  return [
+    el("nav", { class: "crumbs", "aria-label": "Path" }, parts.crumbs, " / ", el("code", {}, id)),
+    top, trouble, health, parts.opened,
+    el("div", { class: "grid" },
+      card("Latest deliveries", { wide: "w8", padded: false, end: live }, latest.node),
+      card("About", { wide: "w4" }, facts([["Made", day(given.created_at)], ...parts.about ?? []]),
+        mayWrite() ? acts() : null)),
+  ];
+}
+
+/** Replaces what a place holds where it says something else: who is in there is not disturbed. */
+function renew(place: Element, ...children: readonly Child[]): void {
+  const made = el("div", {}, children);
+  if (made.textContent !== place.textContent) place.replaceChildren(...made.childNodes);
+}
+
+function outcomeOf({ status, attempt, last_status, last_error }: Delivery): Child {
+  const isWaiting = status === "pending";
+  if (!isWaiting && status !== "failed") return state(status);
+  const answer = `${last_status ?? last_error}, ${isWaiting ? "resend due" : "failed"}`;
+  return attempt === 0 ? state("", "Waits for its turn") : state(status, answer);
+}
+
+function troubleOf(
+  { status, failing_since }: Subscription,
+  { latest }: Health,
+  afterMs = 0,
+): Child {
+  if (status !== "active" || !failing_since) return null;
+  const last = latest ? `, at last by ${latest.status ?? latest.error}` : "";
+  const end = clock(new Date(Date.parse(failing_since) + afterMs).toISOString());
+  return message("bad",
+    el("b", {}, `Every attempt since ${clock(failing_since)} has failed${last}. `),
+    "Attempts go out one at a time until one succeeds. ",
+    afterMs ? `If none does by ${end}, the subscription is disabled.` : null);
+}
+
+function healthCards(health: Health): Child {
+  const { days, today, answers } = health;
+  const sum = (name: "ok" | "failed") => days.reduce((all, each) => all + each[name], 0);
+  const most = Math.max(...answers.map((each) => each.count));
+  const figures = [
+    ["Delivered", share({ ok: sum("ok"), failed: sum("failed") })],
+    ["Today", share(today)],
+    ["Time today, p95", duration(today.p95_ms)],
+    ["Failed today", number(today.failed)],
+  ] as const;
+  return [
+    card("Last 30 days", { wide: "w8 days", end: key(LOOKS) }, daysOf(health),
+      el("p", { class: "spread small muted" }, el("span", {}, dayOf(days[0]?.day)), "today"),
+      el("dl", { class: "kpis four" }, figures.map(([name, value]) => {
+        const [figure, ...unit] = value.split(" ");
+        return el("div", { class: "kpi" }, el("dt", {}, name),
+          el("dd", { class: "v" }, figure, el("small", {}, " ", unit.join(" "))));
+      }))),
+    card("Latest answers today", { wide: "w4 answers" }, answers.length === 0 ? "No attempt yet."
+      : el("table", {}, el("tbody", {}, answers.map(({ answer, count: many }) => {
+        const isOk = answer.startsWith("2");
+        const [width, look] = [`${(many / most) * 100}%`, isOk ? "f-good" : "f-bad"];
+        return el("tr", {}, el("td", {}, state(isOk ? "delivered" : "failed", answer)),
+          el("td", { "aria-hidden": "true" }, svg("svg", { width: "100%", height: 8 },
+            svg("rect", { width, height: 8, rx: 2, class: look }))),
+          el("td", { class: "num" }, number(many)));
+      })))),
+  ];
+}

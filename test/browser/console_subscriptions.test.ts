@@ -1,0 +1,150 @@
+import assert from "node:assert/strict";
+import { after, afterEach, before, beforeEach, test } from "node:test";
+import { type Browser, openBrowser } from "../helpers/browser.ts";
+import { type EventStage, readItems, startEventStage, until } from "../helpers/event_stage.ts";
+import { PASSWORD, type TestUser } from "../helpers/gatepost.ts";
+
+const ORDERS = `const schema = { type: "object", properties: { item: { type: "string" } } };
+export const order = {
+  method: "POST", path: "/orders", scope: [], handle() {},
+  emits: { "order.created": { description: "An order was placed", schema } },
+};`;
+const ROW = ".list-of tbody tr:first-child";
+
+let stage: EventStage;
+let browser: Browser;
+let marta: TestUser;
+let token: string;
+
+before(async () => {
+  stage = await startEventStage({ GATEPOST_RESEND_DELAYS: "300ms" }, { "orders.mjs": ORDERS });
+  marta = await stage.gatepost.createUser({ scopes: ["consumer"] });
+  token = await stage.gatepost.login(marta);
+  browser = await openBrowser({ width: 1280, height: 900 });
+});
+after(async () => {
+  await browser?.close();
+  await stage?.stop();
+});
+beforeEach(() => browser.devtools("Network.clearBrowserCookies", {}));
+// CSP violations and failed loads speak there.
+afterEach(async () => assert.deepEqual(await browser.consoleErrors(), []));
+
+async function signIn(username: string, path: string): Promise<void> {
+  await browser.goto(stage.gatepost.url + path);
+  await browser.type("#username", username);
+  await browser.type("#password", PASSWORD);
+  await browser.click("form [type=submit]");
+  await browser.find("main h1");
+}
+
+const shows = (css: string, pattern: RegExp) =>
+  until(async () => pattern.test(await browser.text(css)), () => `${css} shows no ${pattern}`);
+
+/** Presses a button by what it says; in a window where one is open. */
+async function press(words: string): Promise<void> {
+  const script = `const inside = [...document.querySelectorAll("main, dialog")].at(-1);
+    const found = [...inside.querySelectorAll("button:enabled")]
+      .find((each) => each.innerText.trim() === arguments[0]);
+    found?.click(); return found !== undefined;`;
+  await until(async () => await browser.execute(script, words) === true, () => `no ${words}`);
+}
+
+test("a person subscribes, and the code shown verifies a test that is seen to arrive", async () => {
+  await signIn(marta.username, "/account/webhooks?q=placed");
+  await shows(".list", /order\.created\s+An order was placed\s+\{ item \}/);
+  await press("Subscribe");
+  await browser.type("#field", "https://user:password@crm.example/");
+  await press("Subscribe");
+  await shows("dialog", /Must not contain credentials\.\s+Request \w{24}/);
+  assert.match(String(await browser.consoleErrors()), /^[^,]* status of 400 [^,]*$/);
+  await browser.type("#field", `${stage.receiver.url}/hook`);
+  await press("Subscribe");
+  await shows("#dialog-title", /signing secret/);
+  const secret = await browser.text("dialog .code pre");
+  const source = await browser.text("h3 + .code pre");
+  await press("I have kept it");
+  await shows("main h1", /^127\.0\.0\.1:\d+\/hook$/);
+  await press("Send test…");
+  await press("Send test");
+  await shows("ol.line", /^204 attempt 1/);
+  assert.match(await browser.url(), /\?delivery=d0\w+$/);
+  const [callback] = await stage.receiver.waitFor(1, 5_000, "/hook");
+  const { isGenuine } = await import(`data:text/javascript,${encodeURIComponent(source)}`);
+  assert.equal(isGenuine(callback?.headers, callback?.body, secret), true);
+  assert.equal(isGenuine(callback?.headers, "{}", secret), false);
+
+  await press("Replace secret…");
+  await press("Replace secret");
+  await shows("dialog .code pre", /^whsec_/);
+  assert.notEqual(await browser.text("dialog .code pre"), secret);
+});
+
+test("what failed is seen, sent again one by one, paused and deleted by its owner", async () => {
+  const { id, path } = await stage.subscribe(token, "tea.cold", 503);
+  await stage.dispatch("tea.cold", {});
+  await signIn(marta.username, `/account/webhooks/${id}`);
+  await shows(ROW, /503, failed/);
+  await browser.click(`${ROW} a`);
+  await shows("ol.line", /503 attempt 1[^]*503 attempt 2/);
+  stage.receiver.answer(path, 204);
+  await press("Send again…");
+  await press("Send 1 again");
+  await shows("ol.line", /204 attempt 1/);
+  await until(async () => /Delivered/.test(await browser.text(ROW)));
+
+  await press("Pause…");
+  await browser.find("#field");
+  await browser.execute("document.querySelector('#field').value = '2099-01-31T12:00'");
+  await press("Pause");
+  await shows(".head", /Paused until 31 Jan 2099, 12:00/);
+  await stage.dispatch("tea.cold", {});
+  await shows(".list-of .fresh", /1 new/);
+  await press("Resume…");
+  await shows("dialog", /1 delivery that waits/);
+  await press("Resume");
+  await shows(".head", /Active/);
+  await stage.receiver.waitFor(4, 5_000, path);
+
+  await press("Delete…");
+  assert.equal(await browser.attribute("dialog .danger", "disabled"), "true");
+  await browser.type("dialog [name=typed]", new URL(stage.receiver.url).host);
+  await press("Delete");
+  await browser.waitForUrl(/webhooks$/);
+  const left = await stage.call("GET", "/consumer/subscription?event=tea.cold", token);
+  assert.deepEqual(readItems(left), []);
+});
+
+test("an operator sees live what fails, and moves it; a reader changes nothing", async () => {
+  const { id } = await stage.subscribe(token, "milk.sour", 500);
+  await stage.dispatch("milk.sour", {});
+  await signIn("admin", "/console/subscriptions?sort=worst");
+  await browser.find(".hooks a.main");
+  await browser.press("j\uE007");
+  await browser.waitForUrl(new RegExp(`/console/subscriptions/${id}$`));
+  await shows(".msg.bad", /has failed, at last by 500\..*If none does by \d+ \w+, \d\d:\d\d, /);
+  await shows(".head", new RegExp(`Failing since [^]*of ${marta.username} through login`));
+  assert.equal(await browser.execute("return document.activeElement.tagName"), "H1");
+  await shows(".live", /Live/);
+  await shows(ROW, /500, failed/);
+  await stage.dispatch("milk.sour", {});
+  await press("1 new");
+  await shows(ROW, /500, failed/); // it was waiting, and changes in its place
+  await browser.press("p");
+  await press("Pause");
+  await shows(".head", /Paused/);
+  await press("Change endpoint…");
+  await browser.type("#field", `${stage.receiver.url}/moved`);
+  await press("Change endpoint");
+  await shows("main h1", /\/moved$/);
+
+  const reader = await stage.gatepost.createUser({ scopes: ["backend:read"] });
+  await browser.devtools("Network.clearBrowserCookies", {});
+  await signIn(reader.username, `/console/subscriptions/${id}`);
+  await shows(".head", /Paused/);
+  assert.equal(await browser.count(".head button, .acts button"), 0);
+  await browser.goto(`${stage.gatepost.url}/console/subscriptions?status=paused&event=milk.sour`);
+  await browser.find(`.hooks a.main[href$="${id}"]`);
+  await browser.click(".token button");
+  await browser.waitForUrl(/\?status=paused$/);
+});
