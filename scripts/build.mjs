@@ -117,7 +117,7 @@ function packConsole(root) {
       return `--${name}:light-dark(${light},${dark});`;
     });
   const style = readFileSync(join(root, "src/console/console.css"), "utf8")
-    .replace(/\/\*.*?\*\//gs, "");
+    .replace(/\/\*.*?\*\//gs, "").replace(/\s*([{};])\s*/g, "$1").replaceAll(";}", "}");
   const files = new Map([["console.css", `:root{${colours.join("")}}\n${style}`]]);
   for (const name of readdirSync(compiled, { recursive: true }).map(String)) {
     if (name.endsWith(".js")) files.set(name, squeeze(readFileSync(join(compiled, name), "utf8")));

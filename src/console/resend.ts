@@ -2,7 +2,7 @@ import { call, get } from "./api.ts";
 import { ask, openDialog } from "./dialog.ts";
 import { type Child, el, fill } from "./element.ts";
 import { number, time } from "./format.ts";
-import { answerOf, type Delivery } from "./inspector.ts";
+import type { Delivery } from "./pages/inspector.ts";
 import { button, failure, message, notify, state } from "./parts.ts";
 
 /** What is sent again, and by whose operations. */
@@ -136,8 +136,9 @@ export async function openResend(
   choose(0);
   if (!await asked) return;
   const isWell = trial?.status === "delivered";
+  const answer = trial?.last_status ?? trial?.last_error ?? trial?.status;
   const outcome = trial && message(isWell ? "ok" : "warn",
-    `The trial ${isWell ? "succeeded" : "failed"}: ${answerOf(trial) ?? trial.status}`);
+    `The trial ${isWell ? "succeeded" : "failed"}: ${answer}`);
   if (total === 0) return notify(outcome ?? "Nothing is left.");
   const isBegun = started || await ask({
     title: again(),

@@ -7,13 +7,13 @@ import { count, duration, number } from "../format.ts";
 import {
   aboveTabs, answered, besideList, copied, type Delivery, DISPATCHED, endpoint, type EventOfOne,
   linked, payload, refused, requested, who,
-} from "../inspector.ts";
+} from "./inspector.ts";
 import type { Page } from "../pages.ts";
 import { button, facts, filters, head, segments, since, state, tabs, when } from "../parts.ts";
 import { openResend } from "../resend.ts";
 import { href, pageOf } from "../router.ts";
 import { mayWrite } from "../session.ts";
-import { signatureForm } from "../signature_form.ts";
+import { signatureForm } from "./signature_form.ts";
 import { listen } from "../stream.ts";
 import { listTable } from "../table.ts";
 

@@ -6,7 +6,7 @@ import { fieldsOf } from "../form.ts";
 import {
   aboveTabs, answered, besideList, copied, type Delivery, DISPATCHED, endpoint, type EventOfOne,
   payload, refused, requested, who,
-} from "../inspector.ts";
+} from "./inspector.ts";
 import type { Page } from "../pages.ts";
 import { button, filters, head, since, state, tabs, when } from "../parts.ts";
 import { go, href } from "../router.ts";

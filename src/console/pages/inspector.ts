@@ -1,12 +1,12 @@
-import type { Infer } from "../base/shape.ts";
-import type { ManagedDelivery } from "../event/delivery_record.ts";
-import type { EventRecord } from "../event/event.ts";
-import { get } from "./api.ts";
-import { type Child, el, fill } from "./element.ts";
-import { address, number } from "./format.ts";
-import { button, code, copy, facts, failure, state, when } from "./parts.ts";
-import { here, href, pageOf, type Place } from "./router.ts";
-import { later } from "./table.ts";
+import type { Infer } from "../../base/shape.ts";
+import type { ManagedDelivery } from "../../event/delivery_record.ts";
+import type { EventRecord } from "../../event/event.ts";
+import { get } from "../api.ts";
+import { type Child, el, fill } from "../element.ts";
+import { address, number } from "../format.ts";
+import { button, code, copy, facts, failure, state, when } from "../parts.ts";
+import { here, href, pageOf, type Place } from "../router.ts";
+import { later } from "../table.ts";
 
 /** A delivery as the backend shows it. */
 export type Delivery = Infer<typeof ManagedDelivery>;
@@ -88,13 +88,9 @@ export function who(id = ""): Child {
 /** What says by which request, with all that it set off. */
 export const requested = (request: string) => linked(request, href("events", "", { request }));
 
-/** The last answer that there was, or why there was none. */
-export const answerOf = ({ last_status, last_error }: Delivery) => last_status ?? last_error;
-
 /** How a delivery stands: its last answer where there is one. */
-export function answered(delivery: Delivery): Child {
-  const { status } = delivery;
-  const answer = answerOf(delivery);
+export function answered({ status, last_status, last_error }: Delivery): Child {
+  const answer = last_status ?? last_error;
   if (status === "delivered" || status === "failed") return state(status, answer);
   return [state(status), answer ? el("span", { class: "sub" }, `after ${answer}`) : null];
 }

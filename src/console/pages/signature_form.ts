@@ -1,6 +1,6 @@
-import { el, fill } from "./element.ts";
-import { duration } from "./format.ts";
-import { message } from "./parts.ts";
+import { el, fill } from "../element.ts";
+import { duration } from "../format.ts";
+import { message } from "../parts.ts";
 
 /** How old a callback may be for those who verify it (Standard Webhooks). */
 const TOLERANCE_MS = 300_000;
