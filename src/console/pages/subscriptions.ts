@@ -13,7 +13,7 @@ import {
   showSubscription,
   standing,
   type Subscription,
-} from "../subscription.ts";
+} from "./subscription.ts";
 import { columnsOf, later, listTable } from "../table.ts";
 
 const STATUSES = [["", "All"], ["active", "Active"], ["paused", "Paused"], ["disabled", "Disabled"]]

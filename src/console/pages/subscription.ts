@@ -1,17 +1,17 @@
-import type { Infer } from "../base/shape.ts";
-import type { DeliveryRecord } from "../event/delivery_record.ts";
-import type { ManagedSubscription, SubscriptionRecord } from "../event/subscription.ts";
-import { call, get, list, type Query } from "./api.ts";
-import { key, strip } from "./chart.ts";
-import { ask } from "./dialog.ts";
-import { type Child, el, fill, svg } from "./element.ts";
-import { address, count, day, duration, number, percent, time } from "./format.ts";
-import { button, card, facts, head, message, state, when } from "./parts.ts";
-import { openResend } from "./resend.ts";
-import { go, href, type Place } from "./router.ts";
-import { isAccount, mayWrite } from "./session.ts";
-import { every, listen } from "./stream.ts";
-import { columnsOf, listTable } from "./table.ts";
+import type { Infer } from "../../base/shape.ts";
+import type { DeliveryRecord } from "../../event/delivery_record.ts";
+import type { ManagedSubscription, SubscriptionRecord } from "../../event/subscription.ts";
+import { call, get, list, type Query } from "../api.ts";
+import { key, strip } from "../chart.ts";
+import { ask } from "../dialog.ts";
+import { type Child, el, fill, svg } from "../element.ts";
+import { address, count, day, duration, number, percent, time } from "../format.ts";
+import { button, card, facts, head, message, state, when } from "../parts.ts";
+import { openResend } from "../resend.ts";
+import { go, href, type Place } from "../router.ts";
+import { isAccount, mayWrite } from "../session.ts";
+import { every, listen } from "../stream.ts";
+import { columnsOf, listTable } from "../table.ts";
 
 /** A subscription; operators see whose it is, too. */
 export type Subscription =
