@@ -3,17 +3,20 @@ import { failure } from "./parts.ts";
 
 /** A window above the page; the browser keeps the focus in it, and Escape closes it. */
 export function openDialog(title: string, words: Child, body: Child, look = "") {
-  const made = el("dialog", { class: `dialog ${look}`, "aria-labelledby": "dialog-title" },
-    el("div", { class: "dh" }, el("h2", { id: "dialog-title" }, title),
+  const made = el("dialog", { class: `dialog ${look}`, "aria-label": title },
+    el("div", { class: "dh" }, el("h2", {}, title),
       words ? el("p", { class: "muted" }, words) : null),
     body);
   made.addEventListener("close", () => made.remove());
   document.body.append(made);
   made.showModal();
+  // Else what scrolls would have the focus.
+  made.querySelector<HTMLElement>("input, textarea, button:not(.code *)")?.focus();
   return made;
 }
 
-interface Question {
+/** What is asked before something is done. */
+export interface Question {
   readonly title: string;
   readonly words?: Child;
   readonly body?: Child;

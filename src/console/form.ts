@@ -7,6 +7,8 @@ export interface Fields {
   readonly node: HTMLElement;
   /** What has been filled in; what was left empty is left out. Throws where JSON is not JSON. */
   read(): Record<string, unknown>;
+  /** What is no longer as it was given; what was emptied is null, or no items. */
+  changes(): Record<string, unknown>;
   /** Marks the fields that a refusal names. */
   mark(error: unknown): void;
 }
@@ -41,6 +43,16 @@ export async function fieldsOf(
     })),
     read: () => Object.fromEntries(fields.map(({ name, read }) => [name, read()])
       .filter(([, value]) => value !== undefined)),
+    changes() {
+      const isBlank = (value: unknown) => value === null || value === undefined || String(value) === "";
+      const all = fields.map(({ name, read }) => {
+        const value = read() ?? (properties[name]?.anyOf ? null : []);
+        const isSame = isBlank(value) ? isBlank(given[name])
+          : JSON.stringify(value) === JSON.stringify(given[name]);
+        return [name, isSame ? undefined : value] as const;
+      });
+      return Object.fromEntries(all.filter(([, value]) => value !== undefined));
+    },
     mark(error) {
       const errors = error instanceof Refusal ? error.errors : [];
       for (const { name, input, help } of fields) {
@@ -91,7 +103,8 @@ function makeField(name: string, schema: Schema, given: unknown, isRequired: boo
     return text(value, Number, { type: "number", min: minimum, max: maximum });
   }
   if (type === "array" && schema.items?.type !== "object" && !schema.items?.$ref) {
-    help.textContent = `${description} One a line.`.trim();
+    const some = schema.items?.enum?.join(", ");
+    help.textContent = `${description} One a line${some ? `, of ${some}` : ""}.`.trim();
     const lines = Array.isArray(start) ? start.join("\n") : "";
     return area(lines, (value) => value.split(/\s+/).filter(Boolean), 3);
   }

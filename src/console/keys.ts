@@ -1,10 +1,10 @@
 import { el } from "./element.ts";
 import { openDialog } from "./dialog.ts";
+import { hasLetters, lettersSwitch } from "./letters.ts";
 import { openPalette } from "./palette.ts";
 import { go, href } from "./router.ts";
 import { isAccount } from "./session.ts";
 
-const SWITCH = "gatepost.keys";
 const PLACES: Readonly<Record<string, string>> = {
   o: "", d: "deliveries", e: "events", s: "subscriptions", u: "users", a: "audit", x: "explorer",
 };
@@ -31,7 +31,7 @@ export function beginKeys(): void {
     const isTyping = target instanceof Element &&
       target.closest("input, textarea, select, dialog, [contenteditable]");
     const isOther = event.metaKey || event.ctrlKey || event.altKey;
-    if (isTyping || isOther || localStorage.getItem(SWITCH) === "off") return;
+    if (isTyping || isOther || !hasLetters()) return;
     const page = isGoing ? PLACES[key] : undefined;
     isGoing = key === "g";
     if (page !== undefined && !isAccount) return go(href(page));
@@ -72,14 +72,10 @@ function move(step: number): boolean {
 }
 
 function showHelp(): void {
-  const isOn = localStorage.getItem(SWITCH) !== "off";
-  const change = (event: Event) =>
-    localStorage.setItem(SWITCH, (event.target as HTMLInputElement).checked ? "on" : "off");
   openDialog("Keys", null, el("form", { method: "dialog" },
     el("div", { class: "body" },
       el("dl", { class: "facts" }, HELP.map(([keys, what]) =>
         [el("dt", {}, el("kbd", {}, keys)), el("dd", {}, what)])),
-      el("label", { class: "pick gap" },
-        el("input", { type: "checkbox", checked: isOn, onchange: change }), "Use single letters")),
+      lettersSwitch()),
     el("div", { class: "df" }, el("button", { class: "btn primary" }, "Close"))));
 }

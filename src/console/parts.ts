@@ -48,11 +48,12 @@ const LOOKS: Readonly<Record<string, readonly [look: string, word: string]>> = {
   running: ["warn", "Running"],
   done: ["ok", "Done"],
   stopped: ["idle", "Stopped"],
+  signing: ["ok", "Signs"],
 };
 
 /** A state in words. */
 export function state(name: string, words?: Child): HTMLElement {
-  const [look, word] = LOOKS[name] ?? ["idle", name];
+  const [look, word] = LOOKS[name] ?? ["idle", name.charAt(0).toUpperCase() + name.slice(1)];
   return el("span", { class: `st ${look}` }, words ?? word);
 }
 
@@ -161,7 +162,7 @@ export function copy(text: string, label = "Copy"): HTMLButtonElement {
   }, { kind: "tiny quiet", picture: "copy" });
 }
 
-const PARAMETER = /^(\w+):(.+)$/;
+const PARAMETER = /^(-?\w+):(.+)$/;
 
 /**
  * A search that is made of `name:value`, each a chip that can be taken away; other text is `q`

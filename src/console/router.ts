@@ -22,13 +22,16 @@ export function href(page: string, id = "", query: Record<string, string> = {}):
   return search.size > 0 ? `${path}?${search}` : path;
 }
 
+/** Which page an id belongs to, by its first letter. */
 const BY_ID: Readonly<Record<string, string>> = {
   d: "deliveries", e: "events", s: "subscriptions", u: "users", a: "apps", g: "grants",
+  i: "issuers", p: "resources",
 };
+const ID = /^[a-z]0[0-9a-z]{23,}$/; // a delivery's is longer
 
-/** The page that shows what has this id; undefined where it is none. */
+/** The page of what has this id; undefined where it is no id, or has none. */
 export function pageOf(id: string): string | undefined {
-  return /^[desuag]\d[0-9a-z]{10,}$/.test(id) ? BY_ID[id.charAt(0)] : undefined;
+  return ID.test(id) ? BY_ID[id.charAt(0)] : undefined;
 }
 
 /** Goes to an address of these pages; `isReplaced`: going back does not come here again. */

@@ -125,6 +125,7 @@ export const AppRecord = named("App", record({
   jwks: JWKS,
   metadata_url: METADATA_URL,
   owner: OWNER,
+  old_secret_until: optional(described("When the secret before this one ends, or ended.", TIME)),
   status: ACCOUNT_STATUS,
   created_at: TIME,
 }));
@@ -161,6 +162,8 @@ export interface App extends
   readonly jwks: readonly PublicJwk[];
   /** Where a document describes it, which is its `client_id` on the wire then. */
   readonly metadataUrl?: string | null | undefined;
+  /** Until when the secret before this one is good; 0 or none: there is no such secret. */
+  readonly oldSecretUntilMs?: number | null;
   readonly createdAtMs: number;
   /** Grants made then or before have ended. */
   readonly notBeforeMs: number;
@@ -177,6 +180,7 @@ export function toAppRecord(app: App): Infer<typeof AppRecord> {
     require_pkce: app.requirePkce,
     jwks: app.jwks.length > 0 ? { keys: app.jwks } : null,
     metadata_url: app.metadataUrl ?? null,
+    old_secret_until: app.oldSecretUntilMs ? toTime(app.oldSecretUntilMs) : undefined,
     created_at: toTime(app.createdAtMs),
   });
 }

@@ -80,9 +80,10 @@ export function insertApp(app: App, secret: Uint8Array | undefined): Sql {
 export function updateApp(before: App, after: App): Change {
   const isUnchanged = sql`(${CHANGEABLE}) IS (${changeable(before)})`;
   // Whoever has the old secret is not to pose as an app that has keys.
-  const kept = after.jwks.length > 0 ? sql`NULL, NULL` : sql`secret, oldSecret`;
+  const kept = after.jwks.length > 0 ? sql`NULL, NULL, NULL`
+    : sql`secret, oldSecret, oldSecretUntilMs`;
   return updateWhere(sql`apps`, sql`(${CHANGEABLE}) = (${changeable(after)}),
-    (secret, oldSecret) = (${kept}),
+    (secret, oldSecret, oldSecretUntilMs) = (${kept}),
     origin = ${valueIf(isUnchanged, new URL(after.url).origin)}`, sql`id = ${after.id}`);
 }
 

@@ -59,9 +59,13 @@ test("an owner rotates the secret: the old one is good for a day, or not at all"
     (await gatepost.token({ ...app, secret: String(with_) }, { grant_type: "client_credentials" }))
       .status;
   assert.deepEqual([await works(secret), await works(app.secret)], [200, 200]);
+  const until = async () => readObject(await call("GET", path, token))["old_secret_until"];
+  const leftMs = Date.parse(String(await until())) - Date.now();
+  assert.ok(Math.abs(leftMs - 86_400_000) < 60_000, String(leftMs));
   const leaked = await call("POST", `${path}/secret`, token, { revoke: true });
   assert.equal(await works(readObject(leaked)["client_secret"]), 200);
   assert.deepEqual([await works(secret), await works(app.secret)], [401, 401]);
+  assert.equal(await until(), undefined);
 });
 
 test("the addresses of a trusted app are an operator's to change", async () => {

@@ -12,7 +12,12 @@ const parts = scripts.filter((name) => !name.includes("pages/"));
 
 /** Bytes at most, as the build has them and as Brotli does. */
 const LIMITS = [
-  { what: "the overview's script", names: [...parts, "pages/overview.js"], raw: 60_000, brotli: 20_000 },
+  {
+    what: "the overview's script",
+    names: [...parts, "pages/overview.js"],
+    raw: 60_000,
+    brotli: 20_000,
+  },
   { what: "the style sheet", names: ["console.css"], raw: 32_000, brotli: 7_000 },
 ];
 

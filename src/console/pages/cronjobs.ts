@@ -1,4 +1,14 @@
-import type { Page } from "../pages.ts";
-import { head } from "../parts.ts";
+import { call } from "../api.ts";
+import { asking, things } from "../things.ts";
+import { nameOf } from "../values.ts";
 
-export const page: Page = { title: "cronjobs", show: () => head("cronjobs", "Not made yet") };
+export const page = things({
+  title: "Cronjobs",
+  words: "What runs without a request, the service's own jobs among it.",
+  path: "cronjob",
+  columns: ["name", "status", "every", "last_run", "duration_ms", "next_run", "error"],
+  empty: "This process runs no cronjob.",
+  pollMs: 10_000,
+  act: (job) => asking("Run now", nameOf(job), "Its next run stays where it is.",
+    () => call("POST", `/backend/cronjob/${nameOf(job)}/run`)),
+});

@@ -1,4 +1,12 @@
-import type { Page } from "../pages.ts";
-import { head } from "../parts.ts";
+import { auditBy, revokeGrant, things } from "../things.ts";
 
-export const page: Page = { title: "grants", show: () => head("grants", "Not made yet") };
+export const page = things({
+  title: "Grants",
+  words: "What users have allowed apps, and what they signed in for.",
+  path: "grant",
+  columns: ["user", "status", "app", "scopes", "last_used_at", "expires_at"],
+  filters: ["user", "app"],
+  empty: "Nobody has signed in or allowed an app.",
+  actions: revokeGrant,
+  related: [auditBy("target")],
+});

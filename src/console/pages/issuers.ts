@@ -1,4 +1,24 @@
-import type { Page } from "../pages.ts";
-import { head } from "../parts.ts";
+import { auditBy, statusButton, subscriptionsBy, things } from "../things.ts";
+import { idOf } from "../values.ts";
 
-export const page: Page = { title: "issuers", show: () => head("issuers", "Not made yet") };
+export const page = things({
+  title: "Issuers",
+  words: "Other authorization servers whose access tokens are accepted here.",
+  path: "issuer",
+  columns: ["issuer", "status", "scopes", "created_at"],
+  empty: "Only tokens of this service are accepted. Add an issuer whose tokens are to be too.",
+  deletion: "Its tokens are refused, and its principals forgotten.",
+  related: [
+    {
+      title: "Principals",
+      path: "principal",
+      by: "issuer",
+      columns: ["subject", "status", "id", "created_at"],
+      empty: "No token of it has come yet.",
+      act: (one) => statusButton(one, `/backend/principal/${idOf(one)}`,
+        "Its subscriptions are disabled."),
+    },
+    subscriptionsBy("app"),
+    auditBy("target"),
+  ],
+});

@@ -1,4 +1,25 @@
-import type { Page } from "../pages.ts";
-import { head } from "../parts.ts";
+import { call } from "../api.ts";
+import { asking, things } from "../things.ts";
+import { idOf } from "../values.ts";
 
-export const page: Page = { title: "keys", show: () => head("keys", "Not made yet") };
+const rotate = (label: string, words: string, at_once: boolean) =>
+  asking(label, "to 1 new key", words, () => call("POST", "/backend/key", { at_once }));
+
+export const page = things({
+  title: "Signing keys",
+  words: "What access tokens are signed with. Who checks these fetches the public parts.",
+  path: "key",
+  columns: ["kid", "status", "alg", "created_at", "signs_from", "published_until"],
+  empty: "No key is published.",
+  top: () => [
+    rotate("Rotate in 10 minutes", "Until it signs everybody can fetch it.", false),
+    rotate("Rotate at once", "For leaks: who has not fetched it yet refuses its tokens.", true),
+  ],
+  act(key) {
+    const typed = idOf(key).slice(0, 8);
+    const words = "Every token that it signed is refused from now on.";
+    const withdraw = () => call("DELETE", `/backend/key/${idOf(key)}`);
+    return asking("Withdraw at once", typed, words, withdraw,
+      { look: "danger", isGrave: true, typed });
+  },
+});

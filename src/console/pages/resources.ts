@@ -1,4 +1,11 @@
-import type { Page } from "../pages.ts";
-import { head } from "../parts.ts";
+import { auditBy, things } from "../things.ts";
 
-export const page: Page = { title: "resources", show: () => head("resources", "Not made yet") };
+export const page = things({
+  title: "Resources",
+  words: "Services beside this one that tokens are issued for (RFC 8707).",
+  path: "resource",
+  columns: ["url", "scopes", "created_at"],
+  empty: "Tokens are for this service alone. Add a resource that they are to be issued for too.",
+  deletion: "The grants for it end.",
+  related: [auditBy("target")],
+});

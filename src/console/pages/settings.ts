@@ -1,4 +1,41 @@
+import { call, list, request } from "../api.ts";
+import { type Child, el } from "../element.ts";
+import { lettersSwitch } from "../letters.ts";
 import type { Page } from "../pages.ts";
-import { head } from "../parts.ts";
+import { card, facts, head, message, notify } from "../parts.ts";
+import { site } from "../session.ts";
+import { later, table } from "../table.ts";
+import { asking } from "../things.ts";
+import { columnsOf, type Thing, wordsOf } from "../values.ts";
 
-export const page: Page = { title: "settings", show: () => head("settings", "Not made yet") };
+export const page: Page = {
+  title: "Settings",
+  show: () => [
+    head("Settings", "What this service has been started with, and how it is.",
+      asking("Back up now", "to 1 file", "It will stand beside the database.", async () => {
+        const { file, bytes } = await call<Record<string, Child>>("POST", "/backend/backup");
+        notify([file, ", ", bytes, " bytes"]);
+      })),
+    el("div", { class: "grid" },
+      card("Before others use it", { wide: "w12" }, later(risks())),
+      card("In force", { wide: "w8", padded: false }, later(settings())),
+      card("Health", { wide: "w4" }, later(health()), lettersSwitch())),
+  ],
+};
+
+async function risks(): Promise<Child> {
+  const { items } = await list<Record<"kind" | "detail", string>>("/backend/problem");
+  const left = items.filter(({ kind }) => kind === "setting");
+  return left.length > 0 ? left.map(({ detail }) => message("warn", detail)) : "All is set.";
+}
+
+async function settings(): Promise<Child> {
+  const { items } = await list<Thing>("/backend/config", { limit: 200 });
+  return table(columnsOf(["name", "value"]), items);
+}
+
+async function health(): Promise<Child> {
+  const { status, parts } = await (await request("GET", "/system/ready")).json();
+  return facts(Object.entries({ version: site.version, status, ...parts })
+    .map(([name, value]) => [wordsOf(name), String(value)]));
+}

@@ -1,4 +1,24 @@
-import type { Page } from "../pages.ts";
-import { head } from "../parts.ts";
+import { auditBy, grantsBy, subscriptionsBy, things } from "../things.ts";
 
-export const page: Page = { title: "users", show: () => head("users", "Not made yet") };
+export const page = things({
+  title: "Users",
+  words: "Who can sign in, and with which scopes at most.",
+  path: "user",
+  columns: ["username", "status", "scopes", "created_at"],
+  filters: ["q", "status"],
+  hint: "Name begins with…  status:disabled",
+  empty: "No user is called so.",
+  deletion: "All tokens end.",
+  related: [
+    grantsBy("user"),
+    {
+      title: "Sessions",
+      path: "user/{id}/session",
+      columns: ["agent", "address", "created_at", "seen_at"],
+      empty: "Signed in in no browser.",
+    },
+    subscriptionsBy("owner"),
+    auditBy("actor"),
+    auditBy("target"),
+  ],
+});

@@ -1,0 +1,243 @@
+import { call, list } from "./api.ts";
+import { ask, type Question } from "./dialog.ts";
+import { bodySchema, findOperation, resolve } from "./document.ts";
+import { type Child, el, fill, shown } from "./element.ts";
+import { fieldsOf } from "./form.ts";
+import { count } from "./format.ts";
+import type { Page } from "./pages.ts";
+import { AUDIT_COLUMNS } from "./pages/audit.ts";
+import { button, card, facts, filters, head } from "./parts.ts";
+import { go, href, type Place, refine } from "./router.ts";
+import { mayWrite } from "./session.ts";
+import { later, listTable } from "./table.ts";
+import { columnsOf, findIn, idOf, nameOf, type Thing, valueOf, wordsOf } from "./values.ts";
+
+/** What is said of what will happen, or finds that out. */
+type Words = string | (() => Promise<string>);
+
+/** A list of what belongs to a thing. */
+interface Related {
+  readonly title: string;
+  /** Below /backend; `{id}` in it is the thing's. */
+  readonly path: string;
+  /** The filter that has the thing's id. */
+  readonly by?: string;
+  /** Members; without them it is a list of the audit. */
+  readonly columns?: readonly string[];
+  readonly empty: string;
+  /** What one of them is called, where they end with the thing. */
+  readonly ends?: string;
+  act?(item: Thing): Child;
+  /** What can be done with all of them. */
+  end?(item: Thing): Child;
+}
+
+/** A kind of thing: all that its list and the page of one are made of. */
+export interface Kind {
+  readonly title: string;
+  readonly words: string;
+  /** Below /backend, and what one of them is called. */
+  readonly path: string;
+  /** Members, the first as the link. */
+  readonly columns: readonly string[];
+  readonly filters?: readonly string[];
+  readonly hint?: string;
+  readonly empty: string;
+  /** What a deletion ends; without it none can be added, changed or deleted. */
+  readonly deletion?: string;
+  /** Without these lists there is no page of one. */
+  readonly related?: readonly Related[];
+  /** How often the list is looked at again. */
+  readonly pollMs?: number;
+  /** What can be done beside the heading of the list. */
+  top?(): Child;
+  /** What can be done in each row. */
+  act?(item: Thing): Child;
+  added?(made: Thing): Promise<unknown>;
+  actions?(item: Thing): Child;
+  more?(item: Thing, signal: AbortSignal): Child;
+}
+
+/** What was done by, or to, something. */
+export const auditBy = (by: "actor" | "target"): Related => ({
+  title: by === "actor" ? "Own actions" : "Actions upon it",
+  path: "audit",
+  by,
+  empty: "Nothing in the time that the audit log is kept.",
+});
+
+/** The subscriptions of something. */
+export const subscriptionsBy = (by: "owner" | "app"): Related => ({
+  title: "Subscriptions",
+  path: "subscription",
+  by,
+  columns: ["endpoint", "status", "event", "created_at"],
+  empty: "It subscribes to no event.",
+  ends: "subscription",
+});
+
+/** The grants of something. */
+export const grantsBy = (by: "user" | "app"): Related => {
+  const grants: Related = {
+    title: "Grants",
+    path: "grant",
+    by,
+    columns: [by === "user" ? "app" : "user", "status", "scopes", "last_used_at", "expires_at"],
+    empty: "Nothing has been allowed.",
+    ends: "grant",
+    act: revokeGrant,
+    end: (item) => asking("Revoke all", `grants of ${nameOf(item)}`, () => whatEnds([grants], item),
+      () => call("POST", "/backend/grant/revoke", { [by]: idOf(item) }), { look: "tiny" }),
+  };
+  return grants;
+};
+
+/** The pages of a kind: its list, and one of it. */
+export const things = (kind: Kind): Page => ({
+  title: kind.title,
+  show: (place) => (place.id && kind.related ? showOne : showList)(kind, place),
+});
+
+async function showList(kind: Kind, { page, query, signal }: Place): Promise<Child> {
+  const { title, words, path, columns, filters: names = [], hint, empty, deletion, pollMs } = kind;
+  const load = async () => (await listTable<Thing>({
+    path: `/backend/${path}`,
+    query: Object.fromEntries(names.map((name) => [name, query.get(name)])),
+    columns: columnsOf(columns, kind.act),
+    empty,
+  })).node;
+  const section = el("section", { class: "card" }, await load());
+  const add = async () => {
+    const made = await askFields(`Add ${path}`, "add", path);
+    if (!made) return;
+    await kind.added?.(made);
+    go(href(page, idOf(made)));
+  };
+  // Not under the hand of somebody who is about to press something there.
+  const look = async () => {
+    const node = await load().catch(() => null);
+    if (node && !section.contains(document.activeElement)) fill(section, node);
+  };
+  if (pollMs) every(pollMs, look, signal);
+  return [
+    head(title, words, kind.top?.(),
+      deletion && mayWrite() && button(`Add ${path}…`, add, { kind: "primary", picture: "plus" })),
+    names.length > 0 && filters(names, hint),
+    section,
+  ];
+}
+
+async function showOne(kind: Kind, { page, id, signal }: Place): Promise<Child> {
+  const { path, title, deletion, related = [] } = kind;
+  const item = await findIn(path, id);
+  const back = el("a", { href: href(page) }, title);
+  if (!item) return head("Nothing of this id", ["It may have been deleted. ", back]);
+  const [at, name] = [`/backend/${path}/${id}`, nameOf(item)];
+  const ends = () => whatEnds(related, item);
+  const edit = async () => await askFields(`Edit ${name}`, "change", path, item) && refine({});
+  const heading = head(name, [back, " · ", el("code", {}, id)], kind.actions?.(item),
+    deletion && mayWrite() && [
+      button("Edit…", edit),
+      item["status"] !== undefined && statusButton(item, at, ends),
+      asking("Delete", name, async () => `${deletion} ${await ends()}`, () => call("DELETE", at),
+        { look: "danger", isGrave: true, typed: shown(name) }),
+    ]);
+  // The link that led here is gone, and the focus with it.
+  setTimeout(() => {
+    scrollTo(0, 0);
+    heading.querySelector("h1")?.focus();
+  });
+  const more = kind.more?.(item, signal);
+  const pairs = Object.entries(item).filter(([, value]) => value !== id && value !== name)
+    .map(([member, value]) => [wordsOf(member), valueOf(member, value)] as const);
+  return [heading, el("div", { class: "grid" },
+    card("Facts", { wide: more ? "w6" : "w12" }, facts(pairs)), more,
+    related.map(({ title, path, by, columns, empty, act, end }) => {
+      const found = listTable<Thing>({
+        path: `/backend/${path.replace("{id}", id)}`,
+        query: by ? { [by]: id } : {},
+        columns: columns ? columnsOf(columns, act) : AUDIT_COLUMNS,
+        empty,
+        limit: 10,
+      });
+      return card(title, { wide: "w12", padded: false, end: end?.(item) },
+        later(found.then(({ node }) => node)));
+    }))];
+}
+
+/** How many of what ends with a thing there are now, in words. */
+async function whatEnds(related: readonly Related[], item: Thing): Promise<string> {
+  const ending = related.filter(({ ends }) => ends).map(async ({ path, by = "", ends = "" }) => {
+    const query = { [by]: idOf(item), limit: 200 };
+    const { items, next_cursor } = await list<Thing>(`/backend/${path}`, query);
+    const many = items.filter(({ status }) => status === "active" || status === "paused").length;
+    return `${next_cursor ? "more than " : ""}${count(many, ends)}`;
+  });
+  const parts = await Promise.all(ending);
+  return parts.length > 0 ? `Ends at once: ${parts.join(", ")}.` : "";
+}
+
+/** A button that disables something, or lets it in again. */
+export function statusButton(item: Thing, path: string, ends: Words): Child {
+  const isActive = item["status"] === "active";
+  const [verb, status] = isActive ? ["Disable", "disabled"] : ["Enable", "active"];
+  return asking(verb, nameOf(item), isActive ? ends : "What has ended does not come back.",
+    () => call("PATCH", path, { status }), { isGrave: isActive });
+}
+
+/** A button that ends one grant, where it is active. */
+export const revokeGrant = (grant: Thing): Child => grant["status"] === "active" &&
+  asking("Revoke", "1 grant", "Its tokens end at once, and the subscriptions made with them.",
+    () => call("DELETE", `/backend/grant/${idOf(grant)}`), { isGrave: true });
+
+/**
+ * A button for who may change things: it asks, with what `words` finds out, and once it is done the
+ * page is shown anew.
+ */
+export function asking(
+  label: string,
+  name: string,
+  words: Words,
+  act: () => Promise<unknown>,
+  { look = "", ...more }: Partial<Question> & { readonly look?: string } = {},
+): Child {
+  return mayWrite() && button(`${label}…`, async () => {
+    const said = typeof words === "string" ? words : await words();
+    const title = `${label} ${name}?`;
+    if (await ask({ title, words: said, action: label, act, ...more })) refine({});
+  }, { kind: look });
+}
+
+/**
+ * Asks for the body of an operation and sends it, of what was given only what is no longer the
+ * same. Resolves with the response, or with undefined where it was not sent.
+ */
+async function askFields(title: string, verb: string, path: string, given?: Thing) {
+  const operation = await findOperation(verb + wordsOf(path));
+  const schema = await resolve(bodySchema(operation) ?? {});
+  // Whether it is disabled has a button of its own.
+  const names = Object.keys(schema.properties ?? {}).filter((name) => name !== "status");
+  const fields = await fieldsOf(schema, given, names);
+  const at = `/backend/${path}${given ? `/${idOf(given)}` : ""}`;
+  let made: Thing | undefined;
+  await ask({
+    title,
+    body: fields.node,
+    action: given ? "Save" : title,
+    async act() {
+      try {
+        made = await call<Thing>(operation.method, at, given ? fields.changes() : fields.read());
+      } catch (error) {
+        fields.mark(error);
+        throw error;
+      }
+    },
+  });
+  return made;
+}
+
+/** Does something again and again, as long as the page is there. */
+export function every(ms: number, act: () => unknown, signal: AbortSignal): void {
+  const timer = setInterval(act, ms);
+  signal.addEventListener("abort", () => clearInterval(timer));
+}

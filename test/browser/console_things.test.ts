@@ -1,0 +1,170 @@
+import assert from "node:assert/strict";
+import { after, afterEach, before, test } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
+import { type Browser, openBrowser } from "../helpers/browser.ts";
+import { createClient } from "../helpers/http_client.ts";
+import { memberOf, openStage, type Stage } from "../helpers/sign_in_stage.ts";
+
+const READY = "main:not([aria-busy]) h1";
+const HOSTILE = "<b>Evil</b> \u202Eeman";
+
+let stage: Stage;
+let browser: Browser;
+let token = "";
+
+before(async () => {
+  stage = await openStage();
+  const password = await stage.addUser("operator", ["backend", "consumer"]);
+  const login = { username: "operator", password };
+  token = memberOf(await call("POST", "/consumer/login", login), "token");
+  browser = await openBrowser({ width: 1280, height: 900 });
+  await signIn("operator", password);
+});
+after(async () => {
+  await browser?.close();
+  await stage?.close();
+});
+// CSP violations, failed loads and errors all speak there.
+afterEach(async () => assert.deepEqual(await browser.consoleErrors(), []));
+
+async function call(method: string, path: string, body?: object) {
+  const headers: Record<string, string> = token ? { authorization: `Bearer ${token}` } : {};
+  const { sendJson } = createClient(stage.server.url);
+  return JSON.parse((await sendJson(method, path, body, headers)).text);
+}
+async function signIn(username: string, password: string): Promise<void> {
+  await browser.devtools("Network.clearBrowserCookies", {});
+  await browser.goto(`${stage.server.url}/console/users`);
+  await browser.type("#username", username);
+  await browser.type("#password", password);
+  await browser.click("form [type=submit]");
+  await browser.find(READY);
+}
+async function open(path: string): Promise<void> {
+  await browser.goto(`${stage.server.url}/console/${path}`);
+  await browser.find(READY);
+}
+/** Presses the button that says this, once there is one. */
+async function press(label: string, root = "dialog[open]"): Promise<void> {
+  const script = "const found = [...document.querySelectorAll(arguments[0] + ' button:enabled')]" +
+    ".find(({ textContent }) => textContent === arguments[1]); found?.click(); return !!found";
+  await until(`button ${label}`, () => browser.execute(script, root, label));
+}
+async function until(what: string, holds: () => Promise<unknown>, triesLeft = 100): Promise<void> {
+  if (await holds()) return;
+  assert.ok(triesLeft > 0, `waited in vain for ${what}`);
+  await pause(50);
+  return until(what, holds, triesLeft - 1);
+}
+const sees = (text: string) =>
+  until(text, async () => (await browser.text("main")).includes(text));
+
+test("a user is added, found, changed in what is new alone, disabled and deleted", async () => {
+  await open("users");
+  await press("Add user…", "main");
+  await browser.type("#field-username", "anna");
+  await browser.type("#field-password", "short");
+  await press("Add user");
+  assert.match(await browser.text("dialog .msg"), /Request [0-9a-f]{24}/);
+  assert.match(String(await browser.consoleErrors()), /status of 400/);
+  assert.equal(await browser.attribute("#field-password", "aria-invalid"), "true");
+  await browser.type("#field-password", "long enough");
+  await press("Add user");
+  await sees("Created");
+  await browser.execute("const send = fetch; sent = []; window.fetch = (to, init) => " +
+    "{ if (init?.method === 'PATCH') sent.push(init.body); return send(to, init); }");
+  for (const [scopes, rate] of [["consumer", "5/1m"], ["", ""]] as const) {
+    await press("Edit…", "main");
+    await browser.type("#field-scopes", scopes);
+    await browser.type("#field-rate", rate);
+    await press("Save");
+    await until("saved", async () => /Rate/.test(await browser.text("main")) === (rate !== ""));
+  }
+  assert.deepEqual(await browser.execute("return sent"),
+    ['{"rate":"5/1m"}', '{"scopes":[],"rate":null}']);
+  await press("Disable…", "main");
+  await press("Disable");
+  await sees("Disabled");
+  await open("users?q=ann");
+  assert.equal(await browser.count("main a.main"), 1);
+  await browser.click("main a.main");
+  await press("Delete…", "main");
+  await browser.find("dialog .danger:disabled");
+  await browser.type("[name=typed]", "anna");
+  await press("Delete");
+  await sees("Nothing of this id");
+  assert.deepEqual((await call("GET", "/backend/user?q=anna")).items, []);
+});
+
+test("an app's name is text; a new secret is shown once, the old one counted down", async () => {
+  const app = await call("POST", "/backend/app", { name: HOSTILE, url: "https://evil.example" });
+  await open(`apps/${app.client_id}`);
+  assert.equal(await browser.text("main h1"), "<b>Evil</b> eman");
+  assert.equal(await browser.count("main h1 b"), 0);
+  assert.match(await browser.text("main pre"), /oauth4webapi[^]*clientCredentialsGrantRequest/);
+  await press("New secret…", "main");
+  await press("New secret");
+  assert.match(await browser.text("dialog pre"), /^[\w-]{43}$/);
+  await press("I have kept it");
+  await sees("The old secret is good for 23 h 59 min more.");
+});
+
+test("the grants of a user are revoked, all of them with their number", async () => {
+  const password = await stage.addUser("berta", ["consumer"]);
+  await call("POST", "/consumer/login", { username: "berta", password });
+  const [{ id }] = (await call("GET", "/backend/user?q=berta")).items;
+  await open(`users/${id}`);
+  await press("Revoke all…", "main");
+  assert.match(await browser.text("dialog .dh"), /berta\?[^]*1 grant\./);
+  await press("Revoke all");
+  await until("revoked", async () =>
+    (await call("GET", `/backend/grant?user=${id}`)).items[0].status === "revoked");
+});
+
+test("the audit log is filtered by names and by what is left out, and exported", async () => {
+  await open("audit");
+  await browser.type("[name=filter]", "actor:operator");
+  await browser.press("\uE007");
+  await browser.find("main:not([aria-busy]) .token");
+  await browser.type("[name=filter]", "-action:grant.");
+  await browser.press("\uE007");
+  await browser.waitForUrl(/actor=operator&-action=grant\./);
+  await sees("User signed in");
+  assert.doesNotMatch(await browser.text("main table"), /grant\.|admin/);
+  await browser.execute("URL.createObjectURL = (file) => " +
+    "{ file.text().then((text) => document.title = text); return '#'; }");
+  await press("Export CSV", "main");
+  await until("CSV", async () => /^id,time.*"user\.login"/.test(await browser.title()));
+});
+
+test("a key is made and withdrawn, a cronjob run, and what is in force shown", async () => {
+  await open("keys");
+  await press("Rotate at once…", "main");
+  await press("Rotate at once");
+  await until("a second key", async () => await browser.count("main tbody tr") === 2);
+  const [{ kid }] = (await call("GET", "/backend/key")).items;
+  await press("Withdraw at once…", "main tbody tr:first-child");
+  await browser.type("[name=typed]", kid.slice(0, 8));
+  await press("Withdraw at once");
+  await until("its end", async () => !(await browser.text("main")).includes(kid));
+  await open("cronjobs");
+  await press("Run now…", "main tbody tr:nth-child(6)");
+  await press("Run now");
+  const entry = "/backend/audit?action=cronjob.run";
+  await until("its entry", async () => (await call("GET", entry)).items.length === 1);
+  await open("settings");
+  await sees("GATEPOST_SECRET_KEY: not set");
+  await press("Back up now…", "main");
+  await press("Back up now");
+  assert.match(await browser.text(".toast"), /^gatepost-\d+\.db, \d+ bytes/);
+});
+
+test("who may only read is shown no button that changes anything", async () => {
+  const [{ id }] = (await call("GET", "/backend/user?q=operator")).items;
+  await signIn("reviewer", await stage.addUser("reviewer", ["backend:read", "consumer"]));
+  for (const path of ["users", `users/${id}`, "keys", "cronjobs", "settings", "audit"]) {
+    await open(path);
+    await until("all of it", async () => await browser.count("[aria-busy]") === 0);
+    assert.doesNotMatch(await browser.text("main"), /…$/m, path);
+  }
+});
