@@ -91,14 +91,17 @@ export function endpointOf(endpoint: string): Child {
   return [host, el("span", { class: "muted" }, path)];
 }
 
-/** How it stands, and since or until when. */
-export function standing(subscription: Subscription): HTMLElement {
+/** How it stands, and since or until when: on one line, or on two where there is little room. */
+export function standing(subscription: Subscription, isBroken = false): Child {
   const { status, failing_since, paused_until, disabled_reason } = subscription;
-  if (status === "active" && failing_since) {
-    return state("failing", `Failing since ${clock(failing_since)}`);
-  }
-  const more = paused_until ? ` until ${clock(paused_until)}` : disabled_reason;
-  return state(status, more && `${status === "paused" ? "Paused" : "Disabled: "}${more}`);
+  const isFailing = status === "active" && failing_since;
+  const made = state(isFailing ? "failing" : status);
+  const more = isFailing ? `since ${clock(failing_since)}`
+    : paused_until ? `until ${clock(paused_until)}` : disabled_reason && `(${disabled_reason})`;
+  if (!more) return made;
+  if (isBroken) return [made, el("span", { class: "sub" }, more)];
+  made.append(` ${more}`);
+  return made;
 }
 
 /** A field of a window, and its input. */
