@@ -24,25 +24,30 @@ export class Refusal extends Error {
   }
 }
 
-/** Sends a request with the token; the response whatever it is. Throws where nobody answers. */
+/**
+ * Sends a request with the token of whoever has signed in, another one, or none where it is ""; the
+ * response whatever it is. Throws where nobody answers.
+ */
 export async function request(
   method: string,
   path: string,
-  { headers = {}, body, signal }: {
+  { headers = {}, body, signal, token: other }: {
     readonly headers?: Record<string, string>;
     readonly body?: string | undefined;
     readonly signal?: AbortSignal | undefined;
+    readonly token?: string | undefined;
   } = {},
 ): Promise<Response> {
   const send = async (token: string) => {
-    const all = { ...headers, authorization: `Bearer ${token}` };
+    const all = { ...headers, ...token && { authorization: `Bearer ${token}` } };
     const init: RequestInit = { method, headers: all, cache: "no-store" };
     if (body !== undefined) init.body = body;
     if (signal) init.signal = signal;
     return fetch(site.base + path, init);
   };
-  const answer = await send(await accessToken());
-  return answer.status === 401 ? send(await accessToken(true)) : answer;
+  const answer = await send(other ?? await accessToken());
+  const isOver = answer.status === 401 && other === undefined;
+  return isOver ? send(await accessToken(true)) : answer;
 }
 
 /** Asks, or has something done, in JSON. Throws Refusal, or TypeError where nobody answers. */

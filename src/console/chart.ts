@@ -56,9 +56,12 @@ export function chart(options: ChartOptions): HTMLElement {
     onpointermove: point,
     onpointerleave: () => said.hidden = true,
   }, drawn, marks.map((mark) => markAt(mark, steps.length)), said);
-  const every = Math.max(1, Math.ceil(steps.length / LABELS));
-  const ticks = steps.filter((_, at) => at % every === 0);
-  const plot = el("div", { class: `plot ${options.bare ? "bare" : ""}`, role: "img", "aria-label": label },
+  // The first and the last, and as many between: they stand at equal distances.
+  const gaps = Math.max(1, Math.min(LABELS, steps.length) - 1);
+  const ticks = Array.from({ length: gaps + 1 }, (_, at) =>
+    steps[Math.round(at * (steps.length - 1) / gaps)]);
+  const look = options.bare ? "plot bare" : "plot";
+  const plot = el("div", { class: look, role: "img", "aria-label": label },
     options.bare ? null : el("div", { class: "y" }, [top, top / 2, 0].map((value) =>
       el("span", {}, format(value)))),
     picture,
@@ -101,7 +104,7 @@ function areas(series: readonly Series[], steps: number, top: number): Element[]
   let below: readonly number[] = Array.from({ length: steps }, () => 0);
   const x = (at: number) => (steps < 2 ? 0 : (at / (steps - 1)) * WIDTH).toFixed(1);
   const y = (value: number) => (HEIGHT - (value / top) * HEIGHT).toFixed(1);
-  return series.flatMap(({ look, values }) => {
+  const drawn = series.map(({ look, values }) => {
     const above = below.map((value, at) => value + (values[at] ?? 0));
     const line = above.map((value, at) => `${x(at)},${y(value)}`);
     const back = below.map((value, at) => `${x(at)},${y(value)}`).reverse();
@@ -111,6 +114,7 @@ function areas(series: readonly Series[], steps: number, top: number): Element[]
       svg("path", { class: `ln ${look}`, d: `M${line.join("L")}` }),
     ];
   });
+  return drawn.reverse().flat(); // the first ones last: one that is nothing hides no other
 }
 
 function bars(series: readonly Series[], steps: number, top: number): Element[] {
@@ -128,7 +132,8 @@ function bars(series: readonly Series[], steps: number, top: number): Element[] 
 }
 
 function markAt({ at, words }: { at: number; words: string }, steps: number): Child {
-  const made = el("div", { class: "mark" }, el("span", { class: at > steps * 0.7 ? "m1" : "" }, words));
+  const look = at > steps * 0.7 ? "m1" : "";
+  const made = el("div", { class: "mark" }, el("span", { class: look }, words));
   made.style.left = `${(at / Math.max(1, steps - 1)) * 100}%`;
   return made;
 }

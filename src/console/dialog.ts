@@ -39,7 +39,8 @@ export function ask({ title, words, body, action, isGrave = false, typed, act }:
     let isDone = false;
     const form = el("form", { method: "dialog", onsubmit: submit },
       el("div", { class: "body" }, body, wrong, typed === undefined ? null
-        : el("div", { class: "field tight" }, el("label", {}, "Type ", el("code", {}, typed)), name)),
+        : el("div", { class: "field tight" },
+          el("label", {}, "Type ", el("code", {}, typed)), name)),
       el("div", { class: "df" }, cancel, doIt));
     const opened = openDialog(title, words, form);
     const check = () => doIt.disabled = typed !== undefined && name.value !== typed;

@@ -46,7 +46,8 @@ export interface Operation {
 }
 
 interface Document {
-  readonly paths: Readonly<Record<string, Readonly<Record<string, Omit<Operation, "method" | "path">>>>>;
+  /** By path and method. */
+  readonly paths: Record<string, Record<string, Omit<Operation, "method" | "path">>>;
   readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
 }
 
@@ -64,7 +65,8 @@ export function apiDocument(): Promise<Document> {
 export async function listOperations(): Promise<Operation[]> {
   const { paths } = await apiDocument();
   return Object.entries(paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, rest]) => ({ ...rest, path, method: method.toUpperCase() })));
+    Object.entries(methods)
+      .map(([method, rest]) => ({ ...rest, path, method: method.toUpperCase() })));
 }
 
 /** The operation of this id. */

@@ -1,4 +1,4 @@
-/** What an element may hold: text stays text, whatever it says; `false` and the like show nothing. */
+/** What an element may hold: text stays text, whatever it says; `false` and such are nothing. */
 export type Child = Node | string | number | false | null | undefined | readonly Child[];
 
 type Attributes = Readonly<
@@ -13,7 +13,7 @@ export function shown(text: string): string {
   return text.replace(UNSEEN, (mark) => (mark === "\n" || mark === "\t" ? mark : ""));
 }
 
-/** Makes an element: functions are listeners (`onclick`), `true` is an attribute without a value. */
+/** Makes an element: functions are listeners (`onclick`), `true` is an attribute with no value. */
 export function el<Tag extends keyof HTMLElementTagNameMap>(
   tag: Tag,
   attributes: Attributes = {},
@@ -57,28 +57,28 @@ function setAttributes(made: Element, attributes: Attributes): void {
 const ICONS: Readonly<Record<string, string>> = {
   home: "M3 9.5 10 3.5l7 6M5 8.5V16h10V8.5M8.5 16v-4h3v4",
   deliveries: "M17 3 2.8 8.6l5.6 2.9m8.6-8.5-5.6 14.2-3-5.7M17 3l-8.6 8.5",
-  events: "M11 2.500 4 11.500h5l-1 6 7-9h-5z",
+  events: "M11 2.5 4 11.5h5l-1 6 7-9h-5z",
   subscriptions: "M10 3v8.5a3.5 3.5 0 1 1-7 0M10 6.5h4.5M10 3h2",
-  users: "M7.500 9.500a3 3 0 1 0 0-6 3 3 0 0 0 0 6M2 16.500c0-3 2.500-4.500 5.500-4.500s5.500 1.500 " +
-    "5.500 4.500M13 3.800a3 3 0 0 1 0 5.400M15 12.400c2 .6 3 2 3 4.100",
+  users: "M7.5 9.5a3 3 0 1 0 0-6 3 3 0 0 0 0 6M2 16.5c0-3 2.5-4.5 5.5-4.5s5.5 1.5 " +
+    "5.5 4.5M13 3.8a3 3 0 0 1 0 5.4M15 12.4c2 .6 3 2 3 4.1",
   apps: "M3 3h5v5H3zM12 3h5v5h-5zM3 12h5v5H3zM12 12h5v5h-5z",
-  grants: "M10 2.500 16 5v4.500c0 4-2.500 6.800-6 8-3.500-1.200-6-4-6-8V5z",
-  explorer: "m6.500 6-4 4 4 4m7-8 4 4-4 4m-2-10-3 12",
-  clock: "M10 17.500a7.500 7.500 0 1 0 0-15 7.500 7.500 0 0 0 0 15M10 6v4l2.500 2",
-  key: "M12.500 11a4 4 0 1 0-3.700-2.500L3 14.300V17h3v-2h2v-2l1.800-2.300M13.500 6.500h.01",
-  audit: "M5 2.500h7l3.500 3.500v11.500H5zM8 9h5M8 12h5M8 15h3",
-  settings: "M10 12.500a2.500 2.500 0 1 0 0-5 2.500 2.500 0 0 0 0 5M10 2.500v2M10 15.500v2M2.500 10h2M15.500 " +
-    "10h2M4.700 4.700l1.400 1.400M13.900 13.900l1.400 1.400M4.700 15.300l1.400-1.400M13.900 6.100l1.400-1.400",
-  globe: "M10 17.500a7.500 7.500 0 1 0 0-15 7.500 7.500 0 0 0 0 15M2.500 10h15M10 2.500c2.500 2.300 2.500 12.700 0 15" +
-    "M10 2.500c-2.500 2.300-2.500 12.700 0 15",
-  search: "M8.500 14a5.500 5.500 0 1 0 0-11 5.500 5.500 0 0 0 0 11M13 13l4 4",
-  resend: "M4 10a6 6 0 1 0 2-4.500M6 2v3.500h3.500",
-  pause: "M7 4.500v11M13 4.500v11",
+  grants: "M10 2.5 16 5v4.5c0 4-2.5 6.8-6 8-3.5-1.2-6-4-6-8V5z",
+  explorer: "m6.5 6-4 4 4 4m7-8 4 4-4 4m-2-10-3 12",
+  clock: "M10 17.5a7.5 7.5 0 1 0 0-15 7.5 7.5 0 0 0 0 15M10 6v4l2.5 2",
+  key: "M12.5 11a4 4 0 1 0-3.7-2.5L3 14.3V17h3v-2h2v-2l1.8-2.3M13.5 6.5h.01",
+  audit: "M5 2.5h7l3.5 3.5v11.5H5zM8 9h5M8 12h5M8 15h3",
+  settings: "M10 12.5a2.5 2.5 0 1 0 0-5 2.5 2.5 0 0 0 0 5M10 2.5v2M10 15.5v2M2.5 10h2M15.5 " +
+    "10h2M4.7 4.7l1.4 1.4M13.9 13.9l1.4 1.4M4.7 15.3l1.4-1.4M13.9 6.1l1.4-1.4",
+  globe: "M10 17.5a7.5 7.5 0 1 0 0-15 7.5 7.5 0 0 0 0 15M2.5 10h15M10 2.5c2.5 2.3 2.5 12.7 0 15" +
+    "M10 2.5c-2.5 2.3-2.5 12.7 0 15",
+  search: "M8.5 14a5.5 5.5 0 1 0 0-11 5.5 5.5 0 0 0 0 11M13 13l4 4",
+  resend: "M4 10a6 6 0 1 0 2-4.5M6 2v3.5h3.5",
+  pause: "M7 4.5v11M13 4.5v11",
   plus: "M10 4v12M4 10h12",
   menu: "M3 6h14M3 10h14M3 14h14",
   copy: "M7 7h9v9H7zM4 13V4h9",
-  check: "m5 10.500 3.500 3.500L15.500 6.500",
-  alert: "M10 2.500 18.500 17h-17zM10 8v4M10 14.500h.01",
+  check: "m5 10.5 3.5 3.5L15.5 6.5",
+  alert: "M10 2.5 18.5 17h-17zM10 8v4M10 14.5h.01",
 };
 
 /** A drawing in the colour of the text beside it, which says the same. */

@@ -44,7 +44,7 @@ export async function fieldsOf(
     read: () => Object.fromEntries(fields.map(({ name, read }) => [name, read()])
       .filter(([, value]) => value !== undefined)),
     changes() {
-      const isBlank = (value: unknown) => value === null || value === undefined || String(value) === "";
+      const isBlank = (value: unknown) => String(value ?? "") === "";
       const all = fields.map(({ name, read }) => {
         const value = read() ?? (properties[name]?.anyOf ? null : []);
         const isSame = isBlank(value) ? isBlank(given[name])
@@ -96,7 +96,8 @@ function makeField(name: string, schema: Schema, given: unknown, isRequired: boo
   }
   if (type === "boolean") {
     const input = el("input", { ...shared, type: "checkbox", checked: start === true });
-    return { name, input, help, read: () => input.checked || start !== undefined ? input.checked : undefined };
+    const read = () => input.checked || start !== undefined ? input.checked : undefined;
+    return { name, input, help, read };
   }
   if (type === "integer" || type === "number") {
     const value = start === undefined || start === null ? "" : String(start);

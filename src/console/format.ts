@@ -8,6 +8,11 @@ export function number(value: number, isShort = false): string {
   return NUMBER.format(value);
 }
 
+/** A number of which three digits say enough. */
+export function rate(value: number): string {
+  return number(Number(value.toPrecision(3)));
+}
+
 /** A share of a whole in percent: never 100 where anything is missing. */
 export function percent(part: number, whole: number): string {
   if (whole === 0) return "–";

@@ -1,8 +1,10 @@
-import { list } from "./api.ts";
+import { list, type Query } from "./api.ts";
 import { type Child, el, fill, icon } from "./element.ts";
 import { address } from "./format.ts";
 import { CONSOLE_PAGES } from "./pages.ts";
+import { state } from "./parts.ts";
 import { go, href, pageOf } from "./router.ts";
+import { mayWrite } from "./session.ts";
 
 /** Something that can be chosen. */
 interface Choice {
@@ -15,6 +17,7 @@ interface Choice {
 
 const WAIT_MS = 150;
 const EACH = 5;
+const LATEST = 200;
 const REQUEST_ID = /^[0-9a-f]{24}$/;
 
 /** Opens the palette: pages, things by name, and any id that is pasted. */
@@ -29,7 +32,9 @@ export function openPalette(): void {
   const opened = el("dialog", { class: "palette", "aria-label": "Find or run" },
     el("div", { class: "q" }, icon("search", 20), field, el("kbd", {}, "esc")), options,
     el("footer", {}, el("span", {}, el("kbd", {}, "↑"), el("kbd", {}, "↓"), " choose"),
-      el("span", {}, el("kbd", {}, "↵"), " open"), "Paste any id: user, app, event, delivery, request"));
+      el("span", {}, el("kbd", {}, "↵"), " open"),
+      el("span", {}, el("kbd", {}, "Ctrl ↵"), " new tab"),
+      "Paste any id: user, app, event, delivery, request"));
   let choices: readonly Choice[] = [];
   let chosen = 0;
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -44,7 +49,8 @@ export function openPalette(): void {
         found.filter((each) => each.group === group).map((choice) => {
           const at = found.indexOf(choice);
           return el("a", { id: `choice-${at}`, role: "option", href: choice.to, tabindex: -1 },
-            icon(choice.icon), el("span", { class: "cut" }, marked(choice.label, field.value.trim())),
+            icon(choice.icon),
+            el("span", { class: "cut" }, marked(choice.label, field.value.trim())),
             el("span", { class: "hint" }, choice.hint));
         }),
       ]));
@@ -91,9 +97,17 @@ export function openPalette(): void {
 }
 
 function findPages(text: string): Choice[] {
-  return Object.entries(CONSOLE_PAGES)
-    .filter(([, { name }]) => name && name.toLowerCase().includes(text.toLowerCase()))
-    .map(([page, { name, icon }]) => ({ group: "Pages", icon, label: name, to: href(page) }));
+  const pages = Object.entries(CONSOLE_PAGES).map(([page, { name, icon }]) =>
+    ({ group: "Pages", icon, label: name, to: href(page) }));
+  const added = ["users", "apps"].map((page) =>
+    toDo("plus", `New ${page.slice(0, -1)}…`, page, "", "first"));
+  return [...pages, ...mayWrite() ? added : []]
+    .filter(({ label }) => label && label.toLowerCase().includes(text.toLowerCase()));
+}
+
+/** Something that a button of a page does: it is opened, and the button pressed. */
+function toDo(icon: string, label: string, page: string, id: string, button: string): Choice {
+  return { group: "Do", icon, label, to: href(page, id, { do: button }) };
 }
 
 /** What the server knows of this name, or of this id. */
@@ -107,21 +121,45 @@ async function findThings(text: string): Promise<Choice[]> {
   if (text.length < 2) return [];
   const query = { q: text, limit: EACH };
   const [subscriptions, apps, users] = await Promise.all([
-    list<{ id: string; endpoint: string; event: string; status: string }>(
-      "/backend/subscription", query),
+    findSubscriptions(text),
     list<{ client_id: string; name: string }>("/backend/app", query),
     list<{ id: string; username: string }>("/backend/user", query),
   ]);
   return [
-    ...subscriptions.items.map(({ id, endpoint, event, status }) => ({
-      group: "Subscriptions", icon: "subscriptions", label: `${address(endpoint).join("")} ${event}`,
-      hint: status, to: href("subscriptions", id),
+    ...subscriptions.map(({ id, endpoint, event, status }) => ({
+      group: "Subscriptions", icon: "subscriptions",
+      label: `${address(endpoint).join("")} ${event}`, hint: state(status),
+      to: href("subscriptions", id),
     })),
+    ...subscriptions.slice(0, mayWrite() ? 2 : 0).flatMap(({ id, endpoint, status }) => [
+      toDo("resend", `Send failed to ${address(endpoint).join("")} again…`, "subscriptions", id,
+        "first"),
+      status === "active" && toDo("pause", `Pause ${address(endpoint).join("")}…`,
+        "subscriptions", id, "p"),
+    ]).filter((choice) => choice !== false),
     ...apps.items.map(({ client_id: id, name }) =>
       ({ group: "Apps and people", icon: "apps", label: name, hint: id, to: href("apps", id) })),
-    ...users.items.map(({ id, username }) =>
-      ({ group: "Apps and people", icon: "users", label: username, hint: "user", to: href("users", id) })),
+    ...users.items.map(({ id, username: label }) =>
+      ({ group: "Apps and people", icon: "users", label, hint: "user", to: href("users", id) })),
   ];
+}
+
+interface Subscription {
+  readonly id: string;
+  readonly endpoint: string;
+  readonly event: string;
+  readonly status: string;
+}
+
+/** Those whose address begins with the text, and of the latest those that have it anywhere. */
+async function findSubscriptions(text: string): Promise<Subscription[]> {
+  const of = (query: Query) => list<Subscription>("/backend/subscription", query);
+  const q = /^https?:/.test(text) ? text : `https://${text}`;
+  const [begin, latest] = await Promise.all([of({ q, limit: EACH }), of({ limit: LATEST })]);
+  const has = latest.items.filter(({ endpoint, event }) =>
+    `${endpoint} ${event}`.toLowerCase().includes(text.toLowerCase()));
+  const found = [...begin.items, ...has].map((each) => [each.id, each] as const);
+  return [...new Map(found).values()].slice(0, EACH);
 }
 
 /** A text with what was looked for marked in it. */

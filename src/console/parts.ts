@@ -66,7 +66,8 @@ export function message(kind: string, ...words: readonly Child[]): HTMLElement {
 /** What went wrong, as the server says it, and by which request it can be found in the log. */
 export function failure(error: unknown): HTMLElement {
   if (!(error instanceof Refusal)) {
-    return message("bad", el("b", {}, "The server does not answer. "), "Nothing was changed by this page.");
+    return message("bad", el("b", {}, "The server does not answer. "),
+      "Nothing was changed by this page.");
   }
   return message("bad",
     el("b", {}, error.message),
@@ -94,6 +95,9 @@ export function button(
       notify(failure(error));
     } finally {
       made.disabled = disabled;
+      // What cannot be pressed has lost the focus; the page may have made another of its id.
+      const isLost = document.activeElement === document.body;
+      if (isLost) (made.isConnected ? made : document.getElementById(made.id))?.focus();
     }
   });
   return made;
@@ -197,7 +201,8 @@ export function filters(names: readonly string[], hint = `${names.join(": ")}: o
   };
   field.addEventListener("input", () => field.setCustomValidity(""));
   return el("form", { class: "search", role: "search", onsubmit: submit }, icon("search"), chips,
-    field, el("datalist", { id: "filters" }, names.map((name) => el("option", { value: `${name}:` }))));
+    field,
+    el("datalist", { id: "filters" }, names.map((name) => el("option", { value: `${name}:` }))));
 }
 
 const SPAN = /^(\d+)(m|h|d)$/;

@@ -14,7 +14,7 @@ const CLIENT = "console";
 /** A token is replaced so long before its end. */
 const EARLY_MS = 30_000;
 
-/** In the memory of this module alone: a reload signs in anew, which the session's cookie spares. */
+/** In the memory of this module alone: a reload signs in anew, by the session's cookie. */
 let tokens: { access: string; refresh: string; untilMs: number } | undefined;
 let renewal: Promise<string> | undefined;
 
@@ -30,7 +30,7 @@ export const whoami = (): Me => me;
 /** Whether what is seen may be changed too. */
 export const mayWrite = (): boolean => isAccount || me.scopes.includes("backend");
 
-/** Begins: true once somebody has signed in, a text if that was refused; else the page goes away. */
+/** Begins: true once somebody has signed in, a text if that was refused; else the page leaves. */
 export async function begin(): Promise<true | string> {
   const query = new URLSearchParams(location.search);
   const kept = JSON.parse(sessionStorage.getItem(CLIENT) ?? "null");
@@ -87,7 +87,8 @@ async function obtain(form: Record<string, string>): Promise<string | undefined>
   if (answer.status >= 500 || answer.status === 429) throw new Error(`status ${answer.status}`);
   const { access_token: access, refresh_token: refresh, expires_in, error } = await answer.json();
   if (!answer.ok) return error ?? "";
-  tokens = { access, refresh, untilMs: Date.now() + expires_in * 1000 - EARLY_MS };
+  const ms = expires_in * 1000;
+  tokens = { access, refresh, untilMs: Date.now() + Math.max(ms - EARLY_MS, ms / 2) };
   return undefined;
 }
 

@@ -1,8 +1,7 @@
-import { get } from "./api.ts";
+import { list } from "./api.ts";
 import { type Child, el, fill, icon, shown, svg } from "./element.ts";
 import { number } from "./format.ts";
-import { beginKeys } from "./keys.ts";
-import { openPalette } from "./palette.ts";
+import { beginKeys, openPalette } from "./keys.ts";
 import { CONSOLE_PAGES, webhooks } from "./pages.ts";
 import { failure, message } from "./parts.ts";
 import { href, type Place } from "./router.ts";
@@ -13,6 +12,8 @@ const PROBLEMS_EVERY_MS = 30_000;
 const app = document.getElementById("app") ?? document.body;
 const main = el("main", { id: "main", tabindex: -1 });
 const badge = el("span", { class: "count", hidden: true });
+/** Says which page has come, to who does not see it. */
+const said = el("p", { class: "sr", role: "status" });
 
 const mark = () =>
   svg("svg", { width: 28, height: 28, viewBox: "0 0 28 28", "aria-hidden": "true", class: "mk" },
@@ -24,9 +25,14 @@ const mark = () =>
 /** Puts up what stands around every page. */
 export function showFrame(): void {
   app.className = isAccount ? "" : "frame";
-  const skip = el("a", { class: "skip", href: "#main" }, "Skip to the content");
+  const skip = el("a", {
+    class: "skip", href: "#main", onclick: (event: Event) => {
+      event.preventDefault();
+      main.focus();
+    },
+  }, "Skip to the content");
   const notes = el("div", { id: "notes", class: "notes" });
-  fill(app, skip, isAccount ? accountFrame() : consoleFrame(), notes);
+  fill(app, skip, isAccount ? accountFrame() : consoleFrame(), notes, said);
   beginKeys();
   if (!isAccount) countProblems();
 }
@@ -50,17 +56,46 @@ export async function showPage(place: Place, isSamePage: boolean): Promise<void>
   } catch (error) {
     content = entry ? [el("h1", { tabindex: -1 }, title), failure(error)] : [
       el("h1", { tabindex: -1 }, title),
-      el("p", {}, "This console has no page at this address. ", el("a", { href: href("") }, "Overview")),
+      el("p", {}, "This console has no page at this address. ",
+        el("a", { href: href("") }, "Overview")),
     ];
   }
   if (place.signal.aborted) return; // the window has gone elsewhere meanwhile
+  const same = isSamePage ? focused() : undefined;
   if (content !== main.firstChild) fill(main, content); // what a page has kept keeps its focus
   main.removeAttribute("aria-busy");
-  document.title = shown(`${title} · ${site.name}`);
-  // Unless it has gone with what was shown, the focus stays where it is on the same page.
-  if (isSamePage && document.activeElement !== document.body) return;
-  scrollTo(0, 0);
-  main.querySelector("h1")?.focus({ preventScroll: true });
+  const heading = main.querySelector("h1");
+  document.title = shown(`${heading?.textContent || title} · ${site.name}`);
+  said.textContent = document.title;
+  press(place);
+  if (same?.()) return;
+  if (!isSamePage) scrollTo(0, 0);
+  heading?.focus({ preventScroll: true });
+}
+
+/** Gives the focus to what is now where it was; false where nothing is, or it was elsewhere. */
+function focused(): (() => boolean) | undefined {
+  const { activeElement: last } = document;
+  const names = ["id", "name", "href", "aria-label"];
+  const name = names.find((each) => last?.hasAttribute(each));
+  const value = name && last?.getAttribute(name);
+  return () => {
+    if (last?.isConnected && last !== document.body) return true;
+    const now = value && main.querySelector<HTMLElement>(`[${name}="${CSS.escape(value)}"]`);
+    if (now) now.focus();
+    return Boolean(now);
+  };
+}
+
+/** Presses what an address asks for (`?do=`), which must be a button that asks in turn. */
+function press({ page, id, query }: Place): void {
+  const wanted = query.get("do");
+  if (!wanted) return;
+  query.delete("do");
+  history.replaceState(null, "", href(page, id, Object.fromEntries(query)));
+  const found = wanted === "first" ? ".head .primary" : `[data-key="${CSS.escape(wanted)}"]`;
+  const button = main.querySelector<HTMLButtonElement>(found);
+  if (button?.textContent.endsWith("…")) button.click();
 }
 
 /** Says why nobody came in, and where else to go. */
@@ -88,22 +123,32 @@ function consoleFrame(): Child {
     el("a", { href: href(page), "data-page": page }, icon(picture, size), name,
       page === "" && size < 20 ? badge : null);
   const find = el("button", { class: "find", type: "button", onclick: openPalette },
-    icon("search", 16), "Find or run…", el("kbd", {}, /Mac/.test(navigator.platform) ? "⌘ K" : "Ctrl K"));
+    icon("search", 16), "Find or run…",
+    el("kbd", {}, /Mac/.test(navigator.platform) ? "⌘ K" : "Ctrl K"));
   const nav = groups.map((group) => [
     group ? el("p", { class: "nav-h" }, group) : null,
     entries.filter(([, entry]) => entry.group === group)
       .map(([page, { name, icon }]) => link(page, name, icon, 18)),
   ]);
-  const more = () => document.body.classList.toggle("menu");
-  document.addEventListener("click", (event) => {
-    if (!(event.target as Element).closest(".tabs-bottom button")) document.body.classList.remove("menu");
+  const more = el("button", { type: "button", "aria-expanded": "false" }, icon("menu", 20), "More");
+  const open = (isOpen: boolean) => {
+    document.body.classList.toggle("menu", isOpen);
+    more.setAttribute("aria-expanded", String(isOpen));
+  };
+  document.addEventListener("click", ({ target }) =>
+    open(more.contains(target as Element) && more.ariaExpanded === "false"));
+  document.addEventListener("keydown", ({ key }) => {
+    if (key !== "Escape" || more.ariaExpanded === "false") return;
+    open(false);
+    more.focus();
   });
   return [
     el("aside", { class: "side" }, el("div", { class: "side-in" }, brand(), find,
       el("nav", { class: "nav", "aria-label": "Console" }, nav), who())),
     el("header", { class: "top" }, mark(), el("b", {}, site.name), el("div", { class: "row" },
-      el("button", { class: "icon", type: "button", "aria-label": "Find or run", onclick: openPalette },
-        icon("search", 20)),
+      el("button", {
+        class: "icon", type: "button", "aria-label": "Find or run", onclick: openPalette,
+      }, icon("search", 20)),
       el("a", { class: "icon", href: `${site.issuer}/account`, "aria-label": "Your account" },
         icon("users", 20)))),
     main,
@@ -112,7 +157,7 @@ function consoleFrame(): Child {
       link("deliveries", "Deliveries", "deliveries", 20),
       link("subscriptions", "Subscribers", "subscriptions", 20),
       link("apps", "Access", "grants", 20),
-      el("button", { type: "button", onclick: more }, icon("menu", 20), "More")),
+      more),
   ];
 }
 
@@ -137,14 +182,16 @@ function brand(): HTMLElement {
 
 function who(): HTMLElement {
   const { name } = whoami();
-  return el("a", { class: "who", href: `${site.issuer}/account`, title: "Your account, and signing out" },
+  const title = "Your account, and signing out";
+  return el("a", { class: "who", href: `${site.issuer}/account`, title },
     el("span", { class: "face", "aria-hidden": "true" }, name.slice(0, 2).toUpperCase()),
-    el("span", {}, el("b", {}, name), el("span", {}, mayWrite() ? "Operator" : "Reads, changes nothing")));
+    el("span", {}, el("b", {}, name),
+      el("span", {}, mayWrite() ? "Operator" : "Reads, changes nothing")));
 }
 
 /** How many things are wrong, beside the overview's name. */
 async function countProblems(): Promise<void> {
-  const { items } = await get<{ items: { muted_until?: string; kind: string }[] }>("/backend/problem")
+  const { items } = await list<{ muted_until?: string; kind: string }>("/backend/problem")
     .catch(() => ({ items: [] }));
   const open = items.filter(({ muted_until, kind }) => !muted_until && kind !== "setting").length;
   badge.hidden = open === 0;

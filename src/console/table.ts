@@ -47,7 +47,8 @@ const MOST_ROWS = 200;
  * A list of the server's in parts: `node` to be shown; `add` puts a new item on top, but behind a
  * button where rows would move under the hand, and changes in its place one that is there.
  */
-export async function listTable<Item>({ path, query, columns, empty, limit = 25 }: ListOptions<Item>) {
+export async function listTable<Item>(options: ListOptions<Item>) {
+  const { path, query, columns, empty, limit = 25 } = options;
   const first = await list<Item>(path, { ...query, limit });
   const shown = table(columns, first.items);
   const body = shown.tBodies[0] ?? el("tbody");
@@ -76,7 +77,8 @@ export async function listTable<Item>({ path, query, columns, empty, limit = 25 
     more.hidden = fresh.length === 0;
     more.textContent = `${fresh.length} new`;
     fill(foot,
-      rows === 0 ? el("div", { class: "empty" }, cursor ? "Nothing yet: there is more to look through." : empty)
+      rows === 0 ? el("div", { class: "empty" },
+        cursor ? "Nothing yet: there is more to look through." : empty)
         : el("span", { class: "small muted" }, cursor ? `${rows} shown` : `${rows} in all`),
       cursor ? button("Show more", showMore, { kind: "tiny" }) : null);
   }
@@ -107,8 +109,9 @@ function change(there: HTMLTableRowElement, made: HTMLTableRowElement): void {
 }
 
 /** Shows what comes later: nothing at first, then that, or why it does not come. */
-export function later(comes: Promise<Child>, waiting: Child = el("p", { class: "muted wait" }, "…")) {
-  const place = el("div", { class: "later", "aria-busy": "true" }, waiting);
+export function later(comes: Promise<Child>, waiting?: Child): HTMLElement {
+  const place = el("div", { class: "later", "aria-busy": "true" },
+    waiting ?? el("p", { class: "muted wait" }, "…"));
   comes.then((child) => fill(place, child), (error: unknown) => fill(place, failure(error)))
     .finally(() => place.removeAttribute("aria-busy"));
   return place;

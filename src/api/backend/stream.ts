@@ -218,7 +218,8 @@ export function streamOperation(
           const rows = isBack ? MISSED_ROWS : ROWS;
           const seen = { sinceMs, rows, shown: new Map(), problems: "", beatMs: nowMs };
           watcher = { ...query, controller, check, ...seen };
-          send(watcher, HEARTBEAT); // the head goes with it
+          // The head goes with it; who is cut off before anything has come takes it up from here.
+          send(watcher, `id: ${sinceMs}\n\n`);
           if (watchers.size === 0) timer = setInterval(tick, TICK_MS).unref();
           watchers.add(watcher);
         },

@@ -1,4 +1,167 @@
+import { ask } from "../dialog.ts";
+import { listOperations, type Operation } from "../document.ts";
+import { type Child, el } from "../element.ts";
+import { fieldsOf } from "../form.ts";
 import type { Page } from "../pages.ts";
-import { head } from "../parts.ts";
+import { card, code, filters, head, message, tabs } from "../parts.ts";
+import { href } from "../router.ts";
+import { site, whoami } from "../session.ts";
+import { type Answer, app, type Call, showAnswer, snippet } from "./explorer_call.ts";
 
-export const page: Page = { title: "explorer", show: () => head("explorer", "Not made yet") };
+export const page: Page = {
+  title: "API explorer",
+  async show({ id, query, signal }) {
+    const operations = await listOperations();
+    const all = [true, false].flatMap((wanted) =>
+      operations.filter((each) => isHosted(each) === wanted));
+    const chosen = all.find(({ operationId }) => id === "" || operationId === id);
+    const answer: Answer = {
+      head: el("span", { class: "row", role: "status" }),
+      body: el("div", {}, el("p", { class: "muted" }, "Send the call to see it.")),
+    };
+    const calls = el("nav", { class: "card ops", "aria-label": "Calls" },
+      filters(["q"], "Filter calls"), groups(all, chosen, query.get("q") ?? ""));
+    requestAnimationFrame(() => {
+      const { offsetTop = 0 } = calls.querySelector<HTMLElement>("[aria-current]") ?? {};
+      calls.scrollTop = offsetTop - calls.clientHeight / 2;
+    });
+    return [
+      head("API explorer", "Calls this server, and no other, by this page's token or an app's.",
+        el("a", { class: "btn", href: `${site.base}/openapi.json` }, "openapi.json")),
+      el("div", { class: "trio" },
+        calls,
+        chosen ? await callCard(chosen, answer, signal)
+          : message("warn", "There is no such call, or none that you may know of."),
+        card("Answer", { end: answer.head }, answer.body)),
+    ];
+  },
+};
+
+const isHosted = ({ tags }: Operation) => tags?.[0] === "hosted";
+const verb = (method: string) => el("span", { class: `verb ${method.toLowerCase()}` }, method);
+
+/** The calls that have this text in them, the server's own ones folded. */
+function groups(all: readonly Operation[], chosen: Operation | undefined, q: string): Child {
+  const nameOf = (each: Operation) =>
+    isHosted(each) ? each.path.split("/")[1] : `Built in: ${each.tags?.[0]}`;
+  const found = all.filter(({ method, path, summary, operationId }) =>
+    `${method} ${path} ${summary} ${operationId}`.toLowerCase().includes(q.toLowerCase()));
+  return [...new Set(found.map(nameOf))].map((name) => {
+    const own = found.filter((each) => nameOf(each) === name);
+    const open = q !== "" || own.some((each) => each === chosen || isHosted(each));
+    return el("details", { open }, el("summary", { class: "nav-h" }, name),
+      el("ul", {}, own.map(({ operationId, method, path, summary }) => el("li", {}, el("a", {
+        class: "main",
+        href: href("explorer", operationId, { q }),
+        "aria-current": operationId === chosen?.operationId ? "true" : undefined,
+      }, verb(method), el("span", { class: "cut" }, el("code", {}, path),
+        el("span", { class: "sub" }, summary)))))));
+  });
+}
+
+/** The form of a call, and the same call in other languages. */
+async function callCard(operation: Operation, answer: Answer, signal: AbortSignal) {
+  const { method, path, summary, description, parameters = [], requestBody, security } = operation;
+  const ways = (security ?? []).flatMap(({ token }) => (token ? [token] : []));
+  const [scopes] = ways;
+  const mayMe = !scopes || ways.some((way) => way.every((each) => whoami().scopes.includes(each)));
+  const given = await fieldsOf({
+    properties: Object.fromEntries(parameters.map(({ name, description = "", schema }) =>
+      [name, { description, ...schema }])),
+    required: parameters.filter(({ required }) => required).map(({ name }) => name),
+  });
+  const [[type = "", { schema = {}, example = {} } = {}] = []] =
+    Object.entries(requestBody?.content ?? {});
+  const members = await fieldsOf(schema);
+  const text = el("textarea", { class: "mono", rows: 7, "aria-label": "Body", spellcheck: "false" },
+    JSON.stringify(example, null, 2));
+  const hasFields = members.node.hasChildNodes();
+  const send = el("button", { class: "btn primary" }, "Send ", el("kbd", {}, "Ctrl ↵"));
+  const lacks = el("p", { class: "small down" },
+    "This page's token has no such scope: send it as an app that has.");
+  const secrets = await fieldsOf({
+    properties: {
+      client_id: { type: "string" },
+      client_secret: { type: "string", format: "password" },
+    },
+    required: ["client_id", "client_secret"],
+  }, app);
+  const asApp = el("fieldset", {}, secrets.node);
+  const whose = ["As me", "As an app…"].map((label, at) =>
+    el("button", { type: "button", onclick: () => choose(at === 1) }, label));
+
+  let isApp = !mayMe;
+
+  function choose(wanted: boolean): void {
+    isApp = wanted;
+    whose.forEach((each, at) => each.setAttribute("aria-pressed", String(isApp === (at === 1))));
+    asApp.hidden = asApp.disabled = !isApp;
+    lacks.hidden = isApp || mayMe;
+    send.disabled = !lacks.hidden;
+  }
+
+  function read(): Call {
+    const values = given.read();
+    const headers: Record<string, string> = requestBody ? { "Content-Type": type } : {};
+    const search = new URLSearchParams();
+    for (const { name, in: where } of parameters) {
+      const value = String(values[name] ?? "");
+      if (value && where === "query") search.set(name, value);
+      if (value && where === "header") headers[name] = value;
+    }
+    const full = path.replace(/\{(.*?)\}/g, (whole, name) =>
+      values[name] === undefined ? whole : encodeURIComponent(String(values[name])));
+    const body = members.read();
+    return {
+      method,
+      path: search.size > 0 ? `${full}?${search}` : full,
+      headers,
+      body: !requestBody ? undefined : !hasFields ? text.value
+        : type.includes("form") ? String(new URLSearchParams(body as Record<string, string>))
+        : JSON.stringify(body),
+      scopes,
+      isApp,
+    };
+  }
+
+  async function submit(event: Event): Promise<void> {
+    event.preventDefault();
+    Object.assign(app, secrets.read());
+    const act = () => showAnswer(answer, read, signal);
+    if (method === "DELETE") {
+      const [typed = method] = Object.values(given.read()).map(String);
+      const words = `DELETE ${read().path}`;
+      return void await ask({ title: summary ?? path, words, action: "Send", isGrave: true,
+        typed, act });
+    }
+    send.disabled = true;
+    await act();
+    choose(isApp);
+  }
+
+  const snippets = el("div", {}, tabs(["curl", "fetch", "Python", "Go"].map((name) => [name, () => {
+    try {
+      return code(snippet(name, read()));
+    } catch (error) {
+      return String(error); // JSON that is being typed
+    }
+  }])));
+  const form = el("form", {
+    onsubmit: submit,
+    // The tab that is seen is made anew.
+    oninput: () => snippets.querySelector<HTMLElement>("[aria-selected=true]")?.click(),
+    onkeydown: ({ key, ctrlKey, metaKey }: KeyboardEvent) =>
+      key === "Enter" && (ctrlKey || metaKey) && form.requestSubmit(send),
+  },
+  el("p", {}, summary), description?.split("\n\n").map((part) =>
+    el("p", { class: "small muted" }, part)),
+  given.node, requestBody && (hasFields ? members.node : text),
+  scopes ? [asApp, lacks] : el("p", { class: "muted" }, "It needs no token."),
+  el("div", { class: "spread acts" },
+    scopes && el("div", { class: "seg", role: "group", "aria-label": "As whom" }, whose), send));
+  choose(isApp);
+  return el("section", { class: "card" },
+    el("header", {}, el("h2", {}, verb(method), " ", el("code", {}, path)),
+      scopes?.length ? el("span", { class: "pill" }, `scope ${scopes.join(" ")}`) : null),
+    el("div", { class: "body" }, form), snippets);
+}

@@ -1,4 +1,257 @@
+import type { Infer } from "../../base/shape.ts";
+import type { ManagedDelivery } from "../../event/delivery_record.ts";
+import type { ManagedSubscription } from "../../event/subscription.ts";
+import { call, get, list } from "../api.ts";
+import { chart, key, strip } from "../chart.ts";
+import { ask } from "../dialog.ts";
+import { type Child, el, fill } from "../element.ts";
+import { addUp, bounds, listSteps, percentile, splitInto } from "../figures.ts";
+import { address, day, duration, number, percent, rate, time } from "../format.ts";
 import type { Page } from "../pages.ts";
-import { head } from "../parts.ts";
+import { button, card, head, message, segments, state, when } from "../parts.ts";
+import { href } from "../router.ts";
+import { mayWrite } from "../session.ts";
+import { every, listen } from "../stream.ts";
+import { columnsOf, table } from "../table.ts";
+import { showTail } from "../tail.ts";
 
-export const page: Page = { title: "overview", show: () => head("overview", "Not made yet") };
+type Delivery = Infer<typeof ManagedDelivery>;
+type Subscription = Infer<typeof ManagedSubscription>;
+interface Problem extends Record<"id" | "kind" | "title" | "detail", string> {
+  readonly since: string | null;
+  readonly link?: string;
+  readonly muted_until?: string;
+}
+
+const [MINUTE_MS, HOUR_MS] = [60_000, 3_600_000];
+const ISO_TIME = /\d{4}-\d\d-\d\dT[\d:.]+Z/g;
+/** Of what is worst, and of what was last. */
+const ROWS = 7;
+/** Each span in words, in hours, and of how many points and bars its charts are. */
+const SPANS = [
+  ["1 h", 1, 60, 12],
+  ["6 h", 6, 72, 24],
+  ["24 h", 24, 96, 24],
+  ["7 d", 168, 84, 28],
+  ["30 d", 720, 90, 30],
+] as const;
+type Span = (typeof SPANS)[number];
+
+const valueOf = ([words]: Span) => words.replace(" ", "");
+/** The time of day, to the minute. */
+const clock = (iso: string) => new Date(iso).toTimeString().slice(0, 5);
+
+export const page: Page = {
+  title: "Overview",
+  async show({ query, signal }) {
+    const span = SPANS.find((each) => valueOf(each) === query.get("range")) ?? SPANS[1];
+    const [live, problems, board] = [el("span", { class: "live" }), el("div"), el("div")];
+    const [{ version, revision }, { items: latest }] = await Promise.all([
+      get<Record<"version" | "revision", string>>("/system/about"),
+      list<Delivery>("/backend/delivery", { limit: ROWS }),
+    ]);
+    const tail = showTail(latest, signal);
+    let isNew = latest.length === 0;
+    let failingSince: string | null | undefined;
+
+    async function paint(): Promise<void> {
+      const figures = isNew ? welcome() : await showFigures(span, failingSince);
+      // What somebody reads, or is at, does not change under the hand.
+      if (!board.querySelector("details[open], :focus")) fill(board, figures);
+    }
+    function showProblems({ items }: { readonly items: readonly Problem[] }): void {
+      // What is left to be set has its place among the settings.
+      const open = items.filter(({ kind, muted_until }) => kind !== "setting" && !muted_until);
+      failingSince = open.find(({ kind }) => kind === "failing")?.since;
+      const [worst, ...others] = open.map((each) => showProblem(each, findProblems));
+      fill(problems, worst, others.length > 0 &&
+        el("details", {}, el("summary", {}, `and ${others.length} more`), others));
+    }
+    const repaint = () => paint().catch(() => {}); // the stream says if nobody answers
+    const findProblems = async () => showProblems(await list<Problem>("/backend/problem"));
+
+    await findProblems();
+    await paint();
+    every(MINUTE_MS, repaint, signal);
+    listen({ topics: "delivery,problem" }, {
+      tell(topic, data) {
+        if (topic === "problem") return showProblems(data as { items: Problem[] });
+        tail.tell(topic, data);
+        if (isNew) {
+          isNew = false;
+          repaint();
+        }
+      },
+      state: (isLive) => fill(live, isLive ? [el("i"), "Live"] : "Not live; it tries again"),
+    }, signal);
+    const spans = SPANS.map((each) => [valueOf(each), each[0]] as const);
+    return el("div", { class: "overview" },
+      head("Overview", [live, ` · ${version}@${revision}`],
+        segments("range", spans, valueOf(span))),
+      problems, board, tail.node);
+  },
+};
+
+function welcome(): Child {
+  return card("Nothing has been delivered yet", {},
+    el("p", { class: "muted" }, "Here will be how many callbacks are delivered, how long they " +
+      "take and which fail. It begins with a subscription and an event."),
+    el("a", { class: "btn primary", href: href("start") }, "Get started"));
+}
+
+function showProblem(problem: Problem, changed: () => Promise<void>): Child {
+  const { id, kind, title, detail, since, link = "" } = problem;
+  const [path = "", query] = link.split("?");
+  const [, , noun, about] = path.split("/");
+  const place = noun === "audit" ? noun : `${noun}s`;
+  const mute = () => ask({
+    title,
+    words: "Until then nobody is shown it here.",
+    action: "Mute for an hour",
+    async act() {
+      const until = new Date(Date.now() + HOUR_MS).toISOString();
+      await call("PUT", `/backend/problem/${encodeURIComponent(id)}/mute`, { until });
+      await changed();
+    },
+  });
+  return message(kind === "key" ? "warn" : "bad", el("b", {}, title),
+    since && [" since ", when(since)], ". ", detail.replace(ISO_TIME, (iso) => time(iso)),
+    el("div", { class: "row actions" },
+      noun && el("a", {
+        class: "btn tiny",
+        href: href(place, about, Object.fromEntries(new URLSearchParams(query))),
+      }, "See why"),
+      mayWrite() && button("Mute for an hour…", mute, { kind: "tiny quiet" })));
+}
+
+async function showFigures(
+  [words, hours, points, bars]: Span,
+  failingSince?: string | null,
+): Promise<Child> {
+  const [step, stepMs] = hours > 24 ? ["hour", HOUR_MS] as const : ["minute", MINUTE_MS] as const;
+  // The last step that has ended, and is stored: one that runs would look like a fall.
+  const toMs = Math.floor((Date.now() - 2000) / stepMs) * stepMs;
+  const fromMs = toMs - hours * HOUR_MS;
+  const seconds = hours * 3600;
+  const [steps, logins, { parts }, subscriptions] = await Promise.all([
+    listSteps({ step }, 2 * fromMs - toMs, toMs),
+    listSteps({ step, of: "logins" }, fromMs, toMs),
+    get<{ parts?: Record<string, number> }>("/system/ready").catch(() => ({ parts: undefined })),
+    worstSubscriptions(),
+  ]);
+  const times = Object.groupBy(steps, ({ at }) => Date.parse(at) < fromMs ? "before" : "now");
+  const [now, before, signIns] = [addUp(times.now), addUp(times.before), addUp(logins)];
+  const [[p95], [p95Before]] = [percentile(now, 0.95), percentile(before, 0.95)];
+  const share = ({ ok, failed }: typeof now) =>
+    ok + failed > 0 ? ok / (ok + failed) * 100 : null;
+  const wrong = signIns.bad - signIns.failed;
+  const [waiting, oldestS = 0] = [parts?.["backlog"], parts?.["oldest_pending_age_seconds"]];
+  const to = (status: string) => href("deliveries", "", { status });
+  const figures: readonly (readonly [name: string, value: string, words: Child, to: string])[] = [
+    ["Deliveries", `${rate(now.ok / seconds)} /s`, `${number(now.ok)} in ${words}`,
+      to("delivered")],
+    ["Delivered in the end", percent(now.ok, now.ok + now.failed),
+      against(share(now), share(before), "", words), to("failed")],
+    ["Callback time, p95", duration(p95), against(p95, p95Before, " ms", words), to("")],
+    ["Waiting", waiting === undefined ? "–" : number(waiting),
+      waiting ? `the oldest for ${duration(oldestS * 1000)}` : "", to("pending")],
+    ["Sign-ins", number(signIns.ok), signIns.bad > 0 && el("span", { class: "down" },
+      `${number(wrong)} wrong, ${number(signIns.failed)} refused`), href("audit")],
+  ];
+
+  const name = ({ at }: { readonly at: string }) => hours > 24 ? day(at) : clock(at);
+  const line = splitInto(points, steps, fromMs, toMs);
+  const columns = splitInto(bars, logins, fromMs, toMs);
+  const sent = (["ok", "bad"] as const).map((of) => ({
+    name: of === "ok" ? "delivered" : "failed attempt",
+    look: of === "ok" ? "good" : "bad",
+    values: line.map((each) => each[of] * points / seconds),
+  }));
+  const entered = [
+    { name: "right", look: "good", values: columns.map(({ ok }) => ok) },
+    { name: "wrong", look: "warn", values: columns.map(({ bad, failed }) => bad - failed) },
+    { name: "refused", look: "bad", values: columns.map(({ failed }) => failed) },
+  ];
+  const marks = [50, 95, 99].flatMap((share) => {
+    const [ms, along] = percentile(now, share / 100);
+    // A chart's last place is its last step's, here the end of its last bar.
+    const at = along * bounds.length / now.buckets.length;
+    return ms === null ? [] : { at, words: `p${share} ${duration(ms)}` };
+  });
+  const at = (Date.parse(failingSince ?? "") - fromMs) / HOUR_MS / hours * points;
+  const since = failingSince && at >= 0 && at < points
+    ? [{ at, words: `failing since ${name({ at: failingSince })}` }] : [];
+  return [
+    el("div", { class: "card kpis" }, figures.map(([name, value, words, to]) => {
+      const [figure, unit] = value.split(" ");
+      return el("a", { class: "kpi", href: to }, el("span", { class: "k" }, name),
+        el("span", { class: "v" }, figure, unit && el("small", {}, ` ${unit}`)),
+        el("span", { class: "d" }, words));
+    })),
+    el("div", { class: "grid" },
+      card("Deliveries per second", { end: key(sent), wide: "w8" }, chart({
+        label: `Deliveries per second in ${words}`,
+        series: sent, steps: line.map(name), kind: "area", height: "11rem", format: rate,
+        marks: since,
+      })),
+      card("Callback time", {
+        wide: "w4", end: el("span", { class: "small muted" }, words),
+      }, chart({
+        label: `How long callbacks took: ${marks.map(({ words }) => words).join(", ")}`,
+        series: [{ name: "callbacks", look: "good", values: now.buckets }],
+        steps: now.buckets.map((_, at) => bounds[at] ? duration(bounds[at]) : "more"),
+        kind: "bars", height: "11rem", bare: true, marks,
+      })),
+      card("Subscriptions, worst first", {
+        padded: false, wide: "w8", end: el("a", { href: href("subscriptions") }, "All"),
+      }, subscriptions),
+      card("Sign-ins", { end: key(entered), wide: "w4" }, chart({
+        label: `Sign-ins in ${words}`, series: entered, steps: columns.map(name), kind: "bars",
+      }), wrong > 0 && el("a", { href: href("audit", "", { action: "user.login_failed" }) },
+        "Whose, and from where"))),
+  ];
+}
+
+/** Those that fail, then the newest, each with its last 24 hours. */
+async function worstSubscriptions(): Promise<Child> {
+  const parts = await Promise.all(["worst", "newest"].map((sort) =>
+    list<Subscription>("/backend/subscription", { sort, limit: ROWS })));
+  const all = new Map(parts.flatMap(({ items }) => items).map((each) => [each.id, each]));
+  const hourMs = Math.floor(Date.now() / HOUR_MS) * HOUR_MS;
+  const rows = await Promise.all([...all.values()].slice(0, ROWS).map(async (each) => {
+    // The hour that runs too: of shares it makes no fall.
+    const steps = (await Promise.all([
+      listSteps({ subscription: each.id, step: "hour" }, hourMs - 23 * HOUR_MS, hourMs),
+      listSteps({ subscription: each.id }, hourMs, hourMs + HOUR_MS),
+    ])).flat();
+    const hours = splitInto(24, steps, hourMs - 23 * HOUR_MS, hourMs + HOUR_MS);
+    return { ...each, ...addUp(steps), hours };
+  }));
+  return table(columnsOf<typeof rows[number]>([
+    ["Event → endpoint", "", ({ id, event, endpoint }) => {
+      const [host, path] = address(endpoint);
+      return [el("a", { class: "main", href: href("subscriptions", id) }, host),
+        el("span", { class: "sub" }, el("code", {}, event), ` · ${path}`)];
+    }],
+    ["State", "", ({ status, failing_since, ok, hours }) => {
+      if (status !== "active") return state(status);
+      if (failing_since) return state("failing");
+      return hours[23]?.bad ? state("pending", "Resending") : ok ? state("healthy") : state("New");
+    }],
+    ["Last 24 hours", "wide hide-s", ({ hours, ok, bad }) =>
+      strip(`${percent(ok, ok + bad)} of the attempts of 24 hours succeeded`,
+        hours.map((hour) => ({ ...hour, name: clock(hour.at) })))],
+    ["Delivered", "num hide-s", ({ ok, failed }) => percent(ok, ok + failed)],
+    ["p95", "num hide-s muted", (each) => duration(percentile(each, 0.95)[0])],
+  ]), rows);
+}
+
+/** A figure against the one of the span before; a share should rise, a time should fall. */
+function against(value: number | null, before: number | null, unit: string, words: string): Child {
+  const change = Number(((value ?? 0) - (before ?? value ?? 0)).toFixed(unit ? 0 : 2));
+  return change !== 0 && [
+    el("span", { class: change < 0 === unit > "" ? "up" : "down" },
+      `${change > 0 ? "▲" : "▼"} ${number(Math.abs(change))}${unit}`),
+    ` against the ${words} before`,
+  ];
+}

@@ -1,4 +1,210 @@
+import type { Infer } from "../../base/shape.ts";
+import type { AttemptRecord, ManagedDelivery } from "../../event/delivery_record.ts";
+import type { SubscriptionRecord } from "../../event/subscription.ts";
+import { call, get, list } from "../api.ts";
+import { listOperations } from "../document.ts";
+import { type Child, el, fill, icon } from "../element.ts";
+import { count, duration } from "../format.ts";
 import type { Page } from "../pages.ts";
-import { head } from "../parts.ts";
+import { button, card, head, state, when } from "../parts.ts";
+import { href } from "../router.ts";
+import { mayWrite, site, whoami } from "../session.ts";
+import { every, listen } from "../stream.ts";
 
-export const page: Page = { title: "start", show: () => head("start", "Not made yet") };
+interface Delivery extends Infer<typeof ManagedDelivery> {
+  readonly attempts: readonly Infer<typeof AttemptRecord>[];
+}
+type Subscription = Infer<typeof SubscriptionRecord>;
+interface Receiver {
+  readonly id: string;
+  readonly answer: string;
+  readonly expires_at: string;
+  readonly callbacks: readonly Record<"time" | "body" | "answer", string>[];
+}
+interface Event {
+  readonly name: string;
+  readonly example?: unknown;
+}
+
+/** Whether it has been done, its name, what is at its end, and what below. */
+type Step = readonly [isDone: boolean, title: string, end: Child, ...below: Child[]];
+
+const LOOK_MS = 4_000;
+/** For so long a receiver is there. */
+const LIFE_MS = 3_600_000;
+const RECEIVER = /\/console\/receiver\/([\w-]+)$/;
+const ANSWERS = ["200", "503", "410", "none"];
+
+export const page: Page = {
+  title: "Getting started",
+  async show({ signal }) {
+    const { items: events } = whoami().scopes.includes("consumer")
+      ? await list<Event>("/consumer/event", { limit: 100 }) : { items: [] };
+    const event = events.length > 0
+      ? el("select", { id: "event" }, events.map(({ name }) => el("option", {}, name)))
+      : el("input", { id: "event", value: "hello.sent" });
+    event.setAttribute("aria-label", "Event");
+    const [steps, controls, sent] = [el("ol", { class: "card w7" }), el("div"), el("div")];
+    const kept = new Map<Element, string>();
+    let watched = "";
+
+    /** A button that changes something, after which all is looked at again. */
+    function act(id: string, label: Child, does: () => Promise<unknown>, kind = "tiny"): Child {
+      const made = button(label, () => does().then(look), { kind });
+      made.id = id; // by which it keeps the focus
+      return mayWrite() && made;
+    }
+
+    const again = () => look().catch(() => {}); // and again, a little later
+    async function look(): Promise<void> {
+      const { subscription, receiver, deliveries, ...done } = await find();
+      if (signal.aborted) return;
+      if (subscription && subscription.id !== watched) {
+        watched = subscription.id;
+        listen({ topics: "delivery", subscription: watched }, { tell: again, state() {} }, signal);
+      }
+      renew(steps, done, () => showSteps(done));
+      const { callbacks, ...told } = receiver ?? {};
+      renew(controls, [told, subscription], () => showControls(subscription, receiver));
+      renew(sent, [callbacks, deliveries], () => callbacks && showSent(callbacks, deliveries));
+    }
+
+    /** Fills a part where what it shows has changed: nothing moves under the hand without need. */
+    function renew(part: Element, facts: unknown, make: () => Child): void {
+      const json = JSON.stringify(facts);
+      if (kept.get(part) === json) return;
+      kept.set(part, json);
+      const focused = document.activeElement?.id;
+      fill(part, make());
+      if (focused) document.getElementById(focused)?.focus();
+    }
+
+    async function subscribe(): Promise<void> {
+      const { url: endpoint } = await call<{ url: string }>("POST", "/backend/receiver");
+      await call("POST", "/consumer/subscription", { event: event.value, endpoint });
+    }
+
+    function showSteps({ hosted, left, isReceived, isDispatched, isApp }: Done): Child {
+      const link = (page: string, words: string) =>
+        el("a", { class: "btn tiny", href: href(page) }, words);
+      const all: readonly Step[] = [
+        [true, "Server set up", el("span", { class: "pill ok" }, site.version), site.issuer],
+        [
+          hosted.length > 0, "Endpoint modules loaded", el("span", { class: "pill" },
+            `${count(hosted.length, "endpoint")}, ${count(events.length, "event")}`),
+          hosted.length > 0 ? el("code", {}, hosted.join(", "))
+            : "A module is a file in the folder that GATEPOST_ENDPOINTS names.",
+        ],
+        [
+          isReceived, "Receive your first callback",
+          act("use", "Use a built-in receiver", subscribe, isReceived ? "tiny" : "tiny primary"),
+          el("p", { class: "row" }, "It subscribes to ", event), "What arrives is shown here. Or ",
+          el("a", { href: `${site.base}/account/webhooks` }, "subscribe an address of yours"), ".",
+        ],
+        [
+          isDispatched, "Call an endpoint that dispatches", link("explorer", "Open API explorer"),
+          "The event is stored with the answer, then delivered.",
+        ],
+        [isApp, "Add your app", link("apps", "Apps"), "It gets tokens of those who sign in to it."],
+        [
+          left.length === 0, "Before others use it", link("settings", "Settings"),
+          left.length > 0 && `Left: ${left.join(", ")}`,
+        ],
+      ];
+      const next = all.findIndex(([isDone]) => !isDone);
+      return all.map(([isDone, title, end, ...below], at) =>
+        el("li", { class: `check ${isDone ? "done" : at === next ? "now" : ""}` },
+          el("span", { class: "n" },
+            isDone ? [icon("check", 14), el("span", { class: "sr" }, "Done")] : at + 1),
+          el("h2", {}, title), end, el("div", { class: "more small muted" }, below)));
+    }
+
+    function showControls(subscription?: Subscription, receiver?: Receiver): Child {
+      if (!receiver || !subscription) {
+        return el("p", { class: "muted" }, "There is none now. It shows the callbacks that it " +
+          "gets and answers as you choose: so you see deliveries fail, and sent again.");
+      }
+      const { id, event: name, status } = subscription;
+      const { example = { hello: "world" } } = events.find((each) => each.name === name) ?? {};
+      const dispatch = () => // to nobody else, whoever has subscribed
+        call("POST", "/backend/event", { name, data: example, subject: whoami().id });
+      const answers = ANSWERS.map((answer) => {
+        const made = act(`answer-${answer}`, answer === "none" ? "no answer" : answer, () =>
+          call("PUT", `/backend/receiver/${receiver.id}`, { answer }), "");
+        if (made) (made as Element).ariaPressed = String(answer === receiver.answer);
+        return made;
+      });
+      return [
+        el("div", { class: "row" }, "It answers",
+          el("div", { class: "seg", role: "group", "aria-label": "It answers" }, answers)),
+        status === "active" ? act("dispatch", ["Dispatch ", name], dispatch, "primary")
+          : el("a", { href: href("subscriptions", id) },
+            state(status, `Its subscription is ${status}`)),
+        el("p", { class: "small muted" }, "It is there until ", when(receiver.expires_at), "."),
+      ];
+    }
+
+    function showSent(callbacks: Receiver["callbacks"], deliveries: readonly Delivery[]): Child {
+      return [
+        el("h3", {}, "Deliveries, and how each attempt went"),
+        deliveries.map(({ id, status, attempts, next_attempt_at: next }) => [
+          el("div", { class: "spread" }, el("a", { href: href("deliveries", id) }, state(status)),
+            status !== "pending" && act(id, "Send again", () =>
+              call("POST", `/backend/delivery/${id}/resend`, { status }))),
+          el("ol", { class: "line" }, attempts.map(({ time, status = 0, error, duration_ms }) =>
+            el("li", { class: /^2/.test(`${status}`) ? "ok" : "bad" },
+              when(time), ` ${status || error}, ${duration(duration_ms)}`)),
+            next && el("li", {}, "once more at ", when(next))),
+        ]),
+        el("h3", {}, "Callbacks, the last first"),
+        callbacks.slice(0, 5).map(({ time, answer, body }) =>
+          [when(time), ` answered ${answer}`, el("pre", { tabindex: 0 }, body)]),
+      ];
+    }
+
+    await look();
+    every(LOOK_MS, again, signal);
+    return [
+      head("Getting started", "This page watches: each step ticks itself off when it has happened.",
+        el("a", { class: "btn quiet", href: href("") }, "Skip to the overview")),
+      el("div", { class: "grid" }, steps,
+        card("Built-in receiver", { wide: "w5" }, controls, sent)),
+    ];
+  },
+};
+
+type Done = Omit<Awaited<ReturnType<typeof find>>, "deliveries" | "subscription" | "receiver">;
+
+/** What has been done so far. */
+async function find() {
+  const [operations, delivered, dispatched, apps, problems, backups, own] = await Promise.all([
+    listOperations(),
+    list("/backend/delivery", { status: "delivered", limit: 1 }),
+    list<{ source?: string }>("/backend/event", { limit: 100 }),
+    list("/backend/app", { limit: 1 }),
+    list<Record<"kind" | "title", string>>("/backend/problem"),
+    list("/backend/audit", { action: "backup.create", limit: 1 }),
+    list<Subscription>("/backend/subscription", { owner: whoami().id, limit: 100 }),
+  ]);
+  const left = problems.items.filter(({ kind }) => kind === "setting").map(({ title }) => title);
+  const subscription = own.items.find(({ endpoint, created_at }) =>
+    RECEIVER.test(endpoint) && Date.parse(created_at) > Date.now() - LIFE_MS);
+  const [, id] = RECEIVER.exec(subscription?.endpoint ?? "") ?? [];
+  const [receiver, { items }] = await Promise.all([
+    // A restart ends it.
+    id ? get<Receiver>(`/backend/receiver/${id}`).catch(() => undefined) : undefined,
+    subscription ? list<Delivery>("/backend/delivery", { subscription: subscription.id, limit: 3 })
+      : { items: [] },
+  ]);
+  return {
+    hosted: operations.filter(({ tags }) => tags?.includes("hosted"))
+      .map(({ method, path }) => `${method} ${path}`),
+    isReceived: delivered.items.length > 0,
+    isDispatched: dispatched.items.some(({ source }) => source?.includes(" ")),
+    isApp: apps.items.length > 0,
+    left: backups.items.length > 0 ? left : [...left, "a first backup"],
+    subscription,
+    receiver,
+    deliveries: await Promise.all(items.map(({ id }) => get<Delivery>(`/backend/delivery/${id}`))),
+  };
+}

@@ -1,0 +1,58 @@
+import type { Infer } from "../base/shape.ts";
+import type { FiguresRecord } from "../event/figures.ts";
+import { get, type Query } from "./api.ts";
+
+/** What was counted in a while. */
+type Sum = Pick<Infer<typeof FiguresRecord>, "ok" | "bad" | "failed" | "buckets">;
+/** What was counted in a step, from its beginning on. */
+type Step = Sum & { readonly at: string };
+
+/** At most so many steps are in one part. */
+const PART = 1000;
+/** The upper ends of the buckets that durations are counted in, as the server named them last. */
+export let bounds: readonly number[] = [];
+
+/** GET /backend/series, in parts: the steps that have ended of those between two times. */
+export async function listSteps(query: Query, fromMs: number, toMs: number): Promise<Step[]> {
+  const [from, to] = [fromMs, toMs].map((ms) => new Date(ms).toISOString());
+  const { items, bounds_ms } = await get<{ items: Step[]; bounds_ms: number[] }>(
+    "/backend/series", { ...query, from, to });
+  bounds = bounds_ms;
+  const last = items[PART - 1];
+  return last ? [...items, ...await listSteps(query, Date.parse(last.at) + 1, toMs)] : items;
+}
+
+/** Steps as one. */
+export function addUp(steps: readonly Sum[] = []): Sum {
+  const sum = { ok: 0, bad: 0, failed: 0, buckets: [0, ...bounds].fill(0) };
+  for (const { ok, bad, failed, buckets } of steps) {
+    sum.ok += ok;
+    sum.bad += bad;
+    sum.failed += failed;
+    sum.buckets = sum.buckets.map((count, at) => count + (buckets[at] ?? 0));
+  }
+  return sum;
+}
+
+/** A time as so many equal parts, with what was counted in each. */
+export function splitInto(parts: number, steps: readonly Step[], fromMs: number, toMs: number) {
+  const partMs = (toMs - fromMs) / parts;
+  const byPart = Map.groupBy(steps, ({ at }) => Math.floor((Date.parse(at) - fromMs) / partMs));
+  return Array.from({ length: parts }, (_, at) =>
+    ({ at: new Date(fromMs + at * partMs).toISOString(), ...addUp(byPart.get(at)) }));
+}
+
+/**
+ * The milliseconds that this share did not exceed, as near as the buckets tell, and how many
+ * buckets along that is; of nothing, null.
+ */
+export function percentile(
+  { buckets }: Sum,
+  share: number,
+): readonly [ms: number | null, along: number] {
+  let left = share * buckets.reduce((all, count) => all + count, 0);
+  const at = buckets.findIndex((count) => count > 0 && (left -= count) <= 0);
+  const part = 1 + left / (buckets[at] ?? 1);
+  const lower = bounds[at - 1] ?? 0;
+  return at < 0 ? [null, 0] : [lower + ((bounds[at] ?? lower) - lower) * part, at + part];
+}

@@ -1,0 +1,208 @@
+import type { Infer } from "../../base/shape.ts";
+import type { ManagedDelivery } from "../../event/delivery_record.ts";
+import { get, list, request } from "../api.ts";
+import { type Child, el, fill } from "../element.ts";
+import { address, count, duration, number, time } from "../format.ts";
+import { button, facts, failure, message, state } from "../parts.ts";
+import { href } from "../router.ts";
+import { site } from "../session.ts";
+
+const ANSWER_WITHIN_MS = 30_000;
+const TRACE_MS = 30_000;
+const LOOK_MS = 1_000;
+/** How many characters of a body are shown at first. */
+const SHOWN = 200_000;
+
+/** What is sent, and the scopes of the token that it needs, undefined where it needs none. */
+export interface Call {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | undefined;
+  readonly scopes: readonly string[] | undefined;
+  /** Whether it is an app's token, rather than that of who has signed in. */
+  readonly isApp: boolean;
+}
+
+/** The app as which calls are sent; it is in this memory alone. */
+export const app = { client_id: "", client_secret: "" };
+
+/** A call in another language; its token is in the environment. */
+export function snippet(language: string, { method, path, headers, body, scopes }: Call): string {
+  const [q, url] = [JSON.stringify, site.issuer + path];
+  const all = { ...scopes && { Authorization: "Bearer $TOKEN" }, ...headers };
+  const shell = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
+  const from = (environment: string, text: string) =>
+    text.replace('Bearer $TOKEN"', `Bearer " + ${environment}`);
+  const lines: Record<string, readonly string[]> = {
+    curl: [
+      [`curl -X ${method} ${shell(url)}`,
+        ...Object.entries(all).map((pair) => `-H ${shell(pair.join(": "))}`)
+          .map((each) => each.replace("$TOKEN'", `'"$TOKEN"`)),
+        ...body === undefined ? [] : [`--data-raw ${shell(body)}`]].join(" \\\n  "),
+    ],
+    fetch: [
+      `const response = await fetch(${q(url)}, {`,
+      `  method: ${q(method)},`,
+      `  headers: ${from("process.env.TOKEN", q(all))},`,
+      `  body: ${q(body)},`,
+      "});",
+      "console.log(response.status, await response.text());",
+    ],
+    Python: [
+      "import os, urllib.request",
+      `request = urllib.request.Request(${q(url)}, method=${q(method)},`,
+      `    headers=${from('os.environ["TOKEN"]', q(all))},`,
+      `    data=${body === undefined ? "None" : `${q(body)}.encode()`})`,
+      "print(urllib.request.urlopen(request).read().decode())",
+    ],
+    Go: [
+      "package main",
+      `import ("fmt"; "io"; "net/http"; ${scopes ? '"os"; ' : ""}"strings")`,
+      "func main() {",
+      `\tbody := strings.NewReader(${q(body ?? "")})`,
+      `\trequest, _ := http.NewRequest(${q(method)}, ${q(url)}, body)`,
+      ...Object.entries(all).map(([name, value]) =>
+        `\trequest.Header.Set(${q(name)}, ${from('os.Getenv("TOKEN")', q(value))})`),
+      "\tresponse, err := http.DefaultClient.Do(request)",
+      "\tif err != nil { panic(err) }",
+      "\ttext, _ := io.ReadAll(response.Body)",
+      "\tfmt.Println(response.Status, string(text))",
+      "}",
+    ],
+  };
+  return (lines[language] ?? []).join("\n");
+}
+
+/** Where an answer is shown: its status, and the rest. */
+export interface Answer {
+  readonly head: HTMLElement;
+  readonly body: HTMLElement;
+}
+
+/** Sends a call and shows its answer, and what that sets off. */
+export async function showAnswer(place: Answer, read: () => Call, signal: AbortSignal) {
+  fill(place.head, "Waiting …");
+  fill(place.body);
+  try {
+    const { method, path, scopes, isApp, ...rest } = read();
+    const token = !scopes ? "" : isApp ? await appToken(scopes) : undefined;
+    const fromMs = performance.now();
+    const ends = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_WITHIN_MS)]);
+    const response = await request(method, path, { ...rest, token, signal: ends });
+    const body = await response.blob();
+    const { status, statusText, headers } = response;
+    const trace = el("div");
+    fill(place.head, state(status < 400 ? "done" : "failed", `${status} ${statusText}`),
+      el("span", { class: "small muted" },
+        `${duration(performance.now() - fromMs)} · ${number(body.size)} B`));
+    fill(place.body,
+      await bodyOf(body, headers.get("content-type") ?? ""),
+      el("details", { class: "figures" }, el("summary", {}, "Headers"), facts([...headers])),
+      trace);
+    follow(trace, headers.get("x-request-id") ?? "", signal)
+      .catch((error: unknown) => fill(trace, failure(error)));
+  } catch (error) {
+    fill(place.head);
+    fill(place.body, message("bad", "No answer came to its end. ", String(error)));
+  }
+}
+
+/** A token of the app that was named, with the scopes that a call needs. */
+async function appToken(scopes: readonly string[]): Promise<string> {
+  const response = await request("POST", "/authorization/token", {
+    token: "",
+    headers: { "content-type": "application/x-www-form-urlencoded" },
+    body: String(new URLSearchParams({
+      ...app, grant_type: "client_credentials", scope: scopes.join(" "),
+    })),
+  });
+  const { access_token, error, error_description } = await response.json();
+  if (!access_token) throw new Error(error_description ?? error);
+  return access_token;
+}
+
+async function bodyOf(body: Blob, type: string): Promise<Child> {
+  if (!/^text|json|xml|script|form/.test(type)) {
+    return el("p", {}, count(body.size, "byte"), type && ` of ${type}`);
+  }
+  const isJson = /json/.test(type);
+  const raw = await body.text();
+  const text = isJson ? JSON.stringify(JSON.parse(raw), null, 2) : raw;
+  const first = text.slice(0, SHOWN);
+  const pre = el("pre", { tabindex: 0, role: "region", "aria-label": "Body" },
+    isJson ? coloured(first) : first);
+  const more = button(`Show all ${number(text.length)} characters`, () => {
+    fill(pre, text);
+    more.remove();
+  });
+  return [pre, text.length > SHOWN && more];
+}
+
+/** JSON with its names and its values in two colours. */
+function coloured(json: string): Child {
+  const parts = json.split(/("(?:\\.|[^"\\])*"|-?\d[\d.eE+-]*|true|false|null)/);
+  return parts.map((part, at) =>
+    at % 2 ? el("span", { class: parts[at + 1]?.startsWith(":") ? "s" : "n" }, part) : part);
+}
+
+type Delivery = Infer<typeof ManagedDelivery>;
+
+interface Dispatched {
+  readonly id: string;
+  readonly name: string;
+  readonly status: string;
+  readonly created_at: string;
+  readonly deliveries: readonly Delivery[];
+}
+
+/** Shows the events of a request and their deliveries, until all have ended or for a while. */
+async function follow(place: HTMLElement, id: string, signal: AbortSignal): Promise<void> {
+  const endpoints: Record<string, string> = {};
+  let seen = "";
+  for (let left = TRACE_MS; left > 0 && !signal.aborted && place.isConnected;
+    left -= LOOK_MS) {
+    const { items } = await list<Dispatched>("/backend/event", { request: id });
+    const events = await Promise.all(items.map((each) =>
+      get<Dispatched>(`/backend/event/${each.id}`)));
+    const deliveries = events.flatMap((event) => event.deliveries);
+    for (const { subscription } of deliveries) {
+      endpoints[subscription] ??= (
+        await get<{ endpoint: string }>(`/backend/subscription/${subscription}`)).endpoint;
+    }
+    if (JSON.stringify(events) !== seen) {
+      seen = JSON.stringify(events);
+      fill(place, el("h3", {}, "What it set off"), events.length === 0 ? "No event."
+        : el("ol", { class: "line" }, events.map((event) => [
+          step("ok", href("events", event.id), event.name, 0,
+            `stored with the answer, for ${count(event.deliveries.length, "subscription")}`),
+          event.deliveries.map((each) => deliveryStep(each, event, endpoints)),
+        ])));
+    }
+    if (![...events, ...deliveries].some(({ status }) => status === "pending")) return;
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+  }
+}
+
+function deliveryStep(
+  { id, subscription, status, last_status, last_error, finished_at, next_attempt_at }: Delivery,
+  { created_at }: Dispatched,
+  endpoints: Readonly<Record<string, string>>,
+): Child {
+  const got = last_status ?? last_error;
+  return step(
+    status === "delivered" ? "ok" : got ? "bad" : "",
+    href("deliveries", id),
+    address(endpoints[subscription] ?? "").join(""),
+    finished_at ? Date.parse(finished_at) - Date.parse(created_at) : undefined,
+    [got, next_attempt_at ? `next attempt at ${time(next_attempt_at)}` : status]
+      .filter(Boolean).join(" · "),
+  );
+}
+
+function step(look: string, to: string, what: string, ms: number | undefined, words: string) {
+  return el("li", { class: look },
+    el("div", { class: "spread" }, el("a", { href: to }, what),
+      el("span", { class: "small muted" }, ms === undefined ? "" : `+${duration(ms)}`)),
+    el("span", { class: "small muted" }, words));
+}

@@ -1,0 +1,81 @@
+import type { Infer } from "../base/shape.ts";
+import type { ManagedDelivery } from "../event/delivery_record.ts";
+import { get } from "./api.ts";
+import { type Child, el, fill } from "./element.ts";
+import { address, rate } from "./format.ts";
+import { card, state, when } from "./parts.ts";
+import { href } from "./router.ts";
+import { every } from "./stream.ts";
+import { columnsOf, later, table } from "./table.ts";
+
+type Delivery = Infer<typeof ManagedDelivery>;
+
+/** Rows that are kept. */
+const KEPT = 200;
+/** The pace is that of so many seconds. */
+const PACE_S = 5;
+
+/** What happens, as it happens: the one part of the page that moves, unless it is held. */
+export function showTail(latest: readonly Delivery[], signal: AbortSignal) {
+  const hosts = new Map<string, Promise<Child>>();
+  const hostOf = (id: string) => get<{ endpoint: string }>(`/backend/subscription/${id}`)
+    .then(({ endpoint }) => address(endpoint)[0], () => "–");
+  const columns = columnsOf<Delivery>([
+    ["Dispatched", "hide-s mono muted", ({ created_at }) => when(created_at, true)],
+    ["Event", "", ({ id, name }) =>
+      el("a", { class: "main mono", href: href("deliveries", id) }, name)],
+    ["Outcome", "", ({ status, attempt }) =>
+      status === "pending" && attempt > 0 ? state(status, "Resend due") : state(status)],
+    ["Endpoint", "wide", ({ subscription: id }) => {
+      hosts.set(id, hosts.get(id) ?? hostOf(id));
+      return later(hosts.get(id) ?? hostOf(id), "");
+    }],
+    ["Answer", "num mono hide-s", ({ last_status, last_error }) =>
+      last_status ?? last_error ?? "–"],
+    ["Attempt", "num muted hide-s", ({ attempt }) => attempt],
+  ]);
+  const shown = table(columns, latest);
+  const pace = el("span", { class: "small muted" });
+  let isHeld = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  let [come, dropped] = [0, 0];
+  let waiting: Delivery[] = [];
+  const hold = el("button", {
+    class: "btn tiny",
+    onclick() {
+      isHeld = !isHeld;
+      settle();
+    },
+  });
+
+  function settle(): void {
+    fill(hold, isHeld ? `Go on: ${waiting.length} new` : "Hold");
+    const [body] = shown.tBodies;
+    if (isHeld || !body || shown.matches(":hover, :focus-within")) return;
+    body.prepend(...table(columns, waiting.splice(0)).querySelectorAll("tbody tr"));
+    while (body.rows.length > KEPT) body.deleteRow(-1);
+  }
+
+  settle();
+  every(PACE_S * 1000, () => {
+    const all = come + dropped;
+    fill(pace, `${rate(all / PACE_S)} a second`,
+      dropped > 0 && `, 1 of ${Math.round(all / come)} shown`);
+    come = dropped = 0;
+    settle();
+  }, signal);
+  return {
+    node: card("Right now", { padded: false, end: el("div", { class: "row" }, pace, hold) }, shown),
+    tell(topic: string, data: unknown): void {
+      const one = data as Delivery & { readonly count: number };
+      if (topic === "dropped") {
+        dropped += one.count;
+        return;
+      }
+      come++;
+      // The first ones may be there already.
+      if (latest.some(({ id, attempt }) => id === one.id && attempt === one.attempt)) return;
+      waiting = [one, ...waiting].slice(0, KEPT);
+      settle();
+    },
+  };
+}

@@ -1,0 +1,164 @@
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, afterEach, before, test } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
+import { promisify } from "node:util";
+import { type Browser, openBrowser } from "../helpers/browser.ts";
+import { createClient } from "../helpers/http_client.ts";
+import { memberOf, openStage, type Stage, type StageApp } from "../helpers/sign_in_stage.ts";
+
+const MODULE = `
+export const order = {
+  method: "POST", path: "/orders/:id", scope: "orders", summary: "Place an order",
+  emits: { "order.created": "An order was placed" },
+  handle({ params, body, dispatch }) {
+    dispatch("order.created", { id: params.id });
+    return { status: 201, body: { id: params.id, item: body.item, rtl: "\\u202eabc" } };
+  },
+};
+export const picture = { method: "GET", path: "/files/picture", public: true,
+  handle: () =>
+    ({ status: 200, headers: { "Content-Type": "image/png" }, body: Buffer.alloc(1234) }) };
+export const page = { method: "GET", path: "/files/page", public: true, handle: () =>
+  ({ status: 200, headers: { "Content-Type": "text/html" },
+    body: "<img src=x onerror=alert(1)>" + "x".repeat(300_000) }) };
+`;
+
+let folder: string;
+let stage: Stage;
+let browser: Browser;
+let app: StageApp;
+let token: string;
+
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), "gatepost-endpoints-"));
+  await writeFile(join(folder, "orders.js"), MODULE);
+  stage = await openStage({
+    env: {
+      GATEPOST_ENDPOINTS: folder,
+      GATEPOST_CALLBACK_ALLOW: "127.0.0.0/8",
+      GATEPOST_RESEND_DELAYS: "2s,2s,2s",
+    },
+  });
+  const password = await stage.addUser("olga", ["backend", "consumer"]);
+  app = await stage.addApp("shop", { grants: ["client_credentials"], scopes: ["orders"] });
+  const client = createClient(stage.server.url);
+  const login = await client.postJson("/consumer/login", { username: "olga", password });
+  token = memberOf(login.json(), "token");
+  for (const path of ["/good", "/bad"]) {
+    stage.appSite.answer(path, path === "/good" ? 200 : 503);
+    const subscription = { event: "order.created", endpoint: stage.appSite.url + path };
+    await client.postJson("/consumer/subscription", subscription, {
+      authorization: `Bearer ${token}`,
+    });
+  }
+  browser = await openBrowser({ width: 1280, height: 900 });
+  await browser.goto(`${stage.server.url}/console/explorer`);
+  await browser.type("#username", "olga");
+  await browser.type("#password", password);
+  await browser.click("form [type=submit]");
+  await browser.waitForUrl(/explorer$/);
+});
+after(async () => {
+  await browser?.close();
+  await stage?.close();
+  await rm(folder, { recursive: true, force: true });
+});
+// A refused call would speak there, and so would the CSP.
+afterEach(async () => assert.deepEqual(await browser.consoleErrors(), []));
+
+const open = (path: string) => browser.goto(`${stage.server.url}/console/explorer/${path}`);
+
+/** Waits until the answer says it. */
+async function answers(pattern: RegExp): Promise<string> {
+  for (let left = 200; left > 0; left--) {
+    const text = await browser.text(".trio > .card:last-child");
+    if (pattern.test(text)) return text;
+    await pause(50);
+  }
+  assert.match(await browser.text(".trio > .card:last-child"), pattern);
+  return "";
+}
+
+test("an app's call is answered, and what it set off followed until it is delivered", async () => {
+  await open("post_orders_id");
+  await browser.click(".acts .seg button");
+  await browser.find(".acts [disabled]"); // this page's token has no such scope
+  await browser.click(".acts .seg button:last-child");
+  await browser.type("#field-client_id", app.clientId);
+  await browser.type("#field-client_secret", app.clientSecret ?? "");
+  await browser.type("#field-id", "a 7");
+  await browser.type("textarea", '{"item": "tea"}');
+  const isCtrl = { modifiers: 2 };
+  await browser.devtools("Input.dispatchKeyEvent", { type: "keyDown", key: "Enter", ...isCtrl });
+  const text = await answers(/503 · next attempt at/);
+  assert.match(text, /201 Created/);
+  assert.match(text, /"id": "a 7"/);
+  assert.match(text, /"rtl": "abc"/, "a mark that turns the text is not shown");
+  assert.match(text, /order\.created\s+\+0 ms\s+stored with the answer, for 2 subscriptions/);
+  assert.match(text, /\/good\s+\+\d+ ms\s+200 · delivered/);
+  assert.deepEqual(
+    [await browser.text("pre .s"), await browser.text("pre .n")],
+    ['"id"', '"a 7"'],
+    "names and values differ",
+  );
+  stage.appSite.answer("/bad", 204);
+  await answers(/\/bad\s+\+\d[^\n]*\s+204 · delivered/);
+  assert.equal(await browser.count(`.trio a[href*="/console/deliveries/d"]`), 2);
+});
+
+test("the same call in other languages does the same", async () => {
+  await open("dispatchEvent");
+  await browser.type("#field-name", "order.paid");
+  await browser.type("#field-data", '{"text": "it\'s \\"a\\" $HOME \\\\n"}');
+  const run = promisify(execFile);
+  const commands = [["curl", "bash", "-c"], ["fetch", process.execPath, "-e"]] as const;
+  for (const [name, program, flag] of commands) {
+    const at = name === "curl" ? 1 : 2;
+    await browser.click(`[role=tab]:nth-child(${at})`);
+    const code = await browser.execute("return document.querySelector('.code pre').textContent");
+    const script = name === "fetch" ? `(async () => {${code}})()` : `${code}`;
+    const { stdout } = await run(program, [flag, script], {
+      env: { ...process.env, TOKEN: token },
+    });
+    const id = /"id":"(e\w+)"/.exec(stdout)?.[1];
+    const { json } = await createClient(stage.server.url).get(`/backend/event/${id}`, {
+      authorization: `Bearer ${token}`,
+    });
+    assert.equal(JSON.stringify(Object(json())["data"]), '{"text":"it\'s \\"a\\" $HOME \\\\n"}');
+  }
+});
+
+test("what is no text is counted, what is long is cut, and markup stays text", async () => {
+  await open("get_files_picture");
+  await browser.click(".acts .primary");
+  await answers(/1,234 bytes of image\/png/);
+  await browser.click('a[href$="get_files_page"]');
+  await browser.waitForUrl(/get_files_page$/);
+  await answers(/Send the call/);
+  await browser.click(".acts .primary");
+  await answers(/Show all 300,028 characters/);
+  const length = () =>
+    browser.execute("return document.querySelector('.trio pre[role]').textContent.length");
+  assert.equal(await length(), 200_000);
+  await browser.click(".trio .card:last-child .btn");
+  assert.equal(await length(), 300_028);
+  assert.equal(await browser.count("main img"), 0);
+});
+
+test("calls are found by text, and one that deletes asks for the name first", async () => {
+  await browser.type(".ops input", "delete /backend/user");
+  await browser.press("\uE007");
+  await browser.waitForUrl(/\?q=delete/);
+  assert.equal(await browser.count(".ops li"), 1);
+  await browser.click(".ops li a");
+  await browser.type("#field-id", "u123");
+  await browser.click(".acts .primary");
+  assert.match(await browser.text("dialog"), /DELETE \/backend\/user\/u123/);
+  assert.equal(await browser.count("dialog .danger[disabled]"), 1);
+  await browser.press("\uE00C"); // Escape
+  await answers(/Send the call/);
+});

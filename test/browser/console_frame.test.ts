@@ -1,0 +1,225 @@
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, afterEach, before, test } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { type Browser, openBrowser } from "../helpers/browser.ts";
+import { createClient } from "../helpers/http_client.ts";
+import { type RunningServer, startServer } from "../helpers/process.ts";
+import { type Receiver, startReceiver } from "../helpers/receiver.ts";
+import { memberOf } from "../helpers/sign_in_stage.ts";
+
+const PASSWORD = "the-keeper-of-the-stage";
+
+let folder: string;
+let receiver: Receiver;
+let server: RunningServer;
+let browser: Browser;
+let token: string;
+/** Failed loads, which are what a test is about. */
+let expected: RegExp | undefined;
+
+const start = (port: string) =>
+  startServer({
+    entry: fileURLToPath(new URL("../../src/server.ts", import.meta.url)),
+    folder,
+    env: {
+      GATEPOST_PORT: port,
+      GATEPOST_ADMIN_PASSWORD: PASSWORD,
+      GATEPOST_ACCESS_TOKEN_TTL: "2s",
+      GATEPOST_CALLBACK_ALLOW: "127.0.0.0/8",
+    },
+  });
+const client = () => createClient(server.url);
+const post = async (path: string, body: object) => {
+  const given = { username: "admin", password: PASSWORD };
+  const login = await client().postJson("/consumer/login", given);
+  token = memberOf(login.json(), "token");
+  return client().postJson(path, body, { authorization: `Bearer ${token}` });
+};
+
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), "gatepost-frame-"));
+  receiver = await startReceiver();
+  server = await start("0");
+  await post("/consumer/subscription", { event: "order.created", endpoint: `${receiver.url}/a` });
+  browser = await openBrowser({ width: 1280, height: 800 });
+  await browser.goto(`${server.url}/console/explorer`);
+  await signIn();
+  await heading("API explorer");
+});
+after(async () => {
+  await browser?.close();
+  await server?.stop();
+  await receiver?.close();
+  await rm(folder, { recursive: true, force: true });
+});
+afterEach(async () => {
+  const errors = await browser.consoleErrors();
+  assert.deepEqual(errors.filter((error) => !expected?.test(error)), []);
+  expected = undefined;
+});
+
+async function signIn(): Promise<void> {
+  await browser.type("#username", "admin");
+  await browser.type("#password", PASSWORD);
+  await browser.click("form [type=submit]");
+}
+
+/** Waits until what a script returns is this. */
+async function until(script: string, wanted: unknown): Promise<void> {
+  let found: unknown;
+  for (let left = 200; left > 0; left--) {
+    found = await browser.execute(`return ${script}`).catch(() => undefined);
+    if (JSON.stringify(found) === JSON.stringify(wanted)) return;
+    await pause(50);
+  }
+  assert.deepEqual(found, wanted);
+}
+
+const heading = (text: string) => until("document.querySelector('main h1')?.textContent", text);
+const hasFocus = (css: string) =>
+  until(`document.activeElement.matches(${JSON.stringify(css)})`, true);
+const key = (name: string, modifiers = 0) =>
+  browser.devtools("Input.dispatchKeyEvent", { type: "keyDown", key: name, modifiers });
+const resize = (width: number, height: number) =>
+  browser.devtools("Emulation.setDeviceMetricsOverride", {
+    width, height, deviceScaleFactor: 1, mobile: false,
+  });
+
+test("a page's heading gets the focus, and what was chosen on it keeps that", async () => {
+  await browser.click(".nav a[data-page=apps]");
+  await browser.waitForUrl(/\/console\/apps$/);
+  await hasFocus("main h1");
+  await browser.click(".nav a[data-page=explorer]");
+  await heading("API explorer");
+  await hasFocus("main h1");
+  assert.match(await browser.title(), /^API explorer · /);
+  await until("document.querySelector('[role=status].sr').textContent", await browser.title());
+  await browser.click(".ops details:last-of-type summary");
+  await browser.click('.ops a[href$="/getHealth"]');
+  await browser.waitForUrl(/getHealth$/);
+  await hasFocus('.ops a[href$="/getHealth"][aria-current]');
+  await browser.execute("document.querySelector('.skip').click()");
+  await hasFocus("main");
+});
+
+test("the palette finds pages, people and what can be done, by keys alone", async () => {
+  await key("k", 2);
+  await hasFocus(".palette input");
+  await browser.press("new us");
+  const chosen = "document.querySelector('.palette [aria-selected=true]')?.textContent";
+  await until(chosen, "New user…");
+  await browser.press("\uE007");
+  await browser.waitForUrl(/\/console\/users$/);
+  await key("k", 2);
+  await browser.press("127.0");
+  await until(
+    "[...document.querySelectorAll('.palette .nav-h')].map((group) => group.textContent)",
+    ["Subscriptions", "Do"],
+  );
+  await browser.press("\uE015");
+  assert.match(await browser.text(".palette [aria-selected=true]"), /^Send failed to .* again…$/);
+  await browser.press("\uE00C");
+  await until("document.querySelector('dialog')", null);
+});
+
+test("keys go, and are silent while one types or has switched them off", async () => {
+  await browser.press("gx");
+  await heading("API explorer");
+  await browser.press("/");
+  await hasFocus("main [type=search]");
+  await browser.press("ga");
+  assert.equal(await browser.execute("return document.activeElement.value"), "ga");
+  await browser.execute("document.activeElement.blur()");
+  await browser.press("?");
+  await browser.click("dialog [type=checkbox]");
+  await browser.click("dialog .primary");
+  await browser.press("ga");
+  await pause(200);
+  assert.match(await browser.url(), /explorer/);
+  await browser.execute("localStorage.clear()");
+});
+
+test("nothing is beside the window at 320 px, and the menu opens over it", async () => {
+  await resize(320, 640);
+  const overflow = "document.documentElement.scrollWidth - innerWidth";
+  await until(`Math.max(0, ${overflow})`, 0);
+  await browser.click(".tabs-bottom button");
+  await until("document.querySelector('.tabs-bottom button').ariaExpanded", "true");
+  assert.equal(await browser.text(".side [data-page=settings]"), "Settings");
+  await browser.press("\uE00C");
+  await hasFocus(".tabs-bottom button[aria-expanded=false]");
+  await resize(320, 256); // 1280 × 1024 at 400 %
+  await until("getComputedStyle(document.querySelector('.tabs-bottom')).position", "static");
+  await resize(1280, 800);
+});
+
+test("two windows have tokens of their own, which are replaced before they expire", async () => {
+  const { targetId } = await browser.devtools("Target.createTarget", {
+    url: `${server.url}/console/explorer/getHealth`,
+  }) as { targetId: string };
+  const titleOf = async () => {
+    const { targetInfos } = await browser.devtools("Target.getTargets", {}) as {
+      targetInfos: readonly { targetId: string; title: string }[];
+    };
+    return targetInfos.find((each) => each.targetId === targetId)?.title ?? "";
+  };
+  for (let left = 100; left > 0 && !/^API explorer/.test(await titleOf()); left--) await pause(50);
+  assert.match(await titleOf(), /^API explorer/);
+  await pause(2_500);
+  await browser.click('.ops a[href*="/post_"], .ops details:last-of-type summary');
+  await browser.goto(`${server.url}/console/explorer/listSessions`);
+  await heading("API explorer");
+  await pause(2_500); // as long as no token lives
+  await browser.click(".acts .primary");
+  await until("document.querySelector('.trio .st')?.textContent", "200 OK");
+  await browser.devtools("Target.closeTarget", { targetId });
+  await browser.devtools("Page.bringToFront", {});
+});
+
+test("an open page outlives its server's restart, and its stream misses nothing", async () => {
+  expected = /ERR_CONNECTION_REFUSED|ERR_INCOMPLETE|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE/;
+  await browser.execute(`
+    window.heard = new Set();
+    window.isLive = false;
+    return import(document.body.dataset.assets + "stream.js").then(({ listen }) => void listen(
+      { topics: "delivery" },
+      {
+        tell: (topic, delivery) => topic === "delivery" && heard.add(delivery.event),
+        state: (isLive) => window.isLive = isLive,
+      },
+      new AbortController().signal,
+    ));`);
+  await until("isLive", true);
+  const event = { name: "order.created", data: {} };
+  const ids = [memberOf((await post("/backend/event", event)).json(), "id")];
+  await until(`heard.has("${ids[0]}")`, true);
+  const { port } = new URL(server.url);
+  await server.stop("SIGKILL");
+  await until("isLive", false);
+  server = await start(port);
+  ids.push(memberOf((await post("/backend/event", event)).json(), "id"));
+  await until("isLive", true);
+  ids.push(memberOf((await post("/backend/event", event)).json(), "id"));
+  await until(`${JSON.stringify(ids)}.filter((id) => !heard.has(id))`, []);
+  await browser.click(".nav a[data-page=apps]");
+  await browser.waitForUrl(/\/console\/apps$/);
+});
+
+test("who was signed out signs in again, and is where they were", async () => {
+  expected = /401|400/;
+  await browser.goto(`${server.url}/console/explorer/listUsers?q=list`);
+  await heading("API explorer");
+  await browser.devtools("Network.clearBrowserCookies", {});
+  const { sub } = JSON.parse(atob(token.split(".")[1] ?? ""));
+  await post("/backend/grant/revoke", { user: sub });
+  await pause(2_500);
+  await browser.click(".acts .primary");
+  await browser.find("#username");
+  await signIn();
+  await browser.waitForUrl(/\/console\/explorer\/listUsers\?q=list$/);
+  await heading("API explorer");
+});

@@ -1,0 +1,148 @@
+import assert from "node:assert/strict";
+import { after, afterEach, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { type Browser, openBrowser } from "../helpers/browser.ts";
+import { createClient } from "../helpers/http_client.ts";
+import { memberOf, openStage, type Stage } from "../helpers/sign_in_stage.ts";
+
+const ENDPOINTS = fileURLToPath(new URL("../../scripts/demo/endpoints", import.meta.url));
+
+let stage: Stage;
+let browser: Browser;
+let token: string;
+let passwords: Readonly<Record<string, string>>;
+
+before(async () => {
+  stage = await openStage({
+    env: {
+      GATEPOST_ENDPOINTS: ENDPOINTS,
+      GATEPOST_CALLBACK_ALLOW: "127.0.0.0/8",
+      GATEPOST_RESEND_DELAYS: "1s,30s",
+    },
+  });
+  passwords = {
+    ines: await stage.addUser("ines", ["backend", "consumer"]),
+    rolf: await stage.addUser("rolf", ["backend:read"]),
+  };
+  const login = await createClient(stage.server.url)
+    .postJson("/consumer/login", { username: "ines", password: passwords["ines"] });
+  token = memberOf(login.json(), "token");
+});
+after(async () => {
+  await browser?.close();
+  await stage?.close();
+});
+// CSP violations, exceptions and failed loads all speak there.
+afterEach(async () => assert.deepEqual(await browser.consoleErrors(), []));
+
+async function signIn(username: string, width = 1280, features: object[] = []): Promise<void> {
+  await browser?.close();
+  browser = await openBrowser({ width, height: 800 });
+  if (features.length > 0) await browser.devtools("Emulation.setEmulatedMedia", { features });
+  await browser.goto(`${stage.server.url}/console`);
+  await browser.type("#username", username);
+  await browser.type("#password", passwords[username] ?? "");
+  await browser.click("form [type=submit]");
+  await browser.find("main h1");
+}
+
+async function post(path: string, body: object): Promise<void> {
+  const headers = { authorization: `Bearer ${token}` };
+  const { status, text } = await createClient(stage.server.url).postJson(path, body, headers);
+  assert.ok(status < 300, text);
+}
+
+/** Waits until a script of the page returns something true. */
+async function until(script: string): Promise<void> {
+  const endMs = Date.now() + 8_000;
+  while (!await browser.execute(script)) {
+    assert.ok(Date.now() < endMs, `in vain: ${script}\n${await browser.text("main")}`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+const says = (css: string, words: string) =>
+  until(`return document.querySelector(${JSON.stringify(css)})?.textContent
+    .includes(${JSON.stringify(words)})`);
+
+test("seven clicks after signing in it has come, failed, been resent and replayed", async () => {
+  let clicks = 0;
+  const click = (css: string) => {
+    clicks++;
+    return browser.click(css);
+  };
+  await signIn("ines");
+  await says("main", "Nothing has been delivered yet");
+  await click("main a.primary");
+  await click("#use");
+  await click("#dispatch");
+  await says(".line li.ok", "200");
+  await says(".body pre", "{");
+  await says(".check.done:nth-child(3)", "Receive your first callback");
+  await click("#answer-503");
+  await browser.find("#answer-503[aria-pressed=true]");
+  await click("#dispatch");
+  await says(".line li.bad", "503");
+  await says(".line li.bad + li:last-child", "once more at");
+  await click("#answer-200");
+  await until("return document.querySelectorAll('.line li.ok').length === 2"); // the resend
+  await says(".line li.bad + li.ok", "200");
+  await click(".spread button");
+  await until("return document.querySelectorAll('.line li.ok').length === 3"); // the replay
+  assert.equal(clicks, 7);
+  const bodies = await browser.execute(
+    "return [...document.querySelectorAll('.body pre')].map((each) => each.textContent)");
+  assert.deepEqual(bodies, Array(4).fill('{"hello":"world"}'));
+});
+
+test("the overview has what fails first, what was counted, and what happens now", async () => {
+  stage.appSite.answer("/down", 503);
+  const endpoint = `${stage.appSite.url}/down`;
+  await post("/consumer/subscription", { event: "stock.low", endpoint });
+  await signIn("ines");
+  await browser.find(".kpis");
+  await post("/backend/event", { name: "stock.low", data: {} });
+  const host = new URL(endpoint).host;
+  await says(".msg.bad", `Callbacks to ${host} fail`);
+  await says(".overview > section tbody tr", "stock.low");
+  assert.match(await browser.text(".overview > section tbody tr"), /Resend due/);
+
+  await browser.click(".msg .quiet");
+  await browser.click("dialog .primary");
+  await until("return !document.querySelector('.msg')");
+
+  await browser.click("a[href$='range=1h']");
+  await browser.find("a[href$='range=1h'][aria-current]");
+  assert.match(await browser.url(), /\/console\?range=1h$/);
+  await until("return document.activeElement.textContent === '1 h'");
+  await says(".grid tbody tr", "Failing"); // the worst first
+  await says(".grid tbody tr", "/down");
+  await browser.click(".figures summary");
+  await until("return document.querySelectorAll('.figures tbody tr').length === 60");
+  await browser.click(".grid tbody a.main");
+  await browser.waitForUrl(/\/console\/subscriptions\/s\w+$/);
+});
+
+test("the tail stands still while it is held, and where motion is not wanted", async () => {
+  await signIn("ines", 320, [{ name: "prefers-reduced-motion", value: "reduce" }]);
+  await browser.find(".overview");
+  const rows = "return document.querySelectorAll('.overview > section tbody tr').length";
+  const before = Number(await browser.execute(rows));
+  await post("/backend/event", { name: "stock.low", data: {} });
+  await says(".overview > section button", "Go on: 1 new");
+  assert.equal(await browser.execute(rows), before);
+  const width = "return document.documentElement.scrollWidth";
+  assert.equal(await browser.execute(width), 320);
+  await browser.execute("document.querySelector('.overview > section button').focus()");
+  await browser.press("\uE007");
+  await until(`${rows} === ${before + 1}`);
+});
+
+test("whoever may only read has no button that changes anything", async () => {
+  await signIn("rolf", 320);
+  await browser.find(".kpis");
+  assert.equal(await browser.count(".msg .quiet"), 0);
+  await browser.goto(`${stage.server.url}/console/start`);
+  await says(".check.done:nth-child(3)", "Receive your first callback");
+  assert.equal(await browser.count("main button"), 0);
+  assert.equal(await browser.execute("return document.documentElement.scrollWidth"), 320);
+});
