@@ -9,6 +9,7 @@ import { AUDIT_COLUMNS } from "./pages/audit.ts";
 import { button, card, facts, filters, head } from "./parts.ts";
 import { go, href, type Place, refine } from "./router.ts";
 import { mayWrite } from "./session.ts";
+import { every } from "./stream.ts";
 import { later, listTable } from "./table.ts";
 import { columnsOf, findIn, idOf, nameOf, type Thing, valueOf, wordsOf } from "./values.ts";
 
@@ -234,10 +235,4 @@ async function askFields(title: string, verb: string, path: string, given?: Thin
     },
   });
   return made;
-}
-
-/** Does something again and again, as long as the page is there. */
-export function every(ms: number, act: () => unknown, signal: AbortSignal): void {
-  const timer = setInterval(act, ms);
-  signal.addEventListener("abort", () => clearInterval(timer));
 }

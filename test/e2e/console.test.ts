@@ -101,6 +101,8 @@ describe("the console", () => {
     const authorization = `Bearer ${tokens.access_token}`;
     assert.equal((await gatepost.api.get("/backend/user", { authorization })).status, 200);
     assert.equal((await gatepost.api.get("/consumer/session", { authorization })).status, 200);
+    const { text } = await gatepost.api.get("/backend/audit?limit=1", { authorization });
+    assert.match(text, /"action":"user.login"/, "nothing more is recorded whenever it is loaded");
     const again = await browser.postForm("/authorization/token", {
       grant_type: "refresh_token",
       client_id: "console",

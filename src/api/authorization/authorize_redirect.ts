@@ -1,6 +1,7 @@
 import type { HttpResponse } from "../../base/http_message.ts";
 import { newId } from "../../base/id.ts";
 import { sha256 } from "../../base/secret.ts";
+import { CONSOLE_APP } from "../../oauth/principal.ts";
 import { redirectWith } from "../../oauth/redirect_uri.ts";
 import type { User } from "../../oauth/user.ts";
 import { GRANT_ALLOWED, insertAudit } from "../../store/audit.ts";
@@ -36,7 +37,10 @@ export async function sendCode(
   const changes = await database.write([
     ...registration,
     insertCode(code, hash, sha256(visit.session.id)),
-    insertAudit({ ...audited, action: GRANT_ALLOWED, target: id }, nowMs, hasCode(id)),
+    // The console gets one whenever it is loaded: its user's login is recorded, and nothing more.
+    ...app.id === CONSOLE_APP ? [] : [
+      insertAudit({ ...audited, action: GRANT_ALLOWED, target: id }, nowMs, hasCode(id)),
+    ],
     ...consentFrom === undefined ? [] : [
       putConsentOfCode(id),
       insertAudit({ ...audited, action: "consent.allow", target: app.id }, nowMs, hasCode(id)),

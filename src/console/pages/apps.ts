@@ -4,7 +4,8 @@ import { type Child, el, fill } from "../element.ts";
 import { duration } from "../format.ts";
 import { card, code, message } from "../parts.ts";
 import { site } from "../session.ts";
-import { asking, auditBy, every, grantsBy, subscriptionsBy, things } from "../things.ts";
+import { every } from "../stream.ts";
+import { asking, auditBy, grantsBy, subscriptionsBy, things } from "../things.ts";
 import { idOf, nameOf, type Thing } from "../values.ts";
 
 export const page = things({

@@ -1,6 +1,7 @@
 import { get, list } from "../api.ts";
 import { type Child, el } from "../element.ts";
 import { address, duration } from "../format.ts";
+import { refused } from "../inspector.ts";
 import type { Page } from "../pages.ts";
 import { filters, head, segments, since } from "../parts.ts";
 import { href, type Place } from "../router.ts";
@@ -13,7 +14,7 @@ import {
   showSubscription,
   standing,
   type Subscription,
-} from "../subscription.ts";
+} from "./subscription.ts";
 import { columnsOf, later, listTable } from "../table.ts";
 
 const STATUSES = [["", "All"], ["active", "Active"], ["paused", "Paused"], ["disabled", "Disabled"]]
@@ -42,14 +43,14 @@ async function showAll({ query }: Place): Promise<Child> {
         return [el("a", { class: "main", href: href("subscriptions", id) }, host),
           el("span", { class: "sub" }, el("code", {}, event), ` · ${path}`)];
       }],
-      ["State", "", standing],
+      ["State", "", (item) => standing(item, true)],
       ["Last 30 days", "hide-s strip-w", of(daysOf)],
       ["Delivered today", "num hide-s", of(({ today }) => share(today))],
       ["p95", "num hide-s", of(({ today }) => duration(today.p95_ms))],
     ]),
     empty: isWorst ? "None fails."
       : "None. People make them at /account/webhooks, apps by the API.",
-  });
+  }).catch(refused);
   return [
     head("Subscriptions", "Who is called back, on which event.",
       segments("sort", [["", "Newest"], ["worst", "Failing longest"]])),

@@ -19,7 +19,7 @@ import {
   showSubscription,
   standing,
   type Subscription,
-} from "../subscription.ts";
+} from "./subscription.ts";
 import { every } from "../stream.ts";
 import { later } from "../table.ts";
 

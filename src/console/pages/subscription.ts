@@ -1,17 +1,17 @@
-import type { Infer } from "../base/shape.ts";
-import type { DeliveryRecord } from "../event/delivery_record.ts";
-import type { ManagedSubscription, SubscriptionRecord } from "../event/subscription.ts";
-import { call, get, list, type Query } from "./api.ts";
-import { key, strip } from "./chart.ts";
-import { ask } from "./dialog.ts";
-import { type Child, el, fill, svg } from "./element.ts";
-import { address, count, day, duration, number, percent, time } from "./format.ts";
-import { button, card, facts, head, message, state, when } from "./parts.ts";
-import { openResend } from "./resend.ts";
-import { go, href, type Place } from "./router.ts";
-import { isAccount, mayWrite } from "./session.ts";
-import { every, listen } from "./stream.ts";
-import { columnsOf, listTable } from "./table.ts";
+import type { Infer } from "../../base/shape.ts";
+import type { DeliveryRecord } from "../../event/delivery_record.ts";
+import type { ManagedSubscription, SubscriptionRecord } from "../../event/subscription.ts";
+import { call, get, list, type Query } from "../api.ts";
+import { key, strip } from "../chart.ts";
+import { ask } from "../dialog.ts";
+import { type Child, el, fill, svg } from "../element.ts";
+import { address, count, day, duration, number, percent, time } from "../format.ts";
+import { button, card, facts, head, message, state, when } from "../parts.ts";
+import { openResend } from "../resend.ts";
+import { go, href, type Place } from "../router.ts";
+import { isAccount, mayWrite } from "../session.ts";
+import { every, listen } from "../stream.ts";
+import { columnsOf, listTable } from "../table.ts";
 
 /** A subscription; operators see whose it is, too. */
 export type Subscription =
@@ -91,14 +91,17 @@ export function endpointOf(endpoint: string): Child {
   return [host, el("span", { class: "muted" }, path)];
 }
 
-/** How it stands, and since or until when. */
-export function standing(subscription: Subscription): HTMLElement {
+/** How it stands, and since or until when: on one line, or on two where there is little room. */
+export function standing(subscription: Subscription, isBroken = false): Child {
   const { status, failing_since, paused_until, disabled_reason } = subscription;
-  if (status === "active" && failing_since) {
-    return state("failing", `Failing since ${clock(failing_since)}`);
-  }
-  const more = paused_until ? ` until ${clock(paused_until)}` : disabled_reason;
-  return state(status, more && `${status === "paused" ? "Paused" : "Disabled: "}${more}`);
+  const isFailing = status === "active" && failing_since;
+  const made = state(isFailing ? "failing" : status);
+  const more = isFailing ? `since ${clock(failing_since)}`
+    : paused_until ? `until ${clock(paused_until)}` : disabled_reason && `(${disabled_reason})`;
+  if (!more) return made;
+  if (isBroken) return [made, el("span", { class: "sub" }, more)];
+  made.append(` ${more}`);
+  return made;
 }
 
 /** A field of a window, and its input. */
