@@ -7,12 +7,15 @@ import type { ConsoleAssets } from "../api/pages/console_page.ts";
 const FOLDERS = ["../console/", "../../dist/console/"]
   .map((path) => join(import.meta.dirname, path));
 
+/** What the page runs. */
+const MAIN = "main.js";
+
 /** The forms in which the build has each file. */
 const ENCODINGS = { br: ".br", gzip: ".gz", identity: "" } as const;
 
 /** Reads what browsers load of the console; none where it has not been built. */
 export function loadConsoleAssets(): ConsoleAssets {
-  const folder = FOLDERS.find((each) => existsSync(join(each, "main.js"))) ?? "";
+  const folder = FOLDERS.find((each) => existsSync(join(each, MAIN))) ?? "";
   const names = folder === "" ? [] : readdirSync(folder, { recursive: true }).map(String)
     .map((name) => name.replaceAll("\\", "/"))
     .filter((name) => /\.(js|css)$/.test(name)).sort();
@@ -21,7 +24,19 @@ export function loadConsoleAssets(): ConsoleAssets {
     Object.fromEntries(Object.entries(ENCODINGS).map(([encoding, ending]) =>
       [encoding, readFileSync(join(folder, name + ending))])),
   ]));
+  const first = names.includes(MAIN) ? [...importedBy(folder, MAIN)] : [];
   const all = [...files].flatMap(([name, { identity }]) => [Buffer.from(name), identity ?? ""]);
   const hash = sha256(Buffer.concat(all.map((part) => Buffer.from(part))));
-  return { files, version: Buffer.from(hash).toString("hex").slice(0, 16) };
+  return { files, first, version: Buffer.from(hash).toString("hex").slice(0, 16) };
+}
+
+/** A module and all that it imports before it runs; all are beside it. */
+function importedBy(folder: string, name: string, seen = new Set<string>()): Set<string> {
+  if (seen.has(name)) return seen;
+  seen.add(name);
+  const script = readFileSync(join(folder, name), "utf8");
+  for (const [, next = ""] of script.matchAll(/\bfrom\s*"\.\/([\w.]+)"/g)) {
+    importedBy(folder, next, seen);
+  }
+  return seen;
 }

@@ -1,7 +1,6 @@
 import { el } from "./element.ts";
 import { openDialog } from "./dialog.ts";
 import { hasLetters, lettersSwitch } from "./letters.ts";
-import { openPalette } from "./palette.ts";
 import { go, href } from "./router.ts";
 import { isAccount } from "./session.ts";
 
@@ -20,6 +19,12 @@ const HELP: readonly (readonly [keys: string, what: string])[] = [
   ["?", "this list"],
 ];
 
+/** Opens the palette, which is loaded when it is first wanted. */
+export async function openPalette(): Promise<void> {
+  const palette = await import("./palette.ts");
+  palette.openPalette();
+}
+
 /** Listens to keys. Single letters can be switched off (WCAG 2.1.4). */
 export function beginKeys(): void {
   let isGoing = false;
@@ -27,7 +32,7 @@ export function beginKeys(): void {
     const { key, target } = event;
     if (key.toLowerCase() === "k" && (event.metaKey || event.ctrlKey) && !isAccount) {
       event.preventDefault();
-      return openPalette();
+      return void openPalette();
     }
     const isTyping = target instanceof Element &&
       target.closest("input, textarea, select, dialog, [contenteditable]");

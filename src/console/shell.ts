@@ -1,8 +1,7 @@
 import { list } from "./api.ts";
 import { type Child, el, fill, icon, shown, svg } from "./element.ts";
 import { number } from "./format.ts";
-import { beginKeys } from "./keys.ts";
-import { openPalette } from "./palette.ts";
+import { beginKeys, openPalette } from "./keys.ts";
 import { CONSOLE_PAGES, webhooks } from "./pages.ts";
 import { failure, message } from "./parts.ts";
 import { href, type Place } from "./router.ts";

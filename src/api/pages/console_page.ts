@@ -11,6 +11,8 @@ import { documentHead, markIcon } from "./page_layout.ts";
 /** What browsers load of the console: each file by name, in each encoding. */
 export interface ConsoleAssets {
   readonly files: ReadonlyMap<string, Readonly<Record<string, Uint8Array>>>;
+  /** Those that every page begins with. */
+  readonly first: readonly string[];
   /** Of all of them: part of their addresses, so that no cache ever has an old one. */
   readonly version: string;
 }
@@ -95,7 +97,6 @@ function assetOperations({ consoleAssets }: Pick<Services, "consoleAssets">): Op
 function consolePage(url: string, services: PageServices): HttpResponse {
   const { site, issuer, consoleAssets } = services;
   const href = (name: string) => assetHref(site, consoleAssets, name);
-  const scripts = [...consoleAssets.files.keys()].filter((name) => /^[^/]+\.js$/.test(name));
   const policy = [
     "default-src 'none'",
     // A path, since endpoints of modules have this origin too.
@@ -114,7 +115,7 @@ function consolePage(url: string, services: PageServices): HttpResponse {
 <head>
 ${documentHead(site, "Console")}
 <link rel="stylesheet" href="${href("console.css")}">
-${scripts.map((name) => html`<link rel="modulepreload" href="${href(name)}">
+${consoleAssets.first.map((name) => html`<link rel="modulepreload" href="${href(name)}">
 `)}
 </head>
 <body data-issuer="${issuer}" data-name="${site.name}" data-host="${site.host}"
