@@ -67,10 +67,9 @@ export async function showPage(place: Place, isSamePage: boolean): Promise<void>
   const heading = main.querySelector("h1");
   document.title = shown(`${heading?.textContent || title} · ${site.name}`);
   said.textContent = document.title;
-  press(place);
-  if (same?.()) return;
   if (!isSamePage) scrollTo(0, 0);
-  heading?.focus({ preventScroll: true });
+  if (!same?.()) heading?.focus({ preventScroll: true });
+  press(place);
 }
 
 /** Gives the focus to what is now where it was; false where nothing is, or it was elsewhere. */

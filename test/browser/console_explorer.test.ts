@@ -19,6 +19,9 @@ export const order = {
     return { status: 201, body: { id: params.id, item: body.item, rtl: "\\u202eabc" } };
   },
 };
+export const big = { method: "GET", path: "/files/big", public: true,
+  handle: () => ({ status: 200, headers: { "Content-Type": "application/json" },
+    body: '{"id": 12345678901234567890' }) };
 export const picture = { method: "GET", path: "/files/picture", public: true,
   handle: () =>
     ({ status: 200, headers: { "Content-Type": "image/png" }, body: Buffer.alloc(1234) }) };
@@ -132,7 +135,10 @@ test("the same call in other languages does the same", async () => {
   }
 });
 
-test("what is no text is counted, what is long is cut, and markup stays text", async () => {
+test("what is no text is counted, what is long is cut, and all is shown as it came", async () => {
+  await open("get_files_big");
+  await browser.click(".acts .primary");
+  await answers(/\{"id": 12345678901234567890/);
   await open("get_files_picture");
   await browser.click(".acts .primary");
   await answers(/1,234 bytes of image\/png/);

@@ -114,6 +114,9 @@ test("the palette finds pages, people and what can be done, by keys alone", asyn
   await until(chosen, "New user…");
   await browser.press("\uE007");
   await browser.waitForUrl(/\/console\/users$/);
+  await hasFocus("dialog [name=username]");
+  await browser.press("\uE00C");
+  await hasFocus("main h1");
   await key("k", 2);
   await browser.press("127.0");
   await until(
@@ -122,6 +125,9 @@ test("the palette finds pages, people and what can be done, by keys alone", asyn
   );
   await browser.press("\uE015");
   assert.match(await browser.text(".palette [aria-selected=true]"), /^Send failed to .* again…$/);
+  await browser.press("\uE015\uE007");
+  await browser.waitForUrl(/\/console\/subscriptions\/s\w+$/);
+  assert.match(await browser.text("dialog h2"), /^Pause/);
   await browser.press("\uE00C");
   await until("document.querySelector('dialog')", null);
 });

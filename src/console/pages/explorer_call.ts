@@ -104,7 +104,7 @@ export async function showAnswer(place: Answer, read: () => Call, signal: AbortS
       .catch((error: unknown) => fill(trace, failure(error)));
   } catch (error) {
     fill(place.head);
-    fill(place.body, message("bad", "No answer came to its end. ", String(error)));
+    fill(place.body, message("bad", "There is no answer. ", String(error)));
   }
 }
 
@@ -128,7 +128,7 @@ async function bodyOf(body: Blob, type: string): Promise<Child> {
   }
   const isJson = /json/.test(type);
   const raw = await body.text();
-  const text = isJson ? JSON.stringify(JSON.parse(raw), null, 2) : raw;
+  const text = isJson ? indented(raw) : raw;
   const first = text.slice(0, SHOWN);
   const pre = el("pre", { tabindex: 0, role: "region", "aria-label": "Body" },
     isJson ? coloured(first) : first);
@@ -137,6 +137,15 @@ async function bodyOf(body: Blob, type: string): Promise<Child> {
     more.remove();
   });
   return [pre, text.length > SHOWN && more];
+}
+
+/** JSON with its lines indented; as it came where it is none, or has digits that would be lost. */
+function indented(json: string): string {
+  try {
+    return /[:[,\s]-?\d{16}/.test(json) ? json : JSON.stringify(JSON.parse(json), null, 2);
+  } catch {
+    return json;
+  }
 }
 
 /** JSON with its names and its values in two colours. */

@@ -1,10 +1,10 @@
 import { get, list } from "../api.ts";
 import { type Child, el } from "../element.ts";
 import { address, duration } from "../format.ts";
+import { refused } from "./inspector.ts";
 import type { Page } from "../pages.ts";
 import { filters, head, segments, since } from "../parts.ts";
 import { href, type Place } from "../router.ts";
-import { refused } from "./inspector.ts";
 import {
   daysOf,
   type Health,
