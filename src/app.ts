@@ -10,7 +10,7 @@ import { createPipeline } from "./api/pipeline.ts";
 import { createRateLimit } from "./api/rate_limit.ts";
 import { createRouter } from "./api/router.ts";
 import { openApiOperation } from "./api/system/openapi.ts";
-import { loadConsoleAssets } from "./app/console_assets.ts";
+import { createConsoleAssets } from "./app/console_assets.ts";
 import { ensureFirstUser } from "./app/first_user.ts";
 import { createJobs, type Jobs } from "./app/jobs.ts";
 import { createServiceMetrics, observeRequest, watchEventLoop } from "./app/metrics.ts";
@@ -172,7 +172,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       config, log, now, database, seal, revocations, rates, keys, failures, uses, figures, hasher,
       metrics, jobs, events, hosted, pageKey, url, receivers,
       consoleListener: second ? second.url : undefined,
-      consoleAssets: loadConsoleAssets(),
+      consoleAssets: createConsoleAssets(),
       fetchDocument: createDocumentFetch(egress),
       heavy: database.heavy,
       backUpAs: database.backUpAs,
@@ -206,8 +206,10 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       .map((endpoint) => hostedOperation(endpoint, services));
     const own = ownOperations(services, ofModules);
     const router = createRouter([...own, openApiOperation([...own, ...ofModules], services)]);
+    const limit = createRateLimit(services, elapsedMs);
     const pipeline = (pages: readonly Operation[]) => createPipeline({
       ...services,
+      limit,
       routers: [
         router,
         createRouter(receivers ? [receiveOperation(receivers, services)] : []),
@@ -217,7 +219,6 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       ],
       isOriginAllowed: async (origin) =>
         config.corsOrigins.includes(origin) || await hasAppOrigin(database, origin),
-      limit: createRateLimit(services, elapsedMs),
       maxBodyBytes: config.maxBodyBytes,
       now: elapsedMs,
       observe: (...response) => observeRequest(metrics, ...response),
@@ -225,7 +226,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     const pages = accountPages(services);
     const withConsole = [...pages, ...consoleOperations(services)];
     handle = pipeline(second ? pages : withConsole);
-    handleOfConsole = pipeline(withConsole);
+    if (second) handleOfConsole = pipeline(withConsole);
     for (const risk of await findStoredRisks(config, database)) log.warn(risk);
     const { issuer, consoleUrl } = services;
     const console = consoleUrl && `${consoleUrl}${CONSOLE_PATH}`;

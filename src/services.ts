@@ -68,7 +68,7 @@ export interface Services {
   readonly sessions: BrowserSessions;
   /** The app of the pages with scripts; undefined where nobody logs in here. */
   readonly consoleApp: App | undefined;
-  readonly consoleAssets: ConsoleAssets;
+  readonly consoleAssets: () => ConsoleAssets;
   /** Where the console is served, without its path; undefined: nowhere. */
   readonly consoleUrl: string | undefined;
   /** Every scope that means something here, and those that have words. */

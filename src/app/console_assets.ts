@@ -13,8 +13,14 @@ const MAIN = "main.js";
 /** The forms in which the build has each file. */
 const ENCODINGS = { br: ".br", gzip: ".gz", identity: "" } as const;
 
-/** Reads what browsers load of the console; none where it has not been built. */
-export function loadConsoleAssets(): ConsoleAssets {
+/** Makes what has the files that browsers load of the console: read when they are first wanted. */
+export function createConsoleAssets(): () => ConsoleAssets {
+  let loaded: ConsoleAssets | undefined;
+  return () => loaded ??= loadConsoleAssets();
+}
+
+/** None where it has not been built. */
+function loadConsoleAssets(): ConsoleAssets {
   const folder = FOLDERS.find((each) => existsSync(join(each, MAIN))) ?? "";
   const names = folder === "" ? [] : readdirSync(folder, { recursive: true }).map(String)
     .map((name) => name.replaceAll("\\", "/"))

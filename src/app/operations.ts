@@ -35,7 +35,7 @@ import { subscribeOperations } from "../api/subscribe.ts";
 import { managedSubscriptionOperations, ownSubscriptionOperations } from "../api/subscription.ts";
 import { asyncApiOperation } from "../api/system/asyncapi.ts";
 import { metricsOperation } from "../api/system/metrics.ts";
-import { assetHref, webhookPageOperations } from "../api/pages/console_page.ts";
+import { webhookPageOperations } from "../api/pages/console_page.ts";
 import { statusOperations } from "../api/system/status.ts";
 import type { Services } from "../services.ts";
 
@@ -70,10 +70,9 @@ export function ownOperations(services: Services, ofModules: readonly Operation[
 /** The pages of a user's account, for those who log in here; the documents leave them out. */
 export function accountPages(services: Services): Operation[] {
   if (!services.config.authorizationServer) return [];
-  const { site, consoleAssets, consoleUrl, issuer } = services;
-  const styleHref = assetHref(site, consoleAssets, "console.css");
+  const { consoleUrl, issuer } = services;
   return [
-    ...accountPageOperations(services, { styleHref, hasConsole: consoleUrl === issuer }),
+    ...accountPageOperations(services, consoleUrl === issuer),
     ...webhookPageOperations(services),
   ];
 }

@@ -21,6 +21,7 @@ import { seeOther } from "../authorization/authorize_redirect.ts";
 import type { BrowserSession } from "../authorization/browser_session.ts";
 import { type Operation, operation } from "../operation.ts";
 import type { AccountFrame } from "../pages/account_layout.ts";
+import { assetHref } from "../pages/console_page.ts";
 import {
   accountPage,
   madeTokenPage,
@@ -55,8 +56,8 @@ const ACTS = {
 export function accountPageOperations(
   services: Administration &
     Pick<Services, "sessions" | "site" | "issuer" | "passwordLogin" | "hasher" | "tokens"> &
-    Pick<Services, "scopeWords">,
-  { styleHref, hasConsole }: Pick<AccountFrame, "styleHref" | "hasConsole">,
+    Pick<Services, "scopeWords" | "consoleAssets">,
+  hasConsole: boolean,
 ): Operation[] {
   const { database, now, sessions, site, issuer, scopeWords } = services;
   const path = "/account";
@@ -82,7 +83,7 @@ export function accountPageOperations(
     const frame: AccountFrame = {
       ...pageFrame(visit, services),
       csrf: sessions.formToken(session, step),
-      styleHref,
+      styleHref: assetHref(services, "console.css"),
       username: user.username,
       session: sessionId(sha256(session.id)),
       hasConsole: hasConsole && opens(user.scopes, BACKEND_READ_SCOPE),

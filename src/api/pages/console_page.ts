@@ -20,8 +20,11 @@ export interface ConsoleAssets {
 const ASSETS = `${CONSOLE_PATH}/assets`;
 
 /** The address of a file of the console, from the origin's root on. */
-export function assetHref({ basePath }: Services["site"], assets: ConsoleAssets, name: string) {
-  return `${basePath}${ASSETS}/${assets.version}/${name}`;
+export function assetHref(
+  { site: { basePath }, consoleAssets }: Pick<Services, "site" | "consoleAssets">,
+  name: string,
+): string {
+  return `${basePath}${ASSETS}/${consoleAssets().version}/${name}`;
 }
 
 type PageServices = Pick<Services, "site" | "issuer" | "consoleAssets" | "consoleUrl">;
@@ -43,7 +46,7 @@ export function webhookPageOperations(services: PageServices): Operation[] {
 const BASE = { method: "GET", access: "public", cors: false } as const;
 
 function pageOperations(path: string, url: string, services: PageServices): Operation[] {
-  const page = consolePage(url, services);
+  let page: HttpResponse | undefined;
   return [`${path}{/}?`, `${path}/:page`, `${path}/:page/:id`].map((each) =>
     operation({
       ...BASE,
@@ -52,15 +55,15 @@ function pageOperations(path: string, url: string, services: PageServices): Oper
       summary: "The console",
       responses: { 200: "text/html" },
       errors: "page",
-      handle: () => Promise.resolve(page),
+      handle: () => Promise.resolve(page ??= consolePage(url, services)),
     })
   );
 }
 
 /** The files of the console's pages; those of another version have gone. */
 function assetOperations({ consoleAssets }: Pick<Services, "consoleAssets">): Operation[] {
-  const { files, version } = consoleAssets;
   const find = (given: string, name: string, request: HttpRequest): HttpResponse => {
+    const { files, version } = consoleAssets();
     const file = given === version ? files.get(name) : undefined;
     if (!file) throw new Problem(404, "not_found", "There is nothing at this path.");
     const accepted = String(request.headers["accept-encoding"] ?? "");
@@ -96,7 +99,7 @@ function assetOperations({ consoleAssets }: Pick<Services, "consoleAssets">): Op
 /** The page that all addresses of the console have; `url` is where it is served. */
 function consolePage(url: string, services: PageServices): HttpResponse {
   const { site, issuer, consoleAssets } = services;
-  const href = (name: string) => assetHref(site, consoleAssets, name);
+  const href = (name: string) => assetHref(services, name);
   const policy = [
     "default-src 'none'",
     // A path, since endpoints of modules have this origin too.
@@ -115,7 +118,7 @@ function consolePage(url: string, services: PageServices): HttpResponse {
 <head>
 ${documentHead(site, "Console")}
 <link rel="stylesheet" href="${href("console.css")}">
-${consoleAssets.first.map((name) => html`<link rel="modulepreload" href="${href(name)}">
+${consoleAssets().first.map((name) => html`<link rel="modulepreload" href="${href(name)}">
 `)}
 </head>
 <body data-issuer="${issuer}" data-name="${site.name}" data-host="${site.host}"
