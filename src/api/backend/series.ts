@@ -68,12 +68,11 @@ const Health = named("SubscriptionHealth", record({
   latest: nullable(AttemptRecord),
 }));
 
-const HEALTH_SUMMARY = "How a subscription has done: by day, today, and last";
+type FigureServices = Pick<Services, "heavy" | "now">;
 
-/** What was counted: GET /backend/series, and of one subscription how it does, to its owner too. */
-export function seriesOperations(
-  { heavy: database, now }: Pick<Services, "heavy" | "now">,
-): Operation[] {
+/** What was counted: GET /backend/series, and of one subscription how it does. */
+export function seriesOperations(services: FigureServices): Operation[] {
+  const { heavy: database, now } = services;
   return [
     backend("GET", "/backend/series", "listSeries", "List what was counted, step by step", {
       query: SERIES_QUERY,
@@ -89,39 +88,50 @@ export function seriesOperations(
         return jsonResponse(200, { bounds_ms: BOUNDS_MS, items });
       },
     }),
-    ...[
-      { make: backend, side: "backend", id: "getSubscriptionHealth" },
-      { make: consumer, side: "consumer", id: "getOwnSubscriptionHealth", owner: ownerOf },
-    ].map(({ make, side, id: operationId, owner }) =>
-      make("GET", `/${side}/subscription/:id/health`, operationId, HEALTH_SUMMARY, {
-      responses: { 200: Health },
-      async handle({ params: { id }, caller }) {
-        const subscription = await findSubscription(database, id, owner?.(caller));
-        const { seq, failingSinceMs } = found(subscription, "subscription");
-        const dayOf = (timeMs: number) => timeMs - timeMs % DAY_MS;
-        const todayMs = dayOf(now());
-        const firstMs = todayMs - (DAYS - 1) * DAY_MS;
-        const [hours, attempts] = await Promise.all([
-          listFigures(database, id, "hour", firstMs, todayMs + DAY_MS),
-          listAttemptsSince(database, seq, todayMs),
-        ]);
-        const byDay = Map.groupBy(hours, ({ atMs }) => dayOf(atMs));
-        const ofDay = (atMs: number) =>
-          toFiguresRecord(addUp(byDay.get(atMs)?.map(({ figures }) => figures) ?? []));
-        const records = attempts.map(toAttemptRecord);
-        const answers = Map.groupBy(records, ({ status, error }) => String(status ?? error));
-        return jsonResponse(200, {
-          failing_since: failingSinceMs === null ? null : toTime(failingSinceMs),
-          days: Array.from({ length: DAYS }, (_, index) => {
-            const atMs = firstMs + index * DAY_MS;
-            const { ok, bad, failed } = ofDay(atMs);
-            return { day: toTime(atMs).slice(0, 10), ok, bad, failed };
-          }),
-          today: ofDay(todayMs),
-          answers: [...answers].map(([answer, { length: count }]) => ({ answer, count })),
-          latest: records[0] ?? null,
-        });
-      },
-    })),
+    healthOperation(backend, "/backend", "getSubscriptionHealth", services),
   ];
+}
+
+/** GET /consumer/subscription/{id}/health: of one's own. */
+export const ownHealthOperation = (services: FigureServices): Operation =>
+  healthOperation(consumer, "/consumer", "getOwnSubscriptionHealth", services, ownerOf);
+
+function healthOperation(
+  make: typeof backend | typeof consumer,
+  side: "/backend" | "/consumer",
+  operationId: string,
+  { heavy: database, now }: FigureServices,
+  owner?: typeof ownerOf,
+): Operation {
+  return make("GET", `${side}/subscription/:id/health`, operationId,
+    "How a subscription has done: by day, today, and last", {
+    responses: { 200: Health },
+    async handle({ params: { id }, caller }) {
+      const subscription = await findSubscription(database, id, owner?.(caller));
+      const { seq, failingSinceMs } = found(subscription, "subscription");
+      const dayOf = (timeMs: number) => timeMs - timeMs % DAY_MS;
+      const todayMs = dayOf(now());
+      const firstMs = todayMs - (DAYS - 1) * DAY_MS;
+      const [hours, attempts] = await Promise.all([
+        listFigures(database, id, "hour", firstMs, todayMs + DAY_MS),
+        listAttemptsSince(database, seq, todayMs),
+      ]);
+      const byDay = Map.groupBy(hours, ({ atMs }) => dayOf(atMs));
+      const ofDay = (atMs: number) =>
+        toFiguresRecord(addUp(byDay.get(atMs)?.map(({ figures }) => figures) ?? []));
+      const records = attempts.map(toAttemptRecord);
+      const answers = Map.groupBy(records, ({ status, error }) => String(status ?? error));
+      return jsonResponse(200, {
+        failing_since: failingSinceMs === null ? null : toTime(failingSinceMs),
+        days: Array.from({ length: DAYS }, (_, index) => {
+          const atMs = firstMs + index * DAY_MS;
+          const { ok, bad, failed } = ofDay(atMs);
+          return { day: toTime(atMs).slice(0, 10), ok, bad, failed };
+        }),
+        today: ofDay(todayMs),
+        answers: [...answers].map(([answer, { length: count }]) => ({ answer, count })),
+        latest: records[0] ?? null,
+      });
+    },
+  });
 }
