@@ -2,11 +2,18 @@ import { type Child, el, fill } from "./element.ts";
 import { failure } from "./parts.ts";
 
 /** A window above the page; the browser keeps the focus in it, and Escape closes it. */
-export function openDialog(title: string, words: Child, body: Child, look = "") {
-  const made = el("dialog", { class: `dialog ${look}`, "aria-label": title },
+export function openDialog(
+  title: string,
+  words: Child,
+  body: Child,
+  foot: Child = el("button", { class: "btn primary" }, "Close"),
+  onsubmit?: (event: Event) => unknown,
+) {
+  const made = el("dialog", { class: "dialog", "aria-label": title },
     el("div", { class: "dh" }, el("h2", {}, title),
       words ? el("p", { class: "muted" }, words) : null),
-    body);
+    el("form", { method: "dialog", onsubmit }, el("div", { class: "body" }, body),
+      el("div", { class: "df" }, foot)));
   made.addEventListener("close", () => made.remove());
   document.body.append(made);
   made.showModal();
@@ -35,17 +42,14 @@ export function ask({ title, words, body, action, isGrave = false, typed, act }:
     const wrong = el("div");
     const name = el("input", { "aria-label": `Type ${typed}`, autocomplete: "off", name: "typed" });
     const doIt = el("button", { class: `btn ${isGrave ? "danger" : "primary"}` }, action);
-    const cancel = el("button", { type: "button", class: "btn" }, "Cancel");
     let isDone = false;
-    const form = el("form", { method: "dialog", onsubmit: submit },
-      el("div", { class: "body" }, body, wrong, typed === undefined ? null
-        : el("div", { class: "field tight" },
-          el("label", {}, "Type ", el("code", {}, typed)), name)),
-      el("div", { class: "df" }, cancel, doIt));
-    const opened = openDialog(title, words, form);
+    const asks = typed !== undefined && el("div", { class: "field tight" },
+      el("label", {}, "Type ", el("code", {}, typed)), name);
+    const close = () => opened.close();
+    const cancel = el("button", { type: "button", class: "btn", onclick: close }, "Cancel");
+    const opened = openDialog(title, words, [body, wrong, asks], [cancel, doIt], submit);
     const check = () => doIt.disabled = typed !== undefined && name.value !== typed;
     name.addEventListener("input", check);
-    cancel.addEventListener("click", () => opened.close());
     opened.addEventListener("close", () => resolve(isDone));
     check();
 
@@ -55,7 +59,7 @@ export function ask({ title, words, body, action, isGrave = false, typed, act }:
       try {
         await act();
         isDone = true;
-        opened.close();
+        close();
       } catch (error) {
         fill(wrong, failure(error));
         check();

@@ -1,0 +1,66 @@
+import { call, get } from "./api.ts";
+import { ask } from "./dialog.ts";
+import { type Child, el, fill } from "./element.ts";
+import { address } from "./format.ts";
+import { button } from "./parts.ts";
+import type { Delivery } from "./records.ts";
+import type { Wanted } from "./resend.ts";
+import { href } from "./router.ts";
+
+const known = new Map<string, Promise<string>>();
+
+/** An endpoint with its host in front. */
+export function endpointOf(url: string): Child {
+  const [host, path] = address(url);
+  return [host, el("span", { class: "muted" }, path)];
+}
+
+/** The endpoint of a subscription, once it is known; it is asked for once. */
+export function endpoint(subscription: string): HTMLElement {
+  const node = el("span", {}, "…");
+  const comes = known.get(subscription) ?? get<{ endpoint: string }>(
+    `/backend/subscription/${subscription}`).then((found) => found.endpoint);
+  known.set(subscription, comes);
+  comes.then((url) => fill(node, endpointOf(url)), () => {
+    known.delete(subscription);
+    fill(node, subscription);
+  });
+  return node;
+}
+
+/** The first cell of a list of subscriptions. */
+export function eventAndEndpoint(
+  { id, event, endpoint }: Readonly<Record<"id" | "event" | "endpoint", string>>,
+): Child {
+  const [host, path] = address(endpoint);
+  return [el("a", { class: "main", href: href("subscriptions", id) }, host),
+    el("span", { class: "sub" }, el("code", {}, event), ` · ${path}`)];
+}
+
+/** A button that sends a delivery again: one that did not fail only where that is ticked. */
+export function sendAgain(
+  path: string,
+  { id, status }: Pick<Delivery, "id" | "status">,
+  done: () => Promise<unknown>,
+): HTMLButtonElement {
+  const made = button("Send again…", async () => {
+    const isDone = await ask({
+      title: "Send this delivery again",
+      words: "With the same webhook-id: who remembers ids does not take it twice.",
+      body: status === "failed" ? null : el("label", { class: "pick" },
+        el("input", { type: "checkbox", required: true }),
+        el("span", {}, el("b", {}, `Although it was ${status}`))),
+      action: "Send 1 again",
+      act: () => call("POST", `${path}/${id}/resend`, { status }),
+    });
+    if (isDone) await done();
+  }, { kind: "tiny", picture: "resend" });
+  made.dataset["key"] = "r";
+  return made;
+}
+
+/** Sends many again, by a dialog that is loaded when it is first wanted. */
+export async function openResend(wanted: Wanted): Promise<void> {
+  const dialog = await import("./resend.ts");
+  await dialog.openResend(wanted);
+}
