@@ -37,6 +37,9 @@ export function eventAndEndpoint(
     el("span", { class: "sub" }, el("code", {}, event), ` · ${path}`)];
 }
 
+/** How an attempt looks: whether its response accepted the callback. */
+export const lookOf = (status = 0) => status >= 200 && status < 300 ? "ok" : "bad";
+
 /** A button that sends a delivery again: one that did not fail only where that is ticked. */
 export function sendAgain(
   path: string,

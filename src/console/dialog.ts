@@ -22,6 +22,13 @@ export function openDialog(
   return made;
 }
 
+/** A field of a window, and its input. */
+export function field(label: Child, more: Parameters<typeof el>[1] = {}) {
+  const input = el("input", { id: "field", autocomplete: "off", ...more });
+  const node = el("div", { class: "field tight" }, el("label", { for: input.id }, label), input);
+  return { node, input };
+}
+
 /** What is asked before something is done. */
 export interface Question {
   readonly title: string;
@@ -40,16 +47,15 @@ export interface Question {
 export function ask({ title, words, body, action, isGrave = false, typed, act }: Question) {
   return new Promise<boolean>((resolve) => {
     const wrong = el("div");
-    const name = el("input", { "aria-label": `Type ${typed}`, autocomplete: "off", name: "typed" });
+    const { node, input } = field(["Type ", el("code", {}, typed)], { id: "typed", name: "typed" });
     const doIt = el("button", { class: `btn ${isGrave ? "danger" : "primary"}` }, action);
     let isDone = false;
-    const asks = typed !== undefined && el("div", { class: "field tight" },
-      el("label", {}, "Type ", el("code", {}, typed)), name);
     const close = () => opened.close();
     const cancel = el("button", { type: "button", class: "btn", onclick: close }, "Cancel");
-    const opened = openDialog(title, words, [body, wrong, asks], [cancel, doIt], submit);
-    const check = () => doIt.disabled = typed !== undefined && name.value !== typed;
-    name.addEventListener("input", check);
+    const inside = [body, wrong, typed !== undefined && node];
+    const opened = openDialog(title, words, inside, [cancel, doIt], submit);
+    const check = () => doIt.disabled = typed !== undefined && input.value !== typed;
+    input.addEventListener("input", check);
     opened.addEventListener("close", () => resolve(isDone));
     check();
 

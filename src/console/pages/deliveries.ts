@@ -1,6 +1,6 @@
 import { call, get, list } from "../api.ts";
 import { type Child, el, fill } from "../element.ts";
-import { endpoint, openResend, sendAgain } from "../delivery.ts";
+import { endpoint, lookOf, openResend, sendAgain } from "../delivery.ts";
 import { count, duration, number } from "../format.ts";
 import { linkTo } from "../names.ts";
 import {
@@ -153,7 +153,7 @@ function attemptsOf({ attempts, next_attempt_at: next }: Attempted): Child {
     attempts.map(({ time, attempt, status, error, duration_ms, snippet }, at) => {
       const before = attempts[at - 1];
       const how = attempt > 1 ? "resent" : "sent again by hand";
-      return el("li", { class: status && status >= 200 && status < 300 ? "ok" : "bad" },
+      return el("li", { class: lookOf(status) },
         entry(`Attempt ${attempt} · ${status ?? error}`, time),
         el("span", { class: "muted small" }, duration(duration_ms),
           before ? ` · ${how} after ${between(before.time, time)}` : null),

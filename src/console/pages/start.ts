@@ -1,11 +1,12 @@
 import { call, get, list } from "../api.ts";
+import { lookOf } from "../delivery.ts";
 import { listOperations } from "../document.ts";
 import { type Child, el, fill, icon } from "../element.ts";
 import { count, duration } from "../format.ts";
 import type { Page } from "../pages.ts";
 import { button, card, head, state, when } from "../parts.ts";
 import { isSetting, type Problem } from "../problem.ts";
-import type { Subscription, Attempted } from "../records.ts";
+import type { Attempted, Subscription } from "../records.ts";
 import { href } from "../router.ts";
 import { mayWrite, site, whoami } from "../session.ts";
 import { every, listen } from "../stream.ts";
@@ -146,9 +147,9 @@ export const page: Page = {
           el("div", { class: "spread" }, el("a", { href: href("deliveries", id) }, state(status)),
             status !== "pending" && act(id, "Send again", () =>
               call("POST", `/backend/delivery/${id}/resend`, { status }))),
-          el("ol", { class: "line" }, attempts.map(({ time, status = 0, error, duration_ms }) =>
-            el("li", { class: /^2/.test(`${status}`) ? "ok" : "bad" },
-              when(time), ` ${status || error}, ${duration(duration_ms)}`)),
+          el("ol", { class: "line" }, attempts.map(({ time, status, error, duration_ms }) =>
+            el("li", { class: lookOf(status) },
+              when(time), ` ${status ?? error}, ${duration(duration_ms)}`)),
             next && el("li", {}, "once more at ", when(next))),
         ]),
         el("h3", {}, "Callbacks, the last first"),

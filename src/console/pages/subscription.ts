@@ -2,7 +2,7 @@ import type { Infer } from "../../base/shape.ts";
 import type { DeliveryRecord } from "../../event/delivery_record.ts";
 import { call, get, list, type Query } from "../api.ts";
 import { key, strip } from "../strip.ts";
-import { ask } from "../dialog.ts";
+import { ask, field } from "../dialog.ts";
 import { type Child, el, svg } from "../element.ts";
 import { endpointOf, openResend } from "../delivery.ts";
 import { address, count, day, duration, number, share, time } from "../format.ts";
@@ -89,13 +89,6 @@ export function standing(subscription: Subscription, isBroken = false): Child {
   if (isBroken) return [made, el("span", { class: "sub" }, more)];
   made.append(` ${more}`);
   return made;
-}
-
-/** A field of a window, and its input. */
-export function field(label: string, more: Parameters<typeof el>[1]) {
-  const input = el("input", { id: "field", autocomplete: "off", ...more });
-  const node = el("div", { class: "field tight" }, el("label", { for: input.id }, label), input);
-  return { node, input };
 }
 
 /** The page of one subscription. */

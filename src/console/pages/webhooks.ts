@@ -1,9 +1,9 @@
 import type { Infer } from "../../base/shape.ts";
 import type { DeclaredEventRecord } from "../../event/event.ts";
 import { call, get, list } from "../api.ts";
-import { ask, showOnce } from "../dialog.ts";
+import { ask, field, showOnce } from "../dialog.ts";
 import { type Child, el, fill } from "../element.ts";
-import { endpointOf, sendAgain } from "../delivery.ts";
+import { endpointOf, lookOf, sendAgain } from "../delivery.ts";
 import { duration, time } from "../format.ts";
 import type { Page } from "../pages.ts";
 import { button, card, code, filters, head, state, when } from "../parts.ts";
@@ -11,7 +11,7 @@ import type { Subscription, Attempted } from "../records.ts";
 import { go, href, type Place } from "../router.ts";
 import { site } from "../session.ts";
 import {
-  daysOf, type Delivery, field, healthOf, PATH, showSubscription, standing,
+  daysOf, type Delivery, healthOf, PATH, showSubscription, standing,
 } from "./subscription.ts";
 import { every } from "../stream.ts";
 import { later } from "../table.ts";
@@ -141,7 +141,7 @@ async function showDelivery(path: string, of: string, { page: id, signal }: Plac
       el("a", { class: "btn tiny quiet", href: href(id) }, "Close"))),
     el("div", { class: "body" }, state(now.status), el("ol", { class: "line" },
       now.attempts.map(({ time: at, attempt, status, error, duration_ms }) =>
-        el("li", { class: status && status < 300 ? "ok" : "bad" },
+        el("li", { class: lookOf(status) },
           el("b", {}, `${status ?? error} `),
           el("span", { class: "muted" }, `attempt ${attempt}, `, when(at, true),
             `, ${duration(duration_ms)}`))),
