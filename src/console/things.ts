@@ -3,7 +3,6 @@ import { AUDIT_COLUMNS } from "./audit.ts";
 import { ask, type Question } from "./dialog.ts";
 import { bodySchema, findOperation, resolve } from "./document.ts";
 import { type Child, el, fill, shown } from "./element.ts";
-import { askWith, fieldsOf } from "./form.ts";
 import { count } from "./format.ts";
 import { findIn, idOf, nameOf, type Thing } from "./names.ts";
 import type { Page } from "./pages.ts";
@@ -215,6 +214,7 @@ export function asking(
  * same. Resolves with the response, or with undefined where it was not sent.
  */
 async function askFields(title: string, verb: string, path: string, given?: Thing) {
+  const { askWith, fieldsOf } = await import("./form.ts"); // seldom wanted
   const operation = await findOperation(verb + wordsOf(path));
   const schema = await resolve(bodySchema(operation) ?? {});
   // Whether it is disabled has a button of its own.

@@ -1,6 +1,7 @@
 import { call, get, list } from "../api.ts";
+import { lookOf, openResend, sendAgain } from "../delivery.ts";
 import { type Child, el, fill } from "../element.ts";
-import { endpoint, lookOf, openResend, sendAgain } from "../delivery.ts";
+import { endpoint } from "../endpoint.ts";
 import { count, duration, number } from "../format.ts";
 import { linkTo } from "../names.ts";
 import {

@@ -2,7 +2,7 @@ import { call, get, list } from "../api.ts";
 import { chart } from "../chart.ts";
 import { ask } from "../dialog.ts";
 import { type Child, el, fill } from "../element.ts";
-import { eventAndEndpoint } from "../delivery.ts";
+import { eventAndEndpoint } from "../endpoint.ts";
 import { addUp, bounds, listSteps, percentile, splitInto } from "../figures.ts";
 import { day, duration, number, percent, rate, share, time } from "../format.ts";
 import type { Page } from "../pages.ts";

@@ -1,6 +1,6 @@
 import { get, list } from "../api.ts";
 import { type Child, el } from "../element.ts";
-import { eventAndEndpoint } from "../delivery.ts";
+import { eventAndEndpoint } from "../endpoint.ts";
 import { duration, share } from "../format.ts";
 import { linkTo } from "../names.ts";
 import { refused } from "./inspector.ts";

@@ -1,9 +1,10 @@
 import type { Infer } from "../../base/shape.ts";
 import type { DeclaredEventRecord } from "../../event/event.ts";
 import { call, get, list } from "../api.ts";
+import { lookOf, sendAgain } from "../delivery.ts";
 import { ask, field, showOnce } from "../dialog.ts";
 import { type Child, el, fill } from "../element.ts";
-import { endpointOf, lookOf, sendAgain } from "../delivery.ts";
+import { endpointOf } from "../endpoint.ts";
 import { duration, time } from "../format.ts";
 import type { Page } from "../pages.ts";
 import { button, card, code, filters, head, state, when } from "../parts.ts";
