@@ -62,12 +62,16 @@ export async function call<Body>(method: string, path: string, body?: unknown): 
   throw new Refusal(answer.status, parsed, answer.headers.get("x-request-id") ?? "");
 }
 
-/** GET of one thing, or of one part of a list. */
-export function get<Body>(path: string, query: Query = {}): Promise<Body> {
-  const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined)
-    .filter(([, value]) => value !== "").map(([name, value]) => [name, String(value)]);
-  return call("GET", given.length > 0 ? `${path}?${new URLSearchParams(given)}` : path);
+/** An address with a query. */
+export function withQuery(path: string, query: Query): string {
+  const given = Object.entries(query).map(([name, value]) => [name, String(value ?? "")])
+    .filter(([, value]) => value !== "");
+  return given.length > 0 ? `${path}?${new URLSearchParams(given)}` : path;
 }
+
+/** GET of one thing, or of one part of a list. */
+export const get = <Body>(path: string, query: Query = {}) =>
+  call<Body>("GET", withQuery(path, query));
 
 /** GET of one part of a list. */
 export const list = <Item>(path: string, query?: Query) => get<Part<Item>>(path, query);

@@ -2,17 +2,31 @@ import { type Child, el, fill } from "./element.ts";
 import { failure } from "./parts.ts";
 
 /** A window above the page; the browser keeps the focus in it, and Escape closes it. */
-export function openDialog(title: string, words: Child, body: Child, look = "") {
-  const made = el("dialog", { class: `dialog ${look}`, "aria-label": title },
+export function openDialog(
+  title: string,
+  words: Child,
+  body: Child,
+  foot: Child = el("button", { class: "btn primary" }, "Close"),
+  onsubmit?: (event: Event) => unknown,
+) {
+  const made = el("dialog", { class: "dialog", "aria-label": title },
     el("div", { class: "dh" }, el("h2", {}, title),
       words ? el("p", { class: "muted" }, words) : null),
-    body);
+    el("form", { method: "dialog", onsubmit }, el("div", { class: "body" }, body),
+      el("div", { class: "df" }, foot)));
   made.addEventListener("close", () => made.remove());
   document.body.append(made);
   made.showModal();
   // Else what scrolls would have the focus.
   made.querySelector<HTMLElement>("input, textarea, button:not(.code *)")?.focus();
   return made;
+}
+
+/** A field of a window, and its input. */
+export function field(label: Child, more: Parameters<typeof el>[1] = {}) {
+  const input = el("input", { id: "field", autocomplete: "off", ...more });
+  const node = el("div", { class: "field tight" }, el("label", { for: input.id }, label), input);
+  return { node, input };
 }
 
 /** What is asked before something is done. */
@@ -33,19 +47,15 @@ export interface Question {
 export function ask({ title, words, body, action, isGrave = false, typed, act }: Question) {
   return new Promise<boolean>((resolve) => {
     const wrong = el("div");
-    const name = el("input", { "aria-label": `Type ${typed}`, autocomplete: "off", name: "typed" });
+    const { node, input } = field(["Type ", el("code", {}, typed)], { id: "typed", name: "typed" });
     const doIt = el("button", { class: `btn ${isGrave ? "danger" : "primary"}` }, action);
-    const cancel = el("button", { type: "button", class: "btn" }, "Cancel");
     let isDone = false;
-    const form = el("form", { method: "dialog", onsubmit: submit },
-      el("div", { class: "body" }, body, wrong, typed === undefined ? null
-        : el("div", { class: "field tight" },
-          el("label", {}, "Type ", el("code", {}, typed)), name)),
-      el("div", { class: "df" }, cancel, doIt));
-    const opened = openDialog(title, words, form);
-    const check = () => doIt.disabled = typed !== undefined && name.value !== typed;
-    name.addEventListener("input", check);
-    cancel.addEventListener("click", () => opened.close());
+    const close = () => opened.close();
+    const cancel = el("button", { type: "button", class: "btn", onclick: close }, "Cancel");
+    const inside = [body, wrong, typed !== undefined && node];
+    const opened = openDialog(title, words, inside, [cancel, doIt], submit);
+    const check = () => doIt.disabled = typed !== undefined && input.value !== typed;
+    input.addEventListener("input", check);
     opened.addEventListener("close", () => resolve(isDone));
     check();
 
@@ -55,7 +65,7 @@ export function ask({ title, words, body, action, isGrave = false, typed, act }:
       try {
         await act();
         isDone = true;
-        opened.close();
+        close();
       } catch (error) {
         fill(wrong, failure(error));
         check();

@@ -5,7 +5,6 @@ export interface Schema {
   readonly $ref?: string;
   readonly type?: string;
   readonly enum?: readonly string[];
-  readonly const?: unknown;
   readonly default?: unknown;
   readonly format?: string;
   readonly description?: string;
@@ -13,11 +12,8 @@ export interface Schema {
   readonly required?: readonly string[];
   readonly items?: Schema;
   readonly anyOf?: readonly Schema[];
-  readonly allOf?: readonly Schema[];
   readonly minimum?: number;
   readonly maximum?: number;
-  readonly maxLength?: number;
-  readonly examples?: readonly unknown[];
 }
 
 /** A parameter of a path or a query. */
@@ -54,7 +50,7 @@ interface Document {
 let loaded: Promise<Document> | undefined;
 
 /** The service's own document; it is asked for once. */
-export function apiDocument(): Promise<Document> {
+function apiDocument(): Promise<Document> {
   return loaded ??= get<Document>("/openapi.json").catch((error: unknown) => {
     loaded = undefined;
     throw error;

@@ -1,4 +1,5 @@
 import { Refusal } from "./api.ts";
+import { ask, type Question } from "./dialog.ts";
 import { resolve, type Schema } from "./document.ts";
 import { el } from "./element.ts";
 
@@ -63,6 +64,21 @@ export async function fieldsOf(
       }
     },
   };
+}
+
+/** Asks with these fields; what `send` resolves with, or undefined where it was not sent. */
+export async function askWith<Made>(
+  fields: Fields,
+  send: () => Promise<Made>,
+  question: Omit<Question, "act">,
+): Promise<Made | undefined> {
+  let made: Made | undefined;
+  const act = async () => made = await send().catch((error: unknown) => {
+    fields.mark(error);
+    throw error;
+  });
+  await ask({ body: fields.node, ...question, act });
+  return made;
 }
 
 function makeField(name: string, schema: Schema, given: unknown, isRequired: boolean): Field {

@@ -20,6 +20,10 @@ export function percent(part: number, whole: number): string {
   return `${(Math.floor((part / whole) * 100 * 10 ** digits) / 10 ** digits).toFixed(digits)} %`;
 }
 
+/** What share of the deliveries that have ended was delivered. */
+export const share = ({ ok, failed }: { readonly ok: number; readonly failed: number }) =>
+  percent(ok, ok + failed);
+
 /** A span of milliseconds in its largest unit or two. */
 export function duration(ms: number | null): string {
   if (ms === null) return "–";

@@ -78,10 +78,9 @@ function move(step: number): boolean {
 }
 
 function showHelp(): void {
-  openDialog("Keys", null, el("form", { method: "dialog" },
-    el("div", { class: "body" },
-      el("dl", { class: "facts" }, HELP.map(([keys, what]) =>
-        [el("dt", {}, el("kbd", {}, keys)), el("dd", {}, what)])),
-      lettersSwitch()),
-    el("div", { class: "df" }, el("button", { class: "btn primary" }, "Close"))));
+  openDialog("Keys", null, [
+    el("dl", { class: "facts" }, HELP.map(([keys, what]) =>
+      [el("dt", {}, el("kbd", {}, keys)), el("dd", {}, what)])),
+    lettersSwitch(),
+  ]);
 }

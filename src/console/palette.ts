@@ -3,6 +3,7 @@ import { type Child, el, fill, icon } from "./element.ts";
 import { address } from "./format.ts";
 import { CONSOLE_PAGES } from "./pages.ts";
 import { state } from "./parts.ts";
+import type { Subscription } from "./records.ts";
 import { go, href, pageOf } from "./router.ts";
 import { mayWrite } from "./session.ts";
 
@@ -142,13 +143,6 @@ async function findThings(text: string): Promise<Choice[]> {
     ...users.items.map(({ id, username: label }) =>
       ({ group: "Apps and people", icon: "users", label, hint: "user", to: href("users", id) })),
   ];
-}
-
-interface Subscription {
-  readonly id: string;
-  readonly endpoint: string;
-  readonly event: string;
-  readonly status: string;
 }
 
 /** Those whose address begins with the text, and of the latest those that have it anywhere. */

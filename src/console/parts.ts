@@ -1,5 +1,5 @@
 import { Refusal } from "./api.ts";
-import { type Child, el, fill, icon } from "./element.ts";
+import { type Child, el, icon } from "./element.ts";
 import { ago, time } from "./format.ts";
 import { go, here, href, pageOf, refine } from "./router.ts";
 
@@ -26,6 +26,19 @@ export function facts(pairs: readonly (readonly [name: string, value: Child])[])
   const given = pairs.filter(([, value]) => value !== null && value !== undefined && value !== "");
   return el("dl", { class: "facts" },
     given.map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
+}
+
+/** Figures beside one another, their units small; with more words, and where they lead. */
+export function figures(
+  all: readonly (readonly [name: string, value: string, words?: Child, to?: string])[],
+  look: "card" | "four",
+): HTMLElement {
+  return el("div", { class: `kpis ${look}` }, all.map(([name, value, words, to]) => {
+    const [figure, ...unit] = value.split(" ");
+    return el(to ? "a" : "div", { class: "kpi", href: to }, el("span", { class: "k" }, name),
+      el("span", { class: "v" }, figure, el("small", {}, " ", unit.join(" "))),
+      el("span", { class: "d" }, words));
+  }));
 }
 
 /** When something was: the time, and how long ago where one points at it. */
@@ -80,10 +93,9 @@ export function failure(error: unknown): HTMLElement {
 export function button(
   label: Child,
   act: () => unknown,
-  { kind = "", picture, disabled = false, title }:
-    { kind?: string; picture?: string; disabled?: boolean; title?: string } = {},
+  { kind = "", picture, title }: { kind?: string; picture?: string; title?: string } = {},
 ): HTMLButtonElement {
-  const made = el("button", { type: "button", class: `btn ${kind}`, disabled, title }, [
+  const made = el("button", { type: "button", class: `btn ${kind}`, title }, [
     picture ? icon(picture, 16) : null,
     label,
   ]);
@@ -94,7 +106,7 @@ export function button(
     } catch (error) {
       notify(failure(error));
     } finally {
-      made.disabled = disabled;
+      made.disabled = false;
       // What cannot be pressed has lost the focus; the page may have made another of its id.
       const isLost = document.activeElement === document.body;
       if (isLost) (made.isConnected ? made : document.getElementById(made.id))?.focus();
@@ -126,31 +138,6 @@ export function segments(
       "aria-current": current === value ? "true" : undefined,
     }, label));
   return el("div", { class: "scroll-x" }, el("nav", { class: "seg", "aria-label": name }, links));
-}
-
-/** Tabs of a card, of which one is seen; the arrow keys move between them. */
-export function tabs(panels: readonly (readonly [name: string, panel: () => Child])[]) {
-  const body = el("div", { class: "body panel", role: "tabpanel", tabindex: 0 });
-  const choose = (at: number) => {
-    buttons.forEach((each, index) => {
-      each.setAttribute("aria-selected", String(index === at));
-      each.tabIndex = index === at ? 0 : -1;
-    });
-    body.setAttribute("aria-label", panels[at]?.[0] ?? "");
-    fill(body, panels[at]?.[1]());
-  };
-  const move = (event: KeyboardEvent) => {
-    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (step === undefined) return;
-    const at = buttons.findIndex((each) => each === document.activeElement) + step;
-    const next = (at + buttons.length) % buttons.length;
-    choose(next);
-    buttons[next]?.focus();
-  };
-  const buttons = panels.map(([name], at) =>
-    el("button", { role: "tab", onclick: () => choose(at), onkeydown: move }, name));
-  choose(0);
-  return [el("div", { class: "tabs", role: "tablist" }, buttons), body];
 }
 
 /** Code to be copied. */

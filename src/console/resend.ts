@@ -2,11 +2,11 @@ import { call, get } from "./api.ts";
 import { ask, openDialog } from "./dialog.ts";
 import { type Child, el, fill } from "./element.ts";
 import { number, time } from "./format.ts";
-import type { Delivery } from "./pages/inspector.ts";
 import { button, failure, message, notify, state } from "./parts.ts";
+import type { Delivery } from "./records.ts";
 
 /** What is sent again, and by whose operations. */
-interface Wanted {
+export interface Wanted {
   readonly base?: "/backend" | "/consumer";
   /** The one whose they are; of people's own there must be one. */
   readonly subscription?: string | undefined;
@@ -157,9 +157,8 @@ async function showProgress(path: string): Promise<void> {
   const said = el("p", { role: "status" });
   const stop = button("Stop", () =>
     call("DELETE", path).catch((error: unknown) => fill(said, failure(error))), { kind: "danger" });
-  const opened = openDialog("Sending again", null, el("form", { method: "dialog" },
-    el("div", { class: "body" }, bar, said),
-    el("div", { class: "df" }, stop, el("button", { class: "btn primary" }, "Close"))));
+  const opened = openDialog("Sending again", null, [bar, said],
+    [stop, el("button", { class: "btn primary" }, "Close")]);
   while (opened.isConnected) {
     const now = await get<{ state: string; count: number; done: number }>(path);
     [bar.max, bar.value] = [Math.max(1, now.count), now.done];

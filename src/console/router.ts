@@ -1,3 +1,4 @@
+import { withQuery } from "./api.ts";
 import { root } from "./session.ts";
 
 /** Where the window is: what follows the root, and the query. */
@@ -17,9 +18,7 @@ let shown = "";
 
 /** The address of a page, of what it shows and of its query. */
 export function href(page: string, id = "", query: Record<string, string> = {}): string {
-  const path = [root, page, encodeURIComponent(id)].filter(Boolean).join("/");
-  const search = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== ""));
-  return search.size > 0 ? `${path}?${search}` : path;
+  return withQuery([root, page, encodeURIComponent(id)].filter(Boolean).join("/"), query);
 }
 
 /** Which page an id belongs to, by its first letter. */

@@ -56,7 +56,7 @@ export function accessToken(isRefused = false): Promise<string> {
 }
 
 /** Goes to sign in, and comes back to the same address. */
-export async function signIn(): Promise<never> {
+async function signIn(): Promise<never> {
   const random = () => encode(crypto.getRandomValues(new Uint8Array(32)));
   const [state, verifier] = [random(), random()];
   const hash = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(verifier));

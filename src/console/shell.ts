@@ -4,6 +4,7 @@ import { number } from "./format.ts";
 import { beginKeys, openPalette } from "./keys.ts";
 import { CONSOLE_PAGES, webhooks } from "./pages.ts";
 import { failure, message } from "./parts.ts";
+import { isOpen, type Problem } from "./problem.ts";
 import { href, type Place } from "./router.ts";
 import { isAccount, mayWrite, root, site, whoami } from "./session.ts";
 
@@ -190,9 +191,8 @@ function who(): HTMLElement {
 
 /** How many things are wrong, beside the overview's name. */
 async function countProblems(): Promise<void> {
-  const { items } = await list<{ muted_until?: string; kind: string }>("/backend/problem")
-    .catch(() => ({ items: [] }));
-  const open = items.filter(({ muted_until, kind }) => !muted_until && kind !== "setting").length;
+  const { items } = await list<Problem>("/backend/problem").catch(() => ({ items: [] }));
+  const open = items.filter(isOpen).length;
   badge.hidden = open === 0;
   badge.textContent = number(open);
   badge.title = `${open} problems`;

@@ -1,25 +1,33 @@
-import { type Query, request } from "./api.ts";
+import { type Query, request, withQuery } from "./api.ts";
+import { el, fill } from "./element.ts";
 
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 10_000;
 
-/** What a stream tells. */
-export interface Listener {
-  /** One event: `delivery`, `problem`, `audit` or `dropped`, with its data. */
-  tell(topic: string, data: unknown): void;
-  /** Whether it is being heard now. */
-  state(isLive: boolean): void;
+/** Gets one event: `delivery`, `problem`, `audit` or `dropped`, with its data. */
+type Tell = (topic: string, data: unknown) => void;
+
+/** A mark that says whether what is shown is live. */
+export function liveMark() {
+  const node = el("span", { class: "live" });
+  const show = (isLive: boolean) =>
+    fill(node, isLive ? [el("i"), "Live"] : "Not live; it tries again");
+  return { node, show };
 }
 
 /**
- * Listens to GET /backend/stream until the signal aborts. Where it breaks off it is taken up again
- * at the same place; while nobody looks at the page it rests.
+ * Listens to GET /backend/stream until the signal aborts; `state` gets whether it is heard now.
+ * Where it breaks off it is taken up again at the same place; while nobody looks it rests.
  */
-export async function listen(query: Query, { tell, state }: Listener, signal: AbortSignal) {
+export async function listen(
+  query: Query,
+  tell: Tell,
+  signal: AbortSignal,
+  state: (isLive: boolean) => unknown = () => {},
+) {
   let lastId = "";
   let waitMs = FIRST_WAIT_MS;
-  const given = Object.entries(query).filter(([, value]) => value).map(([k, v]) => [k, String(v)]);
-  const path = `/backend/stream?${new URLSearchParams(given)}`;
+  const path = withQuery("/backend/stream", query);
   while (!signal.aborted) {
     const hidden = new AbortController();
     const leave = () => document.hidden && hidden.abort();
@@ -52,7 +60,7 @@ export async function listen(query: Query, { tell, state }: Listener, signal: Ab
 }
 
 /** Tells one event; returns its id where it has one. */
-function take(block: string, tell: Listener["tell"]): string | undefined {
+function take(block: string, tell: Tell): string | undefined {
   const fields = new Map(block.split("\n").map((line) => {
     const at = line.indexOf(":");
     return [line.slice(0, at), line.slice(at + 1).trimStart()];

@@ -2,24 +2,16 @@ import { list, type Query } from "./api.ts";
 import { type Child, el, fill } from "./element.ts";
 import { button, failure } from "./parts.ts";
 
-/** A column: its heading and what of an item stands in it; `class` is `num`, `hide-s` or `wide`. */
-export interface Column<Item> {
-  readonly name: string;
-  readonly class?: string;
-  cell(item: Item): Child;
+interface Cell<Item> {
+  of(item: Item): Child;
 }
-
-/** Columns in few words. */
-export function columnsOf<Item>(
-  all: readonly (readonly [name: string, look: string, cell: Column<Item>["cell"]])[],
-): Column<Item>[] {
-  return all.map(([name, look, cell]) => ({ name, class: look, cell }));
-}
+/** A column: its heading, its classes (`num`, `hide-s`, `wide` …), what of an item stands in it. */
+export type Column<Item> = readonly [name: string, look: string, cell: Cell<Item>["of"]];
 
 /** A table; on small screens its rows become cards. */
 export function table<Item>(columns: readonly Column<Item>[], items: readonly Item[]) {
   const body = el("tbody", {}, items.map((item) => row(columns, item)));
-  const heads = columns.map(({ name, class: look }) =>
+  const heads = columns.map(([name, look]) =>
     el("th", { scope: "col", class: look }, name || el("span", { class: "sr" }, "Actions")));
   return el("table", { class: "cards" }, el("thead", {}, el("tr", {}, heads)), body);
 }
@@ -27,7 +19,7 @@ export function table<Item>(columns: readonly Column<Item>[], items: readonly It
 function row<Item>(columns: readonly Column<Item>[], item: Item): HTMLTableRowElement {
   const { id } = item as { readonly id?: string };
   return el("tr", { "data-id": id },
-    columns.map(({ class: look, cell }) => el("td", { class: look }, cell(item))));
+    columns.map(([, look, cell]) => el("td", { class: look }, cell(item))));
 }
 
 /** What a list is made of. */

@@ -1,14 +1,11 @@
-import type { Infer } from "../base/shape.ts";
-import type { ManagedDelivery } from "../event/delivery_record.ts";
-import { get } from "./api.ts";
-import { type Child, el, fill } from "./element.ts";
-import { address, rate } from "./format.ts";
+import { el, fill } from "./element.ts";
+import { endpoint } from "./endpoint.ts";
+import { rate } from "./format.ts";
 import { card, state, when } from "./parts.ts";
+import type { Delivery } from "./records.ts";
 import { href } from "./router.ts";
 import { every } from "./stream.ts";
-import { columnsOf, later, table } from "./table.ts";
-
-type Delivery = Infer<typeof ManagedDelivery>;
+import { type Column, table } from "./table.ts";
 
 /** Rows that are kept. */
 const KEPT = 200;
@@ -17,23 +14,17 @@ const PACE_S = 5;
 
 /** What happens, as it happens: the one part of the page that moves, unless it is held. */
 export function showTail(latest: readonly Delivery[], signal: AbortSignal) {
-  const hosts = new Map<string, Promise<Child>>();
-  const hostOf = (id: string) => get<{ endpoint: string }>(`/backend/subscription/${id}`)
-    .then(({ endpoint }) => address(endpoint)[0], () => "–");
-  const columns = columnsOf<Delivery>([
+  const columns: readonly Column<Delivery>[] = [
     ["Dispatched", "hide-s mono muted", ({ created_at }) => when(created_at, true)],
     ["Event", "", ({ id, name }) =>
       el("a", { class: "main mono", href: href("deliveries", id) }, name)],
     ["Outcome", "", ({ status, attempt }) =>
       status === "pending" && attempt > 0 ? state(status, "Resend due") : state(status)],
-    ["Endpoint", "wide", ({ subscription: id }) => {
-      hosts.set(id, hosts.get(id) ?? hostOf(id));
-      return later(hosts.get(id) ?? hostOf(id), "");
-    }],
+    ["Endpoint", "wide", ({ subscription }) => endpoint(subscription)],
     ["Answer", "num mono hide-s", ({ last_status, last_error }) =>
       last_status ?? last_error ?? "–"],
     ["Attempt", "num muted hide-s", ({ attempt }) => attempt],
-  ]);
+  ];
   const shown = table(columns, latest);
   const pace = el("span", { class: "small muted" });
   let isHeld = matchMedia("(prefers-reduced-motion: reduce)").matches;

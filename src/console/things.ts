@@ -1,17 +1,17 @@
 import { call, list } from "./api.ts";
+import { AUDIT_COLUMNS } from "./audit.ts";
 import { ask, type Question } from "./dialog.ts";
 import { bodySchema, findOperation, resolve } from "./document.ts";
 import { type Child, el, fill, shown } from "./element.ts";
-import { fieldsOf } from "./form.ts";
 import { count } from "./format.ts";
+import { findIn, idOf, nameOf, type Thing } from "./names.ts";
 import type { Page } from "./pages.ts";
-import { AUDIT_COLUMNS } from "./pages/audit.ts";
 import { button, card, facts, filters, head } from "./parts.ts";
 import { go, href, type Place, refine } from "./router.ts";
 import { mayWrite } from "./session.ts";
 import { every } from "./stream.ts";
 import { later, listTable } from "./table.ts";
-import { columnsOf, findIn, idOf, nameOf, type Thing, valueOf, wordsOf } from "./values.ts";
+import { columnsOf, valueOf, wordsOf } from "./values.ts";
 
 /** What is said of what will happen, or finds that out. */
 type Words = string | (() => Promise<string>);
@@ -214,25 +214,14 @@ export function asking(
  * same. Resolves with the response, or with undefined where it was not sent.
  */
 async function askFields(title: string, verb: string, path: string, given?: Thing) {
+  const { askWith, fieldsOf } = await import("./form.ts"); // seldom wanted
   const operation = await findOperation(verb + wordsOf(path));
   const schema = await resolve(bodySchema(operation) ?? {});
   // Whether it is disabled has a button of its own.
   const names = Object.keys(schema.properties ?? {}).filter((name) => name !== "status");
   const fields = await fieldsOf(schema, given, names);
   const at = `/backend/${path}${given ? `/${idOf(given)}` : ""}`;
-  let made: Thing | undefined;
-  await ask({
-    title,
-    body: fields.node,
-    action: given ? "Save" : title,
-    async act() {
-      try {
-        made = await call<Thing>(operation.method, at, given ? fields.changes() : fields.read());
-      } catch (error) {
-        fields.mark(error);
-        throw error;
-      }
-    },
-  });
-  return made;
+  const send = () =>
+    call<Thing>(operation.method, at, given ? fields.changes() : fields.read());
+  return askWith(fields, send, { title, action: given ? "Save" : title });
 }

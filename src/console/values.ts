@@ -1,58 +1,14 @@
-import { list } from "./api.ts";
-import { type Child, el, fill } from "./element.ts";
+import { type Child, el } from "./element.ts";
 import { ago } from "./format.ts";
+import { idOf, linkTo, named, type Thing } from "./names.ts";
 import { state, when } from "./parts.ts";
 import { href, pageOf } from "./router.ts";
 import { mayWrite } from "./session.ts";
 import type { Column } from "./table.ts";
 
-/** A record of the server's, whose members are shown by what they look like. */
-export type Thing = Readonly<Record<string, unknown>>;
-
 const TIME = /^\d{4}-\d\d-\d\dT/;
-/** Where those are that people know by a name. */
-const NAMED: Readonly<Record<string, string>> = { u: "user", a: "app", i: "issuer", p: "resource" };
 /** Members that have a line of their own on small screens. */
 const WIDE = /scopes|error|value/;
-const NAMES = ["username", "subject", "name", "issuer", "url"];
-const names = new Map<string, Promise<string>>();
-
-/** The id of a record, whatever that is called. */
-export const idOf = (item: Thing) => String(item["id"] ?? item["client_id"] ?? item["kid"]);
-
-/** What people call it. */
-export const nameOf = (item: Thing) =>
-  String(NAMES.map((name) => item[name]).find((name) => name !== undefined) ?? idOf(item));
-
-/**
- * One of a list by its id; undefined where it is not there any more. The list goes on after the
- * next id, since not each kind can be asked for alone, and what is gone is no error.
- */
-export async function findIn(path: string, id: string): Promise<Thing | undefined> {
-  const cursor = id.replace(/([^z])(z*)$/, (_, digit, rest) =>
-    (parseInt(digit, 36) + 1).toString(36) + "0".repeat(rest.length));
-  const [item] = (await list<Thing>(`/backend/${path}`, { cursor, limit: 1 })).items;
-  if (!item || idOf(item) !== id) return undefined;
-  names.set(id, Promise.resolve(nameOf(item)));
-  return item;
-}
-
-/** An id, and in its place the name of what has it once that is known. */
-function named(id: string): HTMLElement {
-  const made = el("span", { title: id }, id);
-  const path = NAMED[id.charAt(0)];
-  if (!path) return made;
-  const found = names.get(id) ?? findIn(path, id).then((item) => item ? nameOf(item) : id);
-  names.set(id, found);
-  found.then((name) => fill(made, name), () => names.delete(id));
-  return made;
-}
-
-/** A text; a link where it is the id of something that has a page. */
-export function linkTo(text: string, look?: string): Child {
-  const page = pageOf(text);
-  return page ? el("a", { href: href(page, text), class: look }, named(text)) : text;
-}
 
 /** What a member holds; `isPlain`: without a link of its own. */
 export function valueOf(name: string, value: unknown, isPlain = false): Child {
@@ -79,14 +35,13 @@ export function columnsOf(
   members: readonly string[],
   act?: (item: Thing) => Child,
 ): Column<Thing>[] {
-  const columns: Column<Thing>[] = members.map((name, at) => ({
-    name: wordsOf(name),
-    class: WIDE.test(name) ? "wide" : at > 1 ? "hide-s" : "",
-    cell(item) {
+  const columns = members.map((name, at): Column<Thing> => {
+    const isWide = WIDE.test(name);
+    return [wordsOf(name), isWide ? "wide" : at > 1 ? "hide-s" : "", (item) => {
       const page = at === 0 ? pageOf(idOf(item)) : undefined;
-      const value = valueOf(name, item[name], Boolean(page)) ?? (WIDE.test(name) ? "" : "–");
+      const value = valueOf(name, item[name], Boolean(page)) ?? (isWide ? "" : "–");
       return page ? el("a", { class: "main", href: href(page, idOf(item)) }, value) : value;
-    },
-  }));
-  return act && mayWrite() ? [...columns, { name: "", class: "act", cell: act }] : columns;
+    }];
+  });
+  return act && mayWrite() ? [...columns, ["", "act", act]] : columns;
 }

@@ -97,12 +97,12 @@ test("an app's call is answered, and what it set off followed until it is delive
   await browser.type("textarea", '{"item": "tea"}');
   const isCtrl = { modifiers: 2 };
   await browser.devtools("Input.dispatchKeyEvent", { type: "keyDown", key: "Enter", ...isCtrl });
-  const text = await answers(/503 · next attempt at/);
+  await answers(/503 · next attempt at/);
+  const text = await answers(/\/good\s+\+\d+ ms\s+200 · delivered/);
   assert.match(text, /201 Created/);
   assert.match(text, /"id": "a 7"/);
   assert.match(text, /"rtl": "abc"/, "a mark that turns the text is not shown");
   assert.match(text, /order\.created\s+\+0 ms\s+stored with the answer, for 2 subscriptions/);
-  assert.match(text, /\/good\s+\+\d+ ms\s+200 · delivered/);
   assert.deepEqual(
     [await browser.text("pre .s"), await browser.text("pre .n")],
     ['"id"', '"a 7"'],

@@ -193,11 +193,9 @@ test("an open page outlives its server's restart, and its stream misses nothing"
     window.isLive = false;
     return import(document.body.dataset.assets + "stream.js").then(({ listen }) => void listen(
       { topics: "delivery" },
-      {
-        tell: (topic, delivery) => topic === "delivery" && heard.add(delivery.event),
-        state: (isLive) => window.isLive = isLive,
-      },
+      (topic, delivery) => topic === "delivery" && heard.add(delivery.event),
       new AbortController().signal,
+      (isLive) => window.isLive = isLive,
     ));`);
   await until("isLive", true);
   const event = { name: "order.created", data: {} };

@@ -1,36 +1,32 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join, posix } from "node:path";
 import { test } from "node:test";
 
 const folder = join(import.meta.dirname, "../../dist/console");
-const size = (names: readonly string[], ending = "") =>
-  names.reduce((sum, name) => sum + readFileSync(join(folder, name + ending)).length, 0);
+const size = (names: Iterable<string>, ending = "") =>
+  [...names].reduce((sum, name) => sum + readFileSync(join(folder, name + ending)).length, 0);
 
-// Those that the first page imports at once; the list grows meanwhile.
-const scripts = new Set(["main.js", "pages/overview.js"]);
-for (const name of scripts) {
-  const text = readFileSync(join(folder, name), "utf8");
-  for (const [, path = ""] of text.matchAll(/\bfrom ?"(\.[^"]+)"/g)) {
-    scripts.add(posix.join(posix.dirname(name), path));
+/** What a page imports at once, without what it loads later; the list grows meanwhile. */
+function scriptsOf(page: string): Set<string> {
+  const scripts = new Set(["main.js", page]);
+  for (const name of scripts) {
+    const text = readFileSync(join(folder, name), "utf8");
+    for (const [, path = ""] of text.matchAll(/\b(?:from|import) ?"(\.[^"]+)"/g)) {
+      scripts.add(posix.join(posix.dirname(name), path));
+    }
   }
+  return scripts;
 }
 
-/** Bytes at most, as the build has them and as Brotli does. */
-const LIMITS = [
-  {
-    what: "the overview's script",
-    names: [...scripts],
-    raw: 60_000,
-    brotli: 20_000,
-  },
-  { what: "the style sheet", names: ["console.css"], raw: 32_000, brotli: 7_000 },
-];
-
-for (const { what, names, raw, brotli } of LIMITS) {
+function check(what: string, names: Iterable<string>, raw: number, brotli: number): void {
   test(`${what} weighs at most ${raw} bytes, ${brotli} of them on the way`, () => {
-    assert.ok(names.length > 0 && size(names) > 0);
-    assert.ok(size(names) <= raw, `${size(names)} bytes`);
-    assert.ok(size(names, ".br") <= brotli, `${size(names, ".br")} bytes`);
+    const [all, sent] = [size(names), size(names, ".br")];
+    assert.ok(all > 0 && all <= raw, `${all} bytes`);
+    assert.ok(sent <= brotli, `${sent} bytes`);
   });
 }
+
+const pages = readdirSync(join(folder, "pages")).filter((name) => name.endsWith(".js"));
+for (const page of pages) check(`pages/${page}`, scriptsOf(`pages/${page}`), 60_000, 20_000);
+check("the style sheet", ["console.css"], 32_000, 7_000);

@@ -1,61 +1,15 @@
 import { list, type Part, type Query } from "../api.ts";
+import { AUDIT_COLUMNS, type Entry } from "../audit.ts";
 import { el } from "../element.ts";
 import type { Page } from "../pages.ts";
-import { button, filters, head, since, when } from "../parts.ts";
+import { button, filters, head, since } from "../parts.ts";
 import { href, pageOf } from "../router.ts";
-import { type Column, listTable } from "../table.ts";
-import { linkTo, wordsOf } from "../values.ts";
-
-/** An entry of the audit log. */
-type Entry = Readonly<
-  & Record<"time" | "actor" | "action" | "target", string>
-  & Record<"address" | "app", string | null>
->;
+import { listTable } from "../table.ts";
 
 const path = "/backend/audit";
 const NAMES = ["action", "-action", "actor", "target", "address", "since", "until"];
 const TRY = ["action:user.login_failed", "action:key.", "since:24h", "-action:event."];
 const MOST_EXPORTED = 1000;
-
-/** What was done to what stands before the dot of an action, where it is no regular past. */
-const DONE: Readonly<Record<string, string>> = {
-  authenticate_failed: "proved nothing", change_password: "changed the own password",
-  code_failed: "code was wrong", limit: "ended: too many", login: "signed in",
-  login_failed: "sign-in failed", replay: "ended: its code came twice",
-  resend: "sent again", reuse: "ended: its token came twice", rotate_secret: "got a new secret",
-  run: "run by hand", setup: "made at the start", stop_resend: "resend stopped",
-  token: "token made", unmute: "muted no more", withdraw: "withdrawn",
-};
-
-/** What an action says, in words; its own name where there are none. */
-function sentence(action: string): string {
-  const [noun = "", verb = ""] = action.split(".");
-  const regular = `${verb.replace(/e$/, "").replace(/y$/, "i")}ed`;
-  const done = DONE[verb] ?? (/^[a-z]+$/.test(verb) && regular);
-  return done ? `${wordsOf(noun)} ${done}` : action;
-}
-
-const look = (action: string) => /replay|reuse|limit/.test(action) ? "bad"
-  : /failed|deny/.test(action) ? "warn" : /login|allow/.test(action) ? "ok" : "idle";
-
-/** The columns of a list of the audit. */
-export const AUDIT_COLUMNS: readonly Column<Entry>[] = [
-  { name: "Time", class: "mono muted nowrap", cell: ({ time }) => when(time) },
-  {
-    name: "Who",
-    cell: ({ actor, app }) =>
-      [linkTo(actor, "main"), app && el("span", { class: "sub" }, "by ", linkTo(app))],
-  },
-  {
-    name: "What",
-    class: "wide",
-    cell: ({ action, target, actor }) =>
-      el("span", { class: `st what ${look(action)}` }, el("span", {}, sentence(action),
-        target !== actor && target.split(" ").map((id) => [" · ", linkTo(id)]))),
-  },
-  { name: "Action", class: "hide-s mono muted", cell: ({ action }) => action },
-  { name: "From", class: "hide-s mono muted", cell: ({ address }) => address },
-];
 
 export const page: Page = {
   title: "Audit log",

@@ -1,6 +1,6 @@
 import { call } from "../api.ts";
+import { nameOf } from "../names.ts";
 import { asking, things } from "../things.ts";
-import { nameOf } from "../values.ts";
 
 export const page = things({
   title: "Cronjobs",

@@ -1,24 +1,23 @@
-import type { Infer } from "../../base/shape.ts";
-import type { AttemptRecord } from "../../event/delivery_record.ts";
 import { call, get, list } from "../api.ts";
-import { ask } from "../dialog.ts";
+import { lookOf, openResend, sendAgain } from "../delivery.ts";
 import { type Child, el, fill } from "../element.ts";
+import { endpoint } from "../endpoint.ts";
 import { count, duration, number } from "../format.ts";
+import { linkTo } from "../names.ts";
 import {
-  aboveTabs, answered, besideList, copied, type Delivery, DISPATCHED, endpoint, type EventOfOne,
-  linked, payload, refused, requested, who,
+  aboveTabs, answered, besideList, copied, DISPATCHED, type EventOfOne, linked, payload, refused,
+  requested,
 } from "./inspector.ts";
 import type { Page } from "../pages.ts";
-import { button, facts, filters, head, segments, since, state, tabs, when } from "../parts.ts";
-import { openResend } from "../resend.ts";
+import { button, facts, filters, head, segments, since, state, when } from "../parts.ts";
+import type { Delivery, Attempted } from "../records.ts";
 import { href, pageOf } from "../router.ts";
 import { mayWrite } from "../session.ts";
 import { signatureForm } from "./signature_form.ts";
-import { listen } from "../stream.ts";
+import { listen, liveMark } from "../stream.ts";
 import { listTable } from "../table.ts";
+import { tabs } from "../tabs.ts";
 
-type Attempt = Infer<typeof AttemptRecord> & { readonly snippet?: string };
-type WithAttempts = Delivery & { readonly attempts: readonly Attempt[] };
 type Selection = Readonly<Record<string, string | number | undefined>>;
 
 const PATH = "/backend/delivery";
@@ -46,7 +45,7 @@ async function isMeant({ id, event, status }: Delivery, selection: Selection): P
 
 /** Puts an item into the list that is shown. */
 let add: (item: Delivery) => void = () => {};
-const live = el("span", { class: "live", hidden: true }, el("i"), "Live");
+const live = liveMark();
 
 async function showList(query: URLSearchParams) {
   const selection = selectionOf(query);
@@ -56,17 +55,14 @@ async function showList(query: URLSearchParams) {
     query: selection,
     columns: [
       DISPATCHED,
-      {
-        name: "Event → endpoint",
-        cell: ({ id, name, created_at, subscription }) => [
-          el("a", { class: "main", href: href("deliveries", id, Object.fromEntries(query)) },
-            endpoint(subscription)),
-          el("span", { class: "sub" }, el("code", {}, name),
-            el("span", { class: "only-s" }, " · ", when(created_at))),
-        ],
-      },
-      { name: "Last answer", cell: answered },
-      { name: "Attempts", class: "num muted hide-s", cell: ({ attempt }) => attempt },
+      ["Event → endpoint", "", ({ id, name, created_at, subscription }) => [
+        el("a", { class: "main", href: href("deliveries", id, Object.fromEntries(query)) },
+          endpoint(subscription)),
+        el("span", { class: "sub" }, el("code", {}, name),
+          el("span", { class: "only-s" }, " · ", when(created_at))),
+      ]],
+      ["Last answer", "", answered],
+      ["Attempts", "num muted hide-s", ({ attempt }) => attempt],
     ],
     empty: query.size > 0 ? "No delivery is like this. Take a filter away to see others."
       : "No delivery yet: an event makes one for each of its subscriptions.",
@@ -79,7 +75,7 @@ async function showList(query: URLSearchParams) {
   };
   const many = el("span", {}, "Send again…");
   const failed = el("span", { class: "muted" });
-  const again = () => void openResend({ selection: { ...selection, status } });
+  const again = () => openResend({ selection: { ...selection, status } });
   const all = button(many, again, { picture: "resend" });
   // Of those that were delivered there may be very many; whoever asks has them counted then.
   if (mayWrite() && /failed|cancelled/.test(status)) {
@@ -92,7 +88,7 @@ async function showList(query: URLSearchParams) {
   }
   return {
     head: head("Deliveries",
-      ["One event for one subscription, with each attempt to send it. ", live],
+      ["One event for one subscription, with each attempt to send it. ", live.node],
       mayWrite() && status !== "pending" ? all : null),
     above: [filters(NAMES), segments("status", [["", "All"], ["failed", ["Failed ", failed]],
       ["pending", "Waiting"], ["delivered", "Delivered"], ["cancelled", "Cancelled"]])],
@@ -101,13 +97,13 @@ async function showList(query: URLSearchParams) {
 }
 
 async function showOne(id: string, watch: (refresh: () => Promise<void>) => void): Promise<Child> {
-  const read = () => get<WithAttempts>(`${PATH}/${id}`);
+  const read = () => get<Attempted>(`${PATH}/${id}`);
   const delivery = await read();
   const event = await get<EventOfOne>(`/backend/event/${delivery.event}`, { limit: 1 });
   const [status, again, line] = [el("span"), el("span"), el("ol", { class: "line" })];
-  const draw = (now: WithAttempts) => {
+  const draw = (now: Attempted) => {
     fill(status, state(now.status), el("span", { class: "muted" }, howLong(now)));
-    fill(again, mayWrite() && now.status !== "pending" ? sendAgain(now, refresh) : null);
+    fill(again, mayWrite() && now.status !== "pending" ? sendAgain(PATH, now, refresh) : null);
     fill(line, attemptsOf(now), el("li", { class: "ok" },
       entry("Dispatched", event.created_at), el("span", { class: "muted small" },
         event.source ? ["in ", el("code", {}, event.source)] : "by the service itself",
@@ -121,7 +117,7 @@ async function showOne(id: string, watch: (refresh: () => Promise<void>) => void
     aboveTabs(delivery.name, again, status, [
       ["webhook-id", copied(id)],
       ["Event", [linked(event.id, href("events", event.id)),
-        event.principal ? [" by ", who(event.principal)] : null]],
+        event.principal ? [" by ", linkTo(event.principal)] : null]],
       ["Endpoint", el("a", { href: href("subscriptions", delivery.subscription) },
         endpoint(delivery.subscription))],
     ]),
@@ -152,13 +148,13 @@ const entry = (name: string, at: string) => el("div", { class: "spread" }, el("b
   el("span", { class: "muted small" }, when(at, true)));
 
 /** The attempts, the last one first. */
-function attemptsOf({ attempts, next_attempt_at: next }: WithAttempts): Child {
+function attemptsOf({ attempts, next_attempt_at: next }: Attempted): Child {
   return [
     next ? el("li", { class: "warn" }, entry("Next attempt", next)) : null,
     attempts.map(({ time, attempt, status, error, duration_ms, snippet }, at) => {
       const before = attempts[at - 1];
       const how = attempt > 1 ? "resent" : "sent again by hand";
-      return el("li", { class: status && status >= 200 && status < 300 ? "ok" : "bad" },
+      return el("li", { class: lookOf(status) },
         entry(`Attempt ${attempt} · ${status ?? error}`, time),
         el("span", { class: "muted small" }, duration(duration_ms),
           before ? ` · ${how} after ${between(before.time, time)}` : null),
@@ -169,36 +165,16 @@ function attemptsOf({ attempts, next_attempt_at: next }: WithAttempts): Child {
   ];
 }
 
-function sendAgain({ id, status }: Delivery, refresh: () => Promise<void>): Child {
-  const made = button("Send again", async () => {
-    const isDone = await ask({
-      title: "Send this delivery again",
-      words: "With the same webhook-id: who remembers ids does not take it twice.",
-      body: status === "failed" ? null : el("label", { class: "pick" },
-        el("input", { type: "checkbox", required: true }),
-        el("span", {}, el("b", {}, `Although it was ${status}`))),
-      action: "Send 1 again",
-      act: () => call("POST", `${PATH}/${id}/resend`, { status }),
-    });
-    if (isDone) await refresh();
-  }, { kind: "tiny", picture: "resend" });
-  made.dataset["key"] = "r";
-  return made;
-}
-
 export const page: Page = {
   title: "Deliveries",
   show(place) {
     let refresh = () => Promise.resolve();
-    listen({ topics: "delivery" }, {
-      tell(topic, data) {
-        const { id } = data as Delivery;
-        if (topic === "delivery") add(data as Delivery);
-        // Of very many the stream tells a sample.
-        if (topic === "dropped" || id === place.id) refresh().catch(() => {});
-      },
-      state: (isLive) => live.hidden = !isLive,
-    }, place.signal);
+    listen({ topics: "delivery" }, (topic, data) => {
+      const { id } = data as Delivery;
+      if (topic === "delivery") add(data as Delivery);
+      // Of very many the stream tells a sample.
+      if (topic === "dropped" || id === place.id) refresh().catch(() => {});
+    }, place.signal, live.show);
     return besideList(place, () => showList(place.query),
       (id) => showOne(id, (reads) => refresh = reads));
   },

@@ -1,18 +1,21 @@
 import { call, get, list } from "../api.ts";
-import { ask } from "../dialog.ts";
 import { bodySchema, findOperation } from "../document.ts";
 import { type Child, el } from "../element.ts";
-import { fieldsOf } from "../form.ts";
+import { endpoint } from "../endpoint.ts";
+import { askWith, fieldsOf } from "../form.ts";
+import { linkTo } from "../names.ts";
 import {
-  aboveTabs, answered, besideList, copied, type Delivery, DISPATCHED, endpoint, type EventOfOne,
-  payload, refused, requested, who,
+  aboveTabs, answered, besideList, copied, DISPATCHED, type EventOfOne, payload, refused,
+  requested,
 } from "./inspector.ts";
 import type { Page } from "../pages.ts";
-import { button, filters, head, since, state, tabs, when } from "../parts.ts";
+import { button, filters, head, since, state, when } from "../parts.ts";
+import type { Delivery } from "../records.ts";
 import { go, href } from "../router.ts";
 import { mayWrite } from "../session.ts";
 import { listen } from "../stream.ts";
 import { later, listTable } from "../table.ts";
+import { tabs } from "../tabs.ts";
 
 type Event = Omit<EventOfOne, "data">;
 
@@ -38,17 +41,13 @@ async function showList(query: URLSearchParams) {
     query: { ...given, since: since(query.get("since")), until: since(query.get("until")) },
     columns: [
       DISPATCHED,
-      {
-        name: "Event",
-        cell: ({ id, name, created_at }) => [
-          el("a", { class: "main", href: href("events", id, given) }, el("code", {}, name)),
-          el("span", { class: "sub only-s" }, when(created_at)),
-        ],
-      },
-      { name: "By", class: "hide-s", cell: ({ source }) => sourceOf(source) },
+      ["Event", "", ({ id, name, created_at }) => [
+        el("a", { class: "main", href: href("events", id, given) }, el("code", {}, name)),
+        el("span", { class: "sub only-s" }, when(created_at)),
+      ]],
+      ["By", "hide-s", ({ source }) => sourceOf(source)],
       // One request sets off few.
-      request ? { name: "Deliveries", class: "wide", cell: ({ id }) => later(ofEvent(id)) }
-        : { name: "State", cell: distributed },
+      request ? ["Deliveries", "wide", ({ id }) => later(ofEvent(id))] : ["State", "", distributed],
     ],
     empty: query.size > 0 ? "No event is like this. Take a filter away to see others."
       : "No event yet: endpoints and cronjobs dispatch them, and so does the button above.",
@@ -78,26 +77,23 @@ async function showOne(id: string, signal: AbortSignal): Promise<Child> {
     query: { event: id },
     limit: 10,
     columns: [
-      { name: "Endpoint", cell: linkToDelivery },
-      { name: "Last answer", cell: answered },
-      { name: "Attempts", class: "num hide-s", cell: ({ attempt }) => attempt },
+      ["Endpoint", "", linkToDelivery],
+      ["Last answer", "", answered],
+      ["Attempts", "num hide-s", ({ attempt }) => attempt],
     ],
     empty: "None: nobody had subscribed to it then, or it has not been distributed yet.",
   });
-  listen({ topics: "delivery", request }, {
-    tell(topic, told) {
-      if (topic === "delivery" && (told as Delivery).event === id) deliveries.add(told as Delivery);
-    },
-    state() {},
+  listen({ topics: "delivery", request }, (topic, told) => {
+    if (topic === "delivery" && (told as Delivery).event === id) deliveries.add(told as Delivery);
   }, signal);
   return [
     aboveTabs(name, null, distributed(event), [
       ["Id", copied(id)],
       ["Dispatched", when(created_at, true)],
       ["In", sourceOf(source)],
-      ["By", who(principal)],
+      ["By", principal && linkTo(principal)],
       ["Request", request && requested(request)],
-      ["Only for", who(subject)],
+      ["Only for", subject && linkTo(subject)],
       ["Needs", scope && el("code", {}, scope)],
     ]),
     tabs([["Deliveries", () => deliveries.node], ["Data", () => payload(data)]]),
@@ -128,25 +124,16 @@ async function dispatch(): Promise<void> {
     const example = known.get(field.value);
     if (data && example !== undefined) data.value = JSON.stringify(example, null, 2);
   });
-  let id = "";
-  const isDone = await ask({
+  const made = await askWith(fields, () => call<Event>("POST", PATH, fields.read()), {
     title: "Dispatch an event",
     words: "Each of its subscriptions gets a callback with this data.",
     body: [fields.node, el("datalist", { id: "catalogue" },
       [...known.keys()].map((value) => el("option", { value })))],
     action: "Dispatch 1 event",
-    async act() {
-      try {
-        ({ id } = await call<Event>("POST", PATH, fields.read()));
-      } catch (error) {
-        fields.mark(error);
-        throw error;
-      }
-    },
   });
-  if (!isDone) return;
-  add(await get<Event>(`${PATH}/${id}`, { limit: 1 }));
-  go(href("events", id));
+  if (!made) return;
+  add(await get<Event>(`${PATH}/${made.id}`, { limit: 1 }));
+  go(href("events", made.id));
 }
 
 export const page: Page = {

@@ -1,12 +1,14 @@
+import { withQuery } from "../api.ts";
 import { ask } from "../dialog.ts";
 import { listOperations, type Operation } from "../document.ts";
 import { type Child, el } from "../element.ts";
 import { fieldsOf } from "../form.ts";
 import type { Page } from "../pages.ts";
-import { card, code, filters, head, message, tabs } from "../parts.ts";
+import { card, code, filters, head, message } from "../parts.ts";
 import { href } from "../router.ts";
 import { site, whoami } from "../session.ts";
 import { type Answer, app, type Call, showAnswer, snippet } from "./explorer_call.ts";
+import { tabs } from "../tabs.ts";
 
 export const page: Page = {
   title: "API explorer",
@@ -103,10 +105,10 @@ async function callCard(operation: Operation, answer: Answer, signal: AbortSigna
   function read(): Call {
     const values = given.read();
     const headers: Record<string, string> = requestBody ? { "Content-Type": type } : {};
-    const search = new URLSearchParams();
+    const search: Record<string, string> = {};
     for (const { name, in: where } of parameters) {
       const value = String(values[name] ?? "");
-      if (value && where === "query") search.set(name, value);
+      if (value && where === "query") search[name] = value;
       if (value && where === "header") headers[name] = value;
     }
     const full = path.replace(/\{(.*?)\}/g, (whole, name) =>
@@ -114,7 +116,7 @@ async function callCard(operation: Operation, answer: Answer, signal: AbortSigna
     const body = members.read();
     return {
       method,
-      path: search.size > 0 ? `${full}?${search}` : full,
+      path: withQuery(full, search),
       headers,
       body: !requestBody ? undefined : !hasFields ? text.value
         : type.includes("form") ? String(new URLSearchParams(body as Record<string, string>))

@@ -1,15 +1,14 @@
-import type { Infer } from "../../base/shape.ts";
-import type { ManagedDelivery } from "../../event/delivery_record.ts";
 import { get, list, request } from "../api.ts";
 import { type Child, el, fill } from "../element.ts";
-import { address, count, duration, number, time } from "../format.ts";
+import { endpoint } from "../endpoint.ts";
+import { count, duration, number, time } from "../format.ts";
 import { button, facts, failure, message, state } from "../parts.ts";
+import type { Delivery } from "../records.ts";
 import { href } from "../router.ts";
 import { site } from "../session.ts";
+import { listen } from "../stream.ts";
 
 const ANSWER_WITHIN_MS = 30_000;
-const TRACE_MS = 30_000;
-const LOOK_MS = 1_000;
 /** How many characters of a body are shown at first. */
 const SHOWN = 200_000;
 
@@ -155,8 +154,6 @@ function coloured(json: string): Child {
     at % 2 ? el("span", { class: parts[at + 1]?.startsWith(":") ? "s" : "n" }, part) : part);
 }
 
-type Delivery = Infer<typeof ManagedDelivery>;
-
 interface Dispatched {
   readonly id: string;
   readonly name: string;
@@ -165,51 +162,46 @@ interface Dispatched {
   readonly deliveries: readonly Delivery[];
 }
 
-/** Shows the events of a request and their deliveries, until all have ended or for a while. */
-async function follow(place: HTMLElement, id: string, signal: AbortSignal): Promise<void> {
-  const endpoints: Record<string, string> = {};
-  let seen = "";
-  for (let left = TRACE_MS; left > 0 && !signal.aborted && place.isConnected;
-    left -= LOOK_MS) {
-    const { items } = await list<Dispatched>("/backend/event", { request: id });
-    const events = await Promise.all(items.map((each) =>
-      get<Dispatched>(`/backend/event/${each.id}`)));
-    const deliveries = events.flatMap((event) => event.deliveries);
-    for (const { subscription } of deliveries) {
-      endpoints[subscription] ??= (
-        await get<{ endpoint: string }>(`/backend/subscription/${subscription}`)).endpoint;
-    }
-    if (JSON.stringify(events) !== seen) {
-      seen = JSON.stringify(events);
-      fill(place, el("h3", {}, "What it set off"), events.length === 0 ? "No event."
-        : el("ol", { class: "line" }, events.map((event) => [
-          step("ok", href("events", event.id), event.name, 0,
-            `stored with the answer, for ${count(event.deliveries.length, "subscription")}`),
-          event.deliveries.map((each) => deliveryStep(each, event, endpoints)),
-        ])));
-    }
-    if (![...events, ...deliveries].some(({ status }) => status === "pending")) return;
-    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
-  }
+/** Shows the events of a request and their deliveries, until all have ended. */
+async function follow(place: HTMLElement, request: string, signal: AbortSignal): Promise<void> {
+  const ended = new AbortController();
+  const look = async () => {
+    const { items } = await list<Dispatched>("/backend/event", { request });
+    const events = await Promise.all(items.map(({ id }) =>
+      get<Dispatched>(`/backend/event/${id}`)));
+    if (!place.isConnected) ended.abort();
+    if (ended.signal.aborted) return;
+    fill(place, el("h3", {}, "What it set off"), events.length === 0 ? "No event."
+      : el("ol", { class: "line" }, events.map((event) => [
+        step("ok", href("events", event.id), event.name, 0,
+          `stored with the answer, for ${count(event.deliveries.length, "subscription")}`),
+        event.deliveries.map((each) => deliveryStep(each, event)),
+      ])));
+    const all = events.flatMap((event) => [event, ...event.deliveries]);
+    if (!all.some(({ status }) => status === "pending")) ended.abort();
+  };
+  await look();
+  const again = () => look().catch(() => {}); // what comes next tells
+  const ends = AbortSignal.any([signal, ended.signal]);
+  listen({ topics: "delivery", request }, again, ends, again);
 }
 
 function deliveryStep(
   { id, subscription, status, last_status, last_error, finished_at, next_attempt_at }: Delivery,
   { created_at }: Dispatched,
-  endpoints: Readonly<Record<string, string>>,
 ): Child {
   const got = last_status ?? last_error;
   return step(
     status === "delivered" ? "ok" : got ? "bad" : "",
     href("deliveries", id),
-    address(endpoints[subscription] ?? "").join(""),
+    endpoint(subscription),
     finished_at ? Date.parse(finished_at) - Date.parse(created_at) : undefined,
     [got, next_attempt_at ? `next attempt at ${time(next_attempt_at)}` : status]
       .filter(Boolean).join(" · "),
   );
 }
 
-function step(look: string, to: string, what: string, ms: number | undefined, words: string) {
+function step(look: string, to: string, what: Child, ms: number | undefined, words: string) {
   return el("li", { class: look },
     el("div", { class: "spread" }, el("a", { href: to }, what),
       el("span", { class: "small muted" }, ms === undefined ? "" : `+${duration(ms)}`)),

@@ -1,15 +1,11 @@
 import type { Infer } from "../../base/shape.ts";
-import type { ManagedDelivery } from "../../event/delivery_record.ts";
 import type { EventRecord } from "../../event/event.ts";
-import { get } from "../api.ts";
 import { type Child, el, fill } from "../element.ts";
-import { address, number } from "../format.ts";
+import { number } from "../format.ts";
 import { button, code, copy, facts, failure, state, when } from "../parts.ts";
-import { here, href, pageOf, type Place } from "../router.ts";
-import { later } from "../table.ts";
-
-/** A delivery as the backend shows it. */
-export type Delivery = Infer<typeof ManagedDelivery>;
+import type { Delivery } from "../records.ts";
+import { here, href, type Place } from "../router.ts";
+import { type Column, later } from "../table.ts";
 
 /** An event with its data. */
 export type EventOfOne = Infer<typeof EventRecord> & { readonly data: unknown };
@@ -79,12 +75,6 @@ export function copied(id: string): Child {
 /** An id that leads somewhere. */
 export const linked = (id: string, to: string) => el("a", { href: to }, el("code", {}, id));
 
-/** Who did something, with the page that shows them. */
-export function who(id = ""): Child {
-  const page = pageOf(id);
-  return page ? linked(id, href(page, id)) : id;
-}
-
 /** What says by which request, with all that it set off. */
 export const requested = (request: string) => linked(request, href("events", "", { request }));
 
@@ -112,26 +102,5 @@ export function payload(data: unknown): HTMLElement {
 export const refused = (error: unknown) => ({ node: failure(error), add() {} });
 
 /** The same of every list here: when it was dispatched. */
-export const DISPATCHED = {
-  name: "Dispatched",
-  class: "muted nowrap hide-s",
-  cell: ({ created_at }: { readonly created_at: string }) => when(created_at),
-};
-
-const endpoints = new Map<string, Promise<string>>();
-
-/** The endpoint of a subscription, once it is known; it is asked for once. */
-export function endpoint(subscription: string): HTMLElement {
-  const node = el("span", {}, "…");
-  const comes = endpoints.get(subscription) ?? get<{ endpoint: string }>(
-    `/backend/subscription/${subscription}`).then((found) => found.endpoint, () => {
-      endpoints.delete(subscription);
-      return "";
-    });
-  endpoints.set(subscription, comes);
-  comes.then((url) => {
-    const [host, path] = url ? address(url) : [subscription, ""];
-    fill(node, host, el("span", { class: "muted" }, path));
-  });
-  return node;
-}
+export const DISPATCHED: Column<{ readonly created_at: string }> =
+  ["Dispatched", "muted nowrap hide-s", ({ created_at }) => when(created_at)];

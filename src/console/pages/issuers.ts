@@ -1,5 +1,5 @@
+import { idOf } from "../names.ts";
 import { auditBy, statusButton, subscriptionsBy, things } from "../things.ts";
-import { idOf } from "../values.ts";
 
 export const page = things({
   title: "Issuers",

@@ -1,6 +1,6 @@
 import { call } from "../api.ts";
+import { idOf } from "../names.ts";
 import { asking, things } from "../things.ts";
-import { idOf } from "../values.ts";
 
 const rotate = (label: string, words: string, at_once: boolean) =>
   asking(label, "to 1 new key", words, () => call("POST", "/backend/key", { at_once }));

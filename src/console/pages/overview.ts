@@ -1,27 +1,21 @@
-import type { Infer } from "../../base/shape.ts";
-import type { ManagedDelivery } from "../../event/delivery_record.ts";
-import type { ManagedSubscription } from "../../event/subscription.ts";
 import { call, get, list } from "../api.ts";
-import { chart, key, strip } from "../chart.ts";
+import { chart } from "../chart.ts";
 import { ask } from "../dialog.ts";
 import { type Child, el, fill } from "../element.ts";
+import { eventAndEndpoint } from "../endpoint.ts";
 import { addUp, bounds, listSteps, percentile, splitInto } from "../figures.ts";
-import { address, day, duration, number, percent, rate, time } from "../format.ts";
+import { day, duration, number, percent, rate, share, time } from "../format.ts";
 import type { Page } from "../pages.ts";
-import { button, card, head, message, segments, state, when } from "../parts.ts";
+import { button, card, figures, head, message, segments, state, when } from "../parts.ts";
+import { isOpen, type Problem } from "../problem.ts";
+import type { Delivery, Subscription } from "../records.ts";
 import { href } from "../router.ts";
 import { mayWrite } from "../session.ts";
-import { every, listen } from "../stream.ts";
-import { columnsOf, table } from "../table.ts";
+import { every, listen, liveMark } from "../stream.ts";
+import { key, strip } from "../strip.ts";
+import { table } from "../table.ts";
 import { showTail } from "../tail.ts";
 
-type Delivery = Infer<typeof ManagedDelivery>;
-type Subscription = Infer<typeof ManagedSubscription>;
-interface Problem extends Record<"id" | "kind" | "title" | "detail", string> {
-  readonly since: string | null;
-  readonly link?: string;
-  readonly muted_until?: string;
-}
 
 const [MINUTE_MS, HOUR_MS] = [60_000, 3_600_000];
 const ISO_TIME = /\d{4}-\d\d-\d\dT[\d:.]+Z/g;
@@ -45,7 +39,7 @@ export const page: Page = {
   title: "Overview",
   async show({ query, signal }) {
     const span = SPANS.find((each) => valueOf(each) === query.get("range")) ?? SPANS[1];
-    const [live, problems, board] = [el("span", { class: "live" }), el("div"), el("div")];
+    const [live, problems, board] = [liveMark(), el("div"), el("div")];
     const [{ version, revision }, { items: latest }] = await Promise.all([
       get<Record<"version" | "revision", string>>("/system/about"),
       list<Delivery>("/backend/delivery", { limit: ROWS }),
@@ -60,8 +54,7 @@ export const page: Page = {
       if (!board.querySelector("details[open], :focus")) fill(board, figures);
     }
     function showProblems({ items }: { readonly items: readonly Problem[] }): void {
-      // What is left to be set has its place among the settings.
-      const open = items.filter(({ kind, muted_until }) => kind !== "setting" && !muted_until);
+      const open = items.filter(isOpen);
       failingSince = open.find(({ kind }) => kind === "failing")?.since;
       const [worst, ...others] = open.map((each) => showProblem(each, findProblems));
       fill(problems, worst, others.length > 0 &&
@@ -73,20 +66,17 @@ export const page: Page = {
     await findProblems();
     await paint();
     every(MINUTE_MS, repaint, signal);
-    listen({ topics: "delivery,problem" }, {
-      tell(topic, data) {
-        if (topic === "problem") return showProblems(data as { items: Problem[] });
-        tail.tell(topic, data);
-        if (isNew) {
-          isNew = false;
-          repaint();
-        }
-      },
-      state: (isLive) => fill(live, isLive ? [el("i"), "Live"] : "Not live; it tries again"),
-    }, signal);
+    listen({ topics: "delivery,problem" }, (topic, data) => {
+      if (topic === "problem") return showProblems(data as { items: Problem[] });
+      tail.tell(topic, data);
+      if (isNew) {
+        isNew = false;
+        repaint();
+      }
+    }, signal, live.show);
     const spans = SPANS.map((each) => [valueOf(each), each[0]] as const);
     return el("div", { class: "overview" },
-      head("Overview", [live, ` · ${version}@${revision}`],
+      head("Overview", [live.node, ` · ${version}@${revision}`],
         segments("range", spans, valueOf(span))),
       problems, board, tail.node);
   },
@@ -142,22 +132,11 @@ async function showFigures(
   const times = Object.groupBy(steps, ({ at }) => Date.parse(at) < fromMs ? "before" : "now");
   const [now, before, signIns] = [addUp(times.now), addUp(times.before), addUp(logins)];
   const [[p95], [p95Before]] = [percentile(now, 0.95), percentile(before, 0.95)];
-  const share = ({ ok, failed }: typeof now) =>
+  const shareOf = ({ ok, failed }: typeof now) =>
     ok + failed > 0 ? ok / (ok + failed) * 100 : null;
   const wrong = signIns.bad - signIns.failed;
   const [waiting, oldestS = 0] = [parts?.["backlog"], parts?.["oldest_pending_age_seconds"]];
   const to = (status: string) => href("deliveries", "", { status });
-  const figures: readonly (readonly [name: string, value: string, words: Child, to: string])[] = [
-    ["Deliveries", `${rate(now.ok / seconds)} /s`, `${number(now.ok)} in ${words}`,
-      to("delivered")],
-    ["Delivered in the end", percent(now.ok, now.ok + now.failed),
-      against(share(now), share(before), "", words), to("failed")],
-    ["Callback time, p95", duration(p95), against(p95, p95Before, " ms", words), to("")],
-    ["Waiting", waiting === undefined ? "–" : number(waiting),
-      waiting ? `the oldest for ${duration(oldestS * 1000)}` : "", to("pending")],
-    ["Sign-ins", number(signIns.ok), signIns.bad > 0 && el("span", { class: "down" },
-      `${number(wrong)} wrong, ${number(signIns.failed)} refused`), href("audit")],
-  ];
 
   const name = ({ at }: { readonly at: string }) => hours > 24 ? day(at) : clock(at);
   const line = splitInto(points, steps, fromMs, toMs);
@@ -182,12 +161,17 @@ async function showFigures(
   const since = failingSince && at >= 0 && at < points
     ? [{ at, words: `failing since ${name({ at: failingSince })}` }] : [];
   return [
-    el("div", { class: "card kpis" }, figures.map(([name, value, words, to]) => {
-      const [figure, unit] = value.split(" ");
-      return el("a", { class: "kpi", href: to }, el("span", { class: "k" }, name),
-        el("span", { class: "v" }, figure, unit && el("small", {}, ` ${unit}`)),
-        el("span", { class: "d" }, words));
-    })),
+    figures([
+      ["Deliveries", `${rate(now.ok / seconds)} /s`, `${number(now.ok)} in ${words}`,
+        to("delivered")],
+      ["Delivered in the end", share(now),
+        against(shareOf(now), shareOf(before), "", words), to("failed")],
+      ["Callback time, p95", duration(p95), against(p95, p95Before, " ms", words), to("")],
+      ["Waiting", waiting === undefined ? "–" : number(waiting),
+        waiting ? `the oldest for ${duration(oldestS * 1000)}` : "", to("pending")],
+      ["Sign-ins", number(signIns.ok), signIns.bad > 0 && el("span", { class: "down" },
+        `${number(wrong)} wrong, ${number(signIns.failed)} refused`), href("audit")],
+    ], "card"),
     el("div", { class: "grid" },
       card("Deliveries per second", { end: key(sent), wide: "w8" }, chart({
         label: `Deliveries per second in ${words}`,
@@ -227,12 +211,8 @@ async function worstSubscriptions(): Promise<Child> {
     const hours = splitInto(24, steps, hourMs - 23 * HOUR_MS, hourMs + HOUR_MS);
     return { ...each, ...addUp(steps), hours };
   }));
-  return table(columnsOf<typeof rows[number]>([
-    ["Event → endpoint", "", ({ id, event, endpoint }) => {
-      const [host, path] = address(endpoint);
-      return [el("a", { class: "main", href: href("subscriptions", id) }, host),
-        el("span", { class: "sub" }, el("code", {}, event), ` · ${path}`)];
-    }],
+  return table<typeof rows[number]>([
+    ["Event → endpoint", "", eventAndEndpoint],
     ["State", "", ({ status, failing_since, ok, hours }) => {
       if (status !== "active") return state(status);
       if (failing_since) return state("failing");
@@ -241,9 +221,9 @@ async function worstSubscriptions(): Promise<Child> {
     ["Last 24 hours", "wide hide-s", ({ hours, ok, bad }) =>
       strip(`${percent(ok, ok + bad)} of the attempts of 24 hours succeeded`,
         hours.map((hour) => ({ ...hour, name: clock(hour.at) })))],
-    ["Delivered", "num hide-s", ({ ok, failed }) => percent(ok, ok + failed)],
+    ["Delivered", "num hide-s", share],
     ["p95", "num hide-s muted", (each) => duration(percentile(each, 0.95)[0])],
-  ]), rows);
+  ], rows);
 }
 
 /** A figure against the one of the span before; a share should rise, a time should fall. */

@@ -1,12 +1,14 @@
 import { call, list, request } from "../api.ts";
 import { type Child, el } from "../element.ts";
 import { lettersSwitch } from "../letters.ts";
+import { type Thing } from "../names.ts";
 import type { Page } from "../pages.ts";
 import { card, facts, head, message, notify } from "../parts.ts";
+import { isSetting, type Problem } from "../problem.ts";
 import { site } from "../session.ts";
 import { later, table } from "../table.ts";
 import { asking } from "../things.ts";
-import { columnsOf, type Thing, wordsOf } from "../values.ts";
+import { columnsOf, wordsOf } from "../values.ts";
 
 export const page: Page = {
   title: "Settings",
@@ -24,8 +26,8 @@ export const page: Page = {
 };
 
 async function risks(): Promise<Child> {
-  const { items } = await list<Record<"kind" | "detail", string>>("/backend/problem");
-  const left = items.filter(({ kind }) => kind === "setting");
+  const { items } = await list<Problem>("/backend/problem");
+  const left = items.filter(isSetting);
   return left.length > 0 ? left.map(({ detail }) => message("warn", detail)) : "All is set.";
 }
 

@@ -1,20 +1,16 @@
-import type { Infer } from "../../base/shape.ts";
-import type { AttemptRecord, ManagedDelivery } from "../../event/delivery_record.ts";
-import type { SubscriptionRecord } from "../../event/subscription.ts";
 import { call, get, list } from "../api.ts";
+import { lookOf } from "../delivery.ts";
 import { listOperations } from "../document.ts";
 import { type Child, el, fill, icon } from "../element.ts";
 import { count, duration } from "../format.ts";
 import type { Page } from "../pages.ts";
 import { button, card, head, state, when } from "../parts.ts";
+import { isSetting, type Problem } from "../problem.ts";
+import type { Attempted, Subscription } from "../records.ts";
 import { href } from "../router.ts";
 import { mayWrite, site, whoami } from "../session.ts";
 import { every, listen } from "../stream.ts";
 
-interface Delivery extends Infer<typeof ManagedDelivery> {
-  readonly attempts: readonly Infer<typeof AttemptRecord>[];
-}
-type Subscription = Infer<typeof SubscriptionRecord>;
 interface Receiver {
   readonly id: string;
   readonly answer: string;
@@ -61,7 +57,7 @@ export const page: Page = {
       if (signal.aborted) return;
       if (subscription && subscription.id !== watched) {
         watched = subscription.id;
-        listen({ topics: "delivery", subscription: watched }, { tell: again, state() {} }, signal);
+        listen({ topics: "delivery", subscription: watched }, again, signal);
       }
       renew(steps, done, () => showSteps(done));
       const { callbacks, ...told } = receiver ?? {};
@@ -144,16 +140,16 @@ export const page: Page = {
       ];
     }
 
-    function showSent(callbacks: Receiver["callbacks"], deliveries: readonly Delivery[]): Child {
+    function showSent(callbacks: Receiver["callbacks"], deliveries: readonly Attempted[]): Child {
       return [
         el("h3", {}, "Deliveries, and how each attempt went"),
         deliveries.map(({ id, status, attempts, next_attempt_at: next }) => [
           el("div", { class: "spread" }, el("a", { href: href("deliveries", id) }, state(status)),
             status !== "pending" && act(id, "Send again", () =>
               call("POST", `/backend/delivery/${id}/resend`, { status }))),
-          el("ol", { class: "line" }, attempts.map(({ time, status = 0, error, duration_ms }) =>
-            el("li", { class: /^2/.test(`${status}`) ? "ok" : "bad" },
-              when(time), ` ${status || error}, ${duration(duration_ms)}`)),
+          el("ol", { class: "line" }, attempts.map(({ time, status, error, duration_ms }) =>
+            el("li", { class: lookOf(status) },
+              when(time), ` ${status ?? error}, ${duration(duration_ms)}`)),
             next && el("li", {}, "once more at ", when(next))),
         ]),
         el("h3", {}, "Callbacks, the last first"),
@@ -182,18 +178,18 @@ async function find() {
     list("/backend/delivery", { status: "delivered", limit: 1 }),
     list<{ source?: string }>("/backend/event", { limit: 100 }),
     list("/backend/app", { limit: 1 }),
-    list<Record<"kind" | "title", string>>("/backend/problem"),
+    list<Problem>("/backend/problem"),
     list("/backend/audit", { action: "backup.create", limit: 1 }),
     list<Subscription>("/backend/subscription", { owner: whoami().id, limit: 100 }),
   ]);
-  const left = problems.items.filter(({ kind }) => kind === "setting").map(({ title }) => title);
+  const left = problems.items.filter(isSetting).map(({ title }) => title);
   const subscription = own.items.find(({ endpoint, created_at }) =>
     RECEIVER.test(endpoint) && Date.parse(created_at) > Date.now() - LIFE_MS);
   const [, id] = RECEIVER.exec(subscription?.endpoint ?? "") ?? [];
   const [receiver, { items }] = await Promise.all([
     // A restart ends it.
     id ? get<Receiver>(`/backend/receiver/${id}`).catch(() => undefined) : undefined,
-    subscription ? list<Delivery>("/backend/delivery", { subscription: subscription.id, limit: 3 })
+    subscription ? list<Attempted>("/backend/delivery", { subscription: subscription.id, limit: 3 })
       : { items: [] },
   ]);
   return {
@@ -205,6 +201,6 @@ async function find() {
     left: backups.items.length > 0 ? left : [...left, "a first backup"],
     subscription,
     receiver,
-    deliveries: await Promise.all(items.map(({ id }) => get<Delivery>(`/backend/delivery/${id}`))),
+    deliveries: await Promise.all(items.map(({ id }) => get<Attempted>(`/backend/delivery/${id}`))),
   };
 }

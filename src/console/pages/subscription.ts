@@ -1,22 +1,19 @@
 import type { Infer } from "../../base/shape.ts";
 import type { DeliveryRecord } from "../../event/delivery_record.ts";
-import type { ManagedSubscription, SubscriptionRecord } from "../../event/subscription.ts";
 import { call, get, list, type Query } from "../api.ts";
-import { key, strip } from "../chart.ts";
-import { ask } from "../dialog.ts";
-import { type Child, el, fill, svg } from "../element.ts";
-import { address, count, day, duration, number, percent, time } from "../format.ts";
-import { button, card, facts, head, message, state, when } from "../parts.ts";
-import { openResend } from "../resend.ts";
+import { key, strip } from "../strip.ts";
+import { openResend } from "../delivery.ts";
+import { ask, field } from "../dialog.ts";
+import { type Child, el, svg } from "../element.ts";
+import { endpointOf } from "../endpoint.ts";
+import { address, count, day, duration, number, share, time } from "../format.ts";
+import { button, card, facts, figures, head, message, state, when } from "../parts.ts";
+import type { Subscription } from "../records.ts";
 import { go, href, type Place } from "../router.ts";
 import { isAccount, mayWrite } from "../session.ts";
-import { every, listen } from "../stream.ts";
-import { columnsOf, listTable } from "../table.ts";
+import { every, listen, liveMark } from "../stream.ts";
+import { listTable } from "../table.ts";
 
-/** A subscription; operators see whose it is, too. */
-export type Subscription =
-  & Infer<typeof SubscriptionRecord>
-  & Partial<Pick<Infer<typeof ManagedSubscription>, "principal" | "app">>;
 export type Delivery = Infer<typeof DeliveryRecord>;
 
 /** How a subscription has done. */
@@ -73,9 +70,6 @@ export const PATH = `${SIDE}/subscription`;
 /** How a subscription has done. */
 export const healthOf = (id: string) => get<Health>(`${PATH}/${id}/health`);
 
-/** What share of the deliveries that have ended was delivered. */
-export const share = ({ ok, failed }: { ok: number; failed: number }) => percent(ok, ok + failed);
-
 const clock = (iso: string) => time(iso).slice(0, -3);
 // Noon, since a day of UTC is the same day there wherever one is, or nearly.
 const dayOf = (text = "") => day(`${text}T12:00`);
@@ -84,12 +78,6 @@ const dayOf = (text = "") => day(`${text}T12:00`);
 export const daysOf = ({ days }: Health): HTMLElement =>
   strip(`${days.length} days, of which ${days.filter(({ bad }) => bad > 0).length} with failures`,
     days.map((each) => ({ ...each, name: dayOf(each.day) })));
-
-/** An endpoint with its host in front. */
-export function endpointOf(endpoint: string): Child {
-  const [host, path] = address(endpoint);
-  return [host, el("span", { class: "muted" }, path)];
-}
 
 /** How it stands, and since or until when: on one line, or on two where there is little room. */
 export function standing(subscription: Subscription, isBroken = false): Child {
@@ -104,13 +92,6 @@ export function standing(subscription: Subscription, isBroken = false): Child {
   return made;
 }
 
-/** A field of a window, and its input. */
-export function field(label: string, more: Parameters<typeof el>[1]) {
-  const input = el("input", { id: "field", autocomplete: "off", ...more });
-  const node = el("div", { class: "field tight" }, el("label", { for: input.id }, label), input);
-  return { node, input };
-}
-
 /** The page of one subscription. */
 export async function showSubscription(given: Subscription, place: Place, parts: Parts) {
   let now = given;
@@ -120,7 +101,7 @@ export async function showSubscription(given: Subscription, place: Place, parts:
   const wait = { ...parts.query, status: "pending", limit: MOST };
   const query = { ...parts.query, limit: LATEST };
   const [words, trouble, health] = [el("p"), el("div"), el("div", { class: "grid" })];
-  const [actions, live] = [el("div", { class: "row actions" }), el("span", { class: "live" })];
+  const [actions, live] = [el("div", { class: "row actions" }), liveMark()];
 
   const read = async () => show(await get<Subscription>(path), await healthOf(id));
   function show(next: Subscription, done: Health): void {
@@ -189,35 +170,36 @@ export async function showSubscription(given: Subscription, place: Place, parts:
       after: () => go(href(isAccount ? "" : place.page), true),
     }));
 
-  const columns = columnsOf<Delivery>([
-    ["Dispatched", "", ({ id: of, created_at }) =>
-      el("a", { class: "main", href: parts.link(of) }, when(created_at))],
-    ["Outcome", "", outcomeOf],
-    ["Attempts", "muted hide-s", ({ attempt }) =>
-      "●".repeat(attempt) + "○".repeat(Math.max(0, (parts.attempts ?? 0) - attempt))],
-    ["Next", "num hide-s", ({ next_attempt_at }) => when(next_attempt_at)],
-  ]);
-  const empty = `Nothing yet: what is sent is here once ${event} is dispatched.`;
   const [latest, done] = await Promise.all([
-    listTable<Delivery>({ path: parts.deliveries, columns, limit: LATEST, empty, query }),
+    listTable<Delivery>({
+      path: parts.deliveries,
+      query,
+      limit: LATEST,
+      columns: [
+        ["Dispatched", "", ({ id: of, created_at }) =>
+          el("a", { class: "main", href: parts.link(of) }, when(created_at))],
+        ["Outcome", "", outcomeOf],
+        ["Attempts", "muted hide-s", ({ attempt }) =>
+          "●".repeat(attempt) + "○".repeat(Math.max(0, (parts.attempts ?? 0) - attempt))],
+        ["Next", "num hide-s", ({ next_attempt_at }) => when(next_attempt_at)],
+      ],
+      empty: `Nothing yet: what is sent is here once ${event} is dispatched.`,
+    }),
     healthOf(id),
   ]);
   if (place.signal.aborted) return null;
-  const tell = (isLive: boolean) =>
-    fill(live, isLive ? [el("i"), "Live"] : "Not live: trying again");
   if (isAccount) {
-    tell(true);
+    live.show(true);
     every(LOOK_MS, async () => {
       const { items } = await list<Delivery>(parts.deliveries, query)
         .catch(() => ({ items: null }));
-      tell(items !== null);
+      live.show(items !== null);
       items?.toReversed().forEach(latest.add);
     }, place.signal);
   } else {
-    listen({ topics: "delivery", subscription: id }, {
-      tell: (topic, data) => topic === "delivery" && latest.add(data as Delivery),
-      state: tell,
-    }, place.signal);
+    const tell = (topic: string, data: unknown) =>
+      topic === "delivery" && latest.add(data as Delivery);
+    listen({ topics: "delivery", subscription: id }, tell, place.signal, live.show);
   }
   every(2 * LOOK_MS, () => read().catch(() => {}), place.signal); // the next time tells
   show(given, done);
@@ -229,7 +211,7 @@ export async function showSubscription(given: Subscription, place: Place, parts:
     el("nav", { class: "crumbs", "aria-label": "Path" }, parts.crumbs, " / ", el("code", {}, id)),
     top, trouble, health, parts.opened,
     el("div", { class: "grid" },
-      card("Latest deliveries", { wide: "w8", padded: false, end: live }, latest.node),
+      card("Latest deliveries", { wide: "w8", padded: false, end: live.node }, latest.node),
       card("About", { wide: "w4" }, facts([["Made", day(given.created_at)], ...parts.about ?? []]),
         mayWrite() ? acts() : null)),
   ];
@@ -266,20 +248,15 @@ function healthCards(health: Health): Child {
   const { days, today, answers } = health;
   const sum = (name: "ok" | "failed") => days.reduce((all, each) => all + each[name], 0);
   const most = Math.max(...answers.map((each) => each.count));
-  const figures = [
-    ["Delivered", share({ ok: sum("ok"), failed: sum("failed") })],
-    ["Today", share(today)],
-    ["Time today, p95", duration(today.p95_ms)],
-    ["Failed today", number(today.failed)],
-  ] as const;
   return [
     card("Last 30 days", { wide: "w8 days", end: key(LOOKS) }, daysOf(health),
       el("p", { class: "spread small muted" }, el("span", {}, dayOf(days[0]?.day)), "today"),
-      el("dl", { class: "kpis four" }, figures.map(([name, value]) => {
-        const [figure, ...unit] = value.split(" ");
-        return el("div", { class: "kpi" }, el("dt", {}, name),
-          el("dd", { class: "v" }, figure, el("small", {}, " ", unit.join(" "))));
-      }))),
+      figures([
+        ["Delivered", share({ ok: sum("ok"), failed: sum("failed") })],
+        ["Today", share(today)],
+        ["Time today, p95", duration(today.p95_ms)],
+        ["Failed today", number(today.failed)],
+      ], "four")),
     card("Latest answers today", { wide: "w4 answers" }, answers.length === 0 ? "No attempt yet."
       : el("table", {}, el("tbody", {}, answers.map(({ answer, count: many }) => {
         const isOk = answer.startsWith("2");

@@ -1,21 +1,17 @@
 import { get, list } from "../api.ts";
 import { type Child, el } from "../element.ts";
-import { address, duration } from "../format.ts";
+import { eventAndEndpoint } from "../endpoint.ts";
+import { duration, share } from "../format.ts";
+import { linkTo } from "../names.ts";
 import { refused } from "./inspector.ts";
 import type { Page } from "../pages.ts";
 import { filters, head, segments, since } from "../parts.ts";
+import type { Subscription } from "../records.ts";
 import { href, type Place } from "../router.ts";
 import {
-  daysOf,
-  type Health,
-  healthOf,
-  PATH,
-  share,
-  showSubscription,
-  standing,
-  type Subscription,
+  daysOf, type Health, healthOf, PATH, showSubscription, standing,
 } from "./subscription.ts";
-import { columnsOf, later, listTable } from "../table.ts";
+import { later, listTable } from "../table.ts";
 
 const STATUSES = [["", "All"], ["active", "Active"], ["paused", "Paused"], ["disabled", "Disabled"]]
   .map(([value = "", label]) => [value, label] as const);
@@ -37,17 +33,13 @@ async function showAll({ query }: Place): Promise<Child> {
   const { node } = await listTable<Subscription>({
     path: PATH,
     query: Object.fromEntries(query),
-    columns: columnsOf<Subscription>([
-      ["Event → endpoint", "", ({ id, event, endpoint }) => {
-        const [host, path] = address(endpoint);
-        return [el("a", { class: "main", href: href("subscriptions", id) }, host),
-          el("span", { class: "sub" }, el("code", {}, event), ` · ${path}`)];
-      }],
+    columns: [
+      ["Event → endpoint", "", eventAndEndpoint],
       ["State", "", (item) => standing(item, true)],
       ["Last 30 days", "hide-s strip-w", of(daysOf)],
       ["Delivered today", "num hide-s", of(({ today }) => share(today))],
       ["p95", "num hide-s", of(({ today }) => duration(today.p95_ms))],
-    ]),
+    ],
     empty: isWorst ? "None fails."
       : "None. People make them at /account/webhooks, apps by the API.",
   }).catch(refused);
@@ -70,14 +62,6 @@ async function showOne(place: Place): Promise<Child> {
   const setting = (name: string) =>
     items.find((each) => each.name === `GATEPOST_${name}`)?.value ?? "";
   const { id, principal = "", app = "" } = subscription;
-  // What has a page of its own is called by its name.
-  const link = async (of: string) => {
-    const kind = of.startsWith("u") ? "user" : /^a\d/.test(of) ? "app" : "";
-    if (!kind) return of;
-    const found = await get<Record<string, string>>(`/backend/${kind}/${of}`)
-      .catch((): Record<string, string> => ({}));
-    return el("a", { href: href(`${kind}s`, of) }, found["username"] ?? found["name"] ?? of);
-  };
   const all = (page: string, query: Record<string, string>, words: string) =>
     el("a", { href: href(page, "", query) }, words);
   const delays = setting("RESEND_DELAYS").split(",");
@@ -89,7 +73,7 @@ async function showOne(place: Place): Promise<Child> {
     attempts: delays.length + 1,
     disableAfterMs: Date.now() - Date.parse(disabled) || 0,
     crumbs: el("a", { href: href("subscriptions") }, "Subscriptions"),
-    words: ["of ", await link(principal), " through ", await link(app)],
+    words: ["of ", linkTo(principal), " through ", linkTo(app)],
     about: [
       ["Resends", `after ${delays.join(", ")}`],
       ["Deliveries", all("deliveries", { subscription: id }, "All of them")],

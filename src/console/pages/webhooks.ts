@@ -1,30 +1,23 @@
 import type { Infer } from "../../base/shape.ts";
-import type { AttemptRecord } from "../../event/delivery_record.ts";
 import type { DeclaredEventRecord } from "../../event/event.ts";
 import { call, get, list } from "../api.ts";
-import { ask, showOnce } from "../dialog.ts";
+import { lookOf, sendAgain } from "../delivery.ts";
+import { ask, field, showOnce } from "../dialog.ts";
 import { type Child, el, fill } from "../element.ts";
+import { endpointOf } from "../endpoint.ts";
 import { duration, time } from "../format.ts";
 import type { Page } from "../pages.ts";
 import { button, card, code, filters, head, state, when } from "../parts.ts";
+import type { Subscription, Attempted } from "../records.ts";
 import { go, href, type Place } from "../router.ts";
 import { site } from "../session.ts";
 import {
-  daysOf,
-  type Delivery,
-  endpointOf,
-  field,
-  healthOf,
-  PATH,
-  showSubscription,
-  standing,
-  type Subscription,
+  daysOf, type Delivery, healthOf, PATH, showSubscription, standing,
 } from "./subscription.ts";
 import { every } from "../stream.ts";
 import { later } from "../table.ts";
 
 type DeclaredEvent = Infer<typeof DeclaredEventRecord>;
-type Attempted = Delivery & { readonly attempts: readonly Infer<typeof AttemptRecord>[] };
 
 const MOST = 100;
 const WATCH_MS = 1_000;
@@ -135,42 +128,30 @@ async function showOne(place: Place): Promise<Child> {
       act: async () => made = await call("POST", `${path}/secret`),
       after: () => showSecret(made.secret),
     },
-    opened: delivery && await showDelivery(`${path}/delivery/${delivery}`, place),
+    opened: delivery && await showDelivery(`${path}/delivery`, delivery, place),
   });
 }
 
 /** One delivery with its attempts, which come as they are made. */
-async function showDelivery(path: string, { page: id, signal }: Place): Promise<Child> {
+async function showDelivery(path: string, of: string, { page: id, signal }: Place): Promise<Child> {
   const shown = el("section", { class: "card", "aria-live": "polite" });
-  const again = button("Send again…", resend, { kind: "tiny", picture: "resend" });
-  again.dataset["key"] = "r";
-  let now = await get<Attempted>(path);
+  let now = await get<Attempted<Delivery>>(`${path}/${of}`);
   const show = () => fill(shown,
     el("header", {}, el("h2", {}, "Delivery of ", time(now.created_at)), el("div", { class: "row" },
-      now.status !== "pending" && again,
+      now.status !== "pending" && sendAgain(path, now, read),
       el("a", { class: "btn tiny quiet", href: href(id) }, "Close"))),
     el("div", { class: "body" }, state(now.status), el("ol", { class: "line" },
       now.attempts.map(({ time: at, attempt, status, error, duration_ms }) =>
-        el("li", { class: status && status < 300 ? "ok" : "bad" },
+        el("li", { class: lookOf(status) },
           el("b", {}, `${status ?? error} `),
           el("span", { class: "muted" }, `attempt ${attempt}, `, when(at, true),
             `, ${duration(duration_ms)}`))),
       now.next_attempt_at ? el("li", {}, "Next: ", when(now.next_attempt_at)) : null)));
   async function read(): Promise<void> {
-    const next = await get<Attempted>(path);
+    const next = await get<Attempted<Delivery>>(`${path}/${of}`);
     if (JSON.stringify(next) === JSON.stringify(now)) return;
     now = next;
     show();
-  }
-  async function resend(): Promise<void> {
-    const { status } = now;
-    await ask({
-      title: "Send this delivery again?",
-      words: `It was ${status}. 1 callback goes out, with a fresh budget of attempts.`,
-      action: "Send 1 again",
-      act: () => call("POST", `${path}/resend`, { status }),
-    });
-    await read();
   }
   show();
   if (signal.aborted) return null;
