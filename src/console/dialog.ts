@@ -23,6 +23,8 @@ export interface Question {
   /** What the button says, with the number where there is one: "Send 1,640 again". */
   readonly action: Child;
   readonly isGrave?: boolean;
+  /** Whether it only tells: then there is nothing to cancel. */
+  readonly isNotice?: boolean;
   /** What must be typed, so that it is not the wrong one. */
   readonly typed?: string | undefined;
   /** Does it; where it throws, the window stays and says why. */
@@ -30,7 +32,8 @@ export interface Question {
 }
 
 /** Asks before something is done; resolves with true once it has been done, false if it was not. */
-export function ask({ title, words, body, action, isGrave = false, typed, act }: Question) {
+export function ask(question: Question): Promise<boolean> {
+  const { title, words, body, action, isGrave = false, isNotice = false, typed, act } = question;
   return new Promise<boolean>((resolve) => {
     const wrong = el("div");
     const name = el("input", { "aria-label": `Type ${typed}`, autocomplete: "off", name: "typed" });
@@ -41,7 +44,7 @@ export function ask({ title, words, body, action, isGrave = false, typed, act }:
       el("div", { class: "body" }, body, wrong, typed === undefined ? null
         : el("div", { class: "field tight" },
           el("label", {}, "Type ", el("code", {}, typed)), name)),
-      el("div", { class: "df" }, cancel, doIt));
+      el("div", { class: "df" }, !isNotice && cancel, doIt));
     const opened = openDialog(title, words, form);
     const check = () => doIt.disabled = typed !== undefined && name.value !== typed;
     name.addEventListener("input", check);
@@ -66,5 +69,6 @@ export function ask({ title, words, body, action, isGrave = false, typed, act }:
 
 /** Shows a secret that is shown once. */
 export function showOnce(title: string, words: Child, body: Child): Promise<boolean> {
-  return ask({ title, words, body, action: "I have kept it", act: () => Promise.resolve() });
+  const act = () => Promise.resolve();
+  return ask({ title, words, body, action: "I have kept it", isNotice: true, act });
 }
