@@ -40,7 +40,8 @@ export async function request(
 ): Promise<Response> {
   const send = async (token: string) => {
     const all = { ...headers, ...token && { authorization: `Bearer ${token}` } };
-    const init: RequestInit = { method, headers: all, cache: "no-store" };
+    // Without credentials the browser does not ask for others where an app's are refused.
+    const init: RequestInit = { method, headers: all, cache: "no-store", credentials: "omit" };
     if (body !== undefined) init.body = body;
     if (signal) init.signal = signal;
     return fetch(site.base + path, init);

@@ -37,6 +37,8 @@ export interface Question {
   /** What the button says, with the number where there is one: "Send 1,640 again". */
   readonly action: Child;
   readonly isGrave?: boolean;
+  /** Whether it only tells: then there is nothing to cancel. */
+  readonly isNotice?: boolean;
   /** What must be typed, so that it is not the wrong one. */
   readonly typed?: string | undefined;
   /** Does it; where it throws, the window stays and says why. */
@@ -44,7 +46,8 @@ export interface Question {
 }
 
 /** Asks before something is done; resolves with true once it has been done, false if it was not. */
-export function ask({ title, words, body, action, isGrave = false, typed, act }: Question) {
+export function ask(question: Question): Promise<boolean> {
+  const { title, words, body, action, isGrave = false, isNotice = false, typed, act } = question;
   return new Promise<boolean>((resolve) => {
     const wrong = el("div");
     const { node, input } = field(["Type ", el("code", {}, typed)], { id: "typed", name: "typed" });
@@ -53,7 +56,7 @@ export function ask({ title, words, body, action, isGrave = false, typed, act }:
     const close = () => opened.close();
     const cancel = el("button", { type: "button", class: "btn", onclick: close }, "Cancel");
     const inside = [body, wrong, typed !== undefined && node];
-    const opened = openDialog(title, words, inside, [cancel, doIt], submit);
+    const opened = openDialog(title, words, inside, [!isNotice && cancel, doIt], submit);
     const check = () => doIt.disabled = typed !== undefined && input.value !== typed;
     input.addEventListener("input", check);
     opened.addEventListener("close", () => resolve(isDone));
@@ -76,5 +79,6 @@ export function ask({ title, words, body, action, isGrave = false, typed, act }:
 
 /** Shows a secret that is shown once. */
 export function showOnce(title: string, words: Child, body: Child): Promise<boolean> {
-  return ask({ title, words, body, action: "I have kept it", act: () => Promise.resolve() });
+  const act = () => Promise.resolve();
+  return ask({ title, words, body, action: "I have kept it", isNotice: true, act });
 }

@@ -121,7 +121,7 @@ function makeField(name: string, schema: Schema, given: unknown, isRequired: boo
   }
   if (type === "array" && schema.items?.type !== "object" && !schema.items?.$ref) {
     const some = schema.items?.enum?.join(", ");
-    help.textContent = `${description} One a line${some ? `, of ${some}` : ""}.`.trim();
+    help.textContent = `${description} One per line${some ? `, of ${some}` : ""}.`.trim();
     const lines = Array.isArray(start) ? start.join("\n") : "";
     return area(lines, (value) => value.split(/\s+/).filter(Boolean), 3);
   }

@@ -10,5 +10,5 @@ export function lettersSwitch(): HTMLElement {
   const change = (event: Event) =>
     localStorage.setItem(SWITCH, (event.target as HTMLInputElement).checked ? "on" : "off");
   const box = el("input", { type: "checkbox", checked: hasLetters(), onchange: change });
-  return el("label", { class: "pick gap" }, box, "Use single letters");
+  return el("label", { class: "pick gap" }, box, "Keys of one letter do something; ? lists them");
 }

@@ -35,11 +35,12 @@ export function showFrame(): void {
   const notes = el("div", { id: "notes", class: "notes" });
   fill(app, skip, isAccount ? accountFrame() : consoleFrame(), notes, said);
   beginKeys();
-  if (!isAccount) countProblems();
+  if (!isAccount && !main.hidden) countProblems();
 }
 
 /** Shows the page of an address; its heading gets the focus, and says where one is. */
 export async function showPage(place: Place, isSamePage: boolean): Promise<void> {
+  if (main.hidden) return; // whoever has signed in may not open it
   for (const link of app.querySelectorAll("[data-page]")) {
     const isHere = link.getAttribute("data-page") === place.page;
     if (isHere) link.setAttribute("aria-current", "page");
@@ -104,6 +105,7 @@ export function showRefused(reason: string): void {
 }
 
 function refusal(reason: string): Child {
+  app.className = "solo";
   return el("main", { class: "card" },
     el("h1", {}, "You may not open this"),
     message("bad", reason),

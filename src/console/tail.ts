@@ -55,7 +55,8 @@ export function showTail(latest: readonly Delivery[], signal: AbortSignal) {
     settle();
   }, signal);
   return {
-    node: card("Right now", { padded: false, end: el("div", { class: "row" }, pace, hold) }, shown),
+    node: card("Right now", { padded: false, end: el("div", { class: "row" }, pace, hold) }, shown,
+      el("p", { class: "muted wait" }, "Each delivery is shown here when it happens.")),
     tell(topic: string, data: unknown): void {
       const one = data as Delivery & { readonly count: number };
       if (topic === "dropped") {

@@ -98,7 +98,7 @@ const DATA: Shape<string> = {
 
 /** What dispatches an event. */
 export const NewEvent = named("NewEvent", object({
-  name: described(`Not under ${OWN_PREFIX}`, text(checkDispatchableName, {
+  name: described(`Does not begin with ${OWN_PREFIX}`, text(checkDispatchableName, {
     pattern: NAME.source,
     not: { pattern: `^${OWN_PREFIX.replace(".", "[.]")}` },
   })),

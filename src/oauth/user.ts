@@ -30,7 +30,7 @@ export const checkPassword: Check = (password) => {
 };
 
 const PASSWORD = described(
-  "Its length is that of its bytes as UTF-8.",
+  `${min} to ${max} bytes of UTF-8.`,
   text(checkPassword, { format: "password", minLength: min, maxLength: max }),
 );
 

@@ -92,9 +92,13 @@ test("an app's call is answered, and what it set off followed until it is delive
   await browser.find(".acts [disabled]"); // this page's token has no such scope
   await browser.click(".acts .seg button:last-child");
   await browser.type("#field-client_id", app.clientId);
-  await browser.type("#field-client_secret", app.clientSecret ?? "");
+  await browser.type("#field-client_secret", "wrong");
   await browser.type("#field-id", "a 7");
   await browser.type("textarea", '{"item": "tea"}');
+  await browser.click(".acts .primary");
+  await answers(/There is no answer/);
+  await browser.consoleErrors(); // the refusal's
+  await browser.type("#field-client_secret", app.clientSecret ?? "");
   const isCtrl = { modifiers: 2 };
   await browser.devtools("Input.dispatchKeyEvent", { type: "keyDown", key: "Enter", ...isCtrl });
   await answers(/503 · next attempt at/);

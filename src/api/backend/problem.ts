@@ -95,7 +95,8 @@ export async function findProblems(services: ProblemServices) {
     ], undefined, "/backend/audit?action=user.login_failed")]),
     ...failing.items.map(({ id, event, endpoint, failingSinceMs }) => {
       const end = disableAfterMs === 0 ? ""
-        : ` The subscription is disabled at ${toTime((failingSinceMs ?? 0) + disableAfterMs)}.`;
+        : " If none does, the subscription is disabled at " +
+          `${toTime((failingSinceMs ?? 0) + disableAfterMs)}.`;
       const title = `Callbacks to ${new URL(endpoint).host} fail`;
       const words = [title, `None of ${event} has succeeded since.${end}`] as const;
       return toProblem("failing", id, words, failingSinceMs, `/backend/subscription/${id}`);

@@ -71,7 +71,7 @@ async function showList(query: URLSearchParams) {
     const isThere = made.node.querySelector(`[data-id=${item.id}]`);
     const newest = made.node.querySelector("[data-id]")?.getAttribute("data-id") ?? "";
     const isNew = selection["status"] || item.id > newest;
-    if (isThere || (isNew && await isMeant(item, selection))) made.add(item);
+    if (isThere || (isNew && await isMeant(item, selection).catch(() => false))) made.add(item);
   };
   const many = el("span", {}, "Send again…");
   const failed = el("span", { class: "muted" });

@@ -79,8 +79,9 @@ async function callCard(operation: Operation, answer: Answer, signal: AbortSigna
     JSON.stringify(example, null, 2));
   const hasFields = members.node.hasChildNodes();
   const send = el("button", { class: "btn primary" }, "Send ", el("kbd", {}, "Ctrl ↵"));
-  const lacks = el("p", { class: "small down" },
-    "This page's token has no such scope: send it as an app that has.");
+  const lacks = el("p", { class: "small muted", hidden: mayMe },
+    "Your user has no such scope: send it as an app that has. ",
+    el("a", { href: href("apps", "", { do: "first" }) }, "New app"));
   const secrets = await fieldsOf({
     properties: {
       client_id: { type: "string" },
@@ -98,8 +99,7 @@ async function callCard(operation: Operation, answer: Answer, signal: AbortSigna
     isApp = wanted;
     whose.forEach((each, at) => each.setAttribute("aria-pressed", String(isApp === (at === 1))));
     asApp.hidden = asApp.disabled = !isApp;
-    lacks.hidden = isApp || mayMe;
-    send.disabled = !lacks.hidden;
+    send.disabled = !isApp && !mayMe;
   }
 
   function read(): Call {
@@ -156,9 +156,10 @@ async function callCard(operation: Operation, answer: Answer, signal: AbortSigna
       key === "Enter" && (ctrlKey || metaKey) && form.requestSubmit(send),
   },
   el("p", {}, summary), description?.split("\n\n").map((part) =>
-    el("p", { class: "small muted" }, part)),
+    el("p", { class: "small muted" },
+      part.split("`").map((words, at) => at % 2 ? el("code", {}, words) : words))),
   given.node, requestBody && (hasFields ? members.node : text),
-  scopes ? [asApp, lacks] : el("p", { class: "muted" }, "It needs no token."),
+  scopes ? [lacks, asApp] : el("p", { class: "muted" }, "It needs no token."),
   el("div", { class: "spread acts" },
     scopes && el("div", { class: "seg", role: "group", "aria-label": "As whom" }, whose), send));
   choose(isApp);

@@ -81,8 +81,8 @@ export const page: Page = {
     }
 
     function showSteps({ hosted, left, isReceived, isDispatched, isApp }: Done): Child {
-      const link = (page: string, words: string) =>
-        el("a", { class: "btn tiny", href: href(page) }, words);
+      const link = (page: string, words: string, query = {}) =>
+        el("a", { class: "btn tiny", href: href(page, "", query) }, words);
       const all: readonly Step[] = [
         [true, "Server set up", el("span", { class: "pill ok" }, site.version), site.issuer],
         [
@@ -101,7 +101,8 @@ export const page: Page = {
           isDispatched, "Call an endpoint that dispatches", link("explorer", "Open API explorer"),
           "The event is stored with the answer, then delivered.",
         ],
-        [isApp, "Add your app", link("apps", "Apps"), "It gets tokens of those who sign in to it."],
+        [isApp, "Add your app", link("apps", "New app", { do: "first" }),
+          "It gets tokens of those who sign in to it."],
         [
           left.length === 0, "Before others use it", link("settings", "Settings"),
           left.length > 0 && `Left: ${left.join(", ")}`,
@@ -136,7 +137,9 @@ export const page: Page = {
         status === "active" ? act("dispatch", ["Dispatch ", name], dispatch, "primary")
           : el("a", { href: href("subscriptions", id) },
             state(status, `Its subscription is ${status}`)),
-        el("p", { class: "small muted" }, "It is there until ", when(receiver.expires_at), "."),
+        el("p", { class: "small muted" }, receiver.answer !== "200" &&
+          "Choose 200 before the next resend, and that is delivered. ",
+          "It is there until ", when(receiver.expires_at), "."),
       ];
     }
 

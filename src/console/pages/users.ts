@@ -15,7 +15,7 @@ export const page = things({
       title: "Sessions",
       path: "user/{id}/session",
       columns: ["agent", "address", "created_at", "seen_at"],
-      empty: "Signed in in no browser.",
+      empty: "No browser is signed in.",
     },
     subscriptionsBy("owner"),
     auditBy("actor"),

@@ -1,0 +1,89 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
+import { type Browser, openBrowser } from "../helpers/browser.ts";
+import { SOURCE_ENTRY } from "../helpers/gatepost.ts";
+import { type RunningServer, startServer } from "../helpers/process.ts";
+
+const OWN = "a sentence is best";
+const ATTEMPTS = "[...document.querySelectorAll('.line li')].map((each) => each.className)";
+
+let server: RunningServer;
+let browser: Browser;
+let [clicks, fields] = [0, 0];
+
+before(async () => {
+  server = await startServer({ entry: SOURCE_ENTRY, env: { GATEPOST_RESEND_DELAYS: "5s" } });
+  browser = await openBrowser({ width: 1280, height: 800 });
+});
+after(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+const printed = () => /with password (\S+)/.exec(server.stderr())?.[1] ?? "";
+
+/** Clicks what bears these words, as a person finds it. */
+async function click(words: string): Promise<void> {
+  clicks++;
+  const script = `return [...document.querySelectorAll("button, a.btn")].findIndex((each) =>
+    each.textContent.trim() === ${JSON.stringify(words)} && each.offsetParent)`;
+  await until(`${script} >= 0`);
+  await browser.execute(script.replace("return ", "const at = ") +
+    "; document.querySelectorAll('button, a.btn')[at].setAttribute('data-test', at)");
+  await browser.click("[data-test]");
+  await browser.execute("document.querySelector('[data-test]')?.removeAttribute('data-test')");
+}
+
+async function fill(css: string, text: string): Promise<void> {
+  fields++;
+  await browser.type(css, text);
+}
+
+/** Waits until a script of the page returns something true. */
+async function until(script: string): Promise<void> {
+  for (const endMs = Date.now() + 10_000; !await browser.execute(script); await pause(50)) {
+    assert.ok(Date.now() < endMs, `in vain: ${script}\n${await browser.text("body")}`);
+  }
+}
+const attemptsAre = (...wanted: readonly string[]) =>
+  until(`return ${ATTEMPTS}.join() === ${JSON.stringify(wanted.join())}`);
+
+test("nine clicks and two fields lead from the first start to a replay", async () => {
+  await browser.goto(`${server.url}/console`);
+  await fill("#password", printed());
+  await click("Sign in");
+  await fill("#new_password", OWN);
+  await click("Set password and continue");
+
+  await until("return document.querySelector('main')?.textContent.includes('Nothing has been')");
+  assert.equal(await browser.text("main h1"), "Overview");
+  assert.match(await browser.text("main"), /Each delivery is shown here when it happens/);
+  await click("Get started");
+  await click("Use a built-in receiver");
+  await click("Dispatch hello.sent");
+  await attemptsAre("ok");
+  await until("return document.querySelector('.check.done:nth-child(3)')"); // ticked by itself
+
+  await click("503");
+  await browser.find("#answer-503[aria-pressed=true]");
+  assert.match(await browser.text("main"), /Choose 200 before the next resend/);
+  await click("Dispatch hello.sent");
+  await attemptsAre("bad", "", "ok"); // the resend is due
+  await click("200");
+  await attemptsAre("bad", "ok", "ok"); // and came, while the page watched
+  await click("Send again");
+  await attemptsAre("bad", "ok", "ok", "ok");
+  assert.deepEqual({ clicks, fields }, { clicks: 9, fields: 2 });
+  assert.deepEqual(await browser.consoleErrors(), []);
+});
+
+test("the own password counts from now on, and the printed one does not", async () => {
+  const login = (password: string) => fetch(`${server.url}/consumer/login`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ username: "admin", password }),
+  });
+  assert.equal((await login(OWN)).status, 200);
+  assert.notEqual((await login(printed())).status, 200);
+});
