@@ -153,11 +153,10 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     ]);
     const { url, local } = await listen(server, config);
     const place = config.console;
+    const basePath = pathOf(config.baseUrl ?? url);
     const second = typeof place === "object" && await listen(consoleServer, place);
     // Where it is undefined there are none, and callbacks reach nothing of this service.
-    const receivers = place === "off"
-      ? undefined
-      : createReceivers(local + pathOf(config.baseUrl ?? url));
+    const receivers = place === "off" ? undefined : createReceivers(local + basePath);
 
     const name = newId("c", now()); // of this process, for the others on the database
     const worker = createDeliveryWorker({
@@ -171,7 +170,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     const services = createServices({
       config, log, now, database, seal, revocations, rates, keys, failures, uses, figures, hasher,
       metrics, jobs, events, hosted, pageKey, url, receivers,
-      consoleListener: second ? second.url : undefined,
+      consoleListener: second ? second.url + basePath : undefined,
       consoleAssets: loadConsoleAssets(),
       fetchDocument: createDocumentFetch(egress),
       heavy: database.heavy,
@@ -210,10 +209,11 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       ...services,
       routers: [
         router,
-        createRouter(receivers ? [receiveOperation(receivers, services)] : []),
+        // Before modules, whose paths may begin with a parameter: a password is typed into these.
+        createRouter([...receivers ? [receiveOperation(receivers, services)] : [], ...pages]),
         createRouter(ofModules),
         // Last, since a module may have a front door of its own.
-        createRouter([...frontDoorOperations(services), ...pages]),
+        createRouter(frontDoorOperations(services)),
       ],
       isOriginAllowed: async (origin) =>
         config.corsOrigins.includes(origin) || await hasAppOrigin(database, origin),
