@@ -162,6 +162,26 @@ describe("the console", () => {
     assert.equal(late.status, 400, late.text);
   });
 
+  test("another user's login in the same browser ends the tokens of the first", async () => {
+    const { browser, tokens } = await tokensOf(gatepost, admin);
+    const other = await gatepost.createUser({ scopes: ["consumer"] });
+    const fields = { csrf: "of a page", username: "x", password: "y" }; // open before the login
+    const at = `/authorization/authorize?${new URLSearchParams({
+      client_id: "console", redirect_uri: `${gatepost.issuer}/console`, scope: "consumer",
+      code_challenge: "a".repeat(43), code_challenge_method: "S256",
+    })}`;
+    const page = await browser.postForm(at, fields);
+    const { username, password } = other;
+    const answer = await browser.submit(page, { username, password });
+    assert.equal(answer.status, 303, answer.text);
+    const refreshed = await browser.postForm("/authorization/token", {
+      grant_type: "refresh_token",
+      client_id: "console",
+      refresh_token: tokens.refresh_token,
+    });
+    assert.equal(refreshed.status, 400, refreshed.text);
+  });
+
   test("subscriptions made in it are its user's own, and outlive the window", async () => {
     const user = await gatepost.createUser({ scopes: ["consumer"] });
     const visit = await signIn(gatepost, user, "consumer", `${gatepost.issuer}/account/webhooks`);
@@ -236,6 +256,8 @@ test("a module whose path begins with a parameter gets nothing of the console or
     }
     const sent = await gatepost.api.postForm("/account", { username: "x", password: "y" });
     assert.match(sent.headers.get("content-type") ?? "", /^text\/html/);
+    assert.equal((await gatepost.api.get("/console/receiver")).status, 200);
+    assert.equal((await gatepost.api.get("/authorization/sw.js")).status, 404);
     assert.equal((await gatepost.api.get("/anything")).status, 200);
   } finally {
     await gatepost.stop();
