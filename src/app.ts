@@ -33,6 +33,7 @@ import { checkSeal, loadPageKey } from "./database/settings.ts";
 import { createWriteWatch } from "./database/write_watch.ts";
 import { createDeliveryWorker } from "./delivery/worker.ts";
 import { catalogue } from "./hosting/catalogue.ts";
+import { isReserved } from "./hosting/check_endpoint.ts";
 import { hostedOperation } from "./hosting/handle.ts";
 import { loadEndpoints } from "./hosting/load.ts";
 import { createHttpServer } from "./http/node_http.ts";
@@ -203,17 +204,17 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     // As the router orders them: a document that has room for one of two has the right one.
     const ofModules = hosted.endpoints.toSorted((a, b) => comparePatterns(a.pattern, b.pattern))
       .map((endpoint) => hostedOperation(endpoint, services));
+    const hostedRouter = createRouter(ofModules);
     const own = ownOperations(services, ofModules);
     const router = createRouter([...own, openApiOperation([...own, ...ofModules], services)]);
     const pipeline = (pages: readonly Operation[]) => createPipeline({
       ...services,
       routers: [
         router,
-        // Before modules, whose paths may begin with a parameter: a password is typed into these.
-        createRouter([...receivers ? [receiveOperation(receivers, services)] : [], ...pages]),
-        createRouter(ofModules),
+        createRouter(receivers ? [receiveOperation(receivers, services)] : []),
+        (method, path) => isReserved(path) ? undefined : hostedRouter(method, path),
         // Last, since a module may have a front door of its own.
-        createRouter(frontDoorOperations(services)),
+        createRouter([...frontDoorOperations(services), ...pages]),
       ],
       isOriginAllowed: async (origin) =>
         config.corsOrigins.includes(origin) || await hasAppOrigin(database, origin),
