@@ -259,6 +259,9 @@ test("a module whose path begins with a parameter gets nothing of the console or
     assert.equal((await gatepost.api.get("/console/receiver")).status, 200);
     assert.equal((await gatepost.api.get("/authorization/sw.js")).status, 404);
     assert.equal((await gatepost.api.get("/anything")).status, 200);
+    const worker = await gatepost.api.get("/sw.js", { "service-worker": "script" });
+    const scope = worker.headers.get("service-worker-allowed");
+    assert.equal(scope, "/sw.js/", "no worker of a module stands before these pages");
   } finally {
     await gatepost.stop();
   }
