@@ -33,6 +33,7 @@ import { checkSeal, loadPageKey } from "./database/settings.ts";
 import { createWriteWatch } from "./database/write_watch.ts";
 import { createDeliveryWorker } from "./delivery/worker.ts";
 import { catalogue } from "./hosting/catalogue.ts";
+import { isReserved } from "./hosting/check_endpoint.ts";
 import { hostedOperation } from "./hosting/handle.ts";
 import { loadEndpoints } from "./hosting/load.ts";
 import { createHttpServer } from "./http/node_http.ts";
@@ -153,11 +154,10 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     ]);
     const { url, local } = await listen(server, config);
     const place = config.console;
+    const basePath = pathOf(config.baseUrl ?? url);
     const second = typeof place === "object" && await listen(consoleServer, place);
     // Where it is undefined there are none, and callbacks reach nothing of this service.
-    const receivers = place === "off"
-      ? undefined
-      : createReceivers(local + pathOf(config.baseUrl ?? url));
+    const receivers = place === "off" ? undefined : createReceivers(local + basePath);
 
     const name = newId("c", now()); // of this process, for the others on the database
     const worker = createDeliveryWorker({
@@ -171,7 +171,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     const services = createServices({
       config, log, now, database, seal, revocations, rates, keys, failures, uses, figures, hasher,
       metrics, jobs, events, hosted, pageKey, url, receivers,
-      consoleListener: second ? second.url : undefined,
+      consoleListener: second ? second.url + basePath : undefined,
       consoleAssets: createConsoleAssets(),
       fetchDocument: createDocumentFetch(egress),
       heavy: database.heavy,
@@ -204,6 +204,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     // As the router orders them: a document that has room for one of two has the right one.
     const ofModules = hosted.endpoints.toSorted((a, b) => comparePatterns(a.pattern, b.pattern))
       .map((endpoint) => hostedOperation(endpoint, services));
+    const hostedRouter = createRouter(ofModules);
     const own = ownOperations(services, ofModules);
     const router = createRouter([...own, openApiOperation([...own, ...ofModules], services)]);
     const limit = createRateLimit(services, elapsedMs);
@@ -213,7 +214,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       routers: [
         router,
         createRouter(receivers ? [receiveOperation(receivers, services)] : []),
-        createRouter(ofModules),
+        (method, path) => isReserved(path) ? undefined : hostedRouter(method, path),
         // Last, since a module may have a front door of its own.
         createRouter([...frontDoorOperations(services), ...pages]),
       ],

@@ -47,6 +47,9 @@ const RESERVED_SEGMENTS = [
   "openapi.json", "asyncapi.json",
 ];
 
+/** Whether a path is below one of those: no parameter stands for them. */
+export const isReserved = (path: string) => RESERVED_SEGMENTS.includes(path.split("/")[1] ?? "");
+
 const PATH = parsedBy((value, report) => {
   const pattern = parsePathPattern(typeof value === "string" ? value : "", report);
   const first = pattern?.segments[0];

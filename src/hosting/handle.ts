@@ -1,3 +1,4 @@
+import { pathOf } from "../base/base_url.ts";
 import { MAX_FORM_BYTES } from "../base/form.ts";
 import { discardStream, type HttpRequest, type HttpResponse } from "../base/http_message.ts";
 import { Problem } from "../base/problem.ts";
@@ -66,7 +67,7 @@ export function hostedOperation(
           for (const before of endpoint.before) addToContext(context, await before(context));
           result = await endpoint.handle(context);
           if (isReturnedRefusal(result)) throw result;
-          response = toResponse(result);
+          response = confineWorker(toResponse(result), request, pathOf(issuer));
           if (response.status < 500) kept = keep(response);
         } catch (error) {
           await Promise.allSettled([collector.close("drop")]); // a flush may still run
@@ -106,6 +107,18 @@ export function hostedOperation(
 function callbackOf({ headers }: HttpRequest): string | undefined {
   const { "user-agent": agent, "webhook-id": id } = headers;
   return agent?.startsWith("Gatepost/") && typeof id === "string" ? id : undefined;
+}
+
+/**
+ * A service worker, which answers for pages in the place of the server, gets those alone that have
+ * the first segment of its script's path (Service Workers, Service-Worker-Allowed): else one at
+ * `/x.js` had the sign-in pages and the console of this origin.
+ */
+function confineWorker(response: HttpResponse, { headers, path }: HttpRequest, basePath: string) {
+  if (headers["service-worker"] === undefined) return response;
+  const [first] = path.slice(basePath.length + 1).split("/");
+  const scope = { "service-worker-allowed": `${basePath}/${first}/` };
+  return { ...response, headers: { ...response.headers, ...scope } };
 }
 
 /** A caller as authors get it: what else the service knows of the token stays here. */

@@ -62,7 +62,7 @@ export interface EndpointBase {
    * A URLPattern pathname that starts with "/" and does not end with one: `/orders`, `/orders/:id`,
    * `/files/*`. Where several match, segment by segment a literal goes before a parameter and
    * a parameter before a wildcard. Two endpoints on one method and shape are a load error, and so
-   * is a first segment of the service's own, such as `console`.
+   * is a first segment of the service's own, such as `console`, for which no parameter stands.
    */
   readonly path: string;
   /** What it is for, in a line: OpenAPI's summary. */

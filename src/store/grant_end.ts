@@ -18,10 +18,14 @@ export function revokeGrant(id: string, nowMs: number): Sql[] {
   return [revokeWhere(sql`id = ${id}`, nowMs), ...endSubscriptions({ grant: id }, REVOKED, nowMs)];
 }
 
-/** Ends every valid grant of a user through a built-in app, and its subscriptions. */
+/** Ends every valid grant and code of a user through a built-in app, and its subscriptions. */
 export function revokeOwnOf(user: string, app: string, nowMs: number): Sql[] {
   const own = { user, app };
-  return [revokeWhere(isOf(own), nowMs), ...endSubscriptions(own, REVOKED, nowMs)];
+  return [
+    revokeWhere(isOf(own), nowMs),
+    sql`DELETE FROM codes WHERE ${isOf(own)}`,
+    ...endSubscriptions(own, REVOKED, nowMs),
+  ];
 }
 
 /** Ends all that acts for a user but one grant: other grants, codes, sessions, subscriptions. */

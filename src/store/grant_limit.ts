@@ -3,7 +3,7 @@ import { AT_MOST, BATCH } from "./batch.ts";
 import type { Database } from "../database/database.ts";
 import { findRow } from "../database/rows.ts";
 import { andIs, sql, type Sql } from "../database/sql.ts";
-import { PERSONAL_APP } from "../oauth/principal.ts";
+import { CONSOLE_APP, PERSONAL_APP } from "../oauth/principal.ts";
 
 /** How many grants of a user are valid at once: through one app, and in all. */
 const GRANTS_OF_APP = 100;
@@ -25,7 +25,8 @@ export function endExcessGrants(user: string, app: string, nowMs: number): Sql[]
     UNION ALL ${past(GRANTS_OF_USER, sql` AND app <> ${PERSONAL_APP}`)}`;
   const entry = { actor: app, action: "grant.limit", target: user, address: null };
   return [
-    insertAudit(entry, nowMs, sql`EXISTS (${excess})`),
+    // A console that is loaded again leaves one behind: that is no news.
+    ...app === CONSOLE_APP ? [] : [insertAudit(entry, nowMs, sql`EXISTS (${excess})`)],
     sql`UPDATE grants SET revokedAtMs = ${nowMs} WHERE id IN (${excess})`,
   ];
 }

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import { after, before, describe, test } from "node:test";
+import { writeFolder } from "../helpers/folder.ts";
 import { type Gatepost, PASSWORD, startGatepost, type TestUser } from "../helpers/gatepost.ts";
 import { createClient } from "../helpers/http_client.ts";
 
@@ -34,10 +35,13 @@ async function signIn(
     browser,
     answer,
     location: new URL(answer.location ?? "about:blank"),
-    async exchange(code: string): Promise<Tokens> {
+    tryExchange(code: string) {
       const fields = { grant_type: "authorization_code", client_id: "console", code };
       const given = { ...fields, redirect_uri: at, code_verifier: verifier };
-      const tokens = await browser.postForm("/authorization/token", given);
+      return browser.postForm("/authorization/token", given);
+    },
+    async exchange(code: string): Promise<Tokens> {
+      const tokens = await this.tryExchange(code);
       assert.equal(tokens.status, 200, tokens.text);
       return tokens.json() as Tokens;
     },
@@ -148,6 +152,36 @@ describe("the console", () => {
     }
   });
 
+  test("the end of a session is that of a code that waits for its exchange", async () => {
+    const user = await gatepost.createUser({ scopes: ["backend", "consumer"] });
+    const visit = await signIn(gatepost, user, "backend");
+    const headers = { authorization: `Bearer ${await gatepost.login(user)}` };
+    const ended = await gatepost.api.send("DELETE", "/consumer/session", { headers });
+    assert.equal(ended.status, 204, ended.text);
+    const late = await visit.tryExchange(visit.location.searchParams.get("code") ?? "");
+    assert.equal(late.status, 400, late.text);
+  });
+
+  test("another user's login in the same browser ends the tokens of the first", async () => {
+    const { browser, tokens } = await tokensOf(gatepost, admin);
+    const other = await gatepost.createUser({ scopes: ["consumer"] });
+    const fields = { csrf: "of a page", username: "x", password: "y" }; // open before the login
+    const at = `/authorization/authorize?${new URLSearchParams({
+      client_id: "console", redirect_uri: `${gatepost.issuer}/console`, scope: "consumer",
+      code_challenge: "a".repeat(43), code_challenge_method: "S256",
+    })}`;
+    const page = await browser.postForm(at, fields);
+    const { username, password } = other;
+    const answer = await browser.submit(page, { username, password });
+    assert.equal(answer.status, 303, answer.text);
+    const refreshed = await browser.postForm("/authorization/token", {
+      grant_type: "refresh_token",
+      client_id: "console",
+      refresh_token: tokens.refresh_token,
+    });
+    assert.equal(refreshed.status, 400, refreshed.text);
+  });
+
   test("subscriptions made in it are its user's own, and outlive the window", async () => {
     const user = await gatepost.createUser({ scopes: ["consumer"] });
     const visit = await signIn(gatepost, user, "consumer", `${gatepost.issuer}/account/webhooks`);
@@ -185,6 +219,49 @@ test("the console has its own listener where that is wanted, the public one none
     assert.equal((await createClient(own).get("/backend/user", headers)).status, 200);
     const elsewhere = await signIn(gatepost, admin, "backend", `${gatepost.issuer}/console`);
     assert.equal(elsewhere.answer.location, undefined);
+  } finally {
+    await gatepost.stop();
+  }
+});
+
+test("a listener of its own has the path of the base URL too", async () => {
+  const env = { GATEPOST_BASE_URL: "http://gatepost.test/gate", GATEPOST_CONSOLE: "127.0.0.1:0" };
+  const gatepost = await startGatepost({ env });
+  try {
+    const line = gatepost.server.lines.find((each) => each.includes('"listening"')) ?? "{}";
+    const at = String(JSON.parse(line).console);
+    assert.match(at, /\/gate\/console$/);
+    assert.equal((await gatepost.api.get(at)).status, 200);
+    const { location } = await signIn(gatepost, admin, "backend", at);
+    assert.equal(location.origin + location.pathname, at);
+  } finally {
+    await gatepost.stop();
+  }
+});
+
+test("a module whose path begins with a parameter gets nothing of the console or the account, " +
+  "passwords least", async (t) => {
+  const any = `public: true, handle: ({ params }) => params`;
+  const paths = ["/:one", "/:one/:two"].flatMap((path) =>
+    ["GET", "POST"].map((method) => ({ method, path })));
+  const folder = await writeFolder(t, {
+    "any.mjs": paths.map(({ method, path }, at) =>
+      `export const any${at} = { method: "${method}", path: "${path}", ${any} };`).join("\n"),
+  });
+  const gatepost = await startGatepost({ env: { GATEPOST_ENDPOINTS: folder } });
+  try {
+    for (const path of ["/console", "/console/users", "/account", "/account/webhooks"]) {
+      const page = await gatepost.api.get(path);
+      assert.match(page.headers.get("content-type") ?? "", /^text\/html/, path);
+    }
+    const sent = await gatepost.api.postForm("/account", { username: "x", password: "y" });
+    assert.match(sent.headers.get("content-type") ?? "", /^text\/html/);
+    assert.equal((await gatepost.api.get("/console/receiver")).status, 200);
+    assert.equal((await gatepost.api.get("/authorization/sw.js")).status, 404);
+    assert.equal((await gatepost.api.get("/anything")).status, 200);
+    const worker = await gatepost.api.get("/sw.js", { "service-worker": "script" });
+    const scope = worker.headers.get("service-worker-allowed");
+    assert.equal(scope, "/sw.js/", "no worker of a module stands before these pages");
   } finally {
     await gatepost.stop();
   }

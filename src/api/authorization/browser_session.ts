@@ -1,6 +1,7 @@
 import type { HttpRequest } from "../../base/http_message.ts";
 import { idBound, newId } from "../../base/id.ts";
 import { equalText, hmac, newSecret, sha256 } from "../../base/secret.ts";
+import type { Sql } from "../../database/sql.ts";
 import { isLoopbackHost } from "../../oauth/redirect_uri.ts";
 import { insertAudit } from "../../store/audit.ts";
 import type { GivenPassword, User } from "../../oauth/user.ts";
@@ -74,6 +75,11 @@ export function createBrowserSessions(
     };
   }
 
+  function endOf({ user, id }: BrowserSession): Sql[] {
+    const hash = sha256(id);
+    return user ? endSessionsOf(user.id, now(), { id: sessionId(hash) }) : [deleteSession(hash)];
+  }
+
   // The word before it distinguishes the signature from a form's.
   const signDevice = (id: string, userId: string) =>
     `${id}.${hmac(pageKey, `device ${userId} ${id}`)}`;
@@ -113,7 +119,7 @@ export function createBrowserSessions(
       const { insert, cookie } = newSession(userId, sinceMs, from);
       const { address } = from;
       await database.write([
-        deleteSession(sha256(session.id)),
+        ...endOf(session),
         insert,
         insertAudit({ actor: userId, action: "user.login", target: userId, address }, now()),
       ]);
@@ -130,8 +136,7 @@ export function createBrowserSessions(
       findEntry(session, userId)?.split(".")[0],
     /** Ends a session and returns the anonymous one that takes its place. */
     async logOut(session: BrowserSession): Promise<BrowserSession> {
-      const { user, id } = session;
-      if (user) await database.write(endSessionsOf(user.id, now(), { id: sessionId(sha256(id)) }));
+      if (session.user) await database.write(endOf(session));
       return anonymousSession();
     },
     /** The Set-Cookie value that gives a browser its id; nothing is stored for it. */
