@@ -24,9 +24,10 @@ export function endExcessGrants(user: string, app: string, nowMs: number): Sql[]
   const excess = sql`${past(GRANTS_OF_APP, andIs(sql`app`, app))}
     UNION ALL ${past(GRANTS_OF_USER, sql` AND app <> ${PERSONAL_APP}`)}`;
   const entry = { actor: app, action: "grant.limit", target: user, address: null };
+  // A console that is loaded again leaves one behind: that is no news.
+  const isNews = app === CONSOLE_APP ? sql`FALSE` : sql`EXISTS (${excess})`;
   return [
-    // A console that is loaded again leaves one behind: that is no news.
-    ...app === CONSOLE_APP ? [] : [insertAudit(entry, nowMs, sql`EXISTS (${excess})`)],
+    insertAudit(entry, nowMs, isNews),
     sql`UPDATE grants SET revokedAtMs = ${nowMs} WHERE id IN (${excess})`,
   ];
 }

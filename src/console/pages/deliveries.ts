@@ -39,6 +39,7 @@ function selectionOf(query: URLSearchParams): Selection {
 async function isMeant({ id, event, status }: Delivery, selection: Selection): Promise<boolean> {
   const { status: wanted = status, event: one = event } = selection;
   if (wanted !== status || one !== event) return false;
+  if (!Object.values(selection).some(Boolean)) return true;
   const { items } = await list<Delivery>(PATH, { ...selection, event, limit: 100 });
   return items.some((item) => item.id === id);
 }
