@@ -16,7 +16,6 @@ import { key, strip } from "../strip.ts";
 import { table } from "../table.ts";
 import { showTail } from "../tail.ts";
 
-
 const [MINUTE_MS, HOUR_MS] = [60_000, 3_600_000];
 const ISO_TIME = /\d{4}-\d\d-\d\dT[\d:.]+Z/g;
 /** Of what is worst, and of what was last. */
