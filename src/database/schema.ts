@@ -5,6 +5,7 @@ import { MIGRATION_9 } from "./migration_9.ts";
 import { CLIENT_IDS, RESOURCES } from "./migration_10.ts";
 import { MIGRATION_11 } from "./migration_11.ts";
 import { RESENDS } from "./migration_12.ts";
+import { CONSOLE_CODES } from "./migration_13.ts";
 import { POST_SCHEMA } from "./schema_post.ts";
 
 /**
@@ -141,6 +142,7 @@ export const SCHEMA = `
     resource TEXT                        -- as a grant's
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX codes_by_end ON codes (untilMs);
+  ${CONSOLE_CODES}
 
   -- What apps have proven themselves with, for as long as it might be presented again.
   CREATE TABLE client_assertions (

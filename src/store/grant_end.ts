@@ -1,7 +1,8 @@
 import { hasScope } from "./authority.ts";
 import { idBound } from "../base/id.ts";
 import type { Database } from "../database/database.ts";
-import { andIs, listOf, sql, type Sql } from "../database/sql.ts";
+import { andIs, listOf, sql, type Sql, sqlText } from "../database/sql.ts";
+import { CONSOLE_APP } from "../oauth/principal.ts";
 import { BATCH, walkKeys } from "./batch.ts";
 import { endSubscriptions, type Parties, type SubscriptionsEnd } from "./subscription_end.ts";
 
@@ -23,7 +24,10 @@ export function revokeOwnOf(user: string, app: string, nowMs: number): Sql[] {
   const own = { user, app };
   return [
     revokeWhere(isOf(own), nowMs),
-    sql`DELETE FROM codes WHERE ${isOf(own)}`,
+    // No other built-in app has any; by its name, so that their index is found.
+    ...app === CONSOLE_APP
+      ? [sql`DELETE FROM codes WHERE user = ${user} AND app = ${sqlText(CONSOLE_APP)}`]
+      : [],
     ...endSubscriptions(own, REVOKED, nowMs),
   ];
 }
