@@ -106,10 +106,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
   let handle: Handle = () => Promise.reject();
   let handleOfConsole: Handle = handle;
   let jobs: Jobs | undefined;
-  const [server, consoleServer] = [
-    (request: HttpRequest) => handle(request),
-    (request: HttpRequest) => handleOfConsole(request),
-  ].map((handle) => createHttpServer({
+  const createServerFor = (handle: Handle) => createHttpServer({
     handle,
     trustedProxies: config.trustedProxies,
     maxBodyBytes: Math.max(
@@ -119,10 +116,16 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     log,
     onRefusal: (status) => metrics.count("gatepost_http_refusals_total", [String(status)]),
     stopping: stopping.signal,
-  })) as [Server, Server];
+  });
+  const server = createServerFor((request) => handle(request));
+  const place = config.console;
+  const consoleServer = typeof place === "object"
+    ? createServerFor((request) => handleOfConsole(request))
+    : undefined;
 
   async function stop(graceMs: number): Promise<void> {
-    const closed = Promise.all([server, consoleServer].map((each) => closeServer(each, graceMs)));
+    const servers = [server, consoleServer].filter((each) => each !== undefined);
+    const closed = Promise.all(servers.map((each) => closeServer(each, graceMs)));
     stopping.abort();
     await jobs?.stop(graceMs);
     await closed;
@@ -153,9 +156,10 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       database.write(events.length > 0 ? [declareEvents(events)] : []),
     ]);
     const { url, local } = await listen(server, config);
-    const place = config.console;
     const basePath = pathOf(config.baseUrl ?? url);
-    const second = typeof place === "object" && await listen(consoleServer, place);
+    const second = consoleServer && typeof place === "object"
+      ? await listen(consoleServer, place)
+      : undefined;
     // Where it is undefined there are none, and callbacks reach nothing of this service.
     const receivers = place === "off" ? undefined : createReceivers(local + basePath);
 
@@ -205,16 +209,23 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     const ofModules = hosted.endpoints.toSorted((a, b) => comparePatterns(a.pattern, b.pattern))
       .map((endpoint) => hostedOperation(endpoint, services));
     const hostedRouter = createRouter(ofModules);
+    // Whether a parameter of one could stand for a segment of the service's own.
+    const takesAny = hosted.endpoints.some(({ pattern }) => pattern.segments[0]?.rank !== 0);
     const own = ownOperations(services, ofModules);
-    const router = createRouter([...own, openApiOperation([...own, ...ofModules], services)]);
+    const router = createRouter([
+      ...own,
+      openApiOperation([...own, ...ofModules], services),
+      ...receivers ? [receiveOperation(receivers, services)] : [],
+    ]);
     const limit = createRateLimit(services, elapsedMs);
     const pipeline = (pages: readonly Operation[]) => createPipeline({
       ...services,
       limit,
       routers: [
         router,
-        createRouter(receivers ? [receiveOperation(receivers, services)] : []),
-        (method, path) => isReserved(path) ? undefined : hostedRouter(method, path),
+        takesAny
+          ? (method, path) => isReserved(path) ? undefined : hostedRouter(method, path)
+          : hostedRouter,
         // Last, since a module may have a front door of its own.
         createRouter([...frontDoorOperations(services), ...pages]),
       ],
