@@ -30,8 +30,7 @@ export function isStale(root, env = process.env) {
   // The stamp is written last: a build that was cut off left none, or the compiler's own.
   if (!existsSync(stamp) || readFileSync(stamp, "utf8") !== versionModule(root, env)) return true;
   const builtMs = statSync(stamp).mtimeMs;
-  const projects = ["tsconfig.json", "tsconfig.console.json"];
-  const inputs = ["src", "package.json", ...projects, "scripts/build.mjs"];
+  const inputs = ["src", "package.json", "tsconfig.json", "scripts/build.mjs"];
   return inputs.some((input) => newestMs(join(root, input)) > builtMs);
 }
 
@@ -46,7 +45,7 @@ export function build(root, env = process.env) {
   const dist = join(root, "dist");
   const stampText = versionModule(root, env);
   rmSync(dist, { recursive: true, force: true });
-  if (!compile(root, "tsconfig.json") || !compile(root, "tsconfig.console.json")) {
+  if (!compile(root, "tsconfig.json") || !compile(root, "src/console/tsconfig.json")) {
     console.error("The build failed: the compiler found the errors above.");
     return false;
   }

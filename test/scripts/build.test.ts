@@ -25,14 +25,14 @@ after(() => rmSync(scratch, { recursive: true, force: true }));
 /** A small project that uses this one's compiler, and no git. */
 function makeProject(): string {
   const root = mkdtempSync(join(scratch, "project-"));
-  for (const name of ["tsconfig.json", "tsconfig.console.json"]) {
-    cpSync(join(checkout, name), join(root, name));
-  }
+  cpSync(join(checkout, "tsconfig.json"), join(root, "tsconfig.json"));
   symlinkSync(join(checkout, "node_modules"), join(root, "node_modules"));
   mkdirSync(join(root, "scripts"));
   for (const folder of ["src/console/pages", "src/api/pages"]) {
     mkdirSync(join(root, folder), { recursive: true });
   }
+  const project = "src/console/tsconfig.json";
+  cpSync(join(checkout, project), join(root, project));
   const palette = `export const PALETTE = {\n  page: { light: "#fff", dark: "#000" },\n};\n`;
   writeFileSync(join(root, "src/api/pages/palette.ts"), palette);
   writeFileSync(join(root, "src/console/main.ts"), `export const page: string = "here";\n`);
