@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { setTimeout as pause } from "node:timers/promises";
 import { type Browser, openBrowser } from "../helpers/browser.ts";
 import { SOURCE_ENTRY } from "../helpers/gatepost.ts";
 import { type RunningServer, startServer } from "../helpers/process.ts";
@@ -26,11 +25,11 @@ const printed = () => /with password (\S+)/.exec(server.stderr())?.[1] ?? "";
 /** Clicks what bears these words, as a person finds it. */
 async function click(words: string): Promise<void> {
   clicks++;
-  const script = `return [...document.querySelectorAll("button, a.btn")].findIndex((each) =>
+  const at = `[...document.querySelectorAll("button, a.btn")].findIndex((each) =>
     each.textContent.trim() === ${JSON.stringify(words)} && each.offsetParent)`;
-  await until(`${script} >= 0`);
-  await browser.execute(script.replace("return ", "const at = ") +
-    "; document.querySelectorAll('button, a.btn')[at].setAttribute('data-test', at)");
+  await browser.until(`${at} >= 0`);
+  await browser.execute(`const at = ${at};` +
+    "document.querySelectorAll('button, a.btn')[at].setAttribute('data-test', at)");
   await browser.click("[data-test]");
   await browser.execute("document.querySelector('[data-test]')?.removeAttribute('data-test')");
 }
@@ -40,14 +39,8 @@ async function fill(css: string, text: string): Promise<void> {
   await browser.type(css, text);
 }
 
-/** Waits until a script of the page returns something true. */
-async function until(script: string): Promise<void> {
-  for (const endMs = Date.now() + 10_000; !await browser.execute(script); await pause(50)) {
-    assert.ok(Date.now() < endMs, `in vain: ${script}\n${await browser.text("body")}`);
-  }
-}
 const attemptsAre = (...wanted: readonly string[]) =>
-  until(`return ${ATTEMPTS}.join() === ${JSON.stringify(wanted.join())}`);
+  browser.until(`${ATTEMPTS}.join() === ${JSON.stringify(wanted.join())}`);
 
 test("nine clicks and two fields lead from the first start to a replay", async () => {
   await browser.goto(`${server.url}/console`);
@@ -56,14 +49,14 @@ test("nine clicks and two fields lead from the first start to a replay", async (
   await fill("#new_password", OWN);
   await click("Set password and continue");
 
-  await until("return document.querySelector('main')?.textContent.includes('Nothing has been')");
+  await browser.until("document.querySelector('main')?.textContent.includes('Nothing has been')");
   assert.equal(await browser.text("main h1"), "Overview");
   assert.match(await browser.text("main"), /Each delivery is shown here when it happens/);
   await click("Get started");
   await click("Use a built-in receiver");
   await click("Dispatch hello.sent");
   await attemptsAre("ok");
-  await until("return document.querySelector('.check.done:nth-child(3)')"); // ticked by itself
+  await browser.until("document.querySelector('.check.done:nth-child(3)')"); // ticked by itself
 
   await click("503");
   await browser.find("#answer-503[aria-pressed=true]");

@@ -17,7 +17,8 @@ before(async () => {
     env: {
       GATEPOST_ENDPOINTS: ENDPOINTS,
       GATEPOST_CALLBACK_ALLOW: "127.0.0.0/8",
-      GATEPOST_RESEND_DELAYS: "1s,30s",
+      // Long enough for a page to be seen, and told to answer otherwise, before a resend.
+      GATEPOST_RESEND_DELAYS: "4s,30s",
     },
   });
   passwords = {
@@ -52,16 +53,8 @@ async function post(path: string, body: object): Promise<void> {
   assert.ok(status < 300, text);
 }
 
-/** Waits until a script of the page returns something true. */
-async function until(script: string): Promise<void> {
-  const endMs = Date.now() + 8_000;
-  while (!await browser.execute(script)) {
-    assert.ok(Date.now() < endMs, `in vain: ${script}\n${await browser.text("main")}`);
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-}
 const says = (css: string, words: string) =>
-  until(`return document.querySelector(${JSON.stringify(css)})?.textContent
+  browser.until(`document.querySelector(${JSON.stringify(css)})?.textContent
     .includes(${JSON.stringify(words)})`);
 
 test("seven clicks after signing in it has come, failed, been resent and replayed", async () => {
@@ -84,10 +77,10 @@ test("seven clicks after signing in it has come, failed, been resent and replaye
   await says(".line li.bad", "503");
   await says(".line li.bad + li:last-child", "once more at");
   await click("#answer-200");
-  await until("return document.querySelectorAll('.line li.ok').length === 2"); // the resend
+  await browser.until("document.querySelectorAll('.line li.ok').length === 2"); // the resend
   await says(".line li.bad + li.ok", "200");
   await click(".spread button");
-  await until("return document.querySelectorAll('.line li.ok').length === 3"); // the replay
+  await browser.until("document.querySelectorAll('.line li.ok').length === 3"); // the replay
   assert.equal(clicks, 7);
   const bodies = await browser.execute(
     "return [...document.querySelectorAll('.body pre')].map((each) => each.textContent)");
@@ -108,16 +101,16 @@ test("the overview has what fails first, what was counted, and what happens now"
 
   await browser.click(".msg .quiet");
   await browser.click("dialog .primary");
-  await until("return !document.querySelector('.msg')");
+  await browser.until("!document.querySelector('.msg')");
 
   await browser.click("a[href$='range=1h']");
   await browser.find("a[href$='range=1h'][aria-current]");
   assert.match(await browser.url(), /\/console\?range=1h$/);
-  await until("return document.activeElement.textContent === '1 h'");
+  await browser.until("document.activeElement.textContent === '1 h'");
   await says(".grid tbody tr", "Failing"); // the worst first
   await says(".grid tbody tr", "/down");
   await browser.click(".figures summary");
-  await until("return document.querySelectorAll('.figures tbody tr').length === 60");
+  await browser.until("document.querySelectorAll('.figures tbody tr').length === 60");
   await browser.click(".grid tbody a.main");
   await browser.waitForUrl(/\/console\/subscriptions\/s\w+$/);
 });
@@ -125,16 +118,16 @@ test("the overview has what fails first, what was counted, and what happens now"
 test("the tail stands still while it is held, and where motion is not wanted", async () => {
   await signIn("ines", 320, [{ name: "prefers-reduced-motion", value: "reduce" }]);
   await browser.find(".overview");
-  const rows = "return document.querySelectorAll('.overview > section tbody tr').length";
-  const before = Number(await browser.execute(rows));
+  const rows = "document.querySelectorAll('.overview > section tbody tr').length";
+  const before = Number(await browser.execute(`return ${rows}`));
   await post("/backend/event", { name: "stock.low", data: {} });
   await says(".overview > section button", "Go on: 1 new");
-  assert.equal(await browser.execute(rows), before);
+  assert.equal(await browser.execute(`return ${rows}`), before);
   const width = "return document.documentElement.scrollWidth";
   assert.equal(await browser.execute(width), 320);
   await browser.execute("document.querySelector('.overview > section button').focus()");
   await browser.press("\uE007");
-  await until(`${rows} === ${before + 1}`);
+  await browser.until(`${rows} === ${before + 1}`);
 });
 
 test("whoever may only read has no button that changes anything", async () => {

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
-import { setTimeout as pause } from "node:timers/promises";
 import { type Browser, openBrowser } from "../helpers/browser.ts";
 import { createClient } from "../helpers/http_client.ts";
 import { memberOf, openStage, type Stage } from "../helpers/sign_in_stage.ts";
+import { until } from "../helpers/until.ts";
 
 const READY = "main:not([aria-busy]) h1";
 const HOSTILE = "<b>Evil</b> \u202Eeman";
@@ -48,16 +48,11 @@ async function open(path: string): Promise<void> {
 async function press(label: string, root = "dialog[open]"): Promise<void> {
   const script = "const found = [...document.querySelectorAll(arguments[0] + ' button:enabled')]" +
     ".find(({ textContent }) => textContent === arguments[1]); found?.click(); return !!found";
-  await until(`button ${label}`, () => browser.execute(script, root, label));
+  await waitFor(`button ${label}`, () => browser.execute(script, root, label));
 }
-async function until(what: string, holds: () => Promise<unknown>, triesLeft = 100): Promise<void> {
-  if (await holds()) return;
-  assert.ok(triesLeft > 0, `waited in vain for ${what}`);
-  await pause(50);
-  return until(what, holds, triesLeft - 1);
-}
+const waitFor = (what: string, holds: () => Promise<unknown>) => until(holds, () => what);
 const sees = (text: string) =>
-  until(text, async () => (await browser.text("main")).includes(text));
+  waitFor(text, async () => (await browser.text("main")).includes(text));
 
 test("a user is added, found, changed in what is new alone, disabled and deleted", async () => {
   await open("users");
@@ -78,7 +73,7 @@ test("a user is added, found, changed in what is new alone, disabled and deleted
     await browser.type("#field-scopes", scopes);
     await browser.type("#field-rate", rate);
     await press("Save");
-    await until("saved", async () => /Rate/.test(await browser.text("main")) === (rate !== ""));
+    await waitFor("saved", async () => /Rate/.test(await browser.text("main")) === (rate !== ""));
   }
   assert.deepEqual(await browser.execute("return sent"),
     ['{"rate":"5/1m"}', '{"scopes":[],"rate":null}']);
@@ -117,7 +112,7 @@ test("the grants of a user are revoked, all of them with their number", async ()
   await press("Revoke all…", "main");
   assert.match(await browser.text("dialog .dh"), /berta\?[^]*1 grant\./);
   await press("Revoke all");
-  await until("revoked", async () =>
+  await waitFor("revoked", async () =>
     (await call("GET", `/backend/grant?user=${id}`)).items[0].status === "revoked");
 });
 
@@ -134,24 +129,24 @@ test("the audit log is filtered by names and by what is left out, and exported",
   await browser.execute("URL.createObjectURL = (file) => " +
     "{ file.text().then((text) => document.title = text); return '#'; }");
   await press("Export CSV", "main");
-  await until("CSV", async () => /^id,time.*"user\.login"/.test(await browser.title()));
+  await waitFor("CSV", async () => /^id,time.*"user\.login"/.test(await browser.title()));
 });
 
 test("a key is made and withdrawn, a cronjob run, and what is in force shown", async () => {
   await open("keys");
   await press("Rotate at once…", "main");
   await press("Rotate at once");
-  await until("a second key", async () => await browser.count("main tbody tr") === 2);
+  await waitFor("a second key", async () => await browser.count("main tbody tr") === 2);
   const [{ kid }] = (await call("GET", "/backend/key")).items;
   await press("Withdraw at once…", "main tbody tr:first-child");
   await browser.type("[name=typed]", kid.slice(0, 8));
   await press("Withdraw at once");
-  await until("its end", async () => !(await browser.text("main")).includes(kid));
+  await waitFor("its end", async () => !(await browser.text("main")).includes(kid));
   await open("cronjobs");
   await press("Run now…", "main tbody tr:nth-child(6)");
   await press("Run now");
   const entry = "/backend/audit?action=cronjob.run";
-  await until("its entry", async () => (await call("GET", entry)).items.length === 1);
+  await waitFor("its entry", async () => (await call("GET", entry)).items.length === 1);
   await open("settings");
   await sees("GATEPOST_SECRET_KEY: not set");
   await press("Back up now…", "main");
@@ -164,7 +159,7 @@ test("who may only read is shown no button that changes anything", async () => {
   await signIn("reviewer", await stage.addUser("reviewer", ["backend:read", "consumer"]));
   for (const path of ["users", `users/${id}`, "keys", "cronjobs", "settings", "audit"]) {
     await open(path);
-    await until("all of it", async () => await browser.count("[aria-busy]") === 0);
+    await waitFor("all of it", async () => await browser.count("[aria-busy]") === 0);
     assert.doesNotMatch(await browser.text("main"), /…$/m, path);
   }
 });

@@ -3,10 +3,10 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { openCommandLine, readItems, readJson } from "../helpers/command_line.ts";
-import { until } from "../helpers/event_stage.ts";
 import { SOURCE_ENTRY } from "../helpers/gatepost.ts";
 import { startServer } from "../helpers/process.ts";
 import { startRqlited } from "../helpers/rqlited.ts";
+import { until } from "../helpers/until.ts";
 
 test("servers that start at once on an empty cluster, and commands beside them", async (t) => {
   const { address } = await startRqlited(t);

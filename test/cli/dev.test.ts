@@ -6,8 +6,8 @@ import { test, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { CLI_SOURCE } from "../helpers/command_line.ts";
 import { runCli, type RunningServer, startServer } from "../helpers/process.ts";
+import { until } from "../helpers/until.ts";
 
-const WAIT_MS = 60_000;
 
 const PING = `import data from "./data.json" with { type: "json" };
 export const ping = { method: "GET", path: "/ping", public: true, handle: () => data };
@@ -35,7 +35,7 @@ async function develop(t: TestContext, env: Readonly<Record<string, string>> = {
     /** Waits for the next start, and returns the status and body of a request. */
     async after(path: string) {
       starts++;
-      await until(() => startsOf(server).length >= starts, server);
+      await waitFor(() => startsOf(server).length >= starts, server);
       const response = await fetch(startsOf(server).at(-1) + path);
       return [response.status, response.ok ? await response.json() : undefined];
     },
@@ -48,16 +48,8 @@ function startsOf({ lines }: RunningServer): string[] {
   return lines.filter((line) => line.includes('"listening"')).map((line) => JSON.parse(line).url);
 }
 
-async function until(
-  isTrue: () => boolean | Promise<boolean>,
-  { lines, stderr }: RunningServer,
-): Promise<void> {
-  const endMs = performance.now() + WAIT_MS;
-  while (!await isTrue()) {
-    assert.ok(performance.now() < endMs, [...lines, stderr()].join("\n"));
-    await sleep(20);
-  }
-}
+const waitFor = (holds: () => unknown, { lines, stderr }: RunningServer) =>
+  until(holds, () => [...lines, stderr()].join("\n"));
 
 test("dev serves ./endpoints, and anew what is changed, new or removed, JSON too", async (t) => {
   const { folder, server, write, after } = await develop(t);
@@ -77,7 +69,7 @@ test("dev serves ./endpoints, and anew what is changed, new or removed, JSON too
 test("a server that cannot start is tried again at the next change", async (t) => {
   const { server, write, after } = await develop(t);
   write("endpoints/ping.ts", "export const ping = {");
-  await until(() => server.stderr().includes("waiting for a change"), server);
+  await waitFor(() => server.stderr().includes("waiting for a change"), server);
   assert.match(server.stderr(), /ping\.ts.*SyntaxError/);
   write("endpoints/ping.ts", PING);
   assert.deepEqual(await after("/ping"), [200, "first"]);
@@ -87,7 +79,7 @@ test("a server that cannot start is tried again at the next change", async (t) =
 test("dev that waits for a change ends at a signal", async (t) => {
   const { server, write } = await develop(t);
   write("endpoints/ping.ts", "export const ping = {");
-  await until(() => server.stderr().includes("waiting for a change"), server);
+  await waitFor(() => server.stderr().includes("waiting for a change"), server);
   assert.equal(await server.stop(), 0);
 });
 
@@ -109,7 +101,7 @@ test("dev that ends takes up no change any more", async (t) => {
 test("dev ends where its folder is removed, and the server with it", async (t) => {
   const { folder, server } = await develop(t);
   rmSync(join(folder, "endpoints"), { recursive: true });
-  await until(() => server.stderr().includes("endpoints has been removed"), server);
+  await waitFor(() => server.stderr().includes("endpoints has been removed"), server);
   assert.equal(await server.stop(), 1);
 });
 
@@ -138,6 +130,6 @@ test("dev needs a folder of endpoints: an error in one line", async () => {
 test("the server runs under Node's own --watch, writer and worker too", async (t) => {
   const server = await startServer({ nodeFlags: ["--watch"] });
   t.after(() => server.stop()); // killed, dev would leave its server behind
-  await until(async () => (await fetch(`${server.url}/system/ready`)).ok, server);
+  await waitFor(async () => (await fetch(`${server.url}/system/ready`)).ok, server);
   assert.equal(await server.stop(), 0);
 });

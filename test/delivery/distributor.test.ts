@@ -29,7 +29,7 @@ import {
 } from "../../src/store/subscription_end.ts";
 import { addUser, openDatabaseAt } from "../helpers/database.ts";
 import { releaseDatabase } from "../helpers/engine.ts";
-import { until } from "../helpers/event_stage.ts";
+import { until } from "../helpers/until.ts";
 
 const START_MS = Date.UTC(2026, 10, 20, 12, 0, 0);
 const DELAYS_MS = [10_000, 300_000, 3_600_000];

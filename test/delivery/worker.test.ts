@@ -16,11 +16,11 @@ import { createEngine, type OpenDatabase } from "../../src/database/engine.ts";
 import { sql } from "../../src/database/sql.ts";
 import { insertEvent } from "../../src/store/events.ts";
 import { addUser, makeFolder, openSqliteFile } from "../helpers/database.ts";
-import { until } from "../helpers/event_stage.ts";
 import { startReceiver } from "../helpers/receiver.ts";
 import { runRqlited } from "../helpers/rqlited.ts";
 import { spawnReceiver } from "../helpers/receiver_process.ts";
 import { noteThreads } from "../helpers/threads.ts";
+import { until } from "../helpers/until.ts";
 
 interface Stage {
   readonly worker: DeliveryWorker;

@@ -5,13 +5,12 @@ import { queryDatabase } from "../helpers/engine.ts";
 import {
   assertProblem,
   type EventStage,
-  PATIENCE_MS,
   readItems,
   type StagedSubscription,
   startEventStage,
-  until,
 } from "../helpers/event_stage.ts";
 import { newName, readObject } from "../helpers/gatepost.ts";
+import { PATIENCE_MS, until } from "../helpers/until.ts";
 
 const MODULE = `
   export const publish = {

@@ -3,13 +3,12 @@ import { after, before, describe, test } from "node:test";
 import {
   assertProblem,
   type EventStage,
-  PATIENCE_MS,
   readItems,
   type StagedSubscription,
   startEventStage,
-  until,
 } from "../helpers/event_stage.ts";
 import { newName, readObject } from "../helpers/gatepost.ts";
+import { PATIENCE_MS, until } from "../helpers/until.ts";
 
 let stage: EventStage;
 let consumer: string;

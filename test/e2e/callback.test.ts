@@ -10,14 +10,13 @@ import { fileURLToPath } from "node:url";
 import { createCertificate } from "../helpers/certificate.ts";
 import {
   type EventStage,
-  PATIENCE_MS,
   type StagedSubscription,
   startEventStage,
-  until,
 } from "../helpers/event_stage.ts";
 import { newName, readObject, startGatepost } from "../helpers/gatepost.ts";
 import { type Reaction, type Receiver, startReceiver } from "../helpers/receiver.ts";
 import { findSignatureFault } from "../helpers/standard_webhooks.ts";
+import { PATIENCE_MS, until } from "../helpers/until.ts";
 
 const ENDPOINTS = fileURLToPath(new URL("../fixtures/server_endpoints", import.meta.url));
 const TIMEOUT_MS = 600;

@@ -4,9 +4,10 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isOnRqlite } from "../helpers/engine.ts";
-import { type EventStage, PATIENCE_MS, startEventStage } from "../helpers/event_stage.ts";
+import { type EventStage, startEventStage } from "../helpers/event_stage.ts";
 import { bearer, newName } from "../helpers/gatepost.ts";
 import { createDataFolder } from "../helpers/process.ts";
+import { PATIENCE_MS } from "../helpers/until.ts";
 
 const HOUR_MS = 3_600_000;
 /** How long the clock is wrong at least before the server must have noticed: two looks. */

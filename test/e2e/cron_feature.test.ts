@@ -5,8 +5,9 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { readItems, startEventStage, until } from "../helpers/event_stage.ts";
+import { readItems, startEventStage } from "../helpers/event_stage.ts";
 import { bearer, type Gatepost, newName, readObject, startGatepost } from "../helpers/gatepost.ts";
+import { until } from "../helpers/until.ts";
 
 const ENDPOINTS = fileURLToPath(new URL("../fixtures/server_endpoints", import.meta.url));
 

@@ -2,10 +2,11 @@ import assert from "node:assert/strict";
 import { access, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { assertProblem, readItems, until } from "../helpers/event_stage.ts";
+import { assertProblem, readItems } from "../helpers/event_stage.ts";
 import { bearer, type Gatepost, newName, readObject, startGatepost } from "../helpers/gatepost.ts";
 import type { Answer } from "../helpers/http_client.ts";
 import { createDataFolder } from "../helpers/process.ts";
+import { until } from "../helpers/until.ts";
 
 const MODULE = `
   import { existsSync, writeFileSync } from "node:fs";

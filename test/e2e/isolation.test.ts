@@ -5,9 +5,10 @@ import { join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { type EventStage, readItems, startEventStage, until } from "../helpers/event_stage.ts";
+import { type EventStage, readItems, startEventStage } from "../helpers/event_stage.ts";
 import { type Gatepost, newName, startGatepost } from "../helpers/gatepost.ts";
 import { type Reaction, type Receiver, startReceiver } from "../helpers/receiver.ts";
+import { until } from "../helpers/until.ts";
 
 const ENDPOINTS = fileURLToPath(new URL("../fixtures/server_endpoints", import.meta.url));
 

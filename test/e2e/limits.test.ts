@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import {
   assertOAuthError,
@@ -12,6 +11,7 @@ import {
   startGatepost,
 } from "../helpers/gatepost.ts";
 import type { Answer } from "../helpers/http_client.ts";
+import { until } from "../helpers/until.ts";
 
 const ENDPOINTS = fileURLToPath(new URL("../fixtures/limited_endpoints", import.meta.url));
 const env = { GATEPOST_ENDPOINTS: ENDPOINTS, GATEPOST_BASE_URL: "http://gatepost.test" };
@@ -34,15 +34,6 @@ function assertRefused(answer: Answer): void {
   assert.equal(answer.status, 429, answer.text);
   assert.equal(readObject(answer)["type"], "urn:gatepost:problem:rate_limited");
   assert.match(answer.headers.get("retry-after") ?? "", /^[1-9]\d*$/);
-}
-
-/** Asks until a changed rate is in force; within a second, by the contract. */
-async function until(isSo: () => Promise<boolean>): Promise<void> {
-  const endMs = performance.now() + 3_000;
-  while (!(await isSo())) {
-    assert.ok(performance.now() < endMs, "the rate is not in force");
-    await sleep(50);
-  }
 }
 
 const whoami = (at: Gatepost, token: string) =>

@@ -7,10 +7,10 @@ import {
   type EventStage,
   readItems,
   startEventStage,
-  until,
 } from "../helpers/event_stage.ts";
 import { isOnRqlite, queryFile } from "../helpers/engine.ts";
 import { expectStatus, readObject } from "../helpers/gatepost.ts";
+import { until } from "../helpers/until.ts";
 
 const METRICS_TOKEN = "a-secret-that-is-long-enough";
 const MODULE = `

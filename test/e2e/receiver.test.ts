@@ -5,10 +5,10 @@ import {
   type EventStage,
   readItems,
   startEventStage,
-  until,
 } from "../helpers/event_stage.ts";
 import { bearer, expectStatus, newName, readObject, sendRaw } from "../helpers/gatepost.ts";
 import { findSignatureFault } from "../helpers/standard_webhooks.ts";
+import { until } from "../helpers/until.ts";
 
 let stage: EventStage;
 let consumer: string;

@@ -2,13 +2,12 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import {
   type EventStage,
-  PATIENCE_MS,
   type StagedSubscription,
   startEventStage,
-  until,
 } from "../helpers/event_stage.ts";
 import { newName, readObject } from "../helpers/gatepost.ts";
 import type { ReceivedRequest } from "../helpers/receiver.ts";
+import { PATIENCE_MS, until } from "../helpers/until.ts";
 
 const DELAYS_MS = [150, 300, 450];
 /** By how much a delay may be shorter or longer, beside what a busy machine takes. */

@@ -5,8 +5,8 @@ import {
   type EventStage,
   readItems,
   startEventStage,
-  until,
 } from "../helpers/event_stage.ts";
+import { until } from "../helpers/until.ts";
 
 let stage: EventStage;
 before(async () => {

@@ -4,15 +4,11 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, before, describe, test } from "node:test";
-import {
-  assertProblem,
-  type EventStage,
-  PATIENCE_MS,
-  startEventStage,
-} from "../helpers/event_stage.ts";
+import { assertProblem, type EventStage, startEventStage } from "../helpers/event_stage.ts";
 import { bearer, newAddress, newName, readObject } from "../helpers/gatepost.ts";
 import type { Answer } from "../helpers/http_client.ts";
 import { createDataFolder } from "../helpers/process.ts";
+import { PATIENCE_MS } from "../helpers/until.ts";
 
 const SHOP = join(import.meta.dirname, "../../scripts/demo/shop");
 const SECRET = "what the bank and the shop know";

@@ -3,8 +3,9 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
-import { PATIENCE_MS, startEventStage } from "../helpers/event_stage.ts";
+import { startEventStage } from "../helpers/event_stage.ts";
 import { newName, readObject } from "../helpers/gatepost.ts";
+import { PATIENCE_MS } from "../helpers/until.ts";
 
 const SHOP = join(import.meta.dirname, "../../scripts/demo/shop");
 

@@ -11,13 +11,12 @@ import { fileURLToPath } from "node:url";
 import {
   assertProblem,
   type EventStage,
-  PATIENCE_MS,
   type StagedSubscription,
   startEventStage,
-  until,
 } from "../helpers/event_stage.ts";
 import { bearer, newName } from "../helpers/gatepost.ts";
 import type { Answer } from "../helpers/http_client.ts";
+import { PATIENCE_MS, until } from "../helpers/until.ts";
 
 const ENDPOINTS = fileURLToPath(new URL("../fixtures/server_endpoints", import.meta.url));
 /** Promised: what is in trouble says so within 2 s; beside it, what this machine needs. */

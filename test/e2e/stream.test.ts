@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, test, type TestContext } from "node:test";
-import { assertProblem, type EventStage, startEventStage, until } from "../helpers/event_stage.ts";
+import { assertProblem, type EventStage, startEventStage } from "../helpers/event_stage.ts";
 import { bearer, type Gatepost, newName, startGatepost } from "../helpers/gatepost.ts";
+import { until } from "../helpers/until.ts";
 
 const ENV = { GATEPOST_BASE_URL: "http://gatepost.test", GATEPOST_RESEND_DELAYS: "20ms" };
 

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { SOURCE_ENTRY } from "../helpers/gatepost.ts";
 import { type RunningServer, startServer } from "../helpers/process.ts";
 import { exchangeRaw, openRaw } from "../helpers/raw_http.ts";
-import { until } from "../helpers/event_stage.ts";
+import { until } from "../helpers/until.ts";
 
 const ENDPOINTS = fileURLToPath(new URL("../fixtures/streaming", import.meta.url));
 const METRICS_TOKEN = "a-long-metrics-token";

@@ -3,7 +3,6 @@ import { after, before, describe, test } from "node:test";
 import {
   assertProblem,
   type EventStage,
-  PATIENCE_MS,
   readItems,
   type StagedSubscription,
   startEventStage,
@@ -11,6 +10,7 @@ import {
 import { bearer, newName, readObject, readTokens, type TestApp } from "../helpers/gatepost.ts";
 import type { Answer } from "../helpers/http_client.ts";
 import { findSignatureFault } from "../helpers/standard_webhooks.ts";
+import { PATIENCE_MS } from "../helpers/until.ts";
 
 const PATH = "/consumer/subscription";
 const RFC_3339_UTC = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;

@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
+import { PATIENCE_MS, until } from "./until.ts";
 import { asRecord, type Driver, startDriver, WebDriverError } from "./webdriver.ts";
 
 export interface BrowserOptions {
@@ -26,7 +27,7 @@ export interface BrowserCookie {
   readonly sameSite: string;
 }
 
-/** One page in a real Chromium. What takes a selector waits up to 5 s for such an element. */
+/** One page in a real Chromium. What takes a selector waits for such an element. */
 export interface Browser {
   goto(url: string): Promise<void>;
   /** Waits until a matching element is there and returns its WebDriver id. */
@@ -52,6 +53,8 @@ export interface Browser {
   clearCookies(): Promise<void>;
   /** Runs the body of a function in the page and returns its result. */
   execute(script: string, ...args: unknown[]): Promise<unknown>;
+  /** Waits until an expression of the page is true. */
+  until(expression: string): Promise<void>;
   /** One command of the DevTools protocol. */
   devtools(command: string, params: object): Promise<unknown>;
   /** Writes a PNG of the whole page. */
@@ -72,7 +75,6 @@ const FLAGS = [
   "--disable-component-update",
   "--disable-sync",
 ];
-const WAIT_MS = 5_000;
 const POLL_MS = 25;
 /** W3C WebDriver §12.1, the web element identifier. */
 const ELEMENT = "element-6066-11e4-a52e-4f735466cecf";
@@ -220,6 +222,11 @@ function createBrowser(command: Command, close: () => Promise<void>): Browser {
       await command("DELETE", "/cookie");
     },
     execute: (script, ...args) => post("/execute/sync", { script, args }),
+    until: (expression) =>
+      until(
+        () => browser.execute(`return Boolean(${expression})`),
+        async () => `${expression}\n${await browser.text("body")}`,
+      ),
     devtools: (cmd, params) => post("/goog/cdp/execute", { cmd, params }),
     async screenshot(file) {
       const shot = asRecord(await browser.devtools("Page.captureScreenshot", {
@@ -246,7 +253,7 @@ async function waitFor<T>(
   look: () => Promise<T | undefined>,
   where: () => Promise<string>,
 ): Promise<T> {
-  const deadline = Date.now() + WAIT_MS;
+  const deadline = Date.now() + PATIENCE_MS;
   for (;;) {
     const found = await look().catch(ignoreStale);
     if (found !== undefined) return found;

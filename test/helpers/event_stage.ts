@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { bearer, type Gatepost, newName, PASSWORD, readObject, startGatepost } from "./gatepost.ts";
 import type { Answer } from "./http_client.ts";
 import { type Receiver, startReceiver } from "./receiver.ts";
+import { until } from "./until.ts";
 
 /** A server whose callbacks reach a receiver on the loopback, each resend after 20 ms. */
 export interface EventStage {
@@ -37,9 +37,6 @@ export interface StagedSubscription {
   readonly event: string;
   readonly token: string;
 }
-
-/** How long something that is on its way may take. */
-export const PATIENCE_MS = 5000;
 
 /** Starts a receiver and a server that may call it; `modules` are endpoint modules by file name. */
 export async function startEventStage(
@@ -107,17 +104,6 @@ export function readItems(answer: Answer): readonly Readonly<Record<string, unkn
   const { items } = readObject(answer);
   assert.ok(Array.isArray(items), answer.text);
   return items;
-}
-
-/** Waits until something holds, for PATIENCE_MS at most; `what` says what did not come about. */
-export async function until(
-  holds: () => Promise<boolean> | boolean,
-  what: () => string = () => "it did not come about",
-): Promise<void> {
-  for (const end = Date.now() + PATIENCE_MS; !await holds();) {
-    assert.ok(Date.now() < end, what());
-    await sleep(15);
-  }
 }
 
 /** Checks a problem response (RFC 9457) and returns the pointers of its errors, sorted. */

@@ -26,7 +26,7 @@ import { startForeignIssuer } from "../helpers/foreign_issuer.ts";
 import { findErrors } from "../helpers/json_schema.ts";
 import { asFields, findOpenApiErrors, lookUp } from "../helpers/openapi_rules.ts";
 import { type Receiver, startReceiver } from "../helpers/receiver.ts";
-import { until } from "../helpers/event_stage.ts";
+import { until } from "../helpers/until.ts";
 
 const ENDPOINTS = fileURLToPath(new URL("../fixtures/endpoints", import.meta.url));
 

@@ -13,6 +13,7 @@ import {
   startGatepost,
 } from "../helpers/gatepost.ts";
 import { asFields } from "../helpers/openapi_rules.ts";
+import { until } from "../helpers/until.ts";
 
 const METRICS_TOKEN = "metrics-token-of-the-ready-test";
 
@@ -29,13 +30,6 @@ async function readParts(gatepost: Gatepost): Promise<Readonly<Record<string, un
 
 async function waitReady(gatepost: Gatepost, status = 200): Promise<void> {
   await until(async () => (await gatepost.api.get("/system/ready")).status === status);
-}
-
-async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
-  for (let waitedMs = 0; !await isSo(); waitedMs += 20) {
-    assert.ok(waitedMs < 10_000, "it took too long");
-    await delay(20);
-  }
 }
 
 test("health and about answer anybody", async (t) => {

@@ -6,7 +6,7 @@ import type { WatchDeliveries } from "../../../src/event/delivery_record.ts";
 import type { Services } from "../../../src/services.ts";
 import { openDatabase } from "../../helpers/database.ts";
 import { backendCaller, sampleRequest } from "../../helpers/http_request.ts";
-import { until } from "../../helpers/event_stage.ts";
+import { until } from "../../helpers/until.ts";
 
 /** The operation, on a clock of its own, with what it has asked for. */
 function openStage(t: TestContext, warnings: readonly string[] = []) {
