@@ -26,6 +26,7 @@ export function hostedOperation(
   const { exportName, method, pattern, scopes, emits, maxBodyBytes, output, limit } = endpoint;
   const { config, issuer, database, log } = services;
   const { origin } = new URL(issuer);
+  const basePath = pathOf(issuer); // once: reading an address costs as much as routing
   const maxBytes = maxBodyBytes ?? config.maxBodyBytes;
   const maxFormBytes = maxBodyBytes ?? Math.min(maxBytes, MAX_FORM_BYTES);
   const route = `${method} ${pattern.text}`;
@@ -67,7 +68,7 @@ export function hostedOperation(
           for (const before of endpoint.before) addToContext(context, await before(context));
           result = await endpoint.handle(context);
           if (isReturnedRefusal(result)) throw result;
-          response = confineWorker(toResponse(result), request, pathOf(issuer));
+          response = confineWorker(toResponse(result), request, basePath);
           if (response.status < 500) kept = keep(response);
         } catch (error) {
           await Promise.allSettled([collector.close("drop")]); // a flush may still run
