@@ -1,6 +1,6 @@
 import { createInterface } from "node:readline";
 import { styleText } from "node:util";
-import { decodeUtf8 } from "../base/utf8.ts";
+import { decodeText } from "../base/utf8.ts";
 import { Failure } from "./failure.ts";
 import { type Layout, visible } from "./table.ts";
 
@@ -55,9 +55,9 @@ export function createTerminal(host: NodeJS.Process) {
         bytes += part.length;
         if (bytes > MAX_STDIN_BYTES) throw new Failure("Standard input is longer than 1 MiB.");
       }
-      const text = decodeUtf8(Buffer.concat(chunks));
+      const text = decodeText(Buffer.concat(chunks));
       if (text === undefined) throw new Failure("Standard input is not UTF-8.");
-      return text.replace(/^\ufeff/, ""); // the byte order mark, which some editors write
+      return text;
     },
     /** Asks whether something is to be done: only y and yes are a yes. Throws Failure on Ctrl+C. */
     async confirm(question: string): Promise<boolean> {
