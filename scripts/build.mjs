@@ -1,10 +1,12 @@
 /**
- * Builds `dist` from `src`: the compiler's output, and the version and revision as literals.
+ * Builds `dist` from `src`: the compiler's output, the version and revision as literals, and the
+ * example for authors.
  * Plain JavaScript, because `setup.mjs` loads it under whatever Node a machine has.
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import {
   chmodSync,
+  cpSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -18,6 +20,11 @@ import { brotliCompressSync, gzipSync } from "node:zlib";
 
 /** @typedef {Record<string, string | undefined>} Env */
 
+/** What `gatepost init` writes. */
+const EXAMPLE = "scripts/example";
+/** What `dist` is made from. */
+const INPUTS = ["src", "package.json", "tsconfig.json", "scripts/build.mjs", EXAMPLE];
+
 /**
  * True if `dist` is missing, older than what it is made from, or made at another commit.
  *
@@ -30,8 +37,7 @@ export function isStale(root, env = process.env) {
   // The stamp is written last: a build that was cut off left none, or the compiler's own.
   if (!existsSync(stamp) || readFileSync(stamp, "utf8") !== versionModule(root, env)) return true;
   const builtMs = statSync(stamp).mtimeMs;
-  const inputs = ["src", "package.json", "tsconfig.json", "scripts/build.mjs"];
-  return inputs.some((input) => newestMs(join(root, input)) > builtMs);
+  return INPUTS.some((input) => newestMs(join(root, input)) > builtMs);
 }
 
 /**
@@ -50,6 +56,7 @@ export function build(root, env = process.env) {
     return false;
   }
   packConsole(root);
+  cpSync(join(root, EXAMPLE), join(dist, "example"), { recursive: true });
   const program = join(dist, "cli.js");
   if (existsSync(program)) chmodSync(program, 0o755);
   writeFileSync(join(dist, "version.js"), stampText);

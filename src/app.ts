@@ -158,7 +158,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     const { url, local } = await listen(server, config);
     const basePath = pathOf(config.baseUrl ?? url);
     const second = consoleServer && typeof place === "object"
-      ? await listen(consoleServer, place)
+      ? await listen(consoleServer, { ...place, sharePort: config.sharePort }, "GATEPOST_CONSOLE")
       : undefined;
     // Where it is undefined there are none, and callbacks reach nothing of this service.
     const receivers = place === "off" ? undefined : createReceivers(local + basePath);
@@ -251,13 +251,22 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
   }
 }
 
-/** Listens; returns how the service is called there, and how this machine reaches it by address. */
+/**
+ * Listens; returns how the service is called there, and how this machine reaches it by address. The
+ * system's error begins with the variable that is behind it.
+ */
 async function listen(
   server: Server,
-  { host, port, sharePort = false }: Pick<Config, "host" | "port"> & Partial<Config>,
+  { host, port, sharePort }: Pick<Config, "host" | "port" | "sharePort">,
+  variable?: string,
 ) {
   server.listen({ host, port, reusePort: sharePort });
-  await once(server, "listening");
+  await once(server, "listening").catch((error: NodeJS.ErrnoException) => {
+    const isHost = error.syscall === "getaddrinfo" || error.code === "EADDRNOTAVAIL";
+    const behind = variable ?? (isHost ? "GATEPOST_HOST" : "GATEPOST_PORT");
+    error.message = `${behind}: ${error.message}`;
+    throw error;
+  });
   const address = server.address();
   if (typeof address !== "object" || address === null) throw new Error("No address to listen on");
   const local = isWildcardHost(host) ? "127.0.0.1" : address.address;

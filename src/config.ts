@@ -13,6 +13,7 @@ import {
   choice,
   duration,
   type Environment,
+  isPath,
   type Kind,
   kindOf,
   list,
@@ -31,6 +32,7 @@ import { LOG_LEVELS } from "./base/log.ts";
 import { nearest } from "./base/nearest.ts";
 import { PASSWORD_BYTES } from "./base/password.ts";
 import { formatRate, parseRate, type Rate, RATE_FORM } from "./base/rate.ts";
+import { decodeText } from "./base/utf8.ts";
 import type { DocumentHosts } from "./oauth/client_metadata.ts";
 import { PROFILES } from "./oauth/profile.ts";
 
@@ -72,7 +74,12 @@ const host = kindOf(
 const hosts = list(host, MAX_LIST);
 
 const documentHosts: Kind<DocumentHosts> = {
-  parse: (text) => text === "on" || text === "off" ? { value: text } : hosts.parse(text),
+  parse(text) {
+    if (text === "on" || text === "off") return { value: text };
+    const parsed = hosts.parse(text);
+    const isMixed = "value" in parsed && ["on", "off"].some((word) => parsed.value.includes(word));
+    return isMixed ? { wrong: "is not off, on, or hosts such as app.example" } : parsed;
+  },
   format: (value) => typeof value === "string" ? value : hosts.format(value),
 };
 
@@ -98,7 +105,7 @@ const displayName = textKind(
   "is not a name of 1 to 64 characters, without controls and spaces around it",
 );
 
-const folderPath: Kind<string> = { parse: (text) => ({ value: text }), format: String };
+const folderPath = textKind(isPath, "is not the path of a folder, such as ./endpoints");
 
 // HTTP Basic sends both as one text.
 const credentials = textKind((text) => /^[^:\p{C}]+:\P{C}+$/u.test(text), "is not user:password");
@@ -243,10 +250,7 @@ export const VARIABLES = VARIABLES_BY_KEY.map(([, variable]) => variable);
  * Turns the environment into a configuration, or into every error at once: a line each that names
  * the variable, says what is wrong and what would be right, and holds no secret.
  */
-export function parseConfig(
-  env: Environment,
-  readText = (path: string) => readFileSync(path, "utf8"),
-): ConfigResult {
+export function parseConfig(env: Environment, readText = readSecret): ConfigResult {
   const errors: string[] = [];
   // Object.entries forgets which variable belongs to which key; TABLE is what pairs them.
   const config = Object.fromEntries(
@@ -260,6 +264,12 @@ export function parseConfig(
   }
   errors.push(...findUnknown(env));
   return errors.length === 0 ? { ok: true, config } : { ok: false, errors };
+}
+
+function readSecret(path: string): string {
+  const text = decodeText(readFileSync(path));
+  if (text === undefined) throw new Error(`${path} is not UTF-8`);
+  return text;
 }
 
 /** Returns each variable's effective value as text; of a secret only whether it is set. */

@@ -1,4 +1,7 @@
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import { type Config, describeConfig, parseConfig, VARIABLES } from "../src/config.ts";
 
@@ -154,6 +157,9 @@ test("parseConfig() refuses bad values of each variable and says what would be r
     ["HOST", ["[::1]", "http://x", "a b", "a..b", "999.1.1.1", "h:80", "-x", "fe80::1%lo"], /::1/],
     ["PORT", ["80a", "-1", "65536", "8080.0", "+80", " 80", "080", "1e3", "0x50"], /0 to 65535/],
     ["DATABASE", [":memory:", "file:x.db?mode=memory", "data/"], /path of a file/],
+    // As a file of variables with Windows' line ends has them.
+    ["DATABASE", ["data/gatepost.db\r", " ", " gatepost.db", "a\nb.db"], /path of a file/],
+    ["ENDPOINTS", ["endpoints\r", " ", "endpoints ", "a\tb"], /path of a folder/],
     ["DATABASE", ["http://h:4001", "rqlit://h:4001", "rqlite:/h:4001"], /rqlite:\/\/HOST:PORT/],
     ["DATABASE", ["rqlite://", "rqlite://h", "rqlite://h:0", "rqlite://h:1,", "rqlite://h:1/",
       "rqlite://h:1/x", "rqlite://h:1?level=none", "rqlites://h:70000"], /is not HOST:PORT/],
@@ -174,6 +180,7 @@ test("parseConfig() refuses bad values of each variable and says what would be r
     ["SIGNING_ALG", ["HS256", "none", "es256", "PS256"], /ES256, RS256, EdDSA/],
     ["PROFILE", ["2.0", "21", "on", "oauth2.1"], /none, 2\.1/],
     ["CLIENT_METADATA", ["https://app.example", "app.example/x", "*"], /host name/],
+    ["CLIENT_METADATA", ["ON", "on ", "off\r", "on,app.example"], /off, on, or hosts/],
     ["TRUSTED_PROXIES", ["*", "proxy.example"], /CIDR/],
     [
       "CORS_ORIGINS",
@@ -506,6 +513,29 @@ test("each secret may be given as a file, with a line break at its end", () => {
   const { secretKeys, metricsToken, adminPassword } = result.config;
   assert.equal(Buffer.from(secretKeys?.[0] ?? []).toString("base64"), SECRET_KEY);
   assert.deepEqual([metricsToken, adminPassword], [METRICS_TOKEN, ADMIN_PASSWORD]);
+});
+
+test("a line break at a secret's end is no part of it, in a file or not", () => {
+  const files: Readonly<Record<string, string>> = { "/run/password": `${ADMIN_PASSWORD}\r\n` };
+  for (const env of [
+    { GATEPOST_ADMIN_PASSWORD: `${ADMIN_PASSWORD}\n` },
+    { GATEPOST_ADMIN_PASSWORD_FILE: "/run/password" },
+  ]) {
+    const result = parseConfig(env, (path) => files[path] ?? "");
+    assert.ok(result.ok && result.config.adminPassword === ADMIN_PASSWORD);
+  }
+});
+
+test("a secret's file is UTF-8, with or without a byte order mark", (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "gatepost-config-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, "password");
+  const env = { GATEPOST_ADMIN_PASSWORD_FILE: file };
+  writeFileSync(file, `\ufeff${ADMIN_PASSWORD}\n`);
+  assert.equal(configOf(env).adminPassword, ADMIN_PASSWORD);
+  writeFileSync(file, Buffer.from("pässwörter", "latin1"));
+  const [error = ""] = errorsOf(env);
+  assert.match(error, /^GATEPOST_ADMIN_PASSWORD_FILE: cannot be read: .*password is not UTF-8$/);
 });
 
 test("a secret's file that cannot be read is an error, and so are both forms at once", () => {

@@ -58,10 +58,19 @@ function findDatabaseRisk(database: Config["database"]): string | false {
     return isReadable && "GATEPOST_DATABASE: rqlite:// is not encrypted: what is stored, and the " +
       "credentials, pass the network readable; rqlites:// is";
   }
-  const mode = (statSync(database.path, { throwIfNoEntry: false })?.mode ?? 0) & 0o777;
+  const mode = modeOf(database.path);
   return (mode & 0o044) !== 0 &&
     `GATEPOST_DATABASE: other users of this machine may read ${database.path} ` +
       `(mode ${mode.toString(8)}): chmod 600`;
+}
+
+/** 0 of a file that is not there, or cannot be looked at: its judgement says more of it. */
+function modeOf(path: string): number {
+  try {
+    return statSync(path).mode & 0o777;
+  } catch {
+    return 0;
+  }
 }
 
 /** Infinity where the system does not say. Node's own report needs no right to read files. */

@@ -100,13 +100,7 @@ function startError(error: unknown): string {
     return `${error.message}\n`;
   }
   if (error instanceof Error && "syscall" in error) {
-    return `Gatepost cannot start: ${variableOf(error)}${error.message}\n`;
+    return `Gatepost cannot start: ${error.message}\n`;
   }
   return `Gatepost cannot start: ${error instanceof Error ? error.stack : String(error)}\n`;
-}
-
-/** Names the variable behind a failure to listen. */
-function variableOf(error: { readonly syscall?: unknown; readonly code?: unknown }): string {
-  const isHost = error.syscall === "getaddrinfo" || error.code === "EADDRNOTAVAIL";
-  return isHost ? "GATEPOST_HOST: " : error.syscall === "listen" ? "GATEPOST_PORT: " : "";
 }

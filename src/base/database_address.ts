@@ -1,4 +1,4 @@
-import { type Kind, type Parsed, quote } from "./env.ts";
+import { isPath, type Kind, type Parsed, quote } from "./env.ts";
 
 /** Where a database is. */
 export type DatabaseAddress =
@@ -12,7 +12,7 @@ export const DATABASE_ADDRESS: Kind<DatabaseAddress> = {
     const [, tls, list] = /^rqlite(s?):\/\/(.*)$/s.exec(text) ?? [];
     if (list !== undefined) return parseNodes(list, tls === "s");
     // SQLite takes ":memory:" and "file:…" for something else than a file of that name.
-    return /^(:memory:|file:|rqlites?:|\w+:\/\/)|[/\\]$/i.test(text)
+    return /^(:memory:|file:|rqlites?:|\w+:\/\/)|[/\\]$/i.test(text) || !isPath(text)
       ? { wrong: "is not the path of a file, such as ./data/gatepost.db, or rqlite://HOST:PORT,…" }
       : { value: { kind: "file", path: text } };
   },

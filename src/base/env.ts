@@ -63,7 +63,7 @@ export function variable<T>(
 
 /**
  * Returns a variable whose value is neither described nor repeated in an error; NAME_FILE may give
- * it, without one line break at the file's end. An empty file is an error: a command that failed
+ * it. One line break at its end is no part of it. An empty file is an error: a command that failed
  * leaves such a file.
  */
 export function secret<T>(name: string, kind: Kind<T>, meaning: string): Variable<T | undefined> {
@@ -74,10 +74,10 @@ export function secret<T>(name: string, kind: Kind<T>, meaning: string): Variabl
     fileName,
     read(env, errors, readText) {
       const path = env[fileName];
-      if (!path) return parseText(name, env[name], kind, errors, show);
+      if (!path) return parseText(name, withoutBreak(env[name]), kind, errors, show);
       if (env[name]) errors.push(`${name}: ${fileName} is given too; leave one out`);
       try {
-        const text = readText(path).replace(/\r?\n$/, "");
+        const text = withoutBreak(readText(path));
         if (text === "") errors.push(`${fileName}: ${path} is empty`);
         return parseText(fileName, text, kind, errors, show);
       } catch (error) {
@@ -86,6 +86,10 @@ export function secret<T>(name: string, kind: Kind<T>, meaning: string): Variabl
       }
     },
   };
+}
+
+function withoutBreak(text = ""): string {
+  return text.replace(/\r?\n$/, "");
 }
 
 function parseText<T>(
@@ -120,6 +124,14 @@ export function kindOf<T>(
 /** Returns the kind of a text that is taken as it is where it is right. */
 export function textKind(isRight: (text: string) => boolean, wrong: string): Kind<string> {
   return kindOf((text) => isRight(text) ? text : undefined, wrong);
+}
+
+/**
+ * Whether a text may be a path: one with a control character, or a space around it, comes from a
+ * file of variables that was written elsewhere, and would name something new.
+ */
+export function isPath(text: string): boolean {
+  return text.trim() === text && !/\p{Cc}/u.test(text);
 }
 
 /** Returns a whole number's kind, bounds included. */

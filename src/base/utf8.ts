@@ -6,3 +6,8 @@ export function decodeUtf8(bytes: Uint8Array): string | undefined {
     return undefined;
   }
 }
+
+/** The same of what people write: without the byte order mark that some editors begin it with. */
+export function decodeText(bytes: Uint8Array): string | undefined {
+  return decodeUtf8(bytes)?.replace(/^\ufeff/, "");
+}

@@ -48,8 +48,11 @@ function describe(names: readonly string[], { host, values }: CommandContext): s
   ].join("\n");
 }
 
-/** A folder of endpoint modules, beside `src` and `dist`, and what is written of it. */
-const EXAMPLE = join(import.meta.dirname, "../../scripts/example");
+/** A folder of endpoint modules, which the build copies, and what is written of it. */
+const EXAMPLE = join(
+  import.meta.dirname,
+  extname(import.meta.filename) === ".js" ? "../example" : "../../scripts/example",
+);
 const COPIED = ["endpoints/orders.ts", "endpoints/orders.test.ts", "tsconfig.json", "package.json"];
 
 /** What `gatepost init` writes: texts by path. */

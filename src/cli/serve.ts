@@ -35,18 +35,24 @@ export const SERVE_COMMAND: Command = {
   },
   details: [
     "The server takes this process's place, with the settings of memory that suit it. Flags of " +
-      "Node that this process was started with come after those, and win.",
+      "Node that this process was started with, or that NODE_OPTIONS has, win over those.",
   ],
   examples: ["gatepost serve", "GATEPOST_ENDPOINTS=./endpoints gatepost serve --locked"],
   run({ config, values, host }) {
     const server = join(import.meta.dirname, `../server${extname(import.meta.filename)}`);
     const flags = values.flag("locked") ? permissionFlags(config, dirname(server), host.env) : [];
-    const args = [host.execPath, ...MEMORY_FLAGS, ...host.execArgv, ...flags, server];
+    const args = [host.execPath, ...memoryFlags(host.env), ...host.execArgv, ...flags, server];
     // Signals reach the server itself, and its exit code is this process's.
     host.execve?.(host.execPath, args, { ...MEMORY_ENV, ...host.env });
     throw new UsageError("this system cannot replace a process; start dist/server.js with Node");
   },
 };
+
+/** A flag in the arguments would win over NODE_OPTIONS. */
+function memoryFlags({ NODE_OPTIONS = "" }: NodeJS.ProcessEnv): readonly string[] {
+  const given = NODE_OPTIONS.replaceAll("_", "-");
+  return MEMORY_FLAGS.filter((flag) => !given.includes(flag.replace(/=.*/, "")));
+}
 
 /** Grants what the server needs. Throws UsageError where that would let it write code. */
 function permissionFlags(config: Config, code: string, env: NodeJS.ProcessEnv): string[] {

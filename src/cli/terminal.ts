@@ -1,7 +1,7 @@
 import { createInterface } from "node:readline";
 import { styleText } from "node:util";
-import { decodeUtf8 } from "../base/utf8.ts";
-import { Failure } from "./failure.ts";
+import { decodeText } from "../base/utf8.ts";
+import { Failure, UsageError } from "./failure.ts";
 import { type Layout, visible } from "./table.ts";
 
 /** How a command talks with a person, or with a script in their place. */
@@ -45,7 +45,7 @@ export function createTerminal(host: NodeJS.Process) {
       progress(undefined);
       stderr.write(`${text}\n`);
     },
-    /** All of stdin as text; throws Failure where it is not UTF-8, or longer than a mebibyte. */
+    /** All of stdin as text; throws UsageError where it is not UTF-8, or longer than a mebibyte. */
     async readStdin(): Promise<string> {
       const chunks: Buffer[] = [];
       let bytes = 0;
@@ -53,11 +53,11 @@ export function createTerminal(host: NodeJS.Process) {
         const part: Buffer = Buffer.from(chunk);
         chunks.push(part);
         bytes += part.length;
-        if (bytes > MAX_STDIN_BYTES) throw new Failure("Standard input is longer than 1 MiB.");
+        if (bytes > MAX_STDIN_BYTES) throw new UsageError("standard input is longer than 1 MiB");
       }
-      const text = decodeUtf8(Buffer.concat(chunks));
-      if (text === undefined) throw new Failure("Standard input is not UTF-8.");
-      return text.replace(/^\ufeff/, ""); // the byte order mark, which some editors write
+      const text = decodeText(Buffer.concat(chunks));
+      if (text === undefined) throw new UsageError("standard input is not UTF-8");
+      return text;
     },
     /** Asks whether something is to be done: only y and yes are a yes. Throws Failure on Ctrl+C. */
     async confirm(question: string): Promise<boolean> {

@@ -5,6 +5,7 @@ import { messageOf } from "../base/message_of.ts";
 import type { Seal } from "../base/seal.ts";
 import { UnusableDatabaseError } from "./database.ts";
 import { APPLICATION_ID, applyMigrations, NEWEST_VERSION } from "./migrations.ts";
+import { identify } from "./own_files.ts";
 import { findSealError, SEAL_CHECK } from "./settings.ts";
 import { isDamage, refusalOf } from "./sqlite_error.ts";
 import {
@@ -39,6 +40,10 @@ export const SELECT_SCHEMA =
 const WHOLE_LOOK_BYTES = 32 * 1024 * 1024;
 const ROWS_OF_LOOK = 20_000;
 
+// SQLite would make an empty database, and remove the log.
+const LOST = "It is gone, and its log (-wal) is there: put it back beside that, or a backup in " +
+  "its place with gatepost restore FILE.";
+
 /** Judges by the rules of DESIGN.md whether a server can work on a database; changes nothing. */
 export function judgeDatabase(path: string, seal: Seal): DatabaseState {
   const state = judgeFile(path, (connection) =>
@@ -56,7 +61,9 @@ export function judgeFile(
 ): DatabaseState {
   try {
     checkAccess(path);
-    if (!existsSync(path)) return { kind: "missing" };
+    if (identify(path) === "") {
+      return sizeOf(`${path}-wal`) === 0 ? { kind: "missing" } : { kind: "unusable", reason: LOST };
+    }
     if (!isDatabase(path)) return { kind: "unusable", reason: "It is not an SQLite database." };
     using connection = openForLook(path);
     return judgeContent(connection, sizeOf(path) + sizeOf(`${path}-wal`), findMore);

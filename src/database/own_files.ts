@@ -3,7 +3,10 @@ import { type BigIntStats, statSync } from "node:fs";
 /** The files of an open database, as the paths lead to them. */
 export type OwnFiles = ReturnType<typeof watchOwnFiles>;
 
-/** What a path leads to: the same text as long as it is the same file, "" where there is none. */
+/**
+ * What a path leads to: the same text as long as it is the same file, "" where there is none.
+ * Throws the system's error where it cannot be looked at.
+ */
 export function identify(path: string): string {
   return identityOf(look(path));
 }

@@ -1,4 +1,12 @@
-import { existsSync, linkSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
+import {
+  chownSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from "node:fs";
 import { dirname, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { Seal } from "../base/seal.ts";
@@ -39,6 +47,7 @@ export async function restoreSqlite(
     }
     // What it holds is no more at its path when it is released: SQLite leaves that as it is.
     using _lock = lockWhole(path);
+    keepOwner(copy, path);
     const keptAs = moveAside(path, nowMs);
     renameSync(copy, path);
     await syncToDisk(dirname(resolve(path)));
@@ -46,6 +55,12 @@ export async function restoreSqlite(
   } finally {
     rmSync(copy, { force: true });
   }
+}
+
+/** Root restores what another user's server works on. */
+function keepOwner(copy: string, path: string): void {
+  const old = statSync(path, { throwIfNoEntry: false });
+  if (old && old.uid !== statSync(copy).uid) chownSync(copy, old.uid, old.gid);
 }
 
 function checkSource(source: string, path: string): void {

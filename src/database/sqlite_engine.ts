@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { existsSync, realpathSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { backUpSqlite } from "./backup.ts";
 import { createDiskReader } from "./disk.ts";
@@ -15,11 +15,12 @@ import { emptyLog, openForLook } from "./sqlite_file.ts";
 
 /** Makes the engine of an SQLite file. */
 export function createSqliteEngine(file: string): Engine {
-  const path = resolve(file);
+  const given = resolve(file);
+  const path = followLinks(given);
   return {
-    address: path,
+    address: given,
     folders: [dirname(path)],
-    exists: async () => existsSync(path),
+    exists: async () => identify(path) !== "",
     judge: async (seal) => judgeDatabase(path, seal),
     async look(read) {
       using connection = openForLook(path);
@@ -40,7 +41,7 @@ export function createSqliteEngine(file: string): Engine {
         heavy: { ...database, query: aside.query },
         backUpAs: (name) => aside.backUp(join(dirname(path), name)),
         disk: createDiskReader(dirname(path)),
-        state: () => identify(path) === identity ? "ok" : "replaced",
+        state: () => identify(given) === identity ? "ok" : "replaced",
         forgetOverwritten: () => emptyLog(path) ? undefined : "others are reading the log",
       };
     },
@@ -50,6 +51,12 @@ export function createSqliteEngine(file: string): Engine {
     },
     acquirePresence: (_database, name) => acquirePresence(path, name),
     backUp: (target, options) => backUpSqlite(path, target, options),
-    restore: (source, seal, nowMs, options) => restoreSqlite(source, path, seal, nowMs, options),
+    restore: (source, seal, nowMs, options) =>
+      restoreSqlite(followLinks(source), path, seal, nowMs, options),
   };
+}
+
+/** The path of the file itself: SQLite keeps the log beside it, not beside a link to it. */
+function followLinks(path: string): string {
+  return existsSync(path) ? realpathSync(path) : path;
 }

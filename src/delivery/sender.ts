@@ -1,3 +1,4 @@
+import { SealError } from "../base/seal.ts";
 import { isSuccess } from "../event/delivery.ts";
 import { type ClaimedDelivery, listSendable, type SendableDelivery } from "../store/deliveries.ts";
 import type { DistributorOptions } from "./distributor.ts";
@@ -6,6 +7,8 @@ import type { Recorder } from "./recorder.ts";
 import type { ShortageWatch } from "./shortage_watch.ts";
 
 const BATCH_SIZE = 8;
+/** Until another process has sent it, which has the key, or this one was started with that. */
+const UNREADABLE_PAUSE_MS = 60_000;
 
 /** Makes the sender of one distributor. */
 export function createSender(
@@ -66,8 +69,10 @@ export function createSender(
     const number = delivery.attempt + 1;
     const result = await call(delivery, number, startedAtMs).catch((error: unknown) => {
       log.error("a delivery cannot be sent", { delivery: delivery.id, error });
+      if (error instanceof SealError) return { pauseMs: UNREADABLE_PAUSE_MS };
       return { outcome: { kind: "error", error: "other" }, snippet: undefined } as const;
     });
+    if ("pauseMs" in result) return requeue([delivery], result.pauseMs);
     if ("shortage" in result) {
       shortages.note(result.shortage);
       return requeue([delivery], shortages.pauseMs());

@@ -1,10 +1,19 @@
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { VARIABLES } from "../../src/config.ts";
+import { openSqliteDatabase } from "../../src/database/sqlite.ts";
+import { sql } from "../../src/database/sql.ts";
 import { openCommandLine, readJson } from "../helpers/command_line.ts";
 
 const ENDPOINTS = fileURLToPath(new URL("../fixtures/endpoints", import.meta.url));
@@ -118,6 +127,22 @@ for (const [name, make, says] of UNUSABLE) {
     assert.deepEqual(readdirSync(cli.folder), files);
   });
 }
+
+test("check sees through a symbolic link what a server has just written", async (t) => {
+  const cli = await openCommandLine(t);
+  const link = join(cli.folder, "link.db");
+  symlinkSync(cli.databasePath, link);
+  await cli.run("user", "add", "alice");
+  const server = openSqliteDatabase(cli.databasePath);
+  try {
+    await server.write([sql`DELETE FROM users`]);
+    const env = { GATEPOST_DATABASE: link };
+    const { database } = readJson(await cli.runWith({ env }, "check", "--json"));
+    assert.equal(Object(database).users, 0);
+  } finally {
+    await server.close();
+  }
+});
 
 test("check exits 1 where the database cannot be made", async (t) => {
   const cli = await openCommandLine(t);

@@ -2,12 +2,15 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import {
+  chownSync,
   existsSync,
   mkdirSync,
   readdirSync,
   readFileSync,
+  realpathSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
@@ -80,6 +83,22 @@ test("restore over a crashed database moves its log aside with it", async (t) =>
 
   assert.ok(readFileSync(`${String(keptAs)}-wal`).equals(log));
   assert.ok(!existsSync(`${cli.databasePath}-wal`) && !existsSync(`${cli.databasePath}-shm`));
+  assert.deepEqual(await userNames(cli), ["alice"]);
+});
+
+test("restore leaves a symbolic link to the database, and its owner, as they were", async (t) => {
+  const { cli, copy } = await openWithBackup(t);
+  const { folder, databasePath } = cli;
+  const link = join(folder, "link.db");
+  symlinkSync(databasePath, link);
+  const isRoot = process.getuid?.() === 0;
+  if (isRoot) chownSync(databasePath, 65_534, 65_534);
+  const owner = statSync(databasePath).uid;
+  const there = { GATEPOST_DATABASE: link };
+  const restored = await cli.runWith({ env: there }, "restore", copy);
+  assert.equal(restored.code, 0, restored.stderr);
+  assert.equal(realpathSync(link), realpathSync(databasePath));
+  assert.equal(statSync(link).uid, owner);
   assert.deepEqual(await userNames(cli), ["alice"]);
 });
 

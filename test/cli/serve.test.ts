@@ -66,6 +66,15 @@ test("serve starts the server in its own place, with the settings of memory", ()
   assert.deepEqual([env.GLIBC_TUNABLES, env.UNTOUCHED], [MEMORY_ENV.GLIBC_TUNABLES, "1"]);
 });
 
+test("serve leaves a setting of memory to NODE_OPTIONS, where that has one", () => {
+  const root = makeProject();
+  writeFileSync(join(root, "src/server.ts"), "console.log(JSON.stringify(process.execArgv))");
+
+  const { stdout } = serve(root, { NODE_OPTIONS: "--max_old_space_size=2048" }, []);
+
+  assert.deepEqual(JSON.parse(stdout), MEMORY_FLAGS.filter((flag) => !flag.includes("old-space")));
+});
+
 test("serve refuses a bad configuration as the server does: a line each, exit 2", () => {
   const env = { ASKED: "net", GATEPOST_PORT: "x", GATEPOST_CRON: "maybe" };
 

@@ -100,7 +100,7 @@ test("standard input that is not UTF-8, or far too long, is refused", async () =
     const { terminal, stdin } = openFakeTerminal({ isTTY: false });
     stdin.end(bytes);
 
-    await assert.rejects(obtain(terminal, true), { name: "Failure" });
+    await assert.rejects(obtain(terminal, true), { name: "UsageError" });
   }
 });
 

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { newId } from "../../src/base/id.ts";
-import { createSeal } from "../../src/base/seal.ts";
+import { createSeal, type Seal } from "../../src/base/seal.ts";
 import type { AttemptOutcome } from "../../src/event/delivery.ts";
 import { formatSigningSecret } from "../../src/event/signature.ts";
 import type { Callback } from "../../src/delivery/callback.ts";
@@ -91,6 +91,7 @@ interface ProcessOptions {
   /** Answers at once in place of the test. */
   readonly answer?: (callback: Callback) => Ending;
   readonly database?: Database;
+  readonly seal?: Seal;
 }
 
 async function openStage(t: TestContext): Promise<Stage> {
@@ -160,7 +161,7 @@ function createProcess(stage: Stage, options: ProcessOptions): Process {
       callbackConcurrencyPerSubscription: perSubscription,
     },
     claim: options.name ?? newId("c", stage.nowMs),
-    seal: SEAL,
+    seal: options.seal ?? SEAL,
     log: SILENT,
     now: () => stage.nowMs,
     elapsedMs: () => stage.nowMs + stage.setBackMs,
@@ -299,6 +300,28 @@ describe("distribution", () => {
     process.distributor.wake();
     await until(async () => (await stage.counts())["delivered"] === 1200);
     assert.equal(process.begun.length, 1200);
+  });
+});
+
+describe("a signing secret that this process cannot decrypt", () => {
+  test("is no failure of the subscriber's: who has the key sends it", async (t) => {
+    const stage = await openStage(t);
+    const sealed = createSeal(new Uint8Array(32).fill(1));
+    const id = await stage.subscribe();
+    await stage.database.write([
+      sql`UPDATE subscriptions SET secret = ${sealed.encrypt(SECRET, id)} WHERE id = ${id}`,
+    ]);
+    await stage.dispatch();
+    const behind = stage.startProcess({ answer: () => 204 });
+    behind.distributor.wake();
+    await settle(behind);
+    assert.deepEqual(await stage.counts(), { pending: 1 });
+    assert.deepEqual(await stage.database.query(sql`SELECT * FROM attempts`), []);
+    const ahead = stage.startProcess({ answer: () => 204, seal: sealed });
+    stage.nowMs += 60_000;
+    ahead.distributor.wake();
+    await until(async () => (await stage.counts())["delivered"] === 1);
+    assert.deepEqual(ahead.begun.map(({ attempt }) => attempt), [1]);
   });
 });
 

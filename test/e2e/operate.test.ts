@@ -137,6 +137,23 @@ test("GATEPOST_SHARE_PORT lets several processes listen on one port", async (t) 
   assert.ok(await canLogIn(second.url, PASSWORD));
 });
 
+test("the console's own port is shared too, and named by its own variable", async (t) => {
+  const folder = await createFolder(t);
+  const env = { GATEPOST_CONSOLE: "127.0.0.1:0", GATEPOST_ADMIN_PASSWORD: PASSWORD };
+  const first = await start(t, { folder, env: { ...env, GATEPOST_SHARE_PORT: "on" } });
+  const line = first.lines.find((each) => each.includes('"listening"')) ?? "{}";
+  const place = new URL(JSON.parse(line).console).host;
+  const second = await start(t, {
+    folder,
+    env: { ...env, GATEPOST_CONSOLE: place, GATEPOST_SHARE_PORT: "on" },
+  });
+  assert.equal(await first.stop(), 0);
+  assert.equal((await createClient(`http://${place}`).get("/console")).status, 200);
+  const reason = new RegExp(`^Gatepost cannot start: GATEPOST_CONSOLE: .*EADDRINUSE.*${place}\\n`);
+  assertRefused(await tryStart(folder, { GATEPOST_CONSOLE: place }), reason);
+  assert.equal(await second.stop(), 0);
+});
+
 test("what is risky is a warning in the log of the start", async (t) => {
   const folder = await makeDatabase(t);
   chmodSync(join(folder, "gatepost.db"), 0o644);

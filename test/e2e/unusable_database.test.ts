@@ -4,7 +4,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { hash } from "node:crypto";
 import {
-  copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync,
+  copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -130,6 +130,33 @@ test("a copy beside the log of another database: the line says what to do", asyn
   rmSync(join(folder, "copy.db"));
   for (const [suffix, bytes] of logs) writeFileSync(file + suffix, bytes);
   await assertUnusable(t, folder, /is damaged.*log beside it.*not its own/);
+});
+
+test("a path that leads nowhere is refused", async (t) => {
+  const folder = makeFolder(t);
+  rmSync(join(folder, "gatepost.db"));
+  symlinkSync("other.db", join(folder, "gatepost.db"));
+  symlinkSync("gatepost.db", join(folder, "other.db"));
+  const cli = await openCommandLine(t, { folder });
+  const env = { GATEPOST_PORT: "0", GATEPOST_DATABASE: cli.databasePath };
+  const start = await runNode([SOURCE_ENTRY], { env });
+  assert.deepEqual([start.code, start.stdout], [1, ""], start.stderr);
+  assert.match(start.stderr, /^Database \/[^\n]+ELOOP[^\n]+\n$/, "one line");
+  const check = await cli.run("check");
+  assert.equal(check.code, 1);
+  assert.ok(check.stderr.includes(start.stderr), check.stderr);
+});
+
+test("a log whose database has gone is refused, and kept", async (t) => {
+  const folder = makeFolder(t);
+  const file = join(folder, "gatepost.db");
+  const database = openSqliteDatabase(file);
+  await database.write([sql`DELETE FROM audit WHERE id = 't000020'`]);
+  const log = readFileSync(`${file}-wal`);
+  await database.close();
+  rmSync(file);
+  writeFileSync(`${file}-wal`, log);
+  await assertUnusable(t, folder, /log \(-wal\) is there/);
 });
 
 test("a database that another process has locked for long is refused", async (t) => {

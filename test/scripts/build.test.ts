@@ -27,7 +27,8 @@ function makeProject(): string {
   const root = mkdtempSync(join(scratch, "project-"));
   cpSync(join(checkout, "tsconfig.json"), join(root, "tsconfig.json"));
   symlinkSync(join(checkout, "node_modules"), join(root, "node_modules"));
-  mkdirSync(join(root, "scripts"));
+  mkdirSync(join(root, "scripts/example/endpoints"), { recursive: true });
+  writeFileSync(join(root, "scripts/example/endpoints/one.ts"), "export const one = 1;\n");
   for (const folder of ["src/console/pages", "src/api/pages"]) {
     mkdirSync(join(root, folder), { recursive: true });
   }
@@ -82,6 +83,13 @@ test("squeeze() takes away space that nothing needs, and none of what is said", 
     ["const a = b\n    / c;", "const a=b\n/c;"],
   ];
   for (const [script = "", squeezed] of cases) assert.equal(squeeze(script), squeezed);
+});
+
+test("build() copies the example, which `gatepost init` writes", () => {
+  const root = makeProject();
+  build(root, {});
+  const copy = readFileSync(join(root, "dist/example/endpoints/one.ts"), "utf8");
+  assert.equal(copy, "export const one = 1;\n");
 });
 
 test("build() takes the short commit for the revision", async () => {
@@ -149,7 +157,9 @@ test("isStale() is true without a build and false after one", () => {
   assert.equal(isStale(root, {}), false);
 });
 
-for (const input of ["src/cli.ts", "src", "package.json", "tsconfig.json", "scripts/build.mjs"]) {
+const INPUTS = ["src/cli.ts", "src", "package.json", "tsconfig.json", "scripts/build.mjs",
+  "scripts/example/endpoints/one.ts"];
+for (const input of INPUTS) {
   test(`isStale() is true after a change of ${input}`, () => {
     const root = makeProject();
     build(root, {});

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readdirSync, readFileSync } from "node:fs";
+import { globSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { COMMANDS } from "../../src/cli/commands.ts";
@@ -32,6 +32,16 @@ test("every alert says what it means and what to do", () => {
   for (const rule of rules) {
     assert.match(rule, /\n {8}annotations:\n {10}summary: .*[^]*\n {10}action: ./, rule);
   }
+});
+
+test("the lines of the log that an alert speaks of are ones that there are", () => {
+  const source = globSync("src/**/*.ts", { cwd: root })
+    .map((file) => readFileSync(join(root, file), "utf8")).join("");
+  const actions = read("alerts.yml").replace(/\n\s+/g, " ").split("action: ").slice(1);
+  const lines = actions.flatMap((action) => [...(action.split(" - alert: ")[0] ?? "")
+    .matchAll(/"([a-z ]+)"/g)]).map(([, line = ""]) => line);
+  assert.ok(lines.length > 5);
+  for (const line of lines) assert.ok(source.includes(`"${line}`), line);
 });
 
 test("the dashboard is JSON, and each panel has a title and queries", () => {
