@@ -158,7 +158,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     const { url, local } = await listen(server, config);
     const basePath = pathOf(config.baseUrl ?? url);
     const second = consoleServer && typeof place === "object"
-      ? await listen(consoleServer, place)
+      ? await listen(consoleServer, { ...place, sharePort: config.sharePort })
       : undefined;
     // Where it is undefined there are none, and callbacks reach nothing of this service.
     const receivers = place === "off" ? undefined : createReceivers(local + basePath);
@@ -254,7 +254,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
 /** Listens; returns how the service is called there, and how this machine reaches it by address. */
 async function listen(
   server: Server,
-  { host, port, sharePort = false }: Pick<Config, "host" | "port"> & Partial<Config>,
+  { host, port, sharePort }: Pick<Config, "host" | "port" | "sharePort">,
 ) {
   server.listen({ host, port, reusePort: sharePort });
   await once(server, "listening");

@@ -126,12 +126,14 @@ test("an address that is not this machine's: one line that names GATEPOST_HOST",
   }
 });
 
-test("GATEPOST_SHARE_PORT lets several processes listen on one port", async (t) => {
+test("GATEPOST_SHARE_PORT lets several processes share one port, the console's too", async (t) => {
   const folder = await createFolder(t);
   const env = { GATEPOST_SHARE_PORT: "on", GATEPOST_ADMIN_PASSWORD: PASSWORD };
-  const first = await start(t, { folder, env });
-  const { port } = new URL(first.url);
-  const second = await start(t, { folder, env: { ...env, GATEPOST_PORT: port } });
+  const first = await start(t, { folder, env: { ...env, GATEPOST_CONSOLE: "127.0.0.1:0" } });
+  const listening = first.lines.find((line) => line.includes('"listening"')) ?? "";
+  const { host } = new URL(JSON.parse(listening).console);
+  const ports = { GATEPOST_PORT: new URL(first.url).port, GATEPOST_CONSOLE: host };
+  const second = await start(t, { folder, env: { ...env, ...ports } });
   assert.equal(await first.stop(), 0);
   assert.equal(second.url, first.url);
   assert.ok(await canLogIn(second.url, PASSWORD));
