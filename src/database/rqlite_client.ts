@@ -90,10 +90,13 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
       // Then the node may have been started again, between two requests.
       if (!outgoing.reusedSocket) socket.once("close", () => changes++);
     });
-    const limit = setTimeout(() => {
+    const giveUp = () => {
+      if (outgoing.destroyed) return;
       silent.set(node, performance.now());
       outgoing.destroy(new Error(`no response within ${Math.round(timeoutMs)} ms`));
-    }, timeoutMs);
+    };
+    // What came while this process stood still is read before.
+    const limit = setTimeout(() => setImmediate(giveUp), timeoutMs);
     return outgoing.once("close", () => clearTimeout(limit));
   }
 

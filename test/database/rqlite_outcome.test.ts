@@ -152,6 +152,21 @@ test("where nobody leads all wait five seconds together, who comes later a momen
   assert.deepEqual(await add(database, "known"), [1]);
 });
 
+test("a response that came while this process stood still counts", async (t) => {
+  const nodes = [new URL(url).host];
+  const client = createRqliteClient({ nodes, isTls: false, credentials: undefined });
+  t.after(client.close);
+  const ask = () =>
+    client.ask(() => "/db/query?level=weak", '["SELECT 1"]', performance.now() + 5_000);
+  await ask();
+  const changes = client.leaderChanges();
+  const asked = ask();
+  await new Promise((resolve) => setImmediate(resolve)); // it is sent
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_200);
+  assert.equal((await asked).length, 1);
+  assert.equal(client.leaderChanges(), changes, "it was asked once");
+});
+
 test("a node that may have been started again is asked to apply all first", async (t) => {
   const { database, asked, disconnect } = await stage(t);
   for (let round = 0; round < 3; round++) await read(database, "anything");
