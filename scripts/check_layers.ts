@@ -60,7 +60,7 @@ const MAY_TOUCH: Record<string, string[]> = {
   "event/": ["crypto"],
   "database/": ["fs", "path", "sqlite", "url", "worker_threads"],
   // A cluster's nodes, and what is copied from and to them.
-  "database/rqlite_": ["fs", "http", "https", "net", "path", "sqlite", "stream", "timers"],
+  "database/rqlite_": "events fs http https net path sqlite stream timers".split(" "),
   "store/": [],
   "http/": ["net"],
   "http/node_": ["http", "net", "stream"],

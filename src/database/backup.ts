@@ -68,7 +68,8 @@ export async function copySqlite(
   }
 }
 
-function makePrivate(file: string): void {
+/** Makes an empty file for a copy, mode 0600. */
+export function makePrivate(file: string): void {
   try {
     writeFileSync(file, "", { flag: "wx", mode: 0o600 });
   } catch (cause) {

@@ -1,6 +1,8 @@
+import { once } from "node:events";
 import type { ClientRequest, IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { Readable } from "node:stream";
+import { text } from "node:stream/consumers";
 import { setTimeout as pause } from "node:timers/promises";
 import { OutcomeUnknownError, UnavailableError } from "./database.ts";
 
@@ -30,19 +32,16 @@ export interface RqliteResult {
 type Attempt =
   | { readonly kind: "results"; readonly results: readonly RqliteResult[] }
   | { readonly kind: "redirect"; readonly leader: string }
-  /** Nothing has run where the node says so, or was never reached; `isFinal` for every node. */
-  | {
-    readonly kind: "failed";
-    readonly mayHaveRun: boolean;
-    readonly isFinal?: boolean;
-    readonly reason: string;
-  };
+  /** Nothing has run where the node says so, or was never reached. */
+  | { readonly kind: "failed"; readonly mayHaveRun: boolean; readonly reason: string };
 
 /** A node that was silent is asked last for so long; one that is said to lead, for a moment. */
 const [ASKED_LAST_MS, NOT_FOLLOWED_MS] = [5_000, 1_000];
 /** How long all wait together where nobody leads; who comes later waits for a moment. */
 const [PATIENCE_MS, MOMENT_MS] = [5_000, 500];
+/** How long one node may take for each mebibyte of a request; then another is asked. */
 const ATTEMPT_MS = 1_000;
+const MEBIBYTE = 1024 * 1024;
 const PAUSE_MS = 40;
 /** A request that is sent with less time left may run, and nobody would know. */
 const LEAST_MS = 100;
@@ -86,10 +85,18 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
   function start(node: string, method: string, path: string, timeoutMs: number): ClientRequest {
     const url = `${isTls ? "https" : "http"}://${node}${path}`;
     const outgoing = request(url, { method, agent, headers });
-    const limit = setTimeout(() => {
+    outgoing.on("error", () => {}); // also where nobody waits for the response any more
+    outgoing.once("socket", (socket: Socket) => {
+      // Then the node may have been started again, between two requests.
+      if (!outgoing.reusedSocket) socket.once("close", () => changes++);
+    });
+    const giveUp = () => {
+      if (outgoing.destroyed) return;
       silent.set(node, performance.now());
       outgoing.destroy(new Error(`no response within ${Math.round(timeoutMs)} ms`));
-    }, timeoutMs);
+    };
+    // What came while this process stood still is read before.
+    const limit = setTimeout(() => setImmediate(giveUp), timeoutMs);
     return outgoing.once("close", () => clearTimeout(limit));
   }
 
@@ -106,28 +113,29 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
       else socket.once("connect", () => isSent = true);
     });
     try {
-      return judge(node, await readResponse(outgoing.end(body)));
+      const [incoming] = await once(outgoing.end(body), "response");
+      return judge(node, incoming, await text(incoming));
     } catch (cause) {
       const reason = `${node}: ${(cause as Error).message}`;
       return { kind: "failed", mayHaveRun: isSent, reason };
     }
   }
 
-  function judge(node: string, { status, location, text }: Response): Attempt {
+  function judge(node: string, incoming: IncomingMessage, content: string): Attempt {
+    const { statusCode: status = 0, headers: { location } } = incoming;
     if (status === 301 && location !== undefined) {
       return { kind: "redirect", leader: new URL(location).host };
     }
     if (status === 200) {
-      const { results, error } = JSON.parse(text);
+      const { results, error } = JSON.parse(content);
       // With an error beside no results, leadership was lost in between: it may be stored yet.
       if (error === undefined) return { kind: "results", results };
       return { kind: "failed", mayHaveRun: true, reason: `${node}: ${error}` };
     }
-    // Otherwise it is our credentials that are wrong, or our request.
-    const isFinal = status < 500;
-    const mayHaveRun = !isFinal && !text.includes("leader not found");
-    const reason = `${node}: HTTP ${status} ${text.trim()}`;
-    return { kind: "failed", mayHaveRun, isFinal, reason };
+    // It refuses our request, or our credentials, which another may know already or still.
+    const isRefusal = status < 500 || content.includes("leader not found");
+    const reason = `${node}: HTTP ${status} ${content.trim()}`;
+    return { kind: "failed", mayHaveRun: !isRefusal, reason };
   }
 
   /**
@@ -144,16 +152,16 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
     pathOf: () => string,
     body: string,
     untilMs: number,
-    attemptMs = ATTEMPT_MS,
+    attemptMs = Math.ceil(body.length / MEBIBYTE) * ATTEMPT_MS,
   ): Promise<readonly RqliteResult[]> {
     const startedMs = performance.now();
     let mayHaveRun = false;
     let reason = "no time was left";
-    for (let isFinal = false;;) {
+    for (;;) {
       const nowMs = performance.now();
       const patientMs = Math.max((lostAtMs ?? Infinity) + PATIENCE_MS, startedMs + MOMENT_MS);
       const leftMs = Math.min(untilMs, patientMs) - nowMs;
-      if (leftMs < LEAST_MS || isFinal || !isOpen) {
+      if (leftMs < LEAST_MS || !isOpen) {
         const message = `The database cannot be reached: ${reason}`;
         throw mayHaveRun ? new OutcomeUnknownError(message) : new UnavailableError(message);
       }
@@ -173,7 +181,7 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
       }
       if (found.kind === "failed") {
         mayHaveRun ||= found.mayHaveRun;
-        ({ reason, isFinal = false } = found);
+        ({ reason } = found);
       }
       await pause(PAUSE_MS);
     }
@@ -185,19 +193,18 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
     /** Rises whenever the leader may have changed. */
     leaderChanges: () => changes,
     /** Any request to one node; `timeoutMs` is for the whole of it. Throws the system's error. */
-    request(
+    async request(
       node: string,
       method: string,
       path: string,
       timeoutMs: number,
       body?: Readable,
     ): Promise<IncomingMessage> {
-      const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
-      const outgoing = start(node, method, path, timeoutMs).on("response", resolve)
-        .on("error", reject);
+      const outgoing = start(node, method, path, timeoutMs);
       if (body) body.on("error", (error) => outgoing.destroy(error)).pipe(outgoing);
       else outgoing.end();
-      return promise;
+      const [incoming] = await once(outgoing, "response");
+      return incoming;
     },
     /** The node that leads now; throws as `ask`. */
     async findLeader(untilMs: number): Promise<string> {
@@ -209,22 +216,4 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
       agent.destroy();
     },
   };
-}
-
-interface Response {
-  readonly status: number;
-  readonly location: string | undefined;
-  readonly text: string;
-}
-
-function readResponse(outgoing: ClientRequest): Promise<Response> {
-  const { promise, resolve, reject } = Promise.withResolvers<Response>();
-  outgoing.on("error", reject).on("response", (incoming) => {
-    const chunks: Buffer[] = [];
-    const { statusCode: status = 0, headers: { location } } = incoming;
-    incoming.on("data", (chunk: Buffer) => void chunks.push(chunk))
-      .on("error", reject)
-      .on("end", () => resolve({ status, location, text: Buffer.concat(chunks).toString() }));
-  });
-  return promise;
 }

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from "node:timers/promises";
+import { text } from "node:stream/consumers";
 import type { Log } from "../base/log.ts";
 import type { RqliteClient } from "./rqlite_client.ts";
 
@@ -7,60 +7,35 @@ const WARN_MS = 250;
 const REFUSE_MS = 2_000;
 const INTERVAL_MS = 2_000;
 const TIMEOUT_MS = 1_000;
-/** By how much two clocks may drift apart between two looks. */
-const DRIFT_MS = 1;
-const SECOND_MS = 1_000;
 
-/** How far a node's clock is ahead of ours, in milliseconds: somewhere from `least` to `most`. */
-interface Offset {
-  readonly least: number;
-  readonly most: number;
-}
+// Of the node that is asked alone: by the log, each node would have a time of its own.
+const TIME_PATH = `/db/query?level=none&q=${encodeURIComponent("SELECT unixepoch('subsec')")}`;
 
-/**
- * Makes the comparison. A response's `Date` is in whole seconds, so each look asks when the node's
- * second should change if it were in the middle of what is possible, and halves that.
- */
+/** Makes the comparison of this machine's clock with those of the nodes. */
 export function createRqliteClock(
   client: Pick<RqliteClient, "nodes" | "request">,
   log: Log,
   now: () => number,
 ) {
-  const offsets = new Map<string, Offset>();
+  let skewMs = 0;
   let isWarned = false;
 
-  async function ask(node: string): Promise<void> {
-    const known = offsets.get(node) ?? { least: 0, most: 0 };
-    const middle = (known.least + known.most) / 2;
-    await sleep(SECOND_MS - modulo(now() + middle, SECOND_MS));
+  /** By how much ours surely differs: the node's time is from between the two of ours. */
+  async function measure(node: string): Promise<number> {
     const sentMs = now();
-    const response = await client.request(node, "GET", "/readyz?noleader", TIMEOUT_MS);
-    response.resume().on("error", () => {});
-    const receivedMs = now();
-    const dateMs = Date.parse(response.headers.date ?? "");
-    if (Number.isNaN(dateMs)) return;
-    const found = { least: dateMs - receivedMs, most: dateMs + SECOND_MS - sentMs };
-    const both = {
-      least: Math.max(found.least, known.least - DRIFT_MS),
-      most: Math.min(found.most, known.most + DRIFT_MS),
-    };
-    // No offset fits both where one of the clocks has been set.
-    offsets.set(node, offsets.has(node) && both.least <= both.most ? both : found);
+    const response = await client.request(node, "GET", TIME_PATH, TIMEOUT_MS);
+    const { results: [{ values: [[seconds]] }] } = JSON.parse(await text(response));
+    return Math.max(sentMs - 1_000 * seconds, 1_000 * seconds - now(), 0);
   }
 
-  /** By how much ours surely differs from most of theirs. */
-  function skewMs(): number {
-    const surely = offsets.values().map(({ least, most }) => Math.max(least, -most, 0)).toArray()
-      .sort((a, b) => a - b);
-    return Math.round(surely[Math.floor((surely.length - 1) / 2)] ?? 0);
-  }
-
-  /** Asks each node once, within about a second, and logs where the clocks differ. */
+  /** Asks each node once, and logs where our clock differs from most of theirs. */
   async function look(): Promise<void> {
-    await Promise.all(client.nodes.map((node) => ask(node).catch(() => {}))); // it is down
-    const isOff = skewMs() > WARN_MS;
+    const asked = client.nodes.map((node) => measure(node).catch(() => [])); // it is down
+    const measured = (await Promise.all(asked)).flat().sort((a, b) => a - b);
+    skewMs = Math.round(measured[Math.floor((measured.length - 1) / 2)] ?? skewMs);
+    const isOff = skewMs > WARN_MS;
     if (isOff && !isWarned) {
-      log.warn("this machine's clock differs from those of the database", { ms: skewMs() });
+      log.warn("this machine's clock differs from those of the database", { ms: skewMs });
     }
     isWarned = isOff;
   }
@@ -73,11 +48,7 @@ export function createRqliteClock(
       const timer = setInterval(() => void look(), INTERVAL_MS).unref();
       return () => clearInterval(timer);
     },
-    skewMs,
-    state: (): "ok" | "clock_skewed" => (skewMs() > REFUSE_MS ? "clock_skewed" : "ok"),
+    skewMs: () => skewMs,
+    state: (): "ok" | "clock_skewed" => (skewMs > REFUSE_MS ? "clock_skewed" : "ok"),
   };
-}
-
-function modulo(value: number, by: number): number {
-  return ((value % by) + by) % by;
 }

@@ -1,17 +1,18 @@
-import { createReadStream, createWriteStream, rmSync, writeFileSync } from "node:fs";
+import { createReadStream, createWriteStream, rmSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { text } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
+import { messageOf } from "../base/message_of.ts";
 import type { Seal } from "../base/seal.ts";
-import { backUpSqlite } from "./backup.ts";
+import { backUpSqlite, makePrivate } from "./backup.ts";
 import { UnusableDatabaseError } from "./database.ts";
 import type { Engine } from "./engine.ts";
-import { findOwnSealError, findSchemaError, refuseUnusable } from "./judge.ts";
+import { findOwnSealError, findSchemaError, isEmpty, refuseUnusable } from "./judge.ts";
 import { asideOf, restoreSqlite } from "./restore.ts";
 import { openRqliteDatabase } from "./rqlite.ts";
 import { createRqliteClient, type RqliteAddress, type RqliteClient } from "./rqlite_client.ts";
 import { createRqliteClock } from "./rqlite_clock.ts";
-import { judgeCluster, migrateCluster } from "./rqlite_judge.ts";
+import { judgeCluster, migrateCluster, readCluster } from "./rqlite_judge.ts";
 import { acquireRqlitePresence, isAnybodyOnCluster } from "./rqlite_presence.ts";
 
 const LEADER_MS = 5_000;
@@ -19,9 +20,21 @@ const COPY_MS = 3_600_000;
 
 /** Makes the engine of an rqlite cluster; messages call it `name`. */
 export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine {
-  async function ask<Result>(work: (client: RqliteClient) => Promise<Result>): Promise<Result> {
+  async function ask<Result>(
+    work: (client: RqliteClient) => Promise<Result>,
+    signal?: AbortSignal,
+  ): Promise<Result> {
+    signal?.throwIfAborted();
     const client = createRqliteClient(cluster);
-    return work(client).finally(client.close);
+    signal?.addEventListener("abort", client.close);
+    try {
+      return await work(client);
+    } catch (error) {
+      signal?.throwIfAborted();
+      throw error;
+    } finally {
+      client.close();
+    }
   }
 
   /** Of many that start at once one migrates; the others fail, and find it done. */
@@ -45,12 +58,21 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
     return state.kind === "usable";
   }
 
+  /** Also of what is newer than this program: a backup may take its place. */
+  const holdsNothing = () =>
+    ask((client) => readCluster(client, isEmpty)).catch((cause: unknown) => {
+      const message = `Database ${name}: ${messageOf(cause)}.`;
+      throw new UnusableDatabaseError(message, { cause });
+    });
+
   /** The copy comes whole into a file of its own, which is then backed up as any other. */
   async function backUp(...[target, options]: Parameters<Engine["backUp"]>): Promise<number> {
     const file = `${target}.download`;
-    writeFileSync(file, "", { flag: "wx", mode: 0o600 });
+    makePrivate(file);
     try {
-      await ask(async (client) => pipeline(await send(client), createWriteStream(file), options));
+      const download = async (client: RqliteClient) =>
+        pipeline(await send(client), createWriteStream(file));
+      await ask(download, options.signal);
       return await backUpSqlite(file, target, options);
     } finally {
       rmSync(file);
@@ -96,14 +118,14 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
       const file = `${source}.load`;
       try {
         const { bytes } = await restoreSqlite(source, file, seal, nowMs, options);
-        const keptAs = await exists() ? asideOf(source, nowMs) : undefined;
-        await ask(prepare);
+        const keptAs = await holdsNothing() ? undefined : asideOf(source, nowMs);
         const database = open();
         if (await isAnybodyOnCluster(database).finally(database.close)) {
           throw new UnusableDatabaseError(`A process works on ${name}: stop every server first.`);
         }
         if (keptAs !== undefined) await backUp(keptAs, options);
-        const found = await ask(async (client) => text(await send(client, file)));
+        const load = async (client: RqliteClient) => text(await send(client, file));
+        const found = await ask(load, options.signal);
         if (found.includes('"error"')) throw new UnusableDatabaseError(`${name}: ${found}`);
         refuseUnusable(name, await judge(seal));
         return { bytes, keptAs };
@@ -118,7 +140,8 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
 async function send(client: RqliteClient, file?: string): Promise<IncomingMessage> {
   const leader = await client.findLeader(performance.now() + LEADER_MS);
   const response = file === undefined
-    ? await client.request(leader, "GET", "/db/backup", COPY_MS)
+    // Vacuumed: what has been deleted is left out, and it can be made beside a snapshot.
+    ? await client.request(leader, "GET", "/db/backup?vacuum", COPY_MS)
     : await client.request(leader, "POST", "/db/load", COPY_MS, createReadStream(file));
   if (response.statusCode === 200) return response;
   const reason = `HTTP ${response.statusCode} ${await text(response)}`;

@@ -1,5 +1,4 @@
 import { DatabaseSync } from "node:sqlite";
-import { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { messageOf } from "../base/message_of.ts";
 import { type DatabaseState, isEmpty, judgeContent, SELECT_SCHEMA } from "./judge.ts";
@@ -18,20 +17,27 @@ export async function judgeCluster(
   findMore: (schema: DatabaseSync) => string | undefined = () => undefined,
 ): Promise<DatabaseState> {
   try {
-    await Promise.all(client.nodes.map((node) => checkNode(client, node)));
-    using schema = new DatabaseSync(":memory:");
-    const bytes = await copySchema(client, schema);
-    return isEmpty(schema) ? { kind: "missing" } : judgeContent(schema, bytes, findMore);
+    return await readCluster(client, (schema, bytes) =>
+      isEmpty(schema) ? { kind: "missing" } : judgeContent(schema, bytes, findMore));
   } catch (error) {
     return { kind: "unusable", reason: `${messageOf(error)}.` };
   }
 }
 
+/** Judges how the nodes were started, which throws, and reads a copy of the schema and the size. */
+export async function readCluster<Result>(
+  client: RqliteClient,
+  read: (schema: DatabaseSync, bytes: number) => Result,
+): Promise<Result> {
+  await Promise.all(client.nodes.map((node) => checkNode(client, node)));
+  using schema = new DatabaseSync(":memory:");
+  return read(schema, await copySchema(client, schema));
+}
+
 /** Throws where a node would not do what the others do; one that is not reached passes. */
 async function checkNode({ request }: RqliteClient, node: string): Promise<void> {
-  const body = Readable.from('["PRAGMA foreign_keys"]');
-  const response = await request(node, "POST", "/db/query?level=none", NODE_MS, body)
-    .catch(() => undefined);
+  const path = "/db/query?level=none&q=PRAGMA+foreign_keys";
+  const response = await request(node, "GET", path, NODE_MS).catch(() => undefined);
   if (response === undefined) return;
   const found = await text(response);
   if (response.statusCode === 401) {

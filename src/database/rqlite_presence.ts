@@ -78,7 +78,8 @@ export async function acquireRqlitePresence(
 
 /** Whether the beat of any process rises, within about two seconds. */
 export async function isAnybodyOnCluster(database: Database): Promise<boolean> {
-  const before = await database.query<Beat>(SELECT);
+  const [table] = await database.query(sql`SELECT name FROM pragma_table_info('processes')`);
+  const before = table ? await database.query<Beat>(SELECT) : [];
   if (before.length === 0) return false;
   await sleep(2 * BEAT_MS);
   const after = await database.query<Beat>(SELECT);

@@ -1,6 +1,6 @@
 import { UnavailableError } from "./database.ts";
 import type { RqliteClient, RqliteResult } from "./rqlite_client.ts";
-import { decodeRows, encodeStatement } from "./rqlite_statement.ts";
+import { decodeRows, encodeStatement, toError } from "./rqlite_statement.ts";
 import type { Sql } from "./sql.ts";
 
 const DEADLINE_MS = 5_000;
@@ -34,7 +34,7 @@ export function createRqliteReader(client: RqliteClient) {
         () => {
           changes = client.leaderChanges();
           // A new leader may not have applied all yet; a read through the log waits until it has.
-          return `/db/query?level=${confirmedAt === changes ? "weak" : "strong"}&redirect`;
+          return `/db/query?level=${confirmedAt === changes ? "weak" : "strong"}&redirect&noparse`;
         },
         `[${group.keys().toArray().join(",")}]`,
         performance.now() + DEADLINE_MS,
@@ -43,7 +43,7 @@ export function createRqliteReader(client: RqliteClient) {
       group.values().forEach(({ resolve, reject }, index) => {
         const { error = undefined, ...result } = results[index] ?? { error: "There is no result" };
         if (error === undefined) resolve(result);
-        else reject(new Error(error));
+        else reject(toError(error));
       });
     } catch (cause) {
       const error = new UnavailableError("The database cannot be read", { cause });

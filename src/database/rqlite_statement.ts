@@ -1,3 +1,4 @@
+import { ConflictError, UnavailableError } from "./database.ts";
 import type { RqliteResult } from "./rqlite_client.ts";
 import type { Sql, SqlValue } from "./sql.ts";
 
@@ -42,4 +43,13 @@ export function decodeRows<Row>({ columns = [], types = [], values = [] }: Rqlit
       return [name, isBytes ? Buffer.from(value, "base64") : value];
     })) as Row
   );
+}
+
+const IS_CONFLICT = /constraint failed|cannot store \w+ value in/;
+const IS_PASSING = /disk is full|disk I\/O error|readonly database|database is locked/;
+
+/** What the error of a statement means, as `classifySqliteError` says it of a file's. */
+export function toError(message: string): Error {
+  if (IS_CONFLICT.test(message)) return new ConflictError(message);
+  return IS_PASSING.test(message) ? new UnavailableError(message) : new Error(message);
 }

@@ -1,9 +1,9 @@
 import { idBound } from "../base/id.ts";
 import { messageOf } from "../base/message_of.ts";
 import { newSecret } from "../base/secret.ts";
-import { ConflictError, OutcomeUnknownError, UnavailableError } from "./database.ts";
-import type { RqliteClient, RqliteResult } from "./rqlite_client.ts";
-import { encodeStatement } from "./rqlite_statement.ts";
+import { OutcomeUnknownError, UnavailableError } from "./database.ts";
+import type { RqliteClient } from "./rqlite_client.ts";
+import { encodeStatement, toError } from "./rqlite_statement.ts";
 import { listOf, type Sql, sql } from "./sql.ts";
 import type { CommitReport } from "./write_result.ts";
 
@@ -23,7 +23,8 @@ const COUNTS_MS = 1_000;
 
 /** How many groups are under way; meanwhile the next one gathers. */
 const IN_FLIGHT = 2;
-const GROUP_LIMIT = 256;
+/** After a conflict a group is a quarter as large, for all others in it are sent again. */
+const [GROUP_LIMIT, CONFLICT_DIVISOR] = [256, 4];
 const GROUP_CHARACTERS = 1024 * 1024;
 
 /** How long a group's row is kept: longer than any copy of it can be on its way. */
@@ -31,8 +32,10 @@ const KEPT_MS = 10 * 60_000;
 const TRIM_INTERVAL_MS = 60_000;
 
 const IS_STORED = "UNIQUE constraint failed: write_groups.id";
-const IS_CONFLICT = /constraint failed|cannot store \w+ value in/;
-const IS_TROUBLE = /disk is full|disk I\/O error|readonly database|database is locked/;
+/** Without a parser of rqlite's own, which looks for what no statement of ours has. */
+const WRITE_PATH = "/db/execute?transaction&redirect&noparse";
+/** Of so many groups copies may be on their way: those of older ones have come. */
+const ABANDONED_LIMIT = 1_000;
 
 interface Waiting extends PromiseWithResolvers<number[]> {
   /** Its statements as they are sent. */
@@ -49,7 +52,8 @@ interface Waiting extends PromiseWithResolvers<number[]> {
 export function createRqliteWriter(client: RqliteClient, observe: (report: CommitReport) => void) {
   const gathering: Waiting[] = [];
   let inFlight = 0;
-  /** Groups that were given up: their ids are taken, so that a late copy is not stored. */
+  let groupLimit = GROUP_LIMIT;
+  /** Groups that are not known to be stored: their ids are taken, so that no late copy is. */
   let abandoned: readonly string[] = [];
   let trimAtMs = performance.now() + TRIM_INTERVAL_MS;
   let idle: PromiseWithResolvers<void> | undefined;
@@ -68,7 +72,7 @@ export function createRqliteWriter(client: RqliteClient, observe: (report: Commi
     let characters = 0;
     const end = gathering.findIndex((batch, index) => {
       characters += batch.characters;
-      return index === GROUP_LIMIT || (index > 0 && characters > GROUP_CHARACTERS);
+      return index === groupLimit || (index > 0 && characters > GROUP_CHARACTERS);
     });
     return gathering.splice(0, end === -1 ? gathering.length : end);
   }
@@ -105,36 +109,40 @@ export function createRqliteWriter(client: RqliteClient, observe: (report: Commi
     );
     const body = group.flatMap(({ statements }) => statements.flatMap((text) => [text, count]));
     const untilMs = Math.min(...group.map((batch) => batch.untilMs));
-    const results = await client.ask(
-      () => "/db/execute?transaction&redirect",
-      `[${[...head, ...body].join(",")}]`,
-      untilMs,
-    ).catch((error: unknown) => {
-      if (error instanceof OutcomeUnknownError) abandoned = [...abandoned, id];
-      throw error;
-    });
-    const error = results.at(-1)?.error;
-    if (error === undefined || error === IS_STORED) {
-      abandoned = abandoned.filter((each) => !known.includes(each));
+    let isStored = false;
+    try {
+      const request = `[${[...head, ...body].join(",")}]`;
+      const results = await client.ask(() => WRITE_PATH, request, untilMs);
+      const error = results.at(-1)?.error;
+      isStored = error === undefined || error === IS_STORED;
+      if (error !== undefined && !isStored) {
+        return leaveOut(group, results.length - head.length - 1, error);
+      }
       const counts = error === undefined
-        ? results.slice(head.length).filter((_, index) => index % 2 === 0).map(changesOf)
+        ? results.slice(head.length).filter((_, index) => index % 2 === 0)
+          .map(({ rows_affected = 0 }) => rows_affected)
         : await readCounts(id);
+      groupLimit = Math.min(2 * groupLimit, GROUP_LIMIT);
       let at = 0;
       for (const { statements, resolve } of group) {
         resolve(counts.slice(at, at += statements.length));
       }
-    } else {
-      leaveOut(group, results.length - head.length - 1, error);
+    } finally {
+      abandoned = isStored ? abandoned.filter((each) => !known.includes(each))
+        : [...abandoned, id].slice(-ABANDONED_LIMIT);
     }
   }
 
   /** Nothing is stored, because of the statement at this position: its batch fails alone. */
-  function leaveOut(group: readonly Waiting[], position: number, error: string): void {
-    if (IS_TROUBLE.test(error)) throw new UnavailableError(error);
+  function leaveOut(group: readonly Waiting[], position: number, message: string): void {
+    const error = toError(message);
+    // What the leader could not store, on a full disk say, the others may have.
+    if (error instanceof UnavailableError) throw new OutcomeUnknownError(message);
     let at = 0;
     const failed = group.find(({ statements }) => (at += 2 * statements.length) > position);
-    if (position < 0 || failed === undefined) throw new Error(error);
-    failed.reject(IS_CONFLICT.test(error) ? new ConflictError(error) : new Error(error));
+    if (position < 0 || failed === undefined) throw error;
+    failed.reject(error);
+    groupLimit = Math.ceil(groupLimit / CONFLICT_DIVISOR);
     gathering.unshift(...group.filter((batch) => batch !== failed));
   }
 
@@ -179,8 +187,4 @@ export function createRqliteWriter(client: RqliteClient, observe: (report: Commi
       await idle.promise;
     },
   };
-}
-
-function changesOf({ rows_affected = 0, values = [] }: RqliteResult): number {
-  return rows_affected + values.length; // rows of RETURNING come in place of their number
 }

@@ -175,6 +175,19 @@ export function testDatabaseContract(engine: Engine): void {
       assert.deepEqual(await names(database), ["a", "d", "taken"]);
     });
 
+    test("undoes 250 batches at once that fail: their neighbours are stored", async (t) => {
+      const { database } = await engine.open(t);
+      await database.write([put("taken", "first")]);
+      const batches = Array.from({ length: 260 }, (_, at) =>
+        database.write(at % 26 === 25 ? [put(`k${at}`, "1")] : [put("taken", "second")])
+      );
+      const results = await Promise.allSettled(batches);
+      const conflicts = results.filter((result) =>
+        result.status === "rejected" && result.reason instanceof ConflictError
+      );
+      assert.deepEqual([conflicts.length, await count(database)], [250, 11]);
+    });
+
     test("runs batches in the order they were given", async (t) => {
       const { database } = await engine.open(t);
       await database.write([put("a", "")]);

@@ -8,7 +8,7 @@ import type { Log } from "../../src/base/log.ts";
 
 test("clocks that agree: no warning, and a difference of a few milliseconds at most", async (t) => {
   const { clock, warnings } = await stage(t, [0, 0, 0]);
-  for (let look = 0; look < 4; look++) await clock.look();
+  await clock.look();
   assert.equal(clock.state(), "ok");
   assert.ok(clock.skewMs() <= 20, `${clock.skewMs()}`);
   assert.deepEqual(warnings, []);
@@ -16,7 +16,8 @@ test("clocks that agree: no warning, and a difference of a few milliseconds at m
 
 test("ours is 400 ms ahead: one warning, and ready", async (t) => {
   const { clock, warnings } = await stage(t, [-400, -400, -400]);
-  for (let look = 0; look < 5; look++) await clock.look();
+  await clock.look();
+  await clock.look();
   assert.equal(clock.state(), "ok");
   assert.ok(clock.skewMs() > 300 && clock.skewMs() <= 400, `${clock.skewMs()}`);
   assert.equal(warnings.length, 1);
@@ -33,7 +34,7 @@ test("ours is 5 s behind: not ready after the first look, and again when it is s
 
 test("one node whose clock is wrong, or that is down, makes nobody else unready", async (t) => {
   const { clock, warnings } = await stage(t, [0, 60_000, 0], ["127.0.0.1:1"]);
-  for (let look = 0; look < 3; look++) await clock.look();
+  await clock.look();
   assert.equal(clock.state(), "ok");
   assert.deepEqual(warnings, []);
 });
@@ -43,8 +44,8 @@ async function stage(t: TestContext, aheadMs: readonly number[], down: readonly 
   let offsets = aheadMs;
   const nodes = await Promise.all(aheadMs.map(async (_, index) => {
     const server = createServer((_request, response) => {
-      const time = new Date(Date.now() + (offsets[index] ?? 0));
-      response.setHeader("Date", time.toUTCString()).end("ok");
+      const seconds = (Date.now() + (offsets[index] ?? 0)) / 1_000;
+      response.end(JSON.stringify({ results: [{ values: [[seconds]] }] }));
     });
     await once(server.listen(0, "127.0.0.1"), "listening");
     t.after(() => void server.close().closeAllConnections());

@@ -178,6 +178,35 @@ test("a file moves into a cluster and out of it; what was there is kept", async 
   assert.deepEqual(readdirSync(folder).sort(), ["back.db", "gatepost.db", moved, "out.db", kept]);
 });
 
+test("a backup may take the place of what a newer program has made", async (t) => {
+  const folder = makeFolder(t);
+  const copy = join(folder, "copy.db");
+  const engine = await stage(t);
+  await addUser(engine, "u1");
+  await engine.backUp(copy, COPYING);
+  await cluster.nodes[0]?.call("/db/execute", ["PRAGMA user_version = 99"]);
+  const { keptAs } = await engine.restore(copy, SEAL, 0, COPYING);
+  assert.deepEqual(await listUsers(engine), ["u1"]);
+  assert.match(await reasonOf(engineOf(keptAs ?? "")), /schema version is 99/);
+});
+
+test("backups that are made at once, beside writes, hold nothing that was deleted", async (t) => {
+  const folder = makeFolder(t);
+  const engine = await stage(t);
+  const database = await engine.open();
+  t.after(() => database.close());
+  const put = (name: string) =>
+    database.write([sql`INSERT INTO settings (name, value) VALUES (${name}, 'forget me')`]);
+  await put("gone");
+  await database.write([sql`DELETE FROM settings WHERE name = 'gone'`]);
+  const targets = ["a.db", "b.db", "c.db"].map((name) => join(folder, name));
+  await Promise.all([
+    ...targets.map((target) => engine.backUp(target, COPYING)),
+    ...targets.map((target) => addUser(engine, `u${target}`)),
+  ]);
+  for (const target of targets) assert.ok(!readFileSync(target).includes("forget me"));
+});
+
 test("a backup never takes another file's place, and leaves nothing when it fails", async (t) => {
   const folder = makeFolder(t);
   const engine = await stage(t);
@@ -190,6 +219,26 @@ test("a backup never takes another file's place, and leaves nothing when it fail
   const gone = engineOf("rqlite://127.0.0.1:1");
   await assert.rejects(gone.backUp(join(folder, "new.db"), COPYING), { name: "UnavailableError" });
   assert.deepEqual(readdirSync(folder), ["there.db"]);
+  writeFileSync(join(folder, "new.db.download"), "of one that was killed");
+  const message = /new\.db\.download is there already: .*remove it\.$/;
+  await assert.rejects(engine.backUp(join(folder, "new.db"), COPYING), { message });
+});
+
+test("a backup that is interrupted while the leader makes it ends at once", async (t) => {
+  const folder = makeFolder(t);
+  const controller = new AbortController();
+  const reason = new Error("Interrupted.");
+  const server = createServer(({ url = "" }, response) => {
+    if (url.startsWith("/db/backup")) controller.abort(reason);
+    else response.end('{"results":[{}]}');
+  }).listen(0, "127.0.0.1");
+  t.after(() => server.close().closeAllConnections());
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const engine = engineOf(`rqlite://127.0.0.1:${port}`);
+  const { signal } = controller;
+  await assert.rejects(engine.backUp(join(folder, "new.db"), { signal }), reason);
+  assert.deepEqual(readdirSync(folder), []);
 });
 
 test("to restore is refused while a process works on it, and from what is no backup", async (t) => {

@@ -70,6 +70,36 @@ describe("a write whose response is lost", { concurrency: true }, () => {
     assert.equal(await read(database, "afterwards"), 1);
   });
 
+  test("is never stored late where it was refused, by a copy that comes then", async (t) => {
+    const { database, next, releaseHeld } = await stage(t);
+    await add(database, "full");
+    next("hold");
+    const [, refused] = await Promise.allSettled([
+      add(database, "neighbour"),
+      database.write([sql`INSERT INTO counters (name, n) VALUES ('full', 0)`]),
+    ]);
+    assert.ok(refused.status === "rejected" && refused.reason instanceof ConflictError);
+    await database.write([sql`DELETE FROM counters WHERE name = 'full'`]);
+    assert.equal(await releaseHeld(), 1);
+    assert.equal(await read(database, "neighbour"), 1);
+  });
+
+  test("has an unknown outcome where the leader could not store it, but others may", async (t) => {
+    const { database, next } = await stage(t);
+    next("disk full");
+    await assert.rejects(add(database, "spilled"), OutcomeUnknownError);
+    await add(database, "after it");
+  });
+
+  test("is waited for longer the larger it is", async (t) => {
+    const { database, asked, next } = await stage(t);
+    next("slow");
+    await database.write([
+      sql`INSERT INTO counters (name, n) VALUES ('large', length(${"x".repeat(2 ** 22)}))`,
+    ]);
+    assert.equal(asked().length, 1);
+  });
+
   test("each of a group gets its own result, with a conflict among them", async (t) => {
     const { database, next } = await stage(t);
     await add(database, "taken");
@@ -122,25 +152,64 @@ test("where nobody leads all wait five seconds together, who comes later a momen
   assert.deepEqual(await add(database, "known"), [1]);
 });
 
+test("a response that came while this process stood still counts", async (t) => {
+  const nodes = [new URL(url).host];
+  const client = createRqliteClient({ nodes, isTls: false, credentials: undefined });
+  t.after(client.close);
+  const ask = () =>
+    client.ask(() => "/db/query?level=weak", '["SELECT 1"]', performance.now() + 5_000);
+  await ask();
+  const changes = client.leaderChanges();
+  const asked = ask();
+  await new Promise((resolve) => setImmediate(resolve)); // it is sent
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_200);
+  assert.equal((await asked).length, 1);
+  assert.equal(client.leaderChanges(), changes, "it was asked once");
+});
+
+test("a node that may have been started again is asked to apply all first", async (t) => {
+  const { database, asked, disconnect } = await stage(t);
+  for (let round = 0; round < 3; round++) await read(database, "anything");
+  assert.match(asked().at(-1) ?? "", /level=weak/);
+  await disconnect();
+  await read(database, "anything");
+  assert.match(asked().at(-1) ?? "", /level=strong/);
+});
+
+test("a read that passing trouble prevents is an UnavailableError", async (t) => {
+  const { database, next } = await stage(t);
+  next("locked");
+  await assert.rejects(read(database, "anything"), UnavailableError);
+  assert.equal(await read(database, "anything"), undefined);
+});
+
+test("a node that refuses our credentials is not the last that is asked", async (t) => {
+  const { database, next } = await stage(t);
+  next("denied");
+  assert.deepEqual(await add(database, "allowed"), [1]);
+});
+
 test("a node that follows names the leader, and that one is asked from then on", async (t) => {
   const { database, asked, always } = await stage(t);
   always("redirect");
   await add(database, "redirected");
   assert.equal(await read(database, "redirected"), 1);
-  assert.equal(asked(), 1);
+  assert.equal(asked().length, 1);
 });
 
-type Mode = "pass" | "lose" | "depose" | "hold" | "leaderless" | "redirect";
+type Mode =
+  | ("pass" | "slow" | "lose" | "depose" | "hold" | "leaderless" | "redirect")
+  | ("disk full" | "locked" | "denied");
 
 /** A database behind a node that does with requests as it is told. */
 async function stage(t: TestContext) {
   let mode: Mode = "pass";
   let following: Mode | undefined;
-  let count = 0;
+  const paths: string[] = [];
   const held: (() => Promise<void>)[] = [];
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    count++;
+    paths.push(request.url ?? "");
     const now = following ?? mode;
     following = undefined;
     const body = new Uint8Array(await buffer(request));
@@ -162,6 +231,15 @@ async function stage(t: TestContext) {
       case "depose":
         await forward();
         return void response.end('{"results":[],"error":"leadership lost while committing log"}');
+      case "disk full":
+        return void response.end('{"results":[{"error":"database or disk is full"}]}');
+      case "locked":
+        return void response.end('{"results":[{"error":"database is locked"}]}');
+      case "denied":
+        return void response.writeHead(401).end();
+      case "slow":
+        await new Promise((resolve) => setTimeout(resolve, 1_500));
+        return void response.end(await (await forward()).text());
       case "pass":
         return void response.end(await (await forward()).text());
     }
@@ -182,7 +260,13 @@ async function stage(t: TestContext) {
   });
   return {
     database,
-    asked: () => count,
+    /** The paths of all requests. */
+    asked: () => paths,
+    /** Closes all connections, as a node does that ends. */
+    async disconnect(): Promise<void> {
+      server.closeAllConnections();
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    },
     /** What becomes of the next request. */
     next: (one: Mode) => void (following = one),
     /** And of all from now on. */

@@ -115,7 +115,9 @@ test("no SQL depends on where, when or after what it runs", () => {
       texts++;
       // The ledger counts for the statement right before it, which it puts there itself.
       const isLedger = text.includes("counts || changes()") && name === "database/rqlite_writer.ts";
-      if (!isLedger) assert.doesNotMatch(text, forbidden, `${name}:${line}`);
+      // Each node is asked for its own time.
+      const isClock = text.includes("unixepoch") && name === "database/rqlite_clock.ts";
+      if (!isLedger && !isClock) assert.doesNotMatch(text, forbidden, `${name}:${line}`);
     }
   }
   assert.ok(texts > 1000);
