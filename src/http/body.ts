@@ -14,11 +14,6 @@ interface AnyBody {
 
 const NO_BODY: AnyBody = { value: undefined, bytes: undefined };
 
-/** Whether a request says that a body comes with it, by its type or its framing. */
-export function bringsBody(request: HttpRequest): boolean {
-  return request.headers["content-type"] !== undefined || hasBody(request);
-}
-
 /**
  * The JSON of a body; integers that a double does not hold exactly are infinite in it. Throws
  * Problem 400, 413 or 415.
