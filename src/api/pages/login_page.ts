@@ -110,7 +110,7 @@ sees it.</p>`}`;
 }
 
 /** A time to wait, for people. */
-export function inWords(seconds: number): string {
+function inWords(seconds: number): string {
   if (seconds === 1) return "a second";
   if (seconds < 60) return `${seconds} seconds`;
   const minutes = Math.ceil(seconds / 60);
