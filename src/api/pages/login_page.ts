@@ -55,7 +55,8 @@ const REFUSALS: Record<LoginError, Refusal> = {
   expired: {
     status: 400,
     title: "This page was open for too long",
-    text: () => "This page was open for too long, or was used before. Please sign in again.",
+    text: () => "This page was open for too long, or was used before. Please sign in again. " +
+      "If that does not help, allow cookies for this site.",
   },
 };
 
