@@ -9,6 +9,11 @@ export function prefersHtml(accept = ""): boolean {
     html > weightOf("application/problem+json", ranges);
 }
 
+/** Whether a client names a content coding as one that it takes (RFC 9110 §12.5.3). */
+export function takesCoding(acceptEncoding: string, coding: string): boolean {
+  return weightOf(coding, acceptEncoding.toLowerCase().split(",")) > 0;
+}
+
 function weightOf(type: string, ranges: readonly string[]): number {
   const range = ranges.find((each) => each.split(";")[0]?.trim() === type);
   return range === undefined ? 0 : Number(/;\s*q=([\d.]+)/.exec(range)?.[1] ?? 1);

@@ -14,11 +14,6 @@ interface AnyBody {
 
 const NO_BODY: AnyBody = { value: undefined, bytes: undefined };
 
-/** Whether a request says that a body comes with it, by its type or its framing. */
-export function bringsBody(request: HttpRequest): boolean {
-  return request.headers["content-type"] !== undefined || hasBody(request);
-}
-
 /**
  * The JSON of a body; integers that a double does not hold exactly are infinite in it. Throws
  * Problem 400, 413 or 415.
@@ -88,7 +83,7 @@ function bodyTypeOf({ headers }: Pick<HttpRequest, "headers">) {
   const charset = parameters.map((each) => /^\s*charset\s*=\s*"?([^"\s]*)"?\s*$/.exec(each)?.[1])
     .find((name) => name !== undefined);
   const coding = headers["content-encoding"] ?? "identity";
-  const isPlain = (charset ?? "utf-8") === "utf-8" && coding.toLowerCase() === "identity";
+  const isPlain = /^utf-?8$/.test(charset ?? "utf-8") && coding.toLowerCase() === "identity";
   const type = text.trim();
   if (type === "application/x-www-form-urlencoded") return { kind: "form", isPlain };
   const isJson = type === "application/json" || /^[\w.-]+\/[\w.-]+\+json$/.test(type);

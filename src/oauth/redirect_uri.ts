@@ -152,11 +152,14 @@ function takesAnyPort(appUrl: URL): boolean {
 
 function isReserved(pair: string, params: Readonly<Record<string, unknown>>): boolean {
   // Decoded as the app will: `%63ode` is `code`, and so are ` code`, `code[]` and `[code]` to the
-  // parsers of PHP, Rails and qs.
-  const [encoded = ""] = pair.split("=");
-  const name = /[^\s\0[\]]+/.exec(decodeFormText(encoded) ?? "")?.[0] ?? "";
-  if (name === "code" || name === "state" || name === "iss") return true;
-  return name.startsWith("error") || Object.hasOwn(params, name);
+  // parsers of PHP, Rails and qs, `CODE` to ASP.NET, and `a;code` to those that split at both.
+  return pair.split(";").some((part) => {
+    const [encoded = ""] = part.split("=");
+    const decoded = (decodeFormText(encoded) ?? "").toLowerCase();
+    const name = /[^\s\0[\]]+/.exec(decoded)?.[0] ?? "";
+    if (name === "code" || name === "state" || name === "iss") return true;
+    return name.startsWith("error") || Object.hasOwn(params, name);
+  });
 }
 
 /** Percent-encodes all but the unreserved of RFC 3986 §2.3; %20 is a space to every decoder. */

@@ -24,7 +24,7 @@ export const ACCOUNT_CHANGES = sql`SELECT count FROM account_changes`;
  */
 export function createAccounts(
   database: Database,
-  { accountChanges }: Revocations,
+  { accountChanges, refresh }: Revocations,
   builtIn?: App,
 ) {
   function remember<Account>(
@@ -49,5 +49,12 @@ export function createAccounts(
     findClient: async (clientId: string): Promise<AppWithSecrets | undefined> =>
       clientId === builtIn?.id ? { ...builtIn, ...NO_SECRETS } : findStored(clientId),
     findUser: remember(findUser),
+    /** The number of changes that what is found now holds for. */
+    changes: accountChanges,
+    /** Whether there have been more, of other processes too: then accounts are read anew. */
+    async hasChanged(since: number | undefined): Promise<boolean> {
+      await refresh().catch(() => {}); // what is known stands
+      return accountChanges() !== since;
+    },
   };
 }

@@ -20,13 +20,15 @@ export async function findConsentedScopes(
 }
 
 /**
- * Remembers what a user allows an app at this service, if the code of this id was stored earlier in
- * the batch. The same scope at another resource is another thing.
+ * Remembers what a user allows an app at this service beside what was allowed before, if the code
+ * of this id was stored earlier in the batch. The same scope at another resource is another thing.
  */
 export function putConsentOfCode(code: string): Sql {
   return sql`INSERT INTO consents (user, app, scopes)
     SELECT user, app, scopes FROM codes WHERE id = ${code} AND resource IS NULL
-    ON CONFLICT (user, app) DO UPDATE SET scopes = excluded.scopes`;
+    ON CONFLICT (user, app) DO UPDATE SET scopes = (SELECT json_group_array(value) FROM (
+      SELECT value FROM json_each(consents.scopes)
+      UNION SELECT value FROM json_each(excluded.scopes)))`;
 }
 
 /** Forgets what a user allowed an app, and ends its grants until now and its subscriptions. */

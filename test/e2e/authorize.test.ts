@@ -312,6 +312,16 @@ describe("a consent is remembered", () => {
     assertConsentPage(await visit({}));
   });
 
+  test("beside one that is given later for other scopes", async () => {
+    const later = await gatepost.createUser({ scopes: ["consumer", "orders", "stock"] });
+    for (const scope of ["consumer orders", "stock"]) {
+      await gatepost.allow(gatepost.openBrowser(), at, later, { scope });
+    }
+    for (const scope of ["stock", "orders", "consumer orders stock"]) {
+      assertCode(gatepost, await visit({ scope }, later), at);
+    }
+  });
+
   test("for no other user", async () => {
     assertConsentPage(await visit({ scope: "orders" }, user));
   });

@@ -90,6 +90,8 @@ describe("the console", () => {
       assert.equal(packed.headers.get("content-encoding"), encoding);
       assert.equal(packed.text, plain.text);
     }
+    const refused = await gatepost.api.get(main, { "accept-encoding": "br;q=0, gzip" });
+    assert.equal(refused.headers.get("content-encoding"), "gzip");
     assert.equal((await gatepost.api.get(main.replace(/assets\/\w+/, "assets/0"))).status, 404);
     assert.equal((await gatepost.api.get(main.replace("main.js", "..%2fserver.js"))).status, 400);
     assert.equal((await gatepost.api.get(main.replace("main.js", "nothing.js"))).status, 404);

@@ -178,6 +178,14 @@ describe("POST /authorization/revoke with Authorization: Bearer", () => {
     assert.match(again.headers.get("www-authenticate") ?? "", /^Bearer .*error="invalid_token"/);
   });
 
+  test("ends it where no body follows the content type that a client always sends", async () => {
+    const token = await gatepost.login(user);
+    const headers = { ...bearer(token), "content-type": "application/json" };
+    const answer = await gatepost.api.send("POST", "/authorization/revoke", { headers });
+    assert.equal(answer.status, 200, answer.text);
+    assert.equal(await gatepost.isAlive(token), false);
+  });
+
   test("refuses a body that does not say what it is, and ends nothing", async () => {
     const token = await gatepost.login(user);
     const body = new TextEncoder().encode("token=x");

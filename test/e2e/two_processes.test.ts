@@ -3,8 +3,10 @@ import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
   assertOAuthError,
+  basicAuth,
   bearer,
   type Gatepost,
+  readObject,
   readTokens,
   startGatepost,
   type TestApp,
@@ -12,6 +14,7 @@ import {
   type TokenResponse,
   waitUntilDead,
 } from "../helpers/gatepost.ts";
+import { DEVICE_GRANT } from "../../src/oauth/grant_type.ts";
 import type { Answer } from "../helpers/http_client.ts";
 
 // Behind one address; without it each would be an issuer of its own.
@@ -94,6 +97,31 @@ describe("two processes on one database", () => {
     readTokens(await first.token(app, next));
     assertOAuthError(await second.token(app, fields), 400, "invalid_grant");
     await waitUntilBothRefuse(tokens);
+  });
+
+  test("take a secret and allow scopes and grants that the other has just given", async () => {
+    const at = await first.createApp({ grants: ["client_credentials"] });
+    const fields = { grant_type: "client_credentials" };
+    readTokens(await second.token(at, fields)); // from now on it is held in memory
+    const path = `/backend/app/${at.id}/secret`;
+    const made = await first.api.postJson(path, { revoke: true }, bearer(first.adminToken));
+    const next = { ...at, secret: String(readObject(made)["client_secret"]) };
+    readTokens(await second.token(next, fields));
+
+    await first.change(at, { scopes: ["consumer", "orders"] });
+    const { scope } = readTokens(await second.token(next, { ...fields, scope: "orders" }));
+    assert.equal(scope, "orders");
+
+    await first.change(at, { grants: ["client_credentials", DEVICE_GRANT, "password"] });
+    const headers = basicAuth(next);
+    const device = await second.api.postForm("/authorization/device", {}, headers);
+    assert.equal(device.status, 200, device.text);
+
+    await first.change(at, { grants: ["password"] });
+    await first.change(at, { scopes: ["consumer"] });
+    const { username, password } = user;
+    const login = { grant_type: "password", username, password };
+    assert.equal(readTokens(await second.token(next, login)).scope, "consumer");
   });
 
   test("refuse an app that the other has disabled", async () => {

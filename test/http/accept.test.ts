@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { prefersHtml } from "../../src/http/accept.ts";
+import { prefersHtml, takesCoding } from "../../src/http/accept.ts";
 
 test("prefersHtml() tells browsers from programs (RFC 9110 §12.5.1)", () => {
   const browsers = [
@@ -22,4 +22,13 @@ test("prefersHtml() tells browsers from programs (RFC 9110 §12.5.1)", () => {
   ];
   for (const accept of browsers) assert.equal(prefersHtml(accept), true, accept);
   for (const accept of programs) assert.equal(prefersHtml(accept), false, String(accept));
+});
+
+test("takesCoding() takes what is named and not refused (RFC 9110 §12.5.3)", () => {
+  for (const accepted of ["br", "gzip, deflate, br", "GZIP;q=0.1,BR ; q=0.5", "br;q=1.0"]) {
+    assert.equal(takesCoding(accepted, "br"), true, accepted);
+  }
+  for (const accepted of ["", "gzip", "br;q=0", "gzip, br; q=0.0", "x-br", "br-x", "*"]) {
+    assert.equal(takesCoding(accepted, "br"), false, accepted);
+  }
 });

@@ -44,13 +44,14 @@ test("a consent is found for its user and its app, and for no other", async (t) 
   assert.deepEqual(await findConsentedScopes(database, user, otherApp), []);
 });
 
-test("a new consent takes the place of the one before", async (t) => {
+test("a new consent adds to the one before", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database);
   const app = await addApp(database);
-  await consent(database, user, app, ["consumer", "orders"]);
+  await consent(database, user, app, ["consumer"]);
   await consent(database, user, app, ["orders"]);
-  assert.deepEqual(await findConsentedScopes(database, user, app), ["orders"]);
+  await consent(database, user, app, ["orders"]);
+  assert.deepEqual(await findConsentedScopes(database, user, app), ["consumer", "orders"]);
 });
 
 test("no consent is remembered where its code was not stored", async (t) => {

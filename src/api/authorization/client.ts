@@ -3,7 +3,11 @@ import type { Form } from "../../base/form.ts";
 import { equalBytes, randomBytes, sha256 } from "../../base/secret.ts";
 import type { App } from "../../oauth/app.ts";
 import { verifyAssertion } from "../../oauth/client_assertion.ts";
-import { clientAuthFailed, parseClientAuth } from "../../oauth/client_auth.ts";
+import {
+  clientAuthFailed,
+  type ClientCredentials,
+  parseClientAuth,
+} from "../../oauth/client_auth.ts";
 import { isDocumentUrl } from "../../oauth/client_metadata.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import type { Services } from "../../services.ts";
@@ -46,25 +50,55 @@ export function createClientAuthenticator(
     return failure;
   }
 
-  return {
-    /** The app; throws OAuthError (RFC 6749 §2.3, §5.2), the same one whatever did not fit. */
-    async authenticate(request: HttpRequest, form: Form): Promise<App> {
-      let app: AppWithSecrets | undefined;
-      try {
-        const { authorization } = request.headers;
-        const { clientId, secrets, assertion } = parseClientAuth(authorization, form);
-        app = await accounts.findClient(clientId);
-        const proof = assertion && app && verifyAssertion(assertion, app, issuer, now());
-        const isProven = assertion ? proof && await useAssertion(database, clientId, proof)
-          : app?.type === "public" ? secrets.length === 0
-          : hasSecret(app, secrets, now());
-        const isTaken = !app?.metadataUrl || isDocumentUrl(app.metadataUrl, clientMetadata);
-        if (!app || !isProven || !isTaken || app.status !== "active") throw clientAuthFailed();
-        return app;
-      } catch (error) {
-        const isFailure = error instanceof OAuthError && error.status === 401;
-        throw isFailure ? countFailure(error, request.address, app) : error;
+  /** Whether an app is good, and what was sent proves that it is the one. */
+  async function isProven(
+    app: AppWithSecrets | undefined,
+    { clientId, secrets, assertion }: ClientCredentials,
+  ): Promise<boolean> {
+    const proof = assertion && app && verifyAssertion(assertion, app, issuer, now());
+    const isOwner = assertion ? proof && await useAssertion(database, clientId, proof)
+      : app?.type === "public" ? secrets.length === 0
+      : hasSecret(app, secrets, now());
+    const isTaken = !app?.metadataUrl || isDocumentUrl(app.metadataUrl, clientMetadata);
+    return Boolean(isOwner) && isTaken && app?.status === "active";
+  }
+
+  /** The app; throws OAuthError (RFC 6749 §2.3, §5.2), the same one whatever did not fit. */
+  async function authenticate(request: HttpRequest, form: Form): Promise<App> {
+    let app: AppWithSecrets | undefined;
+    try {
+      const credentials = parseClientAuth(request.headers.authorization, form);
+      for (let tries = 1; ; tries++) {
+        const seen = accounts.changes();
+        app = await accounts.findClient(credentials.clientId);
+        if (await isProven(app, credentials) && app) return app;
+        if (tries === 2 || !await accounts.hasChanged(seen)) throw clientAuthFailed();
       }
+    } catch (error) {
+      const isFailure = error instanceof OAuthError && error.status === 401;
+      throw isFailure ? countFailure(error, request.address, app) : error;
+    }
+  }
+
+  return {
+    authenticate,
+    /**
+     * What a proven app gets by `work`, which is done once more where it refuses what another
+     * process may have allowed the app a moment ago.
+     */
+    async serve<Result>(
+      request: HttpRequest,
+      form: Form,
+      work: (app: App) => Promise<Result>,
+    ): Promise<Result> {
+      const seen = accounts.changes();
+      const app = await authenticate(request, form);
+      return work(app).catch(async (error: unknown) => {
+        const isOfApp = error instanceof OAuthError &&
+          (error.error === "unauthorized_client" || error.error === "invalid_scope");
+        if (!isOfApp || !await accounts.hasChanged(seen)) throw error;
+        return work(await accounts.findClient(app.metadataUrl ?? app.id) ?? app);
+      });
     },
   };
 }

@@ -1,5 +1,5 @@
 import { createCache } from "../../base/cache.ts";
-import { Problem } from "../../base/problem.ts";
+import { tooMany } from "../../base/problem.ts";
 import { createThrottle } from "../../base/throttle.ts";
 import { throttleAddress } from "../../http/client_address.ts";
 import {
@@ -50,10 +50,7 @@ export function createClientDocuments(
       if (current) return current;
       const from = throttleAddress(address);
       const waitMs = Math.max(byAddress.waitMs(from), inAll.waitMs(ALL));
-      if (waitMs > 0) {
-        const headers = { "Retry-After": String(Math.ceil(waitMs / 1000)) };
-        throw new Problem(429, "throttled", "Too many new clients were asked for.", { headers });
-      }
+      if (waitMs > 0) throw tooMany("throttled", "Too many new clients were asked for.", waitMs);
       byAddress.fail(from);
       inAll.fail(ALL);
       const loading = load(url).finally(() => underWay.delete(url));

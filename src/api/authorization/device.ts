@@ -47,26 +47,27 @@ export function deviceOperation(
     responses: { 200: DeviceResponse },
     async handle({ request }) {
       const form = await readOAuthForm(request);
-      const app = await clients.authenticate(request, form);
-      checkAllowed(app, DEVICE_GRANT);
-      if (await readResource(form, services)) {
-        throw new OAuthError("invalid_target", "Tokens of devices are for this service alone.");
-      }
-      const scopes = readScope(form);
-      checkAppScopes(scopes, app.scopes);
-      const [deviceCode, userCode, nowMs] = [newSecret(), newUserCode(), now()];
-      const untilMs = nowMs + DEVICE_CODE_MS;
-      const device = { hash: sha256(deviceCode), app: app.id, scopes, untilMs };
-      if (!await insertDeviceCode(database, device, sha256(userCode), nowMs)) {
-        throw tooMany("throttled", "Too many devices wait for their users.", 60_000);
-      }
-      return jsonResponse(200, {
-        device_code: deviceCode,
-        user_code: userCode,
-        verification_uri: uri,
-        verification_uri_complete: `${uri}?user_code=${userCode}`,
-        expires_in: DEVICE_CODE_MS / 1_000,
-        interval: POLL_INTERVAL_MS / 1_000,
+      return clients.serve(request, form, async (app) => {
+        checkAllowed(app, DEVICE_GRANT);
+        if (await readResource(form, services)) {
+          throw new OAuthError("invalid_target", "Tokens of devices are for this service alone.");
+        }
+        const scopes = readScope(form);
+        checkAppScopes(scopes, app.scopes);
+        const [deviceCode, userCode, nowMs] = [newSecret(), newUserCode(), now()];
+        const untilMs = nowMs + DEVICE_CODE_MS;
+        const device = { hash: sha256(deviceCode), app: app.id, scopes, untilMs };
+        if (!await insertDeviceCode(database, device, sha256(userCode), nowMs)) {
+          throw tooMany("throttled", "Too many devices wait for their users.", 60_000);
+        }
+        return jsonResponse(200, {
+          device_code: deviceCode,
+          user_code: userCode,
+          verification_uri: uri,
+          verification_uri_complete: `${uri}?user_code=${userCode}`,
+          expires_in: DEVICE_CODE_MS / 1_000,
+          interval: POLL_INTERVAL_MS / 1_000,
+        });
       });
     },
   });

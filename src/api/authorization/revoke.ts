@@ -1,4 +1,4 @@
-import type { HttpRequest } from "../../base/http_message.ts";
+import { hasBody, type HttpRequest } from "../../base/http_message.ts";
 import { Problem } from "../../base/problem.ts";
 import { described, named, optional, record, shown, TEXT } from "../../base/shape.ts";
 import { OAuthError } from "../../oauth/errors.ts";
@@ -9,7 +9,6 @@ import { revokeGrant } from "../../store/grant_end.ts";
 import { revocation } from "../../store/revocations.ts";
 import type { Services } from "../../services.ts";
 import { type Bearer, bearerToken } from "../bearer.ts";
-import { bringsBody } from "../../http/body.ts";
 import { jsonResponse } from "../../http/respond.ts";
 import { type Operation, operation } from "../operation.ts";
 import { BY_APP, CREDENTIALS, readOAuthForm, requireParameter } from "./oauth_form.ts";
@@ -87,7 +86,7 @@ function endToken(presented: PresentedToken, address: string, nowMs: number): Sq
 
 /** The caller of a request that revokes the token it presents, and may name no other. */
 async function authenticateAlone(request: HttpRequest, bearer: Bearer): Promise<Caller> {
-  if (bringsBody(request)) {
+  if (hasBody(request)) {
     const form = await readOAuthForm(request);
     if (["token", ...Object.keys(CREDENTIALS)].some((name) => form.get(name) !== undefined)) {
       throw new OAuthError("invalid_request", "Send a token in the header or the body, not both.");

@@ -84,18 +84,19 @@ export function tokenOperation(services: TokenServices): Operation {
     async handle({ request }) {
       const form = await readOAuthForm(request);
       const name = requireParameter(form, "grant_type");
-      const app = await clients.authenticate(request, form);
-      const type = grantTypesOf(profile).find((known) => known === name);
-      if (type === undefined) {
-        throw new OAuthError("unsupported_grant_type", "The grant_type is unknown.");
-      }
-      checkAllowed(app, type);
-      const resource = await readResource(form, services);
-      const issued = await exchanges[type]({ app, form, request, resource }, services);
+      const issued = await clients.serve(request, form, async (app) => {
+        const type = grantTypesOf(profile).find((known) => known === name);
+        if (type === undefined) {
+          throw new OAuthError("unsupported_grant_type", "The grant_type is unknown.");
+        }
+        checkAllowed(app, type);
+        const resource = await readResource(form, services);
+        return exchanges[type]({ app, form, request, resource }, services);
+      });
       if (!issued) {
         throw new OAuthError("invalid_grant", "The user or the app has been disabled.");
       }
-      metrics.count("gatepost_tokens_issued_total", [type]);
+      metrics.count("gatepost_tokens_issued_total", [name]);
       figures.add("tokens", true);
       return jsonResponse(200, {
         access_token: issued.accessToken,

@@ -1,6 +1,7 @@
 import { html, moduleScript, renderHtml } from "../../base/html.ts";
 import type { HttpRequest, HttpResponse } from "../../base/http_message.ts";
 import { Problem } from "../../base/problem.ts";
+import { takesCoding } from "../../http/accept.ts";
 import { CONSOLE_PATH, WEBHOOKS_PATH } from "../../oauth/console_app.ts";
 import type { Services } from "../../services.ts";
 import { version } from "../../version.ts";
@@ -67,7 +68,7 @@ function assetOperations({ consoleAssets }: Pick<Services, "consoleAssets">): Op
     const file = given === version ? files.get(name) : undefined;
     if (!file) throw new Problem(404, "not_found", "There is nothing at this path.");
     const accepted = String(request.headers["accept-encoding"] ?? "");
-    const encoding = ["br", "gzip"].find((each) => new RegExp(`\\b${each}\\b`).test(accepted));
+    const encoding = ["br", "gzip"].find((each) => takesCoding(accepted, each));
     return {
       status: 200,
       headers: {

@@ -55,7 +55,8 @@ const REFUSALS: Record<LoginError, Refusal> = {
   expired: {
     status: 400,
     title: "This page was open for too long",
-    text: () => "This page was open for too long, or was used before. Please sign in again.",
+    text: () => "This page was open for too long, or was used before. Please sign in again. " +
+      "If that does not help, allow cookies for this site.",
   },
 };
 
@@ -110,7 +111,7 @@ sees it.</p>`}`;
 }
 
 /** A time to wait, for people. */
-export function inWords(seconds: number): string {
+function inWords(seconds: number): string {
   if (seconds === 1) return "a second";
   if (seconds < 60) return `${seconds} seconds`;
   const minutes = Math.ceil(seconds / 60);

@@ -3,7 +3,7 @@ import { PASSWORD_BYTES } from "../../base/password.ts";
 import type { GivenPassword } from "../../oauth/user.ts";
 import { errorMessage, type FormPageInput, formStart, renderPage } from "./page_layout.ts";
 
-export interface PasswordPageInput extends FormPageInput {
+interface PasswordPageInput extends FormPageInput {
   readonly username: string;
   readonly given: GivenPassword;
   /** Why the page is shown again. */

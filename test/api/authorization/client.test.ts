@@ -81,6 +81,17 @@ test("after 50 failures an address waits until the first is 15 minutes old", asy
   assertStatus(await clients.authenticate("wrong"), 401);
 });
 
+test("what another process has just changed of an app lets it in", async (t) => {
+  const clients = await open(t);
+  await clients.authenticate("right"); // from now on it is held in memory
+  await clients.database.write([replaceAppSecret(clients.app.id, sha256("next"), 0)]);
+  for (const outcome of await Promise.all(["next", "next"].map((s) => clients.authenticate(s)))) {
+    assert.equal((outcome as App).id, clients.app.id);
+  }
+  assert.deepEqual(await clients.listFailures(), []);
+  assertStatus(await clients.authenticate("right"), 401);
+});
+
 test("failures count by the /64 of an IPv6 address", async (t) => {
   const clients = await open(t);
   await failOften(clients, "2001:db8::1");

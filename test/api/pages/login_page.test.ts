@@ -55,7 +55,7 @@ test("loginPage() states each error first in the title, in place, and to both fi
     ["wrong", 403, /^Wrong username or password – Sign in/, /do not match/],
     ["throttled", 429, /^Too many attempts – Sign in/, /Wait 5 minutes/],
     ["busy", 503, /^Very busy right now – Sign in/, /Try again in a moment/],
-    ["expired", 400, /^This page was open for too long – Sign in/, /sign in again/],
+    ["expired", 400, /^This page was open for too long – Sign in/, /again\. .*allow cookies/],
   ];
   for (const [error, status, title, text] of cases) {
     const page = sampleLogin({ error, retryAfterSeconds: 300 });
