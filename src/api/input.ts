@@ -1,8 +1,8 @@
 import { parseForm } from "../base/form.ts";
-import type { HttpRequest } from "../base/http_message.ts";
+import { hasBody, type HttpRequest } from "../base/http_message.ts";
 import { type FieldError, checkErrors, Problem } from "../base/problem.ts";
 import { type Members, parseShape } from "../base/shape.ts";
-import { bringsBody, readJson } from "../http/body.ts";
+import { readJson } from "../http/body.ts";
 import type { Operation } from "./operation.ts";
 
 /**
@@ -33,7 +33,7 @@ export async function readBody(
   request: HttpRequest,
   limitBytes: number,
 ): Promise<unknown> {
-  if (body === undefined || (body.isOptional && !bringsBody(request))) return undefined;
+  if (body === undefined || (body.isOptional && !hasBody(request))) return undefined;
   const json = await readJson(request, Math.min(maxBodyBytes, limitBytes));
   return parseShape(body, json, "body");
 }
