@@ -274,6 +274,10 @@ describe("a failure", () => {
     ["a connection closed without an answer", { kind: "close" }, "reset"],
     ["a reset connection", { kind: "reset" }, "reset"],
     ["an answer that is not HTTP", { kind: "raw", bytes: "SSH-2.0-OpenSSH_9\r\n\r\n" }, "protocol"],
+    ["a status that is none", {
+      kind: "raw",
+      bytes: "HTTP/1.1 099 X\r\ncontent-length: 0\r\n\r\n",
+    }, "protocol"],
     ["an answer with two lengths", {
       kind: "raw",
       bytes: "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nx",
