@@ -33,8 +33,7 @@ export async function readBody(
   request: HttpRequest,
   limitBytes: number,
 ): Promise<unknown> {
-  const isThere = request.headers["content-type"] !== undefined || hasBody(request);
-  if (body === undefined || (body.isOptional && !isThere)) return undefined;
+  if (body === undefined || (body.isOptional && !hasBody(request))) return undefined;
   const json = await readJson(request, Math.min(maxBodyBytes, limitBytes));
   return parseShape(body, json, "body");
 }

@@ -24,8 +24,8 @@ const MAX_LENGTH = 2048;
 const checkEndpoint: Check = (text) => {
   if (text.length > MAX_LENGTH) return `Must be at most ${MAX_LENGTH} characters.`;
   // URL forgives spaces around, tabs inside, backslashes and slashes too many; what is sent should
-  // be what is meant.
-  const isPlain = /^https?:\/\/[^\s\\/][^\s\\]*$/i.test(text) && !/\p{Cc}/u.test(text);
+  // be what is meant. Half of a character could not be stored.
+  const isPlain = /^https?:\/\/[^\s\\/][^\s\\]*$/i.test(text) && !/[\p{Cc}\p{Cs}]/u.test(text);
   const url = isPlain ? URL.parse(text) : null;
   if (!url) return "Must be an absolute http or https URL.";
   if (url.username !== "" || url.password !== "") return "Must not contain credentials.";

@@ -3,6 +3,7 @@ import { type Address, formatAddress } from "../base/address.ts";
 import type { Cidr } from "../base/cidr.ts";
 import { revision, version } from "../version.ts";
 import { type AgentOptions, createAgentPool, findAgentClass, UNSUPPORTED } from "./agent_pool.ts";
+import { type FetchHandler, followExchange } from "./exchange.ts";
 import { findCode } from "./failure.ts";
 import { createNameLookup, type NameLookup } from "./name_lookup.ts";
 import { checkReachable, isReachable, isReceiver, refusal } from "./reachable.ts";
@@ -79,13 +80,16 @@ function createGuard(options: EgressOptions) {
   return {
     /** Sends as `fetch` does, with nothing of the service beside it; redirects are not followed. */
     async send(url: string, { body, headers, ...init }: EgressRequest): Promise<Response> {
+      const { follow, status, end } = followExchange();
       // A body goes past fetch, which would make three streams of it: half of an exchange's cost.
       const dispatcher: Pick<typeof pool, "dispatch"> = {
-        dispatch(exchange, handler) {
+        dispatch(exchange, handler: FetchHandler) {
+          if (status() === 421) throw new Error("fetch would send it once more");
+          const followed = follow(handler);
           // Sockets do not look up literals, so those are checked here, where every request passes.
           const { origin, path } = exchange;
           if (!isReceiver(`${origin}${path}`, receivers)) checkOrigin(String(origin));
-          return pool.dispatch({ ...exchange, body: body ?? null }, handler);
+          return pool.dispatch({ ...exchange, body: body ?? null }, followed);
         },
       };
       const length = body === undefined
@@ -94,10 +98,19 @@ function createGuard(options: EgressOptions) {
       const alone: RequestInit = {
         redirect: "manual", credentials: "omit", referrerPolicy: "no-referrer",
       };
-      return request(
-        url,
-        Object.assign(alone, init, { headers: { ...headers, ...length }, dispatcher }),
-      );
+      try {
+        const response = await request(
+          url,
+          Object.assign(alone, init, { headers: { ...headers, ...length }, dispatcher }),
+        );
+        if (response.body === null) end();
+        return response;
+      } catch (error) {
+        end();
+        const kept = status();
+        if (kept === undefined || init.signal?.aborted) throw error;
+        return new Response(null, { status: kept });
+      }
     },
     /** Ends idle connections and what is still in flight. */
     close: pool.close,

@@ -31,13 +31,16 @@ const KINDS: readonly (readonly [FailureKind, readonly string[]])[] = [
   ]],
   ["protocol", [
     "HTTPParserError", "HPE_*", "UND_ERR_HTTP_PARSER", "UND_ERR_HEADERS_OVERFLOW", "UND_ERR_RES*",
-    "Z_*",
+    "Z_*", "ZSTD_*", "ERR__ERROR_*", // the last are Brotli's
+    "ERR_ASSERTION", // undici's, of a response that it does not expect
   ]],
   ["aborted", ["AbortError", "UND_ERR_ABORT*", "UND_ERR_DESTROYED", "UND_ERR_CLOSED"]],
 ];
 
 /** Errors without a code of their own. */
 const NAMED = ["TimeoutError", "AbortError", "HTTPParserError"];
+/** How fetch refuses a port of another protocol (Fetch standard, "port blocking"). */
+const BAD_PORT = "bad port";
 
 /** How deep causes are followed: fetch wraps once, a socket's attempts once more. */
 const MAX_DEPTH = 5;
@@ -57,6 +60,7 @@ export function classifyFailure(error: unknown): FailureKind {
 export function findCode(error: unknown): string | undefined {
   return findIn(error, (each) => {
     if ("code" in each && typeof each.code === "string") return each.code;
+    if (each.message === BAD_PORT) return "EGRESS_PORT";
     return NAMED.includes(each.name) ? each.name : undefined;
   });
 }

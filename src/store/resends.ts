@@ -83,7 +83,9 @@ export const RESEND_STATES = ["running", "stopped", "done"] as const;
 
 /** A resend that is to begin. */
 export function newResend(id: string, actor: string, selection: Selection): Resend {
-  const { from, before: bound = `d${id.slice(1)}` } = narrow(DELIVERY_LIST.filters, selection);
+  const { from, before = "~" } = narrow(DELIVERY_LIST.filters, selection);
+  const now = `d${id.slice(1)}`;
+  const bound = before < now ? before : now;
   const begun = { state: "running", reached: from, total: 0, done: 0, endedAtMs: null } as const;
   return { id, actor, selection, bound, ...begun };
 }

@@ -181,11 +181,12 @@ export function updateSubscription(
   return { ...update, when: sql`EXISTS (SELECT 1 FROM subscriptions, ${granted} WHERE ${where})` };
 }
 
-/** Makes some of those active that were paused until now. */
+/** Makes some of those active that were paused until now; they forget that they failed. */
 export async function wakePaused(database: Database, nowMs: number): Promise<void> {
   const where = sql`status = 'paused' AND pausedUntilMs <= ${nowMs}`;
   if (!await hasRow(database, sql`SELECT 1 FROM subscriptions WHERE ${where} LIMIT 1`)) return;
-  await database.write([sql`UPDATE subscriptions SET status = 'active'
+  await database.write([sql`UPDATE subscriptions
+    SET status = 'active', failingSinceMs = NULL, hasSucceeded = 0, meanMs = 0
     WHERE seq IN (SELECT seq FROM subscriptions WHERE ${where} ${AT_MOST})`]);
 }
 

@@ -52,7 +52,8 @@ function read(body: Shape<unknown>, text: string | undefined, limitBytes = 1000,
     ...(max !== undefined && { maxBodyBytes: max }),
     handle: () => Promise.resolve({ status: 204 }),
   });
-  const headers = { "content-type": "application/json" };
+  const length = String(Buffer.byteLength(text ?? ""));
+  const headers = { "content-type": "application/json", "content-length": length };
   const request = sampleRequest(text === undefined ? {} : { headers, body: text });
   return readBody(described, request, limitBytes);
 }
@@ -72,13 +73,13 @@ describe("readBody()", () => {
       return true;
     });
   });
-  test("takes no body where it may be missing", async () => {
+  test("takes no body where it may be missing, whatever its type would be", async () => {
     assert.equal(await read(optional(BODY), undefined), undefined);
+    assert.equal(await read(optional(BODY), ""), undefined); // as of clients that always send one
   });
   test("parses a body that may be missing where it is there", async () => {
     assert.deepEqual(await read(optional(BODY), '{"names": []}'), { names: [], isGood: false });
     await assert.rejects(read(optional(BODY), "null"), { status: 400 });
-    await assert.rejects(read(optional(BODY), ""), { status: 400 });
   });
   test("refuses a request without the body that it needs", async () => {
     await assert.rejects(read(BODY, undefined), { status: 415 });

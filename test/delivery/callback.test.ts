@@ -20,6 +20,7 @@ import { findSignatureFault } from "../helpers/standard_webhooks.ts";
 const SECRETS = [7, 9].map((byte) => formatSigningSecret(new Uint8Array(32).fill(byte)));
 const NOW_MS = Date.UTC(2026, 10, 20, 12, 0, 0, 999);
 const TIMEOUT_MS = 400;
+const PATIENCE_MS = 3_000;
 const EGRESS = { connectionsPerOrigin: 64, timeoutMs: 5_000 };
 
 let receiver: Receiver;
@@ -58,7 +59,7 @@ async function findDeadUrl(): Promise<string> {
 }
 
 /** A server whose one answer does not end; `ended` gives its length when its connection has. */
-async function startEndless() {
+async function startEndless(head = "200 OK", more = "") {
   const sockets = new Set<Socket>();
   const first = Promise.withResolvers<number>();
   const server = createServer((socket) => {
@@ -69,7 +70,7 @@ async function startEndless() {
       while (socket.writable && socket.write(Buffer.alloc(65_536, "x")));
     };
     socket.once("data", () => {
-      socket.write("HTTP/1.1 200 OK\r\n\r\n");
+      socket.write(`HTTP/1.1 ${head}\r\n${more}\r\n`);
       socket.on("drain", pour);
       pour();
     });
@@ -178,11 +179,30 @@ describe("a callback", () => {
 });
 
 describe("an answer", () => {
-  for (const status of [200, 201, 204, 299, 400, 401, 404, 410, 429, 500, 503, 599]) {
-    test(`${status} is reported as it is`, async () => {
+  const STATUSES = [200, 201, 204, 205, 299, 400, 401, 404, 407, 410, 421, 429, 500, 503, 599];
+  for (const status of STATUSES) {
+    test(`${status} is reported as it is, and nothing is sent again`, async () => {
       receiver.answer("/hook", status);
       const { outcome } = await send();
       assert.deepEqual(outcome, { kind: "response", status, retryAfterMs: undefined });
+      assert.equal(receiver.count(), 1);
+    });
+  }
+
+  const ENCODED = `content-encoding: ${new Array(6).fill("gzip").join(", ")}\r\n`;
+  const UNREAD: readonly (readonly [head: string, more: string])[] = [
+    ["205 Reset Content", ""], ["407 Proxy Authentication Required", ""],
+    ["421 Misdirected Request", ""], ["200 OK", ENCODED],
+  ];
+  for (const [head, more] of UNREAD) {
+    test(`${head} whose body fetch does not read ends its connection ${more}`, async () => {
+      const { url, ended, close } = await startEndless(head, more);
+      const { outcome } = await send({ endpoint: url });
+      const status = Number(head.slice(0, 3));
+      assert.deepEqual(outcome, { kind: "response", status, retryAfterMs: undefined });
+      const written = await Promise.race([ended, sleep(PATIENCE_MS)]);
+      await close();
+      assert.ok(written !== undefined, "it is still connected");
     });
   }
 
@@ -205,6 +225,16 @@ describe("an answer", () => {
       receiver.answer("/hook", 503, { "retry-after": header });
       const { outcome } = await send();
       assert.deepEqual(outcome, { kind: "response", status: 503, retryAfterMs: expectedMs });
+    });
+  }
+
+  for (const end of ["zz\r\n", "1\r\nx\r\n"]) {
+    test(`that fetch does not read and that breaks (${end.trim()}) is reported too`, async () => {
+      const head = `HTTP/1.1 200 OK\r\n${ENCODED}transfer-encoding: chunked\r\n\r\n`;
+      receiver.react("/hook", { kind: "raw", bytes: head + end });
+      const { outcome } = await send();
+      assert.deepEqual(outcome, { kind: "response", status: 200, retryAfterMs: undefined });
+      await sleep(50); // an error that nobody hears comes later
     });
   }
 
@@ -244,6 +274,10 @@ describe("a failure", () => {
     ["a connection closed without an answer", { kind: "close" }, "reset"],
     ["a reset connection", { kind: "reset" }, "reset"],
     ["an answer that is not HTTP", { kind: "raw", bytes: "SSH-2.0-OpenSSH_9\r\n\r\n" }, "protocol"],
+    ["a status that is none", {
+      kind: "raw",
+      bytes: "HTTP/1.1 099 X\r\ncontent-length: 0\r\n\r\n",
+    }, "protocol"],
     ["an answer with two lengths", {
       kind: "raw",
       bytes: "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nx",
@@ -254,6 +288,12 @@ describe("a failure", () => {
       status: 200,
       body: "plain",
     }, "protocol"],
+    ...["br", "zstd", "deflate"].map((encoding) => [`an answer that is not ${encoding}`, {
+      kind: "answer",
+      headers: { "content-encoding": encoding },
+      status: 200,
+      body: "~~~~~~~~",
+    }, "protocol"] as const),
     ["an answer that is cut short", {
       kind: "raw",
       bytes: "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nx",
@@ -282,6 +322,7 @@ describe("a failure", () => {
 
   const UNREACHABLE = [
     "http://127.0.0.2/", "http://10.0.0.1/", "http://[::1]/", "http://no.example/",
+    "http://127.0.0.1:6000/",
   ];
   test("by an address that is not to be reached is reported as unreachable, whyever", async () => {
     // All at once: each takes a second, so that its duration says no more than its kind.

@@ -45,6 +45,7 @@ describe("NewSubscription", () => {
     ["http://shop.example/ ", false],
     ["http://shop.example/a\tb", false],
     ["http://shop.example/a\nb", false],
+    ["http://shop.example/\ud800", false],
     ["http://shop.example\\@evil.example/", false],
     ["http://user@shop.example/", false],
     ["http://user:pw@shop.example/", false],

@@ -93,6 +93,10 @@ const REFUSED: readonly (readonly [what: string, reaction: Reaction, reason: str
   ["a gzip bomb", {
     kind: "raw", bytes: `${head("content-encoding: gzip", "connection: close")}${gzip}`,
   }, "it is encoded"],
+  ["more encodings than fetch reads, and a break", {
+    kind: "raw",
+    bytes: `${head(`content-encoding: ${"br, ".repeat(5)}br`, "transfer-encoding: chunked")}zz\r\n`,
+  }, "it is no JSON object"],
   ["an array", json("[]"), "it is no JSON object"],
   ["null", json("null"), "it is no JSON object"],
   ["a text", json('"{}"'), "it is no JSON object"],

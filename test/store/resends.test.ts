@@ -86,6 +86,20 @@ test("a resend that is stopped sends no more", async (context) => {
   assert.deepEqual(await countByStatus(database), { failed: 700, pending: 500 });
 });
 
+test("it comes to nothing of an event dispatched after it began", async (context) => {
+  const database = await open(context);
+  const { resend, count } = await begin(database, { until: NOW_MS + 60_000 });
+  assert.equal(count, COUNT);
+  const later = `d${newId("e", NOW_MS + 1_000).slice(1)}00000001`;
+  await database.write([
+    sql`INSERT INTO deliveries (id, event, subscription, status, attempt, dueAtMs, finishedAtMs)
+      SELECT ${later}, event, 1, 'failed', 4, 1, 1 FROM deliveries LIMIT 1`,
+  ]);
+  while (await continueResends(database, NOW_MS));
+  assert.equal((await findResend(database, resend.id))?.done, COUNT);
+  assert.deepEqual(await countByStatus(database), { failed: 1, pending: COUNT });
+});
+
 test("of one subscription one runs at a time", async (context) => {
   const database = await open(context);
   const only = { subscription: SUBSCRIPTION };

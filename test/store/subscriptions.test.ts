@@ -12,6 +12,7 @@ import {
   insertSubscription,
   replaceSubscriptionSecret,
   updateSubscription,
+  wakePaused,
 } from "../../src/store/subscriptions.ts";
 import { revokeTokensOfUser, deleteUser, updateUser } from "../../src/store/users.ts";
 import { addApp, addUser, openDatabase, sampleApp, sampleGrant } from "../helpers/database.ts";
@@ -106,4 +107,26 @@ test("a secret is replaced again only once the one before signs no more", async 
   const open = (stored = "") => SEAL.decrypt(stored, id);
   assert.deepEqual([open(row?.secret), open(row?.old)], ["second", "whsec_"]);
   assert.equal(await replace("third", NOW_MS + HOUR_MS), 1);
+});
+
+test("what becomes active forgets that it failed, told to or by itself", async (t) => {
+  const stage = await openStage(t);
+  const { database } = stage;
+  const UNTIL_MS = NOW_MS + HOUR_MS;
+  const ways: readonly (() => Promise<unknown>)[] = [
+    () => database.write([updateSubscription(told.id, { status: "active" }, stage.grant)]),
+    () => wakePaused(database, UNTIL_MS),
+  ];
+  const told = await insert(stage, "https://a.example/");
+  const { id } = await insert(stage, "https://b.example/");
+  await database.write([
+    sql`UPDATE subscriptions SET failingSinceMs = 1, hasSucceeded = 1, meanMs = 2000`,
+    ...[told.id, id].map((each) =>
+      updateSubscription(each, { paused_until: UNTIL_MS, status: "paused" }, stage.grant)),
+  ]);
+  for (const way of ways) await way();
+  for (const each of [told.id, id]) {
+    const found = await findSubscription(database, each);
+    assert.deepEqual([found?.status, found?.failingSinceMs], ["active", null]);
+  }
 });

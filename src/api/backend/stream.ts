@@ -24,7 +24,7 @@ const [MISSED_ROWS, MISSED_MS] = [100, 3_600_000];
 const STORED_AFTER_MS = 2_000;
 const PROBLEMS_MS = 5_000;
 const HEARTBEAT_MS = 15_000;
-/** What a slow reader leaves unread. It misses the rest, and at a heartbeat its stream ends. */
+/** What a slow reader leaves unread. Past it all else waits, and at a heartbeat its stream ends. */
 const HELD_BYTES = 65_536;
 const HEARTBEAT = ":\n\n";
 /** Deliveries that are remembered as changed, while somebody watches. */
@@ -87,10 +87,10 @@ export function streamOperation(
     if (leave(watcher)) watcher.controller.close();
   }
 
-  function send({ controller }: Watcher, text: string): boolean {
-    const hasRoom = (controller.desiredSize ?? 0) > 0;
-    if (hasRoom) controller.enqueue(Buffer.from(text));
-    return hasRoom;
+  const hasRoom = ({ controller }: Watcher) => (controller.desiredSize ?? 0) > 0;
+
+  function send({ controller }: Watcher, text: string): void {
+    controller.enqueue(Buffer.from(text));
   }
 
   /** Ends streams whose tokens have ended or whose readers are slow, and looks once a second. */
@@ -100,7 +100,8 @@ export function streamOperation(
       watcher.check().catch(() => end(watcher));
       if (Math.abs(nowMs - watcher.beatMs) < HEARTBEAT_MS) continue;
       watcher.beatMs = nowMs;
-      if (!send(watcher, HEARTBEAT)) end(watcher);
+      if (hasRoom(watcher)) send(watcher, HEARTBEAT);
+      else end(watcher);
     }
     if (looking || Math.abs(nowMs - lookedMs) < LOOK_MS) return;
     lookedMs = nowMs;
@@ -125,7 +126,8 @@ export function streamOperation(
     const reads = new Map<string, Promise<unknown>>();
     const once = <T>(key: string, read: () => Promise<T>) =>
       reads.getOrInsertComputed(key, read) as Promise<T>;
-    await Promise.all(watchers.values().map((watcher) => show(watcher, told, nowMs, once)));
+    const readers = watchers.values().filter(hasRoom);
+    await Promise.all(readers.map((watcher) => show(watcher, told, nowMs, once)));
   }
 
   /** Shows what this process has done, and the others, as far as its ids are new. */

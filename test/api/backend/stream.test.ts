@@ -95,6 +95,24 @@ test("a reader who takes nothing holds little, and is left at a heartbeat", asyn
   assert.ok(text.length < 200_000, String(text.length));
 });
 
+test("a reader who is slow for a while gets what is wrong by then", async (t) => {
+  const warnings = [`GATEPOST_X: ${"x".repeat(100_000)}`];
+  const { state, open } = openStage(t, warnings);
+  const reader = await open("problem");
+  const before = state.queries;
+  await until(() => state.queries > before); // the problems are in the buffer, and fill it
+  warnings.push("GATEPOST_Y: new");
+  state.nowMs += 5_000;
+  await new Promise((resolve) => setTimeout(resolve, 1_200)); // two ticks
+  let text = "";
+  const read = async () => text += Buffer.from((await reader.read()).value ?? []).toString();
+  while (!text.includes("GATEPOST_X")) await read();
+  state.nowMs += 5_000;
+  await Promise.race([read(), new Promise((resolve) => setTimeout(resolve, 3_000))]);
+  assert.match(text, /GATEPOST_Y/);
+  await reader.cancel();
+});
+
 test("a reader who takes what comes gets a heartbeat each 15 seconds", async (t) => {
   const { state, open } = openStage(t);
   const reader = await open("audit");
