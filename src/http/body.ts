@@ -95,6 +95,7 @@ function bodyTypeOf({ headers }: Pick<HttpRequest, "headers">) {
   return { kind: isJson ? "json" : "other", isPlain };
 }
 
-function wrongType(detail: string, headers: Readonly<Record<string, string>> = {}): Problem {
+/** A body of a type that is not taken. */
+export function wrongType(detail: string, headers: Readonly<Record<string, string>> = {}): Problem {
   return new Problem(415, "unsupported_media_type", detail, { headers });
 }
