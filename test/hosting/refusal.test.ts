@@ -78,6 +78,13 @@ test("what is returned is a refusal with detail or errors alone, else what it wa
   }
 });
 
+test("an Error that is returned was meant to be thrown", async () => {
+  const refused = await callWith(() => new OutOfStock());
+  assert.deepEqual([refused.status, refused.stored, refused.lines], [409, [], []]);
+  const failed = await callWith(() => new TypeError("secret"));
+  assert.deepEqual([failed.status, failed.stored, failed.lines.length], [500, [], 1]);
+});
+
 test("cookies go out as a list, and an own Cache-Control in place of the service's", async () => {
   const headers = { "Set-Cookie": ["a=1", "b=2"], "cache-control": "max-age=5" };
   const { headers: sent } = await callThrowing({ status: 404, headers });
