@@ -1,5 +1,6 @@
 /**
- * Builds `dist` from `src`: the compiler's output, and the version and revision as literals.
+ * Builds `dist` from `src`: the compiler's output, and the version, the revision and the example of
+ * `gatepost init` as literals.
  * Plain JavaScript, because `setup.mjs` loads it under whatever Node a machine has.
  */
 import { execFileSync, spawnSync } from "node:child_process";
@@ -30,7 +31,7 @@ export function isStale(root, env = process.env) {
   // The stamp is written last: a build that was cut off left none, or the compiler's own.
   if (!existsSync(stamp) || readFileSync(stamp, "utf8") !== versionModule(root, env)) return true;
   const builtMs = statSync(stamp).mtimeMs;
-  const inputs = ["src", "package.json", "tsconfig.json", "scripts/build.mjs"];
+  const inputs = ["src", "package.json", "tsconfig.json", "scripts/build.mjs", "scripts/example"];
   return inputs.some((input) => newestMs(join(root, input)) > builtMs);
 }
 
@@ -50,6 +51,7 @@ export function build(root, env = process.env) {
     return false;
   }
   packConsole(root);
+  writeFileSync(join(dist, "cli/example.js"), exampleModule(root));
   const program = join(dist, "cli.js");
   if (existsSync(program)) chmodSync(program, 0o755);
   writeFileSync(join(dist, "version.js"), stampText);
@@ -130,6 +132,20 @@ function packConsole(root) {
     writeFileSync(join(packed, `${name}.gz`), gzipSync(bytes, { level: 9 }));
   }
   rmSync(dirname(compiled), { recursive: true });
+}
+
+/**
+ * The text of `dist/cli/example.js`.
+ *
+ * @param {string} root
+ * @returns {string}
+ */
+function exampleModule(root) {
+  const folder = join(root, "scripts/example");
+  const paths = readdirSync(folder, { recursive: true }).map(String)
+    .filter((path) => /\.(ts|json)$/.test(path));
+  const texts = paths.map((path) => [path, readFileSync(join(folder, path), "utf8")]);
+  return `export const EXAMPLE = ${JSON.stringify(Object.fromEntries(texts), null, 2)};\n`;
 }
 
 /**

@@ -1,6 +1,7 @@
 import { lstatSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, dirname, extname, join, resolve } from "node:path";
 import type { Command, CommandContext } from "./command.ts";
+import { EXAMPLE } from "./example.ts";
 import { Failure } from "./failure.ts";
 import { visible } from "./table.ts";
 
@@ -48,14 +49,10 @@ function describe(names: readonly string[], { host, values }: CommandContext): s
   ].join("\n");
 }
 
-/** A folder of endpoint modules, beside `src` and `dist`, and what is written of it. */
-const EXAMPLE = join(import.meta.dirname, "../../scripts/example");
-const COPIED = ["endpoints/orders.ts", "endpoints/orders.test.ts", "tsconfig.json", "package.json"];
-
 /** What `gatepost init` writes: texts by path. */
 export function initFiles(): Readonly<Record<string, string>> {
   return {
-    ...Object.fromEntries(COPIED.map((path) => [path, readFileSync(join(EXAMPLE, path), "utf8")])),
+    ...EXAMPLE,
     "gatepost.d.ts": ambientTypes(),
     ".gitignore": "data/\nnode_modules/\n", // data: the database, with its private keys
   };

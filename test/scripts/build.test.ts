@@ -28,7 +28,7 @@ function makeProject(): string {
   cpSync(join(checkout, "tsconfig.json"), join(root, "tsconfig.json"));
   symlinkSync(join(checkout, "node_modules"), join(root, "node_modules"));
   mkdirSync(join(root, "scripts"));
-  for (const folder of ["src/console/pages", "src/api/pages"]) {
+  for (const folder of ["src/console/pages", "src/api/pages", "src/cli", "scripts/example/more"]) {
     mkdirSync(join(root, folder), { recursive: true });
   }
   const project = "src/console/tsconfig.json";
@@ -39,6 +39,9 @@ function makeProject(): string {
   writeFileSync(join(root, "src/console/pages/one.ts"), `export const one =\n  1;\n`);
   writeFileSync(join(root, "src/console/console.css"), "/* a note */\nbody { margin: 0; }\n");
   writeFileSync(join(root, "scripts/build.mjs"), "");
+  writeFileSync(join(root, "scripts/example/tsconfig.json"), "{ }");
+  writeFileSync(join(root, "scripts/example/more/one.ts"), "const one = `1`;\n");
+  writeFileSync(join(root, "src/cli/example.ts"), `export const EXAMPLE = "source";\n`);
   writeFileSync(join(root, "package.json"), `{ "version": "7.8.9", "type": "module" }`);
   writeFileSync(join(root, "src/cli.ts"), `#!/usr/bin/env node\nexport const one: number = 1;\n`);
   writeFileSync(join(root, "src/version.ts"), `export const version = "source";\n`);
@@ -70,6 +73,14 @@ test("build() packs what browsers load, with the pages' colours and compressed",
   assert.deepEqual(gunzipSync(readFileSync(join(packed, "console.css.gz"))), style);
   assert.equal(readFileSync(join(packed, "pages/one.js"), "utf8"), "export const one=1;");
   assert.equal(existsSync(join(root, "dist/.browser")), false);
+});
+
+test("build() writes the example as literals, for a package that has no scripts", async () => {
+  const root = makeProject();
+  build(root, {});
+  assert.deepEqual({ ...(await import(join(root, "dist/cli/example.js"))) }, {
+    EXAMPLE: { "more/one.ts": "const one = `1`;\n", "tsconfig.json": "{ }" },
+  });
 });
 
 test("squeeze() takes away space that nothing needs, and none of what is said", () => {
@@ -149,7 +160,8 @@ test("isStale() is true without a build and false after one", () => {
   assert.equal(isStale(root, {}), false);
 });
 
-for (const input of ["src/cli.ts", "src", "package.json", "tsconfig.json", "scripts/build.mjs"]) {
+const inputs = ["src/cli.ts", "src", "package.json", "tsconfig.json", "scripts/build.mjs"];
+for (const input of [...inputs, "scripts/example/more/one.ts"]) {
   test(`isStale() is true after a change of ${input}`, () => {
     const root = makeProject();
     build(root, {});
