@@ -93,12 +93,14 @@ test("cookies go out as a list, and an own Cache-Control in place of the service
   assert.equal(sent["cache-control"], undefined);
 });
 
-test("a 429 has a time to wait: its author's, else 2 seconds", async () => {
-  const waitOf = async (headers?: object): Promise<unknown> =>
-    (await callThrowing({ status: 429, headers })).headers["Retry-After"];
-  assert.equal(await waitOf(), "2");
-  assert.equal(await waitOf({ "retry-after": 10 }), "10");
-  assert.equal(await waitOf(new Headers({ "Retry-After": "11" })), "11");
+test("a 429 and a 503 have a time to wait: their author's, else 2 seconds", async () => {
+  for (const status of [429, 503]) {
+    const waitOf = async (headers?: object): Promise<unknown> =>
+      (await callThrowing({ status, headers })).headers["Retry-After"];
+    assert.equal(await waitOf(), "2");
+    assert.equal(await waitOf({ "retry-after": 10 }), "10");
+    assert.equal(await waitOf(new Headers({ "Retry-After": "11" })), "11");
+  }
 });
 
 test("a 401 has the challenge of RFC 6750 §3 where the endpoint has a scope", async () => {
