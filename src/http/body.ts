@@ -80,15 +80,15 @@ function parseFields(bytes: Buffer): URLSearchParams {
 
 /**
  * What a request says of its body, and whether that is UTF-8 and not encoded: the media type
- * without regard to case and parameters but the charset (RFC 9110 §8.3), `+json` of any kind
- * (RFC 6839 §3.1), and the coding (§8.4).
+ * without regard to case and parameters but the charset (RFC 9110 §8.3; "utf8" is its label too,
+ * Encoding standard §4.2), `+json` of any kind (RFC 6839 §3.1), and the coding (§8.4).
  */
 function bodyTypeOf({ headers }: Pick<HttpRequest, "headers">) {
   const [text = "", ...parameters] = (headers["content-type"] ?? "").toLowerCase().split(";");
   const charset = parameters.map((each) => /^\s*charset\s*=\s*"?([^"\s]*)"?\s*$/.exec(each)?.[1])
     .find((name) => name !== undefined);
   const coding = headers["content-encoding"] ?? "identity";
-  const isPlain = (charset ?? "utf-8") === "utf-8" && coding.toLowerCase() === "identity";
+  const isPlain = /^utf-?8$/.test(charset ?? "utf-8") && coding.toLowerCase() === "identity";
   const type = text.trim();
   if (type === "application/x-www-form-urlencoded") return { kind: "form", isPlain };
   const isJson = type === "application/json" || /^[\w.-]+\/[\w.-]+\+json$/.test(type);

@@ -20,6 +20,7 @@ const TYPES: [what: string, headers: Headers, isJson: boolean, isForm: boolean][
   ["charset utf-8", { "content-type": "application/json; charset=utf-8" }, true, false],
   ["charset in quotes and upper case", { "content-type": 'application/json;Charset="UTF-8"' }, true,
     false],
+  ["charset by its other name", { "content-type": "application/json; charset=utf8" }, true, false],
   ["another parameter", { "content-type": "application/json; version=1" }, true, false],
   ["a +json type", { "content-type": "application/vnd.orders.v1+json" }, true, false],
   ["a +json type that is no application", { "content-type": "text/x+json" }, true, false],
