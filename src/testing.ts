@@ -113,7 +113,7 @@ async function makeRequest(
 
 function isSentAsItIs(body: unknown): body is NonNullable<RequestInit["body"]> {
   return typeof body === "string" || ArrayBuffer.isView(body) ||
-    [Blob, FormData, URLSearchParams].some((type) => body instanceof type);
+    [ArrayBuffer, Blob, FormData, URLSearchParams].some((type) => body instanceof type);
 }
 
 /** The fullest path that the parameters fill; throws TypeError where one is missing. */

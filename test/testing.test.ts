@@ -118,6 +118,8 @@ test("a body is JSON, unless it is text, bytes or a form", async () => {
   const headers = { "content-type": "x/y" };
   const bytes = await sent({ body: new Uint8Array([104, 105]), headers });
   assert.deepEqual([bytes["text"], bytes["type"]], ["hi", "x/y"]);
+  const { buffer } = new Uint8Array([104, 105]);
+  assert.equal((await sent({ body: buffer, headers }))["text"], "hi");
   const upload = new FormData();
   upload.set("file", new Blob(["data"]), "a.txt");
   assert.match(String((await sent({ body: upload }))["text"]), /filename="a\.txt"[^]*data/);

@@ -1,3 +1,5 @@
+import { messageOf } from "./message_of.ts";
+
 /** Log levels, least urgent first. */
 export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
 
@@ -49,8 +51,8 @@ export function createLogger({ level, write, now, pretty = false }: {
   function at(level: LogLevel): Log["info"] {
     if (LOG_LEVELS.indexOf(level) < least) return () => {};
     return (msg, fields = {}) => {
-      const line: Line = { time: formatTime(now()), level, msg };
-      lines += `${formatSafely(formatLine, line, fields)}\n`;
+      const line: Line = { time: formatTime(now()), level, msg: toText(msg) };
+      lines += `${formatSafely(formatLine, line, fields, msg)}\n`;
       if (lines.length >= FLUSH_AT_CHARS) flush();
       timer ??= setTimeout(() => {
         timer = undefined;
@@ -60,6 +62,22 @@ export function createLogger({ level, write, now, pretty = false }: {
   }
 
   return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error"), flush };
+}
+
+/** A message as a text: a module of JavaScript may give anything. */
+function toText(msg: unknown): string {
+  if (typeof msg === "string") return msg;
+  try {
+    return messageOf(msg);
+  } catch { // of an object that does not become a text
+    return LEFT_OUT;
+  }
+}
+
+/** The fields of a line; an Error in their place, or as the message, is one of them. */
+export function toFields(given: LogFields, msg?: unknown): LogFields {
+  const fields = given instanceof Error ? { error: given } : given;
+  return msg instanceof Error ? { error: msg, ...fields } : fields;
 }
 
 /** Formats a time in milliseconds, and reuses the text for other lines of the same one. */
@@ -75,9 +93,14 @@ function createTimeFormat(): (ms: number) => string {
 const LEFT_OUT = "left out: not expressible as JSON";
 
 /** What JSON cannot hold (a cycle, a bigint, a throwing getter) must not fail its caller. */
-function formatSafely(format: typeof formatJson, line: Line, fields: LogFields): string {
+function formatSafely(
+  format: typeof formatJson,
+  line: Line,
+  fields: LogFields,
+  msg: unknown,
+): string {
   try {
-    return format(line, fields);
+    return format(line, toFields(fields, msg));
   } catch {
     return format(line, expressible(fields));
   }

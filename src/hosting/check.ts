@@ -66,13 +66,14 @@ export function checkExport(
 ): readonly FieldError[] | undefined {
   if (!isPlainObject(value)) return undefined;
   const errors: FieldError[] = [];
-  const { method, path, handle, name, every, run } = value;
-  const placed = [method, path].filter((field) => field !== undefined).length;
-  if (placed === 2 || (placed === 1 && typeof handle === "function")) {
+  // No more is read than that: other objects may throw where they are asked.
+  const has = (name: string) => name in value && value[name] !== undefined;
+  const placed = ["method", "path"].filter(has).length;
+  if (placed === 2 || (placed === 1 && typeof value["handle"] === "function")) {
     const endpoint = checkEndpoint(value, origin, errors);
     const before = [...hooks.before, ...endpoint?.before ?? []];
     if (endpoint) hosted.endpoints.push({ ...endpoint, ...hooks, before });
-  } else if (every !== undefined && (name !== undefined || typeof run === "function")) {
+  } else if (has("every") && (has("name") || typeof value["run"] === "function")) {
     const { every: everyMs, ...job } = CRONJOB.parse(value, reportTo(errors));
     if (errors.length === 0 && everyMs !== undefined && job.run) {
       hosted.cronjobs.push({ ...origin, name: job.name, everyMs, run: job.run.bind(value) });

@@ -1,5 +1,5 @@
 import type { HttpRequest } from "../base/http_message.ts";
-import { expressible } from "../base/log.ts";
+import { expressible, toFields } from "../base/log.ts";
 import type { Caller, Context, Logger } from "../mod.ts";
 import type { AnyContext } from "./check_endpoint.ts";
 import { isPlainObject } from "./plain_object.ts";
@@ -99,7 +99,7 @@ export function addToContext(context: AnyContext, added: unknown): void {
 function withRequestId(log: Logger, id: string): Logger {
   const at = (write: Logger["info"]): Logger["info"] => (message, fields = {}) => {
     try {
-      write(message, { ...fields, request_id: id });
+      write(message, { ...toFields(fields), request_id: id });
     } catch { // a getter's
       write(message, { ...expressible(fields), request_id: id });
     }

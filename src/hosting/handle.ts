@@ -67,7 +67,7 @@ export function hostedOperation(
         try {
           for (const before of endpoint.before) addToContext(context, await before(context));
           result = await endpoint.handle(context);
-          if (isReturnedRefusal(result)) throw result;
+          if (result instanceof Error || isReturnedRefusal(result)) throw result;
           response = confineWorker(toResponse(result), request, basePath);
           if (response.status < 500) kept = keep(response);
         } catch (error) {

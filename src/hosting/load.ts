@@ -46,11 +46,15 @@ export async function loadEndpoints(
     const [first] = places;
     if (!first) continue;
     const origin = { file: first.file, exportName: first.exportName };
-    const found = checkExport(value, origin, hooksOf(places, hooks), hosted);
-    errors.push(...(found ?? []).map((error) => exportError(origin, errorLine(error))));
-    // What is exported by itself too was judged there.
-    const isNew = (each: Export) => each === first || !values.has(each.value);
-    if (!found) hosted.passedOver.push(...findLookalikes(first).filter(isNew));
+    try {
+      const found = checkExport(value, origin, hooksOf(places, hooks), hosted);
+      errors.push(...(found ?? []).map((error) => exportError(origin, errorLine(error))));
+      // What is exported by itself too was judged there.
+      const isNew = (each: Export) => each === first || !values.has(each.value);
+      if (!found) hosted.passedOver.push(...findLookalikes(first).filter(isNew));
+    } catch (error) { // a getter's
+      errors.push(exportError(origin, describe(error)));
+    }
   }
   errors.push(...findConflicts(hosted));
   if (errors.length > 0) throw new LoadError(errors.join("\n"));

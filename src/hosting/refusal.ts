@@ -64,7 +64,8 @@ function problemOf(
 ): Problem {
   const title = statusText(Number(status));
   const code = title.toLowerCase().replace(/[^a-z]+/g, "_");
-  const defaults = status === 401 ? challenge : status === 429 ? RETRY_AFTER : {};
+  const defaults = status === 401 ? challenge
+    : status === 429 || status === 503 ? RETRY_AFTER : {};
   const headers = readHeaders(given);
   const wrong = OF_THE_BODY.find((name) => name in headers);
   if (wrong !== undefined) throw new TypeError(`The header ${wrong} is the server's to set.`);

@@ -72,13 +72,18 @@ function fromAnswer({ status, headers: given, body }: Answer): HostedResponse {
 }
 
 function encodeData(data: unknown): string {
-  const text = encodeJson(data);
+  const text = isStream(data) ? "{}" : encodeJson(data);
   if (text !== "{}") return text;
   // The content of these would be lost.
-  if ([ReadableStream, Response, Blob, ArrayBuffer].some((type) => data instanceof type)) {
+  if (isStream(data) || [Response, Blob, ArrayBuffer].some((type) => data instanceof type)) {
     throw new TypeError("A response's body is data; return a web Response for a stream.");
   }
   return text;
+}
+
+/** Whether this is a stream of any kind: JSON would have the inside of one of Node's. */
+function isStream(data: unknown): boolean {
+  return typeof data === "object" && data !== null && Symbol.asyncIterator in data;
 }
 
 /** The headers that an author gave. Throws TypeError for those that cannot be sent. */
@@ -93,7 +98,7 @@ export function readHeaders(given: unknown): ResponseHeaders {
     for (const one of values) checkHeader(name, one);
     const lower = name.toLowerCase();
     const spelled = SPELLINGS.get(lower) ?? lower;
-    if (headers[spelled] !== undefined) throw new TypeError(`The header ${lower} is there twice.`);
+    if (Object.hasOwn(headers, spelled)) throw new TypeError(`The header ${lower} is there twice.`);
     headers[spelled] = Array.isArray(value) ? values.map(String) : String(value);
   }
   return headers;

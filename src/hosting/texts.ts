@@ -39,7 +39,10 @@ function fromTexts(schema: unknown, values: readonly string[], report: Report): 
     const items = typesOf(isRecord(schema) ? schema["items"] : undefined);
     return values.map((text) => fromText(items, text));
   }
-  if (values.length > 1) report("Must be given once.");
+  if (values.length > 1) {
+    if (types.length === 0) return values;
+    report("Must be given once.");
+  }
   return fromText(types, values[0] ?? "");
 }
 
@@ -52,11 +55,11 @@ function fromText(types: readonly string[], text: string): unknown {
   return isNumber ? Number(text) : text;
 }
 
-/** The types that a schema names, or that its values have. */
+/** The types that a schema names, or that its values have; none where it takes any. */
 function typesOf(schema: unknown): readonly string[] {
-  if (!isRecord(schema)) return ["string"];
+  if (!isRecord(schema)) return [];
   const { type, anyOf, enum: words } = schema;
   if (type !== undefined) return [type].flat().map(String);
   if (Array.isArray(anyOf)) return anyOf.flatMap(typesOf);
-  return [words ?? schema["const"] ?? ""].flat().map((value) => typeof value);
+  return [words ?? schema["const"] ?? []].flat().map((value) => typeof value);
 }

@@ -1,4 +1,6 @@
 import { hasBody, type HttpRequest } from "../base/http_message.ts";
+import { malformed } from "../base/problem.ts";
+import { wrongType } from "../http/body.ts";
 
 /** What a web Request is made of beside the request. */
 export interface WebRequestParts {
@@ -13,9 +15,38 @@ export interface WebRequestParts {
 
 /**
  * Returns the request as a web Request. Its body is what was read already, or else is read when it
- * is asked for, up to `maxBytes`; GET and HEAD have none (Fetch §5.4).
+ * is asked for, up to `maxBytes`; GET and HEAD have none (Fetch §5.4). As a form or as JSON that it
+ * is not it is refused: that is no failure of the handler's.
  */
-export function toWebRequest(
+export function toWebRequest(request: HttpRequest, parts: WebRequestParts): Request {
+  const web = createRequest(request, parts);
+  return Object.assign(web, { formData: () => readForm(web), json: () => readJson(web) });
+}
+
+async function readForm(web: Request): Promise<FormData> {
+  const isRead = web.bodyUsed || web.body?.locked === true;
+  if (!isRead && !FORM_TYPE.test(web.headers.get("content-type") ?? "")) {
+    throw wrongType("Send the body as multipart/form-data.");
+  }
+  try {
+    return await Request.prototype.formData.call(web);
+  } catch (error) {
+    const isMalformed = !isRead && error instanceof TypeError;
+    throw isMalformed ? malformed("The body is not a well-formed form.") : error;
+  }
+}
+
+async function readJson(web: Request): Promise<unknown> {
+  try {
+    return await Request.prototype.json.call(web);
+  } catch (error) {
+    throw error instanceof SyntaxError ? malformed("The body is not JSON.") : error;
+  }
+}
+
+const FORM_TYPE = /^\s*(?:multipart\/form-data|application\/x-www-form-urlencoded)\s*(?:;|$)/i;
+
+function createRequest(
   request: HttpRequest,
   { bytes, origin, maxBytes, authenticateAgain }: WebRequestParts,
 ): Request {

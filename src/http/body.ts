@@ -75,8 +75,8 @@ function parseFields(bytes: Buffer): URLSearchParams {
 
 /**
  * What a request says of its body, and whether that is UTF-8 and not encoded: the media type
- * without regard to case and parameters but the charset (RFC 9110 §8.3), `+json` of any kind
- * (RFC 6839 §3.1), and the coding (§8.4).
+ * without regard to case and parameters but the charset (RFC 9110 §8.3; "utf8" is its label too,
+ * Encoding standard §4.2), `+json` of any kind (RFC 6839 §3.1), and the coding (§8.4).
  */
 function bodyTypeOf({ headers }: Pick<HttpRequest, "headers">) {
   const [text = "", ...parameters] = (headers["content-type"] ?? "").toLowerCase().split(";");
@@ -90,6 +90,7 @@ function bodyTypeOf({ headers }: Pick<HttpRequest, "headers">) {
   return { kind: isJson ? "json" : "other", isPlain };
 }
 
-function wrongType(detail: string, headers: Readonly<Record<string, string>> = {}): Problem {
+/** A body of a type that is not taken. */
+export function wrongType(detail: string, headers: Readonly<Record<string, string>> = {}): Problem {
   return new Problem(415, "unsupported_media_type", detail, { headers });
 }

@@ -35,8 +35,10 @@ export function createStreamSender(stopping: AbortSignal) {
     request.signal.addEventListener("abort", onAbort);
     if (stopping.aborted) request.abort();
     if (request.signal.aborted) onAbort();
+    // A client waits for the head: it goes with the first bytes, unless those take their time.
+    const head = setImmediate(() => outgoing.flushHeaders());
     try {
-      await pipeline(readAll(reader), outgoing);
+      await pipeline(readAll(reader, () => clearImmediate(head)), outgoing);
     } finally {
       requests.delete(request);
     }
@@ -44,9 +46,9 @@ export function createStreamSender(stopping: AbortSignal) {
 }
 
 /** Unlike the stream's own iterator this one ends at once when the reader is cancelled. */
-async function* readAll(reader: ReadableStreamDefaultReader<Uint8Array>) {
+async function* readAll(reader: ReadableStreamDefaultReader<Uint8Array>, onRead: () => void) {
   for (;;) {
-    const { done, value } = await reader.read();
+    const { done, value } = await reader.read().finally(onRead);
     if (done) return;
     yield value;
   }

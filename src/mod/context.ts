@@ -134,7 +134,10 @@ export interface Refusal {
   readonly detail?: string;
   /** What is wrong with which field: a JSON Pointer (RFC 6901). */
   readonly errors?: readonly { readonly pointer: string; readonly detail: string }[];
-  /** As an answer's, but Content-Type and Content-Encoding, which are the server's here. */
+  /**
+   * As an answer's, but Content-Type and Content-Encoding, which are the server's here. A 429 and
+   * a 503 have a Retry-After of two seconds without one of yours.
+   */
   readonly headers?: Answer["headers"];
 }
 

@@ -41,7 +41,7 @@ type Added = { readonly [name: string]: any };
  * - a web `Response`, which passes through with its stream. The headers that are the server's are
  *   left out, and so is the `Content-Encoding` of one that came from `fetch`, which has decoded it;
  * - anything else: 200 with that value as JSON. `{ status: "active" }` is such a value. A stream,
- *   Blob or ArrayBuffer is an error (500): return it in a `Response`.
+ *   Blob or ArrayBuffer is an error (500): return it in a `Response`. An Error counts as thrown.
  *
  * A response of HTML, SVG or other XML without a policy of its own goes out with
  * `Content-Security-Policy: sandbox allow-scripts allow-forms allow-popups`: hosted pages share an

@@ -185,6 +185,35 @@ test("createLogger() writes the line whatever a module of JavaScript gives it", 
   }
 });
 
+test("createLogger() writes an Error that is given in place of the message or the fields", () => {
+  const error = new Error("no stock");
+  const written = { message: "no stock", stack: error.stack };
+  for (const pretty of [false, true]) {
+    for (const given of [[error], [error, { order: 7 }], ["failed", error]]) {
+      const { log, lines } = collect({ pretty });
+      Reflect.apply(log.error, log, given);
+      const line = lines().join("\n");
+      const msg = typeof given[0] === "string" ? given[0] : "no stock";
+      if (!pretty) assert.partialDeepStrictEqual(JSON.parse(line), { msg, error: written });
+      else assert.match(line, new RegExp(`ERROR ${msg}.*\\n    Error: no stock`));
+    }
+  }
+});
+
+test("createLogger() writes whatever else a module of JavaScript gives as the message", () => {
+  const wild = { toString() { throw new Error("no"); } };
+  const messages = [undefined, null, 7, 1n, Symbol("s"), { a: 1 }, Object.create(null), wild];
+  for (const message of messages) {
+    for (const pretty of [false, true]) {
+      const { log, lines } = collect({ pretty });
+      Reflect.apply(log.info, log, [message, { order: 7 }]);
+      const [line = ""] = lines();
+      if (!pretty) assert.equal(typeof JSON.parse(line).msg, "string", line);
+      assert.match(line, /order"?[:=]7/);
+    }
+  }
+});
+
 test("createLogger() writes a readable line for a terminal", () => {
   const { log, lines } = collect({ pretty: true });
   const fields = { delivery: "d1", error: "timeout", note: "two words", no: undefined };

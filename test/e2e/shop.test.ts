@@ -243,7 +243,7 @@ describe("forms and limits", () => {
     await stage.receiver.waitFor(1, PATIENCE_MS, mine.path);
     assert.equal(received(mine.path)[0]?.["order"], id);
     assert.equal(stage.receiver.count(theirs.path), 0);
-    assertProblem(await post("/shop/returns", {}), 400);
+    assertProblem(await post("/shop/returns", {}), 415);
   });
 });
 

@@ -95,6 +95,14 @@ test("what before returns that is nothing to add is its author's mistake: 500", 
   assert.equal((await callWith(() => assert.fail("called"), add, add)).status, 500);
 });
 
+test("an Error in place of the fields of a line is written, beside the request's id", async () => {
+  const error = new Error("no stock");
+  const { lines } = await callWith(({ log }) => {
+    Reflect.apply(log.error, log, ["failed", error]);
+  });
+  assert.partialDeepStrictEqual(lines, [{ msg: "failed", error, request_id: "r1" }]);
+});
+
 test("a throwing getter among the fields of a line costs that field alone", async () => {
   const { status, lines } = await callWith(({ log }) => {
     log.info("here", { a: 1, get b() { throw new Error("no"); } });

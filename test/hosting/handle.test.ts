@@ -242,6 +242,47 @@ test("request holds the body byte for byte where it was parsed too", async () =>
   assert.deepEqual([answer?.body, reads], [JSON.stringify({ text: body }), 1]);
 });
 
+test("a form or JSON that request finds not well-formed is refused, not a failure", async () => {
+  const boundary = "multipart/form-data; boundary=x";
+  const rows: ["formData" | "json", type: string | undefined, body: string, status: number][] = [
+    ["formData", boundary, "no form", 400],
+    ["formData", boundary, '--x\r\ncontent-disposition: form-data; name="a"\r\n\r\n1', 400],
+    ["formData", "multipart/form-data", "--x--", 400],
+    ["formData", "text/plain", "a=1", 415],
+    ["formData", undefined, "a=1", 415],
+    ["json", "text/plain", "{", 400],
+    ["json", undefined, "", 400],
+  ];
+  for (const [as, type, body, status] of rows) {
+    const { problem, lines } = await call(({ request }) => request[as](), {
+      ...type !== undefined && { type },
+      body,
+    });
+    assert.deepEqual([problem?.status, lines], [status, []], `${as} ${type} ${body}`);
+  }
+});
+
+test("a form that request finds well-formed is read, one that is too large is 413", async () => {
+  const sent = {
+    type: "multipart/form-data; boundary=x",
+    body: '--x\r\ncontent-disposition: form-data; name="a"\r\n\r\n1\r\n--x--\r\n',
+    chunked: true,
+  };
+  const read = async ({ request }: Context<unknown>) => [...(await request.formData()).entries()];
+  assert.equal((await call(read, sent)).answer?.body, '[["a","1"]]');
+  assert.equal((await call(read, sent, { maxBodyBytes: 8 })).problem?.status, 413);
+});
+
+test("a body that is read twice is its handler's mistake: 500", async () => {
+  for (const as of ["formData", "json"] as const) {
+    const { problem, lines } = await call(async ({ request }) => {
+      await request.text();
+      await request[as]();
+    }, { type: "multipart/form-data; boundary=x", body: "--x--" });
+    assert.deepEqual([problem?.status, lines.length], [500, 1]);
+  }
+});
+
 test("request of a GET has no body", async () => {
   for (const method of ["GET", "HEAD"]) {
     const { answer } = await call(

@@ -116,6 +116,22 @@ test("names of a query that a prototype has too are ordinary names", async () =>
   assert.deepEqual(Object.entries(Object(read1)), [["__proto__", 1], ["constructor", 2]]);
 });
 
+test("what no schema speaks of may be there more than once, and is an array of texts", async () => {
+  const query = objectOf({ any: {}, a: INTEGER });
+  const asked = "any=1&any=2&a=3&utm=x&utm=y";
+  for (const more of [{}, { additionalProperties: true }]) {
+    const read1 = await read({ input: { query: { ...query, ...more } } }, { query: asked });
+    assert.deepEqual(read1.query, { any: ["1", "2"], a: 3, utm: ["x", "y"] });
+  }
+  const form = { accepts: ["form"], input: { body: objectOf({}) } };
+  const { body } = await read(form, { body: "b=1&b=2", type: FORM_TYPE });
+  assert.deepEqual(body, { b: ["1", "2"] });
+  const strict = { ...query, additionalProperties: false };
+  assert.deepEqual(await refusal({ input: { query: strict } }, { query: "b=1&b=2" }), [
+    400, "The query is not valid; see errors.", "/b Unknown member.",
+  ]);
+});
+
 test("all errors of a request are listed at once, and say of which part they are", async () => {
   const input = {
     params: objectOf({ id: INTEGER }),

@@ -193,6 +193,8 @@ test("what is not meant to be served is left alone, its lookalikes passed over",
       export const oauth = { scope: "orders", path: "/callback" };
       export const alone = { handle() {} };
       export const lazy = { get routes() { throw 1; } };
+      export const later = { get name() { throw 1; }, get handle() { throw 1; } };
+      export const env = new Proxy({}, { get() { throw new Error("no such variable"); } });
       export const served = { method: "GET", path: "/", public: true, handle() {} };
       export default { served, routes: { method: "GET", path: "/" }, more: [[], served, instance,
         { every: "1s", name: "x", run() {} }] };`,
@@ -201,7 +203,7 @@ test("what is not meant to be served is left alone, its lookalikes passed over",
   const { endpoints, cronjobs, scopes, passedOver } = await loadEndpoints(folder);
   assert.deepEqual([endpoints.length, cronjobs, scopes], [1, [], []]);
   assert.deepEqual(passedOver.map(({ exportName }) => exportName), [
-    ...["alone", "default.routes", "default.more.3", "instance", "oauth", "shopConfig"],
+    ...["alone", "default.routes", "default.more.3", "instance", "later", "oauth", "shopConfig"],
   ]);
 });
 
@@ -240,6 +242,13 @@ test("a module that does not load is an error with its file, message and place",
     assert.equal(errors.length, 1, source);
     assert.match(errors.join(), error, source);
   }
+});
+
+test("an endpoint with a getter that throws is an error with its file and export", async (t) => {
+  const source = `export const x = { method: "GET", get path() { throw Error("no PREFIX"); } };`;
+  const errors = await errorsOf(await writeFolder(t, { "a.mjs": source, "b.mjs": "nonsense" }));
+  assert.equal(errors.length, 2);
+  assert.match(errors.join("\n"), /^a\.mjs, export x: Error: no PREFIX \(a\.mjs:1\)$/m);
 });
 
 test("a module that may not be read, or reads what it may not, is named with it", async (t) => {

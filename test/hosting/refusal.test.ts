@@ -78,6 +78,13 @@ test("what is returned is a refusal with detail or errors alone, else what it wa
   }
 });
 
+test("an Error that is returned was meant to be thrown", async () => {
+  const refused = await callWith(() => new OutOfStock());
+  assert.deepEqual([refused.status, refused.stored, refused.lines], [409, [], []]);
+  const failed = await callWith(() => new TypeError("secret"));
+  assert.deepEqual([failed.status, failed.stored, failed.lines.length], [500, [], 1]);
+});
+
 test("cookies go out as a list, and an own Cache-Control in place of the service's", async () => {
   const headers = { "Set-Cookie": ["a=1", "b=2"], "cache-control": "max-age=5" };
   const { headers: sent } = await callThrowing({ status: 404, headers });
@@ -86,12 +93,14 @@ test("cookies go out as a list, and an own Cache-Control in place of the service
   assert.equal(sent["cache-control"], undefined);
 });
 
-test("a 429 has a time to wait: its author's, else 2 seconds", async () => {
-  const waitOf = async (headers?: object): Promise<unknown> =>
-    (await callThrowing({ status: 429, headers })).headers["Retry-After"];
-  assert.equal(await waitOf(), "2");
-  assert.equal(await waitOf({ "retry-after": 10 }), "10");
-  assert.equal(await waitOf(new Headers({ "Retry-After": "11" })), "11");
+test("a 429 and a 503 have a time to wait: their author's, else 2 seconds", async () => {
+  for (const status of [429, 503]) {
+    const waitOf = async (headers?: object): Promise<unknown> =>
+      (await callThrowing({ status, headers })).headers["Retry-After"];
+    assert.equal(await waitOf(), "2");
+    assert.equal(await waitOf({ "retry-after": 10 }), "10");
+    assert.equal(await waitOf(new Headers({ "Retry-After": "11" })), "11");
+  }
 });
 
 test("a 401 has the challenge of RFC 6750 §3 where the endpoint has a scope", async () => {

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { Readable } from "node:stream";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { test } from "node:test";
@@ -86,6 +87,7 @@ test("headers go out by lower-case names, several values of one as a list", () =
     [{ "x-empty": "", "x-latin": "é" }, { "x-empty": "", "x-latin": "é" }],
     [{ "x-tab": "a\tb" }, { "x-tab": "a\tb" }],
     [{ "x-none": undefined }, {}],
+    [{ Constructor: "a" }, { constructor: "a" }],
     [cookies, { "x-a": "1", "set-cookie": ["a=1", "b=2"] }],
   ];
   for (const [headers, sent] of cases) {
@@ -155,8 +157,12 @@ test("what JSON cannot hold is an error", () => {
   }
 });
 
-test("a stream or bytes of another kind are an error rather than {}", () => {
-  for (const body of [new ReadableStream(), new Blob(["x"]), new ArrayBuffer(1)]) {
+test("a stream or bytes of another kind are an error rather than {}, or a stream's inside", () => {
+  async function* ticks() {
+    yield 1;
+  }
+  const streams = [new ReadableStream(), Readable.from(["x"]), ticks()];
+  for (const body of [...streams, new Blob(["x"]), new ArrayBuffer(1)]) {
     assert.throws(() => toResponse({ status: 200, body }), TypeError);
     assert.throws(() => toResponse(body), TypeError);
   }

@@ -505,6 +505,25 @@ test("a response that cannot be sent ends the connection and is logged", async (
   assert.doesNotMatch(log.join(""), /secret/);
 });
 
+test("the head of a stream goes out at once, however long its first byte takes", async (t) => {
+  const { promise: hasHead, resolve: goOn } = Promise.withResolvers<void>();
+  const { port } = await startStage(t, {
+    handle: () => ({
+      status: 200,
+      body: new ReadableStream<Uint8Array>({
+        async start(controller) {
+          await hasHead;
+          controller.enqueue(Buffer.from("begin"));
+          controller.close();
+        },
+      }),
+    }),
+  });
+  const answer = await fetch(`http://127.0.0.1:${port}/`, { signal: AbortSignal.timeout(10_000) });
+  goOn();
+  assert.equal(await answer.text(), "begin");
+});
+
 test("a stream that breaks cuts the response off", async (t) => {
   const { port, log } = await startStage(t, {
     handle: () => ({

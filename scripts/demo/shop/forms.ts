@@ -2,7 +2,6 @@ import { randomUUID } from "node:crypto";
 import { withCustomer } from "./lib/customer.ts";
 import { endpoint } from "./lib/endpoint.ts";
 import { findOrder } from "./lib/orders.ts";
-import { ShopError } from "./lib/shop_error.ts";
 
 /** Takes a form of a web page as well as JSON; both have the same schema. */
 export const subscribe = endpoint({
@@ -45,9 +44,7 @@ export const takeBack = endpoint({
   },
   before: withCustomer,
   async handle({ request, customer, dispatch }) {
-    const form = await request.formData().catch(() => {
-      throw new ShopError(400, "This is not a form with files (multipart/form-data).");
-    });
+    const form = await request.formData();
     const [order, photo] = [form.get("order"), form.get("photo")];
     const errors = [
       ...typeof order === "string" ? [] : [{ pointer: "/order", detail: "It is missing." }],
