@@ -52,7 +52,9 @@ export function text(check?: Check, schema: Schema = {}): Shape<string> {
     ...shown<string>({ type: "string", ...schema }),
     parse(value, report) {
       const isText = typeof value === "string";
-      const wrong = isText ? check?.(value) : "Must be a string.";
+      // What is stored is UTF-8, in which all halves are one and the same.
+      const wrong = !isText ? "Must be a string."
+        : value.isWellFormed() ? check?.(value) : "Must not have half of a character.";
       if (wrong !== undefined) report(wrong);
       return isText ? value : "";
     },
