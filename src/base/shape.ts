@@ -207,6 +207,15 @@ export function pick<const M extends Members>({ members }: ObjectShape<M>, value
   return Object.fromEntries(names.map((name) => [name, given[name]])) as InferMembers<M>;
 }
 
+/** A record with those members of a change that are given. */
+export function withChange<T extends object>(
+  before: T,
+  change: { readonly [Name in keyof T]?: T[Name] | undefined },
+): T {
+  const given = Object.entries(change).filter(([, value]) => value !== undefined);
+  return { ...before, ...Object.fromEntries(given) };
+}
+
 /** A record with more members than another: for responses. */
 export function withMembers<T, const M extends Members>(base: Shape<T>, members: M) {
   const more = record(members);
