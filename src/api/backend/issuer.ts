@@ -13,6 +13,7 @@ import type { Services } from "../../services.ts";
 import { afterWrite } from "../../store/after_write.ts";
 import {
   deleteIssuer,
+  deletePrincipalsOf,
   findIssuer,
   insertIssuer,
   listIssuers,
@@ -94,6 +95,7 @@ export function issuerOperations(services: IssuerServices): Operation[] {
       async handle({ params, ...context }) {
         const { id } = await find(params.id);
         const end = { reason: "issuer deleted", deletes: true };
+        await deletePrincipalsOf(database, id);
         await removeAudited(context, "issuer", id, [
           deleteIssuer(id),
           ...endSubscriptions({ app: id }, end, now()),
