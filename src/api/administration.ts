@@ -75,6 +75,18 @@ export function checkChanged([first]: readonly number[], what: string): void {
   if (first === 0) throw notFound(what);
 }
 
+/** Removes a record with what depends on it; throws Problem 404 as `checkChanged` does. */
+export async function removeAudited(
+  context: Actor,
+  what: string,
+  target: string,
+  statements: readonly Change[],
+  services: Administration,
+): Promise<void> {
+  const action = { action: `${what}.delete`, target };
+  checkChanged(await storeAudited(context, statements, action, services), what);
+}
+
 /** Problem 404 of what a look-up did not find. */
 export function notFound(what: string): Problem {
   return new Problem(404, "not_found", `There is no such ${what}.`);

@@ -6,8 +6,9 @@ type Keys = ReadonlyMap<string, NonNullable<ReturnType<typeof importPublicJwk>>>
 
 interface KeySet {
   keys: Keys;
-  /** Until then they need no look. */
+  /** Until then they need no look, while no more changes have been made of issuers. */
   freshUntilMs: number;
+  changes: number;
   /** Until then they serve if there is no way to look. */
   servesUntilMs: number;
   triedAtMs: number;
@@ -18,7 +19,7 @@ interface KeySet {
 /** Of what is fetched from an issuer. */
 export const ISSUER_LIMITS = { limitBytes: 65_536, timeoutMs: 5_000 };
 const STALE_MS = 24 * 60 * 60_000;
-/** Between two looks for a key that is not known, and where there are no keys at all. */
+/** Between two looks for a key that is not known, and where no keys serve, or older ones. */
 const [UNKNOWN_MS, NONE_MS] = [60_000, 10_000];
 
 /** The keys at an address (RFC 7517 §5), or why there are none; those that fit nothing are left. */
@@ -48,32 +49,36 @@ export function createIssuerKeys(services: Pick<Services, "fetchDocument" | "now
   const { now } = services;
   const sets = new Map<string, KeySet>();
 
-  async function refresh(uri: string, set: KeySet): Promise<void> {
+  async function refresh(uri: string, set: KeySet, changes: number): Promise<void> {
     set.triedAtMs = now();
     const fetched = await fetchKeys(uri, services);
     set.hasFailed = "reason" in fetched;
     if ("keys" in fetched) {
       set.keys = fetched.keys;
       set.freshUntilMs = now() + fetched.freshMs;
+      set.changes = changes;
       set.servesUntilMs = set.freshUntilMs + STALE_MS;
     }
     set.fetching = undefined;
   }
 
   /** The key of this `kid`, and until when it need not be looked for again. */
-  return async (uri: string, kid: string) => {
+  return async (uri: string, kid: string, changes: number) => {
     const set = sets.get(uri) ?? {
-      keys: new Map(), freshUntilMs: 0, servesUntilMs: 0, triedAtMs: 0, hasFailed: false,
+      keys: new Map(), freshUntilMs: 0, changes, servesUntilMs: 0, triedAtMs: 0, hasFailed: false,
       fetching: undefined,
     };
     sets.set(uri, set);
     const serves = () => set.servesUntilMs > now();
-    const isWanted = set.freshUntilMs <= now() || !set.keys.has(kid);
-    const isDue = now() - set.triedAtMs >= (serves() ? UNKNOWN_MS : NONE_MS);
-    if (isWanted && isDue) set.fetching ??= refresh(uri, set);
+    // Who changes an issuer may do so because its keys have leaked.
+    const isOfNow = () => set.changes >= changes;
+    const isFresh = () => isOfNow() && set.freshUntilMs > now();
+    const isWanted = !isFresh() || !set.keys.has(kid);
+    const isDue = now() - set.triedAtMs >= (serves() && isOfNow() ? UNKNOWN_MS : NONE_MS);
+    if (isWanted && isDue) set.fetching ??= refresh(uri, set, changes);
     if (isWanted && !(set.hasFailed && serves() && set.keys.has(kid))) await set.fetching;
     const key = serves() ? set.keys.get(kid) : undefined;
-    const untilMs = Math.max(set.freshUntilMs, Math.min(now() + UNKNOWN_MS, set.servesUntilMs));
-    return key && { key, untilMs };
+    const soonMs = Math.min(now() + UNKNOWN_MS, set.servesUntilMs);
+    return key && { key, untilMs: isFresh() ? set.freshUntilMs : soonMs };
   };
 }

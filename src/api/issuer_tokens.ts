@@ -47,7 +47,7 @@ export function createIssuerTokens(
       const { issuers, changes, principals } = await load();
       const issuer = issuers.find((each) => each.issuer === iss);
       const said = issuer && readIssuerToken(jwt, issuer, baseUrl, now());
-      const found = said && await findKey(issuer.jwksUri, said.kid);
+      const found = said && await findKey(issuer.jwksUri, said.kid, changes);
       if (!found || !isSignedBy(jwt, found.key)) return undefined;
       const { sub, scopes, expiresAtMs } = said;
       const name = `${issuer.id} ${sub}`;

@@ -40,6 +40,7 @@ export interface Operation<
   A extends Access = Access,
   Q extends Members = Members,
   Body = unknown,
+  Result = HttpResponse,
 > {
   /** The operationId of the OpenAPI document, unless it is hosted; unique. */
   readonly id: string;
@@ -76,8 +77,11 @@ export interface Operation<
   readonly input?: { readonly [Part in "params" | "query" | "body"]?: Shape<unknown> | undefined };
   /** Whether that body may be a form too. */
   readonly takesForms?: boolean;
-  handle(context: Context<Path, A, InferMembers<Q>, Body>): Promise<HttpResponse>;
+  handle(context: Context<Path, A, InferMembers<Q>, Body>): Promise<Result>;
 }
+
+/** What a handler returns that is declared: where that is nothing, the response is 204. */
+type Declared = HttpResponse | void;
 
 /** An operation whose handler is typed by its path, access, query and body. */
 export function operation<
@@ -85,9 +89,13 @@ export function operation<
   const A extends Access,
   const Q extends Members = Record<never, never>,
   Body = undefined,
->(typed: Operation<Path, A, Q, Body>): Operation {
+>(typed: Operation<Path, A, Q, Body, Declared>): Operation {
   // The pipeline calls the handler with what these shapes have parsed, and nothing else does.
-  return typed as unknown as Operation;
+  const declared = typed as unknown as Operation<string, Access, Members, unknown, Declared>;
+  return {
+    ...declared,
+    handle: async (context) => await declared.handle(context) ?? { status: 204 },
+  };
 }
 
 /** Makes what makes operations for the same callers: of their place, id, summary and the rest. */
@@ -107,7 +115,7 @@ function operationsFor<const A extends Access>(
     id: string,
     summary: string,
     rest: Omit<
-      Operation<Path, A, Q, Body>,
+      Operation<Path, A, Q, Body, Declared>,
       "method" | "path" | "id" | "summary" | "access" | "cors" | "limit"
     >,
   ) => {

@@ -64,7 +64,7 @@ export function createServices(foundation: Foundation): Services {
     bearer,
     issuerTokens,
     inspectors: createInspectorCheck(bearer, config.metricsToken),
-    sessions: createBrowserSessions({ database, issuer, pageKey, now }),
+    sessions: createBrowserSessions({ ...base, issuer, pageKey }),
     scopes: [...new Set([...OWN_SCOPES.keys(), ...hostedScopes])],
     scopeWords: scopeWords(hosted.scopes),
     refuseEndpoint: (target) => refuseEndpoint(target, ownOrigins, foundation),

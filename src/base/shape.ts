@@ -52,7 +52,9 @@ export function text(check?: Check, schema: Schema = {}): Shape<string> {
     ...shown<string>({ type: "string", ...schema }),
     parse(value, report) {
       const isText = typeof value === "string";
-      const wrong = isText ? check?.(value) : "Must be a string.";
+      // What is stored is UTF-8, in which all halves are one and the same.
+      const wrong = !isText ? "Must be a string."
+        : value.isWellFormed() ? check?.(value) : "Must not have half of a character.";
       if (wrong !== undefined) report(wrong);
       return isText ? value : "";
     },
@@ -203,6 +205,15 @@ export function pick<const M extends Members>({ members }: ObjectShape<M>, value
   const names = Object.keys(members)
     .filter((name) => Object.hasOwn(given, name) && given[name] !== undefined);
   return Object.fromEntries(names.map((name) => [name, given[name]])) as InferMembers<M>;
+}
+
+/** A record with those members of a change that are given. */
+export function withChange<T extends object>(
+  before: T,
+  change: { readonly [Name in keyof T]?: T[Name] | undefined },
+): T {
+  const given = Object.entries(change).filter(([, value]) => value !== undefined);
+  return { ...before, ...Object.fromEntries(given) };
 }
 
 /** A record with more members than another: for responses. */

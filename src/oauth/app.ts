@@ -18,6 +18,7 @@ import {
   refined,
   TEXT,
   URI,
+  withChange,
   withMembers,
 } from "../base/shape.ts";
 import { TIME, toTime } from "../base/time.ts";
@@ -221,28 +222,29 @@ export function newApp(
 
 /** The app as it will be; throws Problem 400 that lists all that does not fit together in it. */
 export function changeApp(app: App, change: Infer<typeof AppChange>, profile?: Profile): App {
-  const { grants, redirect_uris: uris, jwks, status = app.status, rate = app.rate } = change;
   if (app.metadataUrl) {
+    const { status, rate, ...others } = change;
     const detail = "Is what the app's metadata document says.";
-    const others = Object.keys(change).filter((name) => name !== "status" && name !== "rate");
-    checkErrors(others.map((name) => ({ pointer: `/${name}`, detail })), "body");
-    return { ...app, status, rate };
+    const errors = Object.keys(others).map((name) => ({ pointer: `/${name}`, detail }));
+    checkErrors(errors, "body");
+    return withChange(app, { status, rate });
   }
-  const changed: App = {
-    ...app,
-    name: change.name ?? app.name,
-    url: change.url ?? app.url,
-    scopes: change.scopes ?? app.scopes,
-    grants: grants ? GRANT_TYPES.filter((grant) => grants.includes(grant)) : app.grants,
-    redirectUris: uris === undefined ? app.redirectUris : uris ?? [],
-    trusted: change.trusted ?? app.trusted,
-    resourceServer: change.resource_server ?? app.resourceServer,
-    rate,
-    requirePkce: change.require_pkce ?? app.requirePkce,
-    jwks: jwks === undefined ? app.jwks : jwks?.keys ?? [],
-    owner: change.owner === undefined ? app.owner : change.owner,
-    status,
-  };
+  const {
+    grants,
+    jwks,
+    redirect_uris: uris,
+    resource_server: resourceServer,
+    require_pkce: requirePkce,
+    ...same
+  } = change;
+  const changed = withChange(app, {
+    ...same,
+    resourceServer,
+    requirePkce,
+    grants: grants && GRANT_TYPES.filter((grant) => grants.includes(grant)),
+    redirectUris: uris === null ? [] : uris,
+    jwks: jwks === null ? [] : jwks?.keys,
+  });
   const errors: FieldError[] = [];
   const refuse = (pointer: string, detail: string) => errors.push({ pointer, detail });
   if (app.type === "public") {

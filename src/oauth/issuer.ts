@@ -13,6 +13,7 @@ import {
   refined,
   TEXT,
   text,
+  withChange,
 } from "../base/shape.ts";
 import { TIME, toTime } from "../base/time.ts";
 import { isSecureUrl } from "./redirect_uri.ts";
@@ -110,17 +111,10 @@ export function newIssuer(
 export function changeIssuer(
   issuer: Issuer,
   change: Infer<typeof IssuerChange>,
-  jwksUri = issuer.jwksUri,
+  jwksUri: string | undefined,
 ): Issuer {
-  return {
-    ...issuer,
-    audience: change.audience === undefined ? issuer.audience : change.audience,
-    scopes: change.scopes ?? issuer.scopes,
-    scopeClaim: change.scope_claim ?? issuer.scopeClaim,
-    jwksUri,
-    jwtType: change.jwt_type ?? issuer.jwtType,
-    status: change.status ?? issuer.status,
-  };
+  const { scope_claim: scopeClaim, jwt_type: jwtType, jwks_uri: _, ...same } = change;
+  return withChange(issuer, { ...same, scopeClaim, jwtType, jwksUri });
 }
 
 /** What of a principal may change. */

@@ -39,7 +39,7 @@ export function readIssuerToken(
   const given = claims[issuer.scopeClaim];
   const names: unknown = typeof given === "string" ? given.split(" ") : given;
   const scopes = issuer.scopes.filter((scope) => Array.isArray(names) && names.includes(scope));
-  return { kid, sub, scopes, expiresAtMs: exp * 1000 };
+  return { kid, sub, scopes, expiresAtMs: Math.floor(exp * 1000) };
 }
 
 function isTime(value: unknown): value is number {

@@ -80,9 +80,9 @@ export interface CodeRedemption extends Omit<NewGrant, "decidedAtMs"> {
   readonly accessScopes: readonly string[];
 }
 
-const PARTIES = [sql`codes.user`, sql`codes.app`] as const;
+const PARTIES = [sql`codes.user`, sql`codes.app`, sql`codes.resource`] as const;
 const NOT_BEFORE = notBeforeOf(...PARTIES);
-const partiesHoldScopes = partiesHold(...PARTIES, sql`codes.resource`);
+const partiesHoldScopes = partiesHold(...PARTIES);
 
 /**
  * Turns a code into its grant (RFC 6749 §4.1.3). The row moves from one table to the other, so of

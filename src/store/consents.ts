@@ -95,18 +95,18 @@ export async function listActingApps(
   const only = andIs(sql`app`, app);
   const select = sql`SELECT a.id, a.name, a.url, allowed.scopes, u.scopes AS userScopes,
       a.scopes AS appScopes, allowed.grantId,
-      ${notBeforeOf(sql`u.id`, sql`a.id`)} AS notBeforeMs
+      ${notBeforeOf(sql`u.id`, sql`a.id`, sql`allowed.resource`)} AS notBeforeMs
     FROM (
-      SELECT app, scopes, NULL AS grantId FROM consents
+      SELECT app, scopes, NULL AS resource, NULL AS grantId FROM consents
       WHERE user = ${user} AND scopes <> '[]'${only}
       UNION ALL
-      SELECT app, scopes, max(id)
-      FROM (SELECT id, app, scopes FROM grants INDEXED BY grants_of_user
+      SELECT app, scopes, resource, max(id)
+      FROM (SELECT id, app, scopes, resource FROM grants INDEXED BY grants_of_user
         WHERE user = ${user} AND revokedAtMs IS NULL AND untilMs > ${nowMs}${only}
         ORDER BY id DESC ${limitTo(LISTED_GRANTS)})
-      GROUP BY app, scopes
+      GROUP BY app, scopes, resource
       UNION ALL
-      SELECT app, ifnull(granted, '[]'), NULL FROM subscriptions
+      SELECT app, ifnull(granted, '[]'), NULL, NULL FROM subscriptions
       WHERE principal = ${user} AND status <> 'deleted' AND ${IS_OPEN}${andIs(sql`+app`, app)}
     ) allowed JOIN apps a ON a.id = allowed.app JOIN users u ON u.id = ${user}
     WHERE a.status = 'active' ORDER BY a.id DESC`;

@@ -37,11 +37,13 @@ const COLUMNS = sql`id, app, user, type, scopes, resource, refreshUntilMs, acces
 
 /**
  * The time until which all grants of a user and an app have been revoked, each alone or one from
- * the other; NULL where one of them is disabled or no longer exists, so that it is before no time.
- * Built-in apps are not in the table of apps, and an app for itself has no user.
+ * the other; NULL where one of them is disabled, or one of them or the resource no longer exists,
+ * so that it is before no time. Built-in apps are not in the table of apps, an app for itself has
+ * no user, and a grant for this service no resource.
  */
-export function notBeforeOf(user: Sql, app: Sql): Sql {
+export function notBeforeOf(user: Sql, app: Sql, resource: Sql): Sql {
   return sql`max(
+    iif(${resource} IS NULL, 0, (SELECT 0 FROM resources WHERE resources.id = ${resource})),
     iif(${user} IS NULL, 0,
       (SELECT notBeforeMs FROM users WHERE users.id = ${user} AND users.status = 'active')),
     iif(${isOfNoApp(app)}, 0,
@@ -63,9 +65,9 @@ export function partiesHold(user: Sql, app: Sql, resource: Sql): (scopes: Sql | 
 }
 
 // What does not change is put together once: each exchange would take as long as its statement.
-const NEW_PARTIES = [sql`g.user`, sql`g.app`] as const;
+const NEW_PARTIES = [sql`g.user`, sql`g.app`, sql`g.resource`] as const;
 const NEW_NOT_BEFORE = notBeforeOf(...NEW_PARTIES);
-const NEW_PARTIES_HOLD_SCOPES = partiesHold(...NEW_PARTIES, sql`g.resource`)(sql`g.scopes`);
+const NEW_PARTIES_HOLD_SCOPES = partiesHold(...NEW_PARTIES)(sql`g.scopes`);
 
 /** Stores those of the grants whose user and app allow it at that point of the batch. */
 function insertGrants(grants: readonly NewGrant[]): Sql {
@@ -184,9 +186,9 @@ interface RefreshRotation extends Pick<Grant, "scopes" | "refreshUntilMs" | "acc
   readonly newHash: Uint8Array;
 }
 
-const PARTIES = [sql`grants.user`, sql`grants.app`] as const;
+const PARTIES = [sql`grants.user`, sql`grants.app`, sql`grants.resource`] as const;
 export const NOT_BEFORE = notBeforeOf(...PARTIES);
-const partiesHoldScopes = partiesHold(...PARTIES, sql`grants.resource`);
+const partiesHoldScopes = partiesHold(...PARTIES);
 
 /**
  * Replaces a refresh token by the new one (RFC 6749 §6, RFC 9700 §4.14.2). Of any number that were

@@ -2,9 +2,10 @@ import { newId } from "../base/id.ts";
 import type { Issuer, Principal } from "../oauth/issuer.ts";
 import { type Database, type Page, type Pagination, valueIf } from "../database/database.ts";
 import { findRow, parseScopes, queryPage, type RowOf } from "../database/rows.ts";
-import { andIs, sql, type Sql } from "../database/sql.ts";
+import { andIs, listOf, sql, type Sql } from "../database/sql.ts";
 import { afterWrite } from "./after_write.ts";
 import { type Change, deleteWhere, updateWhere } from "./audit.ts";
+import { BATCH, walkKeys } from "./batch.ts";
 
 /** What of an issuer a change may replace, in the order of `changeable`. */
 const CHANGEABLE = sql`audience, scopes, scopeClaim, jwksUri, jwtType, status`;
@@ -48,6 +49,20 @@ export function updateIssuer(before: Issuer, after: Issuer): Change {
   const isUnchanged = sql`(${CHANGEABLE}) IS (${changeable(before)})`;
   return updateWhere(sql`issuers`, sql`(${CHANGEABLE}) = (${changeable(after)}),
     issuer = ${valueIf(isUnchanged, after.issuer)}`, sql`id = ${after.id}`);
+}
+
+/**
+ * Removes most principals of an issuer that is about to be removed, where they are very many: in
+ * steps for which no other write waits long. It is disabled before that, so that none comes back.
+ */
+export async function deletePrincipalsOf(database: Database, issuer: string): Promise<void> {
+  const where = sql`issuer = ${issuer}`;
+  const disable = sql`UPDATE issuers SET status = 'disabled' WHERE id = ${issuer}`;
+  const parts = walkKeys(database, { table: sql`principals`, key: sql`id`, where, after: "" });
+  for await (const ids of parts) {
+    if (ids.length < BATCH) return;
+    await database.write([disable, sql`DELETE FROM principals WHERE id IN ${listOf(ids)}`]);
+  }
 }
 
 /** Removes an issuer with its principals; end their subscriptions in the same batch. */

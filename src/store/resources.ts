@@ -2,7 +2,7 @@ import type { Resource } from "../oauth/resource.ts";
 import type { Database, Page, Pagination } from "../database/database.ts";
 import { findRow, parseScopes, queryPage, type RowOf } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
-import { type Change, updateWhere } from "./audit.ts";
+import { type Change, deleteWhere, updateWhere } from "./audit.ts";
 
 const SELECT = sql`SELECT id, url, scopes, createdAtMs FROM resources`;
 
@@ -33,6 +33,5 @@ export function updateResource(id: string, { scopes }: Pick<Resource, "scopes">)
 
 /** Removes a resource: no grant for it makes another token, whatever is registered later. */
 export function deleteResource(id: string): Change {
-  const where = sql`FROM resources WHERE id = ${id}`;
-  return { ...sql`DELETE ${where}`, when: sql`EXISTS (SELECT 1 ${where})` };
+  return deleteWhere(sql`resources`, sql`id = ${id}`);
 }

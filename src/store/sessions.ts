@@ -1,7 +1,7 @@
 import type { GivenPassword } from "../oauth/user.ts";
 import type { Database } from "../database/database.ts";
 import { findRow } from "../database/rows.ts";
-import { sql, type Sql } from "../database/sql.ts";
+import { andIs, sql, type Sql } from "../database/sql.ts";
 import { CONSOLE_APP } from "../oauth/principal.ts";
 import { type Change, deleteWhere } from "./audit.ts";
 import { revokeOwnOf } from "./grant_end.ts";
@@ -72,11 +72,17 @@ export function sessionId(hash: Uint8Array): string {
   return `b${Buffer.from(hash).toString("hex", 0, HASH_BYTES)}`;
 }
 
-/** The valid sessions of a user, newest first; of very many some. */
-export function listSessions(database: Database, user: string, nowMs: number): Promise<Session[]> {
+/** The valid sessions of a user, or the one of this id: newest first; of very many some. */
+export function listSessions(
+  database: Database,
+  user: string,
+  nowMs: number,
+  id?: string,
+): Promise<Session[]> {
+  const which = sql`s.user = ${user}${andIs(PUBLIC_ID, id)}`;
   return database.query(sql`SELECT ${PUBLIC_ID} AS id, s.address, s.agent, s.createdAtMs,
       s.seenAtMs, s.untilMs
-    ${liveSessions(sql`s.user = ${user}`, nowMs)} ORDER BY s.createdAtMs DESC LIMIT 1000`);
+    ${liveSessions(which, nowMs)} ORDER BY s.createdAtMs DESC LIMIT 1000`);
 }
 
 /** Ends a browser session. */
@@ -93,10 +99,9 @@ export function endSessionsOf(
   nowMs: number,
   { id, spared }: { readonly id?: string; readonly spared?: string | undefined } = {},
 ): [Change, ...Sql[]] {
-  const only = id === undefined ? sql`` : sql` AND ${PUBLIC_ID} = ${id}`;
   const but = spared === undefined ? sql`` : sql` AND ${PUBLIC_ID} <> ${spared}`;
   return [
-    deleteWhere(sql`sessions`, sql`user = ${user}${only}${but}`),
+    deleteWhere(sql`sessions`, sql`user = ${user}${andIs(PUBLIC_ID, id)}${but}`),
     ...revokeOwnOf(user, CONSOLE_APP, nowMs),
   ];
 }

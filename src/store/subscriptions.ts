@@ -141,7 +141,7 @@ export function hasActiveGrant(database: Database, grantId: string): Promise<boo
 export function isGrantActive(id: string): Sql {
   if (isId("x", id)) return isPrincipalActive(id);
   return sql`EXISTS (SELECT 1 FROM grants g WHERE g.id = ${id} AND g.revokedAtMs IS NULL
-    AND ${notBeforeOf(sql`g.user`, sql`g.app`)} < ${idTimeMs(id)})`;
+    AND ${notBeforeOf(sql`g.user`, sql`g.app`, sql`g.resource`)} < ${idTimeMs(id)})`;
 }
 
 /**

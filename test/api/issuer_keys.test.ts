@@ -22,7 +22,8 @@ function open() {
     },
     now: () => stage.nowMs,
   });
-  const has = async (kid = "k1", uri = URI) => await find(uri, kid) !== undefined;
+  const has = async (kid = "k1", uri = URI, changes = 1) =>
+    await find(uri, kid, changes) !== undefined;
   return { stage, find, has };
 }
 
@@ -57,12 +58,24 @@ test("a kid that is not known is looked for once a minute", async () => {
   assert.equal(stage.fetches, 2);
 });
 
+test("keys are looked at anew after a change of issuers, though they are fresh", async () => {
+  const { stage, has } = open();
+  assert.equal(await has(), true);
+  stage.answer = () => publish([two.jwk]);
+  stage.nowMs += 10_000 - 1;
+  assert.equal(await has("k1", URI, 2), true); // asked a moment ago
+  stage.nowMs += 1;
+  assert.equal(await has("k1", URI, 2), false);
+  assert.equal(await has("k2", URI, 2), true);
+  assert.equal(stage.fetches, 2);
+});
+
 test("known keys serve a day more where there is no way to look, and wait for none", async () => {
   const { stage, find, has } = open();
   await has();
   stage.answer = () => ({ reason: "timeout" });
   stage.nowMs += 10 * MINUTE_MS;
-  const found = await find(URI, "k1");
+  const found = await find(URI, "k1", 1);
   assert.equal(found?.untilMs, stage.nowMs + MINUTE_MS);
   assert.equal(stage.fetches, 2);
   stage.nowMs += MINUTE_MS;

@@ -85,6 +85,7 @@ describe("a shape names by its pointer", () => {
     ["a number that is no text", TEXT, 1, [""]],
     ["null that is no text", TEXT, null, [""]],
     ["a list that is no text", TEXT, ["x"], [""]],
+    ["half of a character", TEXT, "a\ud83d", [""]],
     ["a text that is bad", SHORT, "abcd", [""]],
     ["a text of another form", matching(/^a+$/, "Must be a."), "ab", [""]],
     ["another word", SWITCH, "ON", [""]],

@@ -192,6 +192,20 @@ describe("personal tokens", () => {
     assert.deepEqual((await auditOf(user)).slice(0, 2), acts);
   });
 
+  test("none is made that may do nothing; what was typed and ticked stays", async () => {
+    const user = await gatepost.createUser({ scopes: ["consumer", "orders"] });
+    const { browser } = await openAccount(user);
+    const bare = await make(browser, { name: '"my" script', days: "90" });
+    assert.equal(bare.status, 400);
+    assert.match(wordsOf(bare), /Choose what it may do/);
+    const { name, days } = bare.forms()[1]?.fields ?? {};
+    assert.deepEqual([name, days], ['"my" script', "90"]);
+    const again = await make(browser, { name: " ", "scope orders": "on" });
+    const ticked = Object.keys(again.forms()[1]?.fields ?? {});
+    assert.deepEqual(ticked.filter((each) => each.startsWith("scope ")), ["scope orders"]);
+    assert.deepEqual((await auditOf(user))[0], "user.login");
+  });
+
   test("none is made without a name, for ever, or by a session that has ended", async () => {
     const { user, browser } = await openAccount();
     for (const fields of [{ name: " " }, { name: "x", days: "367" }, { name: "x", days: "" }]) {
@@ -265,14 +279,15 @@ describe("only the user's own click does any of this", () => {
     const app = await gatepost.createApp();
     const { access_token: ofApp } = await gatepost.codeTokens(app, user);
     const form = await browser.get(`${ACCOUNT}?do=make`);
-    const made = await press(browser, form, "make", { name: newName("t") });
+    const fields = { name: newName("t"), "scope consumer": "on" };
+    const made = await press(browser, form, "make", fields);
     const page = await browser.get(ACCOUNT);
     const acts: Fields[] = [
       { do: `withdraw ${app.id}` },
       { do: actOf(page, "session") },
       { do: actOf(page, "sessions") },
       { do: actOf(page, "token") },
-      { do: "make", name: "x", days: "7" },
+      { do: "make", name: "x", days: "7", "scope consumer": "on" },
       { do: "password", current: PASSWORD, new: NEW_PASSWORD },
     ];
     const token = /gpat_[\w-]+/.exec(made.text)?.[0] ?? "";

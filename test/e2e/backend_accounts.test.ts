@@ -81,6 +81,7 @@ const BAD_PASSWORDS: readonly (readonly [string, unknown])[] = [
   ["7 bytes", "1234567"],
   ["1,025 bytes", "p".repeat(1025)],
   ["1,026 bytes in 513 letters", "ü".repeat(513)],
+  ["half of a character at its end", "long enough \ud83d"],
 ];
 
 const BAD_NEW_USERS: readonly (readonly [string, object, readonly string[]])[] = [
@@ -536,6 +537,7 @@ const BAD_APP_MEMBERS: readonly (readonly [string, object, readonly string[]])[]
   ["a name of spaces", { name: "   " }, ["/name"]],
   ["a name of 101 characters", { name: "n".repeat(101) }, ["/name"]],
   ["a line feed in the name", { name: "a\nb" }, ["/name"]],
+  ["half of a character in the name", { name: "a\ud83d" }, ["/name"]],
   ["text that is no URL", { url: "app.example" }, ["/url"]],
   ["plain http", { url: "http://app.example" }, ["/url"]],
   ["another scheme", { url: "ftp://app.example" }, ["/url"]],

@@ -164,6 +164,23 @@ describe("the console", () => {
     assert.equal(late.status, 400, late.text);
   });
 
+  test("a session that there is not ends nothing", async () => {
+    const user = await gatepost.createUser({ scopes: ["backend", "consumer"] });
+    const { tokens } = await tokensOf(gatepost, user);
+    const headers = { authorization: `Bearer ${await gatepost.login(user)}` };
+    const path = `/consumer/session/b${"0".repeat(24)}`;
+    const answer = await gatepost.api.send("DELETE", path, { headers });
+    assert.equal(answer.status, 404, answer.text);
+    assert.equal(await gatepost.isAlive(tokens.access_token), true);
+  });
+
+  test("signing out on a page of consent ends its tokens at once", async () => {
+    const { browser, tokens } = await tokensOf(gatepost, admin);
+    const consent = await gatepost.authorize(browser, await gatepost.createApp());
+    await browser.submit(consent, {}, "switch");
+    assert.equal(await gatepost.isAlive(tokens.access_token), false);
+  });
+
   test("another user's login in the same browser ends the tokens of the first", async () => {
     const { browser, tokens } = await tokensOf(gatepost, admin);
     const other = await gatepost.createUser({ scopes: ["consumer"] });

@@ -262,6 +262,13 @@ describe("a token of another issuer", () => {
     assert.equal(await second.isAlive(other), true);
   });
 
+  test("is revoked whatever part of a second it ends at", async () => {
+    const token = issuer.token({ exp: Math.floor(Date.now() / 1000) + 600.1234567 });
+    assert.equal(await first.isAlive(token), true);
+    await expectStatus(200, first.api.postForm("/authorization/revoke", {}, bearer(token)));
+    assert.equal(await first.isAlive(token), false);
+  });
+
   test("is active for a resource server, and for an app that did not get it not", async () => {
     const token = issuer.token();
     const introspect = async (more: Body) => {

@@ -170,6 +170,27 @@ describe("the resource of a grant (RFC 8707 §2.2)", () => {
     assertOAuthError(await second.token(app, fields), 400, "invalid_grant");
   });
 
+  test("is listed as ended once the resource has been removed, to its user as well", async () => {
+    const url = "https://listed.example";
+    const id = await addResource(url, ["files"]);
+    const owner = await gatepost.createUser({ scopes: ["consumer", "files"] });
+    await gatepost.codeTokens(app, owner, { resource: url });
+    const own = bearer(await gatepost.login(owner));
+    const list = async (path: string, headers = own) => {
+      const { items } = readObject(await gatepost.api.get(path, headers));
+      assert.ok(Array.isArray(items));
+      return items;
+    };
+    const grants = `/backend/grant?user=${owner.id}&app=${app.id}`;
+    assert.equal((await list("/consumer/token")).length, 2);
+    assert.equal((await list("/consumer/grant")).length, 1);
+    assert.equal((await list(grants, asAdmin()))[0].status, "active");
+    await gatepost.api.send("DELETE", `/backend/resource/${id}`, { headers: asAdmin() });
+    assert.deepEqual((await list("/consumer/token")).map(({ kind }) => kind), ["login"]);
+    assert.deepEqual(await list("/consumer/grant"), []);
+    assert.equal((await list(grants, asAdmin()))[0].status, "revoked");
+  });
+
   test("loses the scopes that the resource loses", async () => {
     const url = "https://less.example";
     const id = await addResource(url, ["files", "other"]);

@@ -43,8 +43,8 @@ export type BrowserSessions = ReturnType<typeof createBrowserSessions>;
 
 /** Makes the keeper of browser sessions. */
 export function createBrowserSessions(
-  { database, issuer, pageKey, now }:
-    & Pick<Services, "database" | "issuer" | "now">
+  { database, revocations, issuer, pageKey, now }:
+    & Pick<Services, "database" | "revocations" | "issuer" | "now">
     & { readonly pageKey: Uint8Array },
 ) {
   const { origin, protocol, hostname } = new URL(issuer);
@@ -75,9 +75,13 @@ export function createBrowserSessions(
     };
   }
 
-  function endOf({ user, id }: BrowserSession): Sql[] {
+  /** Ends a session, and what its user's consoles have, together with what is stored beside. */
+  async function end({ user, id }: BrowserSession, ...more: readonly Sql[]): Promise<void> {
     const hash = sha256(id);
-    return user ? endSessionsOf(user.id, now(), { id: sessionId(hash) }) : [deleteSession(hash)];
+    const ends =
+      user ? endSessionsOf(user.id, now(), { id: sessionId(hash) }) : [deleteSession(hash)];
+    await database.write([...ends, ...more]);
+    if (user) await revocations.refresh();
   }
 
   // The word before it distinguishes the signature from a form's.
@@ -118,11 +122,8 @@ export function createBrowserSessions(
     async logIn(session: BrowserSession, userId: string, sinceMs: number, from: Sender) {
       const { insert, cookie } = newSession(userId, sinceMs, from);
       const { address } = from;
-      await database.write([
-        ...endOf(session),
-        insert,
-        insertAudit({ actor: userId, action: "user.login", target: userId, address }, now()),
-      ]);
+      const entry = { actor: userId, action: "user.login", target: userId, address };
+      await end(session, insert, insertAudit(entry, now()));
       const own = findEntry(session, userId);
       const others = session.devices.filter((entry) => entry !== own);
       const devices = [signDevice(newId("k", now()), userId), ...others].slice(0, MOST_DEVICES);
@@ -136,7 +137,7 @@ export function createBrowserSessions(
       findEntry(session, userId)?.split(".")[0],
     /** Ends a session and returns the anonymous one that takes its place. */
     async logOut(session: BrowserSession): Promise<BrowserSession> {
-      if (session.user) await database.write(endOf(session));
+      if (session.user) await end(session);
       return anonymousSession();
     },
     /** The Set-Cookie value that gives a browser its id; nothing is stored for it. */

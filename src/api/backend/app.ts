@@ -37,6 +37,7 @@ import {
   checkChanged,
   found,
   locatedResponse,
+  removeAudited,
   storeAudited,
 } from "../administration.ts";
 import { backend, type Operation } from "../operation.ts";
@@ -85,17 +86,15 @@ export function appOperations(services: Administration): Operation[] {
     }),
     backend("DELETE", ITEM, "deleteApp", "Remove an app", {
       responses: { 204: undefined },
-      async handle({ params: { client_id: id }, ...context }) {
-        await find(id);
+      async handle({ params, ...context }) {
+        const { id } = await find(params.client_id);
         const end = { reason: "app deleted", deletes: true };
         const forget = await forgetConsentsOf(database, { app: id });
-        const changes = await storeAudited(context, [
+        await removeAudited(context, "app", id, [
           ...revokeTokensOfApp(id, now(), accessTokenTtlMs, end),
           forget,
           deleteApp(id),
-        ], { action: "app.delete", target: id }, services);
-        checkChanged(changes, "app");
-        return { status: 204 };
+        ], services);
       },
     }),
     backend("POST", `${ITEM}/secret`, "replaceAppSecret",

@@ -94,7 +94,6 @@ export function grantOperations(services: Administration): Operation[] {
         const { id } = found(await findGrant(database, params.id), "grant");
         const action = { action: "grant.revoke", target: id };
         await storeAudited(context, revokeGrant(id, now()), action, services);
-        return { status: 204 };
       },
     }),
     backend("POST", `${PATH}/revoke`, "revokeGrants",
@@ -110,7 +109,6 @@ export function grantOperations(services: Administration): Operation[] {
         const action = { action: "grant.revoke", target };
         await storeAudited(context, await revokeAll(body, services), action, services);
         if (user === undefined && isBuiltIn(app)) await revokeAllOf(database, app, now());
-        return { status: 204 };
       },
     }),
   ];

@@ -13,6 +13,7 @@ import type { Services } from "../../services.ts";
 import { afterWrite } from "../../store/after_write.ts";
 import {
   deleteIssuer,
+  deletePrincipalsOf,
   findIssuer,
   insertIssuer,
   listIssuers,
@@ -22,9 +23,9 @@ import { endSubscriptions } from "../../store/subscription_end.ts";
 import {
   type Administration,
   changeFresh,
-  checkChanged,
   found,
   locatedResponse,
+  removeAudited,
   storeAudited,
 } from "../administration.ts";
 import { fetchKeys, ISSUER_LIMITS } from "../issuer_keys.ts";
@@ -91,15 +92,14 @@ export function issuerOperations(services: IssuerServices): Operation[] {
     }),
     backend("DELETE", ITEM, "deleteIssuer", "Remove an issuer, and its principals", {
       responses: { 204: undefined },
-      async handle({ params: { id }, ...context }) {
-        await find(id);
+      async handle({ params, ...context }) {
+        const { id } = await find(params.id);
         const end = { reason: "issuer deleted", deletes: true };
-        const changes = await storeAudited(context, [
+        await deletePrincipalsOf(database, id);
+        await removeAudited(context, "issuer", id, [
           deleteIssuer(id),
           ...endSubscriptions({ app: id }, end, now()),
-        ], { action: "issuer.delete", target: id }, services);
-        checkChanged(changes, "issuer");
-        return { status: 204 };
+        ], services);
       },
     }),
   ];

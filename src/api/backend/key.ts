@@ -78,7 +78,6 @@ export function keyOperations({ keys, now }: Pick<Services, "keys" | "now">): Op
       async handle({ params: { kid }, ...context }) {
         const isWithdrawn = await keys.withdraw(kid, [audit(context, "key.withdraw", kid)]);
         if (!isWithdrawn) throw notFound("key");
-        return { status: 204 };
       },
     }),
   ];

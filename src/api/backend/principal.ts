@@ -9,7 +9,7 @@ import {
   updatePrincipal,
 } from "../../store/issuers.ts";
 import { endSubscriptions } from "../../store/subscription_end.ts";
-import { type Administration, checkChanged, found, storeAudited } from "../administration.ts";
+import { type Administration, found, removeAudited, storeAudited } from "../administration.ts";
 import { backend, type Operation } from "../operation.ts";
 import { listResponse, pageOf, pagination, toPagination } from "../pagination.ts";
 
@@ -55,15 +55,13 @@ export function principalOperations(services: Administration): Operation[] {
     }),
     backend("DELETE", ITEM, "deletePrincipal", "Forget a principal until its next token", {
       responses: { 204: undefined },
-      async handle({ params: { id }, ...context }) {
-        await find(id);
+      async handle({ params, ...context }) {
+        const { id } = await find(params.id);
         const end = { reason: "principal deleted", deletes: true };
-        const changes = await storeAudited(context, [
+        await removeAudited(context, "principal", id, [
           deletePrincipal(id),
           ...endSubscriptions({ user: id }, end, now()),
-        ], { action: "principal.delete", target: id }, services);
-        checkChanged(changes, "principal");
-        return { status: 204 };
+        ], services);
       },
     }),
   ];

@@ -22,6 +22,7 @@ import {
   checkChanged,
   found,
   locatedResponse,
+  removeAudited,
   storeAudited,
 } from "../administration.ts";
 import { backend, type Operation } from "../operation.ts";
@@ -77,12 +78,8 @@ export function resourceOperations(
     }),
     backend("DELETE", ITEM, "deleteResource", "Remove a resource, and end the grants for it", {
       responses: { 204: undefined },
-      async handle({ params: { id }, ...context }) {
-        const action = { action: "resource.delete", target: id };
-        const changes = await storeAudited(context, [deleteResource(id)], action, services);
-        checkChanged(changes, "resource");
-        return { status: 204 };
-      },
+      handle: ({ params: { id }, ...context }) =>
+        removeAudited(context, "resource", id, [deleteResource(id)], services),
     }),
   ];
 }

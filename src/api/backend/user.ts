@@ -16,9 +16,9 @@ import {
 import {
   type Administration,
   changeFresh,
-  checkChanged,
   found,
   locatedResponse,
+  removeAudited,
   storeAudited,
 } from "../administration.ts";
 import { backend, type Operation } from "../operation.ts";
@@ -83,15 +83,13 @@ export function userOperations(services: Administration & Pick<Services, "hasher
     }),
     backend("DELETE", ITEM, "deleteUser", "Remove a user", {
       responses: { 204: undefined },
-      async handle({ params: { id }, ...context }) {
-        await find(id);
+      async handle({ params, ...context }) {
+        const { id } = await find(params.id);
         const end = { reason: "user deleted", deletes: true };
-        const changes = await storeAudited(context, [
+        await removeAudited(context, "user", id, [
           ...revokeTokensOfUser(id, now(), accessTokenTtlMs, end),
           deleteUser(id),
-        ], { action: "user.delete", target: id }, services);
-        checkChanged(changes, "user");
-        return { status: 204 };
+        ], services);
       },
     }),
   ];

@@ -74,10 +74,7 @@ export function accountOperations(
     consumer("DELETE", `${APPS}/:id`, "withdrawGrant",
       "Withdraw from an app what it may do for the caller", {
       responses: { 204: undefined },
-      async handle({ params, ...context }) {
-        await withdrawApp(context, params.id, services);
-        return { status: 204 };
-      },
+      handle: ({ params, ...context }) => withdrawApp(context, params.id, services),
     }),
     consumer("GET", TOKENS, "listTokens", "List logins, personal tokens and grants of apps", {
       query: pagination(),
@@ -102,10 +99,7 @@ export function accountOperations(
     }),
     consumer("DELETE", `${TOKENS}/:id`, "endToken", "End one of those, with all its tokens", {
       responses: { 204: undefined },
-      async handle({ params, ...context }) {
-        await endOwnGrant(context, params.id, services);
-        return { status: 204 };
-      },
+      handle: ({ params, ...context }) => endOwnGrant(context, params.id, services),
     }),
     consumer("DELETE", TOKENS, "endOtherTokens",
       "Sign out everywhere else: end all other tokens, browser sessions and subscriptions", {
@@ -115,7 +109,6 @@ export function accountOperations(
         const end = revokeOthersOf(target, context.caller.grantId, now());
         const action = { action: "grant.revoke", target };
         await storeAudited(context, end, action, services);
-        return { status: 204 };
       },
     }),
     consumer("GET", ACCOUNT, "getAccount", "The caller's own account", {
@@ -132,7 +125,6 @@ export function accountOperations(
       refuses: [409, 429],
       async handle({ body, ...context }) {
         await changePassword(context, body, services);
-        return { status: 204 };
       },
     }),
   ];

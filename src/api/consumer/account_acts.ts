@@ -13,10 +13,9 @@ import { listActingApps, withdrawConsent } from "../../store/consents.ts";
 import { revokeGrant } from "../../store/grant_end.ts";
 import { type ListedGrant, listLiveGrants } from "../../store/grants.ts";
 import { insertPersonalToken, PERSONAL_TOKENS } from "../../store/personal_tokens.ts";
-import { endSessionsOf } from "../../store/sessions.ts";
+import { endSessionsOf, listSessions } from "../../store/sessions.ts";
 import { findUser, hasPassword, replacePassword } from "../../store/users.ts";
-import { type Actor, type Administration, checkChanged, found, storeAudited } from
-  "../administration.ts";
+import { type Actor, type Administration, found, storeAudited } from "../administration.ts";
 import { SECRET } from "../authorization/oauth_form.ts";
 
 const MOST_SECONDS = 366 * 86_400;
@@ -95,9 +94,12 @@ export async function endOwnGrant(actor: Actor, id: string, services: Administra
 
 /** Ends one of the user's browser sessions; throws Problem 404 where it is none. */
 export async function endSession(actor: Actor, id: string, services: Administration) {
-  const end = endSessionsOf(loggedInUser(actor.caller), services.now(), { id });
-  const action = { action: "session.end", target: id };
-  checkChanged(await storeAudited(actor, end, action, services), "session");
+  const { database, now } = services;
+  const user = loggedInUser(actor.caller);
+  // Looked for first: the tokens of the user's consoles end with any session.
+  found((await listSessions(database, user, now(), id))[0], "session");
+  const end = endSessionsOf(user, now(), { id });
+  await storeAudited(actor, end, { action: "session.end", target: id }, services);
 }
 
 /** Ends all of the user's browser sessions, but the one of the id that is given. */

@@ -1,6 +1,6 @@
 import { type Form, parseForm } from "../../base/form.ts";
 import type { HttpRequest, HttpResponse } from "../../base/http_message.ts";
-import { malformed, Problem } from "../../base/problem.ts";
+import { checkErrors, malformed, Problem } from "../../base/problem.ts";
 import { sha256 } from "../../base/secret.ts";
 import { parseShape } from "../../base/shape.ts";
 import { FIRST_PAGE } from "../../database/database.ts";
@@ -101,12 +101,12 @@ export function accountPageOperations(
       const { code, errors, status } = error;
       const isInvalid = code === "invalid";
       const message = isInvalid ? errors.map(({ detail }) => detail).join(" ") : error.message;
-      const { headers, ...page } = await show({ ...frame, message, status }, form, user);
+      const { headers, ...page } = await show({ ...frame, message, status }, form, user, sent);
       return { ...page, headers: { ...headers, ...error.headers } };
     }
   }
 
-  async function show(frame: AccountFrame, query: Form, user: User): Promise<HttpResponse> {
+  async function show(frame: AccountFrame, query: Form, user: User, sent?: Form) {
     const app = query.get("app");
     const apps = await listActingApps(database, user.id, now(), app);
     if (app !== undefined) {
@@ -117,7 +117,7 @@ export function accountPageOperations(
       return withdrawPage(frame, found(apps[0], "app"), open.length);
     }
     if (query.get("do") === "password") return passwordPage(frame);
-    if (query.get("do") === "make") return tokenPage(frame, user.scopes, scopeWords);
+    if (query.get("do") === "make") return tokenPage(frame, user.scopes, scopeWords, sent);
     const grants = await listLiveGrants(database, user.id, now());
     const tokens = grants.filter((grant) => grant.app === PERSONAL_APP);
     const all = await listSessions(database, user.id, now());
@@ -151,6 +151,9 @@ export function accountPageOperations(
       scopes: user.scopes.filter((name) => form.get(`scope ${name}`) !== undefined),
       expires_in: Number(form.get("days")) * 86_400,
     }, "form");
+    // Programs may want one that only says whose it is; people who tick nothing have overlooked it.
+    const detail = "Choose what it may do.";
+    checkErrors(given.scopes.length > 0 ? [] : [{ pointer: "/scopes", detail }], "form");
     const isIn = isLive(sha256(session.id), now());
     const { token } = await makePersonalToken(actor, given, isIn, services);
     return madeTokenPage(frame, given.name, token);

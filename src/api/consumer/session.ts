@@ -40,17 +40,11 @@ export function sessionOperations(
     }),
     consumer("DELETE", `${PATH}/:id`, "endSession", "Sign out in one browser", {
       responses: { 204: undefined },
-      async handle({ params, ...context }) {
-        await endSession(context, params.id, services);
-        return { status: 204 };
-      },
+      handle: ({ params, ...context }) => endSession(context, params.id, services),
     }),
     consumer("DELETE", PATH, "endSessions", "Sign out in every browser", {
       responses: { 204: undefined },
-      async handle(context) {
-        await endSessions(context, undefined, services);
-        return { status: 204 };
-      },
+      handle: (context) => endSessions(context, undefined, services),
     }),
   ];
 }

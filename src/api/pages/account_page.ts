@@ -1,3 +1,4 @@
+import type { Form } from "../../base/form.ts";
 import type { HttpResponse } from "../../base/http_message.ts";
 import { attributes, type Html, html, type HtmlValue } from "../../base/html.ts";
 import { idTimeMs } from "../../base/id.ts";
@@ -99,23 +100,27 @@ ${input("new", "New password", { autocomplete: "new-password", minlength: 8, max
   actButton("password", "Change password", "primary"));
 }
 
-/** Asks what a personal token is called, how much it may and how long. */
+/** Asks what a personal token is called, how much it may and how long; once more, as `sent`. */
 export function tokenPage(
   frame: AccountFrame,
   scopes: readonly string[],
   scopeWords: ReadonlyMap<string, ScopeWords>,
+  sent?: Form,
 ): HttpResponse {
+  const ticked = (name: string) => attributes({ checked: sent?.get(name) !== undefined });
+  const chosen = sent?.get("days") ?? "30";
   const lead = "Whoever has it acts for you, in what you choose here.";
   return askPage(frame, "New personal token", lead, html`
-${field(frame, "name", "Name", { maxlength: 100, autocomplete: "off" })}
+${field(frame, "name", "Name", { maxlength: 100, autocomplete: "off", value: sent?.get("name") })}
 <div class="field" role="group" aria-labelledby="may"><h3 id="may">What it may do</h3></div>
 ${scopes.map((name) => html`<label class="pick">
-<input type="checkbox" name="scope ${name}" value="on"><span><b>${name}</b>
+<input type="checkbox" name="scope ${name}" value="on" ${ticked(`scope ${name}`)}>
+<span><b>${name}</b>
 ${scopeWords.get(name)?.grave === true && html`<span class="pill warn">Warning</span>`}
 ${scopeWords.get(name)?.description}</span></label>`)}
 <div class="field"><label for="days">How long</label><select id="days" name="days">
 ${[7, 30, 90, 365].map((days) => html`<option value="${days}" ${attributes({
-    selected: days === 30,
+    selected: String(days) === chosen,
   })}>${days} days</option>`)}</select></div>`,
   actButton("make", "Make token", "primary"));
 }

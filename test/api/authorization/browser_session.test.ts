@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
 import { createBrowserSessions } from "../../../src/api/authorization/browser_session.ts";
+import { loadRevocations } from "../../../src/store/revocations.ts";
 import { addUser, openDatabase } from "../../helpers/database.ts";
 import { sampleRequest } from "../../helpers/http_request.ts";
 
@@ -12,9 +13,10 @@ async function open(t: TestContext) {
   const database = openDatabase(t);
   const clock = { nowMs: NOW_MS };
   const now = () => clock.nowMs;
+  const revocations = await loadRevocations(database, now);
   const issuer = "http://127.0.0.1:8080";
   const createFor = (pageKey: Uint8Array) =>
-    createBrowserSessions({ database, issuer, pageKey, now });
+    createBrowserSessions({ database, revocations, issuer, pageKey, now });
   const sessions = createFor(Buffer.alloc(32, 1));
   const visit = (cookie: string) => sessions.open(sampleRequest({ headers: { cookie } }));
   return {

@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { findValue } from "../../src/database/rows.ts";
+import { sql } from "../../src/database/sql.ts";
+import { newIssuer } from "../../src/oauth/issuer.ts";
+import {
+  deleteIssuer,
+  deletePrincipalsOf,
+  findIssuer,
+  insertIssuer,
+  obtainPrincipal,
+} from "../../src/store/issuers.ts";
+import { countChanges, openDatabase } from "../helpers/database.ts";
+
+const NOW_MS = Date.UTC(2040, 0, 1);
+const ID = `i${"0".repeat(24)}`;
+
+async function open(t: Parameters<typeof openDatabase>[0], principals: number) {
+  const database = openDatabase(t);
+  const rules = { scopes: ["a"], scope_claim: "scope", jwt_type: false } as const;
+  const wanted = { issuer: "https://id.example.com", ...rules };
+  const more = { id: ID, jwksUri: "https://id.example.com/keys", createdAtMs: NOW_MS };
+  const subjects = JSON.stringify(Array.from({ length: principals }, (_, at) => `s${at}`));
+  await database.write([
+    insertIssuer(newIssuer(wanted, more)),
+    sql`INSERT INTO principals (id, issuer, subject, status, createdAtMs)
+      SELECT 'x' || printf('%024d', key), ${ID}, value, 'disabled', ${NOW_MS}
+      FROM json_each(${subjects})`,
+  ]);
+  const count = () => findValue<number>(database, sql`SELECT count(*) FROM principals`);
+  return { database, count };
+}
+
+test("very many principals are removed in steps, and none of them comes back", async (t) => {
+  const { database, count } = await open(t, 1_700);
+  const { counted, changes } = countChanges(database);
+  await deletePrincipalsOf(counted, ID);
+  assert.ok(Math.max(...changes) <= 500, changes.join());
+  assert.ok(Number(await count()) < 500);
+  assert.equal(await obtainPrincipal(database, ID, "s0", NOW_MS), undefined);
+  await database.write([deleteIssuer(ID)]);
+  assert.equal(await count(), 0);
+});
+
+test("few principals are left to go with their issuer", async (t) => {
+  const { database, count } = await open(t, 499);
+  await deletePrincipalsOf(database, ID);
+  assert.equal(await count(), 499);
+  assert.equal((await findIssuer(database, ID))?.status, "active");
+});
