@@ -48,14 +48,14 @@ function liveSessions(which: Sql, nowMs: number): Sql {
       AND u.notBeforeMs < s.createdAtMs`;
 }
 
-/** Who is logged in by this session, and when it was seen, while user and session are valid. */
+/** Who is logged in by this session, and since when, while user and session are valid. */
 export function findSession(database: Database, hash: Uint8Array, nowMs: number) {
   const given = sql`CASE WHEN u.passwordUntilMs IS NOT NULL THEN 'one-time'
     WHEN u.passwordPrinted IS NOT NULL THEN 'printed' END AS givenPassword`;
   type Found = { readonly user: string; readonly givenPassword: GivenPassword | null };
-  return findRow<Found & Pick<Session, "seenAtMs">>(
+  return findRow<Found & Pick<Session, "createdAtMs" | "seenAtMs">>(
     database,
-    sql`SELECT s.user, s.seenAtMs, ${given} ${liveSession(hash, nowMs)}`,
+    sql`SELECT s.user, s.createdAtMs, s.seenAtMs, ${given} ${liveSession(hash, nowMs)}`,
   );
 }
 
