@@ -1,6 +1,6 @@
 import type { GivenPassword } from "../oauth/user.ts";
 import type { Database } from "../database/database.ts";
-import { findRow } from "../database/rows.ts";
+import { findRow, hasRow } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
 import { CONSOLE_APP } from "../oauth/principal.ts";
 import { type Change, deleteWhere } from "./audit.ts";
@@ -57,6 +57,12 @@ export function findSession(database: Database, hash: Uint8Array, nowMs: number)
     database,
     sql`SELECT s.user, s.createdAtMs, s.seenAtMs, ${given} ${liveSession(hash, nowMs)}`,
   );
+}
+
+/** Whether a user has any valid session that was begun since then. */
+export function hasSession(database: Database, user: string, nowMs: number, sinceMs = 0) {
+  const which = sql`s.user = ${user} AND s.createdAtMs >= ${sinceMs}`;
+  return hasRow(database, sql`SELECT 1 ${liveSessions(which, nowMs)} LIMIT 1`);
 }
 
 /** Stores that a session is seen. */
