@@ -34,9 +34,12 @@ import {
 import { type Actor, type Administration, found, storeAudited } from "./administration.ts";
 import { backend, consumer, type Operation } from "./operation.ts";
 import { listResponse, pageOf, pagination, toPagination } from "./pagination.ts";
+import { checkRecentLogin } from "./recent_login.ts";
 import { getSubscription } from "./subscription.ts";
 
 const ID = idOf("w");
+/** Who sends more than so many again has signed in a short while ago. */
+const MANY = 10_000;
 
 const HOW = {
   dry_run: optional(described("Nothing is sent; the response says how many would be.", FLAG)),
@@ -165,6 +168,7 @@ export async function startResend(
   const { count, first } = await countResend(database, resend);
   if (dry_run) return jsonResponse(200, { count });
   if (first === undefined) return jsonResponse(202, { count });
+  if (count > MANY && !trial) await checkRecentLogin(context.caller, services);
   const [statements, target] = trial
     ? [resendDeliveries([first], now(), selection.status), first]
     : [[insertResend({ ...resend, total: count })], selection.subscription ?? selection.status];

@@ -13,16 +13,24 @@ export interface Part<Item> {
 export class Refusal extends Error {
   readonly status: number;
   readonly requestId: string;
+  /** So many seconds ago the password may have been typed; undefined where that is not why. */
+  readonly maxAge: string | undefined;
   /** Of each member that was wrong, by its JSON pointer. */
   readonly errors: readonly { readonly pointer?: string; readonly detail: string }[];
 
-  constructor(status: number, body: Record<string, unknown>, requestId: string) {
+  constructor(answer: Response, body: Record<string, unknown>) {
+    const { status, headers } = answer;
     super(String(body["detail"] ?? body["title"] ?? `Status ${status}`));
     this.status = status;
-    this.requestId = String(body["request_id"] ?? requestId);
+    this.requestId = String(body["request_id"] ?? headers.get("x-request-id"));
+    this.maxAge = maxAgeOf(answer);
     this.errors = (body["errors"] ?? []) as Refusal["errors"];
   }
 }
+
+/** How old the password may be in seconds, where that is why of a refusal (RFC 9470 §3). */
+export const maxAgeOf = ({ headers }: Response) =>
+  /max_age="(\d+)"/.exec(headers.get("www-authenticate") ?? "")?.[1];
 
 /**
  * Sends a request with the token of whoever has signed in, another one, or none where it is ""; the
@@ -31,23 +39,24 @@ export class Refusal extends Error {
 export async function request(
   method: string,
   path: string,
-  { headers = {}, body, signal, token: other }: {
+  { headers = {}, body, signal, token: other, credentials = "omit" }: {
     readonly headers?: Record<string, string>;
     readonly body?: string | undefined;
     readonly signal?: AbortSignal | undefined;
     readonly token?: string | undefined;
+    readonly credentials?: RequestCredentials;
   } = {},
 ): Promise<Response> {
   const send = async (token: string) => {
     const all = { ...headers, ...token && { authorization: `Bearer ${token}` } };
     // Without credentials the browser does not ask for others where an app's are refused.
-    const init: RequestInit = { method, headers: all, cache: "no-store", credentials: "omit" };
+    const init: RequestInit = { method, headers: all, cache: "no-store", credentials };
     if (body !== undefined) init.body = body;
     if (signal) init.signal = signal;
     return fetch(site.base + path, init);
   };
   const answer = await send(other ?? await accessToken());
-  const isOver = answer.status === 401 && other === undefined;
+  const isOver = answer.status === 401 && other === undefined && !maxAgeOf(answer);
   return isOver ? send(await accessToken(true)) : answer;
 }
 
@@ -60,7 +69,7 @@ export async function call<Body>(method: string, path: string, body?: unknown): 
   const isJson = /json/.test(answer.headers.get("content-type") ?? "");
   const parsed = isJson ? JSON.parse(text) : {};
   if (answer.ok) return parsed;
-  throw new Refusal(answer.status, parsed, answer.headers.get("x-request-id") ?? "");
+  throw new Refusal(answer, parsed);
 }
 
 /** An address with a query. */

@@ -2,6 +2,7 @@ import { Refusal } from "./api.ts";
 import { type Child, el, icon } from "./element.ts";
 import { ago, time } from "./format.ts";
 import { go, here, href, pageOf, refine } from "./router.ts";
+import { signIn } from "./session.ts";
 
 /** The head of a page: its h1, words below it, and what can be done there. */
 export function head(title: Child, words: Child, ...actions: readonly Child[]): HTMLElement {
@@ -84,18 +85,34 @@ export function failure(error: unknown): HTMLElement {
   }
   return message("bad",
     el("b", {}, error.message),
+    signInAgain(error.maxAge),
     error.errors.map(({ pointer, detail }) =>
       el("p", {}, pointer ? el("code", {}, `${pointer} `) : null, detail)),
     el("p", { class: "small muted" }, "Request ", el("code", {}, error.requestId)));
 }
 
-/** A button; while its work goes on it cannot be pressed again, and what fails is told. */
+/** Leads to the password, where that is too old for what was refused, and back to what asked. */
+export const signInAgain = (maxAge: string | undefined): Child => maxAge &&
+  el("p", {}, button("Sign in again", () => {
+    const { page, id, query } = here();
+    // What asks cannot be pressed meanwhile.
+    const asked = document.querySelector<HTMLElement>("main [data-key]:disabled")?.dataset["key"];
+    const again = { ...Object.fromEntries(query), do: asked ?? "" };
+    return signIn({ max_age: maxAge }, href(page, id, again));
+  }));
+
+type ButtonLook = Partial<Record<"kind" | "picture" | "title" | "key", string>>;
+
+/**
+ * A button; while its work goes on it cannot be pressed again, and what fails is told. One that
+ * asks something has a label that ends in "…", and a key for `?do=`.
+ */
 export function button(
   label: Child,
   act: () => unknown,
-  { kind = "", picture, title }: { kind?: string; picture?: string; title?: string } = {},
+  { kind = "", picture, title, key }: ButtonLook = {},
 ): HTMLButtonElement {
-  const made = el("button", { type: "button", class: `btn ${kind}`, title }, [
+  const made = el("button", { type: "button", class: `btn ${kind}`, title, "data-key": key }, [
     picture ? icon(picture, 16) : null,
     label,
   ]);

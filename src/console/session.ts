@@ -1,6 +1,6 @@
 /** What the server says of itself in its page. */
 export const site = document.body.dataset as Readonly<
-  Record<"issuer" | "name" | "host" | "base" | "version" | "assets", string>
+  Record<"issuer" | "name" | "host" | "base" | "console" | "version" | "assets", string>
 >;
 
 /** Whether these are the pages of people rather than those of operators. */
@@ -17,6 +17,18 @@ const EARLY_MS = 30_000;
 /** In the memory of this module alone: a reload signs in anew, by the session's cookie. */
 let tokens: { access: string; refresh: string; untilMs: number } | undefined;
 let renewal: Promise<string> | undefined;
+
+// A window that leaves gives its grant back; one that comes back, from where browsers keep pages
+// as they were, gets another.
+addEventListener("pagehide", () => {
+  if (tokens) {
+    const body = new URLSearchParams({ client_id: CLIENT, token: tokens.refresh });
+    const init = { method: "POST", body, keepalive: true };
+    fetch(`${site.base}/authorization/revoke`, init).catch(() => {});
+  }
+  tokens = undefined;
+});
+addEventListener("pageshow", ({ persisted }) => persisted && signIn());
 
 /** Who has signed in. */
 export interface Me {
@@ -55,12 +67,14 @@ export function accessToken(isRefused = false): Promise<string> {
   return renewal ??= renew().finally(() => renewal = undefined);
 }
 
-/** Goes to sign in, and comes back to the same address. */
-async function signIn(): Promise<never> {
+/** Goes to sign in, and comes back: to the same address, if no other is given. */
+export async function signIn(
+  more: Record<string, string> = {},
+  address = location.pathname + location.search.replace(/[?&](code|error|state)=.*/, ""),
+): Promise<never> {
   const random = () => encode(crypto.getRandomValues(new Uint8Array(32)));
   const [state, verifier] = [random(), random()];
   const hash = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(verifier));
-  const address = location.pathname + location.search.replace(/[?&](code|error|state)=.*/, "");
   sessionStorage.setItem(CLIENT, JSON.stringify({ state, verifier, address }));
   const query = new URLSearchParams({
     client_id: CLIENT,
@@ -69,13 +83,14 @@ async function signIn(): Promise<never> {
     state,
     code_challenge: encode(new Uint8Array(hash)),
     code_challenge_method: "S256",
+    ...more,
   });
   location.replace(`${site.issuer}/authorization/authorize?${query}`);
   return new Promise(() => {});
 }
 
 async function renew(): Promise<string> {
-  const refresh_token = tokens?.refresh ?? "";
+  const { refresh: refresh_token } = tokens ?? await signIn();
   const error = await obtain({ grant_type: "refresh_token", refresh_token });
   return error || !tokens ? signIn() : tokens.access;
 }

@@ -6,7 +6,7 @@ import { CONSOLE_PAGES, webhooks } from "./pages.ts";
 import { failure, message } from "./parts.ts";
 import { isOpen, type Problem } from "./problem.ts";
 import { href, type Place } from "./router.ts";
-import { isAccount, mayWrite, root, site, whoami } from "./session.ts";
+import { isAccount, mayWrite, site, whoami } from "./session.ts";
 
 const PROBLEMS_EVERY_MS = 30_000;
 
@@ -165,16 +165,9 @@ function consoleFrame(): Child {
 
 function accountFrame(): Child {
   main.className = "narrow";
-  const account = `${site.base}/account`;
-  return [
-    el("header", { class: "bar" },
-      el("a", { class: "brand", href: account }, mark(), el("b", {}, site.name)),
-      el("nav", { "aria-label": "Account" },
-        el("a", { href: account }, "Your account"),
-        el("a", { href: root, "aria-current": "page" }, "Your webhooks")),
-      el("span", { class: "small muted" }, whoami().name)),
-    main,
-  ];
+  const bar = el("header", { class: "bar" });
+  import("./account.ts").then(({ fillBar }) => fillBar(bar, mark())); // no console needs it
+  return [bar, main];
 }
 
 function brand(): HTMLElement {

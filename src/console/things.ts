@@ -122,7 +122,8 @@ async function showList(kind: Kind, { page, query, signal }: Place): Promise<Chi
   if (pollMs) every(pollMs, look, signal);
   return [
     head(title, words, kind.top?.(),
-      deletion && mayWrite() && button(`Add ${path}…`, add, { kind: "primary", picture: "plus" })),
+      deletion && mayWrite() &&
+        button(`Add ${path}…`, add, { kind: "primary", picture: "plus", key: "first" })),
     names.length > 0 && filters(names, hint),
     section,
   ];
@@ -138,7 +139,7 @@ async function showOne(kind: Kind, { page, id, signal }: Place): Promise<Child> 
   const edit = async () => await askFields(`Edit ${name}`, "change", path, item) && refine({});
   const heading = head(name, [back, " · ", el("code", {}, id)], kind.actions?.(item),
     deletion && mayWrite() && [
-      button("Edit…", edit),
+      button("Edit…", edit, { key: "edit" }),
       item["status"] !== undefined && statusButton(item, at, ends),
       asking("Delete", name, async () => `${deletion} ${await ends()}`, () => call("DELETE", at),
         { look: "danger", isGrave: true, typed: shown(name) }),
@@ -206,7 +207,7 @@ export function asking(
     const said = typeof words === "string" ? words : await words();
     const title = `${label} ${name}?`;
     if (await ask({ title, words: said, action: label, act, ...more })) refine({});
-  }, { kind: look });
+  }, { kind: look, key: `${label} ${name}` });
 }
 
 /**

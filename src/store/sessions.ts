@@ -1,6 +1,6 @@
 import type { GivenPassword } from "../oauth/user.ts";
 import type { Database } from "../database/database.ts";
-import { findRow } from "../database/rows.ts";
+import { findRow, hasRow } from "../database/rows.ts";
 import { andIs, sql, type Sql } from "../database/sql.ts";
 import { CONSOLE_APP } from "../oauth/principal.ts";
 import { type Change, deleteWhere } from "./audit.ts";
@@ -48,15 +48,21 @@ function liveSessions(which: Sql, nowMs: number): Sql {
       AND u.notBeforeMs < s.createdAtMs`;
 }
 
-/** Who is logged in by this session, and when it was seen, while user and session are valid. */
+/** Who is logged in by this session, and since when, while user and session are valid. */
 export function findSession(database: Database, hash: Uint8Array, nowMs: number) {
   const given = sql`CASE WHEN u.passwordUntilMs IS NOT NULL THEN 'one-time'
     WHEN u.passwordPrinted IS NOT NULL THEN 'printed' END AS givenPassword`;
   type Found = { readonly user: string; readonly givenPassword: GivenPassword | null };
-  return findRow<Found & Pick<Session, "seenAtMs">>(
+  return findRow<Found & Pick<Session, "createdAtMs" | "seenAtMs">>(
     database,
-    sql`SELECT s.user, s.seenAtMs, ${given} ${liveSession(hash, nowMs)}`,
+    sql`SELECT s.user, s.createdAtMs, s.seenAtMs, ${given} ${liveSession(hash, nowMs)}`,
   );
+}
+
+/** Whether a user has any valid session that was begun since then. */
+export function hasSession(database: Database, user: string, nowMs: number, sinceMs = 0) {
+  const which = sql`s.user = ${user} AND s.createdAtMs >= ${sinceMs}`;
+  return hasRow(database, sql`SELECT 1 ${liveSessions(which, nowMs)} LIMIT 1`);
 }
 
 /** Stores that a session is seen. */

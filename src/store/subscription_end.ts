@@ -1,4 +1,4 @@
-import { isBuiltIn } from "../oauth/principal.ts";
+import { CONSOLE_APP, isBuiltIn } from "../oauth/principal.ts";
 import { ENDS, LAST_ENDING } from "./authority.ts";
 import { type Change, updateWhere } from "./audit.ts";
 import { AT_MOST, BATCH, walkKeys } from "./batch.ts";
@@ -65,7 +65,12 @@ export function endSubscriptions(
   { reason, sparesOwn = false, scopes, deletes = false }: SubscriptionsEnd,
   nowMs: number,
 ): Sql[] {
-  if ("grant" in ending) return end(sql`s.grantId = ${ending.grant}`, false, reason, nowMs);
+  if ("grant" in ending) {
+    // What was made in a console is its user's own: it stays when the window is closed.
+    const app = sql`(SELECT g.app FROM grants g WHERE g.id = s.grantId)`;
+    const ofGrant = sql`s.grantId = ${ending.grant} AND ${app} IS NOT ${CONSOLE_APP}`;
+    return end(ofGrant, false, reason, nowMs);
+  }
   const { user, app } = ending;
   const owner = user === undefined ? app : user;
   if (user !== undefined && app !== undefined) {

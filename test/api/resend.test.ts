@@ -1,11 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ownResendOperations } from "../../src/api/resend.ts";
+import { ownResendOperations, resendOperations } from "../../src/api/resend.ts";
 import { newId } from "../../src/base/id.ts";
+import { sha256 } from "../../src/base/secret.ts";
 import { sql } from "../../src/database/sql.ts";
 import type { Services } from "../../src/services.ts";
 import { findResend, insertResend, newResend } from "../../src/store/resends.ts";
-import { openDatabase } from "../helpers/database.ts";
+import { insertSession } from "../../src/store/sessions.ts";
+import { addUser, openDatabase } from "../helpers/database.ts";
 import { backendCaller, sampleRequest } from "../helpers/http_request.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 1);
@@ -47,4 +49,51 @@ test("a caller stops a resend that runs, and no one else's of the subscription",
   assert.equal((await findResend(database, own))?.state, "stopped");
   assert.equal((await findResend(database, foreign))?.state, "running");
   await assert.rejects(stop(id, own), { status: 409 });
+});
+
+test("a console sends more than 10,000 again only soon after the password was typed", async (t) => {
+  const database = openDatabase(t);
+  const sub = await addUser(database);
+  const event = newId("e", NOW_MS);
+  const add = (from: number, to: number) => database.write([
+    sql`WITH RECURSIVE n (i) AS (SELECT ${from} UNION ALL SELECT i + 1 FROM n WHERE i < ${to})
+      INSERT INTO deliveries (id, event, subscription, status, dueAtMs, finishedAtMs)
+      SELECT printf('d%s%08d', ${event.slice(1)}, i), ${event}, 1, 'failed', 1, 1 FROM n`,
+  ]);
+  await database.write([
+    sql`INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, createdAtMs)
+      VALUES (${newId("s", NOW_MS)}, 'u1', 'login', 'x', 'https://a.example/', 'paused', '', 1)`,
+    sql`INSERT INTO events (id, name, data, scopes, status, lastSubscription, createdAtMs)
+      VALUES (${event}, 'x', '1', '[]', 'distributed', 1, 1)`,
+    insertSession(sha256("old"), sub, NOW_MS - 15 * 60_000, NOW_MS * 2),
+  ]);
+  await add(1, 10_000);
+  const revocations = { refresh: async () => {} };
+  const now = () => NOW_MS + 60_000; // later than what was dispatched
+  const services = { database, revocations, wake() {}, now } as unknown as Services;
+  const start = resendOperations(services).find(({ id }) => id === "resendDeliveries");
+  assert.ok(start);
+  const send = async (clientId: string, how: object = {}) => {
+    const { status } = await start.handle({
+      request: sampleRequest(),
+      params: {},
+      caller: { ...backendCaller(Infinity), sub, clientId },
+      query: {},
+      body: { status: "failed", ...how },
+      authenticateAgain: async () => {},
+    });
+    await database.write([sql`DELETE FROM resends`, sql`UPDATE deliveries SET status = 'failed'`]);
+    return status;
+  };
+  assert.equal(await send("console"), 202);
+  await add(10_001, 10_001);
+  const stale = { status: 401, code: "insufficient_user_authentication" };
+  await assert.rejects(send("console"), stale);
+  assert.deepEqual(await database.query(sql`SELECT * FROM resends`), []);
+  for (const how of [{ dry_run: true }, { first: "one" }]) {
+    assert.ok(await send("console", how) < 300);
+  }
+  for (const app of ["login", "personal", newId("a", NOW_MS)]) assert.equal(await send(app), 202);
+  await database.write([insertSession(sha256("new"), sub, NOW_MS, NOW_MS * 2)]);
+  assert.equal(await send("console"), 202);
 });

@@ -1,59 +1,11 @@
 import assert from "node:assert/strict";
-import { createHash, randomBytes } from "node:crypto";
 import { after, before, describe, test } from "node:test";
+import { signIn, tokensOf } from "../helpers/console.ts";
 import { writeFolder } from "../helpers/folder.ts";
-import { type Gatepost, PASSWORD, startGatepost, type TestUser } from "../helpers/gatepost.ts";
+import { type Gatepost, PASSWORD, startGatepost } from "../helpers/gatepost.ts";
 import { createClient } from "../helpers/http_client.ts";
 
 const admin = { username: "admin", password: PASSWORD };
-
-type Tokens = { access_token: string; refresh_token: string; expires_in: number; scope: string };
-
-/** Signs in as the console's page does; `at` is where it is served. */
-async function signIn(
-  gatepost: Gatepost,
-  user: Pick<TestUser, "username" | "password">,
-  scope: string,
-  at = `${gatepost.issuer}/console`,
-) {
-  const browser = gatepost.openBrowser();
-  const verifier = randomBytes(32).toString("base64url");
-  const query = new URLSearchParams({
-    client_id: "console",
-    redirect_uri: at,
-    scope,
-    state: "here",
-    code_challenge: createHash("sha256").update(verifier).digest("base64url"),
-    code_challenge_method: "S256",
-  });
-  const address = `/authorization/authorize?${query}`;
-  const page = await browser.get(address);
-  const { username, password } = user;
-  const answer = page.forms().length === 0 ? page
-    : await browser.follow(await browser.submit(page, { username, password }));
-  return {
-    browser,
-    answer,
-    location: new URL(answer.location ?? "about:blank"),
-    tryExchange(code: string) {
-      const fields = { grant_type: "authorization_code", client_id: "console", code };
-      const given = { ...fields, redirect_uri: at, code_verifier: verifier };
-      return browser.postForm("/authorization/token", given);
-    },
-    async exchange(code: string): Promise<Tokens> {
-      const tokens = await this.tryExchange(code);
-      assert.equal(tokens.status, 200, tokens.text);
-      return tokens.json() as Tokens;
-    },
-  };
-}
-
-async function tokensOf(gatepost: Gatepost, user: Pick<TestUser, "username" | "password">) {
-  const visit = await signIn(gatepost, user, "backend backend:read consumer");
-  const code = visit.location.searchParams.get("code") ?? "";
-  assert.notEqual(code, "", visit.answer.text);
-  return { ...visit, tokens: await visit.exchange(code) };
-}
 
 describe("the console", () => {
   let gatepost: Gatepost;

@@ -72,7 +72,7 @@ import {
   resendDeliveries,
   stopResend,
 } from "../../src/store/resends.ts";
-import { endSessionsOf, listSessions } from "../../src/store/sessions.ts";
+import { endSessionsOf, hasSession, listSessions } from "../../src/store/sessions.ts";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import {
   clearEndedSubscriptions,
@@ -419,6 +419,7 @@ const CASES: readonly Case[] = [
     sorts: true, // a thousand at most
     async run(database) {
       await listSessions(database, OWNER, NOW_MS);
+      await hasSession(database, OWNER, NOW_MS);
       const ways = [{ id: "b1" }, { spared: "b2" }, {}];
       await database.write(ways.flatMap((which) => endSessionsOf(OWNER, 0, which)));
     },

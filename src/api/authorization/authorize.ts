@@ -27,7 +27,7 @@ export type AuthorizeServices =
   & Pick<Services, "passwordLogin" | "issuer" | "config" | "now" | "documents" | "scopes">
   & Pick<Services, "hasher" | "revocations" | "wake" | "consoleApp">;
 
-/** RFC 6749 §4.1.1, RFC 7636 §4.3, RFC 8707 §2; authorize_request.ts reads them. */
+/** RFC 6749 §4.1.1, RFC 7636 §4.3, RFC 8707 §2, RFC 9470 §4; authorize_request.ts reads them. */
 const QUERY = {
   client_id: described("The app.", TEXT),
   redirect_uri: described("Where the code goes.", TEXT),
@@ -40,6 +40,7 @@ const QUERY = {
   code_challenge_method: optional(described("With a challenge.", oneOf("S256"))),
   resource: optional(described("What the tokens are for (RFC 8707); absent: this service.", TEXT)),
   login_hint: optional(described("The user name to begin with.", TEXT)),
+  max_age: optional(described("Seconds: who signed in longer ago does so again.", TEXT)),
 } as const;
 
 /** The members of a form of the login, the password or the consent page. */
@@ -80,7 +81,11 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
     try {
       const request = await readAuthorizeRequest(target, services);
       const address = `${site.basePath}${base.path}?${query}`;
-      const visit = { request, session: await sessions.open(http), address };
+      // A login for the request itself is recent enough, where none ever is for long too.
+      const onward = new URLSearchParams(query);
+      onward.delete("max_age");
+      const session = await sessions.open(http);
+      const visit = { request, session, address, onward: `${site.basePath}${base.path}?${onward}` };
       // HEAD is what scanners of links send; it makes no code and no session.
       if (http.method === "HEAD") return { status: 200, headers: NO_STORE };
       const choice = await choosePassword(visit, http, form, services);
@@ -117,7 +122,7 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
 /** The next step of a visit: log in, consent, or back to the app with a code. */
 async function showNext(visit: Visit, services: AuthorizeServices): Promise<HttpResponse> {
   const { request, session: { user } } = visit;
-  if (!user) return showLogin(visit, {}, services);
+  if (!user || !isRecent(visit, services)) return showLogin(visit, {}, services);
   const scopes = findScopes(request, user);
   return await canSkipConsent(request, user, scopes, services)
     ? sendCode(visit, user, scopes, undefined, services)
@@ -137,6 +142,7 @@ async function carryOut(form: Form, http: HttpRequest, visit: Visit, services: A
   }
   switch (decision) {
     case "allow":
+      if (!isRecent(visit, services)) return showLogin(visit, { error: "expired" }, services);
       return sendCode(visit, user, scopes, http.address, services);
     case "deny":
       throw new OAuthError("access_denied", "The user did not allow it.");
@@ -148,6 +154,11 @@ async function carryOut(form: Form, http: HttpRequest, visit: Visit, services: A
     default:
       throw malformed("The decision is not known.");
   }
+}
+
+/** Whether the user signed in as lately as the app asks for (OpenID Connect Core §3.1.2.1). */
+function isRecent({ request, session }: Visit, { now }: Pick<Services, "now">): boolean {
+  return now() - session.sinceMs <= request.maxAgeMs;
 }
 
 /** No page of our own origin, hosted ones among them, may read a form or send one. */
@@ -191,7 +202,7 @@ export async function logIn(
     const login = await passwordLogin.check({ username, password, address, findDevice });
     if (!login) return showAgain({ error: "wrong" });
     const cookies = await sessions.logIn(session, login.user.id, login.sinceMs, from);
-    return seeOther(visit.address, { "Set-Cookie": cookies });
+    return seeOther(visit.onward ?? visit.address, { "Set-Cookie": cookies });
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
     const { code, headers } = error;

@@ -22,6 +22,8 @@ export interface PageVisit<Asking extends App | undefined = App | undefined> {
    * form and is checked anew, so nothing is stored.
    */
   readonly address: string;
+  /** Where a login leads, if that is not there. */
+  readonly onward?: string;
   /** What the user signs in for where that is no app. */
   readonly purpose?: string;
 }
@@ -31,21 +33,25 @@ export interface Visit extends PageVisit<App> {
   readonly request: AuthorizeRequest;
 }
 
-/** The login page; without what was typed, the name is what the app takes the user for. */
+/**
+ * The login page; without what was typed, the name is that of who is logged in and must be again,
+ * or what the app takes the user for.
+ */
 export async function showLogin(
   visit: PageVisit,
   state: Pick<LoginPageInput, "error" | "username" | "retryAfterSeconds" | "signedOut">,
   services: Pick<Services, "database" | "sessions" | "site">,
 ): Promise<HttpResponse> {
   const { database, sessions } = services;
-  const { app } = visit.request;
+  const { request: { app, form }, session: { user } } = visit;
   const firstUser = (await findUnusedFirstUser(database))?.username;
   const page = loginPage({
     ...pageFrame(visit, services),
     app: app && toShown(app),
     purpose: visit.purpose,
     firstUser,
-    username: visit.request.form.get("login_hint") ?? firstUser ?? "",
+    isAgain: user !== undefined,
+    username: user?.username ?? form.get("login_hint") ?? firstUser ?? "",
     ...state,
     csrf: sessions.formToken(visit.session, formStep(visit)),
   });

@@ -33,6 +33,8 @@ export interface AuthorizeRequest extends AuthorizeTarget {
   readonly challenge: string | null;
   /** What the tokens are for; null: this service. */
   readonly resource: Resource | null;
+  /** So long ago the user may have signed in (OpenID Connect Core §3.1.2.1); else Infinity. */
+  readonly maxAgeMs: number;
 }
 
 type DocumentServices = Pick<Services, "database" | "documents" | "issuer" | "now" | "scopes">;
@@ -131,7 +133,12 @@ export async function readAuthorizeRequest(
   const app = appAt(target.app, resource, requestedScopes);
   const challenge = readChallenge(form, needsPkce(app, profile));
   checkAppScopes(requestedScopes, app.scopes);
-  return { ...target, app, requestedScopes, challenge, resource };
+  const seconds = form.get("max_age");
+  if (/\D/.test(seconds ?? "")) {
+    throw new OAuthError("invalid_request", "The max_age is not a whole number of seconds.");
+  }
+  const maxAgeMs = seconds === undefined ? Infinity : Number(seconds) * 1000;
+  return { ...target, app, requestedScopes, challenge, resource, maxAgeMs };
 }
 
 /** PKCE with S256 only. */

@@ -31,6 +31,8 @@ export interface BrowserSession {
   /** Whether the browser sent it, or has yet to be given it. */
   readonly isNew: boolean;
   readonly user: User | undefined;
+  /** When the user logged in. */
+  readonly sinceMs: number;
   readonly givenPassword: GivenPassword | undefined;
   /** What its device cookie says, unproven. */
   readonly devices: readonly string[];
@@ -62,7 +64,8 @@ export function createBrowserSessions(
   }
 
   function anonymousSession(): BrowserSession {
-    return { id: newSecret(), isNew: true, user: undefined, givenPassword: undefined, devices: [] };
+    const nobody = { user: undefined, sinceMs: 0, givenPassword: undefined, devices: [] };
+    return { id: newSecret(), isNew: true, ...nobody };
   }
 
   /** A session under a new id (no fixation): what stores it, and its Set-Cookie value. */
@@ -111,8 +114,9 @@ export function createBrowserSessions(
         void Promise.allSettled([database.write([markSeen(hash, now())])]);
       }
       const user = found && await findUser(database, found.user);
+      const sinceMs = found?.createdAtMs ?? 0;
       const givenPassword = found?.givenPassword ?? undefined;
-      return { id: sent, isNew: false, user, givenPassword, devices };
+      return { id: sent, isNew: false, user, sinceMs, givenPassword, devices };
     },
     /**
      * Logs a user in; returns the Set-Cookie values.

@@ -1,7 +1,9 @@
 import { OAuthError } from "../../oauth/errors.ts";
+import { CONSOLE_APP } from "../../oauth/principal.ts";
 import { appAt } from "../../oauth/resource.ts";
 import { narrowScope } from "../../oauth/scope.ts";
 import { findRefreshToken, rotateRefreshToken } from "../../store/grants.ts";
+import { hasSession } from "../../store/sessions.ts";
 import { currentScopes, endReplayedGrant, type Exchange, grantedResource } from "./issue_grant.ts";
 import { readScope, requireParameter } from "./oauth_form.ts";
 
@@ -24,7 +26,11 @@ export const exchangeRefreshToken: Exchange = async (request, services) => {
   };
   if (presented.state === "used") throw await refuseReuse();
 
-  if (grant.revokedAtMs !== null || grant.refreshUntilMs <= now()) throw badRefreshToken();
+  // A console got its first tokens by a browser session, and gets no more once its user has none.
+  const isOver = app.id === CONSOLE_APP && !await hasSession(database, grant.user ?? "", now());
+  if (isOver || grant.revokedAtMs !== null || grant.refreshUntilMs <= now()) {
+    throw badRefreshToken();
+  }
   const narrowed = narrowScope(readScope(form), grant.scopes);
   const resource = await grantedResource(grant, request.resource, services);
   const at = appAt(app, resource);

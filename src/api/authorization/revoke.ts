@@ -2,7 +2,7 @@ import { hasBody, type HttpRequest } from "../../base/http_message.ts";
 import { Problem } from "../../base/problem.ts";
 import { described, named, optional, record, shown, TEXT } from "../../base/shape.ts";
 import { OAuthError } from "../../oauth/errors.ts";
-import type { Caller } from "../../oauth/principal.ts";
+import { type Caller, CONSOLE_APP } from "../../oauth/principal.ts";
 import { insertAuditOfGrant } from "../../store/audit.ts";
 import type { Sql } from "../../database/sql.ts";
 import { revokeGrant } from "../../store/grant_end.ts";
@@ -80,7 +80,9 @@ function endToken(presented: PresentedToken, address: string, nowMs: number): Sq
   if (jti !== undefined && jti !== grantId) return [revocation(jti, untilMs, untilMs)];
   const actor = jti === undefined ? app : user ?? app;
   const audited = { actor, action: "grant.revoke", target: grantId, address };
-  const audit = user === null ? [] : [insertAuditOfGrant(grantId, audited, nowMs)];
+  // A window of the console gives its own back whenever it is closed.
+  const isNews = user !== null && app !== CONSOLE_APP;
+  const audit = isNews ? [insertAuditOfGrant(grantId, audited, nowMs)] : [];
   return [...audit, ...revokeGrant(grantId, nowMs)];
 }
 

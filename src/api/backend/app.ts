@@ -42,6 +42,7 @@ import {
 } from "../administration.ts";
 import { backend, type Operation } from "../operation.ts";
 import { listResponse, pageOf, pagination, toPagination } from "../pagination.ts";
+import { checkGivesBackend, checkRecentLogin } from "../recent_login.ts";
 
 const OLD_SECRET_MS = 24 * 60 * 60_000;
 const PATH = "/backend/app";
@@ -60,6 +61,7 @@ export function appOperations(services: Administration): Operation[] {
         const createdAtMs = now();
         const id = newId("a", createdAtMs);
         const app = newApp(body, { id, createdAtMs }, profile);
+        await checkGivesBackend(context.caller, app.scopes, [], services);
         const hasSecret = app.type === "confidential" && app.jwks.length === 0;
         const secret = hasSecret ? newSecret() : undefined;
         const insert = insertApp(app, secret === undefined ? undefined : sha256(secret));
@@ -88,6 +90,7 @@ export function appOperations(services: Administration): Operation[] {
       responses: { 204: undefined },
       async handle({ params, ...context }) {
         const { id } = await find(params.client_id);
+        await checkRecentLogin(context.caller, services);
         const end = { reason: "app deleted", deletes: true };
         const forget = await forgetConsentsOf(database, { app: id });
         await removeAudited(context, "app", id, [
@@ -120,6 +123,9 @@ export async function storeAppChange(
     const app = await find();
     const { id } = app;
     const changed = changeApp(app, body, profile);
+    // New keys are a way to all that an app may do.
+    const before = body.jwks ? [] : app.scopes;
+    await checkGivesBackend(context.caller, changed.scopes, before, services);
     const lost = app.scopes.filter((scope) => !changed.scopes.includes(scope));
     const isDisabled = changed.status === "disabled";
     const end = { reason: "app disabled" };
@@ -141,12 +147,13 @@ export async function storeAppChange(
 /** Replaces an app's secret; throws Problem 409 where it has none. */
 export async function storeAppSecret(
   context: Actor,
-  { id, type, jwks }: App,
+  { id, type, jwks, scopes }: App,
   body: Infer<typeof NewAppSecret> | undefined,
   services: Administration,
 ): Promise<HttpResponse> {
   if (type === "public") throw conflict("A public app has no secret.");
   if (jwks.length > 0) throw conflict("The app proves itself by its jwks; set that to null.");
+  await checkGivesBackend(context.caller, scopes, [], services);
   const oldUntilMs = body?.revoke ? 0 : services.now() + OLD_SECRET_MS;
   const secret = newSecret();
   const replace = replaceAppSecret(id, sha256(secret), oldUntilMs);

@@ -31,6 +31,7 @@ import {
 import { fetchKeys, ISSUER_LIMITS } from "../issuer_keys.ts";
 import { backend, type Operation } from "../operation.ts";
 import { listResponse, pageOf, pagination, toPagination } from "../pagination.ts";
+import { checkGivesBackend } from "../recent_login.ts";
 
 const PATH = "/backend/issuer";
 const ITEM = `${PATH}/:id` as const;
@@ -48,6 +49,7 @@ export function issuerOperations(services: IssuerServices): Operation[] {
       responses: { 201: IssuerRecord },
       refuses: [409],
       async handle({ body, ...context }) {
+        await checkGivesBackend(context.caller, body.scopes, [], services);
         if (body.issuer === services.issuer) throw refuse("/issuer", "Is this service itself.");
         const jwksUri = await findKeys(body.issuer, body.jwks_uri, services);
         const createdAtMs = now();
@@ -79,6 +81,7 @@ export function issuerOperations(services: IssuerServices): Operation[] {
         await changeFresh(async () => {
           const issuer = await find(id);
           const changed = changeIssuer(issuer, body, jwksUri);
+          await checkGivesBackend(context.caller, changed.scopes, issuer.scopes, services);
           const scopes = issuer.scopes.filter((scope) => !changed.scopes.includes(scope));
           const end = changed.status === "disabled" ? { reason: "issuer disabled" }
             : scopes.length > 0 ? { reason: "scope removed", scopes } : undefined;

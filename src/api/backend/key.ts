@@ -18,6 +18,7 @@ import { actorOf, insertAudit } from "../../store/audit.ts";
 import { type RingKey, ROTATION_LEAD_MS } from "../../store/key_ring.ts";
 import { type Actor, locatedResponse, notFound } from "../administration.ts";
 import { backend, type Operation } from "../operation.ts";
+import { checkRecentLogin } from "../recent_login.ts";
 import { listResponse, pageOf, pageOfItems, pagination } from "../pagination.ts";
 
 const PATH = "/backend/key";
@@ -39,7 +40,8 @@ const KeyRecord = named("Key", record({
 }));
 
 /** /backend/key: the keys that access tokens are signed with, their public parts alone. */
-export function keyOperations({ keys, now }: Pick<Services, "keys" | "now">): Operation[] {
+export function keyOperations(services: Pick<Services, "keys" | "now" | "database">): Operation[] {
+  const { keys, now } = services;
   const audit = ({ caller, request }: Actor, action: string, target: string) =>
     insertAudit({ ...actorOf(caller, request), action, target }, now());
   const toRecord = (key: RingKey) => {
@@ -76,6 +78,7 @@ export function keyOperations({ keys, now }: Pick<Services, "keys" | "now">): Op
       "Withdraw a key and every token that it signed at once", {
       responses: { 204: undefined },
       async handle({ params: { kid }, ...context }) {
+        await checkRecentLogin(context.caller, services);
         const isWithdrawn = await keys.withdraw(kid, [audit(context, "key.withdraw", kid)]);
         if (!isWithdrawn) throw notFound("key");
       },

@@ -23,6 +23,7 @@ import {
 } from "../administration.ts";
 import { backend, type Operation } from "../operation.ts";
 import { listResponse, pageOf, pagination, toPagination } from "../pagination.ts";
+import { checkGivesBackend, checkRecentLogin } from "../recent_login.ts";
 
 const PATH = "/backend/user";
 const ITEM = `${PATH}/:id` as const;
@@ -38,6 +39,7 @@ export function userOperations(services: Administration & Pick<Services, "hasher
       responses: { 201: UserRecord },
       refuses: [409],
       async handle({ body: { password, rate = null, ...given }, ...context }) {
+        await checkGivesBackend(context.caller, given.scopes, [], services);
         const phc = await hasher.hash(password);
         const createdAtMs = now();
         const id = newId("u", createdAtMs);
@@ -68,6 +70,9 @@ export function userOperations(services: Administration & Pick<Services, "hasher
         const isDisabled = change.status === "disabled";
         await changeFresh(async () => {
           const user = await find(id);
+          // A new password is a way to all that its user may do.
+          const before = phc === undefined ? user.scopes : [];
+          await checkGivesBackend(context.caller, change.scopes ?? user.scopes, before, services);
           const lost = user.scopes.filter((scope) => change.scopes?.includes(scope) === false);
           const end = isDisabled ? { reason: "user disabled" } : undefined;
           // Before the time of the cut is read: what is granted meanwhile ends with it.
@@ -85,6 +90,7 @@ export function userOperations(services: Administration & Pick<Services, "hasher
       responses: { 204: undefined },
       async handle({ params, ...context }) {
         const { id } = await find(params.id);
+        await checkRecentLogin(context.caller, services);
         const end = { reason: "user deleted", deletes: true };
         await removeAudited(context, "user", id, [
           ...revokeTokensOfUser(id, now(), accessTokenTtlMs, end),

@@ -24,6 +24,7 @@ import { type Administration, found, locatedResponse, storeAudited } from "../ad
 import { GrantRecord, toGrantRecord } from "../backend/grant.ts";
 import { consumer, type Operation } from "../operation.ts";
 import { listResponse, pageOf, pageOfItems, pagination } from "../pagination.ts";
+import { checkGivesBackend } from "../recent_login.ts";
 import {
   changePassword,
   endOwnGrant,
@@ -91,6 +92,7 @@ export function accountOperations(
       refuses: [409],
       async handle({ body, ...context }) {
         const { caller, request } = context;
+        await checkGivesBackend(caller, body.scopes, [], services);
         const isIn = isCallerActive(caller);
         const { grant, token } = await makePersonalToken(context, body, isIn, services);
         const shown = { ...toOwnToken(grant, caller), token };

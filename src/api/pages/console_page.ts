@@ -99,7 +99,7 @@ function assetOperations({ consoleAssets }: Pick<Services, "consoleAssets">): Op
 
 /** The page that all addresses of the console have; `url` is where it is served. */
 function consolePage(url: string, services: PageServices): HttpResponse {
-  const { site, issuer, consoleAssets } = services;
+  const { site, issuer, consoleAssets, consoleUrl } = services;
   const href = (name: string) => assetHref(services, name);
   const policy = [
     "default-src 'none'",
@@ -123,6 +123,7 @@ ${consoleAssets().first.map((name) => html`<link rel="modulepreload" href="${hre
 `)}
 </head>
 <body data-issuer="${issuer}" data-name="${site.name}" data-host="${site.host}"
+ data-console="${consoleUrl === issuer ? `${site.basePath}${CONSOLE_PATH}` : ""}"
  data-base="${site.basePath}" data-version="${version}" data-assets="${href("")}">
 <div id="app" class="solo"><p class="brand">${markIcon(28)}<b>${site.name}</b></p>
 <p>Opening … This page needs JavaScript, and its own address:

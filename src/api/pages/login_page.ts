@@ -18,6 +18,8 @@ export interface LoginPageInput extends FormPageInput {
   readonly app: ShownApp | undefined;
   /** What the user signs in for where that is no app: "to …". */
   readonly purpose?: string | undefined;
+  /** Whether somebody is logged in, only too long ago. */
+  readonly isAgain?: boolean;
   /** What was typed before; a password is never given back. */
   readonly username?: string;
   readonly error?: LoginError;
@@ -74,7 +76,7 @@ export function loginPage(input: LoginPageInput): HttpResponse {
   const first = isFirst && { "aria-describedby": "error first" };
   const main = html`${isFirst && html`<div class="steps" role="img" aria-label="Step 1 of 2"><i></i>
 <i class="ahead"></i></div>`}
-<h1>Sign in</h1>
+<h1>Sign in${input.isAgain === true && " again"}</h1>
 <p class="lead">${input.app ? "to continue to this app" : purpose ?? "to connect a device"}</p>
 ${input.app && appPanel(input.app)}
 ${input.signedOut === true && !refusal && html`<div class="message notice" role="status">

@@ -77,7 +77,7 @@ async function showList(query: URLSearchParams) {
   const many = el("span", {}, "Send again…");
   const failed = el("span", { class: "muted" });
   const again = () => openResend({ selection: { ...selection, status } });
-  const all = button(many, again, { picture: "resend" });
+  const all = button(many, again, { picture: "resend", key: "many" });
   // Of those that were delivered there may be very many; whoever asks has them counted then.
   if (mayWrite() && /failed|cancelled/.test(status)) {
     const what = { ...selection, status, dry_run: true };

@@ -1,8 +1,8 @@
-import { get, list, request } from "../api.ts";
+import { get, list, maxAgeOf, request } from "../api.ts";
 import { type Child, el, fill } from "../element.ts";
 import { endpoint } from "../endpoint.ts";
 import { count, duration, number, time } from "../format.ts";
-import { button, facts, failure, message, state } from "../parts.ts";
+import { button, facts, failure, message, signInAgain, state } from "../parts.ts";
 import type { Delivery } from "../records.ts";
 import { href } from "../router.ts";
 import { site } from "../session.ts";
@@ -96,6 +96,7 @@ export async function showAnswer(place: Answer, read: () => Call, signal: AbortS
       el("span", { class: "small muted" },
         `${duration(performance.now() - fromMs)} · ${number(body.size)} B`));
     fill(place.body,
+      signInAgain(maxAgeOf(response)),
       await bodyOf(body, headers.get("content-type") ?? ""),
       el("details", { class: "figures" }, el("summary", {}, "Headers"), facts([...headers])),
       trace);

@@ -146,7 +146,7 @@ export async function showSubscription(given: Subscription, place: Place, parts:
       parts.act && press(parts.act), pause,
       button("Send failed again…", () =>
         openResend({ base: SIDE, subscription: id, failingSince: now.failing_since }),
-      { kind: "primary", picture: "resend" }),
+      { kind: "primary", picture: "resend", key: "first" }),
     ];
   }
 

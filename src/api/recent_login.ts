@@ -1,0 +1,34 @@
+import { Problem } from "../base/problem.ts";
+import { BACKEND_SCOPE, type Caller, CONSOLE_APP } from "../oauth/principal.ts";
+import type { Services } from "../services.ts";
+import { hasSession } from "../store/sessions.ts";
+
+const MAX_AGE_SECONDS = 15 * 60;
+
+/**
+ * Throws Problem 401 with the challenge of RFC 9470 §3 where a console asks whose user has typed
+ * the password in no browser for 15 minutes: somebody else may sit there by now.
+ */
+export async function checkRecentLogin(
+  { sub, clientId }: Pick<Caller, "sub" | "clientId">,
+  { database, now }: Pick<Services, "database" | "now">,
+): Promise<void> {
+  const nowMs = now();
+  const sinceMs = nowMs - MAX_AGE_SECONDS * 1000;
+  if (clientId !== CONSOLE_APP || await hasSession(database, sub, nowMs, sinceMs)) return;
+  const error = "insufficient_user_authentication";
+  const detail = "Type your password again to do this; it is good for 15 minutes.";
+  const challenge = `Bearer realm="gatepost", error="${error}", max_age="${MAX_AGE_SECONDS}"`;
+  throw new Problem(401, error, detail, { headers: { "WWW-Authenticate": challenge } });
+}
+
+/** The same where scope `backend` is given that was not there before. */
+export async function checkGivesBackend(
+  caller: Parameters<typeof checkRecentLogin>[0],
+  given: readonly string[],
+  before: readonly string[],
+  services: Parameters<typeof checkRecentLogin>[1],
+): Promise<void> {
+  const isGiven = given.includes(BACKEND_SCOPE) && !before.includes(BACKEND_SCOPE);
+  if (isGiven) await checkRecentLogin(caller, services);
+}

@@ -1,0 +1,31 @@
+import { call, get, request } from "./api.ts";
+import { el, fill } from "./element.ts";
+import { button } from "./parts.ts";
+import { type Me, root, site, whoami } from "./session.ts";
+
+/** Fills the bar above people's own pages, with what `/account` has in its. */
+export function fillBar(bar: HTMLElement, mark: Element): void {
+  const account = `${site.base}/account`;
+  const toConsole = el("a", { href: site.console, hidden: true }, "Console");
+  fill(bar,
+    el("a", { class: "brand", href: account }, mark, el("b", {}, site.name)),
+    el("nav", { "aria-label": "Account" },
+      el("a", { href: account }, "Your account"),
+      el("a", { href: root, "aria-current": "page" }, "Your webhooks"),
+      toConsole),
+    el("div", { class: "row" }, el("span", { class: "small muted hide-s" }, whoami().name),
+      button("Sign out", signOut, { kind: "tiny" })));
+  // These pages' own token may not open it.
+  get<Pick<Me, "scopes">>("/consumer/account").then(({ scopes }) =>
+    toConsole.hidden = !site.console || !scopes.some((scope) => /^backend/.test(scope)), () => {});
+}
+
+/** Ends this browser's session, which its cookie names, and goes to where one signs in. */
+async function signOut(): Promise<void> {
+  const path = "/consumer/session";
+  const answer = await request("GET", `${path}?limit=200`, { credentials: "same-origin" });
+  const { items } = await answer.json();
+  const { id } = items.find(({ current }: { current: boolean }) => current) ?? {};
+  if (id) await call("DELETE", `${path}/${id}`);
+  location.assign(`${site.base}/account${id ? "?done=session" : ""}`);
+}

@@ -1,0 +1,172 @@
+import assert from "node:assert/strict";
+import { rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, afterEach, before, test } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
+import { type Browser, openBrowser } from "../helpers/browser.ts";
+import { createClient } from "../helpers/http_client.ts";
+import { createDataFolder } from "../helpers/process.ts";
+import { memberOf, openStage, type Stage } from "../helpers/sign_in_stage.ts";
+
+const READY = "main:not([aria-busy]) h1";
+
+let folder: string;
+let stage: Stage;
+let browser: Browser;
+let password = "";
+let token = "";
+/** Failed loads, which are what a test is about. */
+let expected: RegExp | undefined;
+
+before(async () => {
+  folder = await createDataFolder();
+  await setClock(0);
+  const preload = new URL("../helpers/set_clock.ts", import.meta.url);
+  const env = { NODE_OPTIONS: `--import ${preload}`, TEST_CLOCK: join(folder, "clock") };
+  stage = await openStage({ env });
+  password = await stage.addUser("operator", ["backend", "consumer"]);
+  const login = { username: "operator", password };
+  token = memberOf(await call("POST", "/consumer/login", login), "token");
+  browser = await openBrowser({ width: 1280, height: 900 });
+});
+after(async () => {
+  await browser?.close();
+  await stage?.close();
+  await rm(folder, { recursive: true, force: true });
+});
+afterEach(async () => {
+  const errors = await browser.consoleErrors();
+  assert.deepEqual(errors.filter((error) => !expected?.test(error)), []);
+  expected = undefined;
+});
+
+/** Sets the server's clock so far ahead of the true one. */
+function setClock(aheadMs: number): Promise<void> {
+  return writeFile(join(folder, "clock"), String(aheadMs));
+}
+async function call(method: string, path: string, body?: object) {
+  const headers: Record<string, string> = token ? { authorization: `Bearer ${token}` } : {};
+  const { sendJson } = createClient(stage.server.url);
+  return JSON.parse((await sendJson(method, path, body, headers)).text);
+}
+async function signIn(path: string): Promise<void> {
+  await browser.devtools("Network.clearBrowserCookies", {});
+  await browser.goto(stage.server.url + path);
+  await browser.type("#username", "operator");
+  await browser.type("#password", password);
+  await browser.click("form [type=submit]");
+  await browser.find(READY);
+}
+/** Presses the button that says this, once there is one. */
+async function press(label: string, root = "dialog[open]"): Promise<void> {
+  const script = "const found = [...document.querySelectorAll(arguments[0] + ' button:enabled')]" +
+    ".find(({ textContent }) => textContent === arguments[1]); found?.click(); return !!found";
+  await until(`button ${label}`, () => browser.execute(script, root, label));
+}
+async function until(what: string, holds: () => Promise<unknown>, triesLeft = 100): Promise<void> {
+  if (await holds()) return;
+  assert.ok(triesLeft > 0, `waited in vain for ${what}`);
+  await pause(50);
+  return until(what, holds, triesLeft - 1);
+}
+/** How many windows of the console can act. */
+async function countGrants(): Promise<number> {
+  const { items } = await call("GET", "/backend/grant?app=console");
+  return items.filter(({ status }: { status: string }) => status === "active").length;
+}
+const untilGrants = (count: number) =>
+  until(`${count} grants`, async () => await countGrants() === count);
+
+test("each window has one grant, and gives it back when it leaves", async () => {
+  await signIn("/console/users");
+  await untilGrants(1);
+  await browser.goto(`${stage.server.url}/console/keys`);
+  await browser.find(READY);
+  await untilGrants(1);
+  const url = `${stage.server.url}/console/cronjobs`;
+  const { targetId } = await browser.devtools("Target.createTarget", { url }) as {
+    targetId: string;
+  };
+  await untilGrants(2);
+  await browser.devtools("Target.closeTarget", { targetId });
+  await browser.devtools("Page.bringToFront", {});
+  await untilGrants(1);
+  await browser.click(".nav a[data-page=apps]");
+  await until("the page of apps", async () => await browser.text("main h1") === "Apps");
+  await browser.goto(`${stage.server.url}/account`);
+  await untilGrants(0);
+});
+
+test("a window that comes back signs in anew, unseen", async () => {
+  await browser.goto(`${stage.server.url}/console/users`);
+  await browser.find(READY);
+  for (let times = 0; times < 2; times++) {
+    await browser.goto(`${stage.server.url}/account`);
+    await untilGrants(0);
+    await browser.back();
+    await browser.waitForUrl(/\/console\/users$/);
+    await untilGrants(1);
+    await browser.find(READY);
+  }
+  // As the cache of pages does it, which a browser that is driven may not have.
+  await browser.execute(`
+    dispatchEvent(new PageTransitionEvent("pagehide", { persisted: true }));
+    dispatchEvent(new PageTransitionEvent("pageshow", { persisted: true }));`);
+  await untilGrants(1);
+  await browser.find(READY);
+  await browser.waitForUrl(/\/console\/users$/);
+  await press("Add user…", "main");
+  await browser.find("dialog #field-username");
+});
+
+test("what is grave waits for the password, and is asked once more after it", async () => {
+  expected = /status of 401/;
+  await stage.addUser("anna", ["consumer"]);
+  const [{ id }] = (await call("GET", "/backend/user?q=anna")).items;
+  await browser.goto(`${stage.server.url}/console/users/${id}`);
+  await browser.find(READY);
+  await setClock(16 * 60_000);
+  await pause(200);
+  await press("Delete…", "main");
+  await browser.type("[name=typed]", "anna");
+  await press("Delete");
+  await until("why not", async () =>
+    (await browser.text("dialog .msg")).startsWith("Type your password again to "));
+  assert.equal((await call("GET", `/backend/user/${id}`)).id, id);
+  await press("Sign in again");
+  await browser.find("#password");
+  assert.equal(await browser.text("h1"), "Sign in again");
+  assert.equal(await browser.attribute("#username", "value"), "operator");
+  await browser.type("#password", password);
+  await browser.click("form [type=submit]");
+  await browser.waitForUrl(new RegExp(`/console/users/${id}$`));
+  await until("the question", async () => await browser.text("dialog h2") === "Delete anna?");
+  assert.equal((await call("GET", `/backend/user/${id}`)).id, id, "nothing is done by itself");
+  await browser.type("[name=typed]", "anna");
+  await press("Delete");
+  await until("its end", async () => (await browser.text("main")).includes("Nothing of this id"));
+  await setClock(0);
+});
+
+test("the bar of one's webhooks leads to the console, and out", async () => {
+  await signIn("/account/webhooks");
+  await until("the way to the console", async () =>
+    (await browser.text(".bar nav")).includes("Console"));
+  await press("Sign out", ".bar");
+  await until("the sign-in page", async () => await browser.count("#password") === 1);
+  assert.match(await browser.text("[role=status]"), /You are signed out/);
+  await untilGrants(0);
+  await browser.goto(`${stage.server.url}/account/webhooks`);
+  await browser.find("#password");
+});
+
+test("who may not open the console is shown no way to it", async () => {
+  const login = { username: "reader", password: await stage.addUser("reader", ["consumer"]) };
+  await browser.type("#username", login.username);
+  await browser.type("#password", login.password);
+  await browser.click("form [type=submit]");
+  await browser.find(READY);
+  await until("the bar", async () => (await browser.text(".bar")).includes("Sign out"));
+  await until("all of it", async () => await browser.count("[aria-busy]") === 0);
+  assert.doesNotMatch(await browser.text(".bar"), /Console/);
+});

@@ -1,0 +1,151 @@
+import assert from "node:assert/strict";
+import { rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, beforeEach, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+  assertCode,
+  assertConsentPage,
+  assertErrorRedirect,
+  assertLoginPage,
+  passLogin,
+} from "../helpers/authorize_pages.ts";
+import { authorizePath, type Gatepost, startGatepost } from "../helpers/gatepost.ts";
+import type { Answer } from "../helpers/http_client.ts";
+import { createDataFolder } from "../helpers/process.ts";
+
+const MINUTE_MS = 60_000;
+
+let folder: string;
+let gatepost: Gatepost;
+before(async () => {
+  folder = await createDataFolder();
+  await setClock(0);
+  const preload = new URL("../helpers/set_clock.ts", import.meta.url);
+  const env = { NODE_OPTIONS: `--import ${preload}`, TEST_CLOCK: join(folder, "clock") };
+  gatepost = await startGatepost({ env: { ...env, GATEPOST_ACCESS_TOKEN_TTL: "30d" } });
+});
+after(async () => {
+  await gatepost.stop();
+  await rm(folder, { recursive: true });
+});
+beforeEach(() => setClock(0));
+
+/** Sets the server's clock so far ahead of the true one, and waits until it has looked. */
+async function setClock(aheadMs: number): Promise<void> {
+  await writeFile(join(folder, "clock"), String(aheadMs));
+  await sleep(200);
+}
+
+/** An app, and a browser in which its user has just signed in and allowed it what it asks for. */
+async function open(more: object = {}) {
+  const user = await gatepost.createUser();
+  const app = await gatepost.createApp({ ...more });
+  const browser = await gatepost.openLoggedIn(app, user);
+  const ask = (max_age: string) => gatepost.authorize(browser, app, { max_age });
+  return { user, app, browser, ask };
+}
+
+function assertAsksAgain(page: Answer, username: string, status = 200): void {
+  assertLoginPage(page, status);
+  assert.match(page.text, /<h1>Sign in again<\/h1>/);
+  const name = page.forms()[0]?.inputs.find(({ name }) => name === "username");
+  assert.equal(name?.value, username);
+}
+
+test("who signed in longer ago than max_age does so again, with the name filled in", async () => {
+  const { user, app, browser, ask } = await open();
+  await setClock(5 * MINUTE_MS);
+  assertCode(gatepost, await ask("600"), app);
+  const page = await ask("60");
+  assertAsksAgain(page, user.username);
+  const wrong = await browser.submit(page, { password: "something else" });
+  assertAsksAgain(wrong, user.username, 403);
+  assertCode(gatepost, await ask("600"), app);
+  assertCode(gatepost, await passLogin(browser, wrong, user), app);
+  assertCode(gatepost, await ask("60"), app);
+});
+
+test("max_age=0 asks each time, and each time once", async () => {
+  const { user, app, browser, ask } = await open();
+  for (let times = 0; times < 2; times++) {
+    const page = await ask("0");
+    assertAsksAgain(page, user.username);
+    assertCode(gatepost, await passLogin(browser, page, user), app);
+  }
+});
+
+test("max_age=0 asks a new browser once, however its name is written", async () => {
+  const { user, app } = await open();
+  for (const name of ["max_age", "max%5Fage", "%6dax_age"]) {
+    const browser = gatepost.openBrowser();
+    const page = await browser.get(`${authorizePath(app, { state: "a b&c=ä" })}&${name}=0`);
+    assertLoginPage(page);
+    assert.match(page.text, /<h1>Sign in<\/h1>/);
+    const answer = await passLogin(browser, page, user);
+    assertCode(gatepost, answer, app);
+    assert.equal(new URL(answer.location ?? "").searchParams.get("state"), "a b&c=ä");
+  }
+});
+
+test("somebody else may sign in where the password is asked for again", async () => {
+  const { app, browser, ask } = await open({ trusted: true });
+  const other = await gatepost.createUser();
+  assertCode(gatepost, await passLogin(browser, await ask("0"), other), app);
+  assertAsksAgain(await ask("0"), other.username);
+});
+
+test("a consent is asked for after the login that it waits for", async () => {
+  const { user, app, browser } = await open();
+  const scope = "consumer";
+  const other = await gatepost.createApp();
+  const page = await gatepost.authorize(browser, other, { max_age: "0", scope });
+  const consent = await passLogin(browser, page, user);
+  assertConsentPage(consent);
+  assertCode(gatepost, await browser.submit(consent, {}, "allow"), other);
+  assert.notEqual(app.id, other.id);
+});
+
+test("a consent is given by who has just signed in, and refused by anybody", async () => {
+  const { user, browser } = await open();
+  const app = await gatepost.createApp();
+  const page = await gatepost.authorize(browser, app, { max_age: "60" });
+  assertConsentPage(page);
+  await setClock(5 * MINUTE_MS);
+  const denied = await browser.submit(page, {}, "deny");
+  assertErrorRedirect(gatepost, denied, app, { error: "access_denied" });
+  const late = await browser.submit(page, {}, "allow");
+  assertAsksAgain(late, user.username, 400);
+  const again = await passLogin(browser, late, user);
+  assertConsentPage(again);
+  assertCode(gatepost, await browser.submit(again, {}, "allow"), app);
+});
+
+test("a form of one max_age is none of another", async () => {
+  const { user, app, browser, ask } = await open();
+  const form = (await ask("0")).forms()[0];
+  assert.ok(form);
+  const action = form.action.replace("max_age=0", "max_age=9999");
+  const { username, password } = user;
+  const fields = { username, password };
+  const page = await browser.submit(await ask("0"), fields, undefined, { ...form, action });
+  assert.equal(page.status, 400, page.text);
+  assertCode(gatepost, await ask("9999"), app);
+});
+
+const BAD = ["-1", "1.5", "1e3", "0x10", "abc", "+5", " 5", "5 ", "5,6", "٣", "Infinity", "NaN"];
+for (const value of BAD) {
+  test(`max_age=${value} is an invalid request`, async () => {
+    const { app, ask } = await open();
+    assertErrorRedirect(gatepost, await ask(value), app, { error: "invalid_request" });
+  });
+}
+
+test("max_age is taken without a value, with leading zeros, and of any size; once", async () => {
+  const { app, browser, ask } = await open();
+  for (const value of ["0600", "9".repeat(400)]) assertCode(gatepost, await ask(value), app);
+  const path = authorizePath(app);
+  assertCode(gatepost, await browser.get(`${path}&max_age=`), app);
+  const twice = await browser.get(`${path}&max_age=1&max_age=1`);
+  assertErrorRedirect(gatepost, twice, app, { error: "invalid_request" });
+});

@@ -1,0 +1,202 @@
+import assert from "node:assert/strict";
+import { rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, beforeEach, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { signIn, tokensOf } from "../helpers/console.ts";
+import { assertProblem, readItems } from "../helpers/event_stage.ts";
+import {
+  assertOAuthError,
+  bearer,
+  type Gatepost,
+  newName,
+  readObject,
+  startGatepost,
+} from "../helpers/gatepost.ts";
+import type { Client } from "../helpers/http_client.ts";
+import { createDataFolder } from "../helpers/process.ts";
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const SCOPES = ["backend", "consumer"];
+
+let folder: string;
+let gatepost: Gatepost;
+before(async () => {
+  folder = await createDataFolder();
+  await setClock(0);
+  const preload = new URL("../helpers/set_clock.ts", import.meta.url);
+  const env = { NODE_OPTIONS: `--import ${preload}`, TEST_CLOCK: join(folder, "clock") };
+  gatepost = await startGatepost({ env: { ...env, GATEPOST_ACCESS_TOKEN_TTL: "30d" } });
+});
+after(async () => {
+  await gatepost.stop();
+  await rm(folder, { recursive: true });
+});
+beforeEach(() => setClock(0));
+
+/** Sets the server's clock so far ahead of the true one, and waits until it has looked. */
+async function setClock(aheadMs: number): Promise<void> {
+  await writeFile(join(folder, "clock"), String(aheadMs));
+  await sleep(200);
+}
+
+const refresh = (browser: Client, refresh_token: string) =>
+  browser.postForm("/authorization/token", {
+    grant_type: "refresh_token", client_id: "console", refresh_token,
+  });
+
+/** The access token of a console whose user typed the password 16 minutes ago. */
+async function openOld() {
+  const operator = await gatepost.createUser({ scopes: SCOPES });
+  const { browser, tokens } = await tokensOf(gatepost, operator);
+  const login = await gatepost.login(operator);
+  await setClock(16 * MINUTE_MS);
+  const refreshed = await refresh(browser, tokens.refresh_token);
+  assert.equal(refreshed.status, 200, refreshed.text);
+  return { operator, browser, login, token: String(readObject(refreshed)["access_token"]) };
+}
+
+const send = (token: string, method: string, path: string, body?: unknown) =>
+  gatepost.api.sendJson(method, path, body, bearer(token));
+
+type Act = readonly [method: string, path: string, body: object | undefined, status: number];
+const user = (scopes: readonly string[]) => gatepost.createUser({ scopes });
+const app = (more = {}) => gatepost.createApp({ scopes: SCOPES, ...more });
+const newUser = (scopes: readonly string[]) =>
+  ({ username: newName("user"), password: "long enough", scopes });
+const newApp = (scopes: readonly string[]) =>
+  ({ name: "x", url: "https://x.example", scopes });
+const to = (path: string, { id }: { readonly id: string }) => `/backend/${path}/${id}`;
+
+/** What is not done by a console whose user has not typed the password for long. */
+const GRAVE: Readonly<Record<string, () => Promise<Act>>> = {
+  "deleting a user": async () => ["DELETE", to("user", await user([])), undefined, 204],
+  "deleting an app": async () => ["DELETE", to("app", await app()), undefined, 204],
+  "withdrawing a key": async () => {
+    const made = await send(gatepost.adminToken, "POST", "/backend/key", {});
+    return ["DELETE", to("key", { id: String(readObject(made)["kid"]) }), undefined, 204];
+  },
+  "a new user with backend": async () => ["POST", "/backend/user", newUser(SCOPES), 201],
+  "backend for a user": async () =>
+    ["PATCH", to("user", await user(["consumer"])), { scopes: SCOPES }, 200],
+  "a password for who has backend": async () =>
+    ["PATCH", to("user", await user(SCOPES)), { password: "another one" }, 200],
+  "a new app with backend": async () => ["POST", "/backend/app", newApp(SCOPES), 201],
+  "backend for an app": async () =>
+    ["PATCH", to("app", await app({ scopes: ["consumer"] })), { scopes: SCOPES }, 200],
+  "a secret for an app with backend": async () =>
+    ["POST", `${to("app", await app())}/secret`, {}, 200],
+  "an issuer whose tokens may have backend": async () =>
+    ["POST", "/backend/issuer", { issuer: "https://issuer.invalid", scopes: SCOPES }, 400],
+  "a personal token with backend": async () =>
+    ["POST", "/consumer/token", { name: "x", scopes: SCOPES, expires_in: 60 }, 201],
+};
+
+/** What is, as before. */
+const PLAIN: Readonly<Record<string, () => Promise<Act>>> = {
+  "a new user without backend": async () => ["POST", "/backend/user", newUser(["consumer"]), 201],
+  "a new app without backend": async () => ["POST", "/backend/app", newApp(["consumer"]), 201],
+  "another name for an app with backend": async () =>
+    ["PATCH", to("app", await app()), { name: "y" }, 200],
+  "the same scopes for a user with backend": async () =>
+    ["PATCH", to("user", await user(SCOPES)), { scopes: SCOPES, rate: "5/1m" }, 200],
+  "less for a user with backend": async () =>
+    ["PATCH", to("user", await user(SCOPES)), { scopes: ["consumer"] }, 200],
+  "a password for who has not backend": async () =>
+    ["PATCH", to("user", await user(["consumer"])), { password: "another one" }, 200],
+  "disabling a user": async () =>
+    ["PATCH", to("user", await user(SCOPES)), { status: "disabled" }, 200],
+  "a personal token without backend": async () =>
+    ["POST", "/consumer/token", { name: "x", scopes: ["consumer"], expires_in: 60 }, 201],
+};
+
+describe("a console whose user typed the password more than 15 minutes ago", () => {
+  for (const [what, prepare] of Object.entries(GRAVE)) {
+    test(`is refused ${what}, until it is typed again`, async () => {
+      const [method, path, body, status] = await prepare();
+      const { operator, browser, login, token } = await openOld();
+      const last = async () => readItems(await send(login, "GET", "/backend/audit?limit=1"))[0];
+      const before = await last();
+      const refused = await send(token, method, path, body);
+      assertProblem(refused, 401);
+      assert.match(refused.text, /"urn:gatepost:problem:insufficient_user_authentication"/);
+      assert.match(String(readObject(refused)["detail"]), /^Type your password again to /);
+      const challenge = refused.headers.get("www-authenticate") ?? "";
+      assert.match(challenge, /^Bearer .*\berror="insufficient_user_authentication"/);
+      assert.match(challenge, /\bmax_age="900"/);
+      assert.deepEqual(await last(), before, "nothing is stored");
+      const visit = { browser, more: { max_age: "900" } };
+      const { tokens } = await tokensOf(gatepost, operator, visit);
+      const done = await send(tokens.access_token, method, path, body);
+      assert.equal(done.status, status, done.text);
+    });
+
+    test(`other programs are not asked: ${what}`, async () => {
+      const [method, path, body, status] = await prepare();
+      const { login } = await openOld();
+      const done = await send(login, method, path, body);
+      assert.equal(done.status, status, done.text);
+    });
+  }
+
+  for (const [what, prepare] of Object.entries(PLAIN)) {
+    test(`does ${what}`, async () => {
+      const [method, path, body, status] = await prepare();
+      const { token } = await openOld();
+      const done = await send(token, method, path, body);
+      assert.equal(done.status, status, done.text);
+    });
+  }
+
+  test("a login in any browser of the user is enough, and nobody else's is", async () => {
+    const { operator, token } = await openOld();
+    const { id } = await user([]);
+    await signIn(gatepost, await user(SCOPES), "backend");
+    assert.equal((await send(token, "DELETE", to("user", { id }))).status, 401);
+    await signIn(gatepost, operator, "backend");
+    assert.equal((await send(token, "DELETE", to("user", { id }))).status, 204);
+  });
+});
+
+test("a console gets no tokens once its user's last session has ended by time", async () => {
+  const operator = await user(SCOPES);
+  const { browser } = await tokensOf(gatepost, operator);
+  await setClock(11 * HOUR_MS);
+  const { tokens } = await tokensOf(gatepost, operator, { browser }); // without a password
+  const again = await refresh(browser, tokens.refresh_token);
+  assert.equal(again.status, 200, again.text);
+  await setClock(12 * HOUR_MS + MINUTE_MS);
+  const late = await refresh(browser, String(readObject(again)["refresh_token"]));
+  assertOAuthError(late, 400, "invalid_grant");
+});
+
+test("a console goes on while another session of its user lives", async () => {
+  const operator = await user(SCOPES);
+  const { browser } = await tokensOf(gatepost, operator);
+  await setClock(11 * HOUR_MS);
+  const { tokens } = await tokensOf(gatepost, operator, { browser });
+  await tokensOf(gatepost, operator);
+  await setClock(12 * HOUR_MS + MINUTE_MS);
+  const again = await refresh(browser, tokens.refresh_token);
+  assert.equal(again.status, 200, again.text);
+});
+
+test("a window gives back its own grant, unrecorded, and what was made in it stays", async () => {
+  const operator = await user(SCOPES);
+  const { browser, tokens } = await tokensOf(gatepost, operator);
+  const other = await tokensOf(gatepost, operator, { browser });
+  const body = { event: newName("event"), endpoint: "https://hooks.example/x" };
+  const made = await send(tokens.access_token, "POST", "/consumer/subscription", body);
+  assert.equal(made.status, 201, made.text);
+  const fields = { client_id: "console", token: tokens.refresh_token };
+  const revoked = await browser.postForm("/authorization/revoke", fields);
+  assert.equal(revoked.status, 200, revoked.text);
+  assert.equal(await gatepost.isAlive(tokens.access_token), false);
+  const { access_token: token } = other.tokens;
+  assert.equal(await gatepost.isAlive(token), true);
+  const path = `/consumer/subscription/${String(readObject(made)["id"])}`;
+  assert.equal(readObject(await send(token, "GET", path))["status"], "active");
+  const [newest] = readItems(await send(token, "GET", "/backend/audit?limit=1"));
+  assert.equal(newest?.["action"], "subscription.create");
+});
