@@ -17,7 +17,6 @@ import {
   type Delivery,
   DeliveryRecord,
   ManagedDelivery,
-  RESENDABLE,
   toAttemptRecord,
   toDeliveryRecord,
   toManagedDelivery,
@@ -32,7 +31,7 @@ import {
   listDeliveries,
 } from "../store/delivery_lists.ts";
 import { deliveryId } from "../store/fan_out.ts";
-import { insertTestDelivery, type Resendable, resendDeliveries } from "../store/resends.ts";
+import { insertTestDelivery, resendDeliveries } from "../store/resends.ts";
 import { findSubscription } from "../store/subscriptions.ts";
 import { type Administration, found, locatedResponse, storeAudited } from "./administration.ts";
 import { backend, consumer, type Operation } from "./operation.ts";
@@ -45,7 +44,7 @@ const TEST = { test: true };
 
 const PATH = "/consumer/subscription";
 
-const { id: ID } = DeliveryRecord.members;
+const { id: ID, status: STATUS } = DeliveryRecord.members;
 // Of one subscription these are known.
 const { subscription, event, name, endpoint, ...OWN_FILTERS } = DELIVERY_LIST.filters;
 const DeliveryId = named("DeliveryId", record({ id: ID }));
@@ -60,7 +59,7 @@ const ManagedWithAttempts = named("ManagedDeliveryWithAttempts", withMembers(Man
 
 /** What is said of a delivery that is sent again. */
 const Resent = named("ResentDelivery", object({
-  status: optional(described("What it is; else it is refused.", RESENDABLE), "failed"),
+  status: optional(described("What it is; else it is refused.", STATUS), "failed"),
 }));
 const RESEND_SUMMARY = "Send a failed delivery again, with a fresh budget of attempts";
 
@@ -196,7 +195,7 @@ export function managedDeliveryOperations(
 }
 
 /** The status of a delivery that is sent again; throws Problem 409 where that is another. */
-function checkStatus({ status }: Delivery, wanted: Resendable = "failed"): Resendable {
+function checkStatus({ status }: Delivery, wanted: Delivery["status"] = "failed") {
   if (status === wanted) return wanted;
   throw conflict(`The delivery is ${status}; only a ${wanted} one is sent again.`);
 }
@@ -204,5 +203,5 @@ function checkStatus({ status }: Delivery, wanted: Resendable = "failed"): Resen
 /** Of a delivery that was stored to be sent again; throws Problem 409 where it was refused. */
 function resentResponse({ id }: Delivery, [resent]: readonly number[]): HttpResponse {
   if (resent === 1) return jsonResponse(202, { id });
-  throw conflict("The delivery has just changed, or its subscription has ended.");
+  throw conflict("The delivery is being sent, has just changed, or its subscription has ended.");
 }

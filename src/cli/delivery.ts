@@ -28,7 +28,7 @@ const IDS = { event: { value: "ID" }, subscription: { value: "ID" } };
 const SELECTION = givenMembers(NewResend.members, {
   ...IDS,
   status: {
-    meaning: "failed, delivered or cancelled",
+    meaning: "failed, delivered, cancelled or pending: what waits for a resend",
     also: { failed: { meaning: "every delivery that has failed; filters narrow that" } },
     read: (values) => values.flag("failed") ? "failed" : values.text("status"),
     isRequired: false,

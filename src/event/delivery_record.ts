@@ -47,9 +47,6 @@ export const ManagedDelivery = named("ManagedDelivery", record({
   name: NAME,
 }));
 
-/** Of deliveries that are sent again. */
-export const RESENDABLE = oneOf("failed", "delivered", "cancelled");
-
 /** An attempt as the owner of the subscription sees it: nothing of the response but its status. */
 export const AttemptRecord = named("Attempt", record({
   time: TIME,

@@ -1,6 +1,6 @@
-import { idOf } from "../base/id.ts";
-import { described, type Infer, type InferMembers, oneOf } from "../base/shape.ts";
-import { RESENDABLE } from "../event/delivery_record.ts";
+import { idOf, idTimeMs } from "../base/id.ts";
+import { described, type InferMembers, oneOf } from "../base/shape.ts";
+import { type Delivery, ManagedDelivery } from "../event/delivery_record.ts";
 import { type Change, updateWhere } from "./audit.ts";
 import { AT_MOST, BATCH } from "./batch.ts";
 import { type Database, limitTo } from "../database/database.ts";
@@ -10,9 +10,12 @@ import { DELIVERY_LIST } from "./delivery_lists.ts";
 import { is, narrow, WANTED } from "./list.ts";
 import { earlierDue, IS_OPEN } from "./subscriptions.ts";
 
-/** Holds for a delivery whose subscription has not ended. */
-const IS_SENDABLE = sql`EXISTS (SELECT 1 FROM subscriptions s
-  WHERE s.seq = subscription AND s.${IS_OPEN})`;
+/** Holds for what may be sent again; of what waits, not for what is in flight, or due at a time. */
+function isSendable(status: Delivery["status"], timeMs: number): Sql {
+  const isOpen = sql`EXISTS (SELECT 1 FROM subscriptions s
+    WHERE s.seq = subscription AND s.${IS_OPEN})`;
+  return status === "pending" ? sql`${isOpen} AND claim IS NULL AND dueAtMs > ${timeMs}` : isOpen;
+}
 
 /** Stores an event for one subscription, with its delivery; at first 0 rows change if it ended. */
 export function insertTestDelivery(
@@ -33,15 +36,12 @@ export function insertTestDelivery(
   ];
 }
 
-/** A status of deliveries that are sent again. */
-export type Resendable = Infer<typeof RESENDABLE>;
-
 /** Sends deliveries again; the first statement changes one row for each that can be. */
 export function resendDeliveries(
   ids: readonly string[],
   nowMs: number,
-  status: Resendable = "failed",
-  when: Sql = IS_SENDABLE,
+  status: Delivery["status"] = "failed",
+  when = isSendable(status, nowMs),
 ): Change[] {
   return [
     updateWhere(sql`deliveries`, sql`status = 'pending', attempt = 0, dueAtMs = ${nowMs},
@@ -52,10 +52,12 @@ export function resendDeliveries(
   ];
 }
 
-const { status: _, ...FILTERS } = DELIVERY_LIST.filters;
 
 /** What of a list of deliveries is sent again. */
-export const SELECTION = { status: RESENDABLE, ...FILTERS } as const;
+export const SELECTION = {
+  ...DELIVERY_LIST.filters,
+  status: ManagedDelivery.members.status,
+} as const;
 
 type Selection = InferMembers<typeof SELECTION>;
 
@@ -91,7 +93,7 @@ export function newResend(id: string, actor: string, selection: Selection): Rese
 }
 
 /** Which rows are looked at, by an index, and which of those are sent. */
-function selected({ selection, reached, bound }: Resend): Record<"rows" | "isMeant", Sql> {
+function selected({ id, selection, reached, bound }: Resend): Record<"rows" | "isMeant", Sql> {
   const { conditions } = narrow(DELIVERY_LIST.filters, selection);
   const isIndexed = ({ name }: { readonly name: string }) => name in DELIVERY_LIST.indexes;
   const indexed = conditions.filter(isIndexed).map(({ condition }) => condition);
@@ -99,7 +101,7 @@ function selected({ selection, reached, bound }: Resend): Record<"rows" | "isMea
   return {
     rows: sql`deliveries WHERE ${joinSql(indexed, " AND ")} AND id > ${reached} AND id < ${bound}
       ORDER BY id`,
-    isMeant: joinSql([...others, IS_SENDABLE], " AND "),
+    isMeant: joinSql([...others, isSendable(selection.status, idTimeMs(id))], " AND "),
   };
 }
 

@@ -85,9 +85,9 @@ describe("POST /backend/delivery/resend", () => {
     return String(Object(readObject(answer)["items"])[0].id);
   }
 
-  test("needs scope backend, and a status that has ended", async () => {
+  test("needs scope backend, and a status that there is", async () => {
     assertProblem(await post(BULK, { status: "failed" }, consumer), 403);
-    assert.deepEqual(assertProblem(await post(BULK, { status: "pending", answer: "5x", first: 1 }),
+    assert.deepEqual(assertProblem(await post(BULK, { status: "due", answer: "5x", first: 1 }),
       400), ["/answer", "/first", "/status"]);
     const path = `/backend/resend/w${"0".repeat(24)}`;
     assertProblem(await stage.call("GET", path, stage.admin), 404);

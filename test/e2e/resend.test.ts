@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import {
+  assertProblem,
   type EventStage,
+  readItems,
   type StagedSubscription,
   startEventStage,
 } from "../helpers/event_stage.ts";
@@ -141,6 +143,34 @@ describe("with three delays", () => {
     const [second] = await stage.receiver.waitFor(1, PATIENCE_MS, moved);
     assert.deepEqual(second?.body, first?.body);
     assert.equal(second?.headers["webhook-id"], first?.headers["webhook-id"]);
+  });
+
+  test("one that waits is sent at once, with a fresh budget; in flight it is not", async () => {
+    const subscription = await stage.subscribe(token, newName("e"));
+    const late = { kind: "answer", status: 503, headers: { "retry-after": "3600" } } as const;
+    stage.receiver.react(subscription.path, late, late, { kind: "hang" });
+    await stage.dispatch(subscription.event, 1);
+    const { id, path } = subscription;
+    const waits = () => until(async () => {
+      const list = await stage.call("GET", `/consumer/subscription/${id}/delivery`, token);
+      return readItems(list)[0]?.["next_attempt_at"] !== undefined;
+    });
+    const [first] = await stage.receiver.waitFor(1, PATIENCE_MS, path);
+    await waits();
+    const resend = `/consumer/subscription/delivery/${first?.headers["webhook-id"]}/resend`;
+    assertProblem(await stage.call("POST", resend, token), 409); // it has not failed
+    const sendNow = () => stage.call("POST", resend, token, { status: "pending" });
+    assert.equal((await sendNow()).status, 202);
+    await stage.receiver.waitFor(2, PATIENCE_MS, path);
+    await waits();
+    const body = { status: "pending", subscription: id };
+    const all = await stage.call("POST", "/backend/delivery/resend", stage.admin, body);
+    assert.equal(readObject(all)["count"], 1);
+    await stage.receiver.waitFor(3, PATIENCE_MS, path);
+    assertProblem(await sendNow(), 409); // the receiver keeps it waiting
+    const none = await stage.call("POST", "/backend/delivery/resend", stage.admin, body);
+    assert.equal(readObject(none)["count"], 0);
+    assert.deepEqual(attemptsOf(stage.receiver.requests(path)), ["1", "1", "1"]);
   });
 
   test("a paused subscription's resends wait until it is active again", async () => {

@@ -104,6 +104,17 @@ test("a stream of one request has its deliveries as they are, and as they change
   assert.deepEqual([...new Set(stream.seen.map(({ data }) => data["id"]))], [id]);
 });
 
+test("what changes right after a stream has begun is shown", async (t) => {
+  const consumer = await stage.newConsumer();
+  const subscription = await stage.subscribe(consumer, "stream.soon", 503, 503, 204);
+  await stage.dispatch("stream.soon", {});
+  const [{ id } = {}] = await stage.deliveries(subscription, "failed");
+  await new Promise((resolve) => setTimeout(resolve, 2_500)); // until it is of the past
+  const stream = await watch(t, `?topics=delivery&subscription=${subscription.id}`);
+  await stage.call("POST", `/backend/delivery/${String(id)}/resend`, stage.admin);
+  await until(() => stream.seen.some(({ data }) => data["status"] === "delivered"));
+});
+
 test("another process shows what this one does, and what was missed comes once", async (t) => {
   const stream = await watch(t, "?topics=audit,delivery", { at: other });
   const consumer = await stage.newConsumer();

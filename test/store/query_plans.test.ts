@@ -259,6 +259,7 @@ const SELECTIONS = [
   { status: "failed" },
   { status: "delivered", subscription: SUBSCRIPTION.id, since: NOW_MS - 1, until: NOW_MS + 1 },
   { status: "cancelled", name: EVENT.name, endpoint: "a.example", answer: "500", attempt: 1 },
+  { status: "pending", subscription: SUBSCRIPTION.id },
 ] as const;
 
 // In an order in which each has something to work on.

@@ -119,3 +119,22 @@ test("nothing is sent to a subscription that has ended, nor what is not meant", 
   while (await continueResends(database, NOW_MS));
   assert.deepEqual(await countByStatus(database), { delivered: COUNT });
 });
+
+test("of those that wait, what is in flight or due is not sent beside that", async (context) => {
+  const database = await open(context, "pending");
+  const laterMs = NOW_MS + 3_600_000;
+  await database.write([
+    sql`UPDATE deliveries SET dueAtMs = ${laterMs}, finishedAtMs = NULL`,
+    sql`UPDATE deliveries SET claim = 'x' WHERE id = (SELECT min(id) FROM deliveries)`,
+    sql`UPDATE deliveries SET dueAtMs = 1 WHERE id = (SELECT max(id) FROM deliveries)`,
+  ]);
+  assert.equal((await begin(database, { status: "pending" })).count, COUNT - 2);
+  while (await continueResends(database, NOW_MS));
+  const rows = await database.query<object>(sql`SELECT claim, dueAtMs, attempt, count(*) AS count
+    FROM deliveries GROUP BY claim, dueAtMs, attempt ORDER BY count, dueAtMs`);
+  assert.deepEqual(rows.map((row) => ({ ...row })), [
+    { claim: null, dueAtMs: 1, attempt: 4, count: 1 },
+    { claim: "x", dueAtMs: laterMs, attempt: 4, count: 1 },
+    { claim: null, dueAtMs: NOW_MS, attempt: 0, count: COUNT - 2 },
+  ]);
+});

@@ -110,12 +110,14 @@ export function streamOperation(
       .finally(() => looking = undefined);
   }
 
-  async function look(nowMs: number): Promise<void> {
-    // Again and again: the thread that tells may be a new one.
+  const watch = () =>
     watchDeliveries((more) => {
       changed = [...changed, ...more].slice(-HELD_CHANGES);
       for (const { id } of more) recent.set(id, true);
     });
+
+  async function look(nowMs: number): Promise<void> {
+    watch(); // again and again: the thread that tells may be a new one
     const told = changed;
     changed = [];
     const isAsked = watchers.values().some(({ topics }) => topics.includes("problem"));
@@ -222,7 +224,10 @@ export function streamOperation(
           watcher = { ...query, controller, check, ...seen };
           // The head goes with it; who is cut off before anything has come takes it up from here.
           send(watcher, `id: ${sinceMs}\n\n`);
-          if (watchers.size === 0) timer = setInterval(tick, TICK_MS).unref();
+          if (watchers.size === 0) {
+            timer = setInterval(tick, TICK_MS).unref();
+            watch(); // from now on, not only when it is first looked
+          }
           watchers.add(watcher);
         },
         cancel: () => void leave(watcher),
