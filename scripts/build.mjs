@@ -19,6 +19,10 @@ import { brotliCompressSync, gzipSync } from "node:zlib";
 
 /** @typedef {Record<string, string | undefined>} Env */
 
+/** What `dist` is made from. */
+export const INPUTS =
+  ["package.json", "tsconfig.json", "scripts/build.mjs", "scripts/example", "src"];
+
 /**
  * True if `dist` is missing, older than what it is made from, or made at another commit.
  *
@@ -31,8 +35,7 @@ export function isStale(root, env = process.env) {
   // The stamp is written last: a build that was cut off left none, or the compiler's own.
   if (!existsSync(stamp) || readFileSync(stamp, "utf8") !== versionModule(root, env)) return true;
   const builtMs = statSync(stamp).mtimeMs;
-  const inputs = ["src", "package.json", "tsconfig.json", "scripts/build.mjs", "scripts/example"];
-  return inputs.some((input) => newestMs(join(root, input)) > builtMs);
+  return INPUTS.some((input) => newestMs(join(root, input)) > builtMs);
 }
 
 /**
