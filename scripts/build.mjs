@@ -23,7 +23,7 @@ import { brotliCompressSync, gzipSync } from "node:zlib";
 /** What `gatepost init` writes. */
 const EXAMPLE = "scripts/example";
 /** What `dist` is made from. */
-const INPUTS = ["src", "package.json", "tsconfig.json", "scripts/build.mjs", EXAMPLE];
+export const INPUTS = ["package.json", "tsconfig.json", "scripts/build.mjs", EXAMPLE, "src"];
 
 /**
  * True if `dist` is missing, older than what it is made from, or made at another commit.

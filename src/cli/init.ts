@@ -36,16 +36,22 @@ export const INIT_COMMAND: Command = {
 
 function describe(names: readonly string[], { host, values }: CommandContext): string {
   const [program = "", script = ""] = host.argv;
-  const gatepost = basename(script) === "gatepost" ? "gatepost" : `${program} ${script}`;
+  const path = [program, script].map(shellWord).join(" ");
+  const gatepost = basename(script) === "gatepost" ? "gatepost" : path;
   const folder = values.argument("FOLDER");
   return [
     ...names.map((name) => `Wrote ${visible(join(folder, name))}`),
     "",
     "Next:",
-    ...folder === "" ? [] : [`  cd ${visible(folder)}`],
+    ...folder === "" ? [] : [`  cd ${visible(shellWord(folder))}`],
     `  ${gatepost} test`,
     `  ${gatepost} dev`,
   ].join("\n");
+}
+
+/** A text as a shell takes it for one word (POSIX, 2.2.2). */
+function shellWord(text: string): string {
+  return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
 /** A folder of endpoint modules, which the build copies, and what is written of it. */

@@ -68,6 +68,13 @@ test("init writes an example, its test and the settings of the compiler, and say
   assert.equal(manifest.private, true);
 });
 
+test("a folder whose name a shell would take apart is quoted in what to do next", () => {
+  for (const [name, quoted] of [["my shop", "'my shop'"], ["don't", String.raw`'don'\''t'`]]) {
+    const { stdout } = run(makeFolder(), CLI_SOURCE, "init", name ?? "");
+    assert.ok(stdout.includes(`\n  cd ${quoted}\n`), stdout);
+  }
+});
+
 test("with --json init prints the folder and its files", () => {
   const folder = makeFolder();
   const { stdout } = run(folder, CLI_SOURCE, "init", "--json");

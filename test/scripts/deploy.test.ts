@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { globSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { INPUTS } from "../../scripts/build.mjs";
 import { COMMANDS } from "../../src/cli/commands.ts";
 import { VARIABLES } from "../../src/config.ts";
 
@@ -69,6 +70,13 @@ test("unit and container start the server by a command that there is", () => {
   assert.match(read("gatepost.service"), /^ExecStart=\S+node dist\/cli\.js serve --locked$/m);
   const entry = /^ENTRYPOINT \["node", "dist\/cli\.js"\]\nCMD \["serve", "--locked"\]$/m;
   assert.match(read("Containerfile"), entry);
+});
+
+test("the container is built from all that a build is made from", () => {
+  const [build = ""] = read("Containerfile").split(/^FROM node:26-slim$/m);
+  const copied = [...build.matchAll(/^COPY (.*) \S+$/gm)]
+    .flatMap(([, names = ""]) => names.split(" "));
+  assert.deepEqual(INPUTS.filter((input) => !copied.includes(input)), []);
 });
 
 test("its README names every file beside it", () => {
