@@ -78,9 +78,11 @@ export function createBrowserSessions(
     };
   }
 
-  function endOf({ user, id }: BrowserSession): Sql[] {
+  /** Who only types the password again goes on in all windows. */
+  function endOf({ user, id }: BrowserSession, next?: string): Sql[] {
     const hash = sha256(id);
-    return user ? endSessionsOf(user.id, now(), { id: sessionId(hash) }) : [deleteSession(hash)];
+    if (!user || user.id === next) return [deleteSession(hash)];
+    return endSessionsOf(user.id, now(), { id: sessionId(hash) });
   }
 
   // The word before it distinguishes the signature from a form's.
@@ -123,7 +125,7 @@ export function createBrowserSessions(
       const { insert, cookie } = newSession(userId, sinceMs, from);
       const { address } = from;
       await database.write([
-        ...endOf(session),
+        ...endOf(session, userId),
         insert,
         insertAudit({ actor: userId, action: "user.login", target: userId, address }, now()),
       ]);
