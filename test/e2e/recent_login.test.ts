@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { generateKeyPairSync } from "node:crypto";
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
@@ -89,6 +90,14 @@ const GRAVE: Readonly<Record<string, () => Promise<Act>>> = {
     ["POST", `${to("app", await app())}/secret`, {}, 200],
   "an issuer whose tokens may have backend": async () =>
     ["POST", "/backend/issuer", { issuer: "https://issuer.invalid", scopes: SCOPES }, 400],
+  "other keys for an app with backend": async () => {
+    const key = () => {
+      const { publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+      return { ...publicKey.export({ format: "jwk" }), kid: newName("k") };
+    };
+    const made = await app({ jwks: { keys: [key()] } });
+    return ["PATCH", to("app", made), { jwks: { keys: [key()] } }, 200];
+  },
   "a personal token with backend": async () =>
     ["POST", "/consumer/token", { name: "x", scopes: SCOPES, expires_in: 60 }, 201],
 };
@@ -157,6 +166,17 @@ describe("a console whose user typed the password more than 15 minutes ago", () 
     await signIn(gatepost, operator, "backend");
     assert.equal((await send(token, "DELETE", to("user", { id }))).status, 204);
   });
+});
+
+test("other windows go on when their user types the password again", async () => {
+  const operator = await user(SCOPES);
+  const { browser, tokens } = await tokensOf(gatepost, operator);
+  const visit = { browser, more: { max_age: "0" } };
+  const { tokens: { access_token: token } } = await tokensOf(gatepost, operator, visit);
+  assert.equal(readItems(await send(token, "GET", "/consumer/session")).length, 1);
+  assert.equal(await gatepost.isAlive(tokens.access_token), true);
+  const refreshed = await refresh(browser, tokens.refresh_token);
+  assert.equal(refreshed.status, 200, refreshed.text);
 });
 
 test("a console gets no tokens once its user's last session has ended by time", async () => {

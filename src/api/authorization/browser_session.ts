@@ -78,13 +78,17 @@ export function createBrowserSessions(
     };
   }
 
-  /** Ends a session, and what its user's consoles have, together with what is stored beside. */
-  async function end({ user, id }: BrowserSession, ...more: readonly Sql[]): Promise<void> {
+  /**
+   * Ends a session, together with what is stored beside, and what its user's consoles have; `next`,
+   * who signs in now, only types the password again where that is the same user.
+   */
+  async function end({ user, id }: BrowserSession, next?: string, ...more: readonly Sql[]) {
     const hash = sha256(id);
+    const leaves = user !== undefined && user.id !== next;
     const ends =
-      user ? endSessionsOf(user.id, now(), { id: sessionId(hash) }) : [deleteSession(hash)];
+      leaves ? endSessionsOf(user.id, now(), { id: sessionId(hash) }) : [deleteSession(hash)];
     await database.write([...ends, ...more]);
-    if (user) await revocations.refresh();
+    if (leaves) await revocations.refresh();
   }
 
   // The word before it distinguishes the signature from a form's.
@@ -127,7 +131,7 @@ export function createBrowserSessions(
       const { insert, cookie } = newSession(userId, sinceMs, from);
       const { address } = from;
       const entry = { actor: userId, action: "user.login", target: userId, address };
-      await end(session, insert, insertAudit(entry, now()));
+      await end(session, userId, insert, insertAudit(entry, now()));
       const own = findEntry(session, userId);
       const others = session.devices.filter((entry) => entry !== own);
       const devices = [signDevice(newId("k", now()), userId), ...others].slice(0, MOST_DEVICES);
