@@ -29,7 +29,7 @@ import {
   type ServerOptions,
   startServer,
 } from "../helpers/process.ts";
-import { exchangeRaw, openRaw } from "../helpers/raw_http.ts";
+import { exchangeRaw, openRaw, parseAnswers } from "../helpers/raw_http.ts";
 import { startReceiver } from "../helpers/receiver.ts";
 
 const KEY = Buffer.alloc(32, 7).toString("base64");
@@ -137,6 +137,23 @@ test("GATEPOST_SHARE_PORT lets several processes share one port, the console's t
   assert.equal(await first.stop(), 0);
   assert.equal(second.url, first.url);
   assert.ok(await canLogIn(second.url, PASSWORD));
+});
+
+test("a process that stops on a shared port still answers what is on its way to it", async (t) => {
+  const folder = await createFolder(t);
+  const server = await start(t, { folder, env: { GATEPOST_SHARE_PORT: "on" } });
+  const idle = await openRaw(Number(new URL(server.url).port));
+  const request = "GET /system/health HTTP/1.1\r\nHost: a\r\n\r\n";
+  let text = "";
+  idle.on("data", (chunk) => text += String(chunk));
+  idle.write(request);
+  await once(idle, "data"); // kept alive
+  const stopped = server.stop();
+  while (!server.lines.some((line) => line.includes('"stopping"'))) await delay(10);
+  idle.write(request);
+  assert.equal(await stopped, 0);
+  const [, last] = parseAnswers(text);
+  assert.deepEqual([last?.status, last?.headers["connection"]], [200, "close"]);
 });
 
 test("what is risky is a warning in the log of the start", async (t) => {
