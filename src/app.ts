@@ -36,6 +36,7 @@ import { catalogue } from "./hosting/catalogue.ts";
 import { isReserved } from "./hosting/check_endpoint.ts";
 import { hostedOperation } from "./hosting/handle.ts";
 import { loadEndpoints } from "./hosting/load.ts";
+import { closeServer } from "./http/node_close.ts";
 import { createHttpServer } from "./http/node_http.ts";
 import { createDocumentEgress, createDocumentFetch } from "./outbound/fetch_document.ts";
 import { hasAppOrigin } from "./store/apps.ts";
@@ -74,8 +75,8 @@ export interface App {
 type Handle = (request: HttpRequest) => Promise<HttpResponse>;
 
 const GRACE_MS = 10_000;
-/** Until requests that were cut off have ended, and are logged. */
-const LAST_LINES_MS = 20;
+/** Where others listen on the port, clients are to notice nothing. */
+const IDLE_MS = 500;
 
 /**
  * Puts the service together and starts it: config → database → services → operations and jobs.
@@ -125,7 +126,8 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
 
   async function stop(graceMs: number): Promise<void> {
     const servers = [server, consoleServer].filter((each) => each !== undefined);
-    const closed = Promise.all(servers.map((each) => closeServer(each, graceMs)));
+    const idleMs = config.sharePort ? IDLE_MS : 0;
+    const closed = Promise.all(servers.map((each) => closeServer(each, graceMs, idleMs)));
     stopping.abort();
     await jobs?.stop(graceMs);
     await closed;
@@ -271,16 +273,4 @@ async function listen(
   if (typeof address !== "object" || address === null) throw new Error("No address to listen on");
   const local = isWildcardHost(host) ? "127.0.0.1" : address.address;
   return { url: listeningUrl(host, address.port), local: listeningUrl(local, address.port) };
-}
-
-/** Awaits the requests in flight; connections that are still open after the grace are cut. */
-async function closeServer(server: Server, graceMs: number): Promise<void> {
-  let isCut = false;
-  const grace = setTimeout(() => {
-    isCut = true;
-    server.closeAllConnections();
-  }, graceMs);
-  await new Promise((resolve) => server.close(resolve));
-  clearTimeout(grace);
-  if (isCut) await new Promise((resolve) => setTimeout(resolve, LAST_LINES_MS));
 }

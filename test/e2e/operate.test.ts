@@ -29,7 +29,7 @@ import {
   type ServerOptions,
   startServer,
 } from "../helpers/process.ts";
-import { exchangeRaw, openRaw } from "../helpers/raw_http.ts";
+import { exchangeRaw, openRaw, parseAnswers } from "../helpers/raw_http.ts";
 import { startReceiver } from "../helpers/receiver.ts";
 
 const KEY = Buffer.alloc(32, 7).toString("base64");
@@ -152,6 +152,23 @@ test("the console's own port is shared too, and named by its own variable", asyn
   const reason = new RegExp(`^Gatepost cannot start: GATEPOST_CONSOLE: .*EADDRINUSE.*${place}\\n`);
   assertRefused(await tryStart(folder, { GATEPOST_CONSOLE: place }), reason);
   assert.equal(await second.stop(), 0);
+});
+
+test("a process that stops on a shared port still answers what is on its way to it", async (t) => {
+  const folder = await createFolder(t);
+  const server = await start(t, { folder, env: { GATEPOST_SHARE_PORT: "on" } });
+  const idle = await openRaw(Number(new URL(server.url).port));
+  const request = "GET /system/health HTTP/1.1\r\nHost: a\r\n\r\n";
+  let text = "";
+  idle.on("data", (chunk) => text += String(chunk));
+  idle.write(request);
+  await once(idle, "data"); // kept alive
+  const stopped = server.stop();
+  while (!server.lines.some((line) => line.includes('"stopping"'))) await delay(10);
+  idle.write(request);
+  assert.equal(await stopped, 0);
+  const [, last] = parseAnswers(text);
+  assert.deepEqual([last?.status, last?.headers["connection"]], [200, "close"]);
 });
 
 test("what is risky is a warning in the log of the start", async (t) => {

@@ -1,0 +1,24 @@
+import type { Server } from "node:http";
+import { Server as Listener } from "node:net";
+
+/** Until requests that were cut off have ended, and are logged. */
+const LAST_LINES_MS = 20;
+
+/**
+ * Stops listening, and awaits the requests in flight; connections that are still open after the
+ * grace are cut. Those that wait for another request are closed after `idleMs`: one may be on its
+ * way, and its client would have to send it again.
+ */
+export async function closeServer(server: Server, graceMs: number, idleMs: number): Promise<void> {
+  let isCut = false;
+  const grace = setTimeout(() => {
+    isCut = true;
+    server.closeAllConnections();
+  }, graceMs);
+  const closed = new Promise((resolve) => Listener.prototype.close.call(server, resolve));
+  const idle = setTimeout(() => server.close(), Math.min(idleMs, graceMs));
+  await closed;
+  clearTimeout(grace);
+  clearTimeout(idle);
+  if (isCut) await new Promise((resolve) => setTimeout(resolve, LAST_LINES_MS));
+}
