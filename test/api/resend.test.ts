@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ownResendOperations } from "../../src/api/resend.ts";
+import { ownResendOperations, resendOperations } from "../../src/api/resend.ts";
 import { newId } from "../../src/base/id.ts";
 import { sql } from "../../src/database/sql.ts";
 import type { Services } from "../../src/services.ts";
@@ -47,4 +47,21 @@ test("a caller stops a resend that runs, and no one else's of the subscription",
   assert.equal((await findResend(database, own))?.state, "stopped");
   assert.equal((await findResend(database, foreign))?.state, "running");
   await assert.rejects(stop(id, own), { status: 409 });
+});
+
+test("what a resend comes to is counted where it holds up no request", async (t) => {
+  const stored = openDatabase(t);
+  const database = { ...stored, query: () => assert.fail("counts beside the requests") };
+  const services = { database, heavy: stored, now: () => NOW_MS } as unknown as Services;
+  const start = resendOperations(services).find(({ method }) => method === "POST");
+  assert.ok(start);
+  const response = await start.handle({
+    request: sampleRequest(),
+    params: {},
+    caller: backendCaller(Infinity),
+    query: {},
+    body: { status: "failed", dry_run: true },
+    authenticateAgain: async () => {},
+  });
+  assert.equal(response.body, '{"count":0}');
 });
