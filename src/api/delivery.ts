@@ -65,7 +65,7 @@ const RESEND_SUMMARY = "Send a failed delivery again, with a fresh budget of att
 
 /** Deliveries of the caller's subscriptions, and sending one again or as a test. */
 export function deliveryOperations(
-  services: Administration & Pick<Services, "events">,
+  services: Administration & Pick<Services, "events" | "heavy">,
 ): Operation[] {
   const { database, wake, now, events } = services;
   const checkSendable = createSendLimit(now);

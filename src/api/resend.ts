@@ -17,6 +17,7 @@ import { TIME, toTime } from "../base/time.ts";
 import { DELIVERY_ID } from "../event/delivery_record.ts";
 import { jsonResponse } from "../http/respond.ts";
 import type { Caller } from "../oauth/principal.ts";
+import type { Services } from "../services.ts";
 import { listPart } from "../store/list.ts";
 import {
   continueResend,
@@ -79,7 +80,9 @@ const ResendRecord = named("ResendState", record({
 }));
 
 /** Sending deliveries again in bulk: what is asked for survives a restart. */
-export function resendOperations(services: Administration): Operation[] {
+export function resendOperations(
+  services: Administration & Pick<Services, "heavy">,
+): Operation[] {
   return [
     backend("POST", "/backend/delivery/resend", "resendDeliveries",
       "Send deliveries again, those that failed or others", {
@@ -160,12 +163,12 @@ function listedOperations(
 export async function startResend(
   context: Actor,
   { dry_run, first: trial, ...selection }: InferMembers<typeof SELECTION & typeof HOW>,
-  services: Administration,
+  services: Administration & Pick<Services, "heavy">,
 ) {
-  const { database, now, wake } = services;
+  const { database, heavy, now, wake } = services;
   const id = newId("w", now());
   const resend = newResend(id, context.caller.sub, selection);
-  const { count, first } = await countResend(database, resend);
+  const { count, first } = await countResend(heavy, resend);
   if (dry_run) return jsonResponse(200, { count });
   if (first === undefined) return jsonResponse(202, { count });
   if (count > MANY && !trial) await checkRecentLogin(context.caller, services);

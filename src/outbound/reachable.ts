@@ -19,7 +19,7 @@ export function isReachable(address: Address, allow: readonly Cidr[]): boolean {
 }
 
 /** The id of a receiver: 128 bits in base64url. */
-export const RECEIVER_ID = /^[\w-]{22}$/;
+const RECEIVER_ID = /^[\w-]{22}$/;
 
 /**
  * Whether a URL is that of a receiver of this service: its address as it is written, without a name

@@ -97,3 +97,20 @@ test("a console sends more than 10,000 again only soon after the password was ty
   await database.write([insertSession(sha256("new"), sub, NOW_MS, NOW_MS * 2)]);
   assert.equal(await send("console"), 202);
 });
+
+test("what a resend comes to is counted where it holds up no request", async (t) => {
+  const stored = openDatabase(t);
+  const database = { ...stored, query: () => assert.fail("counts beside the requests") };
+  const services = { database, heavy: stored, now: () => NOW_MS } as unknown as Services;
+  const start = resendOperations(services).find(({ method }) => method === "POST");
+  assert.ok(start);
+  const response = await start.handle({
+    request: sampleRequest(),
+    params: {},
+    caller: backendCaller(Infinity),
+    query: {},
+    body: { status: "failed", dry_run: true },
+    authenticateAgain: async () => {},
+  });
+  assert.equal(response.body, '{"count":0}');
+});

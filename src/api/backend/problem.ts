@@ -94,9 +94,10 @@ export async function findProblems(services: ProblemServices) {
       `${unchecked} in 15 minutes: too many have failed, or come at once.`,
     ], undefined, "/backend/audit?action=user.login_failed")]),
     ...failing.items.map(({ id, event, endpoint, failingSinceMs }) => {
+      const endMs = (failingSinceMs ?? 0) + disableAfterMs;
+      const when = endMs > nowMs ? `at ${toTime(endMs)}` : "with the next that fails";
       const end = disableAfterMs === 0 ? ""
-        : " If none does, the subscription is disabled at " +
-          `${toTime((failingSinceMs ?? 0) + disableAfterMs)}.`;
+        : ` If none does, the subscription is disabled ${when}.`;
       const title = `Callbacks to ${new URL(endpoint).host} fail`;
       const words = [title, `None of ${event} has succeeded since.${end}`] as const;
       return toProblem("failing", id, words, failingSinceMs, `/backend/subscription/${id}`);
