@@ -5,7 +5,7 @@ import { poolSize } from "../base/password.ts";
 import { parseConfig } from "../config.ts";
 import { LoadError } from "../hosting/load.ts";
 import { createLateChunkCheck } from "./late_chunk.ts";
-import { UnusableDatabaseError } from "../database/database.ts";
+import { UnavailableError, UnusableDatabaseError } from "../database/database.ts";
 import { revision, version } from "../version.ts";
 import { findRisks } from "./risks.ts";
 
@@ -99,7 +99,7 @@ function startError(error: unknown): string {
   if (error instanceof UnusableDatabaseError || error instanceof LoadError) {
     return `${error.message}\n`;
   }
-  if (error instanceof Error && "syscall" in error) {
+  if (error instanceof UnavailableError || (error instanceof Error && "syscall" in error)) {
     return `Gatepost cannot start: ${error.message}\n`;
   }
   return `Gatepost cannot start: ${error instanceof Error ? error.stack : String(error)}\n`;
