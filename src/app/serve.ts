@@ -57,27 +57,27 @@ export async function serve(host: NodeJS.Process, cores: number): Promise<void> 
   });
 
   const warnings = findRisks(config); // of the file as it was found
-  let app: App;
+  const app = startApp(config, {
+    log,
+    droppedLogLines: sink.dropped,
+    now: Date.now,
+    cores,
+    poolThreads: Number(host.env["UV_THREADPOOL_SIZE"]),
+    warnings,
+    print: (line) => void host.stderr.write(`${line}\n`),
+  });
+  stopOnSignal(host, app, log); // also while it starts: a container's first process is not killed
   try {
-    app = await startApp(config, {
-      log,
-      droppedLogLines: sink.dropped,
-      now: Date.now,
-      cores,
-      poolThreads: Number(host.env["UV_THREADPOOL_SIZE"]),
-      warnings,
-      print: (line) => void host.stderr.write(`${line}\n`),
-    });
+    await app;
   } catch (error) {
     log.flush();
     host.stderr.write(startError(error));
     host.exit(EXIT_FAILED);
   }
   for (const warning of warnings) log.warn(warning);
-  stopOnSignal(host, app, log);
 }
 
-function stopOnSignal(host: NodeJS.Process, app: App, log: BufferedLog): void {
+function stopOnSignal(host: NodeJS.Process, app: Promise<App>, log: BufferedLog): void {
   let stoppedAtMs: number | undefined;
   const stop = async (signal: NodeJS.Signals) => {
     if (stoppedAtMs !== undefined) {
@@ -86,7 +86,7 @@ function stopOnSignal(host: NodeJS.Process, app: App, log: BufferedLog): void {
     }
     stoppedAtMs = Date.now();
     log.info("stopping", { signal });
-    await app.stop();
+    await (await app).stop();
     log.info("stopped");
     log.flush();
     host.exit(0);
