@@ -5,7 +5,7 @@ import { poolSize } from "../base/password.ts";
 import { parseConfig } from "../config.ts";
 import { LoadError } from "../hosting/load.ts";
 import { createLateChunkCheck } from "./late_chunk.ts";
-import { UnusableDatabaseError } from "../database/database.ts";
+import { UnavailableError, UnusableDatabaseError } from "../database/database.ts";
 import { revision, version } from "../version.ts";
 import { findRisks } from "./risks.ts";
 
@@ -57,27 +57,27 @@ export async function serve(host: NodeJS.Process, cores: number): Promise<void> 
   });
 
   const warnings = findRisks(config); // of the file as it was found
-  let app: App;
+  const app = startApp(config, {
+    log,
+    droppedLogLines: sink.dropped,
+    now: Date.now,
+    cores,
+    poolThreads: Number(host.env["UV_THREADPOOL_SIZE"]),
+    warnings,
+    print: (line) => void host.stderr.write(`${line}\n`),
+  });
+  stopOnSignal(host, app, log); // also while it starts: a container's first process is not killed
   try {
-    app = await startApp(config, {
-      log,
-      droppedLogLines: sink.dropped,
-      now: Date.now,
-      cores,
-      poolThreads: Number(host.env["UV_THREADPOOL_SIZE"]),
-      warnings,
-      print: (line) => void host.stderr.write(`${line}\n`),
-    });
+    await app;
   } catch (error) {
     log.flush();
     host.stderr.write(startError(error));
     host.exit(EXIT_FAILED);
   }
   for (const warning of warnings) log.warn(warning);
-  stopOnSignal(host, app, log);
 }
 
-function stopOnSignal(host: NodeJS.Process, app: App, log: BufferedLog): void {
+function stopOnSignal(host: NodeJS.Process, app: Promise<App>, log: BufferedLog): void {
   let stoppedAtMs: number | undefined;
   const stop = async (signal: NodeJS.Signals) => {
     if (stoppedAtMs !== undefined) {
@@ -86,7 +86,7 @@ function stopOnSignal(host: NodeJS.Process, app: App, log: BufferedLog): void {
     }
     stoppedAtMs = Date.now();
     log.info("stopping", { signal });
-    await app.stop();
+    await (await app).stop();
     log.info("stopped");
     log.flush();
     host.exit(0);
@@ -99,7 +99,7 @@ function startError(error: unknown): string {
   if (error instanceof UnusableDatabaseError || error instanceof LoadError) {
     return `${error.message}\n`;
   }
-  if (error instanceof Error && "syscall" in error) {
+  if (error instanceof UnavailableError || (error instanceof Error && "syscall" in error)) {
     return `Gatepost cannot start: ${error.message}\n`;
   }
   return `Gatepost cannot start: ${error instanceof Error ? error.stack : String(error)}\n`;

@@ -1,4 +1,4 @@
-import { accessSync, constants, existsSync, statSync } from "node:fs";
+import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { messageOf } from "../base/message_of.ts";
@@ -68,8 +68,8 @@ export function judgeFile(
     using connection = openForLook(path);
     return judgeContent(connection, sizeOf(path) + sizeOf(`${path}-wal`), findMore);
   } catch (error) {
-    const message = messageOf(error);
-    return { kind: "unusable", reason: isDamage(error) ? damaged(message, path) : `${message}.` };
+    const reason = isDamage(error) ? damaged(messageOf(error), path) : reasonOf(error, path);
+    return { kind: "unusable", reason };
   }
 }
 
@@ -204,14 +204,21 @@ function findSealCheck(connection: DatabaseSync): string | undefined {
 
 /** Why no write would be taken: tries to begin one. */
 function findLockError(path: string): string | undefined {
-  using connection = openSqlite(path, { readOnly: false, lockTimeoutMs: LONG_LOCK_TIMEOUT_MS });
   try {
+    using connection = openSqlite(path, { readOnly: false, lockTimeoutMs: LONG_LOCK_TIMEOUT_MS });
     connection.exec("BEGIN IMMEDIATE; ROLLBACK");
     return undefined;
   } catch (error) {
     if (refusalOf(error) === "locked") return "Another process has held its write lock for long.";
-    return `It cannot be written: ${messageOf(error)}.`;
+    return `It cannot be written: ${reasonOf(error, path)}`;
   }
+}
+
+/** SQLite calls a disk that has no room for the log's index an I/O error. */
+function reasonOf(error: unknown, path: string): string {
+  const isOfSqlite = error instanceof Error && "errcode" in error;
+  const isFull = isOfSqlite && statfsSync(dirname(path)).bavail === 0;
+  return `${messageOf(error)}${isFull ? " (its disk is full)" : ""}.`;
 }
 
 function sizeOf(path: string): number {

@@ -384,6 +384,18 @@ for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) {
   });
 }
 
+test("a signal while it starts ends it with 0 once it has started", async (t) => {
+  const folder = await createFolder(t);
+  const endpoints = join(folder, "endpoints");
+  mkdirSync(endpoints);
+  writeFileSync(join(endpoints, "impatient.mjs"), `process.kill(process.pid, "SIGTERM");
+    await new Promise((resolve) => setTimeout(resolve, 100));\n`);
+  const { code, stdout, stderr } = await tryStart(folder, { GATEPOST_ENDPOINTS: endpoints });
+  assert.equal(code, 0);
+  assert.match(stderr, /^Created user admin, with password \S+\n$/);
+  assert.match(stdout, /"msg":"stopped"/);
+});
+
 test("what is under way when it stops is answered, what comes then is refused", async (t) => {
   const server = await startSlow(t);
   const port = Number(new URL(server.url).port);

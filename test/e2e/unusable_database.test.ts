@@ -4,7 +4,14 @@ import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { hash } from "node:crypto";
 import {
-  copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync,
+  copyFileSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statfsSync,
+  symlinkSync,
+  writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -186,6 +193,31 @@ test("a database on a file system that takes no writes is refused", async (t) =>
   assert.equal(spawnSync("mount", ["-o", "remount,ro", folder]).status, 0);
   await assertUnusable(t, folder, /EROFS/);
 });
+
+// With room for the log's index alone, it is the first write of the start that fails.
+for (const freeBytes of [0, 36 * 1024]) {
+  test(`a disk with ${freeBytes} bytes free is told in one line`, async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), "gatepost-full-"));
+    t.after(() => {
+      spawnSync("umount", ["-l", folder]);
+      rmSync(folder, { recursive: true });
+    });
+    const mounted = spawnSync("mount", ["-t", "tmpfs", "-o", "size=8m", "none", folder]);
+    if (mounted.status !== 0) return t.diagnostic("not run: needs root, to mount");
+    copyFileSync(join(template, "gatepost.db"), join(folder, "gatepost.db"));
+    const { bavail, bsize } = statfsSync(folder);
+    writeFileSync(join(folder, "filler"), Buffer.alloc(bavail * bsize - freeBytes));
+    const { code, stdout, stderr } = await runNode([SOURCE_ENTRY], {
+      env: {
+        GATEPOST_PORT: "0",
+        GATEPOST_DATABASE: join(folder, "gatepost.db"),
+        GATEPOST_ADMIN_PASSWORD: "correct-horse",
+      },
+    });
+    assert.deepEqual([code, stdout], [1, ""], stderr);
+    assert.match(stderr, /^[^\n]*disk is full[^\n]*\n$/, "one line");
+  });
+}
 
 test("a database that is not this user's to write is refused", async (t) => {
   if (process.getuid?.() !== 0) return t.diagnostic("not run: needs root, to be somebody else");
