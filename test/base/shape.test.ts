@@ -24,6 +24,7 @@ import {
   shown,
   TEXT,
   text,
+  withChange,
   withMembers,
 } from "../../src/base/shape.ts";
 import { pointersOf } from "../helpers/problem.ts";
@@ -138,6 +139,13 @@ test("a member __proto__ that a shape has is an own one", () => {
   const parsed = parseShape(shape, JSON.parse('{"__proto__": "x"}'), "body");
   assert.deepEqual(Object.entries(parsed), [["__proto__", "x"]]);
   assert.equal(Object.getPrototypeOf(parsed), Object.prototype);
+});
+
+test("withChange() lays what is given over a record, null too, and leaves the rest", () => {
+  const before: { a: string; b: number | null; c: number | null } = { a: "x", b: 1, c: null };
+  const after = withChange(before, { a: undefined, b: null, c: 2 });
+  assert.deepEqual(after, { a: "x", b: null, c: 2 });
+  assert.deepEqual(before, { a: "x", b: 1, c: null });
 });
 
 test("pick() shows own members alone, in the order of the shape", () => {
