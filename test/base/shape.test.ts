@@ -41,6 +41,7 @@ describe("a shape parses", () => {
   const rows: Row[] = [
     ["a text", TEXT, "x", "x"],
     ["an empty text as a text", TEXT, "", ""],
+    ["half of a character where nothing is checked", TEXT, "a\ud83d", "a\ud83d"],
     ["a text that fits", SHORT, "abc", "abc"],
     ["a text of the form", matching(/^a+$/, "Must be a."), "aa", "aa"],
     ["a word", SWITCH, "on", "on"],
@@ -86,7 +87,7 @@ describe("a shape names by its pointer", () => {
     ["a number that is no text", TEXT, 1, [""]],
     ["null that is no text", TEXT, null, [""]],
     ["a list that is no text", TEXT, ["x"], [""]],
-    ["half of a character", TEXT, "a\ud83d", [""]],
+    ["half of a character where that is checked", SHORT, "a\ud83d", [""]],
     ["a text that is bad", SHORT, "abcd", [""]],
     ["a text of another form", matching(/^a+$/, "Must be a."), "ab", [""]],
     ["another word", SWITCH, "ON", [""]],
