@@ -74,11 +74,12 @@ export function createIssuerKeys(services: Pick<Services, "fetchDocument" | "now
     const isOfNow = () => set.changes >= changes;
     const isFresh = () => isOfNow() && set.freshUntilMs > now();
     const isWanted = !isFresh() || !set.keys.has(kid);
-    const isDue = now() - set.triedAtMs >= (serves() && isOfNow() ? UNKNOWN_MS : NONE_MS);
+    const pauseMs = serves() && isOfNow() ? UNKNOWN_MS : NONE_MS;
+    const isDue = now() - set.triedAtMs >= pauseMs;
     if (isWanted && isDue) set.fetching ??= refresh(uri, set, changes);
     if (isWanted && !(set.hasFailed && serves() && set.keys.has(kid))) await set.fetching;
     const key = serves() ? set.keys.get(kid) : undefined;
-    const soonMs = Math.min(now() + UNKNOWN_MS, set.servesUntilMs);
+    const soonMs = Math.min(now() + pauseMs, set.servesUntilMs);
     return key && { key, untilMs: isFresh() ? set.freshUntilMs : soonMs };
   };
 }

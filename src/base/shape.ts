@@ -52,9 +52,9 @@ export function text(check?: Check, schema: Schema = {}): Shape<string> {
     ...shown<string>({ type: "string", ...schema }),
     parse(value, report) {
       const isText = typeof value === "string";
-      // What is stored is UTF-8, in which all halves are one and the same.
+      // What is checked may be stored, as UTF-8, in which all halves are one and the same.
       const wrong = !isText ? "Must be a string."
-        : value.isWellFormed() ? check?.(value) : "Must not have half of a character.";
+        : check && !value.isWellFormed() ? "Must not have half of a character." : check?.(value);
       if (wrong !== undefined) report(wrong);
       return isText ? value : "";
     },

@@ -24,6 +24,7 @@ import {
   shown,
   TEXT,
   text,
+  withChange,
   withMembers,
 } from "../../src/base/shape.ts";
 import { pointersOf } from "../helpers/problem.ts";
@@ -40,6 +41,7 @@ describe("a shape parses", () => {
   const rows: Row[] = [
     ["a text", TEXT, "x", "x"],
     ["an empty text as a text", TEXT, "", ""],
+    ["half of a character where nothing is checked", TEXT, "a\ud83d", "a\ud83d"],
     ["a text that fits", SHORT, "abc", "abc"],
     ["a text of the form", matching(/^a+$/, "Must be a."), "aa", "aa"],
     ["a word", SWITCH, "on", "on"],
@@ -85,7 +87,7 @@ describe("a shape names by its pointer", () => {
     ["a number that is no text", TEXT, 1, [""]],
     ["null that is no text", TEXT, null, [""]],
     ["a list that is no text", TEXT, ["x"], [""]],
-    ["half of a character", TEXT, "a\ud83d", [""]],
+    ["half of a character where that is checked", SHORT, "a\ud83d", [""]],
     ["a text that is bad", SHORT, "abcd", [""]],
     ["a text of another form", matching(/^a+$/, "Must be a."), "ab", [""]],
     ["another word", SWITCH, "ON", [""]],
@@ -138,6 +140,13 @@ test("a member __proto__ that a shape has is an own one", () => {
   const parsed = parseShape(shape, JSON.parse('{"__proto__": "x"}'), "body");
   assert.deepEqual(Object.entries(parsed), [["__proto__", "x"]]);
   assert.equal(Object.getPrototypeOf(parsed), Object.prototype);
+});
+
+test("withChange() lays what is given over a record, null too, and leaves the rest", () => {
+  const before: { a: string; b: number | null; c: number | null } = { a: "x", b: 1, c: null };
+  const after = withChange(before, { a: undefined, b: null, c: 2 });
+  assert.deepEqual(after, { a: "x", b: null, c: 2 });
+  assert.deepEqual(before, { a: "x", b: 1, c: null });
 });
 
 test("pick() shows own members alone, in the order of the shape", () => {
