@@ -114,6 +114,28 @@ test("those of a list are counted, one is tried, and the rest follows if wanted"
   await seen("dialog", /Done\s+2 of 2/);
 });
 
+test("those that wait are counted, and one of them is sent now", async () => {
+  const later = { kind: "answer", status: 503, headers: { "retry-after": "3600" } } as const;
+  stage.appSite.react("/hook", later, later, { kind: "answer", status: 200 });
+  await post("/backend/event", { name: "order.created", data: "waits" });
+  await post("/backend/event", { name: "order.created", data: "waits" });
+  const waiting = { status: "pending", dry_run: true };
+  await until(async () => JSON.stringify(await post("/backend/delivery/resend", waiting)), /:2}/);
+  await open("deliveries?status=pending");
+  await seen(".head .btn", /Send 2 now…/);
+  await browser.click("a.main");
+  await seen("[data-key=r]", /Send now…/);
+  await browser.press("r");
+  await browser.click(PRIMARY);
+  assert.match(await seen(".line", /Attempt 1 · 200/), /sent again by hand after/);
+  assert.equal(await browser.count("[data-key=r]"), 1); // it can be sent again
+  await open("deliveries?status=cancelled");
+  await seen(".foot", /No delivery is like this/);
+  await seen(".seg [aria-current]", /Cancelled\s+0/);
+  assert.equal(await browser.execute(
+    "return document.querySelector('.head .btn').checkVisibility()"), false); // nothing to send
+});
+
 test("a signature is checked in the browser alone", async () => {
   const { headers, body } = stage.appSite.requests("/hook").at(-1) ?? assert.fail();
   await open(`deliveries/${headers["webhook-id"]}`);

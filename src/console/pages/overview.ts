@@ -231,6 +231,6 @@ function against(value: number | null, before: number | null, unit: string, word
   return change !== 0 && [
     el("span", { class: change < 0 === unit > "" ? "up" : "down" },
       `${change > 0 ? "▲" : "▼"} ${number(Math.abs(change))}${unit}`),
-    ` against the ${words} before`,
+    ` vs. ${words} before`,
   ];
 }
