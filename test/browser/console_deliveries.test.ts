@@ -136,6 +136,23 @@ test("those that wait are counted, and one of them is sent now", async () => {
     "return document.querySelector('.head .btn').checkVisibility()"), false); // nothing to send
 });
 
+test("what ended when stands above a list that goes by what is counted", async () => {
+  const at = new Date(Date.now() - 65 * 60_000).toISOString(); // in one of 10 minutes
+  const counted = { bounds_ms: [], items: [{ at, ok: 3, bad: 5, failed: 2, buckets: [8] }] };
+  await open("deliveries?answer=503");
+  await browser.execute("const [counted] = arguments; const send = fetch; window.fetch = " +
+    "(to, init) => to.includes('/backend/series') " +
+    "? Promise.resolve(Response.json(counted)) : send(to, init)", counted);
+  await browser.click(".seg a[href*='status=failed']");
+  await browser.waitForUrl(/status=failed/);
+  assert.equal(await browser.count(".ended"), 0);
+  await browser.click(".token button");
+  await browser.click(".ended summary");
+  const bars = /^failed\n(\d\d:\d\d 0\n){29}\d\d:\d\d 2\n(\d\d:\d\d 0\s*){6}$/;
+  await seen(".ended .figures table", bars);
+  assert.equal(await browser.label(".ended .plot"), "Deliveries by time: failed");
+});
+
 test("a signature is checked in the browser alone", async () => {
   const { headers, body } = stage.appSite.requests("/hook").at(-1) ?? assert.fail();
   await open(`deliveries/${headers["webhook-id"]}`);

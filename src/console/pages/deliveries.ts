@@ -53,6 +53,8 @@ const live = liveMark();
 async function showList(query: URLSearchParams) {
   const selection = selectionOf(query);
   const status = query.get("status") ?? "failed";
+  const chart = import("./deliveries_chart.ts").then((drawn) => drawn.deliveriesChart(selection));
+  chart.catch(() => {}); // what is wrong with the selection is told by the list
   const made = await listTable<Delivery>({
     path: PATH,
     query: selection,
@@ -96,7 +98,7 @@ async function showList(query: URLSearchParams) {
       mayWrite() && all),
     above: [filters(NAMES), segments("status", STATUSES.map(([value, label]) =>
       [value, value === status ? [label, counted] : label]))],
-    list: made.node,
+    list: el("div", {}, await chart.catch(() => null), made.node),
   };
 }
 
