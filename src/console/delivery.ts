@@ -1,27 +1,34 @@
 import { call } from "./api.ts";
 import { ask } from "./dialog.ts";
-import { el } from "./element.ts";
+import { type Child, el } from "./element.ts";
 import { button } from "./parts.ts";
 import type { Delivery } from "./records.ts";
 import type { Wanted } from "./resend.ts";
+import { mayWrite } from "./session.ts";
 
 /** How an attempt looks: whether its response accepted the callback. */
 export const lookOf = (status = 0) => status >= 200 && status < 300 ? "ok" : "bad";
 
-/** A button that sends a delivery again: one that did not fail only where that is ticked. */
+/**
+ * A button that sends a delivery again, or at once where it waits for that: one that has ended and
+ * did not fail only where that is ticked, and none that is being sent.
+ */
 export function sendAgain(
   path: string,
-  { id, status }: Pick<Delivery, "id" | "status">,
+  { id, status, next_attempt_at: next }: Pick<Delivery, "id" | "status" | "next_attempt_at">,
   done: () => Promise<unknown>,
-): HTMLButtonElement {
-  const made = button("Send again…", async () => {
+): Child {
+  const isWaiting = status === "pending";
+  if (!mayWrite() || (isWaiting && !next)) return null;
+  const when = isWaiting ? "now" : "again";
+  const made = button(`Send ${when}…`, async () => {
     const isDone = await ask({
-      title: "Send this delivery again",
+      title: `Send this delivery ${when}`,
       words: "With the same webhook-id: who remembers ids does not take it twice.",
-      body: status === "failed" ? null : el("label", { class: "pick" },
+      body: isWaiting || status === "failed" ? null : el("label", { class: "pick" },
         el("input", { type: "checkbox", required: true }),
         el("span", {}, el("b", {}, `Although it was ${status}`))),
-      action: "Send 1 again",
+      action: `Send 1 ${when}`,
       act: () => call("POST", `${path}/${id}/resend`, { status }),
     });
     if (isDone) await done();

@@ -8,7 +8,7 @@ const known = new Map<string, Promise<string>>();
 /** An endpoint with its host in front. */
 export function endpointOf(url: string): Child {
   const [host, path] = address(url);
-  return [host, el("span", { class: "muted" }, path)];
+  return [host, el("wbr"), el("span", { class: "muted" }, path)];
 }
 
 /** The endpoint of a subscription, once it is known; it is asked for once. */

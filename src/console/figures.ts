@@ -1,6 +1,7 @@
 import type { Infer } from "../base/shape.ts";
 import type { FiguresRecord } from "../event/figures.ts";
 import { get, type Query } from "./api.ts";
+import { clock, day } from "./format.ts";
 
 /** What was counted in a while. */
 type Sum = Pick<Infer<typeof FiguresRecord>, "ok" | "bad" | "failed" | "buckets">;
@@ -9,8 +10,21 @@ type Step = Sum & { readonly at: string };
 
 /** At most so many steps are in one part. */
 const PART = 1000;
+const [MINUTE_MS, HOUR_MS] = [60_000, 3_600_000];
 /** The upper ends of the buckets that durations are counted in, as the server named them last. */
 export let bounds: readonly number[] = [];
+
+/**
+ * So many hours until the last step that has ended, and is stored: one that runs would look like a
+ * fall. With the steps that it is told in, and how an axis names one.
+ */
+export function closedSpan(hours: number, untilMs = Date.now()) {
+  const isLong = hours > 24;
+  const stepMs = isLong ? HOUR_MS : MINUTE_MS;
+  const toMs = Math.floor((untilMs - 2000) / stepMs) * stepMs;
+  const name = ({ at }: { readonly at: string }) => isLong ? day(at) : clock(at);
+  return { step: isLong ? "hour" : "minute", fromMs: toMs - hours * HOUR_MS, toMs, name };
+}
 
 /** GET /backend/series, in parts: the steps that have ended of those between two times. */
 export async function listSteps(query: Query, fromMs: number, toMs: number): Promise<Step[]> {

@@ -36,6 +36,9 @@ export function duration(ms: number | null): string {
   return `${days} d${hours % 24 ? ` ${hours % 24} h` : ""}`;
 }
 
+/** The time of day, to the minute. */
+export const clock = (iso: string) => new Date(iso).toTimeString().slice(0, 5);
+
 /** The time of day; the day too where it is another than today. */
 export function time(iso: string, isLong = false): string {
   const at = new Date(iso);

@@ -39,6 +39,7 @@ export async function openResend(
     ? [own, own, "/consumer/subscription/delivery"]
     : ["/backend/delivery/resend", "/backend/resend", "/backend/delivery"];
   const { status = "failed", since, until } = selection;
+  const [what, when] = status === "pending" ? ["waiting", "now"] : [status, "again"];
   const before = (ms: number, than: number) => new Date(than - ms).toISOString();
   const dayAgo = before(DAY_MS, Date.now());
   const begun = failingSince && before(EARLIER_MS, Date.parse(failingSince));
@@ -77,7 +78,7 @@ export async function openResend(
   const send = (how = {}) =>
     call<{ count: number; id?: string; delivery?: string }>("POST", resend, { ...body(), ...how });
 
-  const again = () => `Send ${number(total)} again`;
+  const again = () => `Send ${number(total)} ${when}`;
 
   function show(): void {
     fill(label, total === 0 ? "Nothing to send"
@@ -115,7 +116,7 @@ export async function openResend(
 
   const begin = async () => started = (await send()).id;
   const asked = ask({
-    title: `Send ${status} deliveries again`,
+    title: `Send ${what} deliveries ${when}`,
     body: [
       el("fieldset", { class: "bare" }, el("legend", { class: "sr" }, "Which"),
         choices.map(([name, what], at) => el("label", { class: "pick" }, picks[at],

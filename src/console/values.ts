@@ -1,4 +1,5 @@
 import { type Child, el } from "./element.ts";
+import { endpointOf } from "./endpoint.ts";
 import { ago } from "./format.ts";
 import { idOf, linkTo, named, type Thing } from "./names.ts";
 import { state, when } from "./parts.ts";
@@ -22,13 +23,15 @@ export function valueOf(name: string, value: unknown, isPlain = false): Child {
   if (name === "created_at") {
     return [when(text), el("span", { class: "small muted" }, ` ${ago(text)}`)];
   }
+  if (name === "endpoint") return endpointOf(text);
   if (TIME.test(text)) return when(text);
   return isPlain && pageOf(text) ? named(text) : linkTo(text);
 }
 
 /** A member's name for people. */
 export const wordsOf = (name: string) =>
-  name.charAt(0).toUpperCase() + name.slice(1).replace(/_at$/, "").replaceAll("_", " ");
+  (name.charAt(0).toUpperCase() + name.slice(1).replace(/_at$/, "").replaceAll("_", " "))
+    .replace(/\buri/, "URI").replace(/^Url\b/, "URL");
 
 /** Columns of these members; the first is the link to the item's page, if there is one. */
 export function columnsOf(

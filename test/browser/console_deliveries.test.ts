@@ -114,6 +114,45 @@ test("those of a list are counted, one is tried, and the rest follows if wanted"
   await seen("dialog", /Done\s+2 of 2/);
 });
 
+test("those that wait are counted, and one of them is sent now", async () => {
+  const later = { kind: "answer", status: 503, headers: { "retry-after": "3600" } } as const;
+  stage.appSite.react("/hook", later, later, { kind: "answer", status: 200 });
+  await post("/backend/event", { name: "order.created", data: "waits" });
+  await post("/backend/event", { name: "order.created", data: "waits" });
+  const waiting = { status: "pending", dry_run: true };
+  await until(async () => JSON.stringify(await post("/backend/delivery/resend", waiting)), /:2}/);
+  await open("deliveries?status=pending");
+  await seen(".head .btn", /Send 2 now…/);
+  await browser.click("a.main");
+  await seen("[data-key=r]", /Send now…/);
+  await browser.press("r");
+  await browser.click(PRIMARY);
+  assert.match(await seen(".line", /Attempt 1 · 200/), /sent again by hand after/);
+  assert.equal(await browser.count("[data-key=r]"), 1); // it can be sent again
+  await open("deliveries?status=cancelled");
+  await seen(".foot", /No delivery is like this/);
+  await seen(".seg [aria-current]", /Cancelled\s+0/);
+  assert.equal(await browser.execute(
+    "return document.querySelector('.head .btn').checkVisibility()"), false); // nothing to send
+});
+
+test("what ended when stands above a list that goes by what is counted", async () => {
+  const at = new Date(Date.now() - 65 * 60_000).toISOString(); // in one of 10 minutes
+  const counted = { bounds_ms: [], items: [{ at, ok: 3, bad: 5, failed: 2, buckets: [8] }] };
+  await open("deliveries?answer=503");
+  await browser.execute("const [counted] = arguments; const send = fetch; window.fetch = " +
+    "(to, init) => to.includes('/backend/series') " +
+    "? Promise.resolve(Response.json(counted)) : send(to, init)", counted);
+  await browser.click(".seg a[href*='status=failed']");
+  await browser.waitForUrl(/status=failed/);
+  assert.equal(await browser.count(".ended"), 0);
+  await browser.click(".token button");
+  await browser.click(".ended summary");
+  const bars = /^failed\n(\d\d:\d\d 0\n){29}\d\d:\d\d 2\n(\d\d:\d\d 0\s*){6}$/;
+  await seen(".ended .figures table", bars);
+  assert.equal(await browser.label(".ended .plot"), "Deliveries by time: failed");
+});
+
 test("a signature is checked in the browser alone", async () => {
   const { headers, body } = stage.appSite.requests("/hook").at(-1) ?? assert.fail();
   await open(`deliveries/${headers["webhook-id"]}`);

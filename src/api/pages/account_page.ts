@@ -112,7 +112,7 @@ export function tokenPage(
   const lead = "Whoever has it acts for you, in what you choose here.";
   return askPage(frame, "New personal token", lead, html`
 ${field(frame, "name", "Name", { maxlength: 100, autocomplete: "off", value: sent?.get("name") })}
-<div class="field" role="group" aria-labelledby="may"><h3 id="may">What it may do</h3></div>
+<div class="field" role="group" aria-labelledby="may"><h2 id="may">What it may do</h2></div>
 ${scopes.map((name) => html`<label class="pick">
 <input type="checkbox" name="scope ${name}" value="on" ${ticked(`scope ${name}`)}>
 <span><b>${name}</b>

@@ -2,7 +2,7 @@ import { call, get, list } from "../api.ts";
 import { lookOf, openResend, sendAgain } from "../delivery.ts";
 import { type Child, el, fill } from "../element.ts";
 import { endpoint } from "../endpoint.ts";
-import { count, duration, number } from "../format.ts";
+import { ago, count, duration, number } from "../format.ts";
 import { linkTo } from "../names.ts";
 import {
   aboveTabs, answered, besideList, copied, DISPATCHED, type EventOfOne, linked, payload, refused,
@@ -21,6 +21,8 @@ import { tabs } from "../tabs.ts";
 type Selection = Readonly<Record<string, string | number | undefined>>;
 
 const PATH = "/backend/delivery";
+const STATUSES = [["", "All"], ["failed", "Failed"], ["pending", "Waiting"],
+  ["delivered", "Delivered"], ["cancelled", "Cancelled"]] as const;
 const NAMES = ["since", "until", "endpoint", "event", "answer", "attempt", "subscription", "name"];
 
 /** What the address asks for: an event may be named there by its id or its name. */
@@ -51,6 +53,8 @@ const live = liveMark();
 async function showList(query: URLSearchParams) {
   const selection = selectionOf(query);
   const status = query.get("status") ?? "failed";
+  const chart = import("./deliveries_chart.ts").then((drawn) => drawn.deliveriesChart(selection));
+  chart.catch(() => {}); // what is wrong with the selection is told by the list
   const made = await listTable<Delivery>({
     path: PATH,
     query: selection,
@@ -74,26 +78,27 @@ async function showList(query: URLSearchParams) {
     const isNew = selection["status"] || item.id > newest;
     if (isThere || (isNew && await isMeant(item, selection).catch(() => false))) made.add(item);
   };
-  const many = el("span", {}, "Send again…");
-  const failed = el("span", { class: "muted" });
+  const how = status === "pending" ? "now" : "again";
+  const many = el("span", {}, `Send ${how}…`);
+  const counted = el("span", { class: "muted" });
   const again = () => openResend({ selection: { ...selection, status } });
   const all = button(many, again, { picture: "resend", key: "many" });
   // Of those that were delivered there may be very many; whoever asks has them counted then.
-  if (mayWrite() && /failed|cancelled/.test(status)) {
+  if (mayWrite() && status !== "delivered") {
     const what = { ...selection, status, dry_run: true };
     call<{ count: number }>("POST", `${PATH}/resend`, what).then(({ count }) => {
-      fill(many, `Send ${number(count)} again…`);
-      if (status === "failed") fill(failed, number(count, true));
-      all.disabled = count === 0;
+      fill(many, `Send ${number(count)} ${how}…`);
+      fill(counted, ` ${number(count, true)}`);
+      all.hidden = count === 0;
     }, () => {});
   }
   return {
     head: head("Deliveries",
-      ["One event for one subscription, with each attempt to send it. ", live.node],
-      mayWrite() && status !== "pending" ? all : null),
-    above: [filters(NAMES), segments("status", [["", "All"], ["failed", ["Failed ", failed]],
-      ["pending", "Waiting"], ["delivered", "Delivered"], ["cancelled", "Cancelled"]])],
-    list: made.node,
+      [live.node, " · One event for one subscription, with each attempt to send it."],
+      mayWrite() && all),
+    above: [filters(NAMES), segments("status", STATUSES.map(([value, label]) =>
+      [value, value === status ? [label, counted] : label]))],
+    list: el("div", {}, await chart.catch(() => null), made.node),
   };
 }
 
@@ -104,7 +109,7 @@ async function showOne(id: string, watch: (refresh: () => Promise<void>) => void
   const [status, again, line] = [el("span"), el("span"), el("ol", { class: "line" })];
   const draw = (now: Attempted) => {
     fill(status, state(now.status), el("span", { class: "muted" }, howLong(now)));
-    fill(again, mayWrite() && now.status !== "pending" ? sendAgain(PATH, now, refresh) : null);
+    fill(again, sendAgain(PATH, now, refresh));
     fill(line, attemptsOf(now), el("li", { class: "ok" },
       entry("Dispatched", event.created_at), el("span", { class: "muted small" },
         event.source ? ["in ", el("code", {}, event.source)] : "by the service itself",
@@ -151,7 +156,8 @@ const entry = (name: string, at: string) => el("div", { class: "spread" }, el("b
 /** The attempts, the last one first. */
 function attemptsOf({ attempts, next_attempt_at: next }: Attempted): Child {
   return [
-    next ? el("li", { class: "warn" }, entry("Next attempt", next)) : null,
+    next && el("li", { class: "warn" }, entry("Next attempt", next),
+      el("span", { class: "muted small" }, ago(next))),
     attempts.map(({ time, attempt, status, error, duration_ms, snippet }, at) => {
       const before = attempts[at - 1];
       const how = attempt > 1 ? "resent" : "sent again by hand";
@@ -170,12 +176,16 @@ export const page: Page = {
   title: "Deliveries",
   show(place) {
     let refresh = () => Promise.resolve();
+    const again = () => refresh().catch(() => {}); // what comes next tells
     listen({ topics: "delivery" }, (topic, data) => {
       const { id } = data as Delivery;
       if (topic === "delivery") add(data as Delivery);
       // Of very many the stream tells a sample.
-      if (topic === "dropped" || id === place.id) refresh().catch(() => {});
-    }, place.signal, live.show);
+      if (topic === "dropped" || id === place.id) again();
+    }, place.signal, (isLive) => {
+      live.show(isLive);
+      if (isLive) again(); // what came before it was heard
+    });
     return besideList(place, () => showList(place.query),
       (id) => showOne(id, (reads) => refresh = reads));
   },

@@ -75,7 +75,7 @@ async function callCard(operation: Operation, answer: Answer, signal: AbortSigna
   const [[type = "", { schema = {}, example = {} } = {}] = []] =
     Object.entries(requestBody?.content ?? {});
   const members = await fieldsOf(schema);
-  const text = el("textarea", { class: "mono", rows: 7, "aria-label": "Body", spellcheck: "false" },
+  const text = el("textarea", { class: "mono", rows: 7, id: "body", spellcheck: "false" },
     JSON.stringify(example, null, 2));
   const hasFields = members.node.hasChildNodes();
   const send = el("button", { class: "btn primary" }, "Send ", el("kbd", {}, "Ctrl ↵"));
@@ -158,7 +158,9 @@ async function callCard(operation: Operation, answer: Answer, signal: AbortSigna
   el("p", {}, summary), description?.split("\n\n").map((part) =>
     el("p", { class: "small muted" },
       part.split("`").map((words, at) => at % 2 ? el("code", {}, words) : words))),
-  given.node, requestBody && (hasFields ? members.node : text),
+  given.node, requestBody && (hasFields ? members.node
+    : el("div", { class: "field tight" }, el("label", { for: "body" }, "Body ",
+      el("span", { class: "muted" }, type)), text)),
   scopes ? [lacks, asApp] : el("p", { class: "muted" }, "It needs no token."),
   el("div", { class: "spread acts" },
     scopes && el("div", { class: "seg", role: "group", "aria-label": "As whom" }, whose), send));

@@ -103,4 +103,4 @@ export const refused = (error: unknown) => ({ node: failure(error), add() {} });
 
 /** The same of every list here: when it was dispatched. */
 export const DISPATCHED: Column<{ readonly created_at: string }> =
-  ["Dispatched", "muted nowrap hide-s", ({ created_at }) => when(created_at)];
+  ["Dispatched", "mono muted nowrap hide-s", ({ created_at }) => when(created_at)];

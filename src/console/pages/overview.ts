@@ -3,8 +3,8 @@ import { chart } from "../chart.ts";
 import { ask } from "../dialog.ts";
 import { type Child, el, fill } from "../element.ts";
 import { eventAndEndpoint } from "../endpoint.ts";
-import { addUp, bounds, listSteps, percentile, splitInto } from "../figures.ts";
-import { day, duration, number, percent, rate, share, time } from "../format.ts";
+import { addUp, bounds, closedSpan, listSteps, percentile, splitInto } from "../figures.ts";
+import { clock, duration, number, percent, rate, share, time } from "../format.ts";
 import type { Page } from "../pages.ts";
 import { button, card, figures, head, message, segments, state, when } from "../parts.ts";
 import { isOpen, type Problem } from "../problem.ts";
@@ -31,8 +31,6 @@ const SPANS = [
 type Span = (typeof SPANS)[number];
 
 const valueOf = ([words]: Span) => words.replace(" ", "");
-/** The time of day, to the minute. */
-const clock = (iso: string) => new Date(iso).toTimeString().slice(0, 5);
 
 export const page: Page = {
   title: "Overview",
@@ -117,10 +115,7 @@ async function showFigures(
   [words, hours, points, bars]: Span,
   failingSince?: string | null,
 ): Promise<Child> {
-  const [step, stepMs] = hours > 24 ? ["hour", HOUR_MS] as const : ["minute", MINUTE_MS] as const;
-  // The last step that has ended, and is stored: one that runs would look like a fall.
-  const toMs = Math.floor((Date.now() - 2000) / stepMs) * stepMs;
-  const fromMs = toMs - hours * HOUR_MS;
+  const { step, fromMs, toMs, name } = closedSpan(hours);
   const seconds = hours * 3600;
   const [steps, logins, { parts }, subscriptions] = await Promise.all([
     listSteps({ step }, 2 * fromMs - toMs, toMs),
@@ -137,7 +132,6 @@ async function showFigures(
   const [waiting, oldestS = 0] = [parts?.["backlog"], parts?.["oldest_pending_age_seconds"]];
   const to = (status: string) => href("deliveries", "", { status });
 
-  const name = ({ at }: { readonly at: string }) => hours > 24 ? day(at) : clock(at);
   const line = splitInto(points, steps, fromMs, toMs);
   const columns = splitInto(bars, logins, fromMs, toMs);
   const sent = (["ok", "bad"] as const).map((of) => ({
@@ -231,6 +225,6 @@ function against(value: number | null, before: number | null, unit: string, word
   return change !== 0 && [
     el("span", { class: change < 0 === unit > "" ? "up" : "down" },
       `${change > 0 ? "▲" : "▼"} ${number(Math.abs(change))}${unit}`),
-    ` against the ${words} before`,
+    ` vs. ${words} before`,
   ];
 }

@@ -1,5 +1,6 @@
 import { call, list, request } from "../api.ts";
 import { type Child, el } from "../element.ts";
+import { duration } from "../format.ts";
 import { lettersSwitch } from "../letters.ts";
 import { type Thing } from "../names.ts";
 import type { Page } from "../pages.ts";
@@ -38,6 +39,7 @@ async function settings(): Promise<Child> {
 
 async function health(): Promise<Child> {
   const { status, parts } = await (await request("GET", "/system/ready")).json();
-  return facts(Object.entries({ version: site.version, status, ...parts })
-    .map(([name, value]) => [wordsOf(name), String(value)]));
+  return facts(Object.entries({ version: site.version, status, ...parts }).map(([name, value]) =>
+    [wordsOf(name.replace(/_seconds$/, "")),
+      name.endsWith("_seconds") ? duration(Number(value) * 1000) : String(value)]));
 }

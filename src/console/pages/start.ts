@@ -118,8 +118,8 @@ export const page: Page = {
 
     function showControls(subscription?: Subscription, receiver?: Receiver): Child {
       if (!receiver || !subscription) {
-        return el("p", { class: "muted" }, "There is none now. It shows the callbacks that it " +
-          "gets and answers as you choose: so you see deliveries fail, and sent again.");
+        return el("p", { class: "muted" }, "None yet. It shows the callbacks that arrive and " +
+          "answers as you choose, so that you can watch one fail and be sent again.");
       }
       const { id, event: name, status } = subscription;
       const { example = { hello: "world" } } = events.find((each) => each.name === name) ?? {};

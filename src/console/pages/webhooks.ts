@@ -59,7 +59,7 @@ async function showAll({ query }: Place): Promise<Child> {
       : el("ul", { class: "list" }, items.map((item) => el("li", { class: "hook" },
         el("div", { class: "g" },
           el("a", { class: "main", href: href(item.id) }, el("b", {}, endpointOf(item.endpoint))),
-          el("code", { class: "sub" }, item.event)),
+          el("code", { class: "sub muted" }, item.event)),
         el("div", { class: "strip-w" }, later(healthOf(item.id).then(daysOf))), standing(item))))),
     card("What you can subscribe to", { padded: false, end: filters(["q"], "Find an event") },
       found.length === 0 ? el("p", { class: "empty wait" }, "No event of this name is declared.")
@@ -138,7 +138,7 @@ async function showDelivery(path: string, of: string, { page: id, signal }: Plac
   let now = await get<Attempted<Delivery>>(`${path}/${of}`);
   const show = () => fill(shown,
     el("header", {}, el("h2", {}, "Delivery of ", time(now.created_at)), el("div", { class: "row" },
-      now.status !== "pending" && sendAgain(path, now, read),
+      sendAgain(path, now, read),
       el("a", { class: "btn tiny quiet", href: href(id) }, "Close"))),
     el("div", { class: "body" }, state(now.status), el("ol", { class: "line" },
       now.attempts.map(({ time: at, attempt, status, error, duration_ms }) =>

@@ -1,0 +1,43 @@
+import { chart } from "../chart.ts";
+import { type Child, el } from "../element.ts";
+import { closedSpan, listSteps, splitInto } from "../figures.ts";
+import { key } from "../strip.ts";
+
+const [MINUTE_MS, HOUR_MS] = [60_000, 3_600_000];
+/** Where a list does not say since when. */
+const USUAL_HOURS = 6;
+const MOST_BARS = 36;
+const ENDS = [
+  { name: "delivered", look: "good", of: "ok" },
+  { name: "failed", look: "bad", of: "failed" },
+] as const;
+
+/**
+ * How many of the deliveries that a list shows ended when. Nothing where none did, or where the
+ * list goes by what is not counted.
+ */
+export async function deliveriesChart(
+  { status = "", subscription, since, until, ...others }:
+    Readonly<Record<string, string | number | undefined>>,
+): Promise<Child> {
+  const ends = ENDS.filter(({ name }) => status === "" || status === name);
+  if (ends.length === 0 || Object.values(others).some(Boolean)) return null;
+  const untilMs = until ? Date.parse(String(until)) : Date.now();
+  const sinceMs = since ? Date.parse(String(since)) : untilMs - USUAL_HOURS * HOUR_MS;
+  // It is a moment since a span was made a time.
+  const wantedMs = Math.max(1, Math.round((untilMs - sinceMs) / MINUTE_MS)) * MINUTE_MS;
+  const unitMs = wantedMs > 24 * HOUR_MS ? HOUR_MS : 10 * MINUTE_MS;
+  const barMs = Math.ceil(wantedMs / MOST_BARS / unitMs) * unitMs;
+  const bars = Math.ceil(wantedMs / barMs);
+  const { step, fromMs, toMs, name } = closedSpan(bars * barMs / HOUR_MS, untilMs);
+  const steps = await listSteps({ step, subscription }, fromMs, toMs);
+  const columns = splitInto(bars, steps, fromMs, toMs);
+  const series = ends.map(({ of, ...end }) =>
+    ({ ...end, values: columns.map((each) => each[of]) }));
+  if (!series.some(({ values }) => values.some(Boolean))) return null;
+  const words = series.map((each) => each.name).join(" and ");
+  return el("div", { class: "ended" }, ends.length > 1 && key(series), chart({
+    label: `Deliveries by time: ${words}`,
+    series, steps: columns.map(name), kind: "bars", height: "4.5rem", bare: true,
+  }));
+}
