@@ -27,10 +27,6 @@ export interface Engine {
    * open goes there. Throws UnusableDatabaseError.
    */
   open(observe?: (commit: CommitReport) => void, log?: Log): Promise<OpenDatabase>;
-  /** Opens in another thread what this process has open; the port is what `connect` made. */
-  openInThread(port: MessagePort | undefined): Database;
-  /** Shows other processes that the one with this name lives. */
-  acquirePresence(database: Database, name: string): Presence | Promise<Presence>;
   /**
    * Copies it, also while others write to it, to a new file, mode 0600, that is checked and on disk
    * when it gets its name. Returns its size in bytes. Throws UnusableDatabaseError, the signal's
@@ -59,14 +55,6 @@ export interface OpenDatabase extends Database {
   forgetOverwritten(): string | undefined;
   /** What another thread needs to open it too; undefined where that needs nothing. */
   connect(): MessagePort | undefined;
-}
-
-/** How a process shows that it lives, and learns who has ended. */
-export interface Presence {
-  /** Calls `release` for each process that has ended, for what it had claimed. */
-  forEnded(release: (name: string) => Promise<void>): Promise<void>;
-  /** Shows the others that this process has released everything. */
-  close(): void | Promise<void>;
 }
 
 /** What `restore` has done. */

@@ -1,7 +1,13 @@
-import { type BigIntStats, statSync } from "node:fs";
+import { type BigIntStats, existsSync, realpathSync, statSync } from "node:fs";
+import { resolve } from "node:path";
 
 /** The files of an open database, as the paths lead to them. */
 export type OwnFiles = ReturnType<typeof watchOwnFiles>;
+
+/** The path of the file itself: SQLite keeps the log beside it, not beside a link to it. */
+export function followLinks(path: string): string {
+  return existsSync(path) ? realpathSync(path) : resolve(path);
+}
 
 /**
  * What a path leads to: the same text as long as it is the same file, "" where there is none.

@@ -13,7 +13,7 @@ import { openRqliteDatabase } from "./rqlite.ts";
 import { createRqliteClient, type RqliteAddress, type RqliteClient } from "./rqlite_client.ts";
 import { createRqliteClock } from "./rqlite_clock.ts";
 import { judgeCluster, migrateCluster, readCluster } from "./rqlite_judge.ts";
-import { acquireRqlitePresence, isAnybodyOnCluster } from "./rqlite_presence.ts";
+import { isAnybodyOnCluster } from "./rqlite_presence.ts";
 
 const LEADER_MS = 5_000;
 const COPY_MS = 3_600_000;
@@ -111,8 +111,6 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
         connect: () => undefined,
       };
     },
-    openInThread: () => open(),
-    acquirePresence: acquireRqlitePresence,
     backUp,
     async restore(source, seal, nowMs, options) {
       const file = `${source}.load`;

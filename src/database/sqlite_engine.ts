@@ -1,13 +1,10 @@
-import { existsSync, realpathSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { backUpSqlite } from "./backup.ts";
 import { createDiskReader } from "./disk.ts";
 import type { Engine } from "./engine.ts";
 import { judgeDatabase } from "./judge.ts";
-import { identify } from "./own_files.ts";
-import { acquirePresence } from "./presence.ts";
+import { followLinks, identify } from "./own_files.ts";
 import { restoreSqlite } from "./restore.ts";
-import { openSharedDatabase } from "./shared_database.ts";
 import type { Sql } from "./sql.ts";
 import { createSqliteAside } from "./sqlite_aside.ts";
 import { openSqliteDatabase } from "./sqlite.ts";
@@ -45,18 +42,8 @@ export function createSqliteEngine(file: string): Engine {
         forgetOverwritten: () => emptyLog(path) ? undefined : "others are reading the log",
       };
     },
-    openInThread(port) {
-      if (port === undefined) throw new Error("The database's writer has given no port");
-      return openSharedDatabase(path, port);
-    },
-    acquirePresence: (_database, name) => acquirePresence(path, name),
     backUp: (target, options) => backUpSqlite(path, target, options),
     restore: (source, seal, nowMs, options) =>
       restoreSqlite(followLinks(source), path, seal, nowMs, options),
   };
-}
-
-/** The path of the file itself: SQLite keeps the log beside it, not beside a link to it. */
-function followLinks(path: string): string {
-  return existsSync(path) ? realpathSync(path) : path;
 }

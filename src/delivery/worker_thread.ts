@@ -7,7 +7,7 @@ import { createClockWatch } from "./clock_watch.ts";
 import { createDistributor } from "./distributor.ts";
 import { createEgress, USER_AGENT } from "../outbound/egress.ts";
 import { takeOver, takeOverDeliveries } from "./take_over.ts";
-import { createEngine } from "../database/engine.ts";
+import { openInThread } from "../database/engine_in_thread.ts";
 import { createFigureCounter } from "../store/figures.ts";
 import type { WorkerEvent, WorkerReport, WorkerRequest, WorkerStart } from "./worker_messages.ts";
 
@@ -24,13 +24,11 @@ async function runWorker(port: MessagePort, start: WorkerStart) {
   process.on("unhandledRejection", (error) => log.error("unhandled rejection", { error }));
   const clock = createSteadyClock(Date.now, () => performance.now());
   const { now } = clock;
-  const engine = createEngine(settings);
-  const database = engine.openInThread(toDatabase);
+  const { database, presence } = await openInThread(settings, toDatabase, name);
   let isStopping = false;
   toDatabase?.on("close", () => {
     if (!isStopping) throw new Error("The writer of the database has ended"); // and start again
   });
-  const presence = await engine.acquirePresence(database, name);
   const timeoutMs = settings.callbackTimeoutMs;
   const egress = createEgress({
     allow: settings.callbackAllow,

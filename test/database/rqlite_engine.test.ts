@@ -10,6 +10,7 @@ import { createSeal } from "../../src/base/seal.ts";
 import { parseConfig } from "../../src/config.ts";
 import { createEngine, type Engine } from "../../src/database/engine.ts";
 import { NEWEST_VERSION } from "../../src/database/migrations.ts";
+import { acquireRqlitePresence } from "../../src/database/rqlite_presence.ts";
 import { checkSeal } from "../../src/database/settings.ts";
 import { sql } from "../../src/database/sql.ts";
 import { insertUser } from "../../src/store/users.ts";
@@ -249,7 +250,7 @@ test("to restore is refused while a process works on it, and from what is no bac
   await engine.backUp(copy, COPYING);
   await addUser(engine, "u2");
   const database = await engine.open();
-  const presence = await engine.acquirePresence(database, "c1");
+  const presence = await acquireRqlitePresence(database, "c1");
   await assert.rejects(engine.restore(copy, SEAL, 0, COPYING), { message: /process works on/ });
   await presence.close();
   await database.close();
