@@ -53,8 +53,10 @@ const live = liveMark();
 async function showList(query: URLSearchParams) {
   const selection = selectionOf(query);
   const status = query.get("status") ?? "failed";
-  const chart = import("./deliveries_chart.ts").then((drawn) => drawn.deliveriesChart(selection));
-  chart.catch(() => {}); // what is wrong with the selection is told by the list
+  const chart = el("div");
+  // The list does not wait for it, and tells what is wrong with the selection.
+  import("./deliveries_chart.ts").then((drawn) => drawn.deliveriesChart(selection))
+    .then((drawn) => fill(chart, drawn), () => {});
   const made = await listTable<Delivery>({
     path: PATH,
     query: selection,
@@ -98,7 +100,7 @@ async function showList(query: URLSearchParams) {
       mayWrite() && all),
     above: [filters(NAMES), segments("status", STATUSES.map(([value, label]) =>
       [value, value === status ? [label, counted] : label]))],
-    list: el("div", {}, await chart.catch(() => null), made.node),
+    list: el("div", {}, chart, made.node),
   };
 }
 
@@ -107,7 +109,11 @@ async function showOne(id: string, watch: (refresh: () => Promise<void>) => void
   const delivery = await read();
   const event = await get<EventOfOne>(`/backend/event/${delivery.event}`, { limit: 1 });
   const [status, again, line] = [el("span"), el("span"), el("ol", { class: "line" })];
+  let drawn = "";
   const draw = (now: Attempted) => {
+    const json = JSON.stringify(now);
+    if (json === drawn) return; // who is about to press something there is not disturbed
+    drawn = json;
     fill(status, state(now.status), el("span", { class: "muted" }, howLong(now)));
     fill(again, sendAgain(PATH, now, refresh));
     fill(line, attemptsOf(now), el("li", { class: "ok" },
