@@ -25,7 +25,8 @@ export function spanInWords(ms: number): string {
   return hours < 48 ? `${hours} h` : `${Math.floor(hours / 24)} days`;
 }
 
-const DAY = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeZone: "UTC" });
-
-/** The day of a time, in UTC: "3 Mar 2026". */
-export const dayInWords = (timeMs: number): string => DAY.format(timeMs);
+/** The day of a time, in UTC: "3 Mar 2026". Intl says it too, for 30 ms and 8 MiB at the start. */
+export function dayInWords(timeMs: number): string {
+  const [, day, month, year] = new Date(timeMs).toUTCString().split(" ");
+  return `${Number(day)} ${month} ${year}`;
+}
