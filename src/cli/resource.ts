@@ -20,7 +20,8 @@ export interface Resource {
   readonly shown?: readonly string[];
 }
 
-const OR = new Intl.ListFormat("en-GB", { type: "disjunction" });
+/** "a, b or c". */
+const oneOf = (names: readonly string[]) => names.join(", ").replace(/, (?=[^,]*$)/, " or ");
 
 /** What is said of a command, beside what its operation says already. */
 type Words = Pick<Command, "purpose" | "details"> & Partial<Pick<Command, "examples">>;
@@ -157,7 +158,7 @@ export function sendCommand<M extends ShapeMembers>(
       const sent = { ...await given.read(context), ...fixed };
       if (method === "PATCH" && Object.keys(sent).length === 0) {
         const names = Object.keys(given.options).map((name) => `--${name}`);
-        throw new UsageError(`${noun} ${verb} needs ${OR.format(names)}`);
+        throw new UsageError(`${noun} ${verb} needs ${oneOf(names)}`);
       }
       const target = isNew ? path : await itemPath(resource, context, below);
       const response = await context.call(method, target, sent);
@@ -251,7 +252,7 @@ function givenMember(
 
 function optionOf(schema: Schema, name: string, isChange: boolean): Option {
   const { type, enum: words, description, minimum, maximum } = schema;
-  const choices = Array.isArray(words) ? OR.format(words) : "";
+  const choices = Array.isArray(words) ? oneOf(words) : "";
   const meaning = String(description ?? choices).replace(/\.$/, "")
     .replace(/^[A-Z](?![A-Z])/, (first) => first.toLowerCase()) +
     (isChange && schema["anyOf"] ? "; none takes it away" : "");
