@@ -66,7 +66,8 @@ export async function addCors(
   headers["Access-Control-Expose-Headers"] ??= exposeHeaders;
 }
 
-function mergeVary(own: string | readonly string[] = []): string {
+function mergeVary(own: string | readonly string[] | undefined): string {
+  if (own === undefined) return "Origin"; // of nearly every response
   const names = [own].flat().flatMap((value) => value.split(",")).map((name) => name.trim());
   return [...new Set(["Origin", ...names])].join(", ");
 }
