@@ -5,6 +5,9 @@ import { hasSession } from "../store/sessions.ts";
 
 const MAX_AGE_SECONDS = 15 * 60;
 
+/** The latest time of a sign-in that is not recent. */
+export const notRecentMs = (nowMs: number): number => nowMs - MAX_AGE_SECONDS * 1000;
+
 /**
  * Throws Problem 401 with the challenge of RFC 9470 §3 where a console asks whose user has typed
  * the password in no browser for 15 minutes: somebody else may sit there by now.
@@ -14,8 +17,8 @@ export async function checkRecentLogin(
   { database, now }: Pick<Services, "database" | "now">,
 ): Promise<void> {
   const nowMs = now();
-  const sinceMs = nowMs - MAX_AGE_SECONDS * 1000;
-  if (clientId !== CONSOLE_APP || await hasSession(database, sub, nowMs, sinceMs)) return;
+  if (clientId !== CONSOLE_APP) return;
+  if (await hasSession(database, sub, nowMs, notRecentMs(nowMs))) return;
   const error = "insufficient_user_authentication";
   const detail = "Type your password again to do this; it is good for 15 minutes.";
   const challenge = `Bearer realm="gatepost", error="${error}", max_age="${MAX_AGE_SECONDS}"`;

@@ -52,7 +52,6 @@ export function resendDeliveries(
   ];
 }
 
-
 /** What of a list of deliveries is sent again. */
 export const SELECTION = {
   ...DELIVERY_LIST.filters,

@@ -211,7 +211,7 @@ describe("personal tokens", () => {
     for (const fields of [{ name: " " }, { name: "x", days: "367" }, { name: "x", days: "" }]) {
       const again = await make(browser, fields);
       assert.equal(again.status, 400);
-      assert.match(again.text, /Must be 1 to .*<h3 id="may">/s);
+      assert.match(again.text, /Must be 1 to .*<h2 id="may">/s);
     }
     const page = await browser.get(`${ACCOUNT}?do=make`);
     await gatepost.api.send("DELETE", "/consumer/session", {

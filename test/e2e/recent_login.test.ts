@@ -168,6 +168,32 @@ describe("a console whose user typed the password more than 15 minutes ago", () 
   });
 });
 
+test("the account page makes no token for who has backend but soon after a sign-in", async () => {
+  const page = "/account?do=make";
+  const webhooks = `${gatepost.issuer}/account/webhooks`;
+  for (const scopes of [SCOPES, ["consumer"]]) {
+    await setClock(0);
+    const who = await user(scopes);
+    const { browser } = await signIn(gatepost, who, "consumer", webhooks);
+    const form = await browser.get(page);
+    await setClock(16 * MINUTE_MS);
+    const fields = { name: "x", "scope consumer": "on", days: "7" };
+    const late = await browser.submit(form, fields, "make", form.forms()[1]);
+    const isAsked = scopes === SCOPES;
+    assert.equal(late.text.includes("gpat_"), !isAsked, late.text);
+    const again = await browser.get(page);
+    assert.equal(again.text.includes("<h1>Sign in again</h1>"), isAsked, again.text);
+    if (!isAsked) continue;
+    const { username, password } = who;
+    const wrong = await browser.submit(again, { username, password: "something else" });
+    assert.match(wrong.text, /<h1>Sign in again<\/h1>/);
+    const back = await browser.follow(await browser.submit(wrong, { username, password }));
+    assert.match(back.text, /<h1[^>]*>New personal token<\/h1>/);
+    const made = await browser.submit(back, fields, "make", back.forms()[1]);
+    assert.match(made.text, /gpat_/);
+  }
+});
+
 test("other windows go on when their user types the password again", async () => {
   const operator = await user(SCOPES);
   const { browser, tokens } = await tokensOf(gatepost, operator);

@@ -5,7 +5,13 @@ import { sha256 } from "../../base/secret.ts";
 import { parseShape } from "../../base/shape.ts";
 import { FIRST_PAGE } from "../../database/database.ts";
 import { SUBSCRIPTION_LIMIT } from "../../event/subscription.ts";
-import { BACKEND_READ_SCOPE, LOGIN_APP, opens, PERSONAL_APP } from "../../oauth/principal.ts";
+import {
+  BACKEND_READ_SCOPE,
+  BACKEND_SCOPE,
+  LOGIN_APP,
+  opens,
+  PERSONAL_APP,
+} from "../../oauth/principal.ts";
 import type { User } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
 import { listActingApps } from "../../store/consents.ts";
@@ -29,6 +35,7 @@ import {
   tokenPage,
   withdrawPage,
 } from "../pages/account_page.ts";
+import { notRecentMs } from "../recent_login.ts";
 import {
   changePassword,
   endOwnGrant,
@@ -75,10 +82,14 @@ export function accountPageOperations(
     const choice = await choosePassword(visit, http, sent, services);
     if (choice) return choice;
     const { user } = session;
-    if (!user) {
+    const act = (sent ?? form).get("do");
+    if (!user || (sent && act === undefined)) {
       const signedOut = done === "session";
       return sent ? logIn(sent, http, visit, services) : showLogin(visit, { signedOut }, services);
     }
+    // Somebody else may sit there by now: what outlives the session is made soon after a sign-in.
+    const isGrave = act === "make" && user.scopes.includes(BACKEND_SCOPE);
+    if (isGrave && session.sinceMs < notRecentMs(now())) return showLogin(visit, {}, services);
     const step = formStep(visit, []);
     const frame: AccountFrame = {
       ...pageFrame(visit, services),

@@ -25,7 +25,7 @@ export function spanInWords(ms: number): string {
   return hours < 48 ? `${hours} h` : `${Math.floor(hours / 24)} days`;
 }
 
-/** The day of a time, in UTC: "3 Mar 2026". Intl says it too, for 30 ms and 8 MiB at the start. */
+/** The day of a time, in UTC: "3 Mar 2026". Intl says it too, for 30 ms and 6 MiB at the start. */
 export function dayInWords(timeMs: number): string {
   const [, day, month, year] = new Date(timeMs).toUTCString().split(" ");
   return `${Number(day)} ${month} ${year}`;
