@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
-import { setTimeout as pause } from "node:timers/promises";
 import { type Browser, openBrowser } from "../helpers/browser.ts";
 import { createClient } from "../helpers/http_client.ts";
 import { memberOf, openStage, type Stage } from "../helpers/sign_in_stage.ts";
+import { until } from "../helpers/until.ts";
 
 const HOSTILE = ["<img src=x onerror=alert(1)>", "\u202Egnp", "y".repeat(100_000)];
 
@@ -34,14 +34,12 @@ afterEach(async () => assert.deepEqual(await browser.consoleErrors(), []));
 
 /** The text of an element, once it is so. */
 const seen = (css: string, pattern: RegExp): Promise<string> =>
-  until(async () => await browser.count(css) ? browser.text(css) : "", pattern);
+  read(async () => await browser.count(css) ? browser.text(css) : "", pattern);
 
-async function until(look: () => Promise<string>, pattern: RegExp): Promise<string> {
-  for (const endMs = Date.now() + 10_000;; await pause(50)) {
-    const text = await look();
-    if (pattern.test(text)) return text;
-    assert.ok(Date.now() < endMs, `not ${pattern} but ${text}`);
-  }
+async function read(look: () => Promise<string>, pattern: RegExp): Promise<string> {
+  let text = "";
+  await until(async () => pattern.test(text = await look()), () => `not ${pattern} but ${text}`);
+  return text;
 }
 
 /** Dispatches events which all fail, at last. */
@@ -50,7 +48,7 @@ async function fail(...all: readonly unknown[]): Promise<void> {
   for (const data of all) await post("/backend/event", { name: "order.created", data });
   const failed = { status: "failed", dry_run: true };
   const counted = async () => JSON.stringify(await post("/backend/delivery/resend", failed));
-  await until(counted, RegExp(`:${all.length}}`));
+  await read(counted, RegExp(`:${all.length}}`));
 }
 const open = (path: string) => browser.goto(`${stage.server.url}/console/${path}`);
 const PRIMARY = "dialog .df .primary";
@@ -120,7 +118,7 @@ test("those that wait are counted, and one of them is sent now", async () => {
   await post("/backend/event", { name: "order.created", data: "waits" });
   await post("/backend/event", { name: "order.created", data: "waits" });
   const waiting = { status: "pending", dry_run: true };
-  await until(async () => JSON.stringify(await post("/backend/delivery/resend", waiting)), /:2}/);
+  await read(async () => JSON.stringify(await post("/backend/delivery/resend", waiting)), /:2}/);
   await open("deliveries?status=pending");
   await seen(".head .btn", /Send 2 now…/);
   await browser.click("a.main");

@@ -10,6 +10,7 @@ import { createClient } from "../helpers/http_client.ts";
 import { type RunningServer, startServer } from "../helpers/process.ts";
 import { type Receiver, startReceiver } from "../helpers/receiver.ts";
 import { memberOf } from "../helpers/sign_in_stage.ts";
+import { until } from "../helpers/until.ts";
 
 const PASSWORD = "the-keeper-of-the-stage";
 
@@ -69,19 +70,17 @@ async function signIn(): Promise<void> {
 }
 
 /** Waits until what a script returns is this. */
-async function until(script: string, wanted: unknown): Promise<void> {
+async function becomes(script: string, wanted: unknown): Promise<void> {
   let found: unknown;
-  for (let left = 200; left > 0; left--) {
+  await until(async () => {
     found = await browser.execute(`return ${script}`).catch(() => undefined);
-    if (JSON.stringify(found) === JSON.stringify(wanted)) return;
-    await pause(50);
-  }
-  assert.deepEqual(found, wanted);
+    return JSON.stringify(found) === JSON.stringify(wanted);
+  }, () => `${script} is ${JSON.stringify(found)}`);
 }
 
-const heading = (text: string) => until("document.querySelector('main h1')?.textContent", text);
+const heading = (text: string) => becomes("document.querySelector('main h1')?.textContent", text);
 const hasFocus = (css: string) =>
-  until(`document.activeElement.matches(${JSON.stringify(css)})`, true);
+  becomes(`document.activeElement.matches(${JSON.stringify(css)})`, true);
 const key = (name: string, modifiers = 0) =>
   browser.devtools("Input.dispatchKeyEvent", { type: "keyDown", key: name, modifiers });
 const resize = (width: number, height: number) =>
@@ -97,7 +96,7 @@ test("a page's heading gets the focus, and what was chosen on it keeps that", as
   await heading("API explorer");
   await hasFocus("main h1");
   assert.match(await browser.title(), /^API explorer · /);
-  await until("document.querySelector('[role=status].sr').textContent", await browser.title());
+  await becomes("document.querySelector('[role=status].sr').textContent", await browser.title());
   await browser.click(".ops details:last-of-type summary");
   await browser.click('.ops a[href$="/getHealth"]');
   await browser.waitForUrl(/getHealth$/);
@@ -111,7 +110,7 @@ test("the palette finds pages, people and what can be done, by keys alone", asyn
   await hasFocus(".palette input");
   await browser.press("new us");
   const chosen = "document.querySelector('.palette [aria-selected=true]')?.textContent";
-  await until(chosen, "New user…");
+  await becomes(chosen, "New user…");
   await browser.press("\uE007");
   await browser.waitForUrl(/\/console\/users$/);
   await hasFocus("dialog [name=username]");
@@ -119,7 +118,7 @@ test("the palette finds pages, people and what can be done, by keys alone", asyn
   await hasFocus("main h1");
   await key("k", 2);
   await browser.press("127.0");
-  await until(
+  await becomes(
     "[...document.querySelectorAll('.palette .nav-h')].map((group) => group.textContent)",
     ["Subscriptions", "Do"],
   );
@@ -129,7 +128,7 @@ test("the palette finds pages, people and what can be done, by keys alone", asyn
   await browser.waitForUrl(/\/console\/subscriptions\/s\w+$/);
   assert.match(await browser.text("dialog h2"), /^Pause/);
   await browser.press("\uE00C");
-  await until("document.querySelector('dialog')", null);
+  await becomes("document.querySelector('dialog')", null);
 });
 
 test("keys go, and are silent while one types or has switched them off", async () => {
@@ -152,14 +151,14 @@ test("keys go, and are silent while one types or has switched them off", async (
 test("nothing is beside the window at 320 px, and the menu opens over it", async () => {
   await resize(320, 640);
   const overflow = "document.documentElement.scrollWidth - innerWidth";
-  await until(`Math.max(0, ${overflow})`, 0);
+  await becomes(`Math.max(0, ${overflow})`, 0);
   await browser.click(".tabs-bottom button");
-  await until("document.querySelector('.tabs-bottom button').ariaExpanded", "true");
+  await becomes("document.querySelector('.tabs-bottom button').ariaExpanded", "true");
   assert.equal(await browser.text(".side [data-page=settings]"), "Settings");
   await browser.press("\uE00C");
   await hasFocus(".tabs-bottom button[aria-expanded=false]");
   await resize(320, 256); // 1280 × 1024 at 400 %
-  await until("getComputedStyle(document.querySelector('.tabs-bottom')).position", "static");
+  await becomes("getComputedStyle(document.querySelector('.tabs-bottom')).position", "static");
   await resize(1280, 800);
 });
 
@@ -181,7 +180,7 @@ test("two windows have tokens of their own, which are replaced before they expir
   await heading("API explorer");
   await pause(2_500); // as long as no token lives
   await browser.click(".acts .primary");
-  await until("document.querySelector('.trio .st')?.textContent", "200 OK");
+  await becomes("document.querySelector('.trio .st')?.textContent", "200 OK");
   await browser.devtools("Target.closeTarget", { targetId });
   await browser.devtools("Page.bringToFront", {});
 });
@@ -197,18 +196,18 @@ test("an open page outlives its server's restart, and its stream misses nothing"
       new AbortController().signal,
       (isLive) => window.isLive = isLive,
     ));`);
-  await until("isLive", true);
+  await becomes("isLive", true);
   const event = { name: "order.created", data: {} };
   const ids = [memberOf((await post("/backend/event", event)).json(), "id")];
-  await until(`heard.has("${ids[0]}")`, true);
+  await becomes(`heard.has("${ids[0]}")`, true);
   const { port } = new URL(server.url);
   await server.stop("SIGKILL");
-  await until("isLive", false);
+  await becomes("isLive", false);
   server = await start(port);
   ids.push(memberOf((await post("/backend/event", event)).json(), "id"));
-  await until("isLive", true);
+  await becomes("isLive", true);
   ids.push(memberOf((await post("/backend/event", event)).json(), "id"));
-  await until(`${JSON.stringify(ids)}.filter((id) => !heard.has(id))`, []);
+  await becomes(`${JSON.stringify(ids)}.filter((id) => !heard.has(id))`, []);
   await browser.click(".nav a[data-page=apps]");
   await browser.waitForUrl(/\/console\/apps$/);
 });

@@ -1,16 +1,14 @@
 import assert from "node:assert/strict";
-import { rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import { after, afterEach, before, test } from "node:test";
-import { setTimeout as pause } from "node:timers/promises";
 import { type Browser, openBrowser } from "../helpers/browser.ts";
+import { type Clock, createClock } from "../helpers/clock.ts";
 import { createClient } from "../helpers/http_client.ts";
-import { createDataFolder } from "../helpers/process.ts";
 import { memberOf, openStage, type Stage } from "../helpers/sign_in_stage.ts";
+import { until } from "../helpers/until.ts";
 
 const READY = "main:not([aria-busy]) h1";
 
-let folder: string;
+let clock: Clock;
 let stage: Stage;
 let browser: Browser;
 let password = "";
@@ -19,11 +17,8 @@ let token = "";
 let expected: RegExp | undefined;
 
 before(async () => {
-  folder = await createDataFolder();
-  await setClock(0);
-  const preload = new URL("../helpers/set_clock.ts", import.meta.url);
-  const env = { NODE_OPTIONS: `--import ${preload}`, TEST_CLOCK: join(folder, "clock") };
-  stage = await openStage({ env });
+  clock = await createClock();
+  stage = await openStage({ env: clock.env });
   password = await stage.addUser("operator", ["backend", "consumer"]);
   const login = { username: "operator", password };
   token = memberOf(await call("POST", "/consumer/login", login), "token");
@@ -32,7 +27,7 @@ before(async () => {
 after(async () => {
   await browser?.close();
   await stage?.close();
-  await rm(folder, { recursive: true, force: true });
+  await clock?.remove();
 });
 afterEach(async () => {
   const errors = await browser.consoleErrors();
@@ -40,10 +35,6 @@ afterEach(async () => {
   expected = undefined;
 });
 
-/** Sets the server's clock so far ahead of the true one. */
-function setClock(aheadMs: number): Promise<void> {
-  return writeFile(join(folder, "clock"), String(aheadMs));
-}
 async function call(method: string, path: string, body?: object) {
   const headers: Record<string, string> = token ? { authorization: `Bearer ${token}` } : {};
   const { sendJson } = createClient(stage.server.url);
@@ -61,21 +52,16 @@ async function signIn(path: string): Promise<void> {
 async function press(label: string, root = "dialog[open]"): Promise<void> {
   const script = "const found = [...document.querySelectorAll(arguments[0] + ' button:enabled')]" +
     ".find(({ textContent }) => textContent === arguments[1]); found?.click(); return !!found";
-  await until(`button ${label}`, () => browser.execute(script, root, label));
+  await waitFor(`button ${label}`, () => browser.execute(script, root, label));
 }
-async function until(what: string, holds: () => Promise<unknown>, triesLeft = 100): Promise<void> {
-  if (await holds()) return;
-  assert.ok(triesLeft > 0, `waited in vain for ${what}`);
-  await pause(50);
-  return until(what, holds, triesLeft - 1);
-}
+const waitFor = (what: string, holds: () => Promise<unknown>) => until(holds, () => what);
 /** How many windows of the console can act. */
 async function countGrants(): Promise<number> {
   const { items } = await call("GET", "/backend/grant?app=console");
   return items.filter(({ status }: { status: string }) => status === "active").length;
 }
 const untilGrants = (count: number) =>
-  until(`${count} grants`, async () => await countGrants() === count);
+  waitFor(`${count} grants`, async () => await countGrants() === count);
 
 test("each window has one grant, and gives it back when it leaves", async () => {
   await signIn("/console/users");
@@ -92,7 +78,7 @@ test("each window has one grant, and gives it back when it leaves", async () => 
   await browser.devtools("Page.bringToFront", {});
   await untilGrants(1);
   await browser.click(".nav a[data-page=apps]");
-  await until("the page of apps", async () => await browser.text("main h1") === "Apps");
+  await waitFor("the page of apps", async () => await browser.text("main h1") === "Apps");
   await browser.goto(`${stage.server.url}/account`);
   await untilGrants(0);
 });
@@ -125,12 +111,11 @@ test("what is grave waits for the password, and is asked once more after it", as
   const [{ id }] = (await call("GET", "/backend/user?q=anna")).items;
   await browser.goto(`${stage.server.url}/console/users/${id}`);
   await browser.find(READY);
-  await setClock(16 * 60_000);
-  await pause(200);
+  await clock.set(16 * 60_000);
   await press("Delete…", "main");
   await browser.type("[name=typed]", "anna");
   await press("Delete");
-  await until("why not", async () =>
+  await waitFor("why not", async () =>
     (await browser.text("dialog .msg")).startsWith("Type your password again to "));
   assert.equal((await call("GET", `/backend/user/${id}`)).id, id);
   await press("Sign in again");
@@ -140,20 +125,20 @@ test("what is grave waits for the password, and is asked once more after it", as
   await browser.type("#password", password);
   await browser.click("form [type=submit]");
   await browser.waitForUrl(new RegExp(`/console/users/${id}$`));
-  await until("the question", async () => await browser.text("dialog h2") === "Delete anna?");
+  await waitFor("the question", async () => await browser.text("dialog h2") === "Delete anna?");
   assert.equal((await call("GET", `/backend/user/${id}`)).id, id, "nothing is done by itself");
   await browser.type("[name=typed]", "anna");
   await press("Delete");
-  await until("its end", async () => (await browser.text("main")).includes("Nothing of this id"));
-  await setClock(0);
+  await waitFor("its end", async () => (await browser.text("main")).includes("Nothing of this id"));
+  await clock.set(0);
 });
 
 test("the bar of one's webhooks leads to the console, and out", async () => {
   await signIn("/account/webhooks");
-  await until("the way to the console", async () =>
+  await waitFor("the way to the console", async () =>
     (await browser.text(".bar nav")).includes("Console"));
   await press("Sign out", ".bar");
-  await until("the sign-in page", async () => await browser.count("#password") === 1);
+  await waitFor("the sign-in page", async () => await browser.count("#password") === 1);
   assert.match(await browser.text("[role=status]"), /You are signed out/);
   await untilGrants(0);
   await browser.goto(`${stage.server.url}/account/webhooks`);
@@ -166,7 +151,7 @@ test("who may not open the console is shown no way to it", async () => {
   await browser.type("#password", login.password);
   await browser.click("form [type=submit]");
   await browser.find(READY);
-  await until("the bar", async () => (await browser.text(".bar")).includes("Sign out"));
-  await until("all of it", async () => await browser.count("[aria-busy]") === 0);
+  await waitFor("the bar", async () => (await browser.text(".bar")).includes("Sign out"));
+  await waitFor("all of it", async () => await browser.count("[aria-busy]") === 0);
   assert.doesNotMatch(await browser.text(".bar"), /Console/);
 });

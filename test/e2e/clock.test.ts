@@ -1,12 +1,10 @@
 import assert from "node:assert/strict";
-import { rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { type Clock, createClock } from "../helpers/clock.ts";
 import { isOnRqlite } from "../helpers/engine.ts";
 import { type EventStage, startEventStage } from "../helpers/event_stage.ts";
 import { bearer, newName } from "../helpers/gatepost.ts";
-import { createDataFolder } from "../helpers/process.ts";
 import { PATIENCE_MS } from "../helpers/until.ts";
 
 const HOUR_MS = 3_600_000;
@@ -15,14 +13,11 @@ const NOTICED_MS = 2_500;
 
 let stage: EventStage;
 let token: string;
-let folder: string;
+let clock: Clock;
 before(async () => {
-  folder = await createDataFolder();
-  await setClock(0);
-  const preload = new URL("../helpers/set_clock.ts", import.meta.url);
+  clock = await createClock();
   stage = await startEventStage({
-    NODE_OPTIONS: `--import ${preload}`,
-    TEST_CLOCK: join(folder, "clock"),
+    ...clock.env,
     GATEPOST_ACCESS_TOKEN_TTL: "30d",
     GATEPOST_RESEND_DELAYS: "3s",
     GATEPOST_DISTRIBUTE_INTERVAL: "1s",
@@ -32,13 +27,11 @@ before(async () => {
 });
 after(async () => {
   await stage.stop();
-  await rm(folder, { recursive: true });
+  await clock.remove();
 });
 
 /** Sets the server's clock so far ahead of the true one, or behind it. */
-function setClock(aheadMs: number): Promise<void> {
-  return writeFile(join(folder, "clock"), String(aheadMs));
-}
+const setClock = (aheadMs: number) => clock.set(aheadMs, 0);
 
 /** On a cluster a node is not ready whose clock differs from those of the others. */
 async function isAsReadyAsMayBe(): Promise<boolean> {

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
-import { rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { rm } from "node:fs/promises";
 import { after, before, beforeEach, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
+import { type Clock, createClock } from "../helpers/clock.ts";
 import {
   assertCodePage,
   decide,
@@ -25,13 +24,14 @@ import { createDataFolder } from "../helpers/process.ts";
 
 const MINUTES = 60_000;
 
+let clock: Clock;
 let folder: string;
 let gatepost: Gatepost;
 let user: TestUser;
 let app: TestApp;
 before(async () => {
+  clock = await createClock();
   folder = await createDataFolder();
-  await setClock(0);
   await start();
   user = await gatepost.createUser();
   app = await gatepost.createApp({ grants: [DEVICE_GRANT, "refresh_token"] });
@@ -39,43 +39,36 @@ before(async () => {
 after(async () => {
   await gatepost.stop();
   await rm(folder, { recursive: true });
+  await clock.remove();
 });
-beforeEach(() => setClock(0));
+beforeEach(() => clock.set(0));
 
 async function start(): Promise<void> {
-  const preload = new URL("../helpers/set_clock.ts", import.meta.url);
   const env = {
-    NODE_OPTIONS: `--import ${preload}`,
-    TEST_CLOCK: join(folder, "clock"),
+    ...clock.env,
     // Without a fixed base URL each start has a new port, and so another issuer.
     GATEPOST_BASE_URL: "http://gatepost.test",
   };
   gatepost = await startGatepost({ folder, env });
 }
 
-/** Sets the server's clock so far ahead of the true one, and waits until it has looked. */
-async function setClock(aheadMs: number): Promise<void> {
-  await writeFile(join(folder, "clock"), String(aheadMs));
-  await sleep(200);
-}
-
 test("the wait that slow_down has lengthened stays so", async () => {
   const device = await newDevice(gatepost, app);
   const polls: unknown[] = [];
   for (const seconds of [0, 1, 8, 25, 41, 62]) { // 10 seconds, then 15 more
-    await setClock(seconds * 1_000);
+    await clock.set(seconds * 1_000);
     polls.push(await pollFor(gatepost, app, device));
   }
   const [pending, early] = ["authorization_pending", "slow_down"];
   assert.deepEqual(polls, [pending, early, early, pending, pending, pending]);
-  await setClock(76_000 - 6_000);
+  await clock.set(76_000 - 6_000);
   assert.equal(await pollFor(gatepost, app, device), early);
 });
 
 test("a device that polls every five seconds is never told to slow down", async () => {
   const device = await newDevice(gatepost, app);
   for (let seconds = 0; seconds < 40; seconds += 5) {
-    await setClock(seconds * 1_000);
+    await clock.set(seconds * 1_000);
     assert.equal(await pollFor(gatepost, app, device), "authorization_pending");
   }
 });
@@ -89,7 +82,7 @@ test("after ten minutes a code has expired for its user and for its device", asy
   const { browser, page } = await openVerify(gatepost, user);
   const consent = await typeCode(browser, page, open.user_code);
   await decide(gatepost, user, allowed);
-  await setClock(10 * MINUTES);
+  await clock.set(10 * MINUTES);
   for (const answer of [
     await browser.submit(page, { user_code: waiting.user_code }),
     await browser.submit(consent, {}, "allow"),

@@ -1,8 +1,5 @@
 import assert from "node:assert/strict";
-import { rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import { after, before, beforeEach, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import {
   assertCode,
   assertConsentPage,
@@ -10,32 +7,23 @@ import {
   assertLoginPage,
   passLogin,
 } from "../helpers/authorize_pages.ts";
+import { type Clock, createClock } from "../helpers/clock.ts";
 import { authorizePath, type Gatepost, startGatepost } from "../helpers/gatepost.ts";
 import type { Answer } from "../helpers/http_client.ts";
-import { createDataFolder } from "../helpers/process.ts";
 
 const MINUTE_MS = 60_000;
 
-let folder: string;
+let clock: Clock;
 let gatepost: Gatepost;
 before(async () => {
-  folder = await createDataFolder();
-  await setClock(0);
-  const preload = new URL("../helpers/set_clock.ts", import.meta.url);
-  const env = { NODE_OPTIONS: `--import ${preload}`, TEST_CLOCK: join(folder, "clock") };
-  gatepost = await startGatepost({ env: { ...env, GATEPOST_ACCESS_TOKEN_TTL: "30d" } });
+  clock = await createClock();
+  gatepost = await startGatepost({ env: { ...clock.env, GATEPOST_ACCESS_TOKEN_TTL: "30d" } });
 });
 after(async () => {
   await gatepost.stop();
-  await rm(folder, { recursive: true });
+  await clock.remove();
 });
-beforeEach(() => setClock(0));
-
-/** Sets the server's clock so far ahead of the true one, and waits until it has looked. */
-async function setClock(aheadMs: number): Promise<void> {
-  await writeFile(join(folder, "clock"), String(aheadMs));
-  await sleep(200);
-}
+beforeEach(() => clock.set(0));
 
 /** An app, and a browser in which its user has just signed in and allowed it what it asks for. */
 async function open(more: object = {}) {
@@ -55,7 +43,7 @@ function assertAsksAgain(page: Answer, username: string, status = 200): void {
 
 test("who signed in longer ago than max_age does so again, with the name filled in", async () => {
   const { user, app, browser, ask } = await open();
-  await setClock(5 * MINUTE_MS);
+  await clock.set(5 * MINUTE_MS);
   assertCode(gatepost, await ask("600"), app);
   const page = await ask("60");
   assertAsksAgain(page, user.username);
@@ -111,7 +99,7 @@ test("a consent is given by who has just signed in, and refused by anybody", asy
   const app = await gatepost.createApp();
   const page = await gatepost.authorize(browser, app, { max_age: "60" });
   assertConsentPage(page);
-  await setClock(5 * MINUTE_MS);
+  await clock.set(5 * MINUTE_MS);
   const denied = await browser.submit(page, {}, "deny");
   assertErrorRedirect(gatepost, denied, app, { error: "access_denied" });
   const late = await browser.submit(page, {}, "allow");

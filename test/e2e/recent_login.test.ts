@@ -1,9 +1,7 @@
 import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
-import { rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
+import { type Clock, createClock } from "../helpers/clock.ts";
 import { signIn, tokensOf } from "../helpers/console.ts";
 import { assertProblem, readItems } from "../helpers/event_stage.ts";
 import {
@@ -15,32 +13,22 @@ import {
   startGatepost,
 } from "../helpers/gatepost.ts";
 import type { Client } from "../helpers/http_client.ts";
-import { createDataFolder } from "../helpers/process.ts";
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const SCOPES = ["backend", "consumer"];
 
-let folder: string;
+let clock: Clock;
 let gatepost: Gatepost;
 before(async () => {
-  folder = await createDataFolder();
-  await setClock(0);
-  const preload = new URL("../helpers/set_clock.ts", import.meta.url);
-  const env = { NODE_OPTIONS: `--import ${preload}`, TEST_CLOCK: join(folder, "clock") };
-  gatepost = await startGatepost({ env: { ...env, GATEPOST_ACCESS_TOKEN_TTL: "30d" } });
+  clock = await createClock();
+  gatepost = await startGatepost({ env: { ...clock.env, GATEPOST_ACCESS_TOKEN_TTL: "30d" } });
 });
 after(async () => {
   await gatepost.stop();
-  await rm(folder, { recursive: true });
+  await clock.remove();
 });
-beforeEach(() => setClock(0));
-
-/** Sets the server's clock so far ahead of the true one, and waits until it has looked. */
-async function setClock(aheadMs: number): Promise<void> {
-  await writeFile(join(folder, "clock"), String(aheadMs));
-  await sleep(200);
-}
+beforeEach(() => clock.set(0));
 
 const refresh = (browser: Client, refresh_token: string) =>
   browser.postForm("/authorization/token", {
@@ -52,7 +40,7 @@ async function openOld() {
   const operator = await gatepost.createUser({ scopes: SCOPES });
   const { browser, tokens } = await tokensOf(gatepost, operator);
   const login = await gatepost.login(operator);
-  await setClock(16 * MINUTE_MS);
+  await clock.set(16 * MINUTE_MS);
   const refreshed = await refresh(browser, tokens.refresh_token);
   assert.equal(refreshed.status, 200, refreshed.text);
   return { operator, browser, login, token: String(readObject(refreshed)["access_token"]) };
@@ -172,11 +160,11 @@ test("the account page makes no token for who has backend but soon after a sign-
   const page = "/account?do=make";
   const webhooks = `${gatepost.issuer}/account/webhooks`;
   for (const scopes of [SCOPES, ["consumer"]]) {
-    await setClock(0);
+    await clock.set(0);
     const who = await user(scopes);
     const { browser } = await signIn(gatepost, who, "consumer", webhooks);
     const form = await browser.get(page);
-    await setClock(16 * MINUTE_MS);
+    await clock.set(16 * MINUTE_MS);
     const fields = { name: "x", "scope consumer": "on", days: "7" };
     const late = await browser.submit(form, fields, "make", form.forms()[1]);
     const isAsked = scopes === SCOPES;
@@ -208,11 +196,11 @@ test("other windows go on when their user types the password again", async () =>
 test("a console gets no tokens once its user's last session has ended by time", async () => {
   const operator = await user(SCOPES);
   const { browser } = await tokensOf(gatepost, operator);
-  await setClock(11 * HOUR_MS);
+  await clock.set(11 * HOUR_MS);
   const { tokens } = await tokensOf(gatepost, operator, { browser }); // without a password
   const again = await refresh(browser, tokens.refresh_token);
   assert.equal(again.status, 200, again.text);
-  await setClock(12 * HOUR_MS + MINUTE_MS);
+  await clock.set(12 * HOUR_MS + MINUTE_MS);
   const late = await refresh(browser, String(readObject(again)["refresh_token"]));
   assertOAuthError(late, 400, "invalid_grant");
 });
@@ -220,10 +208,10 @@ test("a console gets no tokens once its user's last session has ended by time", 
 test("a console goes on while another session of its user lives", async () => {
   const operator = await user(SCOPES);
   const { browser } = await tokensOf(gatepost, operator);
-  await setClock(11 * HOUR_MS);
+  await clock.set(11 * HOUR_MS);
   const { tokens } = await tokensOf(gatepost, operator, { browser });
   await tokensOf(gatepost, operator);
-  await setClock(12 * HOUR_MS + MINUTE_MS);
+  await clock.set(12 * HOUR_MS + MINUTE_MS);
   const again = await refresh(browser, tokens.refresh_token);
   assert.equal(again.status, 200, again.text);
 });
