@@ -398,7 +398,7 @@ describe("POST /backend/delivery/resend", () => {
 
   const INVALID = [
     ["nothing", {}, ["/status"]],
-    ["another status", { status: "pending" }, ["/status"]],
+    ["another status", { status: "gone" }, ["/status"]],
     ["times that are none", { status: "failed", since: "today", until: 7 }, ["/since", "/until"]],
     ["a day without a time", { status: "failed", since: "2026-01-31" }, ["/since"]],
     ["a subscription that is no id", { status: "failed", subscription: "1" }, ["/subscription"]],
