@@ -44,12 +44,7 @@ async function open(path: string): Promise<void> {
   await browser.goto(`${stage.server.url}/console/${path}`);
   await browser.find(READY);
 }
-/** Presses the button that says this, once there is one. */
-async function press(label: string, root = "dialog[open]"): Promise<void> {
-  const script = "const found = [...document.querySelectorAll(arguments[0] + ' button:enabled')]" +
-    ".find(({ textContent }) => textContent === arguments[1]); found?.click(); return !!found";
-  await waitFor(`button ${label}`, () => browser.execute(script, root, label));
-}
+const press = (label: string, root?: string) => browser.clickButton(label, root);
 const waitFor = (what: string, holds: () => Promise<unknown>) => until(holds, () => what);
 const sees = (text: string) =>
   waitFor(text, async () => (await browser.text("main")).includes(text));

@@ -181,15 +181,22 @@ test("a database that another process has locked for long is refused", async (t)
   await assertUnusable(t, folder, /write lock for long/).finally(() => child.kill("SIGKILL"));
 });
 
-test("a database on a file system that takes no writes is refused", async (t) => {
-  const folder = mkdtempSync(join(tmpdir(), "gatepost-read-only-"));
+/** A file system of 8 MiB with a database; undefined, and a word, where none is mounted. */
+function mountSmallDisk(t: TestContext): string | undefined {
+  const folder = mkdtempSync(join(tmpdir(), "gatepost-disk-"));
   t.after(() => {
     spawnSync("umount", ["-l", folder]);
     rmSync(folder, { recursive: true });
   });
   const mounted = spawnSync("mount", ["-t", "tmpfs", "-o", "size=8m", "none", folder]);
-  if (mounted.status !== 0) return t.diagnostic("not run: needs root, to mount");
+  if (mounted.status !== 0) return void t.diagnostic("not run: needs root, to mount");
   copyFileSync(join(template, "gatepost.db"), join(folder, "gatepost.db"));
+  return folder;
+}
+
+test("a database on a file system that takes no writes is refused", async (t) => {
+  const folder = mountSmallDisk(t);
+  if (folder === undefined) return;
   assert.equal(spawnSync("mount", ["-o", "remount,ro", folder]).status, 0);
   await assertUnusable(t, folder, /EROFS/);
 });
@@ -197,14 +204,8 @@ test("a database on a file system that takes no writes is refused", async (t) =>
 // With room for the log's index alone, it is the first write of the start that fails.
 for (const freeBytes of [0, 36 * 1024]) {
   test(`a disk with ${freeBytes} bytes free is told in one line`, async (t) => {
-    const folder = mkdtempSync(join(tmpdir(), "gatepost-full-"));
-    t.after(() => {
-      spawnSync("umount", ["-l", folder]);
-      rmSync(folder, { recursive: true });
-    });
-    const mounted = spawnSync("mount", ["-t", "tmpfs", "-o", "size=8m", "none", folder]);
-    if (mounted.status !== 0) return t.diagnostic("not run: needs root, to mount");
-    copyFileSync(join(template, "gatepost.db"), join(folder, "gatepost.db"));
+    const folder = mountSmallDisk(t);
+    if (folder === undefined) return;
     const { bavail, bsize } = statfsSync(folder);
     writeFileSync(join(folder, "filler"), Buffer.alloc(bavail * bsize - freeBytes));
     const { code, stdout, stderr } = await runNode([SOURCE_ENTRY], {

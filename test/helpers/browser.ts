@@ -53,6 +53,8 @@ export interface Browser {
   clearCookies(): Promise<void>;
   /** Runs the body of a function in the page and returns its result. */
   execute(script: string, ...args: unknown[]): Promise<unknown>;
+  /** Clicks the button that says this, in a dialog unless a selector names another place. */
+  clickButton(label: string, root?: string): Promise<void>;
   /** Waits until an expression of the page is true. */
   until(expression: string): Promise<void>;
   /** One command of the DevTools protocol. */
@@ -222,6 +224,11 @@ function createBrowser(command: Command, close: () => Promise<void>): Browser {
       await command("DELETE", "/cookie");
     },
     execute: (script, ...args) => post("/execute/sync", { script, args }),
+    clickButton(label, root = "dialog[open]") {
+      const script = "return [...document.querySelectorAll(arguments[0] + ' button:enabled')]" +
+        ".some((each) => each.textContent === arguments[1] && (each.click(), true))";
+      return until(() => browser.execute(script, root, label), () => `button ${label}`);
+    },
     until: (expression) =>
       until(
         () => browser.execute(`return Boolean(${expression})`),
