@@ -40,15 +40,16 @@ export function createGroupWriter(
   const prepare = prepareOnce(connection);
 
   function runBatch(batch: readonly Sql[]): WriteResult {
-    prepare("SAVEPOINT batch").run();
+    const isOne = batch.length === 1; // a statement that fails leaves nothing behind by itself
+    if (!isOne) prepare("SAVEPOINT batch").run();
     try {
       const changes = batch.map(({ sql, params }) => Number(prepare(sql).run(...params).changes));
-      prepare("RELEASE batch").run();
+      if (!isOne) prepare("RELEASE batch").run();
       return { kind: "stored", changes };
     } catch (error) {
       // A full disk or a failed read ends the whole transaction: then all its batches fail.
       if (!connection.isTransaction) throw error;
-      connection.exec("ROLLBACK TO batch; RELEASE batch");
+      if (!isOne) connection.exec("ROLLBACK TO batch; RELEASE batch");
       return resultOf(error);
     }
   }

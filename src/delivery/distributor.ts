@@ -1,9 +1,5 @@
 import { findNextDue, type SendableDelivery } from "../store/deliveries.ts";
-import {
-  findFanOutPart,
-  listPendingEvents,
-  markWithoutSubscribers,
-} from "../store/fan_out.ts";
+import { findFanOutPart, listPendingEvents } from "../store/fan_out.ts";
 import { continueResends } from "../store/resends.ts";
 import { wakePaused } from "../store/subscriptions.ts";
 import type { Services } from "../services.ts";
@@ -86,15 +82,12 @@ export function createDistributor(options: DistributorOptions) {
   async function fanOutEvents(): Promise<boolean> {
     const events = await listPendingEvents(database, EVENTS_AT_ONCE);
     if (events.length === 0) return false;
-    const { chosen, limit } = chooseFanOuts(events.filter(({ hasSubscribers }) => hasSubscribers));
+    const { chosen, limit } = chooseFanOuts(events);
     const nowMs = now();
     const idleLimit = shortages.pauseMs() > 0 ? 0 : claimer.newLimit();
     const parts = chosen.map((event) =>
       findFanOutPart(database, event, { limit, idleLimit, nowMs }));
-    await Promise.all([
-      markWithoutSubscribers(database, events.filter(({ hasSubscribers }) => !hasSubscribers)),
-      claimer.makeDeliveries(await Promise.all(parts), nowMs),
-    ]);
+    await claimer.makeDeliveries(await Promise.all(parts), nowMs);
     return true;
   }
 

@@ -16,7 +16,7 @@ import { sql, type Sql, sqlText } from "../database/sql.ts";
 import type { Change } from "./audit.ts";
 import { type ClaimOfDelivery, isClaimed } from "./deliveries.ts";
 import { is, madeBetween, WANTED } from "./list.ts";
-import { LAST_SUBSCRIPTION } from "./subscriptions.ts";
+import { IS_OPEN, LAST_SUBSCRIPTION } from "./subscriptions.ts";
 
 const COLUMNS = sql`id, name, status, subject, scopes, request, source, principal, createdAtMs`;
 
@@ -45,10 +45,16 @@ export async function findEvent(database: Database, id: string) {
   return row && parseScopes(row);
 }
 
-/** The columns that are left are id, name, time, scopes, subject, data, key and the origin. */
-const DISPATCH = sql`INSERT INTO events (status, lastSubscription, id, name, createdAtMs, scopes,
-    subject, data, key, request, source, principal)
-  SELECT 'pending', ${LAST_SUBSCRIPTION}`;
+/**
+ * The columns that are left are id, name, time, scopes, subject, data, key and the origin. Most
+ * events have no subscriber, and then nothing is left to do.
+ */
+function dispatch(name: string): Sql {
+  return sql`INSERT INTO events (lastSubscription, status, id, name, createdAtMs, scopes, subject,
+      data, key, request, source, principal)
+    SELECT ${LAST_SUBSCRIPTION}, iif(EXISTS (SELECT 1 FROM subscriptions o
+      WHERE o.event = ${name} AND o.${IS_OPEN}), 'pending', 'distributed')`;
+}
 
 /**
  * Stores an event for the subscriptions at this commit, with the scopes that are declared then.
@@ -57,7 +63,7 @@ const DISPATCH = sql`INSERT INTO events (status, lastSubscription, id, name, cre
 export function insertEvent(event: Event): Change {
   const { id, name, json, subject, key, origin, createdAtMs } = event;
   // The `WHERE` keeps SQLite from reading `ON` as part of a join.
-  const insert = sql`${DISPATCH}, ${id}, ${name}, ${createdAtMs}, ${declaredScopes(name)},
+  const insert = sql`${dispatch(name)}, ${id}, ${name}, ${createdAtMs}, ${declaredScopes(name)},
       ${subject ?? null}, ${json}, ${key ?? null}, ${origin?.request ?? null},
       ${origin?.source ?? null}, ${origin?.principal ?? null}
     WHERE true ON CONFLICT (name, key) WHERE key IS NOT NULL DO NOTHING`;
@@ -80,7 +86,8 @@ const OWN_EVENT_SCOPES = sqlText(JSON.stringify([BACKEND_SCOPE]));
  * event of the service itself. Belongs before the statements that record the failure.
  */
 export function announceFailedDelivery(claimed: ClaimOfDelivery, nowMs: number): Sql {
-  return sql`${DISPATCH}, ${newId("e", nowMs)}, ${`${OWN_PREFIX}delivery.failed`}, ${nowMs},
+  const name = `${OWN_PREFIX}delivery.failed`;
+  return sql`${dispatch(name)}, ${newId("e", nowMs)}, ${name}, ${nowMs},
       ${OWN_EVENT_SCOPES}, NULL,
       json_object('delivery', d.id, 'subscription', s.id, 'event', e.name), NULL, NULL, NULL, NULL
     FROM (SELECT * FROM deliveries WHERE ${isClaimed(claimed)}) d
@@ -90,9 +97,10 @@ export function announceFailedDelivery(claimed: ClaimOfDelivery, nowMs: number):
 
 /** Dispatches `gatepost.subscription.disabled` for subscriptions `s`, before they are disabled. */
 export function announceDisabled(condition: Sql, reason: string, nowMs: number): Sql {
+  const name = `${OWN_PREFIX}subscription.disabled`;
   // One id for all would not do: the last digits are each subscription's number.
-  return sql`${DISPATCH}, ${newId("e", nowMs).slice(0, 17)} || printf('%08x', s.seq),
-      ${`${OWN_PREFIX}subscription.disabled`}, ${nowMs}, ${OWN_EVENT_SCOPES}, NULL,
+  return sql`${dispatch(name)}, ${newId("e", nowMs).slice(0, 17)} || printf('%08x', s.seq),
+      ${name}, ${nowMs}, ${OWN_EVENT_SCOPES}, NULL,
       json_object('subscription', s.id, 'event', s.event, 'reason', ${reason}),
       NULL, NULL, NULL, NULL
     FROM subscriptions s WHERE ${condition} AND NOT ${isOwnEvent(sql`s.event`)}`;

@@ -1,5 +1,5 @@
 import { type Database, limitTo } from "../database/database.ts";
-import { findValue, type RowOf } from "../database/rows.ts";
+import { findValue } from "../database/rows.ts";
 import { listOf, sql, type Sql } from "../database/sql.ts";
 import type { EventSummary } from "../event/event.ts";
 import { mayReceive, NEEDED_BY_EVENT } from "./authority.ts";
@@ -13,44 +13,25 @@ export interface PendingEvent extends Pick<EventSummary, "id" | "name" | "subjec
   /** The last subscription that it is meant for, and the last that has its delivery. */
   readonly lastSubscription: number;
   readonly fannedOut: number;
-  /** Whether anyone may be left for it, so that it takes a fan-out. */
-  readonly hasSubscribers: boolean;
 }
 
-/** Holds where an event `e` has subscriptions left, whoever their principals are. */
-const HAS_SUBSCRIBERS = sql`EXISTS (SELECT 1 FROM subscriptions s
-  WHERE s.event = e.name AND s.seq > e.fannedOut AND s.seq <= e.lastSubscription AND s.${IS_OPEN})`;
-
 const SELECT_PENDING = sql`SELECT id, name, subject, ${NEEDED_BY_EVENT} AS needed,
-  lastSubscription, fannedOut, ${HAS_SUBSCRIBERS} AS hasSubscribers
-  FROM events e WHERE status = 'pending'`;
+  lastSubscription, fannedOut FROM events e WHERE status = 'pending'`;
 
 /** Events to fan out, by id: some of the oldest, and some of the newest, which need not wait. */
 export async function listPendingEvents(
   database: Database,
   { oldest, newest }: { readonly oldest: number; readonly newest: number },
 ): Promise<PendingEvent[]> {
-  const rows = await database.query<RowOf<PendingEvent>>(
+  const rows = await database.query<PendingEvent>(
     sql`${SELECT_PENDING} ORDER BY id ${limitTo(oldest)}`,
   );
   const last = rows[oldest - 1];
   if (last) {
     const after = sql`${SELECT_PENDING} AND id > ${last.id} ORDER BY id DESC ${limitTo(newest)}`;
-    rows.push(...(await database.query<RowOf<PendingEvent>>(after)).reverse());
+    rows.push(...(await database.query<PendingEvent>(after)).reverse());
   }
-  return rows.map((row) => ({ ...row, hasSubscribers: row.hasSubscribers === 1 }));
-}
-
-/** Ends the distribution of events without subscribers, all at once: most have none. */
-export async function markWithoutSubscribers(
-  database: Database,
-  events: readonly Pick<PendingEvent, "id">[],
-): Promise<void> {
-  if (events.length === 0) return;
-  const update = sql`UPDATE events AS e SET fannedOut = lastSubscription, status = 'distributed'
-    WHERE id IN ${listOf(events.map(({ id }) => id))} AND status = 'pending'
-      AND NOT ${HAS_SUBSCRIBERS}`;
-  await database.write([update]);
+  return rows;
 }
 
 /** Those subscriptions of an event that have their deliveries next. */

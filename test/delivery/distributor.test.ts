@@ -254,9 +254,11 @@ describe("distribution", () => {
     assert.deepEqual(process.begun.map(({ endpoint }) => endpoint), ["http://before.example/"]);
   });
 
-  test("has done with an event that nobody subscribed to", async (t) => {
+  test("has done with an event whose subscriptions have all been disabled", async (t) => {
     const stage = await openStage(t);
+    await stage.subscribe("http://a.example/");
     const [id] = await stage.dispatch();
+    await stage.database.write([sql`UPDATE subscriptions SET status = 'disabled'`]);
     stage.startProcess().distributor.wake();
     await until(async () => {
       const rows = await stage.database.query<{ status: string }>(

@@ -6,10 +6,10 @@ import { ConflictError, type Database, FIRST_PAGE } from "../../src/database/dat
 import { prepareSqliteFile } from "../../src/database/migrate.ts";
 import { sql } from "../../src/database/sql.ts";
 import type { Event } from "../../src/event/event.ts";
-import { findEventByKey, insertEvent, EVENT_LIST } from "../../src/store/events.ts";
+import { EVENT_LIST, findEvent, findEventByKey, insertEvent } from "../../src/store/events.ts";
 import { listPart } from "../../src/store/list.ts";
 import { purge } from "../../src/store/purge.ts";
-import { makeFolder, openDatabase } from "../helpers/database.ts";
+import { addUser, makeFolder, openDatabase } from "../helpers/database.ts";
 import { writeOldDatabase } from "../helpers/old_database.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 31);
@@ -37,6 +37,29 @@ async function listIds(database: Database): Promise<string[]> {
   const { items } = await listPart(database, EVENT_LIST, {}, { limit: 100, before: FIRST_PAGE });
   return items.map(({ id }) => id).sort();
 }
+
+test("an event is pending at first where anyone not disabled is subscribed", async (t) => {
+  const database = openDatabase(t);
+  const user = await addUser(database);
+  const dispatchWith = async (...statuses: readonly string[]) => {
+    await database.write([
+      sql`DELETE FROM subscriptions`,
+      ...statuses.map((status, index) =>
+        sql`INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret,
+            createdAtMs)
+          VALUES (${`s${index}`}, ${user}, 'login', 'order.created', ${`https://a/${index}`},
+            ${status}, '', 1)`
+      ),
+    ]);
+    const { id, ...event } = sampleEvent();
+    await store(database, { id, ...event }, { ...event, id: `${id}x`, name: "order.paid" });
+    return [(await findEvent(database, id))?.status, (await findEvent(database, `${id}x`))?.status];
+  };
+  assert.deepEqual(await dispatchWith(), ["distributed", "distributed"]);
+  assert.deepEqual(await dispatchWith("disabled", "deleted"), ["distributed", "distributed"]);
+  assert.deepEqual(await dispatchWith("disabled", "active"), ["pending", "distributed"]);
+  assert.deepEqual(await dispatchWith("paused"), ["pending", "distributed"]);
+});
 
 test("of all events of one name and key one is stored, in one batch or several", async (t) => {
   const database = openDatabase(t);
