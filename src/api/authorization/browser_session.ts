@@ -52,7 +52,8 @@ export function createBrowserSessions(
   const { origin, protocol, hostname } = new URL(issuer);
   const isSecure = protocol === "https:";
   // RFC 6265bis §4.1.3: with the prefix neither another host of the domain nor plain http sets it.
-  const name = isSecure ? "__Host-gatepost" : "gatepost";
+  // And by the database's own key its name differs from another Gatepost's: cookies know no ports.
+  const name = `${isSecure ? "__Host-" : ""}gatepost-${hmac(pageKey, "cookie").slice(0, 8)}`;
   const deviceName = `${name}-device`;
   const attributes = `Path=/; HttpOnly; SameSite=Lax${isSecure ? "; Secure" : ""}`;
   // Browsers send Sec-Fetch-Site to such origins alone.
