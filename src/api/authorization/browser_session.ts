@@ -165,14 +165,6 @@ export function createBrowserSessions(
   };
 }
 
-/**
- * Whether a request can be a window that goes to another address, and not a script's `fetch` or a
- * frame (Fetch Metadata §2.1). Only browsers send the header.
- */
-export function isNavigation({ headers }: Pick<HttpRequest, "headers">): boolean {
-  return (headers["sec-fetch-dest"] ?? "document") === "document";
-}
-
 /** The value of one of our cookies, where the browser sent exactly one that we could have made. */
 function readCookie(header: string | undefined, name: string, form: RegExp): string[] {
   const values = (header ?? "").split(";").map((pair) => pair.trim())
