@@ -90,7 +90,6 @@ const SETTINGS = {
   owner: optional(OWNER),
 };
 
-/** What makes an app. */
 export const NewApp = named("NewApp", object({
   name: NAME,
   url: APP_URL,
@@ -170,7 +169,6 @@ export interface App extends
   readonly notBeforeMs: number;
 }
 
-/** An app as the backend shows it. */
 export function toAppRecord(app: App): Infer<typeof AppRecord> {
   return pick(AppRecord, {
     ...app,

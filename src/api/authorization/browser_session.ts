@@ -43,7 +43,6 @@ type Sender = Pick<HttpRequest, "address" | "headers">;
 /** Keeps browsers apart and forms from being forged. */
 export type BrowserSessions = ReturnType<typeof createBrowserSessions>;
 
-/** Makes the keeper of browser sessions. */
 export function createBrowserSessions(
   { database, revocations, issuer, pageKey, now }:
     & Pick<Services, "database" | "revocations" | "issuer" | "now">

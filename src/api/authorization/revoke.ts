@@ -32,7 +32,7 @@ const Empty = named("Empty", shown({ type: "object", maxProperties: 0 }));
 
 /**
  * POST /authorization/revoke (RFC 7009): an app ends its own token; or, with the token itself in
- * the Authorization header and no body, whoever holds a token ends it.
+ * the Authorization header and none in the body, whoever holds a token ends it.
  */
 export function revokeOperation(
   services: TokenLookup & Pick<Services, "clients" | "revocations" | "config">,

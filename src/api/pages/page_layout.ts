@@ -75,7 +75,6 @@ export function documentHead(site: Site, title: string): Html {
 <link rel="icon" type="image/svg+xml" href="${site.basePath}/favicon.ico">`;
 }
 
-/** Returns the panel that names an app and its origin. */
 export function appPanel(app: ShownApp): Html {
   return html`<div class="app">
 ${appIcon}
