@@ -135,12 +135,10 @@ export const AppWithSecret = named("AppWithSecret", withMembers(AppRecord, {
   client_secret: optional(SECRET),
 }));
 
-/** How a secret is replaced. */
 export const NewAppSecret = named("NewAppSecret", object({
   revoke: optional(described("The old secret ends at once, instead of in a day.", FLAG)),
 }));
 
-/** The secret that replaces another. */
 export const AppSecret = named("AppSecret", record({
   client_id: AppRecord.members.client_id,
   client_secret: SECRET,

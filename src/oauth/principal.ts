@@ -37,7 +37,6 @@ export const BUILT_IN_APPS = [LOGIN_APP, PERSONAL_APP, CONSOLE_APP] as const;
 export const isBuiltIn = (app?: string): app is typeof BUILT_IN_APPS[number] =>
   BUILT_IN_APPS.some((each) => each === app);
 
-/** The scope that opens the backend. */
 export const BACKEND_SCOPE = "backend";
 
 /** The scope that opens what of the backend is only read; who has `backend` needs it not. */

@@ -63,7 +63,6 @@ ${main}
   return { status, headers: { ...pageHeaders(formActionOrigin, styleHref), ...headers }, body };
 }
 
-/** What the head of every page begins with. */
 export function documentHead(site: Site, title: string): Html {
   return html`<meta charset="utf-8">
 <title>${title} · ${site.name}</title>
