@@ -1,7 +1,14 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { assertProblem, readItems } from "../helpers/event_stage.ts";
-import { bearer, type Gatepost, startGatepost, type TestUser } from "../helpers/gatepost.ts";
+import { passLogin } from "../helpers/authorize_pages.ts";
+import {
+  authorizePath,
+  bearer,
+  type Gatepost,
+  startGatepost,
+  type TestUser,
+} from "../helpers/gatepost.ts";
 
 let gatepost: Gatepost;
 before(async () => {
@@ -75,4 +82,24 @@ test("an operator sees those of any user, and nobody else does", async () => {
   assertProblem(await gatepost.api.get(path(user), bearer(token)), 403);
   const unknown = path({ id: `u${"0".repeat(24)}` });
   assertProblem(await gatepost.api.get(unknown, bearer(gatepost.adminToken)), 404);
+});
+
+test("two services on one host share a browser, since cookies know no ports", async () => {
+  const other = await startGatepost();
+  try {
+    const browser = gatepost.openBrowser();
+    const visits = await Promise.all([gatepost, other].map(async (at) => {
+      const app = await at.createApp({ trusted: true });
+      return { at, app, user: await at.createUser() };
+    }));
+    const ask = ({ at, app }: (typeof visits)[number]) =>
+      browser.get(at.url + authorizePath(app));
+    for (const visit of visits) {
+      const page = await passLogin(browser, await ask(visit), visit.user);
+      assert.equal(page.status, 303, page.text);
+    }
+    for (const visit of visits) assert.equal((await ask(visit)).status, 303);
+  } finally {
+    await other.stop();
+  }
 });

@@ -65,6 +65,7 @@ export function metadataOperations(
     code_challenge_methods_supported: ["S256"],
     authorization_response_iss_parameter_supported: true, // RFC 9207 §3
     client_id_metadata_document_supported: clientMetadata !== "off",
+    subject_types_supported: ["public"], // without it OpenID clients refuse the document
   };
   const members = Object.entries(server).map(([name, value]) => [name, shapeOf(value)]);
   const served = record(Object.fromEntries(members));
