@@ -52,7 +52,8 @@ export function createBrowserSessions(
   const isSecure = protocol === "https:";
   // RFC 6265bis §4.1.3: with the prefix neither another host of the domain nor plain http sets it.
   // And by the database's own key its name differs from another Gatepost's: cookies know no ports.
-  const name = `${isSecure ? "__Host-" : ""}gatepost-${hmac(pageKey, "cookie").slice(0, 8)}`;
+  const oldName = isSecure ? "__Host-gatepost" : "gatepost"; // until 0.1.0
+  const name = `${oldName}-${hmac(pageKey, "cookie").slice(0, 8)}`;
   const deviceName = `${name}-device`;
   const attributes = `Path=/; HttpOnly; SameSite=Lax${isSecure ? "; Secure" : ""}`;
   // Browsers send Sec-Fetch-Site to such origins alone.
@@ -107,7 +108,8 @@ export function createBrowserSessions(
   return {
     newSession,
     async open({ headers, method }: HttpRequest): Promise<BrowserSession> {
-      const [sent] = readCookie(headers.cookie, name, /^[\w-]{43}$/);
+      const [sent] = [name, oldName].flatMap((each) =>
+        readCookie(headers.cookie, each, /^[\w-]{43}$/));
       const devices = readCookie(headers.cookie, deviceName, DEVICES)
         .flatMap((value) => value.split("~"));
       if (sent === undefined) return { ...anonymousSession(), devices };
