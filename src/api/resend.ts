@@ -172,12 +172,13 @@ export async function startResend(
   if (dry_run) return jsonResponse(200, { count });
   if (first === undefined) return jsonResponse(202, { count });
   if (count > MANY && !trial) await checkRecentLogin(context.caller, services);
-  const [statements, target] = trial
-    ? [resendDeliveries([first], now(), selection.status), first]
-    : [[insertResend({ ...resend, total: count })], selection.subscription ?? selection.status];
+  const [statements, target, refusal] = trial
+    ? [resendDeliveries([first], now(), selection.status), first, "The delivery has just changed."]
+    : [[insertResend({ ...resend, total: count })], selection.subscription ?? selection.status,
+      "Another resend of this subscription is running."];
   const action = { action: "delivery.resend", target };
   const [stored] = await storeAudited(context, statements, action, services);
-  if (stored !== 1) throw conflict("Another resend of this subscription is running.");
+  if (stored !== 1) throw conflict(refusal);
   if (trial) return jsonResponse(202, { count: 1, delivery: first });
   // It is stored: whatever becomes of its first step, the distributor goes on with it.
   await Promise.allSettled([continueResend(database, resend, now())]);

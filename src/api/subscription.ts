@@ -100,8 +100,7 @@ export function managedSubscriptionOperations(services: SubscriptionServices): O
 
 /** In which order a list has subscriptions. */
 export const SORT = optional(
-  described("worst: those that fail alone, for longest first, by no filter but the owner's.",
-    oneOf("newest", "worst")),
+  described("worst: those that fail alone, for longest first.", oneOf("newest", "worst")),
   "newest",
 );
 
@@ -139,7 +138,7 @@ function sharedOperations(view: View, services: SubscriptionServices): Operation
         const own = ownerOf?.(caller);
         const given = own === undefined ? query : { ...query, owner: own.principal, app: own.app };
         const page = sort === "worst"
-          ? await listFailing(database, toPagination(query), own)
+          ? await listFailing(database, given, toPagination(query))
           : await listPart(database, SUBSCRIPTION_LIST, given, toPagination(query));
         return listResponse(page, toRecord);
       },

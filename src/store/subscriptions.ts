@@ -12,11 +12,11 @@ import {
 } from "../event/subscription.ts";
 import { type Database, limitTo, type Page, type Pagination } from "../database/database.ts";
 import { findRow, hasRow, pageOf } from "../database/rows.ts";
-import { andIs, sql, type Sql, sqlText } from "../database/sql.ts";
+import { andIs, joinSql, sql, type Sql, sqlText } from "../database/sql.ts";
 import { type Change, updateWhere } from "./audit.ts";
 import { AT_MOST } from "./batch.ts";
 import { notBeforeOf } from "./grants.ts";
-import { asItem, beginsWith, is, WANTED } from "./list.ts";
+import { asItem, beginsWith, type Given, is, narrow, WANTED } from "./list.ts";
 
 /** Holds for a subscription that has not ended: events are sent to it, or wait for it. */
 export const IS_OPEN = sql`status IN ('active', 'paused')`;
@@ -76,13 +76,17 @@ export const SUBSCRIPTION_LIST = {
 /** Those that are not disabled and fail, the one that has failed for longest first. */
 export async function listFailing(
   database: Database,
+  given: Given<typeof SUBSCRIPTION_LIST.filters>,
   page: Pagination,
-  owner?: SubscriptionOwner,
 ): Promise<Page<Subscription>> {
   const lastMs = sql`(SELECT failingSinceMs FROM subscriptions WHERE id = ${page.before})`;
+  const [first = sql`TRUE`, ...others] = narrow(SUBSCRIPTION_LIST.filters, given).conditions
+    .map(({ condition }) => condition);
+  // With the plus no index is used but that of the first: an owner has few.
+  const rest = joinSql(others.map((condition) => sql` AND +${condition}`), "");
   const rows = await database.query<Subscription>(
-    sql`SELECT ${COLUMNS} FROM subscriptions WHERE ${IS_OPEN} AND ${ownedBy(owner)}
-      AND failingSinceMs IS NOT NULL
+    sql`SELECT ${COLUMNS} FROM subscriptions
+      WHERE ${first}${rest} AND ${IS_OPEN} AND status <> 'deleted' AND failingSinceMs IS NOT NULL
       AND (failingSinceMs, id) > (ifnull(${lastMs}, 0), ${page.before})
       ORDER BY failingSinceMs, id ${limitTo(page.limit + 1)}`,
   );

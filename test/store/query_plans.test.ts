@@ -429,10 +429,10 @@ const CASES: readonly Case[] = [
         findSubscription(database, SUBSCRIPTION.id, { principal: OWNER, app }),
     },
   ]),
-  ...[undefined, { principal: OWNER, app: undefined }].map((owner): Case => ({
-    name: `listing the failing subscriptions of ${owner?.principal ?? "everybody"}`,
-    sorts: owner !== undefined, // those of one principal
-    run: (database) => listFailing(database, PAGE, owner),
+  ...[{}, { owner: OWNER }, { owner: OWNER, app: "a00000000" }].map((given): Case => ({
+    name: `listing the failing subscriptions of ${Object.values(given).join() || "everybody"}`,
+    sorts: "owner" in given, // those of one principal
+    run: (database) => listFailing(database, given, PAGE),
   })),
   {
     name: "counting, and listing what was counted",

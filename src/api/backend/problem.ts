@@ -65,7 +65,7 @@ export async function findProblems(services: ProblemServices) {
   const nowMs = services.now();
   const [{ parts }, failing, logins, cronjobs, muted, disk] = await Promise.all([
     readiness(true),
-    listFailing(database, { limit: FAILING_AT_MOST, before: FIRST_PAGE }),
+    listFailing(database, {}, { limit: FAILING_AT_MOST, before: FIRST_PAGE }),
     listFigures(database, "logins", "minute", nowMs - SIGN_IN_WINDOW_MS, nowMs),
     jobs.listCronjobs(),
     listMuted(database, nowMs),
