@@ -91,48 +91,43 @@ export function resendOperations(
       refuses: [409],
       handle: ({ body, ...context }) => startResend(context, body, services),
     }),
-    ...listedOperations(backend, "/backend/resend", services),
+    ...listedOperations(false, services),
   ];
 }
 
 /** The same of one of the caller's subscriptions, as far as the caller has asked for it. */
-export function ownResendOperations(services: Administration): Operation[] {
-  const path = "/consumer/subscription/:id/resend";
-  return listedOperations(consumer, path, services, async (id, caller) => {
-    const subscription = await getSubscription(services.database, id, caller);
-    return { subscription: subscription.id, actor: caller.sub };
-  });
-}
+export const ownResendOperations = (services: Administration) => listedOperations(true, services);
 
 /** Of a path: `resend` where `id` is a subscription's. */
 type Params = { readonly id?: string; readonly resend?: string };
 
-/** What there is of resends: everybody's, or those of which holds what `ownOf` says. */
-function listedOperations(
-  make: typeof consumer | typeof backend,
-  path: "/consumer/subscription/:id/resend" | "/backend/resend",
-  services: Administration,
-  ownOf?: (id: string, caller: Caller) => Promise<Record<"subscription" | "actor", string>>,
-): Operation[] {
+function listedOperations(isOwn: boolean, services: Administration): Operation[] {
   const { database, now } = services;
-  const [key, of] = ownOf ? ["resend", "OfSubscription"] as const : ["id", ""] as const;
+  const [make, path, key, of] = isOwn
+    ? [consumer, "/consumer/subscription/:id/resend", "resend", "OfSubscription"] as const
+    : [backend, "/backend/resend", "id", ""] as const;
   const { state, ...others } = RESEND_LIST.filters;
 
-  async function find({ id = "", resend = id }: Params, caller: Caller): Promise<Resend> {
-    const own = await ownOf?.(id, caller);
-    const one = await findResend(database, resend);
-    const isOwn = !own ||
-      one?.actor === own.actor && one.selection.subscription === own.subscription;
-    return found(isOwn ? one : undefined, "resend");
+  /** What holds for those that the caller sees. */
+  async function wantedOf({ id = "" }: Params, caller: Caller) {
+    if (!isOwn) return {};
+    const subscription = await getSubscription(database, id, caller);
+    return { subscription: subscription.id, actor: caller.sub };
+  }
+
+  async function find(params: Params, caller: Caller): Promise<Resend> {
+    const { subscription, actor } = await wantedOf(params, caller);
+    const one = await findResend(database, params.resend ?? params.id ?? "");
+    const isWanted = !isOwn || one?.actor === actor && one?.selection.subscription === subscription;
+    return found(isWanted ? one : undefined, "resend");
   }
 
   return [
     make("GET", path, `listResends${of}`, "List resends", {
-      query: { ...pagination(ID), state, ...ownOf ? {} : others },
+      query: { ...pagination(ID), state, ...isOwn ? {} : others },
       responses: { 200: pageOf(ResendRecord) },
       async handle({ params, query, caller }) {
-        const { id = "" }: Params = params;
-        const given = { ...query, ...await ownOf?.(id, caller) };
+        const given = { ...query, ...await wantedOf(params, caller) };
         const page = await listPart(database, RESEND_LIST, given, toPagination(query));
         return listResponse(page, toRecord);
       },
@@ -150,7 +145,6 @@ function listedOperations(
         const action = { action: "delivery.stop_resend", target: id };
         const [stopped] = await storeAudited(context, [stopResend(id, now())], action, services);
         if (stopped !== 1) throw conflict(`The resend has ended: it is ${state}.`);
-        return { status: 204 };
       },
     }),
   ];

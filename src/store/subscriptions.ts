@@ -32,25 +32,15 @@ export function earlierDue(nowMs: number): Sql {
 const COLUMNS = sql`seq, id, principal, app, event, endpoint, status, disabledReason, createdAtMs,
   failingSinceMs, pausedUntilMs`;
 
-/** Whose subscriptions are meant: a principal's; of those, where `app` is given, that app's. */
-export interface SubscriptionOwner {
-  readonly principal: string;
-  readonly app: string | undefined;
-}
-
-function ownedBy(owner: SubscriptionOwner | undefined): Sql {
-  if (owner === undefined) return sql`status <> 'deleted'`;
-  // A principal has few: the plus keeps SQLite from going through all of the app's instead.
-  return sql`principal = ${owner.principal} AND status <> 'deleted'${andIs(sql`+app`, owner.app)}`;
-}
-
-/** A subscription by id: of one owner, or of anybody. */
+/** A subscription by id: of anybody, or of this owner, made through this app. */
 export function findSubscription(
   database: Database,
   id: string,
-  owner?: SubscriptionOwner,
+  { owner, app }: Pick<Given<typeof SUBSCRIPTION_LIST.filters>, "owner" | "app"> = {},
 ): Promise<Subscription | undefined> {
-  const select = sql`SELECT ${COLUMNS} FROM subscriptions WHERE id = ${id} AND ${ownedBy(owner)}`;
+  const isWanted = sql`status <> 'deleted'${andIs(sql`principal`, owner)}${andIs(sql`app`, app)}`;
+  // By the id alone: with the plus no other index is used.
+  const select = sql`SELECT ${COLUMNS} FROM subscriptions WHERE id = ${id} AND +(${isWanted})`;
   return findRow(database, select);
 }
 
@@ -109,10 +99,7 @@ export function grantOf({ grantId, clientId, scopes }: Caller): SubscriptionGran
 export type NewSubscription = Pick<
   Subscription,
   "id" | "principal" | "app" | "event" | "endpoint" | "createdAtMs"
-> & {
-  readonly secret: string;
-  readonly grant: SubscriptionGrant;
-};
+> & { readonly secret: string; readonly grant: SubscriptionGrant };
 
 /**
  * Stores a subscription. 0 rows change when its principal has as many as one may have, its grant

@@ -426,7 +426,7 @@ const CASES: readonly Case[] = [
     {
       name: `finding one's subscription, app: ${app}`,
       run: (database) =>
-        findSubscription(database, SUBSCRIPTION.id, { principal: OWNER, app }),
+        findSubscription(database, SUBSCRIPTION.id, { owner: OWNER, app }),
     },
   ]),
   ...[{}, { owner: OWNER }, { owner: OWNER, app: "a00000000" }].map((given): Case => ({
