@@ -48,10 +48,9 @@ const HOW = {
 };
 const { subscription, event, name, endpoint, ...OWN } = SELECTION;
 
-/** Which deliveries are sent again. */
 export const NewResend = named("Resend", object({ ...SELECTION, ...HOW }));
 
-/** Which of one subscription are. */
+/** The same of one subscription. */
 export const OwnResend = named("ResendOfSubscription", object({ ...OWN, ...HOW }));
 
 const COUNTED = { count: described("How many; more than a million are not counted.", COUNT) };

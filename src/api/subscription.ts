@@ -61,8 +61,6 @@ export const TAKEN = "There is a subscription of this event and endpoint already
 /** /consumer/subscription: those of the caller. */
 export function ownSubscriptionOperations(services: SubscriptionServices): Operation[] {
   return sharedOperations({
-    make: consumer,
-    path: "/consumer/subscription",
     list: ["listSubscriptions", "List the caller's subscriptions"],
     filters: OWN_FILTERS,
     get: ["getSubscription", "One subscription"],
@@ -78,8 +76,6 @@ export function ownSubscriptionOperations(services: SubscriptionServices): Opera
 /** /backend/subscription: everybody's. */
 export function managedSubscriptionOperations(services: SubscriptionServices): Operation[] {
   return sharedOperations({
-    make: backend,
-    path: "/backend/subscription",
     list: ["listAllSubscriptions", "List everybody's subscriptions"],
     filters: SUBSCRIPTION_LIST.filters,
     get: ["getAnySubscription", "One subscription"],
@@ -107,8 +103,6 @@ export const SORT = optional(
 /** The caller's own subscriptions, or everybody's. */
 interface View
   extends Record<"list" | "get" | "change" | "remove", readonly [id: string, summary: string]> {
-  readonly make: typeof consumer | typeof backend;
-  readonly path: "/consumer/subscription" | "/backend/subscription";
   readonly filters: typeof OWN_FILTERS;
   readonly changes: Shape<Infer<typeof ManagedSubscriptionChange>>;
   readonly record: Shape<unknown>;
@@ -118,7 +112,9 @@ interface View
 }
 
 function sharedOperations(view: View, services: SubscriptionServices): Operation[] {
-  const { make, path, toRecord, isOwn, list, get, change, remove } = view;
+  const { toRecord, isOwn, list, get, change, remove } = view;
+  const [make, path] = isOwn ? [consumer, "/consumer/subscription"] as const
+    : [backend, "/backend/subscription"] as const;
   const { database, wake, now } = services;
   const find = (id: string, caller: Caller) =>
     getSubscription(database, id, isOwn ? caller : undefined);

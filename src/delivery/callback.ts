@@ -22,7 +22,6 @@ export interface Callback {
 /** How a POST ended; `shortage`: it was not sent, since the service lacks what this code says. */
 type CallbackResult = Pick<AttemptRecord, "outcome" | "snippet"> | { readonly shortage: string };
 
-/** Sends callbacks. */
 export type CallbackSender = ReturnType<typeof createCallbackSender>;
 
 const SNIPPET_BYTES = 4096;

@@ -9,7 +9,6 @@ import { earlierDue } from "./subscriptions.ts";
 /** Of a subscriber: no attempt yet, or the last succeeded (within a second, or slow) or failed. */
 export type Health = typeof HEALTHS[number];
 
-/** Every kind of it. */
 export const HEALTHS = ["unknown", "healthy", "slow", "failing"] as const;
 
 /** The columns of a `DueQueue`. */

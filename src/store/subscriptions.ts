@@ -47,7 +47,6 @@ export function findSubscription(
 /** The beginning of an endpoint; it may be without its scheme, where that is https. */
 export const toUrl = (text: string): string => text.includes("://") ? text : `https://${text}`;
 
-/** What lists of subscriptions go by. */
 export const SUBSCRIPTION_LIST = {
   table: sql`subscriptions`,
   columns: COLUMNS,
@@ -95,7 +94,6 @@ export function grantOf({ grantId, clientId, scopes }: Caller): SubscriptionGran
   return { id: grantId, scopes: isOwnLogin(clientId) ? undefined : scopes };
 }
 
-/** A subscription as it is first stored. */
 export type NewSubscription = Pick<
   Subscription,
   "id" | "principal" | "app" | "event" | "endpoint" | "createdAtMs"

@@ -51,7 +51,6 @@ const ProblemRecord = named("OpenProblem", record({
 }));
 
 const UNTIL = described("It comes last until then.", TIME_MS);
-/** What mutes a problem. */
 export const Mute = named("Mute", object({ until: UNTIL }));
 
 /** What problems are found by. */
