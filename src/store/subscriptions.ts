@@ -179,14 +179,16 @@ export async function wakePaused(database: Database, nowMs: number): Promise<voi
     WHERE seq IN (SELECT seq FROM subscriptions WHERE ${where} ${AT_MOST})`]);
 }
 
-/** Replaces a secret; the old one signs too until `oldUntilMs`. 0 rows change while two sign. */
+const OLD_SECRET_MS = 24 * 60 * 60_000;
+
+/** Replaces a secret; the old one signs too for a day. 0 rows change while two sign. */
 export function replaceSubscriptionSecret(
   id: string,
   secret: string,
-  { oldUntilMs, nowMs, seal }:
-    Readonly<Record<"oldUntilMs" | "nowMs", number>> & { readonly seal: Seal },
+  nowMs: number,
+  seal: Seal,
 ): Change {
-  return updateWhere(sql`subscriptions`, sql`oldSecret = secret, oldSecretUntilMs = ${oldUntilMs},
-      secret = ${seal.encrypt(secret, id)}`,
+  return updateWhere(sql`subscriptions`, sql`oldSecret = secret,
+      oldSecretUntilMs = ${nowMs + OLD_SECRET_MS}, secret = ${seal.encrypt(secret, id)}`,
     sql`id = ${id} AND status <> 'deleted' AND ifnull(oldSecretUntilMs, 0) <= ${nowMs}`);
 }

@@ -474,11 +474,7 @@ const CASES: readonly Case[] = [
       { endpoint: undefined, status: "paused" },
       SUBSCRIPTION.grant,
     ),
-    replaceSubscriptionSecret(SUBSCRIPTION.id, "whsec_", {
-      oldUntilMs: NOW_MS,
-      nowMs: NOW_MS,
-      seal: createSeal(undefined),
-    }),
+    replaceSubscriptionSecret(SUBSCRIPTION.id, "whsec_", NOW_MS, createSeal(undefined)),
   ]),
   {
     ...writing("ending all of an app", () => endSubscriptions({ app: "a1" }, END, NOW_MS)),

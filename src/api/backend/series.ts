@@ -86,21 +86,18 @@ export function seriesOperations(services: FigureServices): Operation[] {
         return jsonResponse(200, { bounds_ms: BOUNDS_MS, items });
       },
     }),
-    healthOperation("/backend", "getSubscriptionHealth", services),
+    healthOperation("/backend", services),
   ];
 }
 
-/** GET /consumer/subscription/{id}/health: of one's own. */
-export const ownHealthOperation = (services: FigureServices): Operation =>
-  healthOperation("/consumer", "getOwnSubscriptionHealth", services);
-
-function healthOperation(
+/** GET of a subscription's health: of anybody's, or of one's own. */
+export function healthOperation(
   side: "/backend" | "/consumer",
-  operationId: string,
   { heavy: database, now }: FigureServices,
 ): Operation {
-  const make = side === "/consumer" ? consumer : backend;
-  return make("GET", `${side}/subscription/:id/health`, operationId,
+  const [make, id] = side === "/consumer" ? [consumer, "getOwnSubscriptionHealth"] as const
+    : [backend, "getSubscriptionHealth"] as const;
+  return make("GET", `${side}/subscription/:id/health`, id,
     "How a subscription has done: by day, today, and last", {
     responses: { 200: Health },
     async handle({ params: { id }, caller }) {
