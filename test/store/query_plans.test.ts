@@ -302,7 +302,7 @@ const CASES: readonly Case[] = [
     name: `finding queues that are due: ${health}`,
     run: (database) => {
       const except = { subscriptions: [7], principals: [OWNER] };
-      return listDueQueues(database, { health, except, limit: 10, nowMs: NOW_MS });
+      return listDueQueues(database, health, except, 10, NOW_MS);
     },
   })),
   {
@@ -334,9 +334,8 @@ const CASES: readonly Case[] = [
   writing("giving deliveries back", () =>
     releaseDeliveries([{ id: "d0", subscription: 1 }], CLAIM, NOW_MS)),
   writing("telling of a failed delivery", () => [announceFailedDelivery(FAILURE, NOW_MS)]),
-  ...[SUBSCRIPTION.endpoint, undefined].map((goneEndpoint) =>
-    writing(`disabling after a failure, gone: ${goneEndpoint !== undefined}`, () => {
-      const rule = { goneEndpoint, failingSinceMs: NOW_MS - 1 };
+  ...[{ goneEndpoint: SUBSCRIPTION.endpoint }, { failingSinceMs: NOW_MS - 1 }].map((rule) =>
+    writing(`disabling after a failure: ${Object.keys(rule).join()}`, () => {
       const { before, after } = disableAfterFailure({ ...FAILURE, claim: "" }, rule, NOW_MS);
       return [...before, ...after];
     })
