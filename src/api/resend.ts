@@ -48,10 +48,9 @@ const HOW = {
 };
 const { subscription, event, name, endpoint, ...OWN } = SELECTION;
 
-/** Which deliveries are sent again. */
 export const NewResend = named("Resend", object({ ...SELECTION, ...HOW }));
 
-/** Which of one subscription are. */
+/** The same of one subscription. */
 export const OwnResend = named("ResendOfSubscription", object({ ...OWN, ...HOW }));
 
 const COUNTED = { count: described("How many; more than a million are not counted.", COUNT) };
@@ -91,48 +90,43 @@ export function resendOperations(
       refuses: [409],
       handle: ({ body, ...context }) => startResend(context, body, services),
     }),
-    ...listedOperations(backend, "/backend/resend", services),
+    ...listedOperations(false, services),
   ];
 }
 
 /** The same of one of the caller's subscriptions, as far as the caller has asked for it. */
-export function ownResendOperations(services: Administration): Operation[] {
-  const path = "/consumer/subscription/:id/resend";
-  return listedOperations(consumer, path, services, async (id, caller) => {
-    const subscription = await getSubscription(services.database, id, caller);
-    return { subscription: subscription.id, actor: caller.sub };
-  });
-}
+export const ownResendOperations = (services: Administration) => listedOperations(true, services);
 
 /** Of a path: `resend` where `id` is a subscription's. */
 type Params = { readonly id?: string; readonly resend?: string };
 
-/** What there is of resends: everybody's, or those of which holds what `ownOf` says. */
-function listedOperations(
-  make: typeof consumer | typeof backend,
-  path: "/consumer/subscription/:id/resend" | "/backend/resend",
-  services: Administration,
-  ownOf?: (id: string, caller: Caller) => Promise<Record<"subscription" | "actor", string>>,
-): Operation[] {
+function listedOperations(isOwn: boolean, services: Administration): Operation[] {
   const { database, now } = services;
-  const [key, of] = ownOf ? ["resend", "OfSubscription"] as const : ["id", ""] as const;
+  const [make, path, key, of] = isOwn
+    ? [consumer, "/consumer/subscription/:id/resend", "resend", "OfSubscription"] as const
+    : [backend, "/backend/resend", "id", ""] as const;
   const { state, ...others } = RESEND_LIST.filters;
 
-  async function find({ id = "", resend = id }: Params, caller: Caller): Promise<Resend> {
-    const own = await ownOf?.(id, caller);
-    const one = await findResend(database, resend);
-    const isOwn = !own ||
-      one?.actor === own.actor && one.selection.subscription === own.subscription;
-    return found(isOwn ? one : undefined, "resend");
+  /** What holds for those that the caller sees. */
+  async function wantedOf({ id = "" }: Params, caller: Caller) {
+    if (!isOwn) return {};
+    const subscription = await getSubscription(database, id, caller);
+    return { subscription: subscription.id, actor: caller.sub };
+  }
+
+  async function find(params: Params, caller: Caller): Promise<Resend> {
+    const { subscription, actor } = await wantedOf(params, caller);
+    const one = await findResend(database, params.resend ?? params.id ?? "");
+    const isWanted = !isOwn || one?.actor === actor && one?.selection.subscription === subscription;
+    return found(isWanted ? one : undefined, "resend");
   }
 
   return [
     make("GET", path, `listResends${of}`, "List resends", {
-      query: { ...pagination(ID), state, ...ownOf ? {} : others },
+      query: { ...pagination(ID), state, ...isOwn ? {} : others },
       responses: { 200: pageOf(ResendRecord) },
       async handle({ params, query, caller }) {
-        const { id = "" }: Params = params;
-        const given = { ...query, ...await ownOf?.(id, caller) };
+        const given = { ...query, ...await wantedOf(params, caller) };
         const page = await listPart(database, RESEND_LIST, given, toPagination(query));
         return listResponse(page, toRecord);
       },
@@ -150,7 +144,6 @@ function listedOperations(
         const action = { action: "delivery.stop_resend", target: id };
         const [stopped] = await storeAudited(context, [stopResend(id, now())], action, services);
         if (stopped !== 1) throw conflict(`The resend has ended: it is ${state}.`);
-        return { status: 204 };
       },
     }),
   ];
@@ -172,12 +165,13 @@ export async function startResend(
   if (dry_run) return jsonResponse(200, { count });
   if (first === undefined) return jsonResponse(202, { count });
   if (count > MANY && !trial) await checkRecentLogin(context.caller, services);
-  const [statements, target] = trial
-    ? [resendDeliveries([first], now(), selection.status), first]
-    : [[insertResend({ ...resend, total: count })], selection.subscription ?? selection.status];
+  const [statements, target, refusal] = trial
+    ? [resendDeliveries([first], now(), selection.status), first, "The delivery has just changed."]
+    : [[insertResend({ ...resend, total: count })], selection.subscription ?? selection.status,
+      "Another resend of this subscription is running."];
   const action = { action: "delivery.resend", target };
   const [stored] = await storeAudited(context, statements, action, services);
-  if (stored !== 1) throw conflict("Another resend of this subscription is running.");
+  if (stored !== 1) throw conflict(refusal);
   if (trial) return jsonResponse(202, { count: 1, delivery: first });
   // It is stored: whatever becomes of its first step, the distributor goes on with it.
   await Promise.allSettled([continueResend(database, resend, now())]);

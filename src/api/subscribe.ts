@@ -23,7 +23,6 @@ import { consumer, type Operation } from "./operation.ts";
 import { checkEventAllowed, checkReachable, getSubscription, TAKEN } from "./subscription.ts";
 
 const PATH = "/consumer/subscription";
-const OLD_SECRET_MS = 24 * 60 * 60_000;
 
 const WithSecret = named("SubscriptionWithSecret", withMembers(SubscriptionRecord, {
   secret: described(
@@ -49,8 +48,7 @@ export function subscribeOperations(
         const createdAtMs = now();
         const id = newId("s", createdAtMs);
         const app = isOwnLogin(caller.clientId) ? LOGIN_APP : caller.clientId;
-        const owner = { principal: caller.sub, app };
-        const subscription = { ...body, ...owner, id, createdAtMs };
+        const subscription = { ...body, principal: caller.sub, app, id, createdAtMs };
         const secret = formatSigningSecret(randomBytes(32));
         const grant = grantOf(caller);
         const insert = insertSubscription({ ...subscription, secret, grant }, seal);
@@ -80,9 +78,7 @@ export function subscribeOperations(
       async handle({ params: { id }, ...context }) {
         const subscription = await getSubscription(database, id, context.caller);
         const secret = formatSigningSecret(randomBytes(32));
-        const nowMs = now();
-        const times = { nowMs, oldUntilMs: nowMs + OLD_SECRET_MS };
-        const replace = replaceSubscriptionSecret(id, secret, { ...times, seal });
+        const replace = replaceSubscriptionSecret(id, secret, now(), seal);
         const action = { action: "subscription.rotate_secret", target: id };
         const [replaced] = await storeAudited(context, [replace], action, services);
         if (replaced !== 1) {

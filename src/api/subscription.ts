@@ -36,7 +36,6 @@ import {
   grantOf,
   listFailing,
   SUBSCRIPTION_LIST,
-  type SubscriptionOwner,
   updateSubscription,
 } from "../store/subscriptions.ts";
 import {
@@ -62,8 +61,6 @@ export const TAKEN = "There is a subscription of this event and endpoint already
 /** /consumer/subscription: those of the caller. */
 export function ownSubscriptionOperations(services: SubscriptionServices): Operation[] {
   return sharedOperations({
-    make: consumer,
-    path: "/consumer/subscription",
     list: ["listSubscriptions", "List the caller's subscriptions"],
     filters: OWN_FILTERS,
     get: ["getSubscription", "One subscription"],
@@ -72,15 +69,13 @@ export function ownSubscriptionOperations(services: SubscriptionServices): Opera
     remove: ["unsubscribe", "Unsubscribe"],
     record: SubscriptionRecord,
     toRecord: toSubscriptionRecord,
-    ownerOf,
+    isOwn: true,
   }, services);
 }
 
 /** /backend/subscription: everybody's. */
 export function managedSubscriptionOperations(services: SubscriptionServices): Operation[] {
   return sharedOperations({
-    make: backend,
-    path: "/backend/subscription",
     list: ["listAllSubscriptions", "List everybody's subscriptions"],
     filters: SUBSCRIPTION_LIST.filters,
     get: ["getAnySubscription", "One subscription"],
@@ -95,37 +90,37 @@ export function managedSubscriptionOperations(services: SubscriptionServices): O
     ],
     record: ManagedSubscription,
     toRecord: toManagedSubscription,
+    isOwn: false,
   }, services);
 }
 
 /** In which order a list has subscriptions. */
 export const SORT = optional(
-  described("worst: those that fail alone, for longest first, by no filter but the owner's.",
-    oneOf("newest", "worst")),
+  described("worst: those that fail alone, for longest first.", oneOf("newest", "worst")),
   "newest",
 );
 
 /** The caller's own subscriptions, or everybody's. */
 interface View
   extends Record<"list" | "get" | "change" | "remove", readonly [id: string, summary: string]> {
-  readonly make: typeof consumer | typeof backend;
-  readonly path: "/consumer/subscription" | "/backend/subscription";
   readonly filters: typeof OWN_FILTERS;
   readonly changes: Shape<Infer<typeof ManagedSubscriptionChange>>;
   readonly record: Shape<unknown>;
   toRecord(subscription: Subscription): object;
-  /** Absent: everybody's, and changes are audited. */
-  ownerOf?(caller: Caller): SubscriptionOwner;
+  /** Else everybody's, and changes are audited. */
+  readonly isOwn: boolean;
 }
 
 function sharedOperations(view: View, services: SubscriptionServices): Operation[] {
-  const { make, path, toRecord, ownerOf, list, get, change, remove } = view;
+  const { toRecord, isOwn, list, get, change, remove } = view;
+  const [make, path] = isOwn ? [consumer, "/consumer/subscription"] as const
+    : [backend, "/backend/subscription"] as const;
   const { database, wake, now } = services;
-  const find = async (id: string, caller: Caller) =>
-    found(await findSubscription(database, id, ownerOf?.(caller)), "subscription");
+  const find = (id: string, caller: Caller) =>
+    getSubscription(database, id, isOwn ? caller : undefined);
 
   async function store(context: Actor, statements: readonly Sql[], action: AuditedAction) {
-    if (!ownerOf) return storeAudited(context, statements, action, services, TAKEN);
+    if (!isOwn) return storeAudited(context, statements, action, services, TAKEN);
     const changes = await database.write(statements).catch(refuseConflict(TAKEN));
     wake();
     return changes;
@@ -136,10 +131,9 @@ function sharedOperations(view: View, services: SubscriptionServices): Operation
       query: { ...pagination(SubscriptionRecord.members.id), ...view.filters, sort: SORT },
       responses: { 200: pageOf(view.record) },
       async handle({ query: { sort, ...query }, caller }) {
-        const own = ownerOf?.(caller);
-        const given = own === undefined ? query : { ...query, owner: own.principal, app: own.app };
+        const given = isOwn ? { ...query, ...ownerOf(caller) } : query;
         const page = sort === "worst"
-          ? await listFailing(database, toPagination(query), own)
+          ? await listFailing(database, given, toPagination(query))
           : await listPart(database, SUBSCRIPTION_LIST, given, toPagination(query));
         return listResponse(page, toRecord);
       },
@@ -157,7 +151,7 @@ function sharedOperations(view: View, services: SubscriptionServices): Operation
         const { caller } = context;
         const status = paused_until === undefined ? body.status : "paused";
         const subscription = await find(id, caller);
-        if (ownerOf && status === "active") {
+        if (isOwn && status === "active") {
           await checkEventAllowed(database, subscription.event, caller);
         }
         const isDisabled = status === "disabled";
@@ -170,7 +164,7 @@ function sharedOperations(view: View, services: SubscriptionServices): Operation
         }
         const update = { endpoint, paused_until, status: isDisabled ? undefined : status };
         const [changed] = await store(context, [
-          updateSubscription(id, update, ownerOf && grantOf(caller)),
+          updateSubscription(id, update, isOwn ? grantOf(caller) : undefined),
           ...isDisabled ? disableSubscription(id, "administrator", now()) : [],
         ], { action: "subscription.change", target: id });
         if (changed === 0) {
@@ -188,7 +182,6 @@ function sharedOperations(view: View, services: SubscriptionServices): Operation
         const action = { action: "subscription.delete", target: id };
         const changes = await store(context, deleteSubscription(id, now()), action);
         checkChanged(changes, "subscription");
-        return { status: 204 };
       },
     }),
   ];
@@ -212,13 +205,13 @@ export function checkReachable({ refuseEndpoint }: Pick<Services, "refuseEndpoin
 }
 
 /** A token of one's own login sees all that its user has, an app's what was made through it. */
-export function ownerOf({ sub, clientId }: Caller): SubscriptionOwner {
-  return { principal: sub, app: isOwnLogin(clientId) ? undefined : clientId };
+export function ownerOf({ sub, clientId }: Caller) {
+  return { owner: sub, app: isOwnLogin(clientId) ? undefined : clientId };
 }
 
-/** The caller's subscription of this id; throws Problem 404. */
-export async function getSubscription(database: Database, id: string, caller: Caller) {
-  return found(await findSubscription(database, id, ownerOf(caller)), "subscription");
+/** The subscription of this id, of the caller where there is one; throws Problem 404. */
+export async function getSubscription(database: Database, id: string, caller?: Caller) {
+  return found(await findSubscription(database, id, caller && ownerOf(caller)), "subscription");
 }
 
 /** Throws Problem 403 where the caller's token may not receive an event. */

@@ -18,7 +18,7 @@ import { principalOperations } from "../api/backend/principal.ts";
 import { problemOperations } from "../api/backend/problem.ts";
 import { receiverOperations } from "../api/backend/receiver.ts";
 import { resourceOperations } from "../api/backend/resource.ts";
-import { ownHealthOperation, seriesOperations } from "../api/backend/series.ts";
+import { healthOperation, seriesOperations } from "../api/backend/series.ts";
 import { backupOperation, configOperation } from "../api/backend/server.ts";
 import { streamOperation } from "../api/backend/stream.ts";
 import { userOperations } from "../api/backend/user.ts";
@@ -50,7 +50,7 @@ export function ownOperations(services: Services, ofModules: readonly Operation[
     ...subscribeOperations(services),
     ...ownSubscriptionOperations(services),
     ...deliveryOperations(services),
-    ownHealthOperation(services),
+    healthOperation("/consumer", services),
     ...ownResendOperations(services),
     eventCatalogueOperation(services),
     ...accountOperations(services),

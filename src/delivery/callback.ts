@@ -22,7 +22,6 @@ export interface Callback {
 /** How a POST ended; `shortage`: it was not sent, since the service lacks what this code says. */
 type CallbackResult = Pick<AttemptRecord, "outcome" | "snippet"> | { readonly shortage: string };
 
-/** Sends callbacks. */
 export type CallbackSender = ReturnType<typeof createCallbackSender>;
 
 const SNIPPET_BYTES = 4096;
@@ -41,10 +40,9 @@ export function createCallbackSender({ egress, timeoutMs, userAgent, now }: {
 
   /** Sends one; failures are results: it never rejects. */
   async function send(callback: Callback): Promise<CallbackResult> {
-    const { deliveryId, json, event, attempt, secrets } = callback;
+    const { deliveryId: id, json: body, event, attempt, secrets } = callback;
     const startedMs = performance.now();
     const timestampSeconds = Math.floor(now() / 1000);
-    const message = { id: deliveryId, timestampSeconds, body: json };
     const controller = new AbortController();
     underWay.add(controller);
     const timeOut = () => controller.abort(new DOMException("Too slow", "TimeoutError"));
@@ -55,13 +53,13 @@ export function createCallbackSender({ egress, timeoutMs, userAgent, now }: {
         headers: {
           "Content-Type": "application/json",
           "User-Agent": userAgent,
-          "webhook-id": deliveryId,
+          "webhook-id": id,
           "webhook-timestamp": String(timestampSeconds),
-          "webhook-signature": signMessage(message, secrets),
+          "webhook-signature": signMessage({ id, timestampSeconds, body }, secrets),
           "gatepost-event": event,
           "gatepost-attempt": String(attempt),
         },
-        body: json,
+        body,
         signal: controller.signal,
       });
       const snippet = await readStart(response);
@@ -83,8 +81,7 @@ export function createCallbackSender({ egress, timeoutMs, userAgent, now }: {
     send,
     /** Aborts what is under way, which then fails. */
     abort(): void {
-      const reason = new DOMException("Stopping", "AbortError");
-      for (const controller of underWay) controller.abort(reason);
+      for (const controller of underWay) controller.abort();
     },
   };
 }

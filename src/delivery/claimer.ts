@@ -59,7 +59,7 @@ export function createClaimer(options: DistributorOptions, queues: Queues) {
       const kinds = await Promise.all(HEALTHS.map((health) => {
         const limit = queues.capacityFor(health);
         if (limit === 0) return [];
-        return listDueQueues(database, { health, except: queues.full(health), limit, nowMs });
+        return listDueQueues(database, health, queues.full(health), limit, nowMs);
       }));
       const requests = shareOut(kinds, queues);
       isUpToDate = kinds.every((kind) => kind.length === 0);

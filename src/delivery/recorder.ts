@@ -67,10 +67,9 @@ export function createRecorder(
     const recorded = recordFailure({ ...record, next }, claim, nowMs);
     if (next.status !== "failed") return recorded;
     const held = { delivery, claim, subscription };
-    const { before, after } = disableAfterFailure(held, {
-      goneEndpoint: next.gone ? endpoint : undefined,
-      failingSinceMs: disableAfterMs > 0 ? nowMs - disableAfterMs : undefined,
-    }, nowMs);
+    const rule = next.gone ? { goneEndpoint: endpoint }
+      : { failingSinceMs: disableAfterMs > 0 ? nowMs - disableAfterMs : 0 };
+    const { before, after } = disableAfterFailure(held, rule, nowMs);
     return [announceFailedDelivery(held, nowMs), ...before, ...recorded, ...after];
   }
 

@@ -37,10 +37,8 @@ const DELIVERY = {
 } as const;
 const NAME = described("The event's name.", EVENT_NAME);
 
-/** A delivery as the owner of its subscription sees it. */
 export const DeliveryRecord = named("Delivery", record({ ...DELIVERY, event: NAME }));
 
-/** A delivery as the backend shows it. */
 export const ManagedDelivery = named("ManagedDelivery", record({
   ...DELIVERY,
   event: described("The event's id.", idOf("e")),
@@ -78,7 +76,6 @@ export type ChangedDelivery = Pick<Delivery, "id" | "subscription">;
 /** Gets such deliveries, a few times a second. */
 export type WatchDeliveries = (changed: readonly ChangedDelivery[]) => void;
 
-/** An attempt as it is shown. */
 export interface Attempt {
   readonly atMs: number;
   /** 1 for the first since the delivery was first sent, or sent again by hand. */

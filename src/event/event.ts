@@ -44,7 +44,6 @@ export interface Event {
   readonly createdAtMs: number;
 }
 
-/** An event that an endpoint module declares. */
 export interface DeclaredEvent {
   readonly name: string;
   readonly description: string;
@@ -96,7 +95,6 @@ const DATA: Shape<string> = {
   },
 };
 
-/** What dispatches an event. */
 export const NewEvent = named("NewEvent", object({
   name: described(`Does not begin with ${OWN_PREFIX}`, text(checkDispatchableName, {
     pattern: NAME.source,

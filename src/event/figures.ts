@@ -28,7 +28,6 @@ export const BOUNDS_MS =
  */
 export type Figures = readonly number[];
 
-/** Nothing counted. */
 export const NO_FIGURES: Figures = [0, 0, 0, 0, ...BOUNDS_MS.map(() => 0), 0];
 
 /** Counts one more; `isFinal`: bad, and nothing follows. */
@@ -69,7 +68,6 @@ export function percentile(buckets: readonly number[], share: number): number | 
 
 const MILLISECONDS = nullable(NUMBER);
 
-/** Figures as they are shown. */
 export const FiguresRecord = named("Figures", record({
   ok: COUNT,
   bad: COUNT,

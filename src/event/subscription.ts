@@ -39,7 +39,6 @@ const ENDPOINT = described("Where callbacks are sent.", text(checkEndpoint, {
 }));
 const STATUS = oneOf("active", "paused", "disabled");
 
-/** What makes a subscription. */
 export const NewSubscription = named(
   "NewSubscription",
   object({ event: EVENT_NAME, endpoint: ENDPOINT }),
@@ -58,7 +57,6 @@ export const ManagedSubscriptionChange = named(
   object({ ...SubscriptionChange.members, status: optional(STATUS) }),
 );
 
-/** A subscription as its owner sees it. */
 export const SubscriptionRecord = named("Subscription", record({
   id: idOf("s"),
   event: EVENT_NAME,
@@ -70,7 +68,6 @@ export const SubscriptionRecord = named("Subscription", record({
   paused_until: optional(described("When it becomes active by itself.", TIME)),
 }));
 
-/** A subscription as the backend shows it. */
 export const ManagedSubscription = named(
   "ManagedSubscription",
   withMembers(SubscriptionRecord, { principal: TEXT, app: TEXT }),

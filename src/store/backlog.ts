@@ -4,7 +4,6 @@ import { findRow, findValue } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
 import { dueFirst } from "./deliveries.ts";
 
-/** What is still to be sent. */
 export type Backlog = Awaited<ReturnType<typeof measureBacklog>>;
 
 /** More are not counted. */

@@ -9,7 +9,6 @@ import { earlierDue } from "./subscriptions.ts";
 /** Of a subscriber: no attempt yet, or the last succeeded (within a second, or slow) or failed. */
 export type Health = typeof HEALTHS[number];
 
-/** Every kind of it. */
 export const HEALTHS = ["unknown", "healthy", "slow", "failing"] as const;
 
 /** The columns of a `DueQueue`. */
@@ -37,12 +36,10 @@ export interface DueQueue {
 /** Subscriptions of one health with due work, the longest-waiting first, without `except`. */
 export function listDueQueues(
   database: Database,
-  { health, except, limit, nowMs }: {
-    readonly health: Health;
-    readonly except: { subscriptions: readonly number[]; principals: readonly string[] };
-    readonly limit: number;
-    readonly nowMs: number;
-  },
+  health: Health,
+  except: { subscriptions: readonly number[]; principals: readonly string[] },
+  limit: number,
+  nowMs: number,
 ): Promise<DueQueue[]> {
   const select = sql`SELECT ${QUEUE} FROM subscriptions
     WHERE status = 'active' AND dueAtMs IS NOT NULL AND dueAtMs <= ${nowMs} AND health = ${health}

@@ -11,7 +11,7 @@ import {
 import { BACKEND_SCOPE } from "../oauth/principal.ts";
 import { declaredScopes } from "./authority.ts";
 import type { Database } from "../database/database.ts";
-import { findRow, parseScopes, type RowOf } from "../database/rows.ts";
+import { findRow, findValue, parseScopes, type RowOf } from "../database/rows.ts";
 import { sql, type Sql, sqlText } from "../database/sql.ts";
 import type { Change } from "./audit.ts";
 import { type ClaimOfDelivery, isClaimed } from "./deliveries.ts";
@@ -22,7 +22,6 @@ const COLUMNS = sql`id, name, status, subject, scopes, request, source, principa
 
 const { name, status } = EventRecord.members;
 
-/** What lists of events go by. */
 export const EVENT_LIST = {
   table: sql`events`,
   columns: COLUMNS,
@@ -73,9 +72,9 @@ export function insertEvent(event: Event): Change {
 }
 
 /** The id of the event of this name and key. */
-export async function findEventByKey(database: Database, name: string, key: string) {
+export function findEventByKey(database: Database, name: string, key: string) {
   const select = sql`SELECT id FROM events WHERE name = ${name} AND key = ${key}`;
-  return (await findRow<{ id: string }>(database, select))?.id;
+  return findValue<string>(database, select);
 }
 
 /** What a subscriber to an event of the service itself must be allowed. */

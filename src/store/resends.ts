@@ -77,7 +77,6 @@ export interface Resend {
   readonly endedAtMs: number | null;
 }
 
-/** As its row has it. */
 type ResendRow = Omit<Resend, "selection"> & { readonly selection: string };
 
 export const RESEND_STATES = ["running", "stopped", "done"] as const;
@@ -145,7 +144,6 @@ export function insertResend(resend: Resend): Change {
 const toResend = (row: ResendRow): Resend =>
   ({ ...row, selection: JSON.parse(row.selection) });
 
-/** What lists of resends go by. */
 export const RESEND_LIST = {
   table: sql`resends`,
   columns: sql`*`,

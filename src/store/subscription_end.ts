@@ -113,25 +113,20 @@ function end(condition: Sql, deletes: boolean, reason: string, nowMs: number): S
  */
 export function disableAfterFailure(
   { delivery, claim, subscription }: ClaimOfDelivery & { readonly subscription: number },
-  { goneEndpoint, failingSinceMs }: {
-    /** The endpoint that responded to its last attempt with 410: it wants no more. */
-    readonly goneEndpoint: string | undefined;
-    /** Every attempt since then or before has failed; undefined where that does not count. */
-    readonly failingSinceMs: number | undefined;
-  },
+  rule:
+    /** It responded to the last attempt with 410: it wants no more. */
+    | { readonly goneEndpoint: string }
+    /** Every attempt since then or before has failed; 0: that does not count. */
+    | { readonly failingSinceMs: number },
   nowMs: number,
 ): { readonly before: Sql[]; readonly after: Sql[] } {
-  const limit = goneEndpoint ?? failingSinceMs;
-  if (limit === undefined) return { before: [], after: [] };
-  const isGone = goneEndpoint !== undefined;
+  const [holds, reason] = "goneEndpoint" in rule
+    ? [sql`s.endpoint = ${rule.goneEndpoint}`, "gone"] as const
+    : [sql`s.failingSinceMs <= ${rule.failingSinceMs}`, "failing"] as const;
   const one = sql`s.seq = ${subscription}`;
-  const rule = isGone ? sql`s.endpoint = ${limit}` : sql`s.failingSinceMs <= ${limit}`;
-  const failed = sql`${one} AND ${rule}
+  const failed = sql`${one} AND ${holds}
     AND EXISTS (SELECT 1 FROM deliveries WHERE ${isClaimed({ delivery, claim })})`;
-  return {
-    before: disable(failed, isGone ? "gone" : "failing", nowMs),
-    after: cancelPending(one, nowMs),
-  };
+  return { before: disable(failed, reason, nowMs), after: cancelPending(one, nowMs) };
 }
 
 /** Cancels what is left of a disabled subscription; false if there is more than fits a request. */

@@ -12,11 +12,11 @@ import {
 } from "../event/subscription.ts";
 import { type Database, limitTo, type Page, type Pagination } from "../database/database.ts";
 import { findRow, hasRow, pageOf } from "../database/rows.ts";
-import { andIs, sql, type Sql, sqlText } from "../database/sql.ts";
+import { andIs, joinSql, sql, type Sql, sqlText } from "../database/sql.ts";
 import { type Change, updateWhere } from "./audit.ts";
 import { AT_MOST } from "./batch.ts";
 import { notBeforeOf } from "./grants.ts";
-import { asItem, beginsWith, is, WANTED } from "./list.ts";
+import { asItem, beginsWith, type Given, is, narrow, WANTED } from "./list.ts";
 
 /** Holds for a subscription that has not ended: events are sent to it, or wait for it. */
 export const IS_OPEN = sql`status IN ('active', 'paused')`;
@@ -32,32 +32,21 @@ export function earlierDue(nowMs: number): Sql {
 const COLUMNS = sql`seq, id, principal, app, event, endpoint, status, disabledReason, createdAtMs,
   failingSinceMs, pausedUntilMs`;
 
-/** Whose subscriptions are meant: a principal's; of those, where `app` is given, that app's. */
-export interface SubscriptionOwner {
-  readonly principal: string;
-  readonly app: string | undefined;
-}
-
-function ownedBy(owner: SubscriptionOwner | undefined): Sql {
-  if (owner === undefined) return sql`status <> 'deleted'`;
-  // A principal has few: the plus keeps SQLite from going through all of the app's instead.
-  return sql`principal = ${owner.principal} AND status <> 'deleted'${andIs(sql`+app`, owner.app)}`;
-}
-
-/** A subscription by id: of one owner, or of anybody. */
+/** A subscription by id: of anybody, or of this owner, made through this app. */
 export function findSubscription(
   database: Database,
   id: string,
-  owner?: SubscriptionOwner,
+  { owner, app }: Pick<Given<typeof SUBSCRIPTION_LIST.filters>, "owner" | "app"> = {},
 ): Promise<Subscription | undefined> {
-  const select = sql`SELECT ${COLUMNS} FROM subscriptions WHERE id = ${id} AND ${ownedBy(owner)}`;
+  const isWanted = sql`status <> 'deleted'${andIs(sql`principal`, owner)}${andIs(sql`app`, app)}`;
+  // By the id alone: with the plus no other index is used.
+  const select = sql`SELECT ${COLUMNS} FROM subscriptions WHERE id = ${id} AND +(${isWanted})`;
   return findRow(database, select);
 }
 
 /** The beginning of an endpoint; it may be without its scheme, where that is https. */
 export const toUrl = (text: string): string => text.includes("://") ? text : `https://${text}`;
 
-/** What lists of subscriptions go by. */
 export const SUBSCRIPTION_LIST = {
   table: sql`subscriptions`,
   columns: COLUMNS,
@@ -76,13 +65,17 @@ export const SUBSCRIPTION_LIST = {
 /** Those that are not disabled and fail, the one that has failed for longest first. */
 export async function listFailing(
   database: Database,
+  given: Given<typeof SUBSCRIPTION_LIST.filters>,
   page: Pagination,
-  owner?: SubscriptionOwner,
 ): Promise<Page<Subscription>> {
   const lastMs = sql`(SELECT failingSinceMs FROM subscriptions WHERE id = ${page.before})`;
+  const [first = sql`TRUE`, ...others] = narrow(SUBSCRIPTION_LIST.filters, given).conditions
+    .map(({ condition }) => condition);
+  // With the plus no index is used but that of the first: an owner has few.
+  const rest = joinSql(others.map((condition) => sql` AND +${condition}`), "");
   const rows = await database.query<Subscription>(
-    sql`SELECT ${COLUMNS} FROM subscriptions WHERE ${IS_OPEN} AND ${ownedBy(owner)}
-      AND failingSinceMs IS NOT NULL
+    sql`SELECT ${COLUMNS} FROM subscriptions
+      WHERE ${first}${rest} AND ${IS_OPEN} AND status <> 'deleted' AND failingSinceMs IS NOT NULL
       AND (failingSinceMs, id) > (ifnull(${lastMs}, 0), ${page.before})
       ORDER BY failingSinceMs, id ${limitTo(page.limit + 1)}`,
   );
@@ -101,14 +94,10 @@ export function grantOf({ grantId, clientId, scopes }: Caller): SubscriptionGran
   return { id: grantId, scopes: isOwnLogin(clientId) ? undefined : scopes };
 }
 
-/** A subscription as it is first stored. */
 export type NewSubscription = Pick<
   Subscription,
   "id" | "principal" | "app" | "event" | "endpoint" | "createdAtMs"
-> & {
-  readonly secret: string;
-  readonly grant: SubscriptionGrant;
-};
+> & { readonly secret: string; readonly grant: SubscriptionGrant };
 
 /**
  * Stores a subscription. 0 rows change when its principal has as many as one may have, its grant
@@ -190,14 +179,16 @@ export async function wakePaused(database: Database, nowMs: number): Promise<voi
     WHERE seq IN (SELECT seq FROM subscriptions WHERE ${where} ${AT_MOST})`]);
 }
 
-/** Replaces a secret; the old one signs too until `oldUntilMs`. 0 rows change while two sign. */
+const OLD_SECRET_MS = 24 * 60 * 60_000;
+
+/** Replaces a secret; the old one signs too for a day. 0 rows change while two sign. */
 export function replaceSubscriptionSecret(
   id: string,
   secret: string,
-  { oldUntilMs, nowMs, seal }:
-    Readonly<Record<"oldUntilMs" | "nowMs", number>> & { readonly seal: Seal },
+  nowMs: number,
+  seal: Seal,
 ): Change {
-  return updateWhere(sql`subscriptions`, sql`oldSecret = secret, oldSecretUntilMs = ${oldUntilMs},
-      secret = ${seal.encrypt(secret, id)}`,
+  return updateWhere(sql`subscriptions`, sql`oldSecret = secret,
+      oldSecretUntilMs = ${nowMs + OLD_SECRET_MS}, secret = ${seal.encrypt(secret, id)}`,
     sql`id = ${id} AND status <> 'deleted' AND ifnull(oldSecretUntilMs, 0) <= ${nowMs}`);
 }

@@ -115,3 +115,36 @@ test("what a resend comes to is counted where it holds up no request", async (t)
   });
   assert.equal(response.body, '{"count":0}');
 });
+
+test("a trial whose delivery changes meanwhile is refused for that", async (t) => {
+  const database = openDatabase(t);
+  const [event, nowMs] = [newId("e", NOW_MS), NOW_MS + 60_000];
+  await database.write([
+    sql`INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, createdAtMs)
+      VALUES (${newId("s", NOW_MS)}, 'u1', 'login', 'x', 'https://a.example/', 'active', '', 1)`,
+    sql`INSERT INTO deliveries (id, event, subscription, status, dueAtMs, finishedAtMs)
+      VALUES (${`d${event.slice(1)}00000001`}, ${event}, 1, 'failed', 1, 1)`,
+  ]);
+  const heavy = {
+    ...database,
+    async query(...select: Parameters<typeof database.query>) {
+      const rows = await database.query(...select);
+      await database.write([sql`UPDATE deliveries SET status = 'delivered'`]);
+      return rows;
+    },
+  };
+  const revocations = { refresh: async () => {} };
+  const parts = { database, heavy, revocations, wake() {}, now: () => nowMs };
+  const start = resendOperations(parts as unknown as Services)
+    .find(({ id }) => id === "resendDeliveries");
+  const trial = start?.handle({
+    request: sampleRequest(),
+    params: {},
+    caller: backendCaller(Infinity),
+    query: {},
+    body: { status: "failed", first: "one" },
+    authenticateAgain: async () => {},
+  });
+  assert.ok(trial);
+  await assert.rejects(Promise.resolve(trial), { message: /delivery has just changed/ });
+});

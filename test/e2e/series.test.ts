@@ -54,6 +54,12 @@ test("the health of a subscription is by day, of today and of its latest attempt
   const worst = readItems(await stage.call("GET", list, stage.admin));
   assert.deepEqual(worst.map(({ id }) => id), [subscription.id]);
   assert.equal(worst[0]?.["failing_since"], failing.failing_since);
+  for (const filter of ["event=other", "status=paused", "owner=u00000000", "q=https://other"]) {
+    const others = await stage.call("GET", `${list}&${filter}`, stage.admin);
+    assert.deepEqual(readItems(others), [], filter);
+  }
+  const narrowed = await stage.call("GET", `${list}&event=${subscription.event}`, stage.admin);
+  assert.deepEqual(readItems(narrowed).map(({ id }) => id), [subscription.id]);
   const own = readItems(await stage.call("GET", "/consumer/subscription?sort=worst", consumer));
   assert.deepEqual(own.map(({ id }) => id), [subscription.id]);
   const foreign = await stage.newConsumer();

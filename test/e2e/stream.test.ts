@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test, type TestContext } from "node:test";
 import { assertProblem, type EventStage, startEventStage } from "../helpers/event_stage.ts";
-import { bearer, type Gatepost, newName, startGatepost } from "../helpers/gatepost.ts";
+import { bearer, type Gatepost, newName, readObject, startGatepost } from "../helpers/gatepost.ts";
 import { until } from "../helpers/until.ts";
 
 const ENV = { GATEPOST_BASE_URL: "http://gatepost.test", GATEPOST_RESEND_DELAYS: "20ms" };
@@ -102,6 +102,23 @@ test("a stream of one request has its deliveries as they are, and as they change
   await stage.call("POST", `/backend/delivery/${String(id)}/resend`, stage.admin);
   await until(() => stream.seen.length > 1);
   assert.deepEqual([...new Set(stream.seen.map(({ data }) => data["id"]))], [id]);
+});
+
+test("a request's deliveries are found among many others of its time", async (t) => {
+  const consumer = await stage.newConsumer();
+  const subscription = await stage.subscribe(consumer, "stream.many");
+  const request = newName("request");
+  const dispatch = (headers: Readonly<Record<string, string>>) =>
+    stage.gatepost.api.postJson("/backend/event", { name: "stream.many", data: {} },
+      { ...bearer(stage.admin), ...headers });
+  const first = await dispatch({ "x-request-id": request });
+  await Promise.all(Array.from({ length: 120 }, () => dispatch({})));
+  const last = await dispatch({ "x-request-id": request }); // a client may use one for several
+  await stage.deliveries(subscription, ...Array<string>(50).fill("delivered"));
+  const stream = await watch(t, `?topics=delivery&request=${request}`, { at: other });
+  await until(() => stream.seen.length > 0);
+  const ids = [first, last].map((answer) => readObject(answer)["id"]);
+  assert.deepEqual(stream.seen.map(({ data }) => data["event"]), ids);
 });
 
 test("what changes right after a stream has begun is shown", async (t) => {

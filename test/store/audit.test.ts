@@ -36,7 +36,6 @@ const SUBSCRIPTION = {
   secret: "whsec_",
   grant: { id: GRANT.id, scopes: undefined },
 };
-const times = { nowMs: NOW_MS, oldUntilMs: NOW_MS + 1 };
 const keyed = () =>
   insertEvent({
     id: newId("e", NOW_MS),
@@ -64,8 +63,7 @@ const CHANGES: readonly [what: string, make: () => Change | undefined, spoil: st
   ["a subscription that has ended", () =>
     updateSubscription(SUBSCRIPTION.id, { status: "active" }, SUBSCRIPTION.grant),
     "UPDATE subscriptions SET status = 'disabled', dueAtMs = 1"],
-  ["a signing secret", () =>
-    replaceSubscriptionSecret(SUBSCRIPTION.id, "new", { ...times, seal: SEAL }),
+  ["a signing secret", () => replaceSubscriptionSecret(SUBSCRIPTION.id, "new", NOW_MS, SEAL),
     `UPDATE subscriptions SET oldSecretUntilMs = ${NOW_MS + 1}`],
   ["the end of a subscription", () => deleteSubscription(SUBSCRIPTION.id, NOW_MS)[0],
     "UPDATE subscriptions SET status = 'deleted'"],

@@ -302,7 +302,7 @@ const CASES: readonly Case[] = [
     name: `finding queues that are due: ${health}`,
     run: (database) => {
       const except = { subscriptions: [7], principals: [OWNER] };
-      return listDueQueues(database, { health, except, limit: 10, nowMs: NOW_MS });
+      return listDueQueues(database, health, except, 10, NOW_MS);
     },
   })),
   {
@@ -334,9 +334,8 @@ const CASES: readonly Case[] = [
   writing("giving deliveries back", () =>
     releaseDeliveries([{ id: "d0", subscription: 1 }], CLAIM, NOW_MS)),
   writing("telling of a failed delivery", () => [announceFailedDelivery(FAILURE, NOW_MS)]),
-  ...[SUBSCRIPTION.endpoint, undefined].map((goneEndpoint) =>
-    writing(`disabling after a failure, gone: ${goneEndpoint !== undefined}`, () => {
-      const rule = { goneEndpoint, failingSinceMs: NOW_MS - 1 };
+  ...[{ goneEndpoint: SUBSCRIPTION.endpoint }, { failingSinceMs: NOW_MS - 1 }].map((rule) =>
+    writing(`disabling after a failure: ${Object.keys(rule).join()}`, () => {
       const { before, after } = disableAfterFailure({ ...FAILURE, claim: "" }, rule, NOW_MS);
       return [...before, ...after];
     })
@@ -426,13 +425,13 @@ const CASES: readonly Case[] = [
     {
       name: `finding one's subscription, app: ${app}`,
       run: (database) =>
-        findSubscription(database, SUBSCRIPTION.id, { principal: OWNER, app }),
+        findSubscription(database, SUBSCRIPTION.id, { owner: OWNER, app }),
     },
   ]),
-  ...[undefined, { principal: OWNER, app: undefined }].map((owner): Case => ({
-    name: `listing the failing subscriptions of ${owner?.principal ?? "everybody"}`,
-    sorts: owner !== undefined, // those of one principal
-    run: (database) => listFailing(database, PAGE, owner),
+  ...[{}, { owner: OWNER }, { owner: OWNER, app: "a00000000" }].map((given): Case => ({
+    name: `listing the failing subscriptions of ${Object.values(given).join() || "everybody"}`,
+    sorts: "owner" in given, // those of one principal
+    run: (database) => listFailing(database, given, PAGE),
   })),
   {
     name: "counting, and listing what was counted",
@@ -474,11 +473,7 @@ const CASES: readonly Case[] = [
       { endpoint: undefined, status: "paused" },
       SUBSCRIPTION.grant,
     ),
-    replaceSubscriptionSecret(SUBSCRIPTION.id, "whsec_", {
-      oldUntilMs: NOW_MS,
-      nowMs: NOW_MS,
-      seal: createSeal(undefined),
-    }),
+    replaceSubscriptionSecret(SUBSCRIPTION.id, "whsec_", NOW_MS, createSeal(undefined)),
   ]),
   {
     ...writing("ending all of an app", () => endSubscriptions({ app: "a1" }, END, NOW_MS)),

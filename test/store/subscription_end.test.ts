@@ -151,8 +151,7 @@ for (const [name, end] of ENDS) {
     await fill(AT_ONCE + 700);
     await database.write(end());
     const except = { subscriptions: [], principals: [] };
-    const query = { health: "unknown", except, limit: 99, nowMs: NOW_MS } as const;
-    const due = await listDueQueues(database, query);
+    const due = await listDueQueues(database, "unknown", except, 99, NOW_MS);
     assert.ok(!due.some(({ subscription }) => subscription === seq));
     const request = [{ subscription: seq, count: 8 }];
     assert.deepEqual(await claimDeliveries(database, request, "c1", NOW_MS + 9999, NOW_MS), []);
@@ -222,8 +221,7 @@ for (const [name, holder, called, status] of CLAIMS) {
     const [claimed] = await claimDeliveries(database, request, holder, NOW_MS + seq, NOW_MS);
     const failure = { delivery: claimed?.id ?? "", claim: "c1", subscription: seq };
     const goneEndpoint = called === HERE ? HERE + id : called;
-    const rule = { goneEndpoint, failingSinceMs: undefined };
-    const { before, after } = disableAfterFailure(failure, rule, NOW_MS);
+    const { before, after } = disableAfterFailure(failure, { goneEndpoint }, NOW_MS);
     await database.write([...before, ...after]);
     assert.equal((await findSubscription(database, id))?.status, status);
     // The one that was called is left to the record of its attempt.

@@ -96,17 +96,16 @@ test("a secret is replaced again only once the one before signs no more", async 
   const stage = await openStage(t);
   const { id } = await insert(stage, "https://a.example/");
   const replace = async (secret: string, nowMs: number) => {
-    const options = { nowMs, oldUntilMs: nowMs + HOUR_MS, seal: SEAL };
-    return (await stage.database.write([replaceSubscriptionSecret(id, secret, options)]))[0];
+    return (await stage.database.write([replaceSubscriptionSecret(id, secret, nowMs, SEAL)]))[0];
   };
   assert.equal(await replace("second", NOW_MS), 1);
-  assert.equal(await replace("third", NOW_MS + HOUR_MS - 1), 0);
+  assert.equal(await replace("third", NOW_MS + 24 * HOUR_MS - 1), 0);
   const [row] = await stage.database.query<{ secret: string; old: string }>(
     sql`SELECT secret, oldSecret AS old FROM subscriptions WHERE id = ${id}`,
   );
   const open = (stored = "") => SEAL.decrypt(stored, id);
   assert.deepEqual([open(row?.secret), open(row?.old)], ["second", "whsec_"]);
-  assert.equal(await replace("third", NOW_MS + HOUR_MS), 1);
+  assert.equal(await replace("third", NOW_MS + 24 * HOUR_MS), 1);
 });
 
 test("what becomes active forgets that it failed, told to or by itself", async (t) => {

@@ -51,13 +51,12 @@ const ProblemRecord = named("OpenProblem", record({
 }));
 
 const UNTIL = described("It comes last until then.", TIME_MS);
-/** What mutes a problem. */
 export const Mute = named("Mute", object({ until: UNTIL }));
 
 /** What problems are found by. */
-export type ProblemServices =
-  & Pick<Services, "database" | "readiness" | "keys" | "jobs" | "warnings" | "config" | "now">
-  & Pick<Services, "disk">;
+export type ProblemServices = Pick<
+  Services, "database" | "readiness" | "keys" | "jobs" | "warnings" | "config" | "now" | "disk"
+>;
 
 /** What is wrong now, as far as this process and the database know: the worst first, muted last. */
 export async function findProblems(services: ProblemServices) {
@@ -65,7 +64,7 @@ export async function findProblems(services: ProblemServices) {
   const nowMs = services.now();
   const [{ parts }, failing, logins, cronjobs, muted, disk] = await Promise.all([
     readiness(true),
-    listFailing(database, { limit: FAILING_AT_MOST, before: FIRST_PAGE }),
+    listFailing(database, {}, { limit: FAILING_AT_MOST, before: FIRST_PAGE }),
     listFigures(database, "logins", "minute", nowMs - SIGN_IN_WINDOW_MS, nowMs),
     jobs.listCronjobs(),
     listMuted(database, nowMs),
@@ -146,7 +145,6 @@ export function problemOperations(services: ProblemServices & Administration): O
         found((await findProblems(services)).find((each) => each.id === id), "problem");
         const action = { action: "problem.mute", target: id };
         await storeAudited(context, [muteProblem(id, until)], action, services);
-        return { status: 204 };
       },
     }),
     backend("DELETE", `${PATH}/:id/mute`, "unmuteProblem", "Mute a problem no more", {
@@ -155,7 +153,6 @@ export function problemOperations(services: ProblemServices & Administration): O
         const action = { action: "problem.unmute", target: id };
         const changes = await storeAudited(context, [unmuteProblem(id)], action, services);
         checkChanged(changes, "muted problem");
-        return { status: 204 };
       },
     }),
   ];

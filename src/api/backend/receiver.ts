@@ -111,7 +111,6 @@ export function receiverOperations({ at, byId }: Receivers, services: Administra
         find(id);
         await storeAudited(context, [], { action: "receiver.delete", target: id }, services);
         byId.delete(id);
-        return { status: 204 };
       },
     }),
   ];

@@ -25,10 +25,8 @@ import { jsonResponse } from "../../http/respond.ts";
 import type { Services } from "../../services.ts";
 import { listAttemptsSince } from "../../store/delivery_lists.ts";
 import { listFigures } from "../../store/figures.ts";
-import { findSubscription } from "../../store/subscriptions.ts";
-import { found } from "../administration.ts";
 import { backend, consumer, type Operation } from "../operation.ts";
-import { ownerOf } from "../subscription.ts";
+import { getSubscription } from "../subscription.ts";
 
 const [DAY_MS, DAYS] = [86_400_000, 30];
 /** Where `from` is not given. */
@@ -88,27 +86,23 @@ export function seriesOperations(services: FigureServices): Operation[] {
         return jsonResponse(200, { bounds_ms: BOUNDS_MS, items });
       },
     }),
-    healthOperation(backend, "/backend", "getSubscriptionHealth", services),
+    healthOperation("/backend", services),
   ];
 }
 
-/** GET /consumer/subscription/{id}/health: of one's own. */
-export const ownHealthOperation = (services: FigureServices): Operation =>
-  healthOperation(consumer, "/consumer", "getOwnSubscriptionHealth", services, ownerOf);
-
-function healthOperation(
-  make: typeof backend | typeof consumer,
+/** GET of a subscription's health: of anybody's, or of one's own. */
+export function healthOperation(
   side: "/backend" | "/consumer",
-  operationId: string,
   { heavy: database, now }: FigureServices,
-  owner?: typeof ownerOf,
 ): Operation {
-  return make("GET", `${side}/subscription/:id/health`, operationId,
+  const [make, id] = side === "/consumer" ? [consumer, "getOwnSubscriptionHealth"] as const
+    : [backend, "getSubscriptionHealth"] as const;
+  return make("GET", `${side}/subscription/:id/health`, id,
     "How a subscription has done: by day, today, and last", {
     responses: { 200: Health },
     async handle({ params: { id }, caller }) {
-      const subscription = await findSubscription(database, id, owner?.(caller));
-      const { seq, failingSinceMs } = found(subscription, "subscription");
+      const owner = side === "/consumer" ? caller : undefined;
+      const { seq, failingSinceMs } = await getSubscription(database, id, owner);
       const dayOf = (timeMs: number) => timeMs - timeMs % DAY_MS;
       const todayMs = dayOf(now());
       const firstMs = todayMs - (DAYS - 1) * DAY_MS;

@@ -1,9 +1,13 @@
 import { createCache } from "../../base/cache.ts";
-import { idBound, idOf, idTimeMs } from "../../base/id.ts";
+import { idBound, idOf } from "../../base/id.ts";
 import { Problem } from "../../base/problem.ts";
 import { described, matching, optional } from "../../base/shape.ts";
 import { FIRST_PAGE } from "../../database/database.ts";
-import { type ChangedDelivery, toManagedDelivery } from "../../event/delivery_record.ts";
+import {
+  type ChangedDelivery,
+  type Delivery,
+  toManagedDelivery,
+} from "../../event/delivery_record.ts";
 import { BACKEND_READ_SCOPE } from "../../oauth/principal.ts";
 import type { Services } from "../../services.ts";
 import { AUDIT_LIST } from "../../store/audit.ts";
@@ -192,13 +196,12 @@ export function streamOperation(
   async function listOfRequest(request: string, subscription: string | undefined) {
     const page = { limit: MISSED_ROWS, before: FIRST_PAGE };
     const { items: events } = await listPart(heavy, EVENT_LIST, { request }, page);
-    const ids = events.map(({ id }) => id);
-    const [last, first] = [ids[0], ids.at(-1)];
-    if (last === undefined || first === undefined) return new Map<string, string>();
-    // A delivery's id has the time of its event's.
-    const given = { subscription, since: idTimeMs(first), until: idTimeMs(last) + 1 };
-    const { items } = await listDeliveries(heavy, given, page);
-    const wanted = items.filter(({ event }) => ids.includes(event)).reverse();
+    const found: Delivery[] = [];
+    for (const { id: event } of events) {
+      found.push(...(await listDeliveries(heavy, { event, subscription }, page)).items);
+      if (found.length >= MISSED_ROWS) break;
+    }
+    const wanted = found.slice(0, MISSED_ROWS).reverse();
     return new Map(wanted.map((each) => [each.id, JSON.stringify(toManagedDelivery(each))]));
   }
 
