@@ -3,6 +3,8 @@ import { Problem } from "./problem.ts";
 
 /** Methods that a route may have; HEAD and OPTIONS are made of them. */
 export const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"] as const;
+/** What some path or other takes, as Allow has it. */
+export const ALL_METHODS = [...METHODS, "HEAD", "OPTIONS"].join(", ");
 
 /** One HTTP request as a plain record: sockets stay in http/, handlers are tested without one. */
 export interface HttpRequest {
