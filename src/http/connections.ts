@@ -18,12 +18,17 @@ export interface Connection {
   receiving?: {
     readonly incoming: { readonly complete: boolean };
     readonly fail: (problem: Problem) => void;
+    /** Counts bytes that are kept on its account until its response is complete. */
+    readonly hold: (bytes: number) => void;
   };
   /** Nothing more is read from it. */
   isClosing: boolean;
   /** What is sent before it ends. */
   problem?: Problem;
 }
+
+/** What Node keeps of a request that is dropped, for as long as its connection is open. */
+const BYTES_OF_DROPPED = 4096;
 
 /** Keeps the open connections; one too many of an address is closed as it comes. */
 export function createConnections(limits: HttpLimits, trustedProxies: readonly Cidr[]) {
@@ -54,16 +59,16 @@ export function createConnections(limits: HttpLimits, trustedProxies: readonly C
   return {
     find: (socket: Socket) => open.get(socket),
     /**
-     * The connection of one more request; undefined where it is closing, or closes because this is
-     * more than may be sent ahead.
+     * The connection of one more request; undefined where it closes, as it does once this is more
+     * than may be sent ahead: its client sends the rest again (RFC 9112 §9.3.2).
      */
     take(socket: Socket): Connection | undefined {
       countRequest(); // also one that is dropped
       const connection = open.get(socket);
-      if (!connection || connection.isClosing) return undefined;
-      if (connection.unanswered.size < limits.maxPipelined) return connection;
-      connection.isClosing = true;
-      socket.destroy();
+      if (!connection) return undefined;
+      if (connection.unanswered.size >= limits.maxPipelined) connection.isClosing = true;
+      if (!connection.isClosing) return connection;
+      connection.receiving?.hold(BYTES_OF_DROPPED);
       return undefined;
     },
     open(socket: Socket): void {
