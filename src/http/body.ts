@@ -4,16 +4,6 @@ import { type JsonValue, parseJson } from "../base/json.ts";
 import { malformed, Problem } from "../base/problem.ts";
 import { decodeUtf8 } from "../base/utf8.ts";
 
-/** A body that may be of any type. */
-interface AnyBody {
-  /** JSON, a form, or undefined: of another type, empty or missing. */
-  readonly value: JsonValue | URLSearchParams | undefined;
-  /** The bytes where they were read; undefined: none came, or they are left unread. */
-  readonly bytes: Buffer | undefined;
-}
-
-const NO_BODY: AnyBody = { value: undefined, bytes: undefined };
-
 const MEDIA_TYPES = {
   json: "application/json",
   form: "application/x-www-form-urlencoded",
@@ -37,9 +27,9 @@ export async function readForm(request: HttpRequest): Promise<Form | undefined> 
 }
 
 /**
- * Reads and parses a body that is JSON or a form; one of another type is read on demand. Throws
- * Problem 400 `malformed`, 413, or 415 for one that is not taken, or says that it is compressed or
- * not UTF-8.
+ * Reads and parses a body that is JSON or a form; one of another type has no value, and no bytes
+ * where it is left to be read on demand. Throws Problem 400 `malformed`, 413, or 415 for one that is
+ * not taken, or says that it is compressed or not UTF-8.
  */
 export async function readAnyBody(request: HttpRequest, limits: {
   readonly maxBytes: number;
@@ -47,8 +37,8 @@ export async function readAnyBody(request: HttpRequest, limits: {
   readonly takesForms: boolean;
   readonly takesOthers: boolean;
   readonly readsAll: boolean;
-}): Promise<AnyBody> {
-  if (!hasBody(request)) return NO_BODY;
+}): Promise<{ readonly value?: JsonValue | URLSearchParams; readonly bytes?: Buffer }> {
+  if (!hasBody(request)) return {};
   const kinds: Kind[] = ["json"];
   if (limits.takesForms) kinds.push("form");
   if (limits.takesOthers) kinds.push("other");
@@ -56,9 +46,9 @@ export async function readAnyBody(request: HttpRequest, limits: {
   const maxBytes = kind === "form" ? limits.maxFormBytes : limits.maxBytes;
   // Also where it is left unread: the handler might respond without looking at it.
   if (Number(request.headers["content-length"] ?? 0) > maxBytes) throw tooLarge(maxBytes);
-  if (kind === "other" && !limits.readsAll) return NO_BODY;
+  if (kind === "other" && !limits.readsAll) return {};
   const bytes = await request.readBody(maxBytes);
-  if (kind === "other" || bytes.length === 0) return { value: undefined, bytes };
+  if (kind === "other" || bytes.length === 0) return { bytes };
   return { bytes, value: kind === "form" ? parseFields(bytes) : parseJson(bytes) };
 }
 
