@@ -1,5 +1,5 @@
 import { METHODS } from "../base/http_message.ts";
-import { Problem } from "../base/problem.ts";
+import { malformed } from "../base/problem.ts";
 import type { Operation, PathParams } from "./operation.ts";
 import { comparePatterns, parsePathPattern, type PathPattern } from "./path_pattern.ts";
 
@@ -170,8 +170,8 @@ function decode(text: string): string {
   if (!text.includes("%")) return text;
   try {
     return decodeURIComponent(text);
-  } catch (cause) {
-    throw new Problem(400, "malformed", "The path is not well-formed.", { cause });
+  } catch {
+    throw malformed("The path is not well-formed.");
   }
 }
 
@@ -187,7 +187,5 @@ const UNSAFE = /%2f|%5c|\\|(?:^|\/)(?:\.|%2e){1,2}(?:\/|$)|[^\x21-\x7e]/i;
  * dot segments, encoded slashes and backslashes, raw controls.
  */
 export function checkPath(path: string): void {
-  if (!path.startsWith("/") || UNSAFE.test(path)) {
-    throw new Problem(400, "malformed", "The path is not well-formed.");
-  }
+  if (!path.startsWith("/") || UNSAFE.test(path)) throw malformed("The path is not well-formed.");
 }

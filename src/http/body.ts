@@ -28,8 +28,8 @@ export async function readForm(request: HttpRequest): Promise<Form | undefined> 
 
 /**
  * Reads and parses a body that is JSON or a form; one of another type has no value, and no bytes
- * where it is left to be read on demand. Throws Problem 400 `malformed`, 413, or 415 for one that is
- * not taken, or says that it is compressed or not UTF-8.
+ * where it is left to be read on demand. Throws Problem 400 `malformed`, 413, or 415 for one that
+ * is not taken, or says that it is compressed or not UTF-8.
  */
 export async function readAnyBody(request: HttpRequest, limits: {
   readonly maxBytes: number;
