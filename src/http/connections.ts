@@ -35,25 +35,12 @@ export function createConnections(limits: HttpLimits, trustedProxies: readonly C
   const open = new Map<Socket, Connection>();
   const counts = new Map<string, number>();
   const countRequest = createTurnLimit(() => open.keys());
-  let timer: NodeJS.Timeout | undefined;
 
   function count(address: string, step: 1 | -1): number {
     const number = (counts.get(address) ?? 0) + step;
     if (number > 0) counts.set(address, number);
     else counts.delete(address);
     return number;
-  }
-
-  /**
-   * A connection times out only while bytes wait to be taken: a slow handler or a silent stream is
-   * not the client's error. Any byte taken starts the time anew.
-   */
-  function look(): void {
-    for (const socket of open.keys()) {
-      const isTimed = socket.timeout === limits.stallTimeoutMs;
-      if (socket.writableLength > 0 && !isTimed) socket.setTimeout(limits.stallTimeoutMs);
-      if (socket.writableLength === 0 && isTimed) socket.setTimeout(0);
-    }
   }
 
   return {
@@ -91,10 +78,12 @@ export function createConnections(limits: HttpLimits, trustedProxies: readonly C
         for (const release of unanswered) release();
       });
     },
-    /** Begins to close those whose client does not take what it is sent. */
-    watch(): void {
-      timer = setInterval(look, Math.min(2000, limits.stallTimeoutMs)).unref();
+    /**
+     * Closes one on which nothing has come or gone for long, unless its client waits for a response:
+     * a slow handler or a silent stream is not the client's error.
+     */
+    timeOut(socket: Socket): void {
+      if (socket.writableLength > 0 || !open.get(socket)?.unanswered.size) socket.destroy();
     },
-    unwatch: () => clearInterval(timer),
   };
 }

@@ -142,9 +142,7 @@ export function createHttpServer(options: {
     onError(error.code, socket);
   });
   server.on("connect", (_incoming, socket: Socket) => onError("CONNECT", socket));
-  server.on("listening", connections.watch);
-  server.on("close", connections.unwatch);
-  return server;
+  return server.setTimeout(limits.stallTimeoutMs, connections.timeOut);
 }
 
 /** A client that went away before its response is nobody's error. */

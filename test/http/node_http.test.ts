@@ -450,6 +450,26 @@ test("a stream that is silent for longer than a stall is not cut off", async (t)
   assert.equal(await answer.text(), "begin end");
 });
 
+test("a client that takes nothing is cut off, also after a slow handler", async (t) => {
+  const { port, server } = await startStage(t, {
+    limits: { stallTimeoutMs: 100 },
+    async handle() {
+      await delay(300);
+      return { status: 200, body: "x".repeat(30_000_000) };
+    },
+  });
+  const socket = await openRaw(port);
+  socket.pause();
+  socket.write(`GET / HTTP/1.1\r\n${HOST}\r\n`);
+  await delay(250);
+  assert.equal(await countConnections(server), 1);
+  for (let waited = 0; await countConnections(server) > 0; waited += 50) {
+    assert.ok(waited < 3000);
+    await delay(50);
+  }
+  socket.destroy();
+});
+
 test("one connection too many of an address is closed at once", async (t) => {
   const { port } = await startStage(t, { limits: { maxConnectionsPerAddress: 2 } });
   const kept = [await openRaw(port), await openRaw(port)];
