@@ -25,8 +25,6 @@ interface Entry {
   readonly pattern: PathPattern;
   /** Its place among all: the lower goes first. */
   readonly place: number;
-  /** Which segments are parameters, where there is nothing but literals and parameters. */
-  readonly parameters: readonly { readonly index: number; readonly name: string }[];
 }
 
 /** Patterns of literals and parameters by segment: a literal is looked up, a parameter is any. */
@@ -62,9 +60,7 @@ export function createRouter(operations: readonly Operation[]): Router {
   }).sort((a, b) => comparePatterns(a.pattern, b.pattern));
   for (const [place, { operation, pattern }] of ordered.entries()) {
     const { segments } = pattern;
-    const parameters = segments.map(({ name }, index) => ({ index, name }))
-      .filter(({ name }) => name !== "");
-    const entry = { operation, pattern, place, parameters };
+    const entry = { operation, pattern, place };
     const [first] = segments;
     // Of one that is fancy only the beginning, by which its paths are known as this router's.
     if (first?.rank === 0) tree.literals.getOrInsertComputed(first.literal, createNode);
@@ -143,10 +139,11 @@ function climb(
   return climb(node.parameter, segments, index + 1, method);
 }
 
-function readSegments({ parameters }: Entry, segments: readonly string[]): PathParams {
-  if (parameters.length === 0) return NO_PARAMS;
+function readSegments({ pattern }: Entry, segments: readonly string[]): PathParams {
   const params: Record<string, string> = Object.create(null);
-  for (const { index, name } of parameters) params[name] = decode(segments[index] ?? "");
+  pattern.segments.forEach(({ name }, index) => {
+    if (name !== "") params[name] = decode(segments[index] ?? "");
+  });
   return params;
 }
 
