@@ -141,9 +141,10 @@ function climb(
 
 function readSegments({ pattern }: Entry, segments: readonly string[]): PathParams {
   const params: Record<string, string> = Object.create(null);
-  pattern.segments.forEach(({ name }, index) => {
-    if (name !== "") params[name] = decode(segments[index] ?? "");
-  });
+  for (let index = 0; index < segments.length; index++) {
+    const name = pattern.segments[index]?.name;
+    if (name) params[name] = decode(segments[index] ?? "");
+  }
   return params;
 }
 
