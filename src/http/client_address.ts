@@ -28,7 +28,6 @@ function withoutPort(hop: string): string {
   return bracketed ?? plain ?? hop;
 }
 
-/** Whether the address is one of the trusted proxies. */
 export function isTrustedProxy(address: Address | undefined, trusted: readonly Cidr[]): boolean {
   return address !== undefined && trusted.some((cidr) => cidrContains(cidr, address));
 }

@@ -6,7 +6,6 @@ import { isTrustedProxy, throttleAddress } from "./client_address.ts";
 import type { HttpLimits } from "./limits.ts";
 import { createTurnLimit } from "./turn_limit.ts";
 
-/** What is known of one connection. */
 export interface Connection {
   readonly socket: Socket;
   /**
@@ -79,8 +78,8 @@ export function createConnections(limits: HttpLimits, trustedProxies: readonly C
       });
     },
     /**
-     * Closes one on which nothing has come or gone for long, unless its client waits for a response:
-     * a slow handler or a silent stream is not the client's error.
+     * Closes one on which nothing has come or gone for long, unless it is its client that waits: a
+     * slow handler or a silent stream is not the client's error.
      */
     timeOut(socket: Socket): void {
       if (socket.writableLength > 0 || !open.get(socket)?.unanswered.size) socket.destroy();

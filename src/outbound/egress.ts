@@ -8,7 +8,6 @@ import { findCode } from "./failure.ts";
 import { createNameLookup, type NameLookup } from "./name_lookup.ts";
 import { checkReachable, isReachable, isReceiver, refusal } from "./reachable.ts";
 
-/** Options of createEgress(). */
 export interface EgressOptions extends AgentOptions {
   /** Blocks that may be reached although they are not public. */
   readonly allow: readonly Cidr[];
@@ -20,13 +19,11 @@ export interface EgressOptions extends AgentOptions {
   readonly lookup?: NameLookup;
 }
 
-/** What is sent through the guard. */
 export interface EgressRequest extends Omit<RequestInit, "headers" | "body"> {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
 }
 
-/** The result of the self-test. */
 export type SelfTest = { readonly ok: true } | { readonly ok: false; readonly reason: string };
 
 /** The address guard of everything that leaves this process by `fetch`. */
