@@ -87,7 +87,6 @@ export async function removeAudited(
   checkChanged(await storeAudited(context, statements, action, services), what);
 }
 
-/** Problem 404 of what a look-up did not find. */
 export function notFound(what: string): Problem {
   return new Problem(404, "not_found", `There is no such ${what}.`);
 }

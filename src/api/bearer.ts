@@ -8,7 +8,6 @@ import { type Caller, opens, PERSONAL_PREFIX, toAskFor } from "../oauth/principa
 import type { Services } from "../services.ts";
 import { findPersonalCaller } from "../store/personal_tokens.ts";
 
-/** The check of access tokens. */
 export type Bearer = ReturnType<typeof createBearer>;
 
 const CACHE_LIMIT = 10_000;

@@ -8,7 +8,6 @@ import type { Services } from "../services.ts";
 import { listActiveIssuers, obtainPrincipal } from "../store/issuers.ts";
 import { createIssuerKeys } from "./issuer_keys.ts";
 
-/** The check of tokens of other issuers. */
 export type IssuerTokens = ReturnType<typeof createIssuerTokens>;
 
 const CACHE_LIMIT = 10_000;

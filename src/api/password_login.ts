@@ -26,7 +26,6 @@ export interface LoginAttempt {
   readonly findDevice?: (user: string) => string | undefined;
 }
 
-/** Checks a user's password, wherever it comes in. */
 export type PasswordLogin = ReturnType<typeof createPasswordLogin>;
 
 const ACCOUNT_LIMIT = 10; // of one account from one place

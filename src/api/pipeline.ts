@@ -162,8 +162,8 @@ export function createPipeline(
  * The path below the base path. Metadata of an issuer with a path is outside of it too, with
  * the path behind its name (RFC 8414 §3.1, RFC 9728 §3.1).
  */
-function localPath(path: string, basePath: string): string {
-  checkPath(path);
+function localPath(rawPath: string, basePath: string): string {
+  const path = checkPath(rawPath);
   if (basePath === "") return path;
   if (path === basePath) return "/";
   if (path.startsWith(`${basePath}/`)) return path.slice(basePath.length);

@@ -15,8 +15,8 @@ export interface RouteMatch {
 }
 
 /**
- * Finds the operation of a method and a path; HEAD is found where GET is. Throws Problem 400
- * `malformed` when a parameter's percent-encoding is broken.
+ * Finds the operation of a method and a path, as `checkPath` returns it; HEAD is found where GET
+ * is. Throws Problem 400 `malformed` when a parameter's percent-encoding is broken.
  */
 export type Router = (method: string, path: string) => RouteMatch | undefined;
 
@@ -35,8 +35,6 @@ interface TreeNode {
   readonly entries: Map<string, Entry>;
 }
 
-/** Characters that URLPattern leaves alone in a path; dot segments aside. */
-const PLAIN_PATH = /^(?:\/(?!(?:\.|%2e){1,2}(?:\/|$))[\w\-.~!$&'()*+,;=:@%|]*)+$/i;
 const ANY_PATH = new URLPattern({ pathname: "*" });
 const NO_PARAMS: PathParams = Object.freeze(Object.create(null));
 
@@ -89,10 +87,9 @@ export function createRouter(operations: readonly Operation[]): Router {
     return simple && { operation: simple.operation, params: readSegments(simple, segments) };
   };
 
-  return (method, rawPath) => {
-    const literal = literals.get(`${method} ${rawPath}`);
+  return (method, path) => {
+    const literal = literals.get(`${method} ${path}`);
     if (literal) return literal;
-    const path = PLAIN_PATH.test(rawPath) ? rawPath : canonicalPath(rawPath);
     if (!takesAnyFirst && !tree.literals.has(firstSegment(path))) return undefined;
     const segments = path.slice(1).split("/");
     const found = find(method === "HEAD" ? "GET" : method, path, segments);
@@ -173,17 +170,17 @@ function decode(text: string): string {
   }
 }
 
-/** The path as URLPattern sees it: spaces, quotes and the like percent-encoded. */
-function canonicalPath(path: string): string {
-  return ANY_PATH.exec({ pathname: path })?.pathname.groups["0"] ?? path;
-}
-
 const UNSAFE = /%2f|%5c|\\|(?:^|\/)(?:\.|%2e){1,2}(?:\/|$)|[^\x21-\x7e]/i;
+/** What URLPattern percent-encodes in a path. */
+const UNENCODED = /[^\w\-.~!$&'()*+,;=:@%|/]/;
 
 /**
- * Throws Problem 400 for a path that a proxy or a file system might read in another way than we do:
- * dot segments, encoded slashes and backslashes, raw controls.
+ * The path as URLPattern sees it: quotes and the like percent-encoded. Throws Problem 400 for one
+ * that a proxy or a file system might read in another way than we do: dot segments, encoded slashes
+ * and backslashes, raw controls.
  */
-export function checkPath(path: string): void {
+export function checkPath(path: string): string {
   if (!path.startsWith("/") || UNSAFE.test(path)) throw malformed("The path is not well-formed.");
+  if (!UNENCODED.test(path)) return path;
+  return ANY_PATH.exec({ pathname: path })?.pathname.groups["0"] ?? path;
 }

@@ -90,7 +90,6 @@ const SETTINGS = {
   owner: optional(OWNER),
 };
 
-/** What makes an app. */
 export const NewApp = named("NewApp", object({
   name: NAME,
   url: APP_URL,
@@ -136,12 +135,10 @@ export const AppWithSecret = named("AppWithSecret", withMembers(AppRecord, {
   client_secret: optional(SECRET),
 }));
 
-/** How a secret is replaced. */
 export const NewAppSecret = named("NewAppSecret", object({
   revoke: optional(described("The old secret ends at once, instead of in a day.", FLAG)),
 }));
 
-/** The secret that replaces another. */
 export const AppSecret = named("AppSecret", record({
   client_id: AppRecord.members.client_id,
   client_secret: SECRET,
@@ -170,7 +167,6 @@ export interface App extends
   readonly notBeforeMs: number;
 }
 
-/** An app as the backend shows it. */
 export function toAppRecord(app: App): Infer<typeof AppRecord> {
   return pick(AppRecord, {
     ...app,

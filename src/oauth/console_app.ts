@@ -1,4 +1,4 @@
-import type { App } from "./app.ts";
+import { type App, newApp } from "./app.ts";
 import { BACKEND_READ_SCOPE, BACKEND_SCOPE, CONSOLE_APP, CONSUMER_SCOPE } from "./principal.ts";
 
 /** The address that its browser code comes from, and the code of a sign-in goes to. */
@@ -12,21 +12,10 @@ export const WEBHOOKS_PATH = "/account/webhooks";
  */
 export function consoleApp(redirectUris: readonly string[], url: string): App {
   return {
-    id: CONSOLE_APP,
-    name: "Console",
-    url,
-    type: "public",
+    ...newApp({ name: "Console", url, type: "public" }, { id: CONSOLE_APP, createdAtMs: 0 }),
     scopes: [BACKEND_SCOPE, BACKEND_READ_SCOPE, CONSUMER_SCOPE],
-    grants: ["authorization_code", "refresh_token"],
     redirectUris,
     trusted: true,
-    resourceServer: false,
     requirePkce: true,
-    jwks: [],
-    rate: null,
-    owner: null,
-    status: "active",
-    createdAtMs: 0,
-    notBeforeMs: 0,
   };
 }

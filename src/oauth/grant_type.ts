@@ -10,5 +10,4 @@ export const GRANT_TYPES = [
   DEVICE_GRANT,
 ] as const;
 
-/** The value of `grant_type`. */
 export type GrantType = typeof GRANT_TYPES[number];

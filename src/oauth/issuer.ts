@@ -44,7 +44,6 @@ const ISSUER_SCOPES = described("What its tokens may carry here, and nothing els
 const SCOPE_CLAIM = described("Which claim has the scopes.", oneOf("scope", "scp", "roles"));
 const JWT_TYPE = described("Takes tokens of typ JWT too, besides at+jwt (RFC 9068).", FLAG);
 
-/** What registers an issuer. */
 export const NewIssuer = named("NewIssuer", object({
   issuer: ISSUER,
   audience: optional(AUDIENCE),
@@ -87,7 +86,6 @@ export interface Issuer extends Pick<Members, "id" | "issuer" | "audience" | "sc
   readonly createdAtMs: number;
 }
 
-/** An issuer as the backend shows it. */
 export function toIssuerRecord(issuer: Issuer): Members {
   return pick(IssuerRecord, {
     ...issuer,
@@ -98,7 +96,6 @@ export function toIssuerRecord(issuer: Issuer): Members {
   });
 }
 
-/** The issuer that is asked for. */
 export function newIssuer(
   { issuer, audience, scopes, scope_claim: scopeClaim, jwt_type: jwtType }: Infer<typeof NewIssuer>,
   more: Pick<Issuer, "id" | "jwksUri" | "createdAtMs">,
@@ -117,7 +114,6 @@ export function changeIssuer(
   return withChange(issuer, { ...same, scopeClaim, jwtType, jwksUri });
 }
 
-/** What of a principal may change. */
 export const PrincipalChange = named("PrincipalChange", object({ status: ACCOUNT_STATUS }));
 
 /** A principal as the backend shows it: `subject` is what its issuer calls it, in `sub`. */
@@ -134,7 +130,6 @@ export interface Principal extends Omit<Infer<typeof PrincipalRecord>, "created_
   readonly createdAtMs: number;
 }
 
-/** A principal as the backend shows it. */
 export function toPrincipalRecord(principal: Principal): Infer<typeof PrincipalRecord> {
   return pick(PrincipalRecord, { ...principal, created_at: toTime(principal.createdAtMs) });
 }

@@ -34,11 +34,9 @@ export const isOwnLogin = (app: string): boolean => app === LOGIN_APP || app ===
 
 /** No such app is in the table of apps: a grant of theirs depends on its user alone. */
 export const BUILT_IN_APPS = [LOGIN_APP, PERSONAL_APP, CONSOLE_APP] as const;
-/** Whether an app is one of those. */
 export const isBuiltIn = (app?: string): app is typeof BUILT_IN_APPS[number] =>
   BUILT_IN_APPS.some((each) => each === app);
 
-/** The scope that opens the backend. */
 export const BACKEND_SCOPE = "backend";
 
 /** The scope that opens what of the backend is only read; who has `backend` needs it not. */

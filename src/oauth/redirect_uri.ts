@@ -30,7 +30,6 @@ export const PLAIN_URL = text(
   { format: "uri", pattern: "^https?://[^?#]+$", maxLength: MAX_LENGTH },
 );
 
-/** An app URL in JSON. */
 export const APP_URL = described("Every redirect URI is at or below it.", PLAIN_URL);
 
 /** What is wrong with a redirect URI that an app may not list. */

@@ -9,10 +9,8 @@ import { SCOPES } from "./scope.ts";
 const CHANGEABLE = { scopes: described("What its tokens may carry, and nothing else.", SCOPES) };
 const MEMBERS = { url: described("The aud of its tokens.", PLAIN_URL), ...CHANGEABLE };
 
-/** What makes a resource. */
 export const NewResource = named("NewResource", object(MEMBERS));
 
-/** What of a resource may change. */
 export const ResourceChange = named("ResourceChange", object(CHANGEABLE));
 
 /** A resource as the backend shows it. */
@@ -24,7 +22,6 @@ export interface Resource extends Omit<Infer<typeof ResourceRecord>, "created_at
   readonly createdAtMs: number;
 }
 
-/** A resource as the backend shows it. */
 export function toResourceRecord(resource: Resource): Infer<typeof ResourceRecord> {
   return pick(ResourceRecord, { ...resource, created_at: toTime(resource.createdAtMs) });
 }

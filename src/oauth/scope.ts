@@ -5,7 +5,6 @@ import { BACKEND_READ_SCOPE, BACKEND_SCOPE, CONSUMER_SCOPE, isOfBackend } from "
 /** A scope-token of RFC 6749 §3.3 without the comma, which separates names here as a space does. */
 const SCOPE_NAME = /^[\x21\x23-\x2b\x2d-\x5b\x5d-\x7e]{1,64}$/;
 
-/** A list of scopes in JSON. */
 export const SCOPES = listOf(matching(
   SCOPE_NAME,
   "Must be 1 to 64 printable ASCII characters without space, comma, quote or backslash.",
@@ -18,7 +17,6 @@ export interface ScopeWords {
   readonly grave: boolean;
 }
 
-/** The service's own scopes in words. */
 export const OWN_SCOPES: ReadonlyMap<string, ScopeWords> = new Map([
   [CONSUMER_SCOPE, {
     description: "Subscribe to events and manage your subscriptions on your behalf",

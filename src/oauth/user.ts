@@ -41,7 +41,6 @@ export const RATE = described(
   nullable(text((rate) => parseRate(rate) ? undefined : `Must be ${RATE_FORM}.`)),
 );
 
-/** What makes a user. */
 export const NewUser = named("NewUser", object({
   username: USERNAME,
   password: PASSWORD,
@@ -77,7 +76,6 @@ export interface User extends Omit<Infer<typeof UserRecord>, "created_at"> {
 /** How this service made a password that its user has yet to replace. */
 export type GivenPassword = "one-time" | "printed";
 
-/** A user as the backend shows it. */
 export function toUserRecord(user: User): Infer<typeof UserRecord> {
   return pick(UserRecord, { ...user, created_at: toTime(user.createdAtMs) });
 }

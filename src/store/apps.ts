@@ -36,7 +36,6 @@ function toApp(row: RowOf<AppWithSecrets>): AppWithSecrets {
   };
 }
 
-/** An app by its id. */
 export async function findApp(database: Database, id: string): Promise<AppWithSecrets | undefined> {
   const select = sql`SELECT ${COLUMNS} FROM apps WHERE id = ${id}`;
   const row = await findRow<RowOf<AppWithSecrets>>(database, select);

@@ -58,7 +58,6 @@ export async function findCode(
   return row && parseScopes(row);
 }
 
-/** Removes the codes of an app that wait for their exchange. */
 export function deleteCodesOf(app: string): Sql {
   return sql`DELETE FROM codes WHERE app = ${app}`;
 }

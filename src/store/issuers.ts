@@ -21,7 +21,6 @@ function toIssuer(row: RowOf<Issuer>): Issuer {
   return { ...parseScopes(row), jwtType: row.jwtType === 1 };
 }
 
-/** An issuer by id. */
 export async function findIssuer(database: Database, id: string): Promise<Issuer | undefined> {
   const row = await findRow<RowOf<Issuer>>(database, sql`${SELECT} WHERE id = ${id}`);
   return row && toIssuer(row);
@@ -70,7 +69,6 @@ export function deleteIssuer(id: string): Change {
   return deleteWhere(sql`issuers`, sql`id = ${id}`);
 }
 
-/** A principal by id. */
 export function findPrincipal(database: Database, id: string): Promise<Principal | undefined> {
   return findRow(database, sql`${SELECT_PRINCIPAL} WHERE id = ${id}`);
 }

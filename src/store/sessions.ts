@@ -65,7 +65,6 @@ export function hasSession(database: Database, user: string, nowMs: number, sinc
   return hasRow(database, sql`SELECT 1 ${liveSessions(which, nowMs)} LIMIT 1`);
 }
 
-/** Stores that a session is seen. */
 export function markSeen(hash: Uint8Array, nowMs: number): Sql {
   return sql`UPDATE sessions SET seenAtMs = ${nowMs} WHERE hash = ${hash}`;
 }
@@ -91,7 +90,6 @@ export function listSessions(
     ${liveSessions(which, nowMs)} ORDER BY s.createdAtMs DESC LIMIT 1000`);
 }
 
-/** Ends a browser session. */
 export function deleteSession(hash: Uint8Array): Sql {
   return sql`DELETE FROM sessions WHERE hash = ${hash}`;
 }

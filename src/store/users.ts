@@ -19,7 +19,6 @@ export interface UserWithPassword extends User {
 const COLUMNS = sql`id, username, scopes, rate, status, createdAtMs, notBeforeMs`;
 const SELECT = sql`SELECT ${COLUMNS}`;
 
-/** A user by id. */
 export async function findUser(database: Database, id: string): Promise<User | undefined> {
   const row = await findRow<RowOf<User>>(database, sql`${SELECT} FROM users WHERE id = ${id}`);
   return row && parseScopes(row);
@@ -45,7 +44,6 @@ export const USER_LIST = {
   toItem: parseScopes<RowOf<User>>,
 } as const;
 
-/** Whether the database has any user at all. */
 export function hasUsers(database: Database): Promise<boolean> {
   return hasRow(database, sql`SELECT 1 FROM users LIMIT 1`);
 }
@@ -90,7 +88,6 @@ export function updateUser(
   return updateWhere(sql`users`, set, sql`id = ${id}`);
 }
 
-/** Holds while a user has this password. */
 export const hasPassword = (phc: string): Sql => sql`phc = ${phc}`;
 
 /** Replaces a password and ends what it has opened; ConflictError unless the condition holds. */

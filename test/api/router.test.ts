@@ -113,8 +113,12 @@ describe("checkPath() takes", () => {
     "/a/~user",
   ];
   for (const path of table) {
-    test(path, () => assert.equal(checkPath(path), undefined));
+    test(path, () => assert.equal(checkPath(path), path));
   }
+});
+
+test("checkPath() encodes what URLPattern does", () => {
+  assert.equal(checkPath("/a\"b/`<>^{}?#"), "/a%22b/%60%3C%3E%5E%7B%7D%3F%23");
 });
 
 describe("checkPath() refuses with 400", () => {

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { Problem } from "../../src/base/problem.ts";
 import { METHODS } from "../../src/base/http_message.ts";
 import type { Operation } from "../../src/api/operation.ts";
-import { createRouter, type RouteMatch } from "../../src/api/router.ts";
+import { checkPath, createRouter, type RouteMatch } from "../../src/api/router.ts";
 import { sampleOperation } from "../helpers/operation.ts";
 import { openRandom } from "../helpers/random.ts";
 
@@ -133,7 +133,7 @@ test("matching agrees with URLPattern on random patterns and paths", (t) => {
   const random = openRandom(t);
   const pieces = [
     ...["a", "b", "ab", "a.b", "ä", "x y", "%20", "-", "~", "a:b", "'"],
-    ...["{", "|", "^", "\"", ".", "..", "%2e", "\\"],
+    ...["{", "|", "^", "\"", "...", "`", "<>"],
   ];
   const specials = [":p", ":q", ":r", "*", ":s?", ":t(\\d+)", ":u.json", "{a}?"];
   let matched = 0;
@@ -153,11 +153,13 @@ test("matching agrees with URLPattern on random patterns and paths", (t) => {
           ? random.pick(pieces)
           : part.replace(/^[:*{].*/, random.pick(["7", "a"]))
       );
-      const path = `/${given.join("/")}${random.pick(tails)}`;
+      // As clients send it.
+      const path = `/${given.join("/")}${random.pick(tails)}`
+        .replace(/[^!-~]/g, encodeURIComponent);
       const result = reference.exec({ pathname: path });
       const groups = Object.entries(result?.pathname.groups ?? {})
         .flatMap(([name, value]) => value === undefined ? [] : [[name, decodeURIComponent(value)]]);
-      const found = match("GET", path);
+      const found = match("GET", checkPath(path));
       const expected = result === null ? undefined : text.replaceAll(" ", "%20");
       assert.equal(found?.operation?.path, expected);
       if (!found) continue;

@@ -552,7 +552,9 @@ test("10,000 anonymous visits store no row", async () => {
 
     const port = Number(new URL(quiet.url).port);
     const request = `GET ${authorizePath(at, { state: newName("s") })} HTTP/1.1\r\nHost: x\r\n`;
-    const visit = `${request}Cookie: gatepost=${"A".repeat(43)}\r\n\r\n`;
+    const browser = quiet.openBrowser();
+    await quiet.authorize(browser, at);
+    const visit = `${request}Cookie: ${browser.cookies()[0]?.name}=${"A".repeat(43)}\r\n\r\n`;
     const last = `${request}Connection: close\r\n\r\n`;
     const bytes = `${request}\r\n`.repeat(5) + visit.repeat(4) + last;
     const visitTen = async () => {

@@ -88,6 +88,7 @@ describe("server metadata (RFC 8414 §2, §3.2)", () => {
     ["revocation_endpoint_auth_signing_alg_values_supported", ["ES256", "EdDSA", "RS256"]],
     ["introspection_endpoint_auth_signing_alg_values_supported", ["ES256", "EdDSA", "RS256"]],
     ["code_challenge_methods_supported", ["S256"]],
+    ["subject_types_supported", ["public"]], // Spring and AppAuth refuse discovery without it
   ];
   for (const [name, values] of lists) {
     test(`has ${name}`, () => {

@@ -186,6 +186,24 @@ describe("POST /authorization/revoke with Authorization: Bearer", () => {
     assert.equal(await gatepost.isAlive(token), false);
   });
 
+  test("takes an empty JSON object, which some clients send with every POST", async () => {
+    const token = await gatepost.login(user);
+    const answer = await gatepost.api.postJson("/authorization/revoke", {}, bearer(token));
+    assert.equal(answer.status, 200, answer.text);
+    assert.equal(await gatepost.isAlive(token), false);
+  });
+
+  test("refuses JSON that names another token, and what is no JSON, and ends nothing", async () => {
+    const token = await gatepost.login(user);
+    const headers = { ...bearer(token), "content-type": "application/json" };
+    for (const body of ['{"token":"x"}', '{"client_id":"x"}', "{"]) {
+      const options = { headers, body };
+      const answer = await gatepost.api.send("POST", "/authorization/revoke", options);
+      assertOAuthError(answer, 400, "invalid_request");
+    }
+    assert.equal(await gatepost.isAlive(token), true);
+  });
+
   test("refuses a body that does not say what it is, and ends nothing", async () => {
     const token = await gatepost.login(user);
     const body = new TextEncoder().encode("token=x");

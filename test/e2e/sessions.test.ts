@@ -1,7 +1,14 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { assertProblem, readItems } from "../helpers/event_stage.ts";
-import { bearer, type Gatepost, startGatepost, type TestUser } from "../helpers/gatepost.ts";
+import { passLogin } from "../helpers/authorize_pages.ts";
+import {
+  authorizePath,
+  bearer,
+  type Gatepost,
+  startGatepost,
+  type TestUser,
+} from "../helpers/gatepost.ts";
 
 let gatepost: Gatepost;
 before(async () => {
@@ -75,4 +82,36 @@ test("an operator sees those of any user, and nobody else does", async () => {
   assertProblem(await gatepost.api.get(path(user), bearer(token)), 403);
   const unknown = path({ id: `u${"0".repeat(24)}` });
   assertProblem(await gatepost.api.get(unknown, bearer(gatepost.adminToken)), 404);
+});
+
+test("two services on one host share a browser, since cookies know no ports", async () => {
+  const other = await startGatepost();
+  try {
+    const browser = gatepost.openBrowser();
+    const visits = await Promise.all([gatepost, other].map(async (at) => {
+      const app = await at.createApp({ trusted: true });
+      return { at, app, user: await at.createUser() };
+    }));
+    const ask = ({ at, app }: (typeof visits)[number]) =>
+      browser.get(at.url + authorizePath(app));
+    for (const visit of visits) {
+      const page = await passLogin(browser, await ask(visit), visit.user);
+      assert.equal(page.status, 303, page.text);
+    }
+    for (const visit of visits) assert.equal((await ask(visit)).status, 303);
+  } finally {
+    await other.stop();
+  }
+});
+
+test("who signed in before the cookie's name was that of one service stays signed in", async () => {
+  const browser = gatepost.openBrowser();
+  const app = await gatepost.createApp({ trusted: true });
+  const path = authorizePath(app);
+  const signedIn = await passLogin(browser, await browser.get(path), await gatepost.createUser());
+  assert.equal(signedIn.status, 303, signedIn.text);
+  const value = browser.cookies().find(({ name }) => /^gatepost-\w{8}$/.test(name))?.value;
+  const visit = (cookie: string) => gatepost.api.get(path, { cookie });
+  assert.equal((await visit(`gatepost=${value}`)).status, 303);
+  assert.equal((await visit(`gatepost=${value}; gatepost=${value}`)).status, 200);
 });

@@ -124,6 +124,18 @@ describe("two processes on one database", () => {
     assert.equal(readTokens(await second.token(next, login)).scope, "consumer");
   });
 
+  test("give a code all scopes that it was allowed, which the other has just added", async () => {
+    const someone = await first.createUser({ scopes: ["consumer", "orders"] });
+    const at = await first.createApp({ trusted: true });
+    const fields = { grant_type: "authorization_code" };
+    for (const scopes of [["consumer"], ["consumer", "orders"]]) {
+      await first.change(at, { scopes });
+      const code = await second.code(at, someone);
+      const { scope } = readTokens(await second.token(at, { ...fields, code }));
+      assert.equal(scope, scopes.join(" "));
+    }
+  });
+
   test("refuse an app that the other has disabled", async () => {
     const short = await first.createApp();
     const fields = { grant_type: "client_credentials" };

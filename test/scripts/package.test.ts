@@ -45,6 +45,20 @@ test("the package holds code and types, and neither tests nor maps", () => {
   assert.deepEqual(files.filter((file) => /\.test\.|\/fixtures\//.test(file)), []);
 });
 
+test("what V8 makes of the code is not packed, and kept beside it for the next start", () => {
+  const kept = join(installed, "dist/.compiled");
+  assert.deepEqual(globSync(`${kept}*`, { cwd: installed }), []);
+  const env = { PATH: process.env["PATH"] };
+  const run = (more = {}) =>
+    execFileSync(process.execPath, [join(installed, "dist/cli.js"), "--version"], {
+      env: { ...env, ...more },
+    });
+  run({ NODE_DISABLE_COMPILE_CACHE: "1" });
+  assert.deepEqual(globSync(`${kept}*`), []);
+  run();
+  assert.ok(globSync(`${kept}/*/*`).length > 10);
+});
+
 test("the package's program is executable and tells its version", () => {
   const program = join(installed, manifest.bin.gatepost);
   accessSync(program, constants.X_OK);

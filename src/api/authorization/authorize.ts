@@ -10,17 +10,16 @@ import { grantScope } from "../../oauth/scope.ts";
 import type { User } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
 import { findConsentedScopes } from "../../store/consents.ts";
-import { readForm } from "../../http/body.ts";
 import { changeFresh } from "../administration.ts";
 import { errorPage } from "../pages/error_page.ts";
-import { type Operation, operation } from "../operation.ts";
+import type { Operation } from "../operation.ts";
 import { NO_STORE } from "../../http/respond.ts";
 import { formStep, type PageVisit, showConsent, showLogin, type Visit } from "./authorize_pages.ts";
 import { seeOther, sendCode, sendToApp } from "./authorize_redirect.ts";
 import { type AuthorizeRequest, findTarget, readAuthorizeRequest } from "./authorize_request.ts";
-import { isNavigation } from "./browser_session.ts";
 import { choosePassword } from "./choose_password.ts";
 import { SECRET } from "./oauth_form.ts";
+import { pageOperations } from "./page_operations.ts";
 
 export type AuthorizeServices =
   & Pick<Services, "database" | "sessions" | "site" | "scopeWords">
@@ -60,18 +59,10 @@ const AuthorizeForm = named("AuthorizeForm", record(PAGE_FORM));
  */
 export function authorizeOperations(services: AuthorizeServices): Operation[] {
   const { sessions, issuer, site } = services;
-  const base = {
-    path: "/authorization/authorize",
-    access: "public",
-    cors: false,
-    errors: "page",
-    query: QUERY,
-    responses: { 200: "text/html", 303: undefined },
-  } as const;
+  const path = "/authorization/authorize";
 
   /** Errors go to the app once it is known (RFC 6749 §4.1.2.1). */
   async function respond(http: HttpRequest, form?: Form): Promise<HttpResponse> {
-    checkNavigation(http);
     const { id: requestId, query } = http;
     const target = await findTarget(http, services);
     if ("detail" in target) {
@@ -80,12 +71,12 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
     }
     try {
       const request = await readAuthorizeRequest(target, services);
-      const address = `${site.basePath}${base.path}?${query}`;
+      const address = `${site.basePath}${path}?${query}`;
       // A login for the request itself is recent enough, where none ever is for long too.
       const onward = new URLSearchParams(query);
       onward.delete("max_age");
       const session = await sessions.open(http);
-      const visit = { request, session, address, onward: `${site.basePath}${base.path}?${onward}` };
+      const visit = { request, session, address, onward: `${site.basePath}${path}?${onward}` };
       // HEAD is what scanners of links send; it makes no code and no session.
       if (http.method === "HEAD") return { status: 200, headers: NO_STORE };
       const choice = await choosePassword(visit, http, form, services);
@@ -97,26 +88,16 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
     }
   }
 
-  return [
-    operation({
-      ...base,
-      id: "authorize",
-      method: "GET",
-      summary: "Log in and consent, in a browser",
-      handle: ({ request }) => respond(request),
-    }),
-    operation({
-      ...base,
+  return pageOperations({
+    path,
+    query: QUERY,
+    get: { id: "authorize", summary: "Log in and consent, in a browser" },
+    post: {
       id: "submitAuthorizeForm",
-      method: "POST",
       summary: "A form of the login, the password or the consent page",
       form: AuthorizeForm,
-      async handle({ request }) {
-        const form = await readPageForm(request, services);
-        return changeFresh(() => respond(request, form));
-      },
-    }),
-  ];
+    },
+  }, (request, form) => changeFresh(() => respond(request, form)), services);
 }
 
 /** The next step of a visit: log in, consent, or back to the app with a code. */
@@ -159,26 +140,6 @@ async function carryOut(form: Form, http: HttpRequest, visit: Visit, services: A
 /** Whether the user signed in as lately as the app asks for (OpenID Connect Core §3.1.2.1). */
 function isRecent({ request, session }: Visit, { now }: Pick<Services, "now">): boolean {
   return now() - session.sinceMs <= request.maxAgeMs;
-}
-
-/** No page of our own origin, hosted ones among them, may read a form or send one. */
-export function checkNavigation(request: HttpRequest): void {
-  if (isNavigation(request)) return;
-  throw new Problem(403, "foreign_request", "The request was not made by opening a page.");
-}
-
-/** Reads the form of a page of ours; throws Problem 403 where another sent it. */
-export async function readPageForm(
-  request: HttpRequest,
-  { sessions }: Pick<Services, "sessions">,
-): Promise<Form> {
-  if (!sessions.isOwnForm(request)) {
-    throw new Problem(403, "foreign_form", "The form was not sent by this page.");
-  }
-  // Before the session, since it may come slowly: what has ended meanwhile is not found then.
-  const form = await readForm(request);
-  if (!form || form.duplicates.length > 0) throw malformed("The form is not well-formed.");
-  return form;
 }
 
 /** Carries out the form of a login page: the way on, or the page once more. */

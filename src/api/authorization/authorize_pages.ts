@@ -59,7 +59,6 @@ export async function showLogin(
   return { ...page, headers: { ...page.headers, "Set-Cookie": sessions.cookie(visit.session) } };
 }
 
-/** The consent page for these scopes. */
 export async function showConsent(
   visit: PageVisit<App>,
   user: User,

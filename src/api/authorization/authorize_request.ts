@@ -47,12 +47,11 @@ export async function findTarget(
   { query, address }: Pick<HttpRequest, "query" | "address">,
   services: DocumentServices & Pick<Services, "config" | "consoleApp">,
 ): Promise<AuthorizeTarget | Pick<ErrorPageInput, "detail" | "facts">> {
-  const { config: { clientMetadata, profile }, database } = services;
+  const { config: { clientMetadata, profile }, consoleApp, database } = services;
   const form = parseForm(query);
   if (!form) return { detail: "The query is not well-formed." };
   const clientId = form.get("client_id");
   if (clientId === undefined) return { detail: "client_id is missing or repeated." };
-  const { consoleApp } = services;
   const app = clientId === consoleApp?.id ? consoleApp : await findClient(database, clientId);
   if (app?.status !== "disabled" && isDocumentUrl(clientId, clientMetadata)) {
     return findDocumentTarget(form, clientId, address, app, services);

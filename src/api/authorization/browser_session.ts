@@ -43,7 +43,6 @@ type Sender = Pick<HttpRequest, "address" | "headers">;
 /** Keeps browsers apart and forms from being forged. */
 export type BrowserSessions = ReturnType<typeof createBrowserSessions>;
 
-/** Makes the keeper of browser sessions. */
 export function createBrowserSessions(
   { database, revocations, issuer, pageKey, now }:
     & Pick<Services, "database" | "revocations" | "issuer" | "now">
@@ -52,7 +51,9 @@ export function createBrowserSessions(
   const { origin, protocol, hostname } = new URL(issuer);
   const isSecure = protocol === "https:";
   // RFC 6265bis §4.1.3: with the prefix neither another host of the domain nor plain http sets it.
-  const name = isSecure ? "__Host-gatepost" : "gatepost";
+  // And by the database's own key its name differs from another Gatepost's: cookies know no ports.
+  const oldName = isSecure ? "__Host-gatepost" : "gatepost"; // until 0.1.0
+  const name = `${oldName}-${hmac(pageKey, "cookie").slice(0, 8)}`;
   const deviceName = `${name}-device`;
   const attributes = `Path=/; HttpOnly; SameSite=Lax${isSecure ? "; Secure" : ""}`;
   // Browsers send Sec-Fetch-Site to such origins alone.
@@ -107,7 +108,8 @@ export function createBrowserSessions(
   return {
     newSession,
     async open({ headers, method }: HttpRequest): Promise<BrowserSession> {
-      const [sent] = readCookie(headers.cookie, name, /^[\w-]{43}$/);
+      const [sent] = [name, oldName].flatMap((each) =>
+        readCookie(headers.cookie, each, /^[\w-]{43}$/));
       const devices = readCookie(headers.cookie, deviceName, DEVICES)
         .flatMap((value) => value.split("~"));
       if (sent === undefined) return { ...anonymousSession(), devices };
@@ -162,14 +164,6 @@ export function createBrowserSessions(
       return headers.origin === "null" && (site === "same-origin" || !isTrustworthy);
     },
   };
-}
-
-/**
- * Whether a request can be a window that goes to another address, and not a script's `fetch` or a
- * frame (Fetch Metadata §2.1). Only browsers send the header.
- */
-export function isNavigation({ headers }: Pick<HttpRequest, "headers">): boolean {
-  return (headers["sec-fetch-dest"] ?? "document") === "document";
 }
 
 /** The value of one of our cookies, where the browser sent exactly one that we could have made. */

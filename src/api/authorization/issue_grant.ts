@@ -87,7 +87,9 @@ export async function currentScopes(
   const scopes = granted.filter((name) =>
     app.scopes.includes(name) && (user === undefined || user.scopes.includes(name))
   );
-  if (scopes.length === 0) {
+  // Or another process has added them a moment ago: then the app is asked for anew.
+  const isStale = scopes.length < granted.length && await accounts.hasChanged(accounts.changes());
+  if (scopes.length === 0 || isStale) {
     throw new OAuthError("invalid_scope", "Nothing is left of the scopes that were granted.");
   }
   return scopes;

@@ -20,7 +20,7 @@ import type { Services } from "../../services.ts";
 import { notFound } from "../administration.ts";
 import { RESOURCE_METADATA } from "../bearer.ts";
 import { type Operation, operation } from "../operation.ts";
-import { createRouter } from "../router.ts";
+import { checkPath, createRouter } from "../router.ts";
 
 const TEXTS = manyOf(TEXT);
 
@@ -65,6 +65,7 @@ export function metadataOperations(
     code_challenge_methods_supported: ["S256"],
     authorization_response_iss_parameter_supported: true, // RFC 9207 §3
     client_id_metadata_document_supported: clientMetadata !== "off",
+    subject_types_supported: ["public"], // without it OpenID clients refuse the document
   };
   const members = Object.entries(server).map(([name, value]) => [name, shapeOf(value)]);
   const served = record(Object.fromEntries(members));
@@ -99,7 +100,7 @@ export function pathMetadataOperation(
   return document(`${RESOURCE_METADATA}/:path+`, "getPathMetadata",
     "Resource metadata of a path that needs a token", ResourceMetadata, ({ path: asked }) => {
       const path = asked.replace(RESOURCE_METADATA, "");
-      const local = path.slice(pathOf(issuer).length);
+      const local = checkPath(path.slice(pathOf(issuer).length));
       const there = METHODS.flatMap((method) => find(method, local)?.operation ?? []);
       if (there.length === 0) throw notFound("protected path");
       const scopes = there.flatMap(({ access }) => access === "public" ? [] : access.map(toAskFor));

@@ -55,14 +55,12 @@ export async function readOAuthForm(request: HttpRequest): Promise<Form> {
   return form;
 }
 
-/** A parameter that must be there. */
 export function requireParameter(form: Form, name: string): string {
   const value = form.get(name);
   if (value === undefined) throw new OAuthError("invalid_request", `Parameter ${name} is missing.`);
   return value;
 }
 
-/** The scopes asked for by name. */
 export function readScope(form: Form): string[] {
   const names = parseScope(form.get("scope") ?? "");
   if (names === undefined) throw new OAuthError("invalid_scope", "The scope is not well-formed.");

@@ -1,4 +1,5 @@
-import { hasBody, type HttpRequest } from "../../base/http_message.ts";
+import { MAX_FORM_BYTES } from "../../base/form.ts";
+import type { HttpRequest } from "../../base/http_message.ts";
 import { Problem } from "../../base/problem.ts";
 import { described, named, optional, record, shown, TEXT } from "../../base/shape.ts";
 import { OAuthError } from "../../oauth/errors.ts";
@@ -8,6 +9,7 @@ import type { Sql } from "../../database/sql.ts";
 import { revokeGrant } from "../../store/grant_end.ts";
 import { revocation } from "../../store/revocations.ts";
 import type { Services } from "../../services.ts";
+import { readAnyBody } from "../../http/body.ts";
 import { type Bearer, bearerToken } from "../bearer.ts";
 import { jsonResponse } from "../../http/respond.ts";
 import { type Operation, operation } from "../operation.ts";
@@ -22,11 +24,15 @@ const RevokeForm = optional(named("RevokeRequest", record({
   ...CREDENTIALS,
 })));
 
+const NAMES_ANOTHER = ["token", ...Object.keys(CREDENTIALS)];
+const [maxBytes, maxFormBytes] = [MAX_FORM_BYTES, MAX_FORM_BYTES];
+const BODY = { maxBytes, maxFormBytes, takesForms: true, takesOthers: false, readsAll: false };
+
 const Empty = named("Empty", shown({ type: "object", maxProperties: 0 }));
 
 /**
  * POST /authorization/revoke (RFC 7009): an app ends its own token; or, with the token itself in
- * the Authorization header and no body, whoever holds a token ends it.
+ * the Authorization header and none in the body, whoever holds a token ends it.
  */
 export function revokeOperation(
   services: TokenLookup & Pick<Services, "clients" | "revocations" | "config">,
@@ -88,11 +94,11 @@ function endToken(presented: PresentedToken, address: string, nowMs: number): Sq
 
 /** The caller of a request that revokes the token it presents, and may name no other. */
 async function authenticateAlone(request: HttpRequest, bearer: Bearer): Promise<Caller> {
-  if (hasBody(request)) {
-    const form = await readOAuthForm(request);
-    if (["token", ...Object.keys(CREDENTIALS)].some((name) => form.get(name) !== undefined)) {
-      throw new OAuthError("invalid_request", "Send a token in the header or the body, not both.");
-    }
+  // Some clients send {} with every POST, which names no other token.
+  const { value } = await readAnyBody(request, BODY);
+  const fields = value instanceof URLSearchParams ? [...value] : Object.entries(value ?? {});
+  if (fields.some(([name, text]) => NAMES_ANOTHER.includes(name) && text !== "")) {
+    throw new OAuthError("invalid_request", "Send a token in the header or the body, not both.");
   }
   return bearer.authenticate(request, []);
 }

@@ -14,17 +14,12 @@ import type { Services } from "../../services.ts";
 import { findApp } from "../../store/apps.ts";
 import { FAILED_USER_CODE, GRANT_ALLOWED, UNKNOWN } from "../../store/audit.ts";
 import { decideDeviceCode, findDeviceCode } from "../../store/device_codes.ts";
-import { type Operation, operation } from "../operation.ts";
+import type { Operation } from "../operation.ts";
 import { verifiedPage, verifyPage, type VerifyPageInput } from "../pages/verify_page.ts";
-import {
-  type AuthorizeServices,
-  checkNavigation,
-  logIn,
-  PAGE_FORM,
-  readPageForm,
-} from "./authorize.ts";
+import { type AuthorizeServices, logIn, PAGE_FORM } from "./authorize.ts";
 import { formStep, pageFrame, type PageVisit, showConsent, showLogin } from "./authorize_pages.ts";
 import { choosePassword } from "./choose_password.ts";
+import { pageOperations } from "./page_operations.ts";
 
 const USER_CODE = optional(described("As the device shows it.", TEXT));
 const VerifyForm = named("VerifyForm", record({ ...PAGE_FORM, user_code: USER_CODE }));
@@ -41,17 +36,9 @@ export function verifyOperations(
   const throttle = (limit: number) => createThrottle({ limit, windowMs: 15 * 60_000, now });
   // Wrong codes: 5 of 20^8 hit one by 2^-32, as RFC 8628 §5.1 has it.
   const [ofUser, ofAddress, ofAll] = [throttle(5), throttle(50), throttle(500)];
-  const base = {
-    path: "/authorization/verify",
-    access: "public",
-    cors: false,
-    errors: "page",
-    query: { user_code: USER_CODE },
-    responses: { 200: "text/html", 303: undefined },
-  } as const;
+  const path = "/authorization/verify";
 
   async function respond(http: HttpRequest, form?: Form): Promise<HttpResponse> {
-    checkNavigation(http);
     const query = parseForm(http.query);
     if (!query) throw malformed("The query is not well-formed.");
     const code = parseUserCode(query.get("user_code") ?? "");
@@ -74,7 +61,7 @@ export function verifyOperations(
   }
 
   const addressOf = (code?: string) =>
-    site.basePath + base.path + (code === undefined ? "" : `?user_code=${code}`);
+    site.basePath + path + (code === undefined ? "" : `?user_code=${code}`);
 
   function showCode(visit: PageVisit, user: User, code = "", error?: VerifyPageInput["error"]) {
     return verifyPage({
@@ -156,21 +143,17 @@ export function verifyOperations(
   const used = () =>
     conflict("This code has been used. If your device still waits, get a new one there.");
 
-  return [
-    operation({
-      ...base,
+  return pageOperations({
+    path,
+    query: { user_code: USER_CODE },
+    get: {
       id: "verifyDevice",
-      method: "GET",
       summary: "Connect a device by the code that it shows, in a browser",
-      handle: ({ request }) => respond(request),
-    }),
-    operation({
-      ...base,
+    },
+    post: {
       id: "submitVerifyForm",
-      method: "POST",
       summary: "A form of the login, the password, the code or the consent page",
       form: VerifyForm,
-      handle: async ({ request }) => respond(request, await readPageForm(request, services)),
-    }),
-  ];
+    },
+  }, respond, services);
 }

@@ -23,7 +23,6 @@ import { listResponse, pageOf, pageOfItems, pagination } from "../pagination.ts"
 
 const PATH = "/backend/key";
 
-/** What makes a key. */
 export const NewKey = named("NewKey", object({
   at_once: optional(described("It signs at once, instead of in 10 minutes: for leaks.", FLAG)),
 }));

@@ -16,7 +16,6 @@ import { listResponse, pageOf, pagination, toPagination } from "../pagination.ts
 const PATH = "/backend/principal";
 const ITEM = `${PATH}/:id` as const;
 
-/** Which principals a list has. */
 export const PRINCIPAL_QUERY = {
   ...pagination(PrincipalRecord.members.id),
   issuer: optional(described("Of this issuer, by its id.", PrincipalRecord.members.issuer)),

@@ -109,8 +109,7 @@ export function accountOperations(
       async handle(context) {
         const target = loggedInUser(context.caller);
         const end = revokeOthersOf(target, context.caller.grantId, now());
-        const action = { action: "grant.revoke", target };
-        await storeAudited(context, end, action, services);
+        await storeAudited(context, end, { action: "grant.revoke", target }, services);
       },
     }),
     consumer("GET", ACCOUNT, "getAccount", "The caller's own account", {

@@ -20,7 +20,6 @@ import { SECRET } from "../authorization/oauth_form.ts";
 
 const MOST_SECONDS = 366 * 86_400;
 
-/** What makes a personal token. */
 export const NewToken = named("NewPersonalToken", object({
   name: NAME,
   scopes: SCOPES,
@@ -31,7 +30,6 @@ export const NewToken = named("NewPersonalToken", object({
 }));
 
 const { password } = NewUser.members;
-/** What replaces a password. */
 export const PasswordChange = named("PasswordChange", object({ current: SECRET, new: password }));
 
 /** The user whose own login a token is; throws Problem 403: no other learns of the others. */
@@ -63,9 +61,9 @@ export async function makePersonalToken(
   { database, tokens, now }: Pick<Services, "database" | "tokens" | "now">,
 ) {
   const user = loggedInUser(caller);
-  const isOwn = given.scopes.every((scope) => caller.scopes.includes(scope));
-  const error = { pointer: "/scopes", detail: "Must be scopes that this token has." };
-  checkErrors(isOwn ? [] : [error], "body");
+  if (!given.scopes.every((scope) => caller.scopes.includes(scope))) {
+    checkErrors([{ pointer: "/scopes", detail: "Must be scopes that this token has." }], "body");
+  }
   const nowMs = now();
   const id = newId("g", nowMs);
   const grant: ListedGrant = {
@@ -109,9 +107,8 @@ export async function endSessions(
   services: Administration,
 ) {
   const target = loggedInUser(actor.caller);
-  const action = { action: "session.end", target };
   const end = endSessionsOf(target, services.now(), { spared });
-  await storeAudited(actor, end, action, services);
+  await storeAudited(actor, end, { action: "session.end", target }, services);
 }
 
 /**
@@ -136,7 +133,6 @@ export async function changePassword(
   const newPhc = await hasher.hash(wanted);
   const nowMs = now();
   const replace = replacePassword(target, newPhc, hasPassword(phc), nowMs, accessTokenTtlMs);
-  const action = { action: "user.change_password", target };
-  await storeAudited(actor, replace, action, services);
+  await storeAudited(actor, replace, { action: "user.change_password", target }, services);
   return nowMs;
 }

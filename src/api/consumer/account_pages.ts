@@ -20,12 +20,13 @@ import { listPart } from "../../store/list.ts";
 import { isLive, listSessions, sessionId } from "../../store/sessions.ts";
 import { SUBSCRIPTION_LIST } from "../../store/subscriptions.ts";
 import { type Administration, found } from "../administration.ts";
-import { checkNavigation, logIn, readPageForm } from "../authorization/authorize.ts";
+import { logIn } from "../authorization/authorize.ts";
 import { formStep, pageFrame, showLogin } from "../authorization/authorize_pages.ts";
 import { choosePassword } from "../authorization/choose_password.ts";
 import { seeOther } from "../authorization/authorize_redirect.ts";
 import type { BrowserSession } from "../authorization/browser_session.ts";
-import { type Operation, operation } from "../operation.ts";
+import { pageOperations } from "../authorization/page_operations.ts";
+import type { Operation } from "../operation.ts";
 import type { AccountFrame } from "../pages/account_layout.ts";
 import { assetHref } from "../pages/console_page.ts";
 import {
@@ -71,7 +72,6 @@ export function accountPageOperations(
   const home = site.basePath + path;
 
   async function respond(http: HttpRequest, sent?: Form): Promise<HttpResponse> {
-    checkNavigation(http);
     const form = parseForm(http.query);
     if (!form) throw malformed("The query is not well-formed.");
     const done = form.get("done");
@@ -170,24 +170,13 @@ export function accountPageOperations(
     return madeTokenPage(frame, given.name, token);
   }
 
-  return (["GET", "POST"] as const).map((method) =>
-    operation({
-      id: `account ${method}`,
-      method,
-      path,
-      access: "public",
-      cors: false,
-      errors: "page",
-      summary: "A user's own account, in a browser",
-      responses: { 200: "text/html", 303: undefined },
-      async handle({ request }) {
-        const sent = method === "GET" ? undefined : await readPageForm(request, services);
-        const { headers, ...page } = await respond(request, sent);
-        // No other window has a hold on it, one of a hosted page of this origin neither.
-        return { ...page, headers: { ...headers, "Cross-Origin-Opener-Policy": "same-origin" } };
-      },
-    })
-  );
+  const summary = "A user's own account, in a browser";
+  const [get, post] = [{ id: "account GET", summary }, { id: "account POST", summary }];
+  return pageOperations({ path, get, post }, async (request, sent) => {
+    const { headers, ...page } = await respond(request, sent);
+    // No other window has a hold on it, one of a hosted page of this origin neither.
+    return { ...page, headers: { ...headers, "Cross-Origin-Opener-Policy": "same-origin" } };
+  }, services);
 }
 
 const isAct = (act: string): act is keyof typeof ACTS => Object.hasOwn(ACTS, act);

@@ -88,7 +88,6 @@ again, you are asked anew.</dd></dl>`;
   return askPage(frame, "Withdraw this app?", "What it may do for you ends at once.", main, button);
 }
 
-/** Asks for the password and a new one. */
 export function passwordPage(frame: AccountFrame): HttpResponse {
   const input = (name: string, label: string, more: Parameters<typeof attributes>[0]) =>
     field(frame, name, label, { type: "password", ...more });

@@ -17,7 +17,6 @@ import {
 /** How many scopes are shown at once; more are folded away, the grave ones never. */
 const SHOWN = 6;
 
-/** A scope that is asked for. */
 export interface ConsentScope {
   readonly name: string;
   /** What it lets the app do, where that is known. */

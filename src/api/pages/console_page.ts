@@ -1,5 +1,5 @@
 import { html, moduleScript, renderHtml } from "../../base/html.ts";
-import type { HttpRequest, HttpResponse } from "../../base/http_message.ts";
+import type { HttpResponse } from "../../base/http_message.ts";
 import { Problem } from "../../base/problem.ts";
 import { takesCoding } from "../../http/accept.ts";
 import { CONSOLE_PATH, WEBHOOKS_PATH } from "../../oauth/console_app.ts";
@@ -63,7 +63,9 @@ function pageOperations(path: string, url: string, services: PageServices): Oper
 
 /** The files of the console's pages; those of another version have gone. */
 function assetOperations({ consoleAssets }: Pick<Services, "consoleAssets">): Operation[] {
-  const find = (given: string, name: string, request: HttpRequest): HttpResponse => {
+  function find({ request, params }: Parameters<Operation["handle"]>[0]): HttpResponse {
+    const { version: given, folder, file: last = "" } = params;
+    const name = folder === undefined ? last : `${folder}/${last}`;
     const { files, version } = consoleAssets();
     const file = given === version ? files.get(name) : undefined;
     if (!file) throw new Problem(404, "not_found", "There is nothing at this path.");
@@ -80,7 +82,8 @@ function assetOperations({ consoleAssets }: Pick<Services, "consoleAssets">): Op
       },
       body: file[encoding ?? "identity"],
     };
-  };
+  }
+
   return [`${ASSETS}/:version/:file`, `${ASSETS}/:version/:folder/:file`].map((path) =>
     operation({
       ...BASE,
@@ -88,11 +91,7 @@ function assetOperations({ consoleAssets }: Pick<Services, "consoleAssets">): Op
       path,
       summary: "A file of the console",
       responses: { 200: "text/javascript" },
-      handle: ({ request, params }) => {
-        const { version = "", folder, file = "" } = params as Record<string, string>;
-        const name = folder === undefined ? file : `${folder}/${file}`;
-        return Promise.resolve(find(version, name, request));
-      },
+      handle: async (context) => find(context),
     })
   );
 }

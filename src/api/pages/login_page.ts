@@ -31,13 +31,7 @@ export interface LoginPageInput extends FormPageInput {
   readonly firstUser?: string | undefined;
 }
 
-interface Refusal {
-  readonly status: number;
-  readonly title: string;
-  readonly text: (retryAfterSeconds: number) => string;
-}
-
-const REFUSALS: Record<LoginError, Refusal> = {
+const REFUSALS = {
   wrong: {
     // RFC 9110 §15.5.4; a 401 would owe an authentication scheme that a form does not have.
     status: 403,
@@ -47,7 +41,8 @@ const REFUSALS: Record<LoginError, Refusal> = {
   throttled: {
     status: 429,
     title: "Too many attempts",
-    text: (seconds) => `Too many sign-in attempts. Wait ${inWords(seconds)}, then try again.`,
+    text: (seconds: number) =>
+      `Too many sign-in attempts. Wait ${inWords(seconds)}, then try again.`,
   },
   busy: {
     status: 503,
@@ -60,7 +55,7 @@ const REFUSALS: Record<LoginError, Refusal> = {
     text: () => "This page was open for too long, or was used before. Please sign in again. " +
       "If that does not help, allow cookies for this site.",
   },
-};
+} satisfies Record<LoginError, unknown>;
 
 /** Returns the login page, with the error, if there is one, in place. */
 export function loginPage(input: LoginPageInput): HttpResponse {

@@ -63,7 +63,6 @@ ${main}
   return { status, headers: { ...pageHeaders(formActionOrigin, styleHref), ...headers }, body };
 }
 
-/** What the head of every page begins with. */
 export function documentHead(site: Site, title: string): Html {
   return html`<meta charset="utf-8">
 <title>${title} · ${site.name}</title>
@@ -75,7 +74,6 @@ export function documentHead(site: Site, title: string): Html {
 <link rel="icon" type="image/svg+xml" href="${site.basePath}/favicon.ico">`;
 }
 
-/** Returns the panel that names an app and its origin. */
 export function appPanel(app: ShownApp): Html {
   return html`<div class="app">
 ${appIcon}

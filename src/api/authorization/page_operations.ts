@@ -1,0 +1,53 @@
+import type { Form } from "../../base/form.ts";
+import type { HttpRequest, HttpResponse } from "../../base/http_message.ts";
+import { malformed, Problem } from "../../base/problem.ts";
+import { readForm } from "../../http/body.ts";
+import type { Services } from "../../services.ts";
+import { type Operation, operation } from "../operation.ts";
+
+type Described = Pick<Operation, "id" | "summary" | "form">;
+
+/**
+ * GET of a page for people, and POST of its forms; both are for windows that go to another address,
+ * so that no page of our own origin, hosted ones among them, reads a form or sends one.
+ */
+export function pageOperations(
+  page: Pick<Operation, "path" | "query"> & { readonly get: Described; readonly post: Described },
+  respond: (request: HttpRequest, form?: Form) => Promise<HttpResponse>,
+  { sessions }: Pick<Services, "sessions">,
+): Operation[] {
+  const { get, post, ...place } = page;
+  const responses = { 200: "text/html", 303: undefined } as const;
+  const base = { ...place, access: "public", cors: false, errors: "page", responses } as const;
+
+  /** A script's `fetch` and a frame say so (Fetch Metadata §2.1); only browsers send the header. */
+  function respondToNavigation(request: HttpRequest, form?: Form): Promise<HttpResponse> {
+    if ((request.headers["sec-fetch-dest"] ?? "document") === "document") {
+      return respond(request, form);
+    }
+    throw new Problem(403, "foreign_request", "The request was not made by opening a page.");
+  }
+
+  return [
+    operation({
+      ...base,
+      ...get,
+      method: "GET",
+      handle: async ({ request }) => respondToNavigation(request),
+    }),
+    operation({
+      ...base,
+      ...post,
+      method: "POST",
+      async handle({ request }) {
+        if (!sessions.isOwnForm(request)) {
+          throw new Problem(403, "foreign_form", "The form was not sent by this page.");
+        }
+        // Before the session, since it may come slowly: what has ended meanwhile is not found then.
+        const form = await readForm(request);
+        if (!form || form.duplicates.length > 0) throw malformed("The form is not well-formed.");
+        return respondToNavigation(request, form);
+      },
+    }),
+  ];
+}
