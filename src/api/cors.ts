@@ -82,8 +82,10 @@ export async function optionsResponse(
   const Allow = methods.join(", ");
   const headers: Record<string, string> = { Allow };
   if (policy) await addCors(headers, request, policy, isOriginAllowed);
+  const wanted = request.headers["access-control-request-method"] ?? "";
   const preflight = policy && "Access-Control-Allow-Origin" in headers && {
-    "Access-Control-Allow-Methods": Allow,
+    // A browser keeps what is said here: other methods of the path may have another policy.
+    "Access-Control-Allow-Methods": methods.includes(wanted) ? wanted : Allow,
     "Access-Control-Allow-Headers": policy.allowHeaders,
     "Access-Control-Max-Age": "600",
   };

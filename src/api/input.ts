@@ -1,6 +1,6 @@
 import { parseForm } from "../base/form.ts";
 import { hasBody, type HttpRequest } from "../base/http_message.ts";
-import { type FieldError, checkErrors, Problem } from "../base/problem.ts";
+import { checkErrors, type FieldError, malformed } from "../base/problem.ts";
 import { type Members, parseShape } from "../base/shape.ts";
 import { readJson } from "../http/body.ts";
 import type { Operation } from "./operation.ts";
@@ -11,7 +11,7 @@ import type { Operation } from "./operation.ts";
  */
 export function readQuery(query: string, members: Members): Record<string, unknown> {
   const form = parseForm(query);
-  if (!form) throw new Problem(400, "malformed", "The query is not well-formed.");
+  if (!form) throw malformed("The query is not well-formed.");
   const errors: FieldError[] = [];
   const entries = Object.entries(members).flatMap(([name, shape]) => {
     const report = (detail: string) => void errors.push({ pointer: `/${name}`, detail });

@@ -1,4 +1,9 @@
-import { hasBody, type HttpResponse, type HttpRequest } from "../base/http_message.ts";
+import {
+  ALL_METHODS,
+  hasBody,
+  type HttpResponse,
+  type HttpRequest,
+} from "../base/http_message.ts";
 import type { Log } from "../base/log.ts";
 import { Problem } from "../base/problem.ts";
 import { OAuthError } from "../oauth/errors.ts";
@@ -57,6 +62,9 @@ export function createPipeline(
   }
 
   async function respondTo(request: HttpRequest, progress: Progress): Promise<HttpResponse> {
+    // RFC 9110 §9.3.7: the server itself is asked.
+    const isOfServer = request.method === "OPTIONS" && request.path === "*";
+    if (isOfServer) return { status: 204, headers: { Allow: ALL_METHODS } };
     const path = localPath(request.path, site.basePath);
     const match = findRoute(request.method, path);
     if (!match) throw new Problem(404, "not_found", "There is nothing at this path.");

@@ -12,14 +12,6 @@ export type LimitRequest = ReturnType<typeof createRateLimit>;
 /** The address is costly to find: it is read where a limit counts by it. */
 type Addressed = Pick<HttpRequest, "address">;
 
-/** One limit of a request. */
-interface Policy {
-  /** In the headers: endpoint, user, app or address. */
-  readonly name: string;
-  readonly key: string;
-  readonly rate: Rate;
-}
-
 /**
  * Makes the limits of requests, which are counted in memory. A request without a token is counted
  * by its address, one of a user as the user's and, where that has a rate, the app's, too.
@@ -37,8 +29,9 @@ export function createRateLimit(
     { limit, method, path }: Operation,
     caller: Caller | undefined,
     request: Addressed,
-  ): Policy[] {
-    const policies: Policy[] = [];
+  ) {
+    /** The name is for the headers. */
+    const policies: { name: string; key: string; rate: Rate }[] = [];
     if (limit === "never") return policies;
     if (limit) {
       const whose = limit.by === "address" ? throttleAddress(request.address)

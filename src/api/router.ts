@@ -1,5 +1,5 @@
 import { METHODS } from "../base/http_message.ts";
-import { Problem } from "../base/problem.ts";
+import { malformed } from "../base/problem.ts";
 import type { Operation, PathParams } from "./operation.ts";
 import { comparePatterns, parsePathPattern, type PathPattern } from "./path_pattern.ts";
 
@@ -25,8 +25,6 @@ interface Entry {
   readonly pattern: PathPattern;
   /** Its place among all: the lower goes first. */
   readonly place: number;
-  /** Which segments are parameters, where there is nothing but literals and parameters. */
-  readonly parameters: readonly { readonly index: number; readonly name: string }[];
 }
 
 /** Patterns of literals and parameters by segment: a literal is looked up, a parameter is any. */
@@ -60,9 +58,7 @@ export function createRouter(operations: readonly Operation[]): Router {
   }).sort((a, b) => comparePatterns(a.pattern, b.pattern));
   for (const [place, { operation, pattern }] of ordered.entries()) {
     const { segments } = pattern;
-    const parameters = segments.map(({ name }, index) => ({ index, name }))
-      .filter(({ name }) => name !== "");
-    const entry = { operation, pattern, place, parameters };
+    const entry = { operation, pattern, place };
     const [first] = segments;
     // Of one that is fancy only the beginning, by which its paths are known as this router's.
     if (first?.rank === 0) tree.literals.getOrInsertComputed(first.literal, createNode);
@@ -140,10 +136,12 @@ function climb(
   return climb(node.parameter, segments, index + 1, method);
 }
 
-function readSegments({ parameters }: Entry, segments: readonly string[]): PathParams {
-  if (parameters.length === 0) return NO_PARAMS;
+function readSegments({ pattern }: Entry, segments: readonly string[]): PathParams {
   const params: Record<string, string> = Object.create(null);
-  for (const { index, name } of parameters) params[name] = decode(segments[index] ?? "");
+  for (let index = 0; index < segments.length; index++) {
+    const name = pattern.segments[index]?.name;
+    if (name) params[name] = decode(segments[index] ?? "");
+  }
   return params;
 }
 
@@ -167,8 +165,8 @@ function decode(text: string): string {
   if (!text.includes("%")) return text;
   try {
     return decodeURIComponent(text);
-  } catch (cause) {
-    throw new Problem(400, "malformed", "The path is not well-formed.", { cause });
+  } catch {
+    throw malformed("The path is not well-formed.");
   }
 }
 
@@ -182,9 +180,7 @@ const UNENCODED = /[^\w\-.~!$&'()*+,;=:@%|/]/;
  * and backslashes, raw controls.
  */
 export function checkPath(path: string): string {
-  if (!path.startsWith("/") || UNSAFE.test(path)) {
-    throw new Problem(400, "malformed", "The path is not well-formed.");
-  }
+  if (!path.startsWith("/") || UNSAFE.test(path)) throw malformed("The path is not well-formed.");
   if (!UNENCODED.test(path)) return path;
   return ANY_PATH.exec({ pathname: path })?.pathname.groups["0"] ?? path;
 }

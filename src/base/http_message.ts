@@ -3,6 +3,8 @@ import { Problem } from "./problem.ts";
 
 /** Methods that a route may have; HEAD and OPTIONS are made of them. */
 export const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"] as const;
+/** What some path or other takes, as Allow has it. */
+export const ALL_METHODS = [...METHODS, "HEAD", "OPTIONS"].join(", ");
 
 /** One HTTP request as a plain record: sockets stay in http/, handlers are tested without one. */
 export interface HttpRequest {
@@ -20,7 +22,6 @@ export interface HttpRequest {
   readonly signal: AbortSignal;
   /** Whether the client went away before its response. */
   readonly isGone: boolean;
-  /** Aborts `signal`. */
   abort(): void;
   /** The whole body, read at most once; throws Problem 413 past `maxBytes`. */
   readBody(maxBytes: number): Promise<Buffer>;
@@ -43,7 +44,6 @@ export function hasBody({ headers }: Pick<HttpRequest, "headers">): boolean {
   return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
 }
 
-/** A body of more bytes than are taken. */
 export function tooLarge(maxBytes: number): Problem {
   return new Problem(413, "too_large", `The body is larger than ${maxBytes} bytes.`);
 }

@@ -1,17 +1,14 @@
-/** How much is forgiven, and for how long failures are remembered. */
-interface ThrottleOptions {
+/**
+ * Makes a throttle, which counts failures by key in a sliding window. Each key has at most `limit`
+ * times, and of more than `maxKeys` the one that failed longest ago is forgotten: whatever keys
+ * come, it never grows past maxKeys × limit.
+ */
+export function createThrottle({ limit, windowMs, now, maxKeys = 50_000 }: {
   readonly limit: number;
   readonly windowMs: number;
   readonly now: () => number;
-  /** Past this many keys the one that failed longest ago is forgotten. */
   readonly maxKeys?: number;
-}
-
-/**
- * Makes a throttle, which counts failures by key in a sliding window. Each key has at most `limit`
- * times: whatever keys come, it never grows past maxKeys × limit.
- */
-export function createThrottle({ limit, windowMs, now, maxKeys = 50_000 }: ThrottleOptions) {
+}) {
   const failures = new Map<string, number[]>(); // in the order of the last failure
 
   function recent(key: string): number[] {

@@ -2,9 +2,9 @@ import { parseRetryAfter } from "../event/delivery.ts";
 import { signMessage } from "../event/signature.ts";
 import type { AttemptRecord } from "../store/deliveries.ts";
 import type { Egress } from "../outbound/egress.ts";
-import { classifyFailure } from "../outbound/failure.ts";
+import { settleFailure } from "../outbound/failure.ts";
+import { readStart } from "../outbound/read_start.ts";
 import { findShortage } from "../outbound/shortage.ts";
-import { waitOutSecond } from "../outbound/wait_out_second.ts";
 
 /** One POST to a subscriber. */
 export interface Callback {
@@ -62,14 +62,14 @@ export function createCallbackSender({ egress, timeoutMs, userAgent, now }: {
         body,
         signal: controller.signal,
       });
-      const snippet = await readStart(response);
+      const start = (await readStart(response, SNIPPET_BYTES)).subarray(0, SNIPPET_BYTES);
+      const snippet = start.toString("utf8").replaceAll("\0", "");
       const retryAfterMs = parseRetryAfter(response.headers.get("retry-after"), now());
       return { outcome: { kind: "response", status: response.status, retryAfterMs }, snippet };
     } catch (error) {
       const shortage = findShortage(error);
       if (shortage !== undefined) return { shortage };
-      const kind = classifyFailure(error);
-      if (kind === "unreachable") await waitOutSecond(startedMs);
+      const kind = await settleFailure(error, startedMs);
       return { outcome: { kind: "error", error: kind }, snippet: undefined };
     } finally {
       clearTimeout(timer);
@@ -84,16 +84,4 @@ export function createCallbackSender({ egress, timeoutMs, userAgent, now }: {
       for (const controller of underWay) controller.abort();
     },
   };
-}
-
-/** The first 4 KiB of a response; what comes after them is not waited for. */
-async function readStart(response: Response): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  for await (const chunk of response.body ?? []) { // leaving the loop cancels the rest
-    chunks.push(chunk);
-    length += chunk.length;
-    if (length >= SNIPPET_BYTES) break;
-  }
-  return Buffer.concat(chunks).subarray(0, SNIPPET_BYTES).toString("utf8").replaceAll("\0", "");
 }

@@ -8,11 +8,11 @@ import { type Cidr, cidrContains } from "../base/cidr.ts";
  */
 export function clientAddress(
   socketAddress: string,
-  forwardedFor: string | undefined,
+  forwardedFor: string,
   trusted: readonly Cidr[],
 ): string {
   let client = parseAddress(socketAddress);
-  const hops = trusted.length === 0 ? [] : (forwardedFor ?? "").split(",").reverse();
+  const hops = trusted.length === 0 ? [] : forwardedFor.split(",").reverse();
   for (const hop of hops) {
     if (!isTrustedProxy(client, trusted)) break;
     const next = parseAddress(withoutPort(hop.trim()));
@@ -28,7 +28,6 @@ function withoutPort(hop: string): string {
   return bracketed ?? plain ?? hop;
 }
 
-/** Whether the address is one of the trusted proxies. */
 export function isTrustedProxy(address: Address | undefined, trusted: readonly Cidr[]): boolean {
   return address !== undefined && trusted.some((cidr) => cidrContains(cidr, address));
 }
@@ -38,9 +37,7 @@ export function isTrustedProxy(address: Address | undefined, trusted: readonly C
  * the least that one subscriber has.
  */
 export function throttleAddress(text: string): string {
-  const address = parseAddress(text);
-  if (address?.family !== 6) return text;
-  return formatAddress({ family: 6, value: (address.value >> 64n) << 64n });
+  return throttleNetworks(text)[0].first;
 }
 
 /** The networks of an address in which failures are counted, the narrowest first. */

@@ -6,7 +6,6 @@ import { isTrustedProxy, throttleAddress } from "./client_address.ts";
 import type { HttpLimits } from "./limits.ts";
 import { createTurnLimit } from "./turn_limit.ts";
 
-/** What is known of one connection. */
 export interface Connection {
   readonly socket: Socket;
   /**
@@ -18,6 +17,8 @@ export interface Connection {
   receiving?: {
     readonly incoming: { readonly complete: boolean };
     readonly fail: (problem: Problem) => void;
+    /** Counts bytes that are kept on its account until its response is complete. */
+    readonly hold: (bytes: number) => void;
   };
   /** Nothing more is read from it. */
   isClosing: boolean;
@@ -25,12 +26,14 @@ export interface Connection {
   problem?: Problem;
 }
 
+/** What Node keeps of a request that is dropped, for as long as its connection is open. */
+const BYTES_OF_DROPPED = 4096;
+
 /** Keeps the open connections; one too many of an address is closed as it comes. */
 export function createConnections(limits: HttpLimits, trustedProxies: readonly Cidr[]) {
   const open = new Map<Socket, Connection>();
   const counts = new Map<string, number>();
   const countRequest = createTurnLimit(() => open.keys());
-  let timer: NodeJS.Timeout | undefined;
 
   function count(address: string, step: 1 | -1): number {
     const number = (counts.get(address) ?? 0) + step;
@@ -39,31 +42,19 @@ export function createConnections(limits: HttpLimits, trustedProxies: readonly C
     return number;
   }
 
-  /**
-   * A connection times out only while bytes wait to be taken: a slow handler or a silent stream is
-   * not the client's error. Any byte taken starts the time anew.
-   */
-  function look(): void {
-    for (const socket of open.keys()) {
-      const isTimed = socket.timeout === limits.stallTimeoutMs;
-      if (socket.writableLength > 0 && !isTimed) socket.setTimeout(limits.stallTimeoutMs);
-      if (socket.writableLength === 0 && isTimed) socket.setTimeout(0);
-    }
-  }
-
   return {
     find: (socket: Socket) => open.get(socket),
     /**
-     * The connection of one more request; undefined where it is closing, or closes because this is
-     * more than may be sent ahead.
+     * The connection of one more request; undefined where it closes, as it does once this is more
+     * than may be sent ahead: its client sends the rest again (RFC 9112 §9.3.2).
      */
     take(socket: Socket): Connection | undefined {
       countRequest(); // also one that is dropped
       const connection = open.get(socket);
-      if (!connection || connection.isClosing) return undefined;
-      if (connection.unanswered.size < limits.maxPipelined) return connection;
-      connection.isClosing = true;
-      socket.destroy();
+      if (!connection) return undefined;
+      if (connection.unanswered.size >= limits.maxPipelined) connection.isClosing = true;
+      if (!connection.isClosing) return connection;
+      connection.receiving?.hold(BYTES_OF_DROPPED);
       return undefined;
     },
     open(socket: Socket): void {
@@ -86,10 +77,12 @@ export function createConnections(limits: HttpLimits, trustedProxies: readonly C
         for (const release of unanswered) release();
       });
     },
-    /** Begins to close those whose client does not take what it is sent. */
-    watch(): void {
-      timer = setInterval(look, Math.min(2000, limits.stallTimeoutMs)).unref();
+    /**
+     * Closes one on which nothing has come or gone for long, unless it is its client that waits: a
+     * slow handler or a silent stream is not the client's error.
+     */
+    timeOut(socket: Socket): void {
+      if (socket.writableLength > 0 || !open.get(socket)?.unanswered.size) socket.destroy();
     },
-    unwatch: () => clearInterval(timer),
   };
 }

@@ -13,7 +13,7 @@ export const DEFAULT_LIMITS = {
   maxConnections: 5_000,
   /** Of one address that is not a trusted proxy (IPv6: its /64). */
   maxConnectionsPerAddress: 2_500,
-  /** Requests that a client may send ahead on one connection. */
+  /** Requests of one connection that wait for their responses; with one more it closes. */
   maxPipelined: 16,
   /** Bytes of all request bodies that are coming in or being worked on. */
   maxHeldBodyBytes: 64 * 1024 * 1024,

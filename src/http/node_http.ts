@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Cidr } from "../base/cidr.ts";
-import type { HttpResponse, HttpRequest } from "../base/http_message.ts";
+import { ALL_METHODS, type HttpResponse, type HttpRequest } from "../base/http_message.ts";
 import type { Log } from "../base/log.ts";
 import { malformed, Problem } from "../base/problem.ts";
 import { type Connection, createConnections } from "./connections.ts";
@@ -61,15 +61,20 @@ export function createHttpServer(options: {
       if (expectation === "continue") outgoing.writeContinue();
     });
     const request = new NodeRequest(incoming, body, trustedProxies);
-    let unsent: Reservation | undefined;
+    let held: Reservation | undefined;
     const release = (): void => {
       connection.unanswered.delete(release);
       body.release();
-      unsent?.release();
+      held?.release();
       if (!outgoing.writableFinished) request.abort();
     };
+    const hold = (bytes: number): void => {
+      if (!connection.unanswered.has(release)) return; // the client has gone
+      held ??= responses.reserve(() => incoming.socket.destroy());
+      held.add(bytes);
+    };
     connection.unanswered.add(release);
-    connection.receiving = { incoming, fail: body.fail };
+    connection.receiving = { incoming, fail: body.fail, hold };
     outgoing.on("close", () => {
       if (!connection.unanswered.has(release)) return; // its connection has closed before
       release();
@@ -83,12 +88,10 @@ export function createHttpServer(options: {
       .then((response) =>
         sendResponse(response, incoming, outgoing, {
           isLast: () =>
-            problem !== undefined || !server.listening && connection.unanswered.size === 1,
-          reserve(bytes) {
-            if (!connection.unanswered.has(release)) return; // the client has gone
-            unsent = responses.reserve(() => incoming.socket.destroy());
-            unsent.add(bytes);
-          },
+            connection.isClosing
+              ? connection.receiving?.incoming === incoming && !connection.problem
+              : !server.listening && connection.unanswered.size === 1,
+          hold,
           request,
           sendStream,
         })
@@ -139,9 +142,7 @@ export function createHttpServer(options: {
     onError(error.code, socket);
   });
   server.on("connect", (_incoming, socket: Socket) => onError("CONNECT", socket));
-  server.on("listening", connections.watch);
-  server.on("close", connections.unwatch);
-  return server;
+  return server.setTimeout(limits.stallTimeoutMs, connections.timeOut);
 }
 
 /** A client that went away before its response is nobody's error. */
@@ -154,9 +155,9 @@ const ERRORS: Readonly<Record<string, ConstructorParameters<typeof Problem>>> = 
   HPE_HEADER_OVERFLOW: [431, "headers_too_large", "The headers are larger than 16 KiB."],
   HPE_CHUNK_EXTENSIONS_OVERFLOW: [413, "too_large", "The chunk extensions are larger than 16 KiB."],
   ERR_HTTP_REQUEST_TIMEOUT: [408, "timeout", "The request took too long to arrive."],
-  CONNECT: [405, "method_not_allowed", "This is not a proxy.", {
-    headers: { Allow: "GET, HEAD, POST, PATCH, PUT, DELETE, OPTIONS" },
-  }],
+  CONNECT: [
+    405, "method_not_allowed", "This is not a proxy.", { headers: { Allow: ALL_METHODS } },
+  ],
   EXPECTATION: [417, "expectation_failed", "Only 100-continue can be expected here."],
 };
 

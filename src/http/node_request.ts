@@ -33,9 +33,9 @@ export class NodeRequest implements HttpRequest {
   }
 
   get address(): string {
-    const forwarded = this.headers["x-forwarded-for"];
-    const text = Array.isArray(forwarded) ? forwarded.join(",") : forwarded;
-    return clientAddress(this.#incoming.socket.remoteAddress ?? "", text, this.#trustedProxies);
+    const forwarded = String(this.headers["x-forwarded-for"] ?? "");
+    const { remoteAddress = "" } = this.#incoming.socket;
+    return clientAddress(remoteAddress, forwarded, this.#trustedProxies);
   }
 
   get signal(): AbortSignal {

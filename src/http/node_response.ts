@@ -14,11 +14,11 @@ export async function sendResponse(
   { status, headers: given, body }: HttpResponse,
   incoming: IncomingMessage,
   outgoing: ServerResponse,
-  { isLast, reserve, request, sendStream }: {
+  { isLast, hold, request, sendStream }: {
     /** Whether the connection ends with this response. */
     readonly isLast: () => boolean;
     /** Counts the bytes that the client does not take at once, until it has. */
-    readonly reserve: (bytes: number) => void;
+    readonly hold: (bytes: number) => void;
     readonly request: HttpRequest;
     readonly sendStream: SendStream;
   },
@@ -45,7 +45,7 @@ export async function sendResponse(
   else if (body === undefined || incoming.method === "HEAD") outgoing.flushHeaders();
   else outgoing.write(body);
   // Others go before it, or the kernel would not take all of it.
-  if (outgoing.socket === null || incoming.socket.writableLength > 0) reserve(length);
+  if (outgoing.socket === null || incoming.socket.writableLength > 0) hold(length);
   if (!isUnread) return;
   if (outgoing.socket === null) outgoing.once("socket", () => linger(incoming));
   else linger(incoming);

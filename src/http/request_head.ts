@@ -7,6 +7,8 @@ const SINGLE = new Map([
   "transfer-encoding", "origin", "expect",
 ].map((name, index) => [name, 1 << index]));
 const HOST = SINGLE.get("host") ?? 0;
+/** RFC 9110 §7.2, of a name (RFC 3986 §3.2.2), an IPv4 or an IPv6 address, and a port. */
+const HOST_FORM = /^(?:\[[\da-f:.]+\]|(?:[\w\-.~!$&'()*+,;=]|%[\da-f]{2})*)(?::\d*)?$/i;
 
 /**
  * What is wrong with the head of a request, beyond what the parser refuses by itself: anything that
@@ -31,10 +33,12 @@ export function findHeadError({ httpVersion, url = "", rawHeaders }: {
     if (bit === undefined) continue;
     if ((seen & bit) !== 0) return malformed(`The header field ${name} is there twice.`);
     seen |= bit;
+    const value = rawHeaders[index + 1] ?? "";
+    if (name === "host" && !HOST_FORM.test(value)) return malformed("Host is not well-formed.");
     if (name !== "transfer-encoding") continue;
     // RFC 9112 §6.1: not in HTTP/1.0, and of codings chunked is all that is understood here.
     if (httpVersion === "1.0") return malformed("HTTP/1.0 has no Transfer-Encoding.");
-    if (rawHeaders[index + 1]?.toLowerCase() !== "chunked") {
+    if (value.toLowerCase() !== "chunked") {
       return malformed("The only Transfer-Encoding taken is chunked.");
     }
   }

@@ -13,20 +13,16 @@ const MAX_IN_TURN = 2000;
 export function createTurnLimit(open: () => Iterable<Socket>): () => void {
   let requests = 0;
 
-  function endTurn(): void {
+  const endTurn = (): void => {
     requests = 0;
-  }
+  };
 
-  function pauseAll(): void {
+  return () => {
+    if (requests === 0) setImmediate(endTurn);
+    if (++requests !== MAX_IN_TURN) return;
     const paused = [...open()].filter((socket) => !socket.isPaused());
     for (const socket of paused) socket.pause();
     const resumeAll = () => paused.forEach((socket) => socket.resume());
     setImmediate(() => setImmediate(resumeAll)); // closed ones are cleared away between the two
-  }
-
-  return () => {
-    if (requests === 0) setImmediate(endTurn);
-    requests++;
-    if (requests === MAX_IN_TURN) pauseAll();
   };
 }

@@ -8,8 +8,6 @@ export interface AgentOptions {
   readonly connectionsPerOrigin: number;
   /** For name lookup, TCP and TLS together, and for each silence after that. */
   readonly timeoutMs: number;
-  /** A monotonic clock; performance.now() if not given. */
-  readonly nowMs?: () => number;
 }
 
 /** What this module uses of the dispatchers of undici, the HTTP client inside Node's fetch. */
@@ -44,7 +42,7 @@ export function createAgentPool(
   options: AgentOptions,
   lookup: LookupFunction,
 ): Pick<Dispatcher, "dispatch" | "close"> {
-  const { connectionsPerOrigin, timeoutMs, nowMs = () => performance.now() } = options;
+  const { connectionsPerOrigin, timeoutMs } = options;
   const retired = new Set<Dispatcher>();
   let AgentClass: AgentClass | undefined;
   let current: ReturnType<typeof openCurrent> | undefined;
@@ -72,7 +70,7 @@ export function createAgentPool(
 
   /** `isNewConnection`: what starts now does so on a connection that has just been made. */
   function openCurrent() {
-    const opened = { agent: openAgent(1), openedAtMs: nowMs(), isNewConnection: false };
+    const opened = { agent: openAgent(1), openedAtMs: performance.now(), isNewConnection: false };
     opened.agent.on("connect", () => {
       opened.isNewConnection = true;
       queueMicrotask(() => {
@@ -92,7 +90,7 @@ export function createAgentPool(
     dispatch(request, handler) {
       // As undici reports it of an agent.
       if (isClosed) throw Object.assign(new Error("closed"), { code: "UND_ERR_CLOSED" });
-      if (current && nowMs() - current.openedAtMs > AGENT_LIFE_MS) {
+      if (current && performance.now() - current.openedAtMs > AGENT_LIFE_MS) {
         retire(current.agent);
         current = undefined;
       }

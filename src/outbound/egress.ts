@@ -8,7 +8,6 @@ import { findCode } from "./failure.ts";
 import { createNameLookup, type NameLookup } from "./name_lookup.ts";
 import { checkReachable, isReachable, isReceiver, refusal } from "./reachable.ts";
 
-/** Options of createEgress(). */
 export interface EgressOptions extends AgentOptions {
   /** Blocks that may be reached although they are not public. */
   readonly allow: readonly Cidr[];
@@ -20,13 +19,11 @@ export interface EgressOptions extends AgentOptions {
   readonly lookup?: NameLookup;
 }
 
-/** What is sent through the guard. */
 export interface EgressRequest extends Omit<RequestInit, "headers" | "body"> {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
 }
 
-/** The result of the self-test. */
 export type SelfTest = { readonly ok: true } | { readonly ok: false; readonly reason: string };
 
 /** The address guard of everything that leaves this process by `fetch`. */
@@ -43,19 +40,6 @@ const MAX_ORIGINS = 1_000;
 const SELF_TEST_TIMEOUT_MS = 1_500;
 const SELF_TEST_BODY = '"gatepost"';
 
-/** Makes the guard and its self-test. */
-export function createEgress(options: EgressOptions) {
-  return {
-    ...createGuard(options),
-    /** Whether this Node's fetch obeys the guard, tried on a loopback listener (up to 10 s). */
-    selfTest: () =>
-      testGuard(options).catch((error: unknown): SelfTest => ({
-        ok: false,
-        reason: `loopback was not reached: ${findCode(error) ?? String(error)}`,
-      })),
-  };
-}
-
 /**
  * Makes the guard: only what isReachable() allows is connected to, over http and https alike.
  * Literal addresses are checked before a connection is looked for, names when one is made: the
@@ -63,7 +47,7 @@ export function createEgress(options: EgressOptions) {
  * that changes between check and use (DNS rebinding) gains nothing. A connection kept alive leads
  * to the address that was checked when it was made.
  */
-function createGuard(options: EgressOptions) {
+export function createEgress(options: EgressOptions) {
   const lookupTimeoutMs = Math.min(options.timeoutMs, MAX_LOOKUP_MS);
   const { allow, lookup = createNameLookup({ timeoutMs: lookupTimeoutMs }) } = options;
   const { request = fetch, receivers } = options;
@@ -114,6 +98,12 @@ function createGuard(options: EgressOptions) {
     },
     /** Ends idle connections and what is still in flight. */
     close: pool.close,
+    /** Whether this Node's fetch obeys the guard, tried on a loopback listener (up to 10 s). */
+    selfTest: () =>
+      testGuard(request).catch((error: unknown): SelfTest => ({
+        ok: false,
+        reason: `loopback was not reached: ${findCode(error) ?? String(error)}`,
+      })),
   };
 }
 
@@ -138,14 +128,13 @@ function checkedLookup(lookup: NameLookup, allow: readonly Cidr[]): LookupFuncti
 }
 
 /** Tries a guard that allows loopback, and one that does not, on a listener of its own. */
-async function testGuard({ request }: Pick<EgressOptions, "request">): Promise<SelfTest> {
+async function testGuard(request: NonNullable<EgressOptions["request"]>): Promise<SelfTest> {
   if (findAgentClass() === undefined) return { ok: false, reason: UNSUPPORTED };
   const loopback: Address = { family: 4, value: 0x7f00_0001n };
   const lookup: NameLookup = async () => [loopback];
-  const own = { connectionsPerOrigin: 1, timeoutMs: SELF_TEST_TIMEOUT_MS, lookup };
-  const options = request ? { ...own, request } : own;
-  const open = createGuard({ ...options, allow: [{ network: loopback, prefixBits: 32 }] });
-  const shut = createGuard({ ...options, allow: [] });
+  const options = { connectionsPerOrigin: 1, timeoutMs: SELF_TEST_TIMEOUT_MS, lookup, request };
+  const open = createEgress({ ...options, allow: [{ network: loopback, prefixBits: 32 }] });
+  const shut = createEgress({ ...options, allow: [] });
   const listener = await listen(formatAddress(loopback));
   const call = (url: string, guard: typeof open) => {
     const signal = AbortSignal.timeout(SELF_TEST_TIMEOUT_MS);

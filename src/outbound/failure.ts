@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from "node:timers/promises";
+
 /**
  * Why an exchange failed, as subscribers see it. "unreachable" means an address that the guard
  * refuses and a name that has none alike, so that nobody can map the network behind the guard.
@@ -50,6 +52,17 @@ export function classifyFailure(error: unknown): FailureKind {
   const code = findCode(error);
   if (code === undefined) return "other";
   return KINDS.find(([, codes]) => codes.some((each) => matches(each, code)))?.[0] ?? "other";
+}
+
+/**
+ * The same of an exchange that began at `startedMs` (performance.now()). One that reached nobody
+ * waits until it has taken whole seconds: an exact duration would distinguish a name that leads to
+ * a private address from one that does not exist.
+ */
+export async function settleFailure(error: unknown, startedMs: number): Promise<FailureKind> {
+  const kind = classifyFailure(error);
+  if (kind === "unreachable") await sleep(1_000 - (performance.now() - startedMs) % 1_000);
+  return kind;
 }
 
 /**

@@ -4,8 +4,8 @@ import { Problem } from "../base/problem.ts";
 import { isRecord } from "../base/shape.ts";
 import { isSecureUrl } from "../oauth/redirect_uri.ts";
 import { createEgress, type Egress, USER_AGENT } from "./egress.ts";
-import { classifyFailure } from "./failure.ts";
-import { waitOutSecond } from "./wait_out_second.ts";
+import { settleFailure } from "./failure.ts";
+import { readStart } from "./read_start.ts";
 
 /** A document of somebody else's server, or in a few words why there is none. */
 export type FetchedDocument =
@@ -62,31 +62,17 @@ export function createDocumentFetch(egress: Pick<Egress, "send" | "selfTest">) {
         await body?.cancel();
         return { reason: status === 200 ? "it is encoded" : `status ${status}` };
       }
-      const bytes = await readAll(response, limitBytes);
-      if (!bytes) return { reason: `it is longer than ${limitBytes} bytes` };
+      const bytes = await readStart(response, limitBytes + 1);
+      if (bytes.length > limitBytes) return { reason: `it is longer than ${limitBytes} bytes` };
       const document = parseJson(bytes);
       return isRecord(document)
         ? { document, freshMs: freshMs(headers.get("cache-control") ?? "") }
         : { reason: "it is no JSON object" };
     } catch (error) {
       if (error instanceof Problem) return { reason: "it is no JSON object" };
-      const kind = classifyFailure(error);
-      if (kind === "unreachable") await waitOutSecond(startedMs);
-      return { reason: kind };
+      return { reason: await settleFailure(error, startedMs) };
     }
   };
-}
-
-/** The body; undefined where it is longer than the limit, and then the rest is not waited for. */
-async function readAll({ body }: Response, limitBytes: number): Promise<Uint8Array | undefined> {
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  for await (const chunk of body ?? []) { // leaving the loop cancels the rest
-    length += chunk.length;
-    if (length > limitBytes) return undefined;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
 }
 
 /** `max-age` of a Cache-Control (RFC 9111 §5.2.2.1), within our bounds. */

@@ -70,6 +70,19 @@ test("optionsResponse() answers a preflight of an allowed origin", async () => {
   assert.equal(headers["Vary"], "Origin");
 });
 
+test("a preflight allows the method that it is for, and not what it says nothing of", async () => {
+  const methods = ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"];
+  const allowed = async (method: string) => {
+    const headers = { origin: APP, "access-control-request-method": method };
+    const request = sampleRequest({ method: "OPTIONS", headers });
+    const response = await optionsResponse(request, methods, APPS, isAllowed);
+    return response.headers?.["Access-Control-Allow-Methods"];
+  };
+  assert.equal(await allowed("PUT"), "PUT");
+  assert.equal(await allowed("HEAD"), "HEAD");
+  assert.equal(await allowed("PATCH"), methods.join(", "));
+});
+
 test("optionsResponse() tells another origin what the path takes, and no more", async () => {
   const request = from("https://evil.example");
   const { status, headers } = await optionsResponse(request, ["GET"], APPS, isAllowed);

@@ -132,6 +132,14 @@ test("HEAD is answered where GET is; 405 says what the path takes", async () => 
   assert.deepEqual(valuesOf(refused, "allow"), ["GET, HEAD, OPTIONS"]);
 });
 
+test("OPTIONS * is answered for the server, and no other method of that target", async () => {
+  const { ask } = openStage(() => ({ status: 200 }));
+  const options = await ask({ method: "OPTIONS", path: "*" });
+  assert.equal(options.status, 204);
+  assert.deepEqual(valuesOf(options, "allow"), ["GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS"]);
+  assert.equal((await ask({ path: "*" })).status, 400);
+});
+
 test("an allowed origin may read the response, refusals too, any other may not", async () => {
   const { ask } = openStage(() => {
     throw new Problem(409, "conflict", "No.");

@@ -75,6 +75,16 @@ test("readJson() tells in a 415 what it takes", async () => {
   });
 });
 
+for (const [what, headers] of [
+  ["compressed", { "content-encoding": "gzip" }],
+  ["in another charset", { "content-type": "application/json; charset=utf-16" }],
+] as const) {
+  test(`JSON that is ${what} is told so, and not that it is no JSON`, async () => {
+    const request = send({ "content-type": "application/json", ...headers }, "{}");
+    await assert.rejects(readJson(request, MAX), { status: 415, message: /UTF-8, not compressed/ });
+  });
+}
+
 test("readJson() reads any JSON value", async () => {
   const values: unknown[] = [{ a: [1, null, "\u00fc"] }, [], "text", 1, null, false];
   for (const value of values) {

@@ -12,9 +12,9 @@ import {
 const PROXIES = ["10.0.0.0/8", "2001:db8:ffff::/48"].map(readCidr);
 
 describe("clientAddress() behind proxies in 10.0.0.0/8 and 2001:db8:ffff::/48", () => {
-  type Row = [what: string, socket: string, forwardedFor: string | undefined, client: string];
+  type Row = [what: string, socket: string, forwardedFor: string, client: string];
   const table: Row[] = [
-    ["is the socket's without the header", "10.0.0.1", undefined, "10.0.0.1"],
+    ["is the socket's without the header", "10.0.0.1", "", "10.0.0.1"],
     ["is what the proxy says", "10.0.0.1", "192.0.2.7", "192.0.2.7"],
     ["is the socket's of one that is no proxy", "192.0.2.9", "192.0.2.7", "192.0.2.9"],
     ["is never what the client wrote itself", "10.0.0.1", "203.0.113.5, 192.0.2.7", "192.0.2.7"],
@@ -23,7 +23,6 @@ describe("clientAddress() behind proxies in 10.0.0.0/8 and 2001:db8:ffff::/48", 
     ["is the outermost where all are proxies", "10.0.0.1", "10.0.0.3, 10.0.0.2", "10.0.0.3"],
     ["stops where it cannot be read", "10.0.0.1", "192.0.2.7, unknown, 10.0.0.2", "10.0.0.2"],
     ["is the proxy's where it says nothing readable", "10.0.0.1", "unknown", "10.0.0.1"],
-    ["is the proxy's for an empty header", "10.0.0.1", "", "10.0.0.1"],
     ["leaves out a port (RFC 7239 §6)", "10.0.0.1", "192.0.2.7:51234", "192.0.2.7"],
     ["leaves out brackets and a port", "10.0.0.1", "[2001:db8::7]:443", "2001:db8::7"],
     ["leaves out brackets", "10.0.0.1", "[2001:db8::7]", "2001:db8::7"],
@@ -34,8 +33,8 @@ describe("clientAddress() behind proxies in 10.0.0.0/8 and 2001:db8:ffff::/48", 
     ["reads an IPv4 address of an IPv6 socket", "::ffff:10.0.0.1", "192.0.2.7", "192.0.2.7"],
     ["reads IPv6, in its canonical form", "2001:db8:ffff::1", "2001:DB8:0:0::7", "2001:db8::7"],
     ["knows a mapped proxy in the header", "10.0.0.1", "192.0.2.7, ::ffff:10.0.0.2", "192.0.2.7"],
-    ["is canonical without any header too", "2001:DB8:0::1", undefined, "2001:db8::1"],
-    ["is a mapped address as the IPv4 one", "::ffff:192.0.2.7", undefined, "192.0.2.7"],
+    ["is canonical without any header too", "2001:DB8:0::1", "", "2001:db8::1"],
+    ["is a mapped address as the IPv4 one", "::ffff:192.0.2.7", "", "192.0.2.7"],
   ];
   for (const [what, socket, forwardedFor, client] of table) {
     test(what, () => assert.equal(clientAddress(socket, forwardedFor, PROXIES), client));
@@ -64,10 +63,10 @@ test("isTrustedProxy() is true within the blocks, and for nothing that is not an
 describe("throttleAddress() counts", () => {
   const table: [address: string, unit: string][] = [
     ["192.0.2.7", "192.0.2.7"],
-    ["2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"],
-    ["2001:db8:1:2::", "2001:db8:1:2::"],
-    ["2001:db8:1:3::", "2001:db8:1:3::"],
-    ["::1", "::"],
+    ["2001:db8:1:2:3:4:5:6", "20010db800010002"],
+    ["2001:db8:1:2::", "20010db800010002"],
+    ["2001:db8:1:3::", "20010db800010003"],
+    ["::1", "0000000000000000"],
     ["unreadable", "unreadable"],
   ];
   for (const [address, unit] of table) {

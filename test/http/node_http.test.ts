@@ -99,6 +99,12 @@ const REFUSED: readonly [what: string, bytes: string, status: number][] = [
   ["no Host", "GET / HTTP/1.1\r\n\r\n", 400],
   ["two Hosts", `GET / HTTP/1.1\r\n${HOST}Host: b\r\n\r\n`, 400],
   ["two equal Hosts", `GET / HTTP/1.1\r\n${HOST}${HOST}\r\n`, 400],
+  ["a path in Host", "GET / HTTP/1.1\r\nHost: a/b\r\n\r\n", 400],
+  ["credentials in Host", "GET / HTTP/1.1\r\nHost: a@b\r\n\r\n", 400],
+  ["a space in Host", "GET / HTTP/1.1\r\nHost: a b\r\n\r\n", 400],
+  ["a port in Host that is none", "GET / HTTP/1.1\r\nHost: a:b\r\n\r\n", 400],
+  ["half an IPv6 address in Host", "GET / HTTP/1.1\r\nHost: [::1\r\n\r\n", 400],
+  ["quotes in Host", "GET / HTTP/1.0\r\nHost: \"a\"\r\n\r\n", 400],
   [
     "two Authorizations",
     `GET / HTTP/1.1\r\n${HOST}Authorization: Bearer a\r\nauthorization: b\r\n\r\n`,
@@ -200,6 +206,9 @@ const TAKEN: readonly [bytes: string, given: Record<string, unknown>][] = [
   [`GET http://b/c?d HTTP/1.1\r\n${HOST}\r\n`, { path: "/c", query: "d" }],
   [`GET https://b?d HTTP/1.1\r\n${HOST}\r\n`, { path: "/", query: "d" }],
   [`GET //b/c HTTP/1.1\r\n${HOST}\r\n`, { path: "//b/c" }],
+  ["GET /a HTTP/1.1\r\nHost:\r\n\r\n", { path: "/a" }],
+  ["GET /b HTTP/1.1\r\nHost: [2001:db8::1]:8080\r\n\r\n", { path: "/b" }],
+  ["GET /c HTTP/1.1\r\nHost: a_b-c.example.:\r\n\r\n", { path: "/c" }],
   [`OPTIONS * HTTP/1.1\r\n${HOST}\r\n`, { method: "OPTIONS", path: "*" }],
   [`TRACE / HTTP/1.1\r\n${HOST}\r\n`, { method: "TRACE" }],
   [`GET / HTTP/1.1\r\n${HOST}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`, { path: "/" }],
@@ -287,25 +296,34 @@ test("nothing behind a refused head is taken for a request", async (t) => {
   assert.deepEqual(requests, []);
 });
 
-test("more requests ahead than may be sent end the connection", async (t) => {
+test("of too many requests ahead the first are answered, then the connection ends", async (t) => {
   const { port, requests } = await startStage(t, {
     limits: { maxPipelined: 4 },
+    async handle(request) {
+      await delay(request.path === "/0" ? 50 : 0);
+      return echo(request);
+    },
+  });
+  const ahead = Array.from({ length: 1000 }, (_, each) => `GET /${each} HTTP/1.1\r\n${HOST}\r\n`);
+  const { answers, isClosed } = await exchangeRaw(port, ahead.join(""), { waitMs: 2000 });
+  assert.deepEqual(answers.map(({ body }) => JSON.parse(body).path), ["/0", "/1", "/2", "/3"]);
+  const ends = answers.map(({ headers }) => headers["connection"]);
+  assert.deepEqual(ends, ["keep-alive", "keep-alive", "keep-alive", "close"]);
+  assert.ok(isClosed);
+  assert.equal(requests.length, 4);
+  const all = await exchangeRaw(port, ahead.slice(0, 4).join(""));
+  assert.deepEqual([all.answers.length, all.isClosed], [4, false]);
+});
+
+test("requests ahead that are dropped count in the budget of responses", async (t) => {
+  const { port, requests } = await startStage(t, {
+    limits: { maxPipelined: 4, maxHeldResponseBytes: 1_000_000 },
     handle: () => new Promise(() => {}),
   });
   const bytes = `GET / HTTP/1.1\r\n${HOST}\r\n`.repeat(1000);
   const { isClosed } = await exchangeRaw(port, bytes, { waitMs: 2000 });
   assert.ok(isClosed);
   assert.equal(requests.length, 4);
-});
-
-test("more pipelined requests than allowed end it, however fast the responses are", async (t) => {
-  const { port, requests } = await startStage(t, { limits: { maxPipelined: 4 } });
-  const request = `GET / HTTP/1.1\r\n${HOST}\r\n`;
-  const { isClosed } = await exchangeRaw(port, request.repeat(1000), { waitMs: 2000 });
-  assert.ok(isClosed);
-  assert.equal(requests.length, 4);
-  const { answers } = await exchangeRaw(port, request.repeat(4));
-  assert.equal(answers.length, 4);
 });
 
 test("a body that nobody read ends the connection, after the whole response", async (t) => {
@@ -430,6 +448,26 @@ test("a stream that is silent for longer than a stall is not cut off", async (t)
   });
   const answer = await fetch(`http://127.0.0.1:${port}/`);
   assert.equal(await answer.text(), "begin end");
+});
+
+test("a client that takes nothing is cut off, also after a slow handler", async (t) => {
+  const { port, server } = await startStage(t, {
+    limits: { stallTimeoutMs: 100 },
+    async handle() {
+      await delay(300);
+      return { status: 200, body: "x".repeat(30_000_000) };
+    },
+  });
+  const socket = await openRaw(port);
+  socket.pause();
+  socket.write(`GET / HTTP/1.1\r\n${HOST}\r\n`);
+  await delay(250);
+  assert.equal(await countConnections(server), 1);
+  for (let waited = 0; await countConnections(server) > 0; waited += 50) {
+    assert.ok(waited < 3000);
+    await delay(50);
+  }
+  socket.destroy();
 });
 
 test("one connection too many of an address is closed at once", async (t) => {
