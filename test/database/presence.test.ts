@@ -73,6 +73,15 @@ describe("forEnded()", () => {
     assert.deepEqual(files(path), ["gatepost.db-process-c1"]);
   });
 
+  test("passes over what somebody else has put there, and finds others all the same", async (t) => {
+    const path = newDatabasePath(t);
+    const own = open(t, path, "c1");
+    writeFileSync(`${path}-process-a`, "what no process has written".repeat(100));
+    const other = await startOther(t, path, "c2");
+    await other.kill();
+    assert.deepEqual(await ended(own), ["c2"]);
+  });
+
   test("passes over one that lives without its file, which makes itself another", async (t) => {
     const path = newDatabasePath(t);
     const [own, other] = [open(t, path, "c1"), open(t, path, "c2")];
