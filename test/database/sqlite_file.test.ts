@@ -10,14 +10,12 @@ import { UnusableDatabaseError } from "../../src/database/database.ts";
 import { prepareSqliteFile } from "../../src/database/migrate.ts";
 import { MIGRATION_2 } from "../../src/database/migration_2.ts";
 import { MIGRATION_3 } from "../../src/database/migration_3.ts";
-import { MIGRATION_4 } from "../../src/database/migration_4.ts";
-import { MIGRATION_6 } from "../../src/database/migration_6.ts";
-import { MIGRATION_5 } from "../../src/database/migration_5.ts";
 import { APPLICATION_ID, NEWEST_VERSION } from "../../src/database/migrations.ts";
 import { openSqlite } from "../../src/database/sqlite_file.ts";
 import { makeFolder } from "../helpers/database.ts";
 import { runNode } from "../helpers/process.ts";
 import { writeOldDatabase } from "../helpers/old_database.ts";
+import { OLD_MIGRATIONS } from "../helpers/old_migrations.ts";
 
 test("prepareSqliteFile() makes a file 0600 in a folder 0700, and those above it", (t) => {
   const folder = makeFolder(t);
@@ -140,19 +138,12 @@ test("prepareSqliteFile() keeps what is stored", (t) => {
   assert.equal(countSettings(path), 1);
 });
 
-const OLDER: [version: number, migrations: string][] = [
-  [1, ""],
-  [2, MIGRATION_2],
-  [3, MIGRATION_2 + MIGRATION_3],
-  [4, MIGRATION_2 + MIGRATION_3 + MIGRATION_4],
-  [5, MIGRATION_2 + MIGRATION_3 + MIGRATION_4 + MIGRATION_5],
-  [6, MIGRATION_2 + MIGRATION_3 + MIGRATION_4 + MIGRATION_5 + MIGRATION_6],
-];
-for (const [version, migrations] of OLDER) {
+for (let version = 1; version <= NEWEST_VERSION; version++) {
   test(`prepareSqliteFile() brings version ${version} to the schema of a new file`, (t) => {
     const path = join(makeFolder(t), "gatepost.db");
     writeOldDatabase(path);
-    run(path, `${migrations}; PRAGMA user_version = ${version}`);
+    const migrations = [MIGRATION_2, MIGRATION_3, ...OLD_MIGRATIONS].slice(0, version - 1);
+    run(path, `${migrations.join("")}; PRAGMA user_version = ${version}`);
     const settings = countSettings(path);
     prepareSqliteFile(path);
     assert.deepEqual(pragmas(path, ["user_version"]), [NEWEST_VERSION]);
