@@ -1,13 +1,17 @@
 import { DatabaseSync } from "node:sqlite";
-import { MIGRATION_2 } from "./migration_2.ts";
-import { MIGRATION_3 } from "./migration_3.ts";
+import { BEFORE_ADDED, FILL_ADDED, FROM_2 } from "./old_versions.ts";
 import { SCHEMA } from "./schema.ts";
 
 /** Marks the file as Gatepost's ("Gate" in ASCII): no other program's database is migrated. */
 export const APPLICATION_ID = 0x47617465;
 
-/** What brings versions 1 and 2 to the next; not changed any more, as there are such databases. */
-const MIGRATIONS: readonly string[] = [MIGRATION_2, MIGRATION_3];
+/** The parts of the schema that version 2 added, by their names of today. */
+const ADDED_BY_2 = `subscriptions.grantId subscriptions.granted subscriptions.grantedAfter
+  subscriptions.meanMs subscriptions_by_grant subscriptions_by_app
+  subscription_endings subscription_endings_by_owner event_scopes revocations_by_target
+  grants_of_user grants_of_apps grants.previous grants.rotatedAtMs consents.notBeforeMs
+  login_failures login_failures_by_account login_failures_by_place login_failures_by_end
+  clock_steps cronjobs.claim users.passwordUntilMs audit.app`;
 
 /**
  * Which parts of the schema the versions from 4 on have each added to the one before: tables and
@@ -31,8 +35,8 @@ const ADDED = [
   `users.passwordPrinted codes_of_console`,
 ];
 
-/** The file's `user_version`: 1 in 0.1.0, and one more with each line of the two lists above. */
-export const NEWEST_VERSION = 1 + MIGRATIONS.length + ADDED.length;
+/** The file's `user_version`: 1 in 0.1.0, and one more with each entry of this list. */
+export const NEWEST_VERSION = 3 + ADDED.length;
 
 /** What gives the newest schema to a database of the version; 0 is an empty one. */
 export function migrationsFrom(version: number): readonly string[] {
@@ -48,10 +52,11 @@ export function migrationsFrom(version: number): readonly string[] {
     const [, definition] = new RegExp(`^ +(${column} .+?),? *(--.*)?$`, "m").exec(`${sql}`) ?? [];
     return `ALTER TABLE ${name} ADD COLUMN ${definition}`;
   };
-  const added = ADDED.slice(Math.max(version - 1 - MIGRATIONS.length, 0));
+  const addAll = (parts: string): string[] => parts.split(/\s+/).map(add);
   return [
-    ...MIGRATIONS.slice(version - 1),
-    ...added.flatMap((parts) => parts.split(/\s+/).map(add)),
+    ...version === 1 ? [BEFORE_ADDED, ...addAll(ADDED_BY_2), FILL_ADDED] : [],
+    ...version === 2 ? [FROM_2] : [],
+    ...ADDED.slice(Math.max(version - 3, 0)).flatMap(addAll),
   ];
 }
 

@@ -8,8 +8,6 @@ import { describe, type TestContext, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { UnusableDatabaseError } from "../../src/database/database.ts";
 import { prepareSqliteFile } from "../../src/database/migrate.ts";
-import { MIGRATION_2 } from "../../src/database/migration_2.ts";
-import { MIGRATION_3 } from "../../src/database/migration_3.ts";
 import { APPLICATION_ID, NEWEST_VERSION } from "../../src/database/migrations.ts";
 import { openSqlite } from "../../src/database/sqlite_file.ts";
 import { makeFolder } from "../helpers/database.ts";
@@ -140,16 +138,30 @@ test("prepareSqliteFile() keeps what is stored", (t) => {
 
 for (let version = 1; version <= NEWEST_VERSION; version++) {
   test(`prepareSqliteFile() brings version ${version} to the schema of a new file`, (t) => {
-    const path = join(makeFolder(t), "gatepost.db");
-    writeOldDatabase(path);
-    const migrations = [MIGRATION_2, MIGRATION_3, ...OLD_MIGRATIONS].slice(0, version - 1);
-    run(path, `${migrations.join("")}; PRAGMA user_version = ${version}`);
-    const settings = countSettings(path);
+    const path = writeVersion(t, version);
     prepareSqliteFile(path);
     assert.deepEqual(pragmas(path, ["user_version"]), [NEWEST_VERSION]);
-    assert.equal(countSettings(path), settings);
     assert.deepEqual(schemaOf(path), schemaOf(newFile(t)));
+    assert.deepEqual(contentOf(path), contentOf(writeVersion(t, NEWEST_VERSION)));
   });
+}
+
+/** A database of 0.1.0, brought to that version by the statements of its time. */
+function writeVersion(t: TestContext, version: number): string {
+  const path = join(makeFolder(t), "gatepost.db");
+  writeOldDatabase(path);
+  // Subscriptions through apps, of whose grants some stand, or all are revoked, or none is left.
+  run(path, `INSERT INTO grants (id, app, user, type, scope, refresh_until, access_until,
+        revoked_at)
+      SELECT 'g0mwr1mcfb000q5miezoaj8u0', id, 'u2', 'password', 'consumer', 0, 0, 1
+        FROM apps LIMIT 1;
+    INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, created_at)
+      SELECT 's' || user || app, user, app, 'e', 'https://a/', 'active', '', 1800000000000
+        FROM grants WHERE app <> 'login' AND user IS NOT NULL GROUP BY 1
+      UNION ALL SELECT 's1', 'u1', 'a1', 'e', 'https://a/', 'paused', '', 0;
+    UPDATE subscriptions SET standing = 'proven' WHERE id = 's1'`);
+  run(path, `${OLD_MIGRATIONS.slice(0, version - 1).join("")}; PRAGMA user_version = ${version}`);
+  return path;
 }
 
 test("prepareSqliteFile() turns a write-ahead log on where whoever migrated died before", (t) => {
@@ -300,6 +312,21 @@ function countSettings(path: string): number {
   const rows = connection.prepare("SELECT 1 FROM settings").all();
   connection.close();
   return rows.length;
+}
+
+/** All rows of each table; that of changes counts how the database came to be what it is. */
+function contentOf(path: string): unknown[] {
+  const connection = new DatabaseSync(path);
+  const tables = connection.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name "
+    + "NOT IN ('account_changes', 'sqlite_sequence') ORDER BY name").all();
+  const content = tables.map(({ name }) => {
+    const columns = connection.prepare(`SELECT name FROM pragma_table_xinfo('${name}') ORDER BY 1`)
+      .all().map((column) => column["name"]);
+    const [all, order] = [columns.join(), columns.map((_, at) => at + 1).join()];
+    return [name, connection.prepare(`SELECT ${all} FROM ${name} ORDER BY ${order}`).all()];
+  });
+  connection.close();
+  return content;
 }
 
 /** Each table, index and trigger with its columns and the words of its SQL, both in any order. */

@@ -1,5 +1,165 @@
-/** What versions 4 to 13 each did to a database of the one before, by their own programs. */
+/** What versions 2 to 13 each did to a database of the one before, by their own programs. */
 export const OLD_MIGRATIONS: readonly string[] = [
+  `
+    ALTER TABLE subscriptions ADD COLUMN grant_id TEXT;
+    ALTER TABLE subscriptions ADD COLUMN granted TEXT;
+    ALTER TABLE subscriptions ADD COLUMN granted_after INTEGER NOT NULL DEFAULT 0;
+    CREATE INDEX subscriptions_by_grant ON subscriptions (grant_id) WHERE grant_id IS NOT NULL;
+    DROP INDEX subscriptions_by_app;
+    CREATE INDEX subscriptions_by_app ON subscriptions (app) WHERE status <> 'deleted';
+    CREATE TEMP TABLE known_grants AS
+      SELECT g.id, g.app, ifnull(g.user, g.app) AS principal, g.scope, g.made_at,
+        g.revoked_at IS NULL AND ifnull(u.cut_at, 0) < g.made_at AND a.cut_at < g.made_at AS stands
+      FROM (SELECT *, (SELECT sum(value * (instr('0123456789abcdefghijklmnopqrstuvwxyz',
+            substr(grants.id, 2 + key, 1)) - 1)) FROM json_each('[2821109907456, 78364164096,
+            2176782336, 60466176, 1679616, 46656, 1296, 36, 1]')) AS made_at FROM grants) g
+        JOIN apps a ON a.id = g.app LEFT JOIN users u ON u.id = g.user;
+    CREATE INDEX temp.known_grants_of ON known_grants (principal, app, stands, made_at, id);
+    UPDATE subscriptions AS s SET grant_id = ifnull(
+        (SELECT k.id FROM known_grants k WHERE k.principal = s.principal AND k.app = s.app
+          AND k.stands = 1 AND k.made_at <= s.created_at
+          ORDER BY k.made_at DESC, k.id DESC LIMIT 1),
+        (SELECT k.id FROM known_grants k WHERE k.principal = s.principal AND k.app = s.app
+          AND k.stands = 1 ORDER BY k.made_at DESC, k.id DESC LIMIT 1)) WHERE app <> 'login';
+    UPDATE subscriptions AS s SET granted = CASE
+        WHEN grant_id IS NOT NULL THEN (SELECT scope FROM grants WHERE id = grant_id)
+        WHEN EXISTS (SELECT 1 FROM known_grants k WHERE k.principal = s.principal AND k.app = s.app)
+        THEN '' ELSE 'consumer' END
+      WHERE app <> 'login';
+    UPDATE subscriptions SET status = 'disabled', disabled_reason = 'grant revoked'
+      WHERE granted = '' AND status IN ('active', 'paused');
+    DROP TABLE known_grants;
+    CREATE TABLE subscription_endings (
+      seq INTEGER PRIMARY KEY AUTOINCREMENT,
+      owner TEXT NOT NULL,
+      own INTEGER NOT NULL,
+      scopes TEXT,
+      deletes INTEGER NOT NULL,
+      reason TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX subscription_endings_by_owner ON subscription_endings (owner, seq);
+    CREATE TABLE event_scopes (
+      name TEXT PRIMARY KEY,
+      scope TEXT NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX revocations_by_target ON revocations (target);
+    CREATE TRIGGER grant_ended AFTER UPDATE OF revoked_at ON grants
+      WHEN OLD.revoked_at IS NULL AND NEW.access_until > NEW.revoked_at
+    BEGIN
+      INSERT INTO revocations (target, cut_at, until)
+        VALUES (NEW.id, NEW.access_until, NEW.access_until);
+    END;
+    CREATE INDEX grants_of_user ON grants (user, id, app)
+      WHERE revoked_at IS NULL AND user IS NOT NULL;
+    CREATE INDEX grants_of_apps ON grants (app, id) WHERE user IS NULL AND refresh IS NOT NULL;
+    ALTER TABLE grants ADD COLUMN previous BLOB;
+    ALTER TABLE grants ADD COLUMN rotated_at INTEGER;
+    ALTER TABLE consents ADD COLUMN cut_at INTEGER NOT NULL DEFAULT 0;
+    CREATE TABLE login_failures (
+      account BLOB NOT NULL,
+      place TEXT NOT NULL,
+      until INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX login_failures_by_account ON login_failures (account, place, until);
+    CREATE INDEX login_failures_by_place ON login_failures (place, until);
+    CREATE INDEX login_failures_by_end ON login_failures (until);
+    CREATE TABLE clock_steps (count INTEGER NOT NULL) STRICT;
+    INSERT INTO clock_steps (count) VALUES (0);
+    ALTER TABLE cronjobs ADD COLUMN claim TEXT;
+    ALTER TABLE users ADD COLUMN password_until INTEGER;
+    ALTER TABLE audit ADD COLUMN app TEXT;
+    ALTER TABLE subscriptions ADD COLUMN mean_ms INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE subscriptions ADD COLUMN health TEXT
+      AS (CASE WHEN standing = 'proven' AND mean_ms > 1000 THEN 'slow' ELSE standing END) VIRTUAL;
+    DROP INDEX subscriptions_due;
+    CREATE INDEX subscriptions_due ON subscriptions (health, due_at)
+      WHERE status = 'active' AND due_at IS NOT NULL;
+  `,
+  `
+    DROP INDEX subscriptions_due;
+    ALTER TABLE subscriptions DROP COLUMN health;
+    ALTER TABLE users RENAME COLUMN "password" TO phc;
+    ALTER TABLE users RENAME COLUMN "scope" TO scopes;
+    ALTER TABLE users RENAME COLUMN "created_at" TO createdAtMs;
+    ALTER TABLE users RENAME COLUMN "cut_at" TO notBeforeMs;
+    ALTER TABLE users RENAME COLUMN "password_until" TO passwordUntilMs;
+    ALTER TABLE apps RENAME COLUMN "scope" TO scopes;
+    ALTER TABLE apps RENAME COLUMN "redirect_uris" TO redirectUris;
+    ALTER TABLE apps RENAME COLUMN "resource_server" TO resourceServer;
+    ALTER TABLE apps RENAME COLUMN "old_secret" TO oldSecret;
+    ALTER TABLE apps RENAME COLUMN "old_secret_until" TO oldSecretUntilMs;
+    ALTER TABLE apps RENAME COLUMN "created_at" TO createdAtMs;
+    ALTER TABLE apps RENAME COLUMN "cut_at" TO notBeforeMs;
+    ALTER TABLE grants RENAME COLUMN "scope" TO scopes;
+    ALTER TABLE grants RENAME COLUMN "refresh_until" TO refreshUntilMs;
+    ALTER TABLE grants RENAME COLUMN "access_until" TO accessUntilMs;
+    ALTER TABLE grants RENAME COLUMN "revoked_at" TO revokedAtMs;
+    ALTER TABLE grants RENAME COLUMN "rotated_at" TO rotatedAtMs;
+    ALTER TABLE grants RENAME COLUMN "until" TO untilMs;
+    ALTER TABLE used_refresh_tokens RENAME COLUMN "grant_id" TO grantId;
+    ALTER TABLE codes RENAME COLUMN "scope" TO scopes;
+    ALTER TABLE codes RENAME COLUMN "redirect_uri" TO redirectUri;
+    ALTER TABLE codes RENAME COLUMN "until" TO untilMs;
+    ALTER TABLE sessions RENAME COLUMN "created_at" TO createdAtMs;
+    ALTER TABLE sessions RENAME COLUMN "until" TO untilMs;
+    ALTER TABLE consents RENAME COLUMN "scope" TO scopes;
+    ALTER TABLE consents RENAME COLUMN "cut_at" TO notBeforeMs;
+    ALTER TABLE keys RENAME COLUMN "created_at" TO createdAtMs;
+    ALTER TABLE keys RENAME COLUMN "signs_from" TO signsFromMs;
+    ALTER TABLE keys RENAME COLUMN "token_ttl" TO tokenTtlMs;
+    ALTER TABLE revocations RENAME COLUMN "cut_at" TO notBeforeMs;
+    ALTER TABLE revocations RENAME COLUMN "until" TO untilMs;
+    ALTER TABLE login_failures RENAME COLUMN "until" TO untilMs;
+    ALTER TABLE subscriptions RENAME COLUMN "disabled_reason" TO disabledReason;
+    ALTER TABLE subscriptions RENAME COLUMN "old_secret" TO oldSecret;
+    ALTER TABLE subscriptions RENAME COLUMN "old_secret_until" TO oldSecretUntilMs;
+    ALTER TABLE subscriptions RENAME COLUMN "failing_since" TO failingSinceMs;
+    ALTER TABLE subscriptions RENAME COLUMN "due_at" TO dueAtMs;
+    ALTER TABLE subscriptions RENAME COLUMN "created_at" TO createdAtMs;
+    ALTER TABLE subscriptions RENAME COLUMN "grant_id" TO grantId;
+    ALTER TABLE subscriptions RENAME COLUMN "granted_after" TO grantedAfter;
+    ALTER TABLE subscriptions RENAME COLUMN "mean_ms" TO meanMs;
+    ALTER TABLE events RENAME COLUMN "scope" TO scopes;
+    ALTER TABLE events RENAME COLUMN "upto" TO lastSubscription;
+    ALTER TABLE events RENAME COLUMN "fanned_out" TO fannedOut;
+    ALTER TABLE events RENAME COLUMN "created_at" TO createdAtMs;
+    ALTER TABLE event_scopes RENAME COLUMN "scope" TO scopes;
+    ALTER TABLE deliveries RENAME COLUMN "due_at" TO dueAtMs;
+    ALTER TABLE deliveries RENAME COLUMN "finished_at" TO finishedAtMs;
+    ALTER TABLE attempts RENAME COLUMN "at" TO startedAtMs;
+    ALTER TABLE attempts RENAME COLUMN "duration_ms" TO durationMs;
+    ALTER TABLE cronjobs RENAME COLUMN "next_at" TO nextAtMs;
+    ALTER TABLE cronjobs RENAME COLUMN "lease_until" TO leaseUntilMs;
+    ALTER TABLE cronjobs RENAME COLUMN "last_at" TO lastAtMs;
+    ALTER TABLE cronjobs RENAME COLUMN "last_ms" TO lastDurationMs;
+    ALTER TABLE cronjobs RENAME COLUMN "last_error" TO lastError;
+    UPDATE users SET scopes = iif(scopes = '', '[]',
+      '["' || replace(scopes, ' ', '","') || '"]') WHERE scopes IS NOT NULL;
+    UPDATE apps SET scopes = iif(scopes = '', '[]',
+      '["' || replace(scopes, ' ', '","') || '"]') WHERE scopes IS NOT NULL;
+    UPDATE grants SET scopes = iif(scopes = '', '[]',
+      '["' || replace(scopes, ' ', '","') || '"]') WHERE scopes IS NOT NULL;
+    UPDATE codes SET scopes = iif(scopes = '', '[]',
+      '["' || replace(scopes, ' ', '","') || '"]') WHERE scopes IS NOT NULL;
+    UPDATE consents SET scopes = iif(scopes = '', '[]',
+      '["' || replace(scopes, ' ', '","') || '"]') WHERE scopes IS NOT NULL;
+    UPDATE events SET scopes = iif(scopes = '', '[]',
+      '["' || replace(scopes, ' ', '","') || '"]') WHERE scopes IS NOT NULL;
+    UPDATE event_scopes SET scopes = iif(scopes = '', '[]',
+      '["' || replace(scopes, ' ', '","') || '"]') WHERE scopes IS NOT NULL;
+    UPDATE apps SET grants = iif(grants = '', '[]',
+      '["' || replace(grants, ' ', '","') || '"]') WHERE grants IS NOT NULL;
+    UPDATE subscriptions SET granted = iif(granted = '', '[]',
+      '["' || replace(granted, ' ', '","') || '"]') WHERE granted IS NOT NULL;
+    ALTER TABLE subscriptions ADD COLUMN hasSucceeded INTEGER NOT NULL DEFAULT 0;
+    UPDATE subscriptions SET hasSucceeded = 1 WHERE standing = 'proven';
+    ALTER TABLE subscriptions DROP COLUMN standing;
+    ALTER TABLE subscriptions ADD COLUMN health TEXT AS (CASE
+      WHEN failingSinceMs IS NOT NULL THEN 'failing' WHEN NOT hasSucceeded THEN 'unknown'
+      WHEN meanMs > 1000 THEN 'slow' ELSE 'healthy' END) VIRTUAL;
+    CREATE INDEX subscriptions_due ON subscriptions (health, dueAtMs)
+      WHERE status = 'active' AND dueAtMs IS NOT NULL;
+  `,
   `
     ALTER TABLE events ADD COLUMN key TEXT;
     CREATE UNIQUE INDEX events_by_key ON events (name, key) WHERE key IS NOT NULL;
