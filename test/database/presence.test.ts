@@ -94,6 +94,15 @@ describe("forEnded()", () => {
     assert.deepEqual(await ended(other), []);
   });
 
+  test("closes also where its file cannot be removed", async (t) => {
+    const path = newDatabasePath(t);
+    const own = acquirePresence(path, "c1");
+    rmSync(`${path}-process-c1`);
+    mkdirSync(`${path}-process-c1`);
+    own.close();
+    assert.deepEqual(files(path), ["gatepost.db-process-c1"]);
+  });
+
   test("closes also where its file cannot be made anew", async (t) => {
     const path = newDatabasePath(t);
     const folder = join(path, "..", "lost");
