@@ -67,7 +67,7 @@ export function authenticateBy(check: CheckToken, issuer: string) {
   };
 }
 
-/** A personal token is looked up again after that: so long its end is known (migration_6.ts). */
+/** A personal token is looked up again after that: so long its end is known (schema.ts). */
 const PERSONAL_MS = 60 * 60_000;
 
 /**

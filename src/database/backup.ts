@@ -16,14 +16,22 @@ export interface BackupOptions {
 // Four mebibytes a step: seldom enough to be quick, often enough to be interrupted.
 const PAGES_PER_STEP = 1024;
 
-/** Does `Engine.backUp` of a file; the copy grows as `<target>.partial`. */
+/** Where the copy grows that becomes `target`. */
+export const partialOf = (target: string): string => `${target}.partial`;
+
+/** Removes a copy that has not become whole. */
+export function removeCopy(file: string): void {
+  for (const each of [file, `${file}-journal`]) rmSync(each, { force: true });
+}
+
+/** Does `Engine.backUp` of a file. */
 export async function backUpSqlite(
   path: string,
   target: string,
   options: BackupOptions,
 ): Promise<number> {
   if (existsSync(target)) throw targetExists(target);
-  const partial = `${target}.partial`;
+  const partial = partialOf(target);
   {
     // Not read-only: such a connection would leave its write-ahead log behind if it is the last.
     using source = openSqlite(path, { readOnly: false });
@@ -63,7 +71,7 @@ export async function copySqlite(
     checkCopy(target);
     await syncToDisk(target);
   } catch (error) {
-    for (const file of [target, `${target}-journal`]) rmSync(file, { force: true });
+    removeCopy(target);
     throw error;
   }
 }

@@ -26,7 +26,7 @@ export class ConflictError extends Error {
 }
 
 /** Why writes are refused: what `/system/ready` says of the database. */
-export type Refusal = "locked" | "read_only" | "full" | "replaced" | "failing";
+export type Refusal = "locked" | "read_only" | "full" | "replaced" | "damaged" | "failing";
 
 /** The engine cannot read or write just now (locked, full, gone); nothing of it is stored. */
 export class UnavailableError extends Error {

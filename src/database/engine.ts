@@ -1,11 +1,12 @@
 import type { MessagePort } from "node:worker_threads";
-import { DATABASE_ADDRESS, type DatabaseAddress } from "../base/database_address.ts";
+import { DATABASE_ADDRESS } from "../base/database_address.ts";
 import type { Log } from "../base/log.ts";
 import type { Seal } from "../base/seal.ts";
 import type { BackupOptions } from "./backup.ts";
 import type { Database } from "./database.ts";
 import type { Disk } from "./disk.ts";
 import type { DatabaseState } from "./judge.ts";
+import type { DatabaseSettings } from "./engine_in_thread.ts";
 import { createRqliteEngine } from "./rqlite_engine.ts";
 import { createSqliteEngine } from "./sqlite_engine.ts";
 import type { CommitReport } from "./write_result.ts";
@@ -64,12 +65,9 @@ export interface Restored {
 }
 
 /** Makes the engine of the database that the configuration names; nothing is opened yet. */
-export function createEngine(config: {
-  readonly database: DatabaseAddress;
-  /** `user:password`, where it takes them. */
-  readonly databaseCredentials: string | undefined;
-}): Engine {
-  const { database, databaseCredentials: credentials } = config;
+export function createEngine(
+  { database, databaseCredentials: credentials }: DatabaseSettings,
+): Engine {
   if (database.kind === "file") return createSqliteEngine(database.path);
   return createRqliteEngine({ ...database, credentials }, DATABASE_ADDRESS.format(database));
 }

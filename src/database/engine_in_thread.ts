@@ -1,6 +1,5 @@
 import type { MessagePort } from "node:worker_threads";
 import type { DatabaseAddress } from "../base/database_address.ts";
-import type { Database } from "./database.ts";
 import { followLinks } from "./own_files.ts";
 import { acquirePresence } from "./presence.ts";
 import { openRqliteDatabase } from "./rqlite.ts";
@@ -8,12 +7,10 @@ import { createRqliteClient } from "./rqlite_client.ts";
 import { acquireRqlitePresence } from "./rqlite_presence.ts";
 import { openSharedDatabase } from "./shared_database.ts";
 
-/** How a process shows that it lives, and learns who has ended. */
-interface Presence {
-  /** Calls `release` for each process that has ended, for what it had claimed. */
-  forEnded(release: (name: string) => Promise<void>): Promise<void>;
-  /** Shows the others that this process has released everything. */
-  close(): void | Promise<void>;
+/** Where a database is, and `user:password` where it takes them. */
+export interface DatabaseSettings {
+  readonly database: DatabaseAddress;
+  readonly databaseCredentials: string | undefined;
 }
 
 /**
@@ -22,14 +19,10 @@ interface Presence {
  * thread has to read what judges, migrates and copies databases.
  */
 export async function openInThread(
-  config: {
-    readonly database: DatabaseAddress;
-    readonly databaseCredentials: string | undefined;
-  },
+  { database: address, databaseCredentials: credentials }: DatabaseSettings,
   port: MessagePort | undefined,
   name: string,
-): Promise<{ readonly database: Database; readonly presence: Presence }> {
-  const { database: address, databaseCredentials: credentials } = config;
+) {
   if (address.kind === "file") {
     if (port === undefined) throw new Error("The database's writer has given no port");
     const path = followLinks(address.path);

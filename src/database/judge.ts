@@ -7,7 +7,7 @@ import { UnusableDatabaseError } from "./database.ts";
 import { APPLICATION_ID, applyMigrations, NEWEST_VERSION } from "./migrations.ts";
 import { identify } from "./own_files.ts";
 import { findSealError, SEAL_CHECK } from "./settings.ts";
-import { isDamage, refusalOf } from "./sqlite_error.ts";
+import { refusalOf } from "./sqlite_error.ts";
 import {
   LONG_LOCK_TIMEOUT_MS,
   openForLook,
@@ -68,7 +68,8 @@ export function judgeFile(
     using connection = openForLook(path);
     return judgeContent(connection, sizeOf(path) + sizeOf(`${path}-wal`), findMore);
   } catch (error) {
-    const reason = isDamage(error) ? damaged(messageOf(error), path) : reasonOf(error, path);
+    const isDamaged = refusalOf(error) === "damaged";
+    const reason = isDamaged ? damaged(messageOf(error), path) : reasonOf(error, path);
     return { kind: "unusable", reason };
   }
 }

@@ -1,33 +1,63 @@
-import type { DatabaseSync } from "node:sqlite";
-import { MIGRATION_2 } from "./migration_2.ts";
-import { MIGRATION_3 } from "./migration_3.ts";
-import { MIGRATION_4 } from "./migration_4.ts";
-import { MIGRATION_5 } from "./migration_5.ts";
-import { MIGRATION_6 } from "./migration_6.ts";
-import { MIGRATION_7 } from "./migration_7.ts";
-import { MIGRATION_8 } from "./migration_8.ts";
-import { MIGRATION_9 } from "./migration_9.ts";
-import { MIGRATION_10 } from "./migration_10.ts";
-import { MIGRATION_11 } from "./migration_11.ts";
-import { MIGRATION_12 } from "./migration_12.ts";
-import { MIGRATION_13 } from "./migration_13.ts";
+import { DatabaseSync } from "node:sqlite";
+import { BEFORE_ADDED, FILL_ADDED, FROM_2 } from "./old_versions.ts";
 import { SCHEMA } from "./schema.ts";
 
 /** Marks the file as Gatepost's ("Gate" in ASCII): no other program's database is migrated. */
 export const APPLICATION_ID = 0x47617465;
 
-/** None of these is changed any more: there are databases that have seen it. A new one is added. */
-const MIGRATIONS: readonly string[] = [
-  MIGRATION_2, MIGRATION_3, MIGRATION_4, MIGRATION_5, MIGRATION_6, MIGRATION_7, MIGRATION_8,
-  MIGRATION_9, MIGRATION_10, MIGRATION_11, MIGRATION_12, MIGRATION_13,
+/** The parts of the schema that version 2 added, by their names of today. */
+const ADDED_BY_2 = `subscriptions.grantId subscriptions.granted subscriptions.grantedAfter
+  subscriptions.meanMs subscriptions_by_grant subscriptions_by_app
+  subscription_endings subscription_endings_by_owner event_scopes revocations_by_target
+  grants_of_user grants_of_apps grants.previous grants.rotatedAtMs consents.notBeforeMs
+  login_failures login_failures_by_account login_failures_by_place login_failures_by_end
+  clock_steps cronjobs.claim users.passwordUntilMs audit.app`;
+
+/**
+ * Which parts of the schema the versions from 4 on have each added to the one before: tables and
+ * their columns, indexes, and triggers, of which one may take the place of its former self.
+ */
+const ADDED = [
+  `events.key events_by_key users.rate users_by_rate user_added apps.rate apps_by_rate app_added`,
+  `idempotency_keys idempotency_keys_by_end`,
+  `grants.token grants.name grants.lastUsedAtMs grant_ended`,
+  `apps.requirePkce apps.jwks client_assertions client_assertions_by_end`,
+  `device_codes device_codes_by_app device_codes_by_end`,
+  `account_changes.issuers issuers principals principals_by_issuer
+   issuer_added issuer_changed issuer_deleted principal_changed principal_deleted`,
+  `resources resources_by_url apps.metadataUrl apps_by_client_id grants.resource codes.resource`,
+  `figures figures_by_time subscriptions_failing muted_problems muted_problems_by_end`,
+  `subscriptions.pausedUntilMs subscriptions_by_endpoint subscriptions_to_wake
+   events.request events_by_request events.source events.principal
+   deliveries.lastStatus deliveries.lastError apps.owner apps_by_owner apps_by_name
+   sessions.address sessions.agent sessions.seenAtMs sessions_by_user
+   audit_by_address resends resends_running`,
+  `users.passwordPrinted codes_of_console`,
 ];
 
-/** The file's `user_version`: 1 in 0.1.0, and one more with each migration. */
-export const NEWEST_VERSION = 1 + MIGRATIONS.length;
+/** The file's `user_version`: 1 in 0.1.0, and one more with each entry of this list. */
+export const NEWEST_VERSION = 3 + ADDED.length;
 
 /** What gives the newest schema to a database of the version; 0 is an empty one. */
 export function migrationsFrom(version: number): readonly string[] {
-  return version === 0 ? [SCHEMA] : MIGRATIONS.slice(version - 1);
+  if (version === 0) return [SCHEMA];
+  using newest = new DatabaseSync(":memory:");
+  newest.exec(SCHEMA);
+  const select = newest.prepare("SELECT type, sql FROM sqlite_schema WHERE name = ?");
+  const add = (part: string): string => {
+    const [name = "", column] = part.split(".");
+    const { type, sql } = { ...select.get(name) };
+    if (type === "trigger") return `DROP TRIGGER IF EXISTS ${name}; ${sql}`;
+    if (column === undefined) return `${sql}`;
+    const [, definition] = new RegExp(`^ +(${column} .+?),? *(--.*)?$`, "m").exec(`${sql}`) ?? [];
+    return `ALTER TABLE ${name} ADD COLUMN ${definition}`;
+  };
+  const addAll = (parts: string): string[] => parts.split(/\s+/).map(add);
+  return [
+    ...version === 1 ? [BEFORE_ADDED, ...addAll(ADDED_BY_2), FILL_ADDED] : [],
+    ...version === 2 ? [FROM_2] : [],
+    ...ADDED.slice(Math.max(version - 3, 0)).flatMap(addAll),
+  ];
 }
 
 /** Gives the newest schema to a database of the version. */

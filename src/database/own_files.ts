@@ -1,12 +1,21 @@
-import { type BigIntStats, existsSync, realpathSync, statSync } from "node:fs";
-import { resolve } from "node:path";
+import {
+  type BigIntStats,
+  existsSync,
+  lstatSync,
+  readlinkSync,
+  realpathSync,
+  statSync,
+} from "node:fs";
+import { dirname, resolve } from "node:path";
 
 /** The files of an open database, as the paths lead to them. */
 export type OwnFiles = ReturnType<typeof watchOwnFiles>;
 
 /** The path of the file itself: SQLite keeps the log beside it, not beside a link to it. */
 export function followLinks(path: string): string {
-  return existsSync(path) ? realpathSync(path) : resolve(path);
+  if (existsSync(path)) return realpathSync(path);
+  const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink(); // to what will be
+  return isLink ? resolve(realpathSync(dirname(path)), readlinkSync(path)) : resolve(path);
 }
 
 /**

@@ -38,7 +38,11 @@ export function acquirePresence(databasePath: string, name: string) {
     },
     /** Shows the others that this process has released everything. */
     close(): void {
-      rmSync(own, { force: true });
+      try {
+        rmSync(own, { force: true });
+      } catch {
+        // A folder that takes no writes any more: others find the file without a lock.
+      }
       lock.close();
     },
   };

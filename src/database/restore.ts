@@ -15,7 +15,7 @@ import { UnusableDatabaseError } from "./database.ts";
 import type { Restored } from "./engine.ts";
 import { judgeDatabase, refuseUnusable } from "./judge.ts";
 import { isAnybodyPresent } from "./presence.ts";
-import { isDamage, refusalOf } from "./sqlite_error.ts";
+import { refusalOf } from "./sqlite_error.ts";
 import { openAtRest } from "./sqlite_file.ts";
 
 /**
@@ -36,7 +36,7 @@ export async function restoreSqlite(
     using connection = openAtRest(source);
     await copySqlite(connection, copy, options);
   } catch (cause) {
-    if (!isDamage(cause)) throw cause;
+    if (refusalOf(cause) !== "damaged") throw cause;
     throw new UnusableDatabaseError(`${source} is no database, or damaged.`, { cause });
   }
   try {

@@ -62,6 +62,7 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
   let changes = 0;
   let turn = 0;
   let isOpen = true;
+  let aheadMs = 0;
   /** Since when nothing has been answered. */
   let lostAtMs: number | undefined;
   /** Nodes that did not answer in time, and when. */
@@ -122,7 +123,8 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
   }
 
   function judge(node: string, incoming: IncomingMessage, content: string): Attempt {
-    const { statusCode: status = 0, headers: { location } } = incoming;
+    const { statusCode: status = 0, headers: { location, date } } = incoming;
+    aheadMs = Date.parse(`${date}`) - Date.now() || 0;
     if (status === 301 && location !== undefined) {
       return { kind: "redirect", leader: new URL(location).host };
     }
@@ -192,6 +194,8 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
     ask,
     /** Rises whenever the leader may have changed. */
     leaderChanges: () => changes,
+    /** How far the clock of the node that answered last is ahead of ours, to within a second. */
+    aheadMs: () => aheadMs,
     /** Any request to one node; `timeoutMs` is for the whole of it. Throws the system's error. */
     async request(
       node: string,

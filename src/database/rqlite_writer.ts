@@ -93,7 +93,7 @@ export function createRqliteWriter(client: RqliteClient, observe: (report: Commi
   }
 
   async function store(group: readonly Waiting[]): Promise<void> {
-    const id = idBound("w", Date.now()) + newSecret();
+    const id = idBound("w", Date.now() + Math.max(client.aheadMs(), 0)) + newSecret();
     const known = abandoned;
     const head = [
       sql`INSERT INTO write_groups (id) VALUES (${id})`,
@@ -162,7 +162,9 @@ export function createRqliteWriter(client: RqliteClient, observe: (report: Commi
   function trim(): Sql[] {
     if (performance.now() < trimAtMs) return [];
     trimAtMs = performance.now() + TRIM_INTERVAL_MS;
-    return [sql`DELETE FROM write_groups WHERE id < ${idBound("w", Date.now() - KEPT_MS)}`];
+    // By the later clock a row is young, by the earlier one old: one that is wrong loses no row.
+    const keptFromMs = Date.now() + Math.min(client.aheadMs(), 0) - KEPT_MS;
+    return [sql`DELETE FROM write_groups WHERE id < ${idBound("w", keptFromMs)}`];
   }
 
   return {

@@ -1,15 +1,8 @@
-import { MIGRATION_5 } from "./migration_5.ts";
-import { GRANT_ENDED } from "./migration_6.ts";
-import { MIGRATION_8 } from "./migration_8.ts";
-import { MIGRATION_9 } from "./migration_9.ts";
-import { CLIENT_IDS, RESOURCES } from "./migration_10.ts";
-import { MIGRATION_11 } from "./migration_11.ts";
-import { RESENDS } from "./migration_12.ts";
-import { CONSOLE_CODES } from "./migration_13.ts";
 import { POST_SCHEMA } from "./schema_post.ts";
 
 /**
- * The newest schema, of a database that is new; an older one becomes the same by the migrations.
+ * The newest schema, of a database that is new; an older one becomes the same by migrations.ts,
+ * which takes parts of this text by their names: a column that was added has a line of its own.
  * Here are users, apps, tokens and what is common, in `POST_SCHEMA` events and their deliveries.
  *
  * Conventions: columns bear the names of the fields. Times are milliseconds since 1970. Ids sort by
@@ -56,39 +49,62 @@ export const SCHEMA = `
     notBeforeMs INTEGER NOT NULL DEFAULT 0,
     rate TEXT,                           -- as a user's
     requirePkce INTEGER NOT NULL DEFAULT 0,
-    jwks TEXT NOT NULL DEFAULT '[]'      -- public keys, in place of a secret
-      CHECK (jwks = '[]' OR coalesce(secret, oldSecret) IS NULL),
+    -- Public keys, in place of a secret.
+    jwks TEXT NOT NULL DEFAULT '[]' CHECK (jwks = '[]' OR coalesce(secret, oldSecret) IS NULL),
     metadataUrl TEXT,                    -- its client_id, where a document there describes it
     owner TEXT REFERENCES users ON DELETE SET NULL -- who may change its name and addresses
   ) STRICT, WITHOUT ROWID;
-  ${CLIENT_IDS}
+  -- By what it names itself on the wire.
+  CREATE UNIQUE INDEX apps_by_client_id ON apps (ifnull(metadataUrl, id));
   CREATE INDEX apps_by_origin ON apps (origin) WHERE status = 'active';
   CREATE INDEX apps_by_name ON apps (name COLLATE NOCASE);
   CREATE INDEX apps_by_owner ON apps (owner, id) WHERE owner IS NOT NULL;
   CREATE INDEX apps_by_rate ON apps (id, rate) WHERE rate IS NOT NULL;
 
-  -- Counts the changes of apps and users, and new rates: whoever keeps some in memory asks it for
-  -- news.
-  CREATE TABLE account_changes (count INTEGER NOT NULL) STRICT;
+  -- Counts the changes of apps and users, and new rates, and those of issuers and of principals
+  -- that there were: whoever keeps some in memory asks it for news.
+  CREATE TABLE account_changes (
+    count INTEGER NOT NULL,
+    issuers INTEGER NOT NULL DEFAULT 0
+  ) STRICT;
   INSERT INTO account_changes (count) VALUES (0);
-  CREATE TRIGGER app_added AFTER INSERT ON apps WHEN NEW.rate IS NOT NULL BEGIN
-    UPDATE account_changes SET count = count + 1;
-  END;
-  CREATE TRIGGER app_changed AFTER UPDATE ON apps BEGIN
-    UPDATE account_changes SET count = count + 1;
-  END;
-  CREATE TRIGGER app_deleted AFTER DELETE ON apps BEGIN
-    UPDATE account_changes SET count = count + 1;
-  END;
-  CREATE TRIGGER user_added AFTER INSERT ON users WHEN NEW.rate IS NOT NULL BEGIN
-    UPDATE account_changes SET count = count + 1;
-  END;
-  CREATE TRIGGER user_changed AFTER UPDATE ON users BEGIN
-    UPDATE account_changes SET count = count + 1;
-  END;
-  CREATE TRIGGER user_deleted AFTER DELETE ON users BEGIN
-    UPDATE account_changes SET count = count + 1;
-  END;
+  ${Object.entries({
+    app_added: "INSERT ON apps WHEN NEW.rate IS NOT NULL",
+    app_changed: "UPDATE ON apps",
+    app_deleted: "DELETE ON apps",
+    user_added: "INSERT ON users WHEN NEW.rate IS NOT NULL",
+    user_changed: "UPDATE ON users",
+    user_deleted: "DELETE ON users",
+  }).map(([name, change]) => countChanges(name, change, "count")).join("")}
+
+  -- Other issuers, and whom their tokens speak for.
+  CREATE TABLE issuers (
+    id TEXT PRIMARY KEY,
+    issuer TEXT NOT NULL UNIQUE,         -- the iss of its tokens
+    audience TEXT,                       -- none: the base URL
+    scopes TEXT NOT NULL,
+    scopeClaim TEXT NOT NULL,
+    jwksUri TEXT NOT NULL,
+    jwtType INTEGER NOT NULL,
+    status TEXT NOT NULL CHECK (status IN ('active', 'disabled')),
+    createdAtMs INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE principals (
+    id TEXT PRIMARY KEY,
+    issuer TEXT NOT NULL REFERENCES issuers ON DELETE CASCADE,
+    subject TEXT NOT NULL,               -- the sub of its tokens
+    status TEXT NOT NULL CHECK (status IN ('active', 'disabled')),
+    createdAtMs INTEGER NOT NULL,
+    UNIQUE (issuer, subject)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX principals_by_issuer ON principals (issuer, id);
+  ${Object.entries({
+    issuer_added: "INSERT ON issuers",
+    issuer_changed: "UPDATE ON issuers",
+    issuer_deleted: "DELETE ON issuers",
+    principal_changed: "UPDATE ON principals",
+    principal_deleted: "DELETE ON principals",
+  }).map(([name, change]) => countChanges(name, change, "issuers")).join("")}
 
   -- One authorization. No reference to users and apps: those may be deleted while a grant that has
   -- ended with them waits for the purge.
@@ -120,7 +136,16 @@ export const SCHEMA = `
     WHERE revokedAtMs IS NULL AND user IS NOT NULL;
   -- Refresh tokens of apps that act for themselves.
   CREATE INDEX grants_of_apps ON grants (app, id) WHERE user IS NULL AND refresh IS NOT NULL;
-  ${GRANT_ENDED}
+  -- Ends the access tokens of a grant that ends. Without a time, unlike a user's or an app's end: a
+  -- grant that has ended makes no more tokens. No process holds a personal one for over an hour.
+  CREATE TRIGGER grant_ended AFTER UPDATE OF revokedAtMs ON grants
+    WHEN OLD.revokedAtMs IS NULL AND NEW.accessUntilMs > NEW.revokedAtMs
+  BEGIN
+    UPDATE grants SET accessUntilMs = min(accessUntilMs, revokedAtMs + 3660000)
+      WHERE id = NEW.id AND token IS NOT NULL;
+    INSERT INTO revocations (target, notBeforeMs, untilMs)
+      SELECT id, accessUntilMs, accessUntilMs FROM grants WHERE id = NEW.id;
+  END;
 
   -- Refresh tokens of 0.1.0 that were exchanged: presenting one again reveals theft. Later ones
   -- carry a proof of their own.
@@ -142,7 +167,20 @@ export const SCHEMA = `
     resource TEXT                        -- as a grant's
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX codes_by_end ON codes (untilMs);
-  ${CONSOLE_CODES}
+  -- The console's codes that wait for their exchange, which end with a session of their user.
+  CREATE INDEX codes_of_console ON codes (user) WHERE app = 'console';
+
+  -- Devices that wait for a user; one that is allowed gets a code, by the same hash.
+  CREATE TABLE device_codes (
+    hash BLOB PRIMARY KEY,
+    userCode BLOB NOT NULL UNIQUE,       -- SHA-256 of what the user types
+    app TEXT NOT NULL,
+    scopes TEXT NOT NULL,                -- asked for by name
+    decision TEXT,                       -- 'denied', or the id of the code; none: not decided
+    untilMs INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX device_codes_by_app ON device_codes (app, untilMs);
+  CREATE INDEX device_codes_by_end ON device_codes (untilMs);
 
   -- What apps have proven themselves with, for as long as it might be presented again.
   CREATE TABLE client_assertions (
@@ -220,11 +258,21 @@ export const SCHEMA = `
   CREATE INDEX audit_by_action ON audit (action, id);
   CREATE INDEX audit_by_target ON audit (target, id);
 
-  ${RESOURCES}
+  -- What tokens are issued for beside this service (RFC 8707).
+  CREATE TABLE resources (
+    id TEXT PRIMARY KEY,
+    url TEXT NOT NULL,                   -- the aud of its tokens
+    scopes TEXT NOT NULL,
+    createdAtMs INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE UNIQUE INDEX resources_by_url ON resources (rtrim(url, '/'));
+
   ${POST_SCHEMA}
-  ${MIGRATION_5}
-  ${MIGRATION_8}
-  ${MIGRATION_9}
-  ${MIGRATION_11}
-  ${RESENDS}
 `;
+
+function countChanges(name: string, change: string, counter: string): string {
+  return `
+  CREATE TRIGGER ${name} AFTER ${change} BEGIN
+    UPDATE account_changes SET ${counter} = ${counter} + 1;
+  END;`;
+}

@@ -1,4 +1,4 @@
-/** Subscriptions, events, their deliveries, and the jobs of endpoint modules. */
+/** Subscriptions, events, their deliveries, what is counted of them, and jobs. */
 export const POST_SCHEMA = `
   CREATE TABLE subscriptions (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -39,6 +39,8 @@ export const POST_SCHEMA = `
   CREATE INDEX subscriptions_by_endpoint ON subscriptions (endpoint COLLATE NOCASE);
   CREATE INDEX subscriptions_to_wake ON subscriptions (pausedUntilMs)
     WHERE status = 'paused' AND pausedUntilMs IS NOT NULL;
+  CREATE INDEX subscriptions_failing ON subscriptions (failingSinceMs, id)
+    WHERE failingSinceMs IS NOT NULL AND status IN ('active', 'paused');
   -- Those that have ended and whose pending deliveries are still to be cancelled.
   CREATE INDEX subscriptions_to_clear ON subscriptions (seq)
     WHERE status IN ('disabled', 'deleted') AND dueAtMs IS NOT NULL;
@@ -118,4 +120,44 @@ export const POST_SCHEMA = `
     lastDurationMs INTEGER,
     lastError TEXT
   ) STRICT, WITHOUT ROWID;
+
+  -- Deliveries that are sent again by a job that survives a restart.
+  CREATE TABLE resends (
+    id TEXT PRIMARY KEY,
+    actor TEXT NOT NULL,                 -- who asked for it
+    selection TEXT NOT NULL,             -- JSON: what of a list of deliveries is sent again
+    state TEXT NOT NULL CHECK (state IN ('running', 'stopped', 'done')),
+    reached TEXT NOT NULL,               -- the last delivery that it has come to
+    bound TEXT NOT NULL,                 -- sorts behind all that it is to come to
+    total INTEGER NOT NULL,              -- that were to be sent when it began
+    done INTEGER NOT NULL DEFAULT 0,
+    endedAtMs INTEGER
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX resends_running ON resends (id) WHERE state = 'running';
+
+  -- What was answered to requests with an Idempotency-Key.
+  CREATE TABLE idempotency_keys (
+    id BLOB PRIMARY KEY,                 -- SHA-256 of the caller, the method, the path and the key
+    asked BLOB NOT NULL,                 -- SHA-256 of the query and the body
+    attempt TEXT NOT NULL,               -- the newest one, which alone may store its response
+    leaseUntilMs INTEGER NOT NULL,       -- then another attempt may begin
+    untilMs INTEGER NOT NULL,
+    response TEXT NOT NULL DEFAULT ''    -- JSON; empty until it is stored
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX idempotency_keys_by_end ON idempotency_keys (untilMs);
+
+  -- What is counted by the minute and by the hour, and problems that are not to be shown.
+  CREATE TABLE figures (
+    stepMs INTEGER NOT NULL,             -- of its interval
+    key TEXT NOT NULL,                   -- a subscription's id, or what of the whole service
+    atMs INTEGER NOT NULL,               -- when the interval began
+    counts TEXT NOT NULL,                -- JSON: see event/figures.ts
+    PRIMARY KEY (stepMs, key, atMs)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX figures_by_time ON figures (stepMs, atMs);
+  CREATE TABLE muted_problems (
+    id TEXT PRIMARY KEY,
+    untilMs INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX muted_problems_by_end ON muted_problems (untilMs);
 `;

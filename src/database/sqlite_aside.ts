@@ -1,6 +1,6 @@
 import { parentPort, Worker, workerData } from "node:worker_threads";
 import { messageOf } from "../base/message_of.ts";
-import { backUpSqlite } from "./backup.ts";
+import { backUpSqlite, partialOf, removeCopy } from "./backup.ts";
 import { UnavailableError } from "./database.ts";
 import type { Sql } from "./sql.ts";
 import { openSqliteReader } from "./sqlite_reader.ts";
@@ -50,7 +50,14 @@ export function createSqliteAside(path: string) {
   return {
     query: async <Row>(statement: Sql) => await ask({ statement }) as Row[],
     /** As `Engine.backUp`, but for the errors. */
-    backUp: async (target: string) => Number(await ask({ target })),
+    async backUp(target: string): Promise<number> {
+      try {
+        return Number(await ask({ target }));
+      } catch (error) {
+        if (worker === undefined) removeCopy(partialOf(target)); // it has ended in the middle
+        throw error;
+      }
+    },
     close: async () => void await worker?.terminate(),
   };
 }

@@ -2,17 +2,18 @@ import type { Refusal } from "./database.ts";
 
 // https://sqlite.org/rescode.html: the primary code is the low byte of the extended one.
 const CONFLICT_CODE = 19;
-const DAMAGE_CODES = [11, 26]; // corrupt, not a database
 
-/** Codes of what may pass by itself: among them out of memory, I/O error and cannot open. */
+/** Codes of an engine in trouble: among them out of memory, I/O error and cannot open. */
 const REFUSALS: Readonly<Record<number, Refusal>> = {
   5: "locked",
   6: "locked",
   7: "failing",
   8: "read_only",
   10: "failing",
+  11: "damaged",
   13: "full",
   14: "failing",
+  26: "damaged", // not a database
 };
 
 /** What an error of node:sqlite means: a broken constraint, an engine in trouble, or a mistake. */
@@ -20,11 +21,6 @@ export function classifySqliteError(error: unknown): "conflict" | "unavailable" 
   const code = codeOf(error);
   if (code === CONFLICT_CODE) return "conflict";
   return code in REFUSALS ? "unavailable" : "error";
-}
-
-/** Whether an error says that the file is damaged, or is no database. */
-export function isDamage(error: unknown): boolean {
-  return DAMAGE_CODES.includes(codeOf(error));
 }
 
 /** Why a write was refused with an error that is "unavailable". */

@@ -18,11 +18,11 @@ export function createWriteWatch(log: Log, elapsedMs: () => number) {
   let refused: { readonly why: Refusal; readonly sinceMs: number } | undefined;
   let logged: "ok" | Refusal = "ok";
 
-  /** `ok`, or why writes are refused: a file that is another at once, else after two seconds. */
+  /** `ok`, or why writes are refused: what does not pass by itself at once, else after 2 s. */
   function state(): "ok" | Refusal {
     if (refused === undefined) return "ok";
-    const isSure = refused.why === "replaced" || elapsedMs() - refused.sinceMs > REFUSED_AFTER_MS;
-    return isSure ? refused.why : "ok";
+    const isSure = refused.why === "replaced" || refused.why === "damaged";
+    return isSure || elapsedMs() - refused.sinceMs > REFUSED_AFTER_MS ? refused.why : "ok";
   }
 
   return {
@@ -30,6 +30,7 @@ export function createWriteWatch(log: Log, elapsedMs: () => number) {
     /** Takes in how a commit went: why it was refused, or undefined. */
     observe(why: Refusal | undefined): void {
       lastMs = elapsedMs();
+      if (refused?.why === "damaged") return; // elsewhere in the file writes may go on
       refused = why && { why, sinceMs: refused?.sinceMs ?? lastMs };
     },
     /** Writes a little where the last commit was refused, or where there was none for a while. */

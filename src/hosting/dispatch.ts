@@ -13,7 +13,7 @@ import {
 } from "../event/event.ts";
 import type { Dispatch } from "../mod.ts";
 import type { Services } from "../services.ts";
-import { insertEvent } from "../store/events.ts";
+import { EVENTS_AT_ONCE, insertEvents } from "../store/events.ts";
 import { checkData } from "./check_data.ts";
 import { isPlainObject } from "./plain_object.ts";
 import { RETRY_AFTER } from "./refusal.ts";
@@ -97,9 +97,11 @@ async function storeEvents(
 ): Promise<void> {
   const createdAtMs = now();
   try {
-    const statements = events.map((event) => insertEvent({ ...event, origin, createdAtMs }));
-    const changes = await database.write([...statements, ...more]);
-    const stored = changes.slice(0, events.length).reduce((sum, changed) => sum + changed, 0);
+    const stamped = events.map((event) => ({ ...event, origin, createdAtMs }));
+    const inserts: Sql[] = [];
+    while (stamped.length > 0) inserts.push(insertEvents(stamped.splice(0, EVENTS_AT_ONCE)));
+    const changes = await database.write([...inserts, ...more]);
+    const stored = changes.slice(0, inserts.length).reduce((sum, changed) => sum + changed, 0);
     metrics.count("gatepost_events_dispatched_total", [], stored);
   } catch (cause) {
     // Here, since a flush that nobody waits for is to be seen too.

@@ -73,6 +73,15 @@ describe("forEnded()", () => {
     assert.deepEqual(files(path), ["gatepost.db-process-c1"]);
   });
 
+  test("passes over what somebody else has put there, and finds others all the same", async (t) => {
+    const path = newDatabasePath(t);
+    const own = open(t, path, "c1");
+    writeFileSync(`${path}-process-a`, "what no process has written".repeat(100));
+    const other = await startOther(t, path, "c2");
+    await other.kill();
+    assert.deepEqual(await ended(own), ["c2"]);
+  });
+
   test("passes over one that lives without its file, which makes itself another", async (t) => {
     const path = newDatabasePath(t);
     const [own, other] = [open(t, path, "c1"), open(t, path, "c2")];
@@ -83,6 +92,15 @@ describe("forEnded()", () => {
     assert.deepEqual(files(path), ["gatepost.db-process-c1", "gatepost.db-process-c2"]);
     assert.deepEqual(await ended(own), []);
     assert.deepEqual(await ended(other), []);
+  });
+
+  test("closes also where its file cannot be removed", async (t) => {
+    const path = newDatabasePath(t);
+    const own = acquirePresence(path, "c1");
+    rmSync(`${path}-process-c1`);
+    mkdirSync(`${path}-process-c1`);
+    own.close();
+    assert.deepEqual(files(path), ["gatepost.db-process-c1"]);
   });
 
   test("closes also where its file cannot be made anew", async (t) => {

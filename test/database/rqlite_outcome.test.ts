@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { buffer } from "node:stream/consumers";
 import { after, describe, type TestContext, test } from "node:test";
+import { idBound } from "../../src/base/id.ts";
 import {
   ConflictError,
   type Database,
@@ -135,6 +136,23 @@ describe("a write that no leader takes", { concurrency: true }, () => {
     await Promise.all(writes);
     assert.equal(await read(database, "patient"), 3);
   });
+});
+
+test("a row of the ledger stays ten minutes, however wrong one clock is", async (t) => {
+  const { database } = await stage(t);
+  const [nowMs, elapsedMs] = [Date.now(), performance.now.bind(performance)];
+  const ledger = () => database.query<{ id: string }>(sql`SELECT id FROM write_groups`);
+  const firstOfMinute = idBound("w", nowMs - 60_000);
+  await database.write([sql`DELETE FROM write_groups`]);
+  t.mock.method(Date, "now", () => nowMs - 3_600_000);
+  await ledger();
+  await add(database, "behind");
+  assert.deepEqual((await ledger()).map(({ id }) => id > firstOfMinute), [true], "one behind");
+  t.mock.method(Date, "now", () => nowMs + 3_600_000);
+  t.mock.method(performance, "now", () => elapsedMs() + 61_000); // then old rows are removed
+  await ledger();
+  await add(database, "ahead");
+  assert.equal((await ledger()).length, 2, "one ahead");
 });
 
 test("where nobody leads all wait five seconds together, who comes later a moment", async (t) => {

@@ -1,14 +1,18 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import {
+  closeSync,
   copyFileSync,
   existsSync,
   mkdirSync,
+  openSync,
   readFileSync,
   renameSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
+  writeSync,
 } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -22,6 +26,7 @@ import {
 import { sql, sqlText } from "../../src/database/sql.ts";
 import { prepareSqliteFile } from "../../src/database/migrate.ts";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
+import { createSqliteEngine } from "../../src/database/sqlite_engine.ts";
 import { createGroupWriter } from "../../src/database/sqlite_writer.ts";
 import { openSqlite } from "../../src/database/sqlite_file.ts";
 import { makeFolder, openDatabase } from "../helpers/database.ts";
@@ -200,6 +205,31 @@ for (const [what, lose, restore] of LOSSES) {
   });
 }
 
+test("a damaged page: what meets it is refused and says why, other writes go on", async (t) => {
+  const path = join(makeFolder(t), "gatepost.db");
+  const refusals: (Refusal | undefined)[] = [];
+  const database = openSqliteDatabase(path, ({ refusal }) => void refusals.push(refusal));
+  t.after(() => database.close());
+  spoilTable(path, "audit");
+  const audit = sql`INSERT INTO audit (id, actor, action, target) VALUES ('t1', 'a', 'b', 'c')`;
+  await assert.rejects(database.write([audit]), UnavailableError);
+  await assert.rejects(database.query(sql`SELECT * FROM audit`), UnavailableError);
+  assert.deepEqual(await database.write([put("a")]), [1]);
+  assert.deepEqual(refusals, ["damaged", undefined]);
+});
+
+test("the log is watched too where the path was a link to a file still to be made", async (t) => {
+  const folder = makeFolder(t);
+  const [link, path] = [join(folder, "link.db"), join(folder, "data", "gatepost.db")];
+  mkdirSync(join(folder, "data"));
+  symlinkSync(path, link);
+  const database = await createSqliteEngine(link).open();
+  t.after(() => database.close());
+  await database.write([put("a")]);
+  rmSync(`${path}-wal`);
+  await assert.rejects(database.write([put("b")]), UnavailableError);
+});
+
 test("closing a database whose file was replaced leaves the new file's log alone", async (t) => {
   const path = join(makeFolder(t), "gatepost.db");
   const old = openSqliteDatabase(path);
@@ -359,4 +389,16 @@ async function fillAndRecover(folder: string): Promise<void> {
   } finally {
     await database.close();
   }
+}
+
+/** Overwrites the first page of a table. */
+function spoilTable(path: string, table: string): void {
+  const connection = new DatabaseSync(path);
+  connection.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+  const select = connection.prepare("SELECT rootpage FROM sqlite_schema WHERE name = ?");
+  const at = (Number(select.get(table)?.["rootpage"]) - 1) * 4096;
+  connection.close();
+  const file = openSync(path, "r+");
+  writeSync(file, Buffer.alloc(4096, 0xa5), 0, 4096, at);
+  closeSync(file);
 }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { existsSync, statSync } from "node:fs";
+import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { UnavailableError } from "../../src/database/database.ts";
@@ -7,6 +7,7 @@ import { sql } from "../../src/database/sql.ts";
 import { createSqliteAside } from "../../src/database/sqlite_aside.ts";
 import { addUser, makeFolder, openSqliteFile } from "../helpers/database.ts";
 import { noteThreads } from "../helpers/threads.ts";
+import { until } from "../helpers/until.ts";
 
 const LONG = sql`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000000)
   SELECT count(*) AS count FROM n`;
@@ -72,4 +73,19 @@ test("a backup is a private file, and never takes the place of another", async (
   assert.deepEqual([statSync(target).size, statSync(target).mode & 0o777], [bytes, 0o600]);
   await assert.rejects(aside.backUp(target), /is there already/);
   assert.equal(existsSync(`${target}.partial`), false);
+});
+
+test("a backup that the end of the server cuts off leaves nothing behind", async (t) => {
+  const folder = makeFolder(t);
+  const database = openSqliteFile(t, join(folder, "gatepost.db"));
+  await database.write([
+    sql`INSERT INTO settings (name, value) VALUES ('large', hex(zeroblob(40000000)))`,
+  ]);
+  const aside = createSqliteAside(join(folder, "gatepost.db"));
+  const copies = () => readdirSync(folder).filter((name) => name.startsWith("copy.db"));
+  const cut = assert.rejects(aside.backUp(join(folder, "copy.db")), UnavailableError);
+  await until(() => copies().length > 0);
+  await aside.close();
+  await cut;
+  assert.deepEqual(copies(), []);
 });

@@ -8,16 +8,12 @@ import { describe, type TestContext, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { UnusableDatabaseError } from "../../src/database/database.ts";
 import { prepareSqliteFile } from "../../src/database/migrate.ts";
-import { MIGRATION_2 } from "../../src/database/migration_2.ts";
-import { MIGRATION_3 } from "../../src/database/migration_3.ts";
-import { MIGRATION_4 } from "../../src/database/migration_4.ts";
-import { MIGRATION_6 } from "../../src/database/migration_6.ts";
-import { MIGRATION_5 } from "../../src/database/migration_5.ts";
 import { APPLICATION_ID, NEWEST_VERSION } from "../../src/database/migrations.ts";
 import { openSqlite } from "../../src/database/sqlite_file.ts";
 import { makeFolder } from "../helpers/database.ts";
 import { runNode } from "../helpers/process.ts";
 import { writeOldDatabase } from "../helpers/old_database.ts";
+import { OLD_MIGRATIONS } from "../helpers/old_migrations.ts";
 
 test("prepareSqliteFile() makes a file 0600 in a folder 0700, and those above it", (t) => {
   const folder = makeFolder(t);
@@ -140,25 +136,32 @@ test("prepareSqliteFile() keeps what is stored", (t) => {
   assert.equal(countSettings(path), 1);
 });
 
-const OLDER: [version: number, migrations: string][] = [
-  [1, ""],
-  [2, MIGRATION_2],
-  [3, MIGRATION_2 + MIGRATION_3],
-  [4, MIGRATION_2 + MIGRATION_3 + MIGRATION_4],
-  [5, MIGRATION_2 + MIGRATION_3 + MIGRATION_4 + MIGRATION_5],
-  [6, MIGRATION_2 + MIGRATION_3 + MIGRATION_4 + MIGRATION_5 + MIGRATION_6],
-];
-for (const [version, migrations] of OLDER) {
+for (let version = 1; version <= NEWEST_VERSION; version++) {
   test(`prepareSqliteFile() brings version ${version} to the schema of a new file`, (t) => {
-    const path = join(makeFolder(t), "gatepost.db");
-    writeOldDatabase(path);
-    run(path, `${migrations}; PRAGMA user_version = ${version}`);
-    const settings = countSettings(path);
+    const path = writeVersion(t, version);
     prepareSqliteFile(path);
     assert.deepEqual(pragmas(path, ["user_version"]), [NEWEST_VERSION]);
-    assert.equal(countSettings(path), settings);
     assert.deepEqual(schemaOf(path), schemaOf(newFile(t)));
+    assert.deepEqual(contentOf(path), contentOf(writeVersion(t, NEWEST_VERSION)));
   });
+}
+
+/** A database of 0.1.0, brought to that version by the statements of its time. */
+function writeVersion(t: TestContext, version: number): string {
+  const path = join(makeFolder(t), "gatepost.db");
+  writeOldDatabase(path);
+  // Subscriptions through apps, of whose grants some stand, or all are revoked, or none is left.
+  run(path, `INSERT INTO grants (id, app, user, type, scope, refresh_until, access_until,
+        revoked_at)
+      SELECT 'g0mwr1mcfb000q5miezoaj8u0', id, 'u2', 'password', 'consumer', 0, 0, 1
+        FROM apps LIMIT 1;
+    INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, created_at)
+      SELECT 's' || user || app, user, app, 'e', 'https://a/', 'active', '', 1800000000000
+        FROM grants WHERE app <> 'login' AND user IS NOT NULL GROUP BY 1
+      UNION ALL SELECT 's1', 'u1', 'a1', 'e', 'https://a/', 'paused', '', 0;
+    UPDATE subscriptions SET standing = 'proven' WHERE id = 's1'`);
+  run(path, `${OLD_MIGRATIONS.slice(0, version - 1).join("")}; PRAGMA user_version = ${version}`);
+  return path;
 }
 
 test("prepareSqliteFile() turns a write-ahead log on where whoever migrated died before", (t) => {
@@ -309,6 +312,21 @@ function countSettings(path: string): number {
   const rows = connection.prepare("SELECT 1 FROM settings").all();
   connection.close();
   return rows.length;
+}
+
+/** All rows of each table; that of changes counts how the database came to be what it is. */
+function contentOf(path: string): unknown[] {
+  const connection = new DatabaseSync(path);
+  const tables = connection.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name "
+    + "NOT IN ('account_changes', 'sqlite_sequence') ORDER BY name").all();
+  const content = tables.map(({ name }) => {
+    const columns = connection.prepare(`SELECT name FROM pragma_table_xinfo('${name}') ORDER BY 1`)
+      .all().map((column) => column["name"]);
+    const [all, order] = [columns.join(), columns.map((_, at) => at + 1).join()];
+    return [name, connection.prepare(`SELECT ${all} FROM ${name} ORDER BY ${order}`).all()];
+  });
+  connection.close();
+  return content;
 }
 
 /** Each table, index and trigger with its columns and the words of its SQL, both in any order. */

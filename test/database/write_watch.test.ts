@@ -79,3 +79,12 @@ test("a file that was replaced is reported at once", async () => {
   assert.equal(watch.state(), "replaced");
   assert.deepEqual(told, ["error writes are refused replaced"]);
 });
+
+test("damage is reported at once, and stays although other writes go on", async () => {
+  const { told, watch, look } = openStage();
+  watch.observe("damaged");
+  await look(1_000);
+  await look(20_000);
+  assert.equal(watch.state(), "damaged");
+  assert.deepEqual(told, ["error writes are refused damaged"]);
+});

@@ -35,6 +35,14 @@ export function loadedEndpoint(members: Readonly<Record<string, unknown>>): Load
   return endpoint;
 }
 
+/** Of a statement that stores events: each has nine values. */
+function readInserted({ params }: Sql): StoredEvent[] {
+  const rows = Array.from({ length: params.length / 9 }, (_, at) => params.slice(9 * at));
+  return rows.map(([id, name, , subject, json, key]) =>
+    ({ id, name, subject, json, ...typeof key === "string" && { key } })
+  );
+}
+
 /** What the endpoints of modules work with, changed as given; nothing is logged or stored. */
 export function hostingServices(setting: Setting = {}): HostingServices {
   const { deliveries = [], store, ...services } = setting;
@@ -47,9 +55,7 @@ export function hostingServices(setting: Setting = {}): HostingServices {
     query: async <Row>({ params }: Sql) =>
       deliveries.filter((id) => params.includes(id)).map((id) => ({ id }) as Row),
     async write(statements) {
-      await store?.(statements.map(({ params: [id, name, , , subject, json, key] }) =>
-        ({ id, name, subject, json, ...typeof key === "string" && { key } })
-      ));
+      await store?.(statements.flatMap(readInserted));
       return statements.map(() => 1);
     },
     close: () => Promise.resolve(),

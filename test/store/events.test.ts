@@ -6,7 +6,14 @@ import { ConflictError, type Database, FIRST_PAGE } from "../../src/database/dat
 import { prepareSqliteFile } from "../../src/database/migrate.ts";
 import { sql } from "../../src/database/sql.ts";
 import type { Event } from "../../src/event/event.ts";
-import { EVENT_LIST, findEvent, findEventByKey, insertEvent } from "../../src/store/events.ts";
+import {
+  EVENT_LIST,
+  findEvent,
+  findEventByKey,
+  insertEvent,
+  insertEvents,
+  listDispatched,
+} from "../../src/store/events.ts";
 import { listPart } from "../../src/store/list.ts";
 import { purge } from "../../src/store/purge.ts";
 import { addUser, makeFolder, openDatabase } from "../helpers/database.ts";
@@ -68,6 +75,29 @@ test("of all events of one name and key one is stored, in one batch or several",
   assert.deepEqual(await store(database, sampleEvent({ key: "7", subject: "u00000001" })), [0]);
   assert.deepEqual(await listIds(database), [first.id]);
   assert.equal(await findEventByKey(database, "order.created", "7"), first.id);
+});
+
+test("events of one statement are stored as they are, of one name and key the first", async (t) => {
+  const database = openDatabase(t);
+  const origin = { source: "POST /a", request: "r1" };
+  const events = [
+    sampleEvent({ json: '{"a":"\\u0000 \\" \\\\ 😀"}', origin }),
+    sampleEvent({ name: "b", key: "7", subject: "u00000001" }),
+    sampleEvent({ name: "b", key: "7" }),
+    sampleEvent({ createdAtMs: NOW_MS - 1 }),
+  ];
+  assert.deepEqual(await database.write([insertEvents(events)]), [3]);
+  const [first, second, , last] = events;
+  const stored = (await listDispatched(database)).map((row) => ({ ...row }));
+  assert.deepEqual(stored, [first, second, last].map((event) => ({
+    id: event?.id,
+    name: event?.name,
+    subject: event?.subject ?? null,
+    key: event?.key ?? null,
+    json: event?.json,
+  })));
+  const { source, request, createdAtMs } = { ...await findEvent(database, first?.id ?? "") };
+  assert.deepEqual([source, request, createdAtMs], ["POST /a", "r1", NOW_MS]);
 });
 
 test("another name or key is another event, and without a key each is one", async (t) => {

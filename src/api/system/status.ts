@@ -33,8 +33,8 @@ const ReadinessRecord = named("Readiness", record({
   parts: optional(described(
     "For the metrics token or scope backend alone.",
     record({
-      database: oneOf("ok", "locked", "read_only", "full", "replaced", "failing", "unavailable",
-        "clock_skewed"),
+      database: oneOf("ok", "locked", "read_only", "full", "replaced", "damaged", "failing",
+        "unavailable", "clock_skewed"),
       distributor: oneOf(...DISTRIBUTOR_STATES),
       callbacks: described("ok, or the code of what the process lacks to send them.", TEXT),
       backlog: nullable(COUNT),

@@ -1,0 +1,118 @@
+/** New names that do not follow from the old ones, whatever the table. */
+const NAMES: Readonly<Record<string, string>> = {
+  password: "phc",
+  scope: "scopes",
+  upto: "lastSubscription",
+  cut_at: "notBeforeMs",
+  at: "startedAtMs",
+  last_ms: "lastDurationMs",
+};
+
+/** The columns that version 3 renamed: those of version 1, and those that version 2 had added. */
+const OF_1: Readonly<Record<string, string>> = {
+  users: "password scope created_at cut_at",
+  apps: "scope redirect_uris resource_server old_secret old_secret_until created_at cut_at",
+  grants: "scope refresh_until access_until revoked_at until",
+  used_refresh_tokens: "grant_id",
+  codes: "scope redirect_uri until",
+  sessions: "created_at until",
+  consents: "scope",
+  keys: "created_at signs_from token_ttl",
+  revocations: "cut_at until",
+  subscriptions: "disabled_reason old_secret old_secret_until failing_since due_at created_at",
+  events: "scope upto fanned_out created_at",
+  deliveries: "due_at finished_at",
+  attempts: "at duration_ms",
+  cronjobs: "next_at lease_until last_at last_ms last_error",
+};
+const OF_2: Readonly<Record<string, string>> = {
+  users: "password_until",
+  grants: "rotated_at",
+  consents: "cut_at",
+  login_failures: "until",
+  subscriptions: "grant_id granted_after mean_ms",
+  event_scopes: "scope",
+};
+
+/** `grant_id` becomes `grantId`, and `due_at` becomes `dueAtMs`: a time says its unit. */
+const toField = (column: string): string =>
+  NAMES[column] ??
+    column.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
+      .replace(/(At|until|Until|Since|From|Ttl)$/, "$1Ms");
+
+/** Names separated by spaces become a JSON array. */
+const toJson = (table: string, column: string): string =>
+  `UPDATE ${table} SET ${column} = iif(${column} = '', '[]',
+    '["' || replace(${column}, ' ', '","') || '"]') WHERE ${column} IS NOT NULL;`;
+
+/** Columns bear the names of the fields, and lists are JSON arrays. */
+const rename = (columns: Readonly<Record<string, string>>): string =>
+  Object.entries(columns).flatMap(([table, names]) =>
+    names.split(" ").map((name) =>
+      `ALTER TABLE ${table} RENAME COLUMN "${name}" TO ${toField(name)};
+      ${name === "scope" ? toJson(table, "scopes") : ""}`
+    )
+  ).join("\n");
+
+const RENAME_1 = `${rename(OF_1)} ${toJson("apps", "grants")}`;
+
+/** What is known of a subscriber is derived from what its last attempts came to. */
+const HEALTH = `
+  ALTER TABLE subscriptions ADD COLUMN hasSucceeded INTEGER NOT NULL DEFAULT 0;
+  UPDATE subscriptions SET hasSucceeded = 1 WHERE standing = 'proven';
+  ALTER TABLE subscriptions DROP COLUMN standing;
+  ALTER TABLE subscriptions ADD COLUMN health TEXT AS (CASE
+    WHEN failingSinceMs IS NOT NULL THEN 'failing' WHEN NOT hasSucceeded THEN 'unknown'
+    WHEN meanMs > 1000 THEN 'slow' ELSE 'healthy' END) VIRTUAL;
+  CREATE INDEX subscriptions_due ON subscriptions (health, dueAtMs)
+    WHERE status = 'active' AND dueAtMs IS NOT NULL;
+`;
+
+/** Brings version 1 to what version 3 is without the parts that were added. */
+export const BEFORE_ADDED = `
+  DROP INDEX subscriptions_due;
+  DROP INDEX subscriptions_by_app;
+  ${RENAME_1}
+`;
+
+/**
+ * Fills in the parts that version 1 lacks. Its subscriptions live by the newest grant of their user
+ * and app that has not been revoked or cut off, of those from before them where any is left: one of
+ * them made it. The time of a grant is in the digits of its id. Where all have been revoked, it has
+ * ended with them; where the purge has left none, it may receive what needs no scope of its own.
+ */
+export const FILL_ADDED = `
+  ${HEALTH}
+  INSERT INTO clock_steps (count) VALUES (0);
+  CREATE TEMP TABLE known_grants AS
+    SELECT g.id, g.app, ifnull(g.user, g.app) AS principal, g.madeAtMs, g.revokedAtMs IS NULL
+      AND ifnull(u.notBeforeMs, 0) < g.madeAtMs AND a.notBeforeMs < g.madeAtMs AS stands
+    FROM (SELECT *, (SELECT sum(value * (instr('0123456789abcdefghijklmnopqrstuvwxyz',
+          substr(grants.id, 2 + key, 1)) - 1)) FROM json_each('[2821109907456, 78364164096,
+          2176782336, 60466176, 1679616, 46656, 1296, 36, 1]')) AS madeAtMs FROM grants) g
+      JOIN apps a ON a.id = g.app LEFT JOIN users u ON u.id = g.user;
+  CREATE INDEX temp.known_grants_of ON known_grants (principal, app, stands, madeAtMs, id);
+  UPDATE subscriptions AS s SET grantId = ifnull(
+      (SELECT id FROM known_grants k WHERE k.principal = s.principal AND k.app = s.app
+        AND stands = 1 AND madeAtMs <= s.createdAtMs ORDER BY madeAtMs DESC, id DESC LIMIT 1),
+      (SELECT id FROM known_grants k WHERE k.principal = s.principal AND k.app = s.app
+        AND stands = 1 ORDER BY madeAtMs DESC, id DESC LIMIT 1)) WHERE app <> 'login';
+  UPDATE subscriptions AS s SET granted = CASE
+      WHEN grantId IS NOT NULL THEN (SELECT scopes FROM grants WHERE id = grantId)
+      WHEN EXISTS (SELECT 1 FROM known_grants k WHERE k.principal = s.principal AND k.app = s.app)
+      THEN '[]' ELSE '["consumer"]' END
+    WHERE app <> 'login';
+  UPDATE subscriptions SET status = 'disabled', disabledReason = 'grant revoked'
+    WHERE granted = '[]' AND status IN ('active', 'paused');
+  DROP TABLE known_grants;
+`;
+
+/** Brings version 2 to version 3. */
+export const FROM_2 = `
+  DROP INDEX subscriptions_due;
+  ALTER TABLE subscriptions DROP COLUMN health;
+  ${RENAME_1}
+  ${rename(OF_2)}
+  ${toJson("subscriptions", "granted")}
+  ${HEALTH}
+`;
