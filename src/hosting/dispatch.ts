@@ -92,14 +92,16 @@ export function collectEvents(
 async function storeEvents(
   events: readonly DispatchedEvent[],
   more: readonly Sql[],
-  { database, log, metrics, wake, now }: DispatchServices,
+  { config, database, log, metrics, wake, now }: DispatchServices,
   origin: EventOrigin,
 ): Promise<void> {
   const createdAtMs = now();
   try {
     const stamped = events.map((event) => ({ ...event, origin, createdAtMs }));
     const inserts: Sql[] = [];
-    while (stamped.length > 0) inserts.push(insertEvents(stamped.splice(0, EVENTS_AT_ONCE)));
+    while (stamped.length > 0) {
+      inserts.push(insertEvents(stamped.splice(0, EVENTS_AT_ONCE), config.cron));
+    }
     const changes = await database.write([...inserts, ...more]);
     const stored = changes.slice(0, inserts.length).reduce((sum, changed) => sum + changed, 0);
     metrics.count("gatepost_events_dispatched_total", [], stored);

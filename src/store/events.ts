@@ -11,13 +11,8 @@ import {
 import { BACKEND_SCOPE } from "../oauth/principal.ts";
 import { declaredScopes } from "./authority.ts";
 import type { Database } from "../database/database.ts";
-<<<<<<< HEAD
 import { findRow, findValue, parseScopes, type RowOf } from "../database/rows.ts";
-import { sql, type Sql, sqlText } from "../database/sql.ts";
-=======
-import { findRow, parseScopes, type RowOf } from "../database/rows.ts";
 import { joinSql, sql, type Sql, sqlText } from "../database/sql.ts";
->>>>>>> database
 import type { Change } from "./audit.ts";
 import { type ClaimOfDelivery, isClaimed } from "./deliveries.ts";
 import { is, madeBetween, WANTED } from "./list.ts";
@@ -49,15 +44,15 @@ export async function findEvent(database: Database, id: string) {
   return row && parseScopes(row);
 }
 
-/**
- * The columns that are left are id, name, time, scopes, subject, data, key and the origin. Most
- * events have no subscriber, and then nothing is left to do.
- */
-function dispatch(name: Sql | string): Sql {
+/** The columns that are left are id, name, time, scopes, subject, data, key and the origin. */
+function dispatch(name: Sql | string, isDistributing = true): Sql {
+  const status = isDistributing
+    ? sql`iif(EXISTS (SELECT 1 FROM subscriptions o
+        WHERE o.event = ${name} AND o.${IS_OPEN}), 'pending', 'distributed')`
+    : sql`'pending'`;
   return sql`INSERT INTO events (lastSubscription, status, id, name, createdAtMs, scopes, subject,
       data, key, request, source, principal)
-    SELECT ${LAST_SUBSCRIPTION}, iif(EXISTS (SELECT 1 FROM subscriptions o
-      WHERE o.event = ${name} AND o.${IS_OPEN}), 'pending', 'distributed')`;
+    SELECT ${LAST_SUBSCRIPTION}, ${status}`;
 }
 
 /** One statement stores no more: each number of events has a text of its own. */
@@ -66,24 +61,27 @@ export const EVENTS_AT_ONCE = 50;
 /**
  * Stores events for the subscriptions at this commit, with the scopes that are declared then.
  * Changes a row for each but those of whose name and key there is one.
+ *
+ * @param isDistributing whether a distributor runs here: most events have no subscriber, and then
+ * nothing is left for it to do
  */
-export function insertEvents(events: readonly Event[]): Sql {
+export function insertEvents(events: readonly Event[], isDistributing: boolean): Sql {
   const rows = events.map(({ id, name, json, subject, key, origin, createdAtMs }) =>
     sql`(${id}, ${name}, ${createdAtMs}, ${subject ?? null}, ${json}, ${key ?? null},
       ${origin?.request ?? null}, ${origin?.source ?? null}, ${origin?.principal ?? null})`
   );
   const name = sql`column2`;
   // The `WHERE` keeps SQLite from reading `ON` as part of a join.
-  return sql`${dispatch(name)}, column1, ${name}, column3, ${declaredScopes(name)}, column4,
-      column5, column6, column7, column8, column9
+  return sql`${dispatch(name, isDistributing)}, column1, ${name}, column3,
+      ${declaredScopes(name)}, column4, column5, column6, column7, column8, column9
     FROM (VALUES ${joinSql(rows, ", ")})
     WHERE true ON CONFLICT (name, key) WHERE key IS NOT NULL DO NOTHING`;
 }
 
-/** Stores one event. */
+/** Stores one event, which waits for the distributor. */
 export function insertEvent(event: Event): Change {
   const { name, key } = event;
-  const insert = insertEvents([event]);
+  const insert = insertEvents([event], false);
   if (key === undefined) return insert;
   const isThere = sql`SELECT 1 FROM events WHERE name = ${name} AND key = ${key}`;
   return { ...insert, when: sql`NOT EXISTS (${isThere})` };

@@ -112,12 +112,12 @@ test("event list filters by name and status", async (t) => {
   await cli.run("event", "dispatch", "b", "1");
 
   const named = readItems(await cli.run("event", "list", "--name", "a", "--json"));
-  const distributed = await cli.run("event", "list", "--status", "distributed");
-  const none = await cli.run("event", "list", "--status", "pending");
+  const pending = await cli.run("event", "list", "--status", "pending");
+  const none = await cli.run("event", "list", "--status", "distributed");
   const wrong = await cli.run("event", "list", "--status", "gone");
 
   assert.deepEqual(named.map(({ name }) => name), ["a"]);
-  assert.match(distributed.stdout, /^ID +NAME +STATUS +SUBJECT +CREATED\ne\w+ +b +distributed +- /);
+  assert.match(pending.stdout, /^ID +NAME +STATUS +SUBJECT +CREATED\ne\w+ +b +pending +- /);
   assert.deepEqual([none.code, none.stdout, none.stderr], [0, "", "There are none.\n"]);
   assert.deepEqual([wrong.code, wrong.stdout], [2, ""]);
 });

@@ -45,7 +45,7 @@ async function listIds(database: Database): Promise<string[]> {
   return items.map(({ id }) => id).sort();
 }
 
-test("an event is pending at first where anyone not disabled is subscribed", async (t) => {
+test("where a distributor runs an event is pending while it has a subscriber", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database);
   const dispatchWith = async (...statuses: readonly string[]) => {
@@ -59,13 +59,21 @@ test("an event is pending at first where anyone not disabled is subscribed", asy
       ),
     ]);
     const { id, ...event } = sampleEvent();
-    await store(database, { id, ...event }, { ...event, id: `${id}x`, name: "order.paid" });
-    return [(await findEvent(database, id))?.status, (await findEvent(database, `${id}x`))?.status];
+    const other = { ...event, id: `${id}x`, name: "order.paid" };
+    await database.write([insertEvents([{ id, ...event }, other], true)]);
+    return [(await findEvent(database, id))?.status, (await findEvent(database, other.id))?.status];
   };
   assert.deepEqual(await dispatchWith(), ["distributed", "distributed"]);
   assert.deepEqual(await dispatchWith("disabled", "deleted"), ["distributed", "distributed"]);
   assert.deepEqual(await dispatchWith("disabled", "active"), ["pending", "distributed"]);
   assert.deepEqual(await dispatchWith("paused"), ["pending", "distributed"]);
+});
+
+test("where none runs an event is pending, whoever is subscribed", async (t) => {
+  const database = openDatabase(t);
+  const events = [sampleEvent(), sampleEvent()];
+  await database.write([insertEvents(events, false)]);
+  for (const { id } of events) assert.equal((await findEvent(database, id))?.status, "pending");
 });
 
 test("of all events of one name and key one is stored, in one batch or several", async (t) => {
@@ -86,7 +94,7 @@ test("events of one statement are stored as they are, of one name and key the fi
     sampleEvent({ name: "b", key: "7" }),
     sampleEvent({ createdAtMs: NOW_MS - 1 }),
   ];
-  assert.deepEqual(await database.write([insertEvents(events)]), [3]);
+  assert.deepEqual(await database.write([insertEvents(events, false)]), [3]);
   const [first, second, , last] = events;
   const stored = (await listDispatched(database)).map((row) => ({ ...row }));
   assert.deepEqual(stored, [first, second, last].map((event) => ({
