@@ -52,7 +52,7 @@ export function ask(question: Question): Promise<boolean> {
     const wrong = el("div");
     const { node, input } = field(["Type ", el("code", {}, typed)], { id: "typed", name: "typed" });
     const doIt = el("button", { class: `btn ${isGrave ? "danger" : "primary"}` }, action);
-    let isDone = false;
+    let isDone: boolean | Promise<boolean> = false;
     const close = () => opened.close();
     const cancel = el("button", { type: "button", class: "btn", onclick: close }, "Cancel");
     const inside = [body, wrong, typed !== undefined && node];
@@ -66,10 +66,11 @@ export function ask(question: Question): Promise<boolean> {
       event.preventDefault();
       doIt.disabled = true;
       try {
-        await act();
-        isDone = true;
+        // Whoever closes the window meanwhile is told, too, what came of it.
+        await (isDone = act().then(() => true));
         close();
       } catch (error) {
+        isDone = false;
         fill(wrong, failure(error));
         check();
       }

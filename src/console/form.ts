@@ -22,18 +22,20 @@ interface Field {
 }
 
 /**
- * Makes fields for the members of an object. `given` is what they begin with; `only` says which
- * there are, and in which order.
+ * Makes fields for the members of an object. `given` is what they begin with; `kind` is what their
+ * ids begin with, where forms stand beside one another.
  */
 export async function fieldsOf(
   schema: Schema,
   given: Readonly<Record<string, unknown>> = {},
-  only?: readonly string[],
+  kind = "field",
 ): Promise<Fields> {
   const { properties = {}, required = [] } = await resolve(schema);
-  const names = only ?? Object.keys(properties);
-  const fields = await Promise.all(names.map(async (name) =>
-    makeField(name, await resolve(properties[name] ?? {}), given[name], required.includes(name))));
+  const fields = await Promise.all(Object.entries(properties).map(async ([name, each]) => makeField(
+    { id: `${kind}-${name}`, name, required: required.includes(name) },
+    await resolve(each),
+    given[name],
+  )));
   return {
     node: el("div", { class: "fields" }, fields.map(({ name, input, help }) => {
       const label = el("label", { for: input.id }, name.replaceAll("_", " "),
@@ -81,14 +83,17 @@ export async function askWith<Made>(
   return made;
 }
 
-function makeField(name: string, schema: Schema, given: unknown, isRequired: boolean): Field {
+function makeField(
+  { name, id, required }: Pick<HTMLInputElement, "name" | "id" | "required">,
+  schema: Schema,
+  given: unknown,
+): Field {
   const { type, format, description = "", minimum, maximum } = schema;
   const start = given ?? schema.default;
-  const id = `field-${name}`;
   const help = el("p", { class: "help", id: `${id}-help` }, description);
   const shared = { id, name, "aria-describedby": help.id };
   const text = (value: string, parse: (text: string) => unknown, more = {}) => {
-    const input = el("input", { ...shared, value, required: isRequired, ...more });
+    const input = el("input", { ...shared, value, required, ...more });
     return { name, input, help, read: () => input.value === "" ? undefined : parse(input.value) };
   };
   const area = (value: string, parse: (text: string) => unknown, rows: number) => {
@@ -105,7 +110,7 @@ function makeField(name: string, schema: Schema, given: unknown, isRequired: boo
     return { name, input, help, read };
   };
   if (schema.enum) {
-    const options = isRequired || start !== undefined ? schema.enum : ["", ...schema.enum];
+    const options = required || start !== undefined ? schema.enum : ["", ...schema.enum];
     const input = el("select", shared, options.map((value) =>
       el("option", { value, selected: value === start }, value || "–")));
     return { name, input, help, read: () => input.value || undefined };

@@ -80,8 +80,10 @@ export function message(kind: string, ...words: readonly Child[]): HTMLElement {
 /** What went wrong, as the server says it, and by which request it can be found in the log. */
 export function failure(error: unknown): HTMLElement {
   if (!(error instanceof Refusal)) {
-    return message("bad", el("b", {}, "The server does not answer. "),
-      "Nothing was changed by this page.");
+    return message("bad",
+      el("b", {}, error instanceof TypeError ? "The server does not answer. " : `${error} `),
+      "Whether it has done what was asked last is seen when this page is loaded again.",
+      el("p", {}, button("Load again", () => location.reload(), { kind: "tiny" })));
   }
   return message("bad",
     el("b", {}, error.message),
@@ -170,7 +172,7 @@ export function copy(text: string, label = "Copy"): HTMLButtonElement {
   }, { kind: "tiny quiet", picture: "copy" });
 }
 
-const PARAMETER = /^(-?\w+):(.+)$/;
+const PARAMETER = /^(-?\w+):\s*(.+)$/;
 
 /**
  * A search that is made of `name:value`, each a chip that can be taken away; other text is `q`
@@ -195,11 +197,13 @@ export function filters(names: readonly string[], hint = `${names.join(": ")}: o
   });
   const submit = (event: Event) => {
     event.preventDefault();
-    const [, name = "q", value = field.value.trim()] = PARAMETER.exec(field.value.trim()) ?? [];
-    if (value === "") return;
+    const text = field.value.trim();
+    if (text === "") return;
+    const [, name = "", value = ""] = PARAMETER.exec(text) ?? [];
     if (names.includes(name)) return refine({ [name]: value });
-    const page = pageOf(value);
-    if (page) return go(href(page, value));
+    const page = pageOf(text);
+    if (page) return go(href(page, text));
+    if (names.includes("q")) return refine({ q: text });
     field.setCustomValidity(`Filters here: ${names.join(", ")}`);
     field.reportValidity();
   };

@@ -65,6 +65,7 @@ export async function openResend(
   let total = 0;
   let isTrying = false;
   let started: string | undefined;
+  let tried: string | undefined;
   let trial: Delivery | undefined;
 
   const body = () => ({
@@ -104,10 +105,10 @@ export async function openResend(
 
   /** Sends the first alone, and waits for its outcome while anybody does. */
   async function tryOne(): Promise<void> {
-    const { delivery: id } = await send({ first: "one" });
+    tried = (await send({ first: "one" })).delivery;
     fill(said, message("warn", "One is sent. Waiting for its outcome…"));
-    while (id && said.isConnected && !trial) {
-      const now = await get<Delivery>(`${delivery}/${id}`);
+    while (tried && said.isConnected && !trial) {
+      const now = await get<Delivery>(`${delivery}/${tried}`);
       if (now.attempt > 0 || now.status !== "pending") trial = now;
       else await pause();
     }
@@ -135,7 +136,7 @@ export async function openResend(
     },
   });
   choose(0);
-  if (!await asked) return;
+  if (!await asked || (tried && !trial)) return; // or nobody waits for the outcome
   const isWell = trial?.status === "delivered";
   const answer = trial?.last_status ?? trial?.last_error ?? trial?.status;
   const outcome = trial && message(isWell ? "ok" : "warn",

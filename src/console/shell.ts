@@ -3,7 +3,7 @@ import { type Child, el, fill, icon, shown, svg } from "./element.ts";
 import { number } from "./format.ts";
 import { beginKeys, openPalette } from "./keys.ts";
 import { CONSOLE_PAGES, webhooks } from "./pages.ts";
-import { failure, message } from "./parts.ts";
+import { failure, head, message } from "./parts.ts";
 import { isOpen, type Problem } from "./problem.ts";
 import { href, type Place } from "./router.ts";
 import { isAccount, mayWrite, site, whoami } from "./session.ts";
@@ -35,43 +35,42 @@ export function showFrame(): void {
   const notes = el("div", { id: "notes", class: "notes" });
   fill(app, skip, isAccount ? accountFrame() : consoleFrame(), notes, said);
   beginKeys();
-  if (!isAccount && !main.hidden) countProblems();
+  if (!isAccount) countProblems();
 }
 
 /** Shows the page of an address; its heading gets the focus, and says where one is. */
 export async function showPage(place: Place, isSamePage: boolean): Promise<void> {
-  if (main.hidden) return; // whoever has signed in may not open it
   for (const link of app.querySelectorAll("[data-page]")) {
     const isHere = link.getAttribute("data-page") === place.page;
     if (isHere) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
-  const entry = isAccount ? { load: webhooks } : CONSOLE_PAGES[place.page];
   main.setAttribute("aria-busy", "true");
-  let content: Child;
-  let title = "Nothing here";
-  try {
-    if (!entry) throw new Error("no such page");
-    const { page } = await entry.load();
-    title = page.title;
-    content = await page.show(place);
-  } catch (error) {
-    content = entry ? [el("h1", { tabindex: -1 }, title), failure(error)] : [
-      el("h1", { tabindex: -1 }, title),
-      el("p", {}, "This console has no page at this address. ",
-        el("a", { href: href("") }, "Overview")),
-    ];
-  }
+  const content = await contentOf(place);
   if (place.signal.aborted) return; // the window has gone elsewhere meanwhile
   const same = isSamePage ? focused() : undefined;
   if (content !== main.firstChild) fill(main, content); // what a page has kept keeps its focus
   main.removeAttribute("aria-busy");
   const heading = main.querySelector("h1");
-  document.title = shown(`${heading?.textContent || title} · ${site.name}`);
+  document.title = shown(`${heading?.textContent} · ${site.name}`);
   said.textContent = document.title;
   if (!isSamePage) scrollTo(0, 0);
   if (!same?.()) heading?.focus({ preventScroll: true });
   press(place);
+}
+
+async function contentOf(place: Place): Promise<Child> {
+  const entry = isAccount ? webhooks : CONSOLE_PAGES[place.page];
+  if (!entry) {
+    return head("Nothing here", ["This console has no page at this address. ",
+      el("a", { href: href("") }, "Overview")]);
+  }
+  try {
+    const { show } = await entry.load();
+    return await show(place, entry.name);
+  } catch (error) {
+    return [head(entry.name, null), failure(error)];
+  }
 }
 
 /** Gives the focus to what is now where it was; false where nothing is, or it was elsewhere. */
@@ -101,25 +100,17 @@ function press({ page, id, query }: Place): void {
 
 /** Says why nobody came in, and where else to go. */
 export function showRefused(reason: string): void {
-  fill(app, refusal(reason));
-}
-
-function refusal(reason: string): Child {
   app.className = "solo";
-  return el("main", { class: "card" },
-    el("h1", {}, "You may not open this"),
+  fill(app, el("main", { class: "card" },
+    el("h1", {}, "This does not open"),
     message("bad", reason),
     el("p", {}, "The console needs scope ", el("code", {}, "backend"), " or ",
       el("code", {}, "backend:read"), ". Your own account is at ",
-      el("a", { href: `${site.base}/account` }, `${site.base}/account`), "."));
+      el("a", { href: `${site.base}/account` }, `${site.base}/account`), ".")));
 }
 
 function consoleFrame(): Child {
-  if (!whoami().scopes.some((scope) => /^backend/.test(scope))) {
-    main.hidden = true;
-    return refusal("Your user has neither of the scopes that it needs.");
-  }
-  const entries = Object.entries(CONSOLE_PAGES).filter(([, { name }]) => name !== "");
+  const entries = Object.entries(CONSOLE_PAGES).filter(([, { icon }]) => icon !== "");
   const groups = [...new Set(entries.map(([, { group }]) => group))];
   const link = (page: string, name: string, picture: string, size: number) =>
     el("a", { href: href(page), "data-page": page }, icon(picture, size), name,
@@ -133,9 +124,21 @@ function consoleFrame(): Child {
       .map(([page, { name, icon }]) => link(page, name, icon, 18)),
   ]);
   const more = el("button", { type: "button", "aria-expanded": "false" }, icon("menu", 20), "More");
+  const side = el("aside", { class: "side" },
+    el("div", { class: "side-in" }, brand(), find,
+      el("nav", { class: "nav", "aria-label": "Console" }, nav), who()));
+  const top = el("header", { class: "top" }, mark(), el("b", {}, site.name),
+    el("div", { class: "row" },
+      el("button", {
+        class: "icon", type: "button", "aria-label": "Find or run", onclick: openPalette,
+      }, icon("search", 20)),
+      el("a", { class: "icon", href: `${site.issuer}/account`, "aria-label": "Your account" },
+        icon("users", 20))));
   const open = (isOpen: boolean) => {
     document.body.classList.toggle("menu", isOpen);
     more.setAttribute("aria-expanded", String(isOpen));
+    main.inert = top.inert = isOpen; // what it covers has no focus
+    if (isOpen) side.querySelector("a")?.focus();
   };
   document.addEventListener("click", ({ target }) =>
     open(more.contains(target as Element) && more.ariaExpanded === "false"));
@@ -145,14 +148,8 @@ function consoleFrame(): Child {
     more.focus();
   });
   return [
-    el("aside", { class: "side" }, el("div", { class: "side-in" }, brand(), find,
-      el("nav", { class: "nav", "aria-label": "Console" }, nav), who())),
-    el("header", { class: "top" }, mark(), el("b", {}, site.name), el("div", { class: "row" },
-      el("button", {
-        class: "icon", type: "button", "aria-label": "Find or run", onclick: openPalette,
-      }, icon("search", 20)),
-      el("a", { class: "icon", href: `${site.issuer}/account`, "aria-label": "Your account" },
-        icon("users", 20)))),
+    side,
+    top,
     main,
     el("nav", { class: "tabs-bottom", "aria-label": "Most used" },
       link("", "Overview", "home", 20),

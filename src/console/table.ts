@@ -37,9 +37,13 @@ const MOST_ROWS = 200;
 
 /**
  * A list of the server's in parts: `node` to be shown; `add` puts a new item on top, but behind a
- * button where rows would move under the hand, and changes in its place one that is there.
+ * button where rows would move under the hand, and changes in its place one that is there. One that
+ * is refused is told in its place, so that its filters can be mended.
  */
-export async function listTable<Item>(options: ListOptions<Item>) {
+export const listTable = <Item>(options: ListOptions<Item>) =>
+  makeList(options).catch((error: unknown) => ({ node: failure(error), add() {} }));
+
+async function makeList<Item>(options: ListOptions<Item>) {
   const { path, query, columns, empty, limit = 25 } = options;
   const first = await list<Item>(path, { ...query, limit });
   const shown = table(columns, first.items);

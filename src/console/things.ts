@@ -4,8 +4,7 @@ import { ask, type Question } from "./dialog.ts";
 import { bodySchema, findOperation, resolve } from "./document.ts";
 import { type Child, el, fill, shown } from "./element.ts";
 import { count } from "./format.ts";
-import { findIn, idOf, nameOf, type Thing } from "./names.ts";
-import type { Page } from "./pages.ts";
+import { findIn, idOf, nameOf, NAMES, type Thing } from "./names.ts";
 import { button, card, facts, filters, head } from "./parts.ts";
 import { go, href, type Place, refine } from "./router.ts";
 import { mayWrite } from "./session.ts";
@@ -35,7 +34,6 @@ interface Related {
 
 /** A kind of thing: all that its list and the page of one are made of. */
 export interface Kind {
-  readonly title: string;
   readonly words: string;
   /** Below /backend, and what one of them is called. */
   readonly path: string;
@@ -94,13 +92,11 @@ export const grantsBy = (by: "user" | "app"): Related => {
 };
 
 /** The pages of a kind: its list, and one of it. */
-export const things = (kind: Kind): Page => ({
-  title: kind.title,
-  show: (place) => (place.id && kind.related ? showOne : showList)(kind, place),
-});
+export const things = (kind: Kind) => (place: Place, name: string): Promise<Child> =>
+  (place.id && kind.related ? showOne : showList)(kind, place, name);
 
-async function showList(kind: Kind, { page, query, signal }: Place): Promise<Child> {
-  const { title, words, path, columns, filters: names = [], hint, empty, deletion, pollMs } = kind;
+async function showList(kind: Kind, { page, query, signal }: Place, name: string) {
+  const { words, path, columns, filters: names = [], hint, empty, deletion, pollMs } = kind;
   const load = async () => (await listTable<Thing>({
     path: `/backend/${path}`,
     query: Object.fromEntries(names.map((name) => [name, query.get(name)])),
@@ -116,12 +112,13 @@ async function showList(kind: Kind, { page, query, signal }: Place): Promise<Chi
   };
   // Not under the hand of somebody who is about to press something there.
   const look = async () => {
-    const node = await load().catch(() => null);
-    if (node && !section.contains(document.activeElement)) fill(section, node);
+    const node = await load();
+    const isRead = node.querySelector("table") && !section.contains(document.activeElement);
+    if (isRead) fill(section, node);
   };
   if (pollMs) every(pollMs, look, signal);
   return [
-    head(title, words, kind.top?.(),
+    head(name, words, kind.top?.(),
       deletion && mayWrite() &&
         button(`Add ${path}…`, add, { kind: "primary", picture: "plus", key: "first" })),
     names.length > 0 && filters(names, hint),
@@ -129,10 +126,10 @@ async function showList(kind: Kind, { page, query, signal }: Place): Promise<Chi
   ];
 }
 
-async function showOne(kind: Kind, { page, id, signal }: Place): Promise<Child> {
-  const { path, title, deletion, related = [] } = kind;
+async function showOne(kind: Kind, { page, id, signal }: Place, all: string): Promise<Child> {
+  const { path, deletion, related = [] } = kind;
   const item = await findIn(path, id);
-  const back = el("a", { href: href(page) }, title);
+  const back = el("a", { href: href(page) }, all);
   if (!item) return head("Nothing of this id", ["It may have been deleted. ", back]);
   const [at, name] = [`/backend/${path}/${id}`, nameOf(item)];
   const ends = () => whatEnds(related, item);
@@ -150,7 +147,9 @@ async function showOne(kind: Kind, { page, id, signal }: Place): Promise<Child> 
     heading.querySelector("h1")?.focus();
   });
   const more = kind.more?.(item, signal);
-  const pairs = Object.entries(item).filter(([, value]) => value !== id && value !== name)
+  const isHead = (member: string, value: unknown) =>
+    NAMES.includes(member) && (value === id || value === name);
+  const pairs = Object.entries(item).filter(([member, value]) => !isHead(member, value))
     .map(([member, value]) => [wordsOf(member), valueOf(member, value)] as const);
   return [heading, el("div", { class: "grid" },
     card("Facts", { wide: more ? "w6" : "w12" }, facts(pairs)), more,
@@ -217,10 +216,9 @@ export function asking(
 async function askFields(title: string, verb: string, path: string, given?: Thing) {
   const { askWith, fieldsOf } = await import("./form.ts"); // seldom wanted
   const operation = await findOperation(verb + wordsOf(path));
-  const schema = await resolve(bodySchema(operation) ?? {});
-  // Whether it is disabled has a button of its own.
-  const names = Object.keys(schema.properties ?? {}).filter((name) => name !== "status");
-  const fields = await fieldsOf(schema, given, names);
+  const { properties = {}, ...schema } = await resolve(bodySchema(operation) ?? {});
+  const { status, ...others } = properties; // whether it is disabled has a button of its own
+  const fields = await fieldsOf({ ...schema, properties: others }, given);
   const at = `/backend/${path}${given ? `/${idOf(given)}` : ""}`;
   const send = () =>
     call<Thing>(operation.method, at, given ? fields.changes() : fields.read());

@@ -8,8 +8,7 @@ import { site } from "../session.ts";
 import { every } from "../stream.ts";
 import { asking, auditBy, grantsBy, subscriptionsBy, things } from "../things.ts";
 
-export const page = things({
-  title: "Apps",
+export const show = things({
   words: "OAuth clients: what may ask for tokens.",
   path: "app",
   columns: ["name", "status", "scopes", "type", "owner", "created_at"],

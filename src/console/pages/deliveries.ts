@@ -5,13 +5,12 @@ import { endpoint } from "../endpoint.ts";
 import { ago, count, duration, number } from "../format.ts";
 import { linkTo } from "../names.ts";
 import {
-  aboveTabs, answered, besideList, copied, DISPATCHED, type EventOfOne, linked, payload, refused,
+  aboveTabs, answered, besideList, copied, DISPATCHED, type EventOfOne, linked, payload,
   requested,
 } from "./inspector.ts";
-import type { Page } from "../pages.ts";
 import { button, facts, filters, head, segments, since, state, when } from "../parts.ts";
 import type { Delivery, Attempted } from "../records.ts";
-import { href, pageOf } from "../router.ts";
+import { href, pageOf, type Place } from "../router.ts";
 import { mayWrite } from "../session.ts";
 import { signatureForm } from "./signature_form.ts";
 import { listen, liveMark } from "../stream.ts";
@@ -52,7 +51,7 @@ const live = liveMark();
 
 async function showList(query: URLSearchParams) {
   const selection = selectionOf(query);
-  const status = query.get("status") ?? "failed";
+  const status = query.get("status") || "failed";
   const chart = el("div");
   // The list does not wait for it, and tells what is wrong with the selection.
   import("./deliveries_chart.ts").then((drawn) => drawn.deliveriesChart(selection))
@@ -73,7 +72,7 @@ async function showList(query: URLSearchParams) {
     ],
     empty: query.size > 0 ? "No delivery is like this. Take a filter away to see others."
       : "No delivery yet: an event makes one for each of its subscriptions.",
-  }).catch(refused);
+  });
   add = async (item) => {
     const isThere = made.node.querySelector(`[data-id=${item.id}]`);
     const newest = made.node.querySelector("[data-id]")?.getAttribute("data-id") ?? "";
@@ -178,21 +177,18 @@ function attemptsOf({ attempts, next_attempt_at: next }: Attempted): Child {
   ];
 }
 
-export const page: Page = {
-  title: "Deliveries",
-  show(place) {
-    let refresh = () => Promise.resolve();
-    const again = () => refresh().catch(() => {}); // what comes next tells
-    listen({ topics: "delivery" }, (topic, data) => {
-      const { id } = data as Delivery;
-      if (topic === "delivery") add(data as Delivery);
-      // Of very many the stream tells a sample.
-      if (topic === "dropped" || id === place.id) again();
-    }, place.signal, (isLive) => {
-      live.show(isLive);
-      if (isLive) again(); // what came before it was heard
-    });
-    return besideList(place, () => showList(place.query),
-      (id) => showOne(id, (reads) => refresh = reads));
-  },
-};
+export function show(place: Place): Promise<Child> {
+  let refresh = () => Promise.resolve();
+  const again = () => refresh().catch(() => {}); // what comes next tells
+  listen({ topics: "delivery" }, (topic, data) => {
+    const { id } = data as Delivery;
+    if (topic === "delivery") add(data as Delivery);
+    // Of very many the stream tells a sample.
+    if (topic === "dropped" || id === place.id) again();
+  }, place.signal, (isLive) => {
+    live.show(isLive);
+    if (isLive) again(); // what came before it was heard
+  });
+  return besideList(place, () => showList(place.query),
+    (id) => showOne(id, (reads) => refresh = reads));
+}

@@ -5,8 +5,7 @@ import { asking, things } from "../things.ts";
 const rotate = (label: string, words: string, at_once: boolean) =>
   asking(label, "to 1 new key", words, () => call("POST", "/backend/key", { at_once }));
 
-export const page = things({
-  title: "Signing keys",
+export const show = things({
   words: "What access tokens are signed with. Who checks these fetches the public parts.",
   path: "key",
   columns: ["kid", "status", "alg", "created_at", "signs_from", "published_until"],

@@ -5,11 +5,10 @@ import { type Child, el, fill } from "../element.ts";
 import { eventAndEndpoint } from "../endpoint.ts";
 import { addUp, bounds, closedSpan, listSteps, percentile, splitInto } from "../figures.ts";
 import { clock, duration, number, percent, rate, share, time } from "../format.ts";
-import type { Page } from "../pages.ts";
 import { button, card, figures, head, message, segments, state, when } from "../parts.ts";
 import { isOpen, type Problem } from "../problem.ts";
 import type { Delivery, Subscription } from "../records.ts";
-import { href } from "../router.ts";
+import { href, type Place } from "../router.ts";
 import { mayWrite } from "../session.ts";
 import { every, listen, liveMark } from "../stream.ts";
 import { key, strip } from "../strip.ts";
@@ -32,52 +31,49 @@ type Span = (typeof SPANS)[number];
 
 const valueOf = ([words]: Span) => words.replace(" ", "");
 
-export const page: Page = {
-  title: "Overview",
-  async show({ query, signal }) {
-    const span = SPANS.find((each) => valueOf(each) === query.get("range")) ?? SPANS[1];
-    const [live, problems, board] = [liveMark(), el("div"), el("div")];
-    const [{ version, revision }, { items: latest }] = await Promise.all([
-      get<Record<"version" | "revision", string>>("/system/about"),
-      list<Delivery>("/backend/delivery", { limit: ROWS }),
-    ]);
-    const tail = showTail(latest, signal);
-    let isNew = latest.length === 0;
-    let failingSince: string | null | undefined;
+export async function show({ query, signal }: Place) {
+  const span = SPANS.find((each) => valueOf(each) === query.get("range")) ?? SPANS[1];
+  const [live, problems, board] = [liveMark(), el("div"), el("div")];
+  const [{ version, revision }, { items: latest }] = await Promise.all([
+    get<Record<"version" | "revision", string>>("/system/about"),
+    list<Delivery>("/backend/delivery", { limit: ROWS }),
+  ]);
+  const tail = showTail(latest, signal);
+  let isNew = latest.length === 0;
+  let failingSince: string | null | undefined;
 
-    async function paint(): Promise<void> {
-      const figures = isNew ? welcome() : await showFigures(span, failingSince);
-      // What somebody reads, or is at, does not change under the hand.
-      if (!board.querySelector("details[open], :focus")) fill(board, figures);
-    }
-    function showProblems({ items }: { readonly items: readonly Problem[] }): void {
-      const open = items.filter(isOpen);
-      failingSince = open.find(({ kind }) => kind === "failing")?.since;
-      const [worst, ...others] = open.map((each) => showProblem(each, findProblems));
-      fill(problems, worst, others.length > 0 &&
-        el("details", {}, el("summary", {}, `and ${others.length} more`), others));
-    }
-    const repaint = () => paint().catch(() => {}); // the stream says if nobody answers
-    const findProblems = async () => showProblems(await list<Problem>("/backend/problem"));
+  async function paint(): Promise<void> {
+    const figures = isNew ? welcome() : await showFigures(span, failingSince);
+    // What somebody reads, or is at, does not change under the hand.
+    if (!board.querySelector("details[open], :focus")) fill(board, figures);
+  }
+  function showProblems({ items }: { readonly items: readonly Problem[] }): void {
+    const open = items.filter(isOpen);
+    failingSince = open.find(({ kind }) => kind === "failing")?.since;
+    const [worst, ...others] = open.map((each) => showProblem(each, findProblems));
+    fill(problems, worst, others.length > 0 &&
+      el("details", {}, el("summary", {}, `and ${others.length} more`), others));
+  }
+  const repaint = () => paint().catch(() => {}); // the stream says if nobody answers
+  const findProblems = async () => showProblems(await list<Problem>("/backend/problem"));
 
-    await findProblems();
-    await paint();
-    every(MINUTE_MS, repaint, signal);
-    listen({ topics: "delivery,problem" }, (topic, data) => {
-      if (topic === "problem") return showProblems(data as { items: Problem[] });
-      tail.tell(topic, data);
-      if (isNew) {
-        isNew = false;
-        repaint();
-      }
-    }, signal, live.show);
-    const spans = SPANS.map((each) => [valueOf(each), each[0]] as const);
-    return el("div", { class: "overview" },
-      head("Overview", [live.node, ` · ${version}@${revision}`],
-        segments("range", spans, valueOf(span))),
-      problems, board, tail.node);
-  },
-};
+  await findProblems();
+  await paint();
+  every(MINUTE_MS, repaint, signal);
+  listen({ topics: "delivery,problem" }, (topic, data) => {
+    if (topic === "problem") return showProblems(data as { items: Problem[] });
+    tail.tell(topic, data);
+    if (isNew) {
+      isNew = false;
+      repaint();
+    }
+  }, signal, live.show);
+  const spans = SPANS.map((each) => [valueOf(each), each[0]] as const);
+  return el("div", { class: "overview" },
+    head("Overview", [live.node, ` · ${version}@${revision}`],
+      segments("range", spans, valueOf(span))),
+    problems, board, tail.node);
+}
 
 function welcome(): Child {
   return card("Nothing has been delivered yet", {},

@@ -3,8 +3,6 @@ import { type Child, el } from "../element.ts";
 import { eventAndEndpoint } from "../endpoint.ts";
 import { duration, share } from "../format.ts";
 import { linkTo } from "../names.ts";
-import { refused } from "./inspector.ts";
-import type { Page } from "../pages.ts";
 import { filters, head, segments, since } from "../parts.ts";
 import type { Subscription } from "../records.ts";
 import { href, type Place } from "../router.ts";
@@ -16,10 +14,7 @@ import { later, listTable } from "../table.ts";
 const STATUSES = [["", "All"], ["active", "Active"], ["paused", "Paused"], ["disabled", "Disabled"]]
   .map(([value = "", label]) => [value, label] as const);
 
-export const page: Page = {
-  title: "Subscriptions",
-  show: (place) => place.id ? showOne(place) : showAll(place),
-};
+export const show = (place: Place) => place.id ? showOne(place) : showAll(place);
 
 async function showAll({ query }: Place): Promise<Child> {
   const isWorst = query.get("sort") === "worst";
@@ -42,7 +37,7 @@ async function showAll({ query }: Place): Promise<Child> {
     ],
     empty: isWorst ? "None fails."
       : "None. People make them at /account/webhooks, apps by the API.",
-  }).catch(refused);
+  });
   return [
     head("Subscriptions", "Who is called back, on which event.",
       segments("sort", [["", "Newest"], ["worst", "Failing longest"]])),

@@ -6,7 +6,6 @@ import { ask, field, showOnce } from "../dialog.ts";
 import { type Child, el, fill } from "../element.ts";
 import { endpointOf } from "../endpoint.ts";
 import { duration, time } from "../format.ts";
-import type { Page } from "../pages.ts";
 import { button, card, code, filters, head, state, when } from "../parts.ts";
 import type { Subscription, Attempted } from "../records.ts";
 import { go, href, type Place } from "../router.ts";
@@ -38,10 +37,7 @@ const VERIFY = [
   "}",
 ].join("\n");
 
-export const page: Page = {
-  title: "Your webhooks",
-  show: (place) => place.page ? showOne(place) : showAll(place),
-};
+export const show = (place: Place) => place.page ? showOne(place) : showAll(place);
 
 async function showAll({ query }: Place): Promise<Child> {
   const [{ items }, events] = await Promise.all([
@@ -62,7 +58,8 @@ async function showAll({ query }: Place): Promise<Child> {
           el("code", { class: "sub muted" }, item.event)),
         el("div", { class: "strip-w" }, later(healthOf(item.id).then(daysOf))), standing(item))))),
     card("What you can subscribe to", { padded: false, end: filters(["q"], "Find an event") },
-      found.length === 0 ? el("p", { class: "empty wait" }, "No event of this name is declared.")
+      found.length === 0 ? el("p", { class: "empty wait" },
+        wanted ? "No event of this name is declared." : "No event is declared yet.")
         : el("ul", { class: "list" }, found.map(({ name, description, schema }) => el("li", {},
           el("div", { class: "g" }, el("code", {}, el("b", {}, name)),
             el("p", { class: "small muted" }, description)),
