@@ -1,10 +1,8 @@
 import { call } from "./api.ts";
-import { ask } from "./dialog.ts";
+import { asking } from "./dialog.ts";
 import { type Child, el } from "./element.ts";
-import { button } from "./parts.ts";
 import type { Delivery } from "./records.ts";
 import type { Wanted } from "./resend.ts";
-import { mayWrite } from "./session.ts";
 
 /** How an attempt looks: whether its response accepted the callback. */
 export const lookOf = (status = 0) => status >= 200 && status < 300 ? "ok" : "bad";
@@ -19,22 +17,18 @@ export function sendAgain(
   done: () => Promise<unknown>,
 ): Child {
   const isWaiting = status === "pending";
-  if (!mayWrite() || (isWaiting && !next)) return null;
+  if (isWaiting && !next) return null;
   const when = isWaiting ? "now" : "again";
-  const made = button(`Send ${when}…`, async () => {
-    const isDone = await ask({
-      title: `Send this delivery ${when}`,
-      words: "With the same webhook-id: who remembers ids does not take it twice.",
+  return asking(`Send ${when}`, "1 delivery",
+    "With the same webhook-id: who remembers ids does not take it twice.",
+    () => call("POST", `${path}/${id}/resend`, { status }), {
       body: isWaiting || status === "failed" ? null : el("label", { class: "pick" },
         el("input", { type: "checkbox", required: true }),
         el("span", {}, el("b", {}, `Although it was ${status}`))),
       action: `Send 1 ${when}`,
-      act: () => call("POST", `${path}/${id}/resend`, { status }),
+      look: { kind: "tiny", picture: "resend", key: "r" },
+      after: done,
     });
-    if (isDone) await done();
-  }, { kind: "tiny", picture: "resend" });
-  made.dataset["key"] = "r";
-  return made;
 }
 
 /** Sends many again, by a dialog that is loaded when it is first wanted. */

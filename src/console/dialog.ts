@@ -1,5 +1,7 @@
 import { type Child, el, fill } from "./element.ts";
-import { failure } from "./parts.ts";
+import { button, type ButtonLook, failure } from "./parts.ts";
+import { refine } from "./router.ts";
+import { mayWrite } from "./session.ts";
 
 /** A window above the page; the browser keeps the focus in it, and Escape closes it. */
 export function openDialog(
@@ -36,7 +38,7 @@ export interface Question {
   readonly body?: Child;
   /** What the button says, with the number where there is one: "Send 1,640 again". */
   readonly action: Child;
-  readonly isGrave?: boolean;
+  readonly isGrave?: boolean | undefined;
   /** Whether it only tells: then there is nothing to cancel. */
   readonly isNotice?: boolean;
   /** What must be typed, so that it is not the wrong one. */
@@ -47,7 +49,8 @@ export interface Question {
 
 /** Asks before something is done; resolves with true once it has been done, false if it was not. */
 export function ask(question: Question): Promise<boolean> {
-  const { title, words, body, action, isGrave = false, isNotice = false, typed, act } = question;
+  const { title, words, body, action, typed, isNotice = false, act } = question;
+  const { isGrave = typed !== undefined } = question;
   return new Promise<boolean>((resolve) => {
     const wrong = el("div");
     const { node, input } = field(["Type ", el("code", {}, typed)], { id: "typed", name: "typed" });
@@ -76,6 +79,27 @@ export function ask(question: Question): Promise<boolean> {
       }
     }
   });
+}
+
+/**
+ * A button for who may change things: it asks, with what `words` says or finds out, and once it is
+ * done the page is shown anew, if nothing else is to follow.
+ */
+export function asking(
+  label: string,
+  name: string,
+  words: string | (() => Promise<string>),
+  act: () => Promise<unknown>,
+  { look, after = () => refine({}), ...more }:
+    Partial<Question> & { readonly look?: ButtonLook; after?(): unknown } = {},
+): Child {
+  return mayWrite() && button(`${label}…`, async () => {
+    const said = typeof words === "string" ? words : await words();
+    const isDone = await ask({
+      title: `${label} ${name}?`, words: said, action: label, act, ...more,
+    });
+    if (isDone) await after();
+  }, { key: `${label} ${name}`, ...look });
 }
 
 /** Shows a secret that is shown once. */

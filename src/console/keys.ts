@@ -1,6 +1,6 @@
 import { el } from "./element.ts";
 import { openDialog } from "./dialog.ts";
-import { hasLetters, lettersSwitch } from "./letters.ts";
+import { facts, hasLetters, lettersSwitch } from "./parts.ts";
 import { go, href } from "./router.ts";
 import { isAccount } from "./session.ts";
 
@@ -79,8 +79,8 @@ function move(step: number): boolean {
 
 function showHelp(): void {
   openDialog("Keys", null, [
-    el("dl", { class: "facts" }, HELP.map(([keys, what]) =>
-      [el("dt", {}, el("kbd", {}, keys)), el("dd", {}, what)])),
+    facts(HELP.filter(([keys]) => !isAccount || !/^(Ctrl|g)/.test(keys))
+      .map(([keys, what]) => [el("kbd", {}, keys), what])),
     lettersSwitch(),
   ]);
 }

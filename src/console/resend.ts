@@ -1,4 +1,4 @@
-import { call, get } from "./api.ts";
+import { call, get, type Query } from "./api.ts";
 import { ask, openDialog } from "./dialog.ts";
 import { type Child, el, fill } from "./element.ts";
 import { number, time } from "./format.ts";
@@ -13,10 +13,8 @@ export interface Wanted {
   /** Since when all have failed. */
   readonly failingSince?: string | undefined;
   /** More members of the resend. */
-  readonly selection?: Readonly<Record<string, string | number | undefined>>;
+  readonly selection?: Query;
 }
-
-type Range = Partial<Record<"since" | "until", string | number | undefined>>;
 
 const DAY_MS = 86_400_000;
 /** What failed first had been dispatched a little before. */
@@ -47,7 +45,7 @@ export async function openResend(
     type: "datetime-local", "aria-label": name, oninput: () => choose(2),
   })) as [HTMLInputElement, HTMLInputElement];
   const given = ({ value }: HTMLInputElement) => value ? new Date(value).toISOString() : undefined;
-  const choices: readonly (readonly [name: string, words: Child, range: () => Range])[] = [
+  const choices: readonly (readonly [name: string, words: Child, range: () => Query])[] = [
     begun ? ["Since it began to fail", `dispatched since ${time(begun)}`, () => ({ since: begun })]
       : ["All", since || until ? "of the time that the list shows" : "that are kept",
         () => ({ since, until })],

@@ -4,7 +4,7 @@ import { number } from "./format.ts";
 import { beginKeys, openPalette } from "./keys.ts";
 import { CONSOLE_PAGES, webhooks } from "./pages.ts";
 import { failure, head, message } from "./parts.ts";
-import { isOpen, type Problem } from "./problem.ts";
+import { isOpen, type Problem } from "./records.ts";
 import { href, type Place } from "./router.ts";
 import { isAccount, mayWrite, site, whoami } from "./session.ts";
 

@@ -1,5 +1,5 @@
 import { el, fill } from "./element.ts";
-import { endpoint } from "./endpoint.ts";
+import { endpoint } from "./names.ts";
 import { rate } from "./format.ts";
 import { card, state, when } from "./parts.ts";
 import type { Delivery } from "./records.ts";

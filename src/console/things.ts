@@ -1,6 +1,6 @@
 import { call, list } from "./api.ts";
 import { AUDIT_COLUMNS } from "./audit.ts";
-import { ask, type Question } from "./dialog.ts";
+import { asking } from "./dialog.ts";
 import { bodySchema, findOperation, resolve } from "./document.ts";
 import { type Child, el, fill, shown } from "./element.ts";
 import { count } from "./format.ts";
@@ -11,9 +11,6 @@ import { mayWrite } from "./session.ts";
 import { every } from "./stream.ts";
 import { later, listTable } from "./table.ts";
 import { columnsOf, valueOf, wordsOf } from "./values.ts";
-
-/** What is said of what will happen, or finds that out. */
-type Words = string | (() => Promise<string>);
 
 /** A list of what belongs to a thing. */
 interface Related {
@@ -86,7 +83,7 @@ export const grantsBy = (by: "user" | "app"): Related => {
     ends: "grant",
     act: revokeGrant,
     end: (item) => asking("Revoke all", `grants of ${nameOf(item)}`, () => whatEnds([grants], item),
-      () => call("POST", "/backend/grant/revoke", { [by]: idOf(item) }), { look: "tiny" }),
+      () => call("POST", "/backend/grant/revoke", { [by]: idOf(item) }), { look: { kind: "tiny" } }),
   };
   return grants;
 };
@@ -139,7 +136,7 @@ async function showOne(kind: Kind, { page, id, signal }: Place, all: string): Pr
       button("Edit…", edit, { key: "edit" }),
       item["status"] !== undefined && statusButton(item, at, ends),
       asking("Delete", name, async () => `${deletion} ${await ends()}`, () => call("DELETE", at),
-        { look: "danger", isGrave: true, typed: shown(name) }),
+        { look: { kind: "danger" }, typed: shown(name) }),
     ]);
   // The link that led here is gone, and the focus with it.
   setTimeout(() => {
@@ -179,7 +176,11 @@ async function whatEnds(related: readonly Related[], item: Thing): Promise<strin
 }
 
 /** A button that disables something, or lets it in again. */
-export function statusButton(item: Thing, path: string, ends: Words): Child {
+export function statusButton(
+  item: Thing,
+  path: string,
+  ends: Parameters<typeof asking>[2],
+): Child {
   const isActive = item["status"] === "active";
   const [verb, status] = isActive ? ["Disable", "disabled"] : ["Enable", "active"];
   return asking(verb, nameOf(item), isActive ? ends : "What has ended does not come back.",
@@ -190,24 +191,6 @@ export function statusButton(item: Thing, path: string, ends: Words): Child {
 export const revokeGrant = (grant: Thing): Child => grant["status"] === "active" &&
   asking("Revoke", "1 grant", "Its tokens end at once, and the subscriptions made with them.",
     () => call("DELETE", `/backend/grant/${idOf(grant)}`), { isGrave: true });
-
-/**
- * A button for who may change things: it asks, with what `words` finds out, and once it is done the
- * page is shown anew.
- */
-export function asking(
-  label: string,
-  name: string,
-  words: Words,
-  act: () => Promise<unknown>,
-  { look = "", ...more }: Partial<Question> & { readonly look?: string } = {},
-): Child {
-  return mayWrite() && button(`${label}…`, async () => {
-    const said = typeof words === "string" ? words : await words();
-    const title = `${label} ${name}?`;
-    if (await ask({ title, words: said, action: label, act, ...more })) refine({});
-  }, { kind: look, key: `${label} ${name}` });
-}
 
 /**
  * Asks for the body of an operation and sends it, of what was given only what is no longer the

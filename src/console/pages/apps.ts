@@ -1,12 +1,12 @@
 import { call } from "../api.ts";
-import { showOnce } from "../dialog.ts";
+import { asking, showOnce } from "../dialog.ts";
 import { type Child, el, fill } from "../element.ts";
 import { duration } from "../format.ts";
 import { idOf, nameOf, type Thing } from "../names.ts";
 import { card, code, message } from "../parts.ts";
 import { site } from "../session.ts";
 import { every } from "../stream.ts";
-import { asking, auditBy, grantsBy, subscriptionsBy, things } from "../things.ts";
+import { auditBy, grantsBy, subscriptionsBy, things } from "../things.ts";
 
 export const show = things({
   words: "OAuth clients: what may ask for tokens.",

@@ -1,6 +1,7 @@
 import { call } from "../api.ts";
+import { asking } from "../dialog.ts";
 import { nameOf } from "../names.ts";
-import { asking, things } from "../things.ts";
+import { things } from "../things.ts";
 
 export const show = things({
   words: "What runs without a request, the service's own jobs among it.",

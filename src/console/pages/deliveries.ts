@@ -1,14 +1,13 @@
-import { call, get, list } from "../api.ts";
+import { call, get, list, type Query } from "../api.ts";
 import { lookOf, openResend, sendAgain } from "../delivery.ts";
 import { type Child, el, fill } from "../element.ts";
-import { endpoint } from "../endpoint.ts";
 import { ago, count, duration, number } from "../format.ts";
-import { linkTo } from "../names.ts";
+import { endpoint, linkTo } from "../names.ts";
 import {
   aboveTabs, answered, besideList, copied, DISPATCHED, type EventOfOne, linked, payload,
   requested,
 } from "./inspector.ts";
-import { button, facts, filters, head, segments, since, state, when } from "../parts.ts";
+import { button, facts, filters, head, renew, segments, since, state, when } from "../parts.ts";
 import type { Delivery, Attempted } from "../records.ts";
 import { href, pageOf, type Place } from "../router.ts";
 import { mayWrite } from "../session.ts";
@@ -17,15 +16,13 @@ import { listen, liveMark } from "../stream.ts";
 import { listTable } from "../table.ts";
 import { tabs } from "../tabs.ts";
 
-type Selection = Readonly<Record<string, string | number | undefined>>;
-
 const PATH = "/backend/delivery";
 const STATUSES = [["", "All"], ["failed", "Failed"], ["pending", "Waiting"],
   ["delivered", "Delivered"], ["cancelled", "Cancelled"]] as const;
 const NAMES = ["since", "until", "endpoint", "event", "answer", "attempt", "subscription", "name"];
 
 /** What the address asks for: an event may be named there by its id or its name. */
-function selectionOf(query: URLSearchParams): Selection {
+function selectionOf(query: URLSearchParams): Query {
   const { event, attempt, ...given } = Object.fromEntries(query);
   return {
     ...given,
@@ -37,7 +34,7 @@ function selectionOf(query: URLSearchParams): Selection {
 }
 
 /** Whether a delivery that has just changed is one of the list: that is for the server to say. */
-async function isMeant({ id, event, status }: Delivery, selection: Selection): Promise<boolean> {
+async function isMeant({ id, event, status }: Delivery, selection: Query): Promise<boolean> {
   const { status: wanted = status, event: one = event } = selection;
   if (wanted !== status || one !== event) return false;
   if (!Object.values(selection).some(Boolean)) return true;
@@ -108,17 +105,13 @@ async function showOne(id: string, watch: (refresh: () => Promise<void>) => void
   const delivery = await read();
   const event = await get<EventOfOne>(`/backend/event/${delivery.event}`, { limit: 1 });
   const [status, again, line] = [el("span"), el("span"), el("ol", { class: "line" })];
-  let drawn = "";
   const draw = (now: Attempted) => {
-    const json = JSON.stringify(now);
-    if (json === drawn) return; // who is about to press something there is not disturbed
-    drawn = json;
-    fill(status, state(now.status), el("span", { class: "muted" }, howLong(now)));
-    fill(again, sendAgain(PATH, now, refresh));
-    fill(line, attemptsOf(now), el("li", { class: "ok" },
+    renew(status, now, () => [state(now.status), el("span", { class: "muted" }, howLong(now))]);
+    renew(again, now, () => sendAgain(PATH, now, refresh));
+    renew(line, now, () => [attemptsOf(now), el("li", { class: "ok" },
       entry("Dispatched", event.created_at), el("span", { class: "muted small" },
         event.source ? ["in ", el("code", {}, event.source)] : "by the service itself",
-        event.request ? [" · request ", requested(event.request)] : null)));
+        event.request ? [" · request ", requested(event.request)] : null))]);
   };
   const refresh = async () => draw(await read());
   watch(refresh);

@@ -1,3 +1,4 @@
+import type { Query } from "../api.ts";
 import { chart } from "../chart.ts";
 import { type Child, el } from "../element.ts";
 import { closedSpan, listSteps, splitInto } from "../figures.ts";
@@ -17,8 +18,7 @@ const ENDS = [
  * list goes by what is not counted.
  */
 export async function deliveriesChart(
-  { status = "", subscription, since, until, ...others }:
-    Readonly<Record<string, string | number | undefined>>,
+  { status = "", subscription, since, until, ...others }: Query,
 ): Promise<Child> {
   const ends = ENDS.filter(({ name }) => status === "" || status === name);
   if (ends.length === 0 || Object.values(others).some(Boolean)) return null;

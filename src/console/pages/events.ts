@@ -1,9 +1,8 @@
 import { call, get, list } from "../api.ts";
 import { bodySchema, findOperation } from "../document.ts";
 import { type Child, el } from "../element.ts";
-import { endpoint } from "../endpoint.ts";
 import { askWith, fieldsOf } from "../form.ts";
-import { linkTo } from "../names.ts";
+import { endpoint, linkTo } from "../names.ts";
 import {
   aboveTabs, answered, besideList, copied, DISPATCHED, type EventOfOne, payload,
   requested,

@@ -1,6 +1,7 @@
 import { call } from "../api.ts";
+import { asking } from "../dialog.ts";
 import { idOf } from "../names.ts";
-import { asking, things } from "../things.ts";
+import { things } from "../things.ts";
 
 const rotate = (label: string, words: string, at_once: boolean) =>
   asking(label, "to 1 new key", words, () => call("POST", "/backend/key", { at_once }));
@@ -19,6 +20,6 @@ export const show = things({
     const words = "Every token that it signed is refused from now on.";
     const withdraw = () => call("DELETE", `/backend/key/${idOf(key)}`);
     return asking("Withdraw at once", typed, words, withdraw,
-      { look: "danger", isGrave: true, typed });
+      { look: { kind: "danger" }, typed });
   },
 });

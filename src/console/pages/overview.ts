@@ -1,15 +1,13 @@
 import { call, get, list } from "../api.ts";
 import { chart } from "../chart.ts";
-import { ask } from "../dialog.ts";
+import { asking } from "../dialog.ts";
 import { type Child, el, fill } from "../element.ts";
-import { eventAndEndpoint } from "../endpoint.ts";
+import { eventAndEndpoint } from "../names.ts";
 import { addUp, bounds, closedSpan, listSteps, percentile, splitInto } from "../figures.ts";
 import { clock, duration, number, percent, rate, share, time } from "../format.ts";
-import { button, card, figures, head, message, segments, state, when } from "../parts.ts";
-import { isOpen, type Problem } from "../problem.ts";
-import type { Delivery, Subscription } from "../records.ts";
+import { card, figures, head, message, segments, state, when } from "../parts.ts";
+import { type Delivery, isOpen, type Problem, type Subscription } from "../records.ts";
 import { href, type Place } from "../router.ts";
-import { mayWrite } from "../session.ts";
 import { every, listen, liveMark } from "../stream.ts";
 import { key, strip } from "../strip.ts";
 import { table } from "../table.ts";
@@ -87,16 +85,10 @@ function showProblem(problem: Problem, changed: () => Promise<void>): Child {
   const [path = "", query] = link.split("?");
   const [, , noun, about] = path.split("/");
   const place = noun === "audit" ? noun : `${noun}s`;
-  const mute = () => ask({
-    title,
-    words: "Until then nobody is shown it here.",
-    action: "Mute for an hour",
-    async act() {
-      const until = new Date(Date.now() + HOUR_MS).toISOString();
-      await call("PUT", `/backend/problem/${encodeURIComponent(id)}/mute`, { until });
-      await changed();
-    },
-  });
+  const mute = () => {
+    const until = new Date(Date.now() + HOUR_MS).toISOString();
+    return call("PUT", `/backend/problem/${encodeURIComponent(id)}/mute`, { until });
+  };
   return message(kind === "key" ? "warn" : "bad", el("b", {}, title),
     since && [" since ", when(since)], ". ", detail.replace(ISO_TIME, (iso) => time(iso)),
     el("div", { class: "row actions" },
@@ -104,7 +96,8 @@ function showProblem(problem: Problem, changed: () => Promise<void>): Child {
         class: "btn tiny",
         href: href(place, about, Object.fromEntries(new URLSearchParams(query))),
       }, "See why"),
-      mayWrite() && button("Mute for an hour…", mute, { kind: "tiny quiet" })));
+      asking("Mute for an hour", id, "Until then nobody is shown it here.", mute,
+        { title, look: { kind: "tiny quiet" }, after: changed })));
 }
 
 async function showFigures(

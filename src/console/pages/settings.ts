@@ -1,13 +1,12 @@
 import { call, list, request } from "../api.ts";
+import { asking } from "../dialog.ts";
 import { type Child, el } from "../element.ts";
 import { duration } from "../format.ts";
-import { lettersSwitch } from "../letters.ts";
 import { type Thing } from "../names.ts";
-import { card, facts, head, message, notify } from "../parts.ts";
-import { isSetting, type Problem } from "../problem.ts";
+import { card, facts, head, lettersSwitch, message, notify } from "../parts.ts";
+import { isSetting, type Problem } from "../records.ts";
 import { site } from "../session.ts";
 import { later, table } from "../table.ts";
-import { asking } from "../things.ts";
 import { columnsOf, wordsOf } from "../values.ts";
 
 export const show = () => [

@@ -1,11 +1,10 @@
 import { call, get, list } from "../api.ts";
 import { lookOf } from "../delivery.ts";
 import { listOperations } from "../document.ts";
-import { type Child, el, fill, icon } from "../element.ts";
+import { type Child, el, icon } from "../element.ts";
 import { count, duration } from "../format.ts";
-import { button, card, head, state, when } from "../parts.ts";
-import { isSetting, type Problem } from "../problem.ts";
-import type { Attempted, Subscription } from "../records.ts";
+import { button, card, head, renew, state, when } from "../parts.ts";
+import { type Attempted, isSetting, type Problem, type Subscription } from "../records.ts";
 import { href, type Place } from "../router.ts";
 import { mayWrite, site, whoami } from "../session.ts";
 import { every, listen } from "../stream.ts";
@@ -38,14 +37,11 @@ export async function show({ signal }: Place) {
     : el("input", { id: "event", value: "hello.sent" });
   event.setAttribute("aria-label", "Event");
   const [steps, controls, sent] = [el("ol", { class: "card w7" }), el("div"), el("div")];
-  const kept = new Map<Element, string>();
   let watched = "";
 
   /** A button that changes something, after which all is looked at again. */
   function act(id: string, label: Child, does: () => Promise<unknown>, kind = "tiny"): Child {
-    const made = button(label, () => does().then(look), { kind });
-    made.id = id; // by which it keeps the focus
-    return mayWrite() && made;
+    return mayWrite() && button(label, () => does().then(look), { kind, id });
   }
 
   const again = () => look().catch(() => {}); // and again, a little later
@@ -60,16 +56,6 @@ export async function show({ signal }: Place) {
     const { callbacks, ...told } = receiver ?? {};
     renew(controls, [told, subscription], () => showControls(subscription, receiver));
     renew(sent, [callbacks, deliveries], () => callbacks && showSent(callbacks, deliveries));
-  }
-
-  /** Fills a part where what it shows has changed: nothing moves under the hand without need. */
-  function renew(part: Element, facts: unknown, make: () => Child): void {
-    const json = JSON.stringify(facts);
-    if (kept.get(part) === json) return;
-    kept.set(part, json);
-    const focused = document.activeElement?.id;
-    fill(part, make());
-    if (focused) document.getElementById(focused)?.focus();
   }
 
   async function subscribe(): Promise<void> {

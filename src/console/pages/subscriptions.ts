@@ -1,8 +1,7 @@
 import { get, list } from "../api.ts";
 import { type Child, el } from "../element.ts";
-import { eventAndEndpoint } from "../endpoint.ts";
 import { duration, share } from "../format.ts";
-import { linkTo } from "../names.ts";
+import { eventAndEndpoint, linkTo } from "../names.ts";
 import { filters, head, segments, since } from "../parts.ts";
 import type { Subscription } from "../records.ts";
 import { href, type Place } from "../router.ts";

@@ -2,9 +2,9 @@ import type { Infer } from "../../base/shape.ts";
 import type { DeclaredEventRecord } from "../../event/event.ts";
 import { call, get, list } from "../api.ts";
 import { lookOf, sendAgain } from "../delivery.ts";
-import { ask, field, showOnce } from "../dialog.ts";
+import { ask, asking, field, showOnce } from "../dialog.ts";
 import { type Child, el, fill } from "../element.ts";
-import { endpointOf } from "../endpoint.ts";
+import { endpointOf } from "../names.ts";
 import { duration, time } from "../format.ts";
 import { button, card, code, filters, head, state, when } from "../parts.ts";
 import type { Subscription, Attempted } from "../records.ts";
@@ -112,19 +112,13 @@ async function showOne(place: Place): Promise<Child> {
     deliveries: `${path}/delivery`,
     link,
     crumbs: el("a", { href: href("") }, "Your webhooks"),
-    act: {
-      label: "Send test",
-      words: () => `1 delivery with the example of ${event}, signed like any other.`,
-      look: { picture: "deliveries" },
-      act: async () => made = await call("POST", `${path}/test`),
-      after: () => go(link(made.id)),
-    },
-    more: {
-      label: "Replace secret",
-      words: () => "The new one is shown once. The old one signs beside it for a day.",
-      act: async () => made = await call("POST", `${path}/secret`),
-      after: () => showSecret(made.secret),
-    },
+    act: asking("Send test", `of ${event}`, "1 delivery with its example, signed like any other.",
+      async () => made = await call("POST", `${path}/test`),
+      { look: { picture: "deliveries" }, after: () => go(link(made.id)) }),
+    more: asking("Replace secret", `of ${event}`,
+      "The new one is shown once. The old one signs beside it for a day.",
+      async () => made = await call("POST", `${path}/secret`),
+      { look: { kind: "tiny" }, after: () => showSecret(made.secret) }),
     opened: delivery && await showDelivery(`${path}/delivery`, delivery, place),
   });
 }
