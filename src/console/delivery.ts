@@ -1,5 +1,5 @@
 import { call } from "./api.ts";
-import { asking } from "./dialog.ts";
+import { asking } from "./asking.ts";
 import { type Child, el } from "./element.ts";
 import type { Delivery } from "./records.ts";
 import type { Wanted } from "./resend.ts";

@@ -1,7 +1,5 @@
 import { type Child, el, fill } from "./element.ts";
-import { button, type ButtonLook, failure } from "./parts.ts";
-import { refine } from "./router.ts";
-import { mayWrite } from "./session.ts";
+import { failure } from "./parts.ts";
 
 /** A window above the page; the browser keeps the focus in it, and Escape closes it. */
 export function openDialog(
@@ -79,27 +77,6 @@ export function ask(question: Question): Promise<boolean> {
       }
     }
   });
-}
-
-/**
- * A button for who may change things: it asks, with what `words` says or finds out, and once it is
- * done the page is shown anew, if nothing else is to follow.
- */
-export function asking(
-  label: string,
-  name: string,
-  words: string | (() => Promise<string>),
-  act: () => Promise<unknown>,
-  { look, after = () => refine({}), ...more }:
-    Partial<Question> & { readonly look?: ButtonLook; after?(): unknown } = {},
-): Child {
-  return mayWrite() && button(`${label}…`, async () => {
-    const said = typeof words === "string" ? words : await words();
-    const isDone = await ask({
-      title: `${label} ${name}?`, words: said, action: label, act, ...more,
-    });
-    if (isDone) await after();
-  }, { key: `${label} ${name}`, ...look });
 }
 
 /** Shows a secret that is shown once. */

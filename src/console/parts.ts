@@ -63,6 +63,19 @@ export function state(name: string, words?: Child): HTMLElement {
   return el("span", { class: `st ${look}` }, words ?? word);
 }
 
+/** Something that is wrong, or is left to be set before others use the service. */
+export interface Problem extends Readonly<Record<"id" | "kind" | "title" | "detail", string>> {
+  readonly since: string | null;
+  readonly link?: string;
+  readonly muted_until?: string;
+}
+
+/** Whether it is left to be set: its place is among the settings. */
+export const isSetting = ({ kind }: Problem) => kind === "setting";
+
+/** Whether it is to be shown as wrong now. */
+export const isOpen = (problem: Problem) => !isSetting(problem) && !problem.muted_until;
+
 /** A panel that says something weighty: `bad`, `warn` or `ok`. */
 export function message(kind: string, ...words: readonly Child[]): HTMLElement {
   return el("div", { class: `msg ${kind}`, role: kind === "bad" ? "alert" : "status" },
@@ -128,7 +141,7 @@ export function button(
 
 const shownFacts = new WeakMap<Element, string>();
 
-/** Fills a place where what it shows has changed: nobody who is in there is disturbed for nothing. */
+/** Fills a place where what it shows has changed: nobody in there is disturbed for nothing. */
 export function renew(place: Element, facts: unknown, make: () => Child): void {
   const json = JSON.stringify(facts);
   if (shownFacts.get(place) === json) return;

@@ -1,6 +1,6 @@
 import { call, list } from "./api.ts";
+import { asking } from "./asking.ts";
 import { AUDIT_COLUMNS } from "./audit.ts";
-import { asking } from "./dialog.ts";
 import { bodySchema, findOperation, resolve } from "./document.ts";
 import { type Child, el, fill, shown } from "./element.ts";
 import { count } from "./format.ts";
@@ -82,8 +82,13 @@ export const grantsBy = (by: "user" | "app"): Related => {
     empty: "Nothing has been allowed.",
     ends: "grant",
     act: revokeGrant,
-    end: (item) => asking("Revoke all", `grants of ${nameOf(item)}`, () => whatEnds([grants], item),
-      () => call("POST", "/backend/grant/revoke", { [by]: idOf(item) }), { look: { kind: "tiny" } }),
+    end: (item) => asking(
+      "Revoke all",
+      `grants of ${nameOf(item)}`,
+      () => whatEnds([grants], item),
+      () => call("POST", "/backend/grant/revoke", { [by]: idOf(item) }),
+      { look: { kind: "tiny" } },
+    ),
   };
   return grants;
 };

@@ -1,5 +1,6 @@
 import { call } from "../api.ts";
-import { asking, showOnce } from "../dialog.ts";
+import { asking } from "../asking.ts";
+import { showOnce } from "../dialog.ts";
 import { type Child, el, fill } from "../element.ts";
 import { duration } from "../format.ts";
 import { idOf, nameOf, type Thing } from "../names.ts";

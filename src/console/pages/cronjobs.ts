@@ -1,5 +1,5 @@
 import { call } from "../api.ts";
-import { asking } from "../dialog.ts";
+import { asking } from "../asking.ts";
 import { nameOf } from "../names.ts";
 import { things } from "../things.ts";
 

@@ -1,16 +1,17 @@
 import { call, get, list } from "../api.ts";
+import { asking } from "../asking.ts";
 import { chart } from "../chart.ts";
-import { asking } from "../dialog.ts";
 import { type Child, el, fill } from "../element.ts";
 import { eventAndEndpoint } from "../names.ts";
 import { addUp, bounds, closedSpan, listSteps, percentile, splitInto } from "../figures.ts";
 import { clock, duration, number, percent, rate, share, time } from "../format.ts";
-import { card, figures, head, message, segments, state, when } from "../parts.ts";
-import { type Delivery, isOpen, type Problem, type Subscription } from "../records.ts";
+import {
+  card, figures, head, isOpen, message, type Problem, segments, state, when,
+} from "../parts.ts";
+import type { Delivery, Subscription } from "../records.ts";
 import { href, type Place } from "../router.ts";
 import { every, listen, liveMark } from "../stream.ts";
-import { key, strip } from "../strip.ts";
-import { table } from "../table.ts";
+import { key, strip, table } from "../table.ts";
 import { showTail } from "../tail.ts";
 
 const [MINUTE_MS, HOUR_MS] = [60_000, 3_600_000];

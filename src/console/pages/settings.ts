@@ -1,10 +1,11 @@
 import { call, list, request } from "../api.ts";
-import { asking } from "../dialog.ts";
+import { asking } from "../asking.ts";
 import { type Child, el } from "../element.ts";
 import { duration } from "../format.ts";
 import { type Thing } from "../names.ts";
-import { card, facts, head, lettersSwitch, message, notify } from "../parts.ts";
-import { isSetting, type Problem } from "../records.ts";
+import {
+  card, facts, head, isSetting, lettersSwitch, message, notify, type Problem,
+} from "../parts.ts";
 import { site } from "../session.ts";
 import { later, table } from "../table.ts";
 import { columnsOf, wordsOf } from "../values.ts";

@@ -1,9 +1,9 @@
 import type { Infer } from "../../base/shape.ts";
 import type { DeliveryRecord } from "../../event/delivery_record.ts";
 import { call, get, list, type Query } from "../api.ts";
-import { key, strip } from "../strip.ts";
+import { asking } from "../asking.ts";
 import { openResend } from "../delivery.ts";
-import { asking, field } from "../dialog.ts";
+import { field } from "../dialog.ts";
 import { type Child, el, svg } from "../element.ts";
 import { endpointOf } from "../names.ts";
 import { address, count, day, duration, number, share, time } from "../format.ts";
@@ -12,7 +12,7 @@ import type { Subscription } from "../records.ts";
 import { go, href, type Place } from "../router.ts";
 import { isAccount, mayWrite } from "../session.ts";
 import { every, listen, liveMark } from "../stream.ts";
-import { listTable } from "../table.ts";
+import { key, listTable, strip } from "../table.ts";
 
 export type Delivery = Infer<typeof DeliveryRecord>;
 

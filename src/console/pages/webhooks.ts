@@ -1,8 +1,9 @@
 import type { Infer } from "../../base/shape.ts";
 import type { DeclaredEventRecord } from "../../event/event.ts";
 import { call, get, list } from "../api.ts";
+import { asking } from "../asking.ts";
 import { lookOf, sendAgain } from "../delivery.ts";
-import { ask, asking, field, showOnce } from "../dialog.ts";
+import { ask, field, showOnce } from "../dialog.ts";
 import { type Child, el, fill } from "../element.ts";
 import { endpointOf } from "../names.ts";
 import { duration, time } from "../format.ts";
