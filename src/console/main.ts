@@ -5,7 +5,7 @@ import { beginKeys, openPalette } from "./keys.ts";
 import { CONSOLE_PAGES, webhooks } from "./pages.ts";
 import { failure, head, isOpen, message, type Problem } from "./parts.ts";
 import { beginRouting, href, type Place } from "./router.ts";
-import { begin, isAccount, mayWrite, site, whoami } from "./session.ts";
+import { begin, isAccount, mayWrite, me, site } from "./session.ts";
 
 const PROBLEMS_EVERY_MS = 30_000;
 
@@ -172,7 +172,7 @@ function brand(): HTMLElement {
 }
 
 function who(): HTMLElement {
-  const { name } = whoami();
+  const { name } = me;
   const title = "Your account, and signing out";
   return el("a", { class: "who", href: `${site.issuer}/account`, title },
     el("span", { class: "face", "aria-hidden": "true" }, name.slice(0, 2).toUpperCase()),

@@ -117,7 +117,7 @@ export async function openResend(
   const asked = ask({
     title: `Send ${what} deliveries ${when}`,
     body: [
-      el("fieldset", { class: "bare" }, el("legend", { class: "sr" }, "Which"),
+      el("fieldset", {}, el("legend", { class: "sr" }, "Which"),
         choices.map(([name, what], at) => el("label", { class: "pick" }, picks[at],
           el("span", {}, el("b", {}, name), el("span", { class: "muted" }, what)), numbers[at]))),
       el("label", { class: "pick gap" }, first, el("span", {}, el("b", {}, "Try one first"),

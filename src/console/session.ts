@@ -31,14 +31,8 @@ addEventListener("pagehide", () => {
 addEventListener("pageshow", ({ persisted }) => persisted && signIn());
 
 /** Who has signed in. */
-export interface Me {
-  readonly id: string;
-  readonly name: string;
-  readonly scopes: readonly string[];
-}
-let me: Me = { id: "", name: "", scopes: [] };
-/** Who has signed in. */
-export const whoami = (): Me => me;
+export let me: Readonly<{ id: string; name: string; scopes: readonly string[] }> =
+  { id: "", name: "", scopes: [] };
 /** Whether what is seen may be changed too. */
 export const mayWrite = (): boolean => isAccount || me.scopes.includes("backend");
 

@@ -33,7 +33,7 @@ export async function listen(
   while (!signal.aborted) {
     const over = new AbortController();
     const leave = () => document.hidden && over.abort();
-    document.addEventListener("visibilitychange", leave);
+    document.addEventListener("visibilitychange", leave, { signal: over.signal });
     let silence: ReturnType<typeof setTimeout> | undefined;
     const hear = () => {
       clearTimeout(silence);
@@ -59,7 +59,7 @@ export async function listen(
     } catch {
       // What ended it is told by its state.
     } finally {
-      document.removeEventListener("visibilitychange", leave);
+      over.abort();
       clearTimeout(silence);
     }
     if (signal.aborted) return;
@@ -83,15 +83,11 @@ function take(block: string, tell: Tell): string | undefined {
 /** Waits, but no longer than until the page is seen again, or the signal aborts. */
 function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    const timer = ms === Infinity ? undefined : setTimeout(end, ms);
-    function end() {
-      clearTimeout(timer);
-      document.removeEventListener("visibilitychange", end);
-      signal.removeEventListener("abort", end);
-      resolve();
-    }
-    document.addEventListener("visibilitychange", end);
-    signal.addEventListener("abort", end);
+    const over = new AbortController();
+    const timer = ms === Infinity ? undefined : setTimeout(() => over.abort(), ms);
+    over.signal.addEventListener("abort", () => (clearTimeout(timer), resolve()));
+    document.addEventListener("visibilitychange", () => over.abort(), { signal: over.signal });
+    signal.addEventListener("abort", () => over.abort(), { signal: over.signal });
   });
 }
 

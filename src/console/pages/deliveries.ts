@@ -1,7 +1,7 @@
 import { call, get, list, type Query } from "../api.ts";
-import { lookOf, openResend, sendAgain } from "../delivery.ts";
+import { attemptsOf, between, entry, openResend, sendAgain } from "../delivery.ts";
 import { type Child, el, fill } from "../element.ts";
-import { ago, count, duration, number } from "../format.ts";
+import { count, number } from "../format.ts";
 import { endpoint, linkTo } from "../names.ts";
 import {
   aboveTabs, answered, besideList, copied, DISPATCHED, type EventOfOne, linked, payload,
@@ -141,33 +141,9 @@ async function showOne(id: string, watch: (refresh: () => Promise<void>) => void
   ];
 }
 
-const between = (from: string, to: string) => duration(Date.parse(to) - Date.parse(from));
-
 function howLong({ attempt, created_at, finished_at }: Delivery): string {
   const took = finished_at ? ` in ${between(created_at, finished_at)}` : "";
   return attempt > 0 ? ` after ${count(attempt, "attempt")}${took}` : "";
-}
-
-const entry = (name: string, at: string) => el("div", { class: "spread" }, el("b", {}, name),
-  el("span", { class: "muted small" }, when(at, true)));
-
-/** The attempts, the last one first. */
-function attemptsOf({ attempts, next_attempt_at: next }: Attempted): Child {
-  return [
-    next && el("li", { class: "warn" }, entry("Next attempt", next),
-      el("span", { class: "muted small" }, ago(next))),
-    attempts.map(({ time, attempt, status, error, duration_ms, snippet }, at) => {
-      const before = attempts[at - 1];
-      const how = attempt > 1 ? "resent" : "sent again by hand";
-      return el("li", { class: lookOf(status) },
-        entry(`Attempt ${attempt} · ${status ?? error}`, time),
-        el("span", { class: "muted small" }, duration(duration_ms),
-          before ? ` · ${how} after ${between(before.time, time)}` : null),
-        snippet ? el("details", { open: at === attempts.length - 1 },
-          el("summary", {}, "How the response began"),
-          el("pre", { class: "wrap", tabindex: 0 }, snippet)) : null);
-    }).reverse(),
-  ];
 }
 
 export function show(place: Place): Promise<Child> {

@@ -2,9 +2,8 @@ import type { Query } from "../api.ts";
 import { key } from "../table.ts";
 import { chart } from "../chart.ts";
 import { type Child, el } from "../element.ts";
-import { closedSpan, listSteps, splitInto } from "../figures.ts";
+import { closedSpan, HOUR_MS, listSteps, MINUTE_MS, splitInto } from "../figures.ts";
 
-const [MINUTE_MS, HOUR_MS] = [60_000, 3_600_000];
 /** Where a list does not say since when. */
 const USUAL_HOURS = 6;
 const MOST_BARS = 36;

@@ -5,7 +5,7 @@ import { type Child, el } from "../element.ts";
 import { fieldsOf } from "../form.ts";
 import { card, code, filters, head, message } from "../parts.ts";
 import { href, type Place } from "../router.ts";
-import { site, whoami } from "../session.ts";
+import { me, site } from "../session.ts";
 import { type Answer, app, type Call, showAnswer, snippet } from "./explorer_call.ts";
 import { tabs } from "../tabs.ts";
 
@@ -62,7 +62,7 @@ async function callCard(operation: Operation, answer: Answer, signal: AbortSigna
   const { method, path, summary, description, parameters = [], requestBody, security } = operation;
   const ways = (security ?? []).flatMap(({ token }) => (token ? [token] : []));
   const [scopes] = ways;
-  const mayMe = !scopes || ways.some((way) => way.every((each) => whoami().scopes.includes(each)));
+  const mayMe = !scopes || ways.some((way) => way.every((each) => me.scopes.includes(each)));
   const given = await fieldsOf({
     properties: Object.fromEntries(parameters.map(({ name, description = "", schema }) =>
       [name, { description, ...schema }])),
@@ -155,7 +155,7 @@ async function callCard(operation: Operation, answer: Answer, signal: AbortSigna
     el("p", { class: "small muted" },
       part.split("`").map((words, at) => at % 2 ? el("code", {}, words) : words))),
   given.node, requestBody && (hasFields ? members.node
-    : el("div", { class: "field tight" }, el("label", { for: "body" }, "Body ",
+    : el("div", { class: "field" }, el("label", { for: "body" }, "Body ",
       el("span", { class: "muted" }, type)), text)),
   scopes ? [lacks, asApp] : el("p", { class: "muted" }, "It needs no token."),
   el("div", { class: "spread acts" },

@@ -3,7 +3,9 @@ import { asking } from "../asking.ts";
 import { chart } from "../chart.ts";
 import { type Child, el, fill } from "../element.ts";
 import { eventAndEndpoint } from "../names.ts";
-import { addUp, bounds, closedSpan, listSteps, percentile, splitInto } from "../figures.ts";
+import {
+  addUp, bounds, closedSpan, HOUR_MS, listSteps, MINUTE_MS, percentile, splitInto,
+} from "../figures.ts";
 import { clock, duration, number, percent, rate, share, time } from "../format.ts";
 import {
   card, figures, head, isOpen, message, type Problem, segments, state, when,
@@ -14,7 +16,6 @@ import { every, listen, liveMark } from "../stream.ts";
 import { key, strip, table } from "../table.ts";
 import { showTail } from "../tail.ts";
 
-const [MINUTE_MS, HOUR_MS] = [60_000, 3_600_000];
 const ISO_TIME = /\d{4}-\d\d-\d\dT[\d:.]+Z/g;
 /** Of what is worst, and of what was last. */
 const ROWS = 7;

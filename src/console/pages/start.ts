@@ -6,7 +6,7 @@ import { count, duration } from "../format.ts";
 import { button, card, head, isSetting, type Problem, renew, state, when } from "../parts.ts";
 import type { Attempted, Subscription } from "../records.ts";
 import { href, type Place } from "../router.ts";
-import { mayWrite, site, whoami } from "../session.ts";
+import { mayWrite, me, site } from "../session.ts";
 import { every, listen } from "../stream.ts";
 
 interface Receiver {
@@ -30,7 +30,7 @@ const RECEIVER = /\/console\/receiver\/([\w-]+)$/;
 const ANSWERS = ["200", "503", "410", "none"];
 
 export async function show({ signal }: Place) {
-  const { items: events } = whoami().scopes.includes("consumer")
+  const { items: events } = me.scopes.includes("consumer")
     ? await list<Event>("/consumer/event", { limit: 100 }) : { items: [] };
   const event = events.length > 0
     ? el("select", { id: "event" }, events.map(({ name }) => el("option", {}, name)))
@@ -107,7 +107,7 @@ export async function show({ signal }: Place) {
     const { id, event: name, status } = subscription;
     const { example = { hello: "world" } } = events.find((each) => each.name === name) ?? {};
     const dispatch = () => // to nobody else, whoever has subscribed
-      call("POST", "/backend/event", { name, data: example, subject: whoami().id });
+      call("POST", "/backend/event", { name, data: example, subject: me.id });
     const answers = ANSWERS.map((answer) => {
       const made = act(`answer-${answer}`, answer === "none" ? "no answer" : answer, () =>
         call("PUT", `/backend/receiver/${receiver.id}`, { answer }), "");
@@ -165,7 +165,7 @@ async function find() {
     list("/backend/app", { limit: 1 }),
     list<Problem>("/backend/problem"),
     list("/backend/audit", { action: "backup.create", limit: 1 }),
-    list<Subscription>("/backend/subscription", { owner: whoami().id, limit: 100 }),
+    list<Subscription>("/backend/subscription", { owner: me.id, limit: 100 }),
   ]);
   const left = problems.items.filter(isSetting).map(({ title }) => title);
   const subscription = own.items.find(({ endpoint, created_at }) =>

@@ -10,8 +10,8 @@ import {
 } from "./subscription.ts";
 import { later, listTable } from "../table.ts";
 
-const STATUSES = [["", "All"], ["active", "Active"], ["paused", "Paused"], ["disabled", "Disabled"]]
-  .map(([value = "", label]) => [value, label] as const);
+const STATUSES =
+  [["", "All"], ["active", "Active"], ["paused", "Paused"], ["disabled", "Disabled"]] as const;
 
 export const show = (place: Place) => place.id ? showOne(place) : showAll(place);
 

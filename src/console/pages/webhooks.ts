@@ -2,12 +2,12 @@ import type { Infer } from "../../base/shape.ts";
 import type { DeclaredEventRecord } from "../../event/event.ts";
 import { call, get, list } from "../api.ts";
 import { asking } from "../asking.ts";
-import { lookOf, sendAgain } from "../delivery.ts";
+import { attemptsOf, sendAgain } from "../delivery.ts";
 import { ask, field, showOnce } from "../dialog.ts";
-import { type Child, el, fill } from "../element.ts";
+import { type Child, el } from "../element.ts";
 import { endpointOf } from "../names.ts";
-import { duration, time } from "../format.ts";
-import { button, card, code, filters, head, state, when } from "../parts.ts";
+import { time } from "../format.ts";
+import { button, card, code, filters, head, renew, state } from "../parts.ts";
 import type { Subscription, Attempted } from "../records.ts";
 import { go, href, type Place } from "../router.ts";
 import { site } from "../session.ts";
@@ -127,26 +127,19 @@ async function showOne(place: Place): Promise<Child> {
 /** One delivery with its attempts, which come as they are made. */
 async function showDelivery(path: string, of: string, { page: id, signal }: Place): Promise<Child> {
   const shown = el("section", { class: "card", "aria-live": "polite" });
-  let now = await get<Attempted<Delivery>>(`${path}/${of}`);
-  const show = () => fill(shown,
-    el("header", {}, el("h2", {}, "Delivery of ", time(now.created_at)), el("div", { class: "row" },
-      sendAgain(path, now, read),
-      el("a", { class: "btn tiny quiet", href: href(id) }, "Close"))),
-    el("div", { class: "body" }, state(now.status), el("ol", { class: "line" },
-      now.attempts.map(({ time: at, attempt, status, error, duration_ms }) =>
-        el("li", { class: lookOf(status) },
-          el("b", {}, `${status ?? error} `),
-          el("span", { class: "muted" }, `attempt ${attempt}, `, when(at, true),
-            `, ${duration(duration_ms)}`))),
-      now.next_attempt_at ? el("li", {}, "Next: ", when(now.next_attempt_at)) : null)));
+  let isWaiting = true;
   async function read(): Promise<void> {
-    const next = await get<Attempted<Delivery>>(`${path}/${of}`);
-    if (JSON.stringify(next) === JSON.stringify(now)) return;
-    now = next;
-    show();
+    const now = await get<Attempted<Delivery>>(`${path}/${of}`);
+    isWaiting = now.status === "pending";
+    renew(shown, now, () => [
+      el("header", {}, el("h2", {}, "Delivery of ", time(now.created_at)),
+        el("div", { class: "row" }, sendAgain(path, now, read),
+          el("a", { class: "btn tiny quiet", href: href(id) }, "Close"))),
+      el("div", { class: "body" }, state(now.status),
+        el("ol", { class: "line" }, attemptsOf(now))),
+    ]);
   }
-  show();
-  if (signal.aborted) return null;
-  every(WATCH_MS, () => now.status === "pending" && read().catch(() => {}), signal);
+  await read();
+  every(WATCH_MS, () => isWaiting && read().catch(() => {}), signal);
   return shown;
 }
