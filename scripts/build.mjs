@@ -103,8 +103,9 @@ export function squeeze(script) {
     const quoted = line.match(QUOTED) ?? [];
     const parts = line.split(QUOTED);
     return parts.map((part, at) => code(part) + (quoted[at] ?? "")).join("").trim();
-  }).filter((line) => line !== "")
-    .map((line) => line + (/[{,;([&|?:=>]$/.test(line) ? "" : "\n")).join("");
+  }).filter((line) => line !== "").map((line, at, all) =>
+    /[,;]$/.test(line) && /^[}\])]/.test(all[at + 1] ?? "") ? line.slice(0, -1)
+      : line + (/[{,;([&|?:=>]$/.test(line) ? "" : "\n")).join("");
 }
 
 /**

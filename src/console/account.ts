@@ -1,7 +1,7 @@
 import { call, get, request } from "./api.ts";
 import { el, fill } from "./element.ts";
 import { button } from "./parts.ts";
-import { type Me, root, site, whoami } from "./session.ts";
+import { me, root, site } from "./session.ts";
 
 /** Fills the bar above people's own pages, with what `/account` has in its. */
 export function fillBar(bar: HTMLElement, mark: Element): void {
@@ -13,10 +13,10 @@ export function fillBar(bar: HTMLElement, mark: Element): void {
       el("a", { href: account }, "Your account"),
       el("a", { href: root, "aria-current": "page" }, "Your webhooks"),
       toConsole),
-    el("div", { class: "row" }, el("span", { class: "small muted hide-s" }, whoami().name),
+    el("div", { class: "row" }, el("span", { class: "small muted hide-s" }, me.name),
       button("Sign out", signOut, { kind: "tiny" })));
   // These pages' own token may not open it.
-  get<Pick<Me, "scopes">>("/consumer/account").then(({ scopes }) =>
+  get<{ scopes: readonly string[] }>("/consumer/account").then(({ scopes }) =>
     toConsole.hidden = !site.console || !scopes.some((scope) => /^backend/.test(scope)), () => {});
 }
 

@@ -33,7 +33,7 @@ const LABELS = 5;
  */
 export function chart(options: ChartOptions): HTMLElement {
   const { label, series, steps, kind, height = "10rem", format = number, marks = [] } = options;
-  const sums = steps.map((_, at) => sum(series.map(({ values }) => values[at] ?? 0)));
+  const sums = steps.map((_, at) => series.reduce((all, { values }) => all + (values[at] ?? 0), 0));
   const top = niceTop(Math.max(...sums, 0));
   const drawn = svg("svg", {
     viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
@@ -126,8 +126,4 @@ function niceTop(value: number): number {
   if (value <= 0) return 1;
   const size = 10 ** Math.floor(Math.log10(value));
   return size * ([1, 2, 4, 5, 8, 10].find((each) => each * size >= value) ?? 10);
-}
-
-function sum(values: readonly number[]): number {
-  return values.reduce((all, value) => all + value, 0);
 }

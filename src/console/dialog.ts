@@ -25,7 +25,7 @@ export function openDialog(
 /** A field of a window, and its input. */
 export function field(label: Child, more: Parameters<typeof el>[1] = {}) {
   const input = el("input", { id: "field", autocomplete: "off", ...more });
-  const node = el("div", { class: "field tight" }, el("label", { for: input.id }, label), input);
+  const node = el("div", { class: "field" }, el("label", { for: input.id }, label), input);
   return { node, input };
 }
 
@@ -36,7 +36,7 @@ export interface Question {
   readonly body?: Child;
   /** What the button says, with the number where there is one: "Send 1,640 again". */
   readonly action: Child;
-  readonly isGrave?: boolean;
+  readonly isGrave?: boolean | undefined;
   /** Whether it only tells: then there is nothing to cancel. */
   readonly isNotice?: boolean;
   /** What must be typed, so that it is not the wrong one. */
@@ -47,12 +47,13 @@ export interface Question {
 
 /** Asks before something is done; resolves with true once it has been done, false if it was not. */
 export function ask(question: Question): Promise<boolean> {
-  const { title, words, body, action, isGrave = false, isNotice = false, typed, act } = question;
+  const { title, words, body, action, typed, isNotice = false, act } = question;
+  const { isGrave = typed !== undefined } = question;
   return new Promise<boolean>((resolve) => {
     const wrong = el("div");
     const { node, input } = field(["Type ", el("code", {}, typed)], { id: "typed", name: "typed" });
     const doIt = el("button", { class: `btn ${isGrave ? "danger" : "primary"}` }, action);
-    let isDone = false;
+    let isDone: boolean | Promise<boolean> = false;
     const close = () => opened.close();
     const cancel = el("button", { type: "button", class: "btn", onclick: close }, "Cancel");
     const inside = [body, wrong, typed !== undefined && node];
@@ -66,10 +67,11 @@ export function ask(question: Question): Promise<boolean> {
       event.preventDefault();
       doIt.disabled = true;
       try {
-        await act();
-        isDone = true;
+        // Whoever closes the window meanwhile is told, too, what came of it.
+        await (isDone = act().then(() => true));
         close();
       } catch (error) {
+        isDone = false;
         fill(wrong, failure(error));
         check();
       }

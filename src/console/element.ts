@@ -19,19 +19,12 @@ export function el<Tag extends keyof HTMLElementTagNameMap>(
   attributes: Attributes = {},
   ...children: readonly Child[]
 ): HTMLElementTagNameMap[Tag] {
-  const made = document.createElement(tag);
-  setAttributes(made, attributes);
-  made.append(...nodesOf(children));
-  return made;
+  return filled(document.createElement(tag), attributes, children);
 }
 
 /** Makes an element of SVG. */
-export function svg(tag: string, attributes: Attributes = {}, ...children: readonly Child[]) {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  setAttributes(made, attributes);
-  made.append(...nodesOf(children));
-  return made;
-}
+export const svg = (tag: string, attributes: Attributes = {}, ...children: readonly Child[]) =>
+  filled(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 
 /** Replaces all that a node holds. */
 export function fill(node: Element, ...children: readonly Child[]): void {
@@ -46,12 +39,18 @@ function nodesOf(children: readonly Child[]): (Node | string)[] {
   });
 }
 
-function setAttributes(made: Element, attributes: Attributes): void {
+function filled<Made extends Element>(
+  made: Made,
+  attributes: Attributes,
+  children: readonly Child[],
+): Made {
   for (const [name, value] of Object.entries(attributes)) {
     if (typeof value === "function") made.addEventListener(name.slice(2), value as EventListener);
     else if (value === true) made.setAttribute(name, "");
     else if (value !== undefined && value !== false) made.setAttribute(name, String(value));
   }
+  made.append(...nodesOf(children));
+  return made;
 }
 
 const ICONS: Readonly<Record<string, string>> = {

@@ -10,7 +10,7 @@ type Step = Sum & { readonly at: string };
 
 /** At most so many steps are in one part. */
 const PART = 1000;
-const [MINUTE_MS, HOUR_MS] = [60_000, 3_600_000];
+export const [MINUTE_MS, HOUR_MS] = [60_000, 3_600_000];
 /** The upper ends of the buckets that durations are counted in, as the server named them last. */
 export let bounds: readonly number[] = [];
 

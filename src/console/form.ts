@@ -3,62 +3,53 @@ import { ask, type Question } from "./dialog.ts";
 import { resolve, type Schema } from "./document.ts";
 import { el } from "./element.ts";
 
-/** The fields of a body, made from its schema in the OpenAPI document. */
-export interface Fields {
-  readonly node: HTMLElement;
-  /** What has been filled in; what was left empty is left out. Throws where JSON is not JSON. */
-  read(): Record<string, unknown>;
-  /** What is no longer as it was given; what was emptied is null, or no items. */
-  changes(): Record<string, unknown>;
-  /** Marks the fields that a refusal names. */
-  mark(error: unknown): void;
-}
-
-interface Field {
-  readonly name: string;
-  readonly input: HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement;
-  readonly help: HTMLElement;
-  read(): unknown;
-}
-
 /**
- * Makes fields for the members of an object. `given` is what they begin with; `only` says which
- * there are, and in which order.
+ * The fields of a body, made from its schema in the OpenAPI document. `given` is what they begin
+ * with; `kind` is what their ids begin with, where forms stand beside one another.
  */
 export async function fieldsOf(
   schema: Schema,
   given: Readonly<Record<string, unknown>> = {},
-  only?: readonly string[],
-): Promise<Fields> {
+  kind = "field",
+) {
   const { properties = {}, required = [] } = await resolve(schema);
-  const names = only ?? Object.keys(properties);
-  const fields = await Promise.all(names.map(async (name) =>
-    makeField(name, await resolve(properties[name] ?? {}), given[name], required.includes(name))));
+  const fields = await Promise.all(Object.entries(properties).map(async ([name, each]) => {
+    const own = await resolve(each);
+    const id = `${kind}-${name}`;
+    const help = el("p", { class: "help", id: `${id}-help` }, own.description);
+    const isRequired = required.includes(name);
+    const shared = { id, name, "aria-describedby": help.id };
+    const { input, read } = inputOf(own, given[name] ?? own.default, isRequired, shared);
+    const some = own.items?.enum?.join(", ");
+    if (isList(own)) help.append(` One per line${some ? `, of ${some}` : ""}.`);
+    const words = name.replaceAll("_", " ");
+    const node = input.matches("[type=checkbox]")
+      ? el("label", { class: "pick" }, input, el("span", {}, el("b", {}, words), help))
+      : [el("label", { for: id }, words,
+        isRequired ? null : el("span", { class: "muted" }, " optional")), input, help];
+    return { name, input, help, read, node: el("div", { class: "field" }, node) };
+  }));
+  const filled = (all: readonly (readonly [string, unknown])[]) =>
+    Object.fromEntries(all.filter(([, value]) => value !== undefined));
   return {
-    node: el("div", { class: "fields" }, fields.map(({ name, input, help }) => {
-      const label = el("label", { for: input.id }, name.replaceAll("_", " "),
-        required.includes(name) ? null : el("span", { class: "muted" }, " optional"));
-      const isFlag = input.matches("[type=checkbox]");
-      return el("div", { class: "field tight" }, isFlag ? [el("label", { class: "pick" }, input,
-        el("span", {}, el("b", {}, name.replaceAll("_", " ")), help))] : [label, input, help]);
-    })),
-    read: () => Object.fromEntries(fields.map(({ name, read }) => [name, read()])
-      .filter(([, value]) => value !== undefined)),
-    changes() {
+    node: el("div", { class: "fields" }, fields.map(({ node }) => node)),
+    /** What has been filled in; what was left empty is left out. Throws where JSON is not JSON. */
+    read: (): Record<string, unknown> =>
+      filled(fields.map(({ name, read }) => [name, read()])),
+    /** What is no longer as it was given; what was emptied is null, or no items. */
+    changes: (): Record<string, unknown> => filled(fields.map(({ name, read }) => {
       const isBlank = (value: unknown) => String(value ?? "") === "";
-      const all = fields.map(({ name, read }) => {
-        const value = read() ?? (properties[name]?.anyOf ? null : []);
-        const isSame = isBlank(value) ? isBlank(given[name])
-          : JSON.stringify(value) === JSON.stringify(given[name]);
-        return [name, isSame ? undefined : value] as const;
-      });
-      return Object.fromEntries(all.filter(([, value]) => value !== undefined));
-    },
-    mark(error) {
+      const value = read() ?? (properties[name]?.anyOf ? null : []);
+      const isSame = isBlank(value) ? isBlank(given[name])
+        : JSON.stringify(value) === JSON.stringify(given[name]);
+      return [name, isSame ? undefined : value];
+    })),
+    /** Marks the fields that a refusal names. */
+    mark(error: unknown): void {
       const errors = error instanceof Refusal ? error.errors : [];
       for (const { name, input, help } of fields) {
         const own = errors.filter(({ pointer }) => pointer?.split("/")[1] === name);
-        input.setAttribute("aria-invalid", String(own.length > 0));
+        input.ariaInvalid = String(own.length > 0);
         help.classList.toggle("down", own.length > 0);
         if (own.length > 0) help.textContent = own.map(({ detail }) => detail).join(" ");
       }
@@ -68,7 +59,7 @@ export async function fieldsOf(
 
 /** Asks with these fields; what `send` resolves with, or undefined where it was not sent. */
 export async function askWith<Made>(
-  fields: Fields,
+  fields: Awaited<ReturnType<typeof fieldsOf>>,
   send: () => Promise<Made>,
   question: Omit<Question, "act">,
 ): Promise<Made | undefined> {
@@ -81,15 +72,21 @@ export async function askWith<Made>(
   return made;
 }
 
-function makeField(name: string, schema: Schema, given: unknown, isRequired: boolean): Field {
-  const { type, format, description = "", minimum, maximum } = schema;
-  const start = given ?? schema.default;
-  const id = `field-${name}`;
-  const help = el("p", { class: "help", id: `${id}-help` }, description);
-  const shared = { id, name, "aria-describedby": help.id };
+/** Whether it is a list of texts rather than of objects. */
+const isList = ({ type, items }: Schema) =>
+  type === "array" && items?.type !== "object" && !items?.$ref;
+
+/** What a value of this schema is typed into, and how that is read; undefined is nothing. */
+function inputOf(
+  schema: Schema,
+  start: unknown,
+  required: boolean,
+  shared: Readonly<Record<string, string>>,
+): { readonly input: HTMLElement; read(): unknown } {
+  const { type, format, minimum, maximum, enum: values } = schema;
   const text = (value: string, parse: (text: string) => unknown, more = {}) => {
-    const input = el("input", { ...shared, value, required: isRequired, ...more });
-    return { name, input, help, read: () => input.value === "" ? undefined : parse(input.value) };
+    const input = el("input", { ...shared, value, required, ...more });
+    return { input, read: () => input.value === "" ? undefined : parse(input.value) };
   };
   const area = (value: string, parse: (text: string) => unknown, rows: number) => {
     const input = el("textarea", { ...shared, rows, spellcheck: "false" }, value);
@@ -102,26 +99,22 @@ function makeField(name: string, schema: Schema, given: unknown, isRequired: boo
         input.setCustomValidity(String(error));
       }
     });
-    return { name, input, help, read };
+    return { input, read };
   };
-  if (schema.enum) {
-    const options = isRequired || start !== undefined ? schema.enum : ["", ...schema.enum];
+  if (values) {
+    const options = required || start !== undefined ? values : ["", ...values];
     const input = el("select", shared, options.map((value) =>
       el("option", { value, selected: value === start }, value || "–")));
-    return { name, input, help, read: () => input.value || undefined };
+    return { input, read: () => input.value || undefined };
   }
   if (type === "boolean") {
     const input = el("input", { ...shared, type: "checkbox", checked: start === true });
-    const read = () => input.checked || start !== undefined ? input.checked : undefined;
-    return { name, input, help, read };
+    return { input, read: () => input.checked || start !== undefined ? input.checked : undefined };
   }
   if (type === "integer" || type === "number") {
-    const value = start === undefined || start === null ? "" : String(start);
-    return text(value, Number, { type: "number", min: minimum, max: maximum });
+    return text(String(start ?? ""), Number, { type: "number", min: minimum, max: maximum });
   }
-  if (type === "array" && schema.items?.type !== "object" && !schema.items?.$ref) {
-    const some = schema.items?.enum?.join(", ");
-    help.textContent = `${description} One per line${some ? `, of ${some}` : ""}.`.trim();
+  if (isList(schema)) {
     const lines = Array.isArray(start) ? start.join("\n") : "";
     return area(lines, (value) => value.split(/\s+/).filter(Boolean), 3);
   }
@@ -131,5 +124,5 @@ function makeField(name: string, schema: Schema, given: unknown, isRequired: boo
     return text(typeof start === "string" ? start : "", String, kind);
   }
   const json = start === undefined || start === null ? "" : JSON.stringify(start, null, 2);
-  return area(json, (value) => JSON.parse(value), 6);
+  return area(json, JSON.parse, 6);
 }

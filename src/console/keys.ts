@@ -1,29 +1,13 @@
-import { el } from "./element.ts";
-import { openDialog } from "./dialog.ts";
-import { hasLetters, lettersSwitch } from "./letters.ts";
+import { hasLetters } from "./parts.ts";
 import { go, href } from "./router.ts";
 import { isAccount } from "./session.ts";
 
 const PLACES: Readonly<Record<string, string>> = {
   o: "", d: "deliveries", e: "events", s: "subscriptions", u: "users", a: "audit", x: "explorer",
 };
-const HELP: readonly (readonly [keys: string, what: string])[] = [
-  ["Ctrl K", "find or run anything"],
-  ["/", "filter this list"],
-  ["j  k", "next and previous row"],
-  ["Enter", "open it"],
-  ["r", "send it again"],
-  ["p", "pause it"],
-  ["g o  g d  g e  g s", "go to overview, deliveries, events, subscriptions"],
-  ["g u  g a  g x", "go to users, audit, explorer"],
-  ["?", "this list"],
-];
 
 /** Opens the palette, which is loaded when it is first wanted. */
-export async function openPalette(): Promise<void> {
-  const palette = await import("./palette.ts");
-  palette.openPalette();
-}
+export const openPalette = async (): Promise<void> => (await import("./palette.ts")).openPalette();
 
 /** Listens to keys. Single letters can be switched off (WCAG 2.1.4). */
 export function beginKeys(): void {
@@ -56,7 +40,7 @@ function act(key: string): boolean {
       return field !== null;
     }
     case "?":
-      showHelp();
+      import("./palette.ts").then(({ showHelp }) => showHelp());
       return true;
     default: {
       // What a page does by a key is a button there that names it.
@@ -75,12 +59,4 @@ function move(step: number): boolean {
   const next = links[at === -1 ? 0 : at + step];
   next?.focus();
   return next !== undefined;
-}
-
-function showHelp(): void {
-  openDialog("Keys", null, [
-    el("dl", { class: "facts" }, HELP.map(([keys, what]) =>
-      [el("dt", {}, el("kbd", {}, keys)), el("dd", {}, what)])),
-    lettersSwitch(),
-  ]);
 }

@@ -1,9 +1,199 @@
-import { begin } from "./session.ts";
-import { beginRouting } from "./router.ts";
-import { showFrame, showPage, showRefused } from "./shell.ts";
+import { list } from "./api.ts";
+import { type Child, el, fill, icon, shown, svg } from "./element.ts";
+import { count, number } from "./format.ts";
+import { beginKeys, openPalette } from "./keys.ts";
+import { CONSOLE_PAGES, webhooks } from "./pages.ts";
+import { failure, head, isOpen, message, type Problem } from "./parts.ts";
+import { beginRouting, href, type Place } from "./router.ts";
+import { begin, isAccount, mayWrite, me, site } from "./session.ts";
 
-const begun = await begin().catch(() => "The server does not answer. Load the page again.");
-if (begun === true) {
+const PROBLEMS_EVERY_MS = 30_000;
+
+const app = document.getElementById("app") ?? document.body;
+const main = el("main", { id: "main", tabindex: -1 });
+const badge = el("span", { class: "count", hidden: true });
+/** Says which page has come, to who does not see it. */
+const said = el("p", { class: "sr", role: "status" });
+
+const mark = () =>
+  svg("svg", { width: 28, height: 28, viewBox: "0 0 28 28", "aria-hidden": "true", class: "mk" },
+    svg("path", { fill: "currentColor", d: "M2 7 5 3l3 4v18H2zM20 7l3-4 3 4v18h-6z" }),
+    svg("path", {
+      fill: "none", stroke: "currentColor", "stroke-width": 2.5, d: "M8 11.5h12m0 9H8l12-9",
+    }));
+
+/** Puts up what stands around every page. */
+function showFrame(): void {
+  app.className = isAccount ? "" : "frame";
+  const skip = el("a", {
+    class: "skip", href: "#main", onclick: (event: Event) => {
+      event.preventDefault();
+      main.focus();
+    },
+  }, "Skip to the content");
+  const notes = el("div", { id: "notes", class: "notes" });
+  fill(app, skip, isAccount ? accountFrame() : consoleFrame(), notes, said);
+  beginKeys();
+  if (!isAccount) countProblems().catch(() => {});
+}
+
+/** Shows the page of an address; its heading gets the focus, and says where one is. */
+async function showPage(place: Place, isSamePage: boolean): Promise<void> {
+  for (const link of app.querySelectorAll("[data-page]")) {
+    const isHere = link.getAttribute("data-page") === place.page;
+    if (isHere) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  main.setAttribute("aria-busy", "true");
+  const content = await contentOf(place);
+  if (place.signal.aborted) return; // the window has gone elsewhere meanwhile
+  const same = isSamePage ? focused() : undefined;
+  if (content !== main.firstChild) fill(main, content); // what a page has kept keeps its focus
+  main.removeAttribute("aria-busy");
+  const heading = main.querySelector("h1");
+  document.title = shown(`${heading?.textContent} · ${site.name}`);
+  said.textContent = document.title;
+  if (!isSamePage) scrollTo(0, 0);
+  if (!same?.()) heading?.focus({ preventScroll: true });
+  press(place);
+}
+
+async function contentOf(place: Place): Promise<Child> {
+  const entry = isAccount ? webhooks : CONSOLE_PAGES[place.page];
+  if (!entry) {
+    return head("Nothing here", ["This console has no page at this address. ",
+      el("a", { href: href("") }, "Overview")]);
+  }
+  try {
+    const { show } = await entry.load();
+    return await show(place, entry.name);
+  } catch (error) {
+    return [head(entry.name, null), failure(error)];
+  }
+}
+
+/** Gives the focus to what is now where it was; false where nothing is, or it was elsewhere. */
+function focused(): (() => boolean) | undefined {
+  const { activeElement: last } = document;
+  const names = ["id", "name", "href", "aria-label"];
+  const name = names.find((each) => last?.hasAttribute(each));
+  const value = name && last?.getAttribute(name);
+  return () => {
+    if (last?.isConnected && last !== document.body) return true;
+    const now = value && main.querySelector<HTMLElement>(`[${name}="${CSS.escape(value)}"]`);
+    if (now) now.focus();
+    return Boolean(now);
+  };
+}
+
+/** Presses what an address asks for (`?do=`), which must be a button that asks in turn. */
+function press({ page, id, query }: Place): void {
+  const wanted = query.get("do");
+  if (!wanted) return;
+  query.delete("do");
+  history.replaceState(null, "", href(page, id, Object.fromEntries(query)));
+  const found = wanted === "first" ? ".head .primary" : `[data-key="${CSS.escape(wanted)}"]`;
+  const button = main.querySelector<HTMLButtonElement>(found);
+  if (button?.textContent.endsWith("…")) button.click();
+}
+
+/** Says why nobody came in, and where else to go. */
+function showRefused(reason: string): void {
+  app.className = "solo";
+  fill(app, el("main", { class: "card" },
+    el("h1", {}, "This does not open"),
+    message("bad", reason),
+    el("p", {}, "The console needs scope ", el("code", {}, "backend"), " or ",
+      el("code", {}, "backend:read"), ". Your own account is at ",
+      el("a", { href: `${site.base}/account` }, `${site.base}/account`), ".")));
+}
+
+function consoleFrame(): Child {
+  const entries = Object.entries(CONSOLE_PAGES).filter(([, { icon }]) => icon !== "");
+  const groups = [...new Set(entries.map(([, { group }]) => group))];
+  const link = (page: string, name: string, picture: string, size: number) =>
+    el("a", { href: href(page), "data-page": page }, icon(picture, size), name,
+      page === "" && size < 20 ? badge : null);
+  const find = el("button", { class: "find", type: "button", onclick: openPalette },
+    icon("search", 16), "Find or run…",
+    el("kbd", {}, /Mac/.test(navigator.platform) ? "⌘ K" : "Ctrl K"));
+  const nav = groups.map((group) => [
+    group ? el("p", { class: "nav-h" }, group) : null,
+    entries.filter(([, entry]) => entry.group === group)
+      .map(([page, { name, icon }]) => link(page, name, icon, 18)),
+  ]);
+  const more = el("button", { type: "button", "aria-expanded": "false" }, icon("menu", 20), "More");
+  const side = el("aside", { class: "side" },
+    el("div", { class: "side-in" }, brand(), find,
+      el("nav", { class: "nav", "aria-label": "Console" }, nav), who()));
+  const top = el("header", { class: "top" }, mark(), el("b", {}, site.name),
+    el("div", { class: "row" },
+      el("button", {
+        class: "icon", type: "button", "aria-label": "Find or run", onclick: openPalette,
+      }, icon("search", 20)),
+      el("a", { class: "icon", href: `${site.issuer}/account`, "aria-label": "Your account" },
+        icon("users", 20))));
+  const open = (isOpen: boolean) => {
+    document.body.classList.toggle("menu", isOpen);
+    more.setAttribute("aria-expanded", String(isOpen));
+    main.inert = top.inert = isOpen; // what it covers has no focus
+    if (isOpen) side.querySelector("a")?.focus();
+  };
+  document.addEventListener("click", ({ target }) =>
+    open(more.contains(target as Element) && more.ariaExpanded === "false"));
+  document.addEventListener("keydown", ({ key }) => {
+    if (key !== "Escape" || more.ariaExpanded === "false") return;
+    open(false);
+    more.focus();
+  });
+  return [
+    side,
+    top,
+    main,
+    el("nav", { class: "tabs-bottom", "aria-label": "Most used" },
+      link("", "Overview", "home", 20),
+      link("deliveries", "Deliveries", "deliveries", 20),
+      link("subscriptions", "Subscribers", "subscriptions", 20),
+      link("apps", "Access", "grants", 20),
+      more),
+  ];
+}
+
+function accountFrame(): Child {
+  main.className = "narrow";
+  const bar = el("header", { class: "bar" });
+  import("./account.ts").then(({ fillBar }) => fillBar(bar, mark())); // no console needs it
+  return [bar, main];
+}
+
+function brand(): HTMLElement {
+  return el("a", { class: "brand", href: href("") }, mark(), el("span", {}, el("b", {}, site.name),
+    site.host === site.name ? `Gatepost ${site.version}` : site.host));
+}
+
+function who(): HTMLElement {
+  const { name } = me;
+  const title = "Your account, and signing out";
+  return el("a", { class: "who", href: `${site.issuer}/account`, title },
+    el("span", { class: "face", "aria-hidden": "true" }, name.slice(0, 2).toUpperCase()),
+    el("span", {}, el("b", {}, name),
+      el("span", {}, mayWrite() ? "Operator" : "Reads, changes nothing")));
+}
+
+/** How many things are wrong, beside the overview's name. */
+async function countProblems(): Promise<void> {
+  setTimeout(() => countProblems().catch(() => {}), PROBLEMS_EVERY_MS); // the next time tells
+  const { items } = await list<Problem>("/backend/problem");
+  const open = items.filter(isOpen).length;
+  badge.hidden = open === 0;
+  badge.textContent = number(open);
+  badge.title = count(open, "problem");
+}
+
+// Only there is what a sign-in is proved with (PKCE), and no token is read on its way.
+const reason = !isSecureContext ? "Browsers allow it at https addresses and at this machine's own."
+  : await begin().catch(() => "The server does not answer. Load the page again.");
+if (reason === "") {
   showFrame();
   beginRouting(showPage);
-} else showRefused(begun);
+} else showRefused(reason);

@@ -1,5 +1,6 @@
-import { list } from "./api.ts";
+import { get, list, Refusal } from "./api.ts";
 import { type Child, el, fill } from "./element.ts";
+import { address } from "./format.ts";
 import { href, pageOf } from "./router.ts";
 
 /** A record of the server's, whose members are shown by what they look like. */
@@ -7,38 +8,71 @@ export type Thing = Readonly<Record<string, unknown>>;
 
 /** Where those are that people know by a name. */
 const NAMED: Readonly<Record<string, string>> = { u: "user", a: "app", i: "issuer", p: "resource" };
-const NAMES = ["username", "subject", "name", "issuer", "url"];
-const names = new Map<string, Promise<string>>();
+/** The members that have what people call it, the first of them that it has, or else its id. */
+export const NAMES = ["username", "subject", "name", "issuer", "url", "id", "client_id", "kid"];
+const known = new Map<string, Promise<string>>();
 
 /** The id of a record, whatever that is called. */
 export const idOf = (item: Thing) => String(item["id"] ?? item["client_id"] ?? item["kid"]);
 
 /** What people call it. */
 export const nameOf = (item: Thing) =>
-  String(NAMES.map((name) => item[name]).find((name) => name !== undefined) ?? idOf(item));
+  String(NAMES.map((name) => item[name]).find((name) => name !== undefined));
 
 /**
- * One of a list by its id; undefined where it is not there any more. The list goes on after the
- * next id, since not each kind can be asked for alone, and what is gone is no error.
+ * One of a list by its id; undefined where it is not there any more, or is no id. The list goes on
+ * after the next id, since not each kind can be asked for alone, and what is gone is no error.
  */
 export async function findIn(path: string, id: string): Promise<Thing | undefined> {
   const cursor = id.replace(/([^z])(z*)$/, (_, digit, rest) =>
     (parseInt(digit, 36) + 1).toString(36) + "0".repeat(rest.length));
-  const [item] = (await list<Thing>(`/backend/${path}`, { cursor, limit: 1 })).items;
+  const { items: [item] } = await list<Thing>(`/backend/${path}`, { cursor, limit: 1 })
+    .catch((error: unknown) => {
+      if (error instanceof Refusal && error.status === 400) return { items: [] };
+      throw error;
+    });
   if (!item || idOf(item) !== id) return undefined;
-  names.set(id, Promise.resolve(nameOf(item)));
+  known.set(id, Promise.resolve(nameOf(item)));
   return item;
 }
 
-/** An id, and in its place the name of what has it once that is known. */
-export function named(id: string): HTMLElement {
-  const made = el("span", { title: id }, id);
-  const path = NAMED[id.charAt(0)];
-  if (!path) return made;
-  const found = names.get(id) ?? findIn(path, id).then((item) => item ? nameOf(item) : id);
-  names.set(id, found);
-  found.then((name) => fill(made, name), () => names.delete(id));
+/** An id, and in its place what is found of it, as it is shown, which is asked for once. */
+function onceFound(id: string, find: () => Promise<string>, show: (found: string) => Child) {
+  const made = el("span", { title: id }, "…");
+  const found = known.get(id) ?? find();
+  known.set(id, found);
+  found.then((text) => fill(made, show(text)), () => {
+    known.delete(id);
+    fill(made, id);
+  });
   return made;
+}
+
+/** An id, or the name of what has it. */
+export function named(id: string): Child {
+  const path = NAMED[id.charAt(0)];
+  const find = () => findIn(String(path), id).then((item) => item ? nameOf(item) : id);
+  return path ? onceFound(id, find, (name) => name) : id;
+}
+
+/** The endpoint of a subscription. */
+export const endpoint = (id: string): HTMLElement => onceFound(id,
+  () => get<{ endpoint: string }>(`/backend/subscription/${id}`).then((found) => found.endpoint),
+  endpointOf);
+
+/** An endpoint with its host in front. */
+export function endpointOf(url: string): Child {
+  const [host, path] = address(url);
+  return [host, el("wbr"), el("span", { class: "muted" }, path)];
+}
+
+/** The first cell of a list of subscriptions. */
+export function eventAndEndpoint(
+  { id, event, endpoint }: Readonly<Record<"id" | "event" | "endpoint", string>>,
+): Child {
+  const [host, path] = address(endpoint);
+  return [el("a", { class: "main", href: href("subscriptions", id) }, host),
+    el("span", { class: "sub" }, el("code", {}, event), ` · ${path}`)];
 }
 
 /** A text; a link where it is the id of something that has a page. */

@@ -1,24 +1,23 @@
 import type { Child } from "./element.ts";
 import type { Place } from "./router.ts";
 
-/** What a page of an address shows; what it throws is shown in its place. */
-export interface Page {
-  readonly title: string;
-  show(place: Place): Promise<Child> | Child;
+/** What an address shows, under its entry's name; what it throws is shown in its place. */
+interface Page {
+  show(place: Place, name: string): Promise<Child> | Child;
 }
 
 interface Entry {
-  /** What the navigation calls it; without a name it is not in there. */
   readonly name: string;
+  /** Without one it is not in the navigation. */
   readonly icon: string;
   readonly group: string;
-  load(): Promise<{ readonly page: Page }>;
+  load(): Promise<Page>;
 }
 
 /** The pages of operators by the first segment of their address, in the navigation's order. */
 export const CONSOLE_PAGES: Readonly<Record<string, Entry>> = {
   "": entry("Overview", "home", "", () => import("./pages/overview.ts")),
-  start: entry("", "", "", () => import("./pages/start.ts")),
+  start: entry("Getting started", "", "", () => import("./pages/start.ts")),
   deliveries: entry("Deliveries", "deliveries", "Events", () => import("./pages/deliveries.ts")),
   events: entry("Events", "events", "Events", () => import("./pages/events.ts")),
   subscriptions: entry("Subscriptions", "subscriptions", "Events",
@@ -36,7 +35,7 @@ export const CONSOLE_PAGES: Readonly<Record<string, Entry>> = {
 };
 
 /** The same of people's own webhooks, of which one is an id. */
-export const webhooks = () => import("./pages/webhooks.ts");
+export const webhooks = entry("Your webhooks", "", "", () => import("./pages/webhooks.ts"));
 
 function entry(name: string, icon: string, group: string, load: Entry["load"]): Entry {
   return { name, icon, group, load };

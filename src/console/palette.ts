@@ -1,11 +1,12 @@
 import { list, type Query } from "./api.ts";
+import { openDialog } from "./dialog.ts";
 import { type Child, el, fill, icon } from "./element.ts";
 import { address } from "./format.ts";
 import { CONSOLE_PAGES } from "./pages.ts";
-import { state } from "./parts.ts";
+import { facts, lettersSwitch, state } from "./parts.ts";
 import type { Subscription } from "./records.ts";
 import { go, href, pageOf } from "./router.ts";
-import { mayWrite } from "./session.ts";
+import { isAccount, mayWrite } from "./session.ts";
 
 /** Something that can be chosen. */
 interface Choice {
@@ -20,6 +21,18 @@ const WAIT_MS = 150;
 const EACH = 5;
 const LATEST = 200;
 const REQUEST_ID = /^[0-9a-f]{24}$/;
+
+const HELP: readonly (readonly [keys: string, what: string])[] = [
+  ["Ctrl K", "find or run anything"],
+  ["/", "filter this list"],
+  ["j  k", "next and previous row"],
+  ["Enter", "open it"],
+  ["r", "send it again"],
+  ["p", "pause it"],
+  ["g o  g d  g e  g s", "go to overview, deliveries, events, subscriptions"],
+  ["g u  g a  g x", "go to users, audit, explorer"],
+  ["?", "this list"],
+];
 
 /** Opens the palette: pages, things by name, and any id that is pasted. */
 export function openPalette(): void {
@@ -162,4 +175,13 @@ function marked(label: string, text: string): Child {
   if (at < 0) return label;
   const end = at + text.length;
   return [label.slice(0, at), el("mark", {}, label.slice(at, end)), label.slice(end)];
+}
+
+/** Opens the list of the keys that do something here. */
+export function showHelp(): void {
+  openDialog("Keys", null, [
+    facts(HELP.filter(([keys]) => !isAccount || !/^(Ctrl|g)/.test(keys))
+      .map(([keys, what]) => [el("kbd", {}, keys), what])),
+    lettersSwitch(),
+  ]);
 }

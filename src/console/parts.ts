@@ -1,5 +1,5 @@
 import { Refusal } from "./api.ts";
-import { type Child, el, icon } from "./element.ts";
+import { type Child, el, fill, icon } from "./element.ts";
 import { ago, time } from "./format.ts";
 import { go, here, href, pageOf, refine } from "./router.ts";
 import { signIn } from "./session.ts";
@@ -23,7 +23,7 @@ export function card(
 }
 
 /** Facts of one thing, each under its name; those without a value are left out. */
-export function facts(pairs: readonly (readonly [name: string, value: Child])[]): HTMLElement {
+export function facts(pairs: readonly (readonly [name: Child, value: Child])[]): HTMLElement {
   const given = pairs.filter(([, value]) => value !== null && value !== undefined && value !== "");
   return el("dl", { class: "facts" },
     given.map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
@@ -47,29 +47,34 @@ export function when(iso: string | null | undefined, isLong = false): Child {
   return iso ? el("time", { datetime: iso, title: ago(iso) }, time(iso, isLong)) : "–";
 }
 
-/** The ways that states look, each by a shape beside its colour. */
-const LOOKS: Readonly<Record<string, readonly [look: string, word: string]>> = {
-  delivered: ["ok", "Delivered"],
-  failed: ["bad", "Failed"],
-  pending: ["warn", "Waiting"],
-  cancelled: ["idle", "Cancelled"],
-  active: ["ok", "Active"],
-  healthy: ["ok", "Healthy"],
-  failing: ["bad", "Failing"],
-  paused: ["idle", "Paused"],
-  disabled: ["bad", "Disabled"],
-  revoked: ["idle", "Revoked"],
-  running: ["warn", "Running"],
-  done: ["ok", "Done"],
-  stopped: ["idle", "Stopped"],
-  signing: ["ok", "Signs"],
+/** The ways that states look, each by a shape beside its colour; others are idle. */
+const LOOKS = {
+  ok: ["delivered", "active", "healthy", "done", "signing"],
+  bad: ["failed", "failing", "disabled"],
+  warn: ["pending", "running"],
 };
+/** Those that are called other than they are named. */
+const WORDS: Readonly<Record<string, string>> = { pending: "Waiting", signing: "Signs" };
 
 /** A state in words. */
 export function state(name: string, words?: Child): HTMLElement {
-  const [look, word] = LOOKS[name] ?? ["idle", name.charAt(0).toUpperCase() + name.slice(1)];
+  const [look] = Object.entries(LOOKS).find(([, names]) => names.includes(name)) ?? ["idle"];
+  const word = WORDS[name] ?? name.charAt(0).toUpperCase() + name.slice(1);
   return el("span", { class: `st ${look}` }, words ?? word);
 }
+
+/** Something that is wrong, or is left to be set before others use the service. */
+export interface Problem extends Readonly<Record<"id" | "kind" | "title" | "detail", string>> {
+  readonly since: string | null;
+  readonly link?: string;
+  readonly muted_until?: string;
+}
+
+/** Whether it is left to be set: its place is among the settings. */
+export const isSetting = ({ kind }: Problem) => kind === "setting";
+
+/** Whether it is to be shown as wrong now. */
+export const isOpen = (problem: Problem) => !isSetting(problem) && !problem.muted_until;
 
 /** A panel that says something weighty: `bad`, `warn` or `ok`. */
 export function message(kind: string, ...words: readonly Child[]): HTMLElement {
@@ -80,8 +85,10 @@ export function message(kind: string, ...words: readonly Child[]): HTMLElement {
 /** What went wrong, as the server says it, and by which request it can be found in the log. */
 export function failure(error: unknown): HTMLElement {
   if (!(error instanceof Refusal)) {
-    return message("bad", el("b", {}, "The server does not answer. "),
-      "Nothing was changed by this page.");
+    return message("bad",
+      el("b", {}, error instanceof TypeError ? "The server does not answer. " : `${error} `),
+      "Whether it has done what was asked last is seen when this page is loaded again.",
+      el("p", {}, button("Load again", () => location.reload(), { kind: "tiny" })));
   }
   return message("bad",
     el("b", {}, error.message),
@@ -101,7 +108,8 @@ export const signInAgain = (maxAge: string | undefined): Child => maxAge &&
     return signIn({ max_age: maxAge }, href(page, id, again));
   }));
 
-type ButtonLook = Partial<Record<"kind" | "picture" | "title" | "key", string>>;
+/** How a button looks, and how it is found. */
+export type ButtonLook = Partial<Record<"kind" | "picture" | "title" | "key" | "id", string>>;
 
 /**
  * A button; while its work goes on it cannot be pressed again, and what fails is told. One that
@@ -110,12 +118,11 @@ type ButtonLook = Partial<Record<"kind" | "picture" | "title" | "key", string>>;
 export function button(
   label: Child,
   act: () => unknown,
-  { kind = "", picture, title, key }: ButtonLook = {},
+  { kind = "", picture, title, key, id }: ButtonLook = {},
 ): HTMLButtonElement {
-  const made = el("button", { type: "button", class: `btn ${kind}`, title, "data-key": key }, [
-    picture ? icon(picture, 16) : null,
-    label,
-  ]);
+  const made = el("button",
+    { type: "button", class: `btn ${kind}`, title, id, "data-key": key },
+    picture && icon(picture, 16), label);
   made.addEventListener("click", async () => {
     made.disabled = true;
     try {
@@ -130,6 +137,18 @@ export function button(
     }
   });
   return made;
+}
+
+const shownFacts = new WeakMap<Element, string>();
+
+/** Fills a place where what it shows has changed: nobody in there is disturbed for nothing. */
+export function renew(place: Element, facts: unknown, make: () => Child): void {
+  const json = JSON.stringify(facts);
+  if (shownFacts.get(place) === json) return;
+  shownFacts.set(place, json);
+  const focused = document.activeElement?.id;
+  fill(place, make());
+  if (focused) document.getElementById(focused)?.focus();
 }
 
 /** Says something at the foot of the window, for a while; an error stays until it is closed. */
@@ -170,7 +189,7 @@ export function copy(text: string, label = "Copy"): HTMLButtonElement {
   }, { kind: "tiny quiet", picture: "copy" });
 }
 
-const PARAMETER = /^(-?\w+):(.+)$/;
+const PARAMETER = /^(-?\w+):\s*(.+)$/;
 
 /**
  * A search that is made of `name:value`, each a chip that can be taken away; other text is `q`
@@ -195,11 +214,13 @@ export function filters(names: readonly string[], hint = `${names.join(": ")}: o
   });
   const submit = (event: Event) => {
     event.preventDefault();
-    const [, name = "q", value = field.value.trim()] = PARAMETER.exec(field.value.trim()) ?? [];
-    if (value === "") return;
+    const text = field.value.trim();
+    if (text === "") return;
+    const [, name = "", value = ""] = PARAMETER.exec(text) ?? [];
     if (names.includes(name)) return refine({ [name]: value });
-    const page = pageOf(value);
-    if (page) return go(href(page, value));
+    const page = pageOf(text);
+    if (page) return go(href(page, text));
+    if (names.includes("q")) return refine({ q: text });
     field.setCustomValidity(`Filters here: ${names.join(", ")}`);
     field.reportValidity();
   };
@@ -217,4 +238,17 @@ export function since(text: string | null): string | undefined {
   const [, many, unit] = SPAN.exec(text ?? "") ?? [];
   if (!many) return text ?? undefined;
   return new Date(Date.now() - Number(many) * UNIT_MS[unit as keyof typeof UNIT_MS]).toISOString();
+}
+
+const LETTERS = "gatepost.keys";
+
+/** Whether single letters do something in this browser (WCAG 2.1.4). */
+export const hasLetters = () => localStorage.getItem(LETTERS) !== "off";
+
+/** Switches them on and off. */
+export function lettersSwitch(): HTMLElement {
+  const change = (event: Event) =>
+    localStorage.setItem(LETTERS, (event.target as HTMLInputElement).checked ? "on" : "off");
+  const box = el("input", { type: "checkbox", checked: hasLetters(), onchange: change });
+  return el("label", { class: "pick gap" }, box, "Keys of one letter do something; ? lists them");
 }

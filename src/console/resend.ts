@@ -1,4 +1,4 @@
-import { call, get } from "./api.ts";
+import { call, get, type Query } from "./api.ts";
 import { ask, openDialog } from "./dialog.ts";
 import { type Child, el, fill } from "./element.ts";
 import { number, time } from "./format.ts";
@@ -13,10 +13,8 @@ export interface Wanted {
   /** Since when all have failed. */
   readonly failingSince?: string | undefined;
   /** More members of the resend. */
-  readonly selection?: Readonly<Record<string, string | number | undefined>>;
+  readonly selection?: Query;
 }
-
-type Range = Partial<Record<"since" | "until", string | number | undefined>>;
 
 const DAY_MS = 86_400_000;
 /** What failed first had been dispatched a little before. */
@@ -47,7 +45,7 @@ export async function openResend(
     type: "datetime-local", "aria-label": name, oninput: () => choose(2),
   })) as [HTMLInputElement, HTMLInputElement];
   const given = ({ value }: HTMLInputElement) => value ? new Date(value).toISOString() : undefined;
-  const choices: readonly (readonly [name: string, words: Child, range: () => Range])[] = [
+  const choices: readonly (readonly [name: string, words: Child, range: () => Query])[] = [
     begun ? ["Since it began to fail", `dispatched since ${time(begun)}`, () => ({ since: begun })]
       : ["All", since || until ? "of the time that the list shows" : "that are kept",
         () => ({ since, until })],
@@ -65,6 +63,7 @@ export async function openResend(
   let total = 0;
   let isTrying = false;
   let started: string | undefined;
+  let tried: string | undefined;
   let trial: Delivery | undefined;
 
   const body = () => ({
@@ -104,10 +103,10 @@ export async function openResend(
 
   /** Sends the first alone, and waits for its outcome while anybody does. */
   async function tryOne(): Promise<void> {
-    const { delivery: id } = await send({ first: "one" });
+    tried = (await send({ first: "one" })).delivery;
     fill(said, message("warn", "One is sent. Waiting for its outcome…"));
-    while (id && said.isConnected && !trial) {
-      const now = await get<Delivery>(`${delivery}/${id}`);
+    while (tried && said.isConnected && !trial) {
+      const now = await get<Delivery>(`${delivery}/${tried}`);
       if (now.attempt > 0 || now.status !== "pending") trial = now;
       else await pause();
     }
@@ -118,7 +117,7 @@ export async function openResend(
   const asked = ask({
     title: `Send ${what} deliveries ${when}`,
     body: [
-      el("fieldset", { class: "bare" }, el("legend", { class: "sr" }, "Which"),
+      el("fieldset", {}, el("legend", { class: "sr" }, "Which"),
         choices.map(([name, what], at) => el("label", { class: "pick" }, picks[at],
           el("span", {}, el("b", {}, name), el("span", { class: "muted" }, what)), numbers[at]))),
       el("label", { class: "pick gap" }, first, el("span", {}, el("b", {}, "Try one first"),
@@ -135,7 +134,7 @@ export async function openResend(
     },
   });
   choose(0);
-  if (!await asked) return;
+  if (!await asked || (tried && !trial)) return; // or nobody waits for the outcome
   const isWell = trial?.status === "delivered";
   const answer = trial?.last_status ?? trial?.last_error ?? trial?.status;
   const outcome = trial && message(isWell ? "ok" : "warn",

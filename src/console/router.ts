@@ -1,5 +1,5 @@
 import { withQuery } from "./api.ts";
-import { root } from "./session.ts";
+import { isAccount, root } from "./session.ts";
 
 /** Where the window is: what follows the root, and the query. */
 export interface Place {
@@ -28,9 +28,9 @@ const BY_ID: Readonly<Record<string, string>> = {
 };
 const ID = /^[a-z]0[0-9a-z]{23,}$/; // a delivery's is longer
 
-/** The page of what has this id; undefined where it is no id, or has none. */
+/** The page of what has this id; undefined where it is no id, or has none here. */
 export function pageOf(id: string): string | undefined {
-  return ID.test(id) ? BY_ID[id.charAt(0)] : undefined;
+  return !isAccount && ID.test(id) ? BY_ID[id.charAt(0)] : undefined;
 }
 
 /** Goes to an address of these pages; `isReplaced`: going back does not come here again. */

@@ -31,26 +31,20 @@ addEventListener("pagehide", () => {
 addEventListener("pageshow", ({ persisted }) => persisted && signIn());
 
 /** Who has signed in. */
-export interface Me {
-  readonly id: string;
-  readonly name: string;
-  readonly scopes: readonly string[];
-}
-let me: Me = { id: "", name: "", scopes: [] };
-/** Who has signed in. */
-export const whoami = (): Me => me;
+export let me: Readonly<{ id: string; name: string; scopes: readonly string[] }> =
+  { id: "", name: "", scopes: [] };
 /** Whether what is seen may be changed too. */
 export const mayWrite = (): boolean => isAccount || me.scopes.includes("backend");
 
-/** Begins: true once somebody has signed in, a text if that was refused; else the page leaves. */
-export async function begin(): Promise<true | string> {
+/** Begins: "" once somebody has signed in, or why that was refused; else the page leaves. */
+export async function begin(): Promise<string> {
   const query = new URLSearchParams(location.search);
   const kept = JSON.parse(sessionStorage.getItem(CLIENT) ?? "null");
   const [code, error] = [query.get("code"), query.get("error")];
   if (!kept || kept.state !== query.get("state") || (!code && !error)) return signIn();
   sessionStorage.removeItem(CLIENT);
   history.replaceState(null, "", kept.address);
-  if (!code) return query.get("error_description") ?? error ?? "";
+  if (!code) return query.get("error_description") || error || "refused";
   const exchange = { code, redirect_uri: REDIRECT_URI, code_verifier: kept.verifier };
   if (await obtain({ grant_type: "authorization_code", ...exchange })) return signIn();
   const answer = await fetch(`${site.base}/authorization/whoami`, {
@@ -58,7 +52,8 @@ export async function begin(): Promise<true | string> {
   });
   const { sub, username, scope } = await answer.json();
   me = { id: sub, name: username, scopes: scope.split(" ") };
-  return true;
+  return isAccount || me.scopes.some((each) => /^backend/.test(each)) ? ""
+    : "Your user has neither of the scopes that it needs.";
 }
 
 /** A token that is good for a while; the page goes to sign in where there is no more. */
@@ -95,11 +90,11 @@ async function renew(): Promise<string> {
   return error || !tokens ? signIn() : tokens.access;
 }
 
-/** Asks for tokens: what was wrong with the request, or undefined. Throws where nobody answers. */
+/** Asks for tokens: what was wrong with it, or undefined. Throws TypeError where nobody answers. */
 async function obtain(form: Record<string, string>): Promise<string | undefined> {
   const body = new URLSearchParams({ client_id: CLIENT, ...form });
   const answer = await fetch(`${site.base}/authorization/token`, { method: "POST", body });
-  if (answer.status >= 500 || answer.status === 429) throw new Error(`status ${answer.status}`);
+  if (answer.status >= 500 || answer.status === 429) throw new TypeError(`status ${answer.status}`);
   const { access_token: access, refresh_token: refresh, expires_in, error } = await answer.json();
   if (!answer.ok) return error ?? "";
   const ms = expires_in * 1000;

@@ -3,6 +3,8 @@ import { el, fill } from "./element.ts";
 
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 10_000;
+/** The server sends something every 15 s: what is silent for longer has been cut off unseen. */
+const SILENT_MS = 40_000;
 
 /** Gets one event: `delivery`, `problem`, `audit` or `dropped`, with its data. */
 type Tell = (topic: string, data: unknown) => void;
@@ -29,12 +31,18 @@ export async function listen(
   let waitMs = FIRST_WAIT_MS;
   const path = withQuery("/backend/stream", query);
   while (!signal.aborted) {
-    const hidden = new AbortController();
-    const leave = () => document.hidden && hidden.abort();
-    document.addEventListener("visibilitychange", leave);
+    const over = new AbortController();
+    const leave = () => document.hidden && over.abort();
+    document.addEventListener("visibilitychange", leave, { signal: over.signal });
+    let silence: ReturnType<typeof setTimeout> | undefined;
+    const hear = () => {
+      clearTimeout(silence);
+      silence = setTimeout(() => over.abort(), SILENT_MS);
+    };
     try {
       const headers: Record<string, string> = lastId ? { "last-event-id": lastId } : {};
-      const ends = AbortSignal.any([signal, hidden.signal]);
+      const ends = AbortSignal.any([signal, over.signal]);
+      hear();
       const answer = await request("GET", path, { headers, signal: ends });
       if (!answer.ok || !answer.body) throw new Error(`status ${answer.status}`);
       state(true);
@@ -43,6 +51,7 @@ export async function listen(
       // An async iterator of a stream is not in every browser of the last years.
       const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
       for (let part = await reader.read(); !part.done; part = await reader.read()) {
+        hear();
         const blocks = (held + part.value).split("\n\n");
         held = blocks.pop() ?? "";
         for (const block of blocks) lastId = take(block, tell) ?? lastId;
@@ -50,7 +59,8 @@ export async function listen(
     } catch {
       // What ended it is told by its state.
     } finally {
-      document.removeEventListener("visibilitychange", leave);
+      over.abort();
+      clearTimeout(silence);
     }
     if (signal.aborted) return;
     state(false);
@@ -73,15 +83,11 @@ function take(block: string, tell: Tell): string | undefined {
 /** Waits, but no longer than until the page is seen again, or the signal aborts. */
 function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    const timer = ms === Infinity ? undefined : setTimeout(end, ms);
-    function end() {
-      clearTimeout(timer);
-      document.removeEventListener("visibilitychange", end);
-      signal.removeEventListener("abort", end);
-      resolve();
-    }
-    document.addEventListener("visibilitychange", end);
-    signal.addEventListener("abort", end);
+    const over = new AbortController();
+    const timer = ms === Infinity ? undefined : setTimeout(() => over.abort(), ms);
+    over.signal.addEventListener("abort", () => (clearTimeout(timer), resolve()));
+    document.addEventListener("visibilitychange", () => over.abort(), { signal: over.signal });
+    signal.addEventListener("abort", () => over.abort(), { signal: over.signal });
   });
 }
 

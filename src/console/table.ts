@@ -37,9 +37,13 @@ const MOST_ROWS = 200;
 
 /**
  * A list of the server's in parts: `node` to be shown; `add` puts a new item on top, but behind a
- * button where rows would move under the hand, and changes in its place one that is there.
+ * button where rows would move under the hand, and changes in its place one that is there. One that
+ * is refused is told in its place, so that its filters can be mended.
  */
-export async function listTable<Item>(options: ListOptions<Item>) {
+export const listTable = <Item>(options: ListOptions<Item>) =>
+  makeList(options).catch((error: unknown) => ({ node: failure(error), add() {} }));
+
+async function makeList<Item>(options: ListOptions<Item>) {
   const { path, query, columns, empty, limit = 25 } = options;
   const first = await list<Item>(path, { ...query, limit });
   const shown = table(columns, first.items);
@@ -107,4 +111,21 @@ export function later(comes: Promise<Child>, waiting?: Child): HTMLElement {
   comes.then((child) => fill(place, child), (error: unknown) => fill(place, failure(error)))
     .finally(() => place.removeAttribute("aria-busy"));
   return place;
+}
+
+/** The names of series beside their colours. */
+export function key(series: readonly Readonly<Record<"name" | "look", string>>[]): HTMLElement {
+  return el("div", { class: "key" },
+    series.map(({ name, look }) => el("span", { class: `k-${look}` }, name)));
+}
+
+/** One bar for each step of a health strip: its share of what went well, or nothing at all. */
+export function strip(
+  label: string,
+  steps: readonly { readonly ok: number; readonly bad: number; readonly name?: string }[],
+): HTMLElement {
+  const look = ({ ok, bad }: { ok: number; bad: number }) =>
+    ok + bad === 0 ? "n" : bad === 0 ? "" : ok > bad ? "w" : "b";
+  return el("div", { class: "strip", role: "img", "aria-label": label }, steps.map((step) =>
+    el("i", { class: look(step), title: `${step.name ?? ""} ${step.ok} ok, ${step.bad} failed` })));
 }

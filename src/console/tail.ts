@@ -1,5 +1,5 @@
 import { el, fill } from "./element.ts";
-import { endpoint } from "./endpoint.ts";
+import { endpoint } from "./names.ts";
 import { rate } from "./format.ts";
 import { card, state, when } from "./parts.ts";
 import type { Delivery } from "./records.ts";
@@ -50,7 +50,7 @@ export function showTail(latest: readonly Delivery[], signal: AbortSignal) {
   every(PACE_S * 1000, () => {
     const all = come + dropped;
     fill(pace, `${rate(all / PACE_S)} a second`,
-      dropped > 0 && `, 1 of ${Math.round(all / come)} shown`);
+      dropped > 0 && come > 0 && `, 1 of ${Math.round(all / come)} shown`);
     come = dropped = 0;
     settle();
   }, signal);

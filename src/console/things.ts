@@ -1,20 +1,16 @@
 import { call, list } from "./api.ts";
+import { asking } from "./asking.ts";
 import { AUDIT_COLUMNS } from "./audit.ts";
-import { ask, type Question } from "./dialog.ts";
 import { bodySchema, findOperation, resolve } from "./document.ts";
 import { type Child, el, fill, shown } from "./element.ts";
 import { count } from "./format.ts";
-import { findIn, idOf, nameOf, type Thing } from "./names.ts";
-import type { Page } from "./pages.ts";
+import { findIn, idOf, nameOf, NAMES, type Thing } from "./names.ts";
 import { button, card, facts, filters, head } from "./parts.ts";
 import { go, href, type Place, refine } from "./router.ts";
 import { mayWrite } from "./session.ts";
 import { every } from "./stream.ts";
 import { later, listTable } from "./table.ts";
 import { columnsOf, valueOf, wordsOf } from "./values.ts";
-
-/** What is said of what will happen, or finds that out. */
-type Words = string | (() => Promise<string>);
 
 /** A list of what belongs to a thing. */
 interface Related {
@@ -35,7 +31,6 @@ interface Related {
 
 /** A kind of thing: all that its list and the page of one are made of. */
 export interface Kind {
-  readonly title: string;
   readonly words: string;
   /** Below /backend, and what one of them is called. */
   readonly path: string;
@@ -87,20 +82,23 @@ export const grantsBy = (by: "user" | "app"): Related => {
     empty: "Nothing has been allowed.",
     ends: "grant",
     act: revokeGrant,
-    end: (item) => asking("Revoke all", `grants of ${nameOf(item)}`, () => whatEnds([grants], item),
-      () => call("POST", "/backend/grant/revoke", { [by]: idOf(item) }), { look: "tiny" }),
+    end: (item) => asking(
+      "Revoke all",
+      `grants of ${nameOf(item)}`,
+      () => whatEnds([grants], item),
+      () => call("POST", "/backend/grant/revoke", { [by]: idOf(item) }),
+      { look: { kind: "tiny" } },
+    ),
   };
   return grants;
 };
 
 /** The pages of a kind: its list, and one of it. */
-export const things = (kind: Kind): Page => ({
-  title: kind.title,
-  show: (place) => (place.id && kind.related ? showOne : showList)(kind, place),
-});
+export const things = (kind: Kind) => (place: Place, name: string): Promise<Child> =>
+  (place.id && kind.related ? showOne : showList)(kind, place, name);
 
-async function showList(kind: Kind, { page, query, signal }: Place): Promise<Child> {
-  const { title, words, path, columns, filters: names = [], hint, empty, deletion, pollMs } = kind;
+async function showList(kind: Kind, { page, query, signal }: Place, name: string) {
+  const { words, path, columns, filters: names = [], hint, empty, deletion, pollMs } = kind;
   const load = async () => (await listTable<Thing>({
     path: `/backend/${path}`,
     query: Object.fromEntries(names.map((name) => [name, query.get(name)])),
@@ -116,12 +114,13 @@ async function showList(kind: Kind, { page, query, signal }: Place): Promise<Chi
   };
   // Not under the hand of somebody who is about to press something there.
   const look = async () => {
-    const node = await load().catch(() => null);
-    if (node && !section.contains(document.activeElement)) fill(section, node);
+    const node = await load();
+    const isRead = node.querySelector("table") && !section.contains(document.activeElement);
+    if (isRead) fill(section, node);
   };
   if (pollMs) every(pollMs, look, signal);
   return [
-    head(title, words, kind.top?.(),
+    head(name, words, kind.top?.(),
       deletion && mayWrite() &&
         button(`Add ${path}…`, add, { kind: "primary", picture: "plus", key: "first" })),
     names.length > 0 && filters(names, hint),
@@ -129,10 +128,10 @@ async function showList(kind: Kind, { page, query, signal }: Place): Promise<Chi
   ];
 }
 
-async function showOne(kind: Kind, { page, id, signal }: Place): Promise<Child> {
-  const { path, title, deletion, related = [] } = kind;
+async function showOne(kind: Kind, { page, id, signal }: Place, all: string): Promise<Child> {
+  const { path, deletion, related = [] } = kind;
   const item = await findIn(path, id);
-  const back = el("a", { href: href(page) }, title);
+  const back = el("a", { href: href(page) }, all);
   if (!item) return head("Nothing of this id", ["It may have been deleted. ", back]);
   const [at, name] = [`/backend/${path}/${id}`, nameOf(item)];
   const ends = () => whatEnds(related, item);
@@ -142,7 +141,7 @@ async function showOne(kind: Kind, { page, id, signal }: Place): Promise<Child> 
       button("Edit…", edit, { key: "edit" }),
       item["status"] !== undefined && statusButton(item, at, ends),
       asking("Delete", name, async () => `${deletion} ${await ends()}`, () => call("DELETE", at),
-        { look: "danger", isGrave: true, typed: shown(name) }),
+        { look: { kind: "danger" }, typed: shown(name) }),
     ]);
   // The link that led here is gone, and the focus with it.
   setTimeout(() => {
@@ -150,7 +149,9 @@ async function showOne(kind: Kind, { page, id, signal }: Place): Promise<Child> 
     heading.querySelector("h1")?.focus();
   });
   const more = kind.more?.(item, signal);
-  const pairs = Object.entries(item).filter(([, value]) => value !== id && value !== name)
+  const isHead = (member: string, value: unknown) =>
+    NAMES.includes(member) && (value === id || value === name);
+  const pairs = Object.entries(item).filter(([member, value]) => !isHead(member, value))
     .map(([member, value]) => [wordsOf(member), valueOf(member, value)] as const);
   return [heading, el("div", { class: "grid" },
     card("Facts", { wide: more ? "w6" : "w12" }, facts(pairs)), more,
@@ -180,7 +181,11 @@ async function whatEnds(related: readonly Related[], item: Thing): Promise<strin
 }
 
 /** A button that disables something, or lets it in again. */
-export function statusButton(item: Thing, path: string, ends: Words): Child {
+export function statusButton(
+  item: Thing,
+  path: string,
+  ends: Parameters<typeof asking>[2],
+): Child {
   const isActive = item["status"] === "active";
   const [verb, status] = isActive ? ["Disable", "disabled"] : ["Enable", "active"];
   return asking(verb, nameOf(item), isActive ? ends : "What has ended does not come back.",
@@ -193,34 +198,15 @@ export const revokeGrant = (grant: Thing): Child => grant["status"] === "active"
     () => call("DELETE", `/backend/grant/${idOf(grant)}`), { isGrave: true });
 
 /**
- * A button for who may change things: it asks, with what `words` finds out, and once it is done the
- * page is shown anew.
- */
-export function asking(
-  label: string,
-  name: string,
-  words: Words,
-  act: () => Promise<unknown>,
-  { look = "", ...more }: Partial<Question> & { readonly look?: string } = {},
-): Child {
-  return mayWrite() && button(`${label}…`, async () => {
-    const said = typeof words === "string" ? words : await words();
-    const title = `${label} ${name}?`;
-    if (await ask({ title, words: said, action: label, act, ...more })) refine({});
-  }, { kind: look, key: `${label} ${name}` });
-}
-
-/**
  * Asks for the body of an operation and sends it, of what was given only what is no longer the
  * same. Resolves with the response, or with undefined where it was not sent.
  */
 async function askFields(title: string, verb: string, path: string, given?: Thing) {
   const { askWith, fieldsOf } = await import("./form.ts"); // seldom wanted
   const operation = await findOperation(verb + wordsOf(path));
-  const schema = await resolve(bodySchema(operation) ?? {});
-  // Whether it is disabled has a button of its own.
-  const names = Object.keys(schema.properties ?? {}).filter((name) => name !== "status");
-  const fields = await fieldsOf(schema, given, names);
+  const { properties = {}, ...schema } = await resolve(bodySchema(operation) ?? {});
+  const { status, ...others } = properties; // whether it is disabled has a button of its own
+  const fields = await fieldsOf({ ...schema, properties: others }, given);
   const at = `/backend/${path}${given ? `/${idOf(given)}` : ""}`;
   const send = () =>
     call<Thing>(operation.method, at, given ? fields.changes() : fields.read());

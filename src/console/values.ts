@@ -1,7 +1,6 @@
 import { type Child, el } from "./element.ts";
-import { endpointOf } from "./endpoint.ts";
 import { ago } from "./format.ts";
-import { idOf, linkTo, named, type Thing } from "./names.ts";
+import { endpointOf, idOf, linkTo, named, type Thing } from "./names.ts";
 import { state, when } from "./parts.ts";
 import { href, pageOf } from "./router.ts";
 import { mayWrite } from "./session.ts";

@@ -82,6 +82,16 @@ test("one is sent again once that is confirmed, and its attempts come live", asy
   await seen(".line", /· 200[^]*· 200/);
 });
 
+test("who closes one by its button is at its row again", async () => {
+  await browser.execute("document.querySelector('.insp [aria-label=Back]').focus()");
+  await browser.press("\uE007");
+  await browser.waitForUrl(/deliveries(\?[^/]*)?$/);
+  await read(async () => String(await browser.execute("return document.activeElement.className")),
+    /^main$/);
+  await open("deliveries?status="); // of an address that somebody has shortened
+  await seen(".seg", /Failed\s+0/);
+});
+
 test("a wrong filter is told, an id opens its page, new ones wait behind a button", async () => {
   await open("deliveries?answer=-");
   await seen(".card .msg", /\/answer/);

@@ -86,19 +86,27 @@ async function answers(pattern: RegExp): Promise<string> {
   return "";
 }
 
+test("no two fields of a call have the same id", async () => {
+  for (const call of ["getApp", "revokeToken", "submitVerifyForm"]) {
+    await open(call);
+    assert.deepEqual(await browser.execute("return [...document.querySelectorAll('[id]')]" +
+      ".map(({ id }) => id).filter((id, at, all) => all.indexOf(id) < at)"), [], call);
+  }
+});
+
 test("an app's call is answered, and what it set off followed until it is delivered", async () => {
   await open("post_orders_id");
   await browser.click(".acts .seg button");
   await browser.find(".acts [disabled]"); // this page's token has no such scope
   await browser.click(".acts .seg button:last-child");
-  await browser.type("#field-client_id", app.clientId);
-  await browser.type("#field-client_secret", "wrong");
-  await browser.type("#field-id", "a 7");
+  await browser.type("#app-client_id", app.clientId);
+  await browser.type("#app-client_secret", "wrong");
+  await browser.type("#parameter-id", "a 7");
   await browser.type("textarea", '{"item": "tea"}');
   await browser.click(".acts .primary");
   await answers(/There is no answer/);
   await browser.consoleErrors(); // the refusal's
-  await browser.type("#field-client_secret", app.clientSecret ?? "");
+  await browser.type("#app-client_secret", app.clientSecret ?? "");
   const isCtrl = { modifiers: 2 };
   await browser.devtools("Input.dispatchKeyEvent", { type: "keyDown", key: "Enter", ...isCtrl });
   await answers(/503 · next attempt at/);
@@ -165,7 +173,7 @@ test("calls are found by text, and one that deletes asks for the name first", as
   await browser.waitForUrl(/\?q=delete/);
   assert.equal(await browser.count(".ops li"), 1);
   await browser.click(".ops li a");
-  await browser.type("#field-id", "u123");
+  await browser.type("#parameter-id", "u123");
   await browser.click(".acts .primary");
   assert.match(await browser.text("dialog"), /DELETE \/backend\/user\/u123/);
   assert.equal(await browser.count("dialog .danger[disabled]"), 1);

@@ -155,6 +155,8 @@ test("nothing is beside the window at 320 px, and the menu opens over it", async
   await browser.click(".tabs-bottom button");
   await becomes("document.querySelector('.tabs-bottom button').ariaExpanded", "true");
   assert.equal(await browser.text(".side [data-page=settings]"), "Settings");
+  await hasFocus(".side a");
+  assert.equal(await browser.execute("return document.querySelector('main').inert"), true);
   await browser.press("\uE00C");
   await hasFocus(".tabs-bottom button[aria-expanded=false]");
   await resize(320, 256); // 1280 × 1024 at 400 %
@@ -203,6 +205,10 @@ test("an open page outlives its server's restart, and its stream misses nothing"
   const { port } = new URL(server.url);
   await server.stop("SIGKILL");
   await becomes("isLive", false);
+  await browser.click(".nav a[data-page=keys]");
+  await browser.waitForUrl(/\/console\/keys$/);
+  await heading("Signing keys");
+  assert.match(await browser.text("main .msg"), /^The server does not answer/);
   server = await start(port);
   ids.push(memberOf((await post("/backend/event", event)).json(), "id"));
   await becomes("isLive", true);
@@ -210,6 +216,28 @@ test("an open page outlives its server's restart, and its stream misses nothing"
   await becomes(`${JSON.stringify(ids)}.filter((id) => !heard.has(id))`, []);
   await browser.click(".nav a[data-page=apps]");
   await browser.waitForUrl(/\/console\/apps$/);
+});
+
+test("a stream that falls silent is taken up again", async () => {
+  await browser.execute(`
+    window.times = 0;
+    const [wait, every40s] = [setTimeout, 40_000];
+    window.setTimeout = (act, ms) => wait(act, ms === every40s ? 50 : ms);
+    import(document.body.dataset.assets + "stream.js").then(({ listen }) => listen(
+      { topics: "audit" }, () => {}, new AbortController().signal, (isLive) => times += isLive));`);
+  await browser.until("times > 1");
+  await browser.goto(`${server.url}/console/apps`);
+  await heading("Apps");
+});
+
+test("where browsers give no cryptography the page says so", async () => {
+  const { identifier } = await browser.devtools("Page.addScriptToEvaluateOnNewDocument", {
+    source: "Object.defineProperty(window, 'isSecureContext', { value: false })",
+  }) as { identifier: string };
+  await browser.goto(`${server.url}/console`);
+  await heading("This does not open");
+  assert.match(await browser.text("main"), /https/);
+  await browser.devtools("Page.removeScriptToEvaluateOnNewDocument", { identifier });
 });
 
 test("who was signed out signs in again, and is where they were", async () => {

@@ -68,7 +68,7 @@ test("a person subscribes, and the code shown verifies a test that is seen to ar
   await shows("main h1", /^127\.0\.0\.1:\d+\/hook$/);
   await press("Send test…");
   await press("Send test");
-  await shows("ol.line", /^204 attempt 1/);
+  await shows("ol.line", /^Attempt 1 · 204/);
   assert.match(await browser.url(), /\?delivery=d0\w+$/);
   const [callback] = await stage.receiver.waitFor(1, 5_000, "/hook");
   const { isGenuine } = await import(`data:text/javascript,${encodeURIComponent(source)}`);
@@ -87,11 +87,11 @@ test("what failed is seen, sent again one by one, paused and deleted by its owne
   await signIn(marta.username, `/account/webhooks/${id}`);
   await shows(ROW, /503, failed/);
   await browser.click(`${ROW} a`);
-  await shows("ol.line", /503 attempt 1[^]*503 attempt 2/);
+  await shows("ol.line", /Attempt 2 · 503[^]*Attempt 1 · 503/);
   stage.receiver.answer(path, 204);
   await press("Send again…");
   await press("Send 1 again");
-  await shows("ol.line", /204 attempt 1/);
+  await shows("ol.line", /Attempt 1 · 204/);
   await until(async () => /Delivered/.test(await browser.text(ROW)));
 
   await press("Pause…");

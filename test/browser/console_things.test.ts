@@ -86,6 +86,35 @@ test("a user is added, found, changed in what is new alone, disabled and deleted
   assert.deepEqual((await call("GET", "/backend/user?q=anna")).items, []);
 });
 
+test("a filter takes an address, an id and a space; a refused one can be mended", async () => {
+  const filter = async (page: string, text: string, address: RegExp) => {
+    await open(page);
+    await browser.type("[name=filter]", text);
+    await browser.press("\uE007");
+    await browser.waitForUrl(address);
+  };
+  const [{ id }] = (await call("GET", "/backend/user?q=operator")).items;
+  await filter("subscriptions", "https://a.example", /\?q=https%3A%2F%2Fa\.example$/);
+  await filter("apps", "status: active", /\?status=active$/);
+  await filter("users", id, /\/users\/u\w+$/);
+  await filter("users", "status:bogus", /\?status=bogus$/);
+  await browser.click(".token button");
+  await sees("operator");
+  assert.match(String(await browser.consoleErrors()), /status=bogus.*400/);
+});
+
+test("what is no id is of nothing", async () => {
+  await open("users/anna");
+  assert.match(await browser.text("main"), /^Nothing of this id\n/);
+  assert.match(String(await browser.consoleErrors()), /400/);
+});
+
+test("a state is shown of who is called like it", async () => {
+  const user = { username: "active", password: "long enough" };
+  await open(`users/${(await call("POST", "/backend/user", user)).id}`);
+  assert.match(await browser.text(".facts"), /^Status$/m);
+});
+
 test("an app's name is text; a new secret is shown once, the old one counted down", async () => {
   const app = await call("POST", "/backend/app", { name: HOSTILE, url: "https://evil.example" });
   await open(`apps/${app.client_id}`);
@@ -97,6 +126,15 @@ test("an app's name is text; a new secret is shown once, the old one counted dow
   assert.match(await browser.text("dialog pre"), /^[\w-]{43}$/);
   await press("I have kept it");
   await sees("The old secret is good for 23 h 59 min more.");
+  // Whoever leaves before it is there is shown it all the same.
+  await browser.execute("const send = fetch; window.fetch = async (to, init) => " +
+    "(await send(to, init), await new Promise((next) => window.next = next), send(to, init))");
+  await press("New secret…", "main");
+  await press("New secret");
+  await browser.until("window.next");
+  await browser.press("\uE00C");
+  await browser.execute("window.next()");
+  assert.match(await browser.text("dialog pre"), /^[\w-]{43}$/);
 });
 
 test("the grants of a user are revoked, all of them with their number", async () => {

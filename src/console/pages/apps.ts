@@ -1,4 +1,5 @@
 import { call } from "../api.ts";
+import { asking } from "../asking.ts";
 import { showOnce } from "../dialog.ts";
 import { type Child, el, fill } from "../element.ts";
 import { duration } from "../format.ts";
@@ -6,10 +7,9 @@ import { idOf, nameOf, type Thing } from "../names.ts";
 import { card, code, message } from "../parts.ts";
 import { site } from "../session.ts";
 import { every } from "../stream.ts";
-import { asking, auditBy, grantsBy, subscriptionsBy, things } from "../things.ts";
+import { auditBy, grantsBy, subscriptionsBy, things } from "../things.ts";
 
-export const page = things({
-  title: "Apps",
+export const show = things({
   words: "OAuth clients: what may ask for tokens.",
   path: "app",
   columns: ["name", "status", "scopes", "type", "owner", "created_at"],

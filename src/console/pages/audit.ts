@@ -1,9 +1,8 @@
 import { list, type Part, type Query } from "../api.ts";
 import { AUDIT_COLUMNS, type Entry } from "../audit.ts";
 import { el } from "../element.ts";
-import type { Page } from "../pages.ts";
 import { button, filters, head, since } from "../parts.ts";
-import { href, pageOf } from "../router.ts";
+import { href, pageOf, type Place } from "../router.ts";
 import { listTable } from "../table.ts";
 
 const path = "/backend/audit";
@@ -11,28 +10,25 @@ const NAMES = ["action", "-action", "actor", "target", "address", "since", "unti
 const TRY = ["action:user.login_failed", "action:key.", "since:24h", "-action:event."];
 const MOST_EXPORTED = 1000;
 
-export const page: Page = {
-  title: "Audit log",
-  async show({ query: given }) {
-    const all = Object.fromEntries(given);
-    const { "-action": not, actor, target, since: from = "", until = "", ...rest } = all;
-    const [by, to] = [await idOfUser(actor), await idOfUser(target)];
-    const query = { ...rest, not, actor: by, target: to, since: since(from), until: since(until) };
-    const empty = "Nothing like it in the time that the log is kept. Take a filter away.";
-    const { node } = await listTable<Entry>({ path, query, columns: AUDIT_COLUMNS, empty });
-    return [
-      head("Audit log", "Every change, sign-in and refusal. It can be read, not edited.",
-        button("Export CSV", () => exportCsv(query))),
-      filters(NAMES),
-      el("p", { class: "row small muted tries" }, "Try", TRY.map((wanted) => {
-        const [name = "", value = ""] = wanted.split(":");
-        const to = href("audit", "", { ...all, [name]: value });
-        return el("a", { href: to, class: "mono" }, wanted);
-      })),
-      el("section", { class: "card" }, node),
-    ];
-  },
-};
+export async function show({ query: given }: Place) {
+  const all = Object.fromEntries(given);
+  const { "-action": not, actor, target, since: from = "", until = "", ...rest } = all;
+  const [by, to] = [await idOfUser(actor), await idOfUser(target)];
+  const query = { ...rest, not, actor: by, target: to, since: since(from), until: since(until) };
+  const empty = "Nothing like it in the time that the log is kept. Take a filter away.";
+  const { node } = await listTable<Entry>({ path, query, columns: AUDIT_COLUMNS, empty });
+  return [
+    head("Audit log", "Every change, sign-in and refusal. It can be read, not edited.",
+      button("Export CSV", () => exportCsv(query))),
+    filters(NAMES),
+    el("p", { class: "row small muted tries" }, "Try", TRY.map((wanted) => {
+      const [name = "", value = ""] = wanted.split(":");
+      const to = href("audit", "", { ...all, [name]: value });
+      return el("a", { href: to, class: "mono" }, wanted);
+    })),
+    el("section", { class: "card" }, node),
+  ];
+}
 
 /** A user's id, where the name was given. */
 async function idOfUser(text = ""): Promise<string> {

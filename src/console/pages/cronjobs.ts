@@ -1,9 +1,9 @@
 import { call } from "../api.ts";
+import { asking } from "../asking.ts";
 import { nameOf } from "../names.ts";
-import { asking, things } from "../things.ts";
+import { things } from "../things.ts";
 
-export const page = things({
-  title: "Cronjobs",
+export const show = things({
   words: "What runs without a request, the service's own jobs among it.",
   path: "cronjob",
   columns: ["name", "status", "every", "last_run", "duration_ms", "next_run", "error"],

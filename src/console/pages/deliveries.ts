@@ -1,24 +1,20 @@
-import { call, get, list } from "../api.ts";
-import { lookOf, openResend, sendAgain } from "../delivery.ts";
+import { call, get, list, type Query } from "../api.ts";
+import { attemptsOf, between, entry, openResend, sendAgain } from "../delivery.ts";
 import { type Child, el, fill } from "../element.ts";
-import { endpoint } from "../endpoint.ts";
-import { ago, count, duration, number } from "../format.ts";
-import { linkTo } from "../names.ts";
+import { count, number } from "../format.ts";
+import { endpoint, linkTo } from "../names.ts";
 import {
-  aboveTabs, answered, besideList, copied, DISPATCHED, type EventOfOne, linked, payload, refused,
+  aboveTabs, answered, besideList, copied, DISPATCHED, type EventOfOne, linked, payload,
   requested,
 } from "./inspector.ts";
-import type { Page } from "../pages.ts";
-import { button, facts, filters, head, segments, since, state, when } from "../parts.ts";
+import { button, facts, filters, head, renew, segments, since, state, when } from "../parts.ts";
 import type { Delivery, Attempted } from "../records.ts";
-import { href, pageOf } from "../router.ts";
+import { href, pageOf, type Place } from "../router.ts";
 import { mayWrite } from "../session.ts";
 import { signatureForm } from "./signature_form.ts";
 import { listen, liveMark } from "../stream.ts";
 import { listTable } from "../table.ts";
 import { tabs } from "../tabs.ts";
-
-type Selection = Readonly<Record<string, string | number | undefined>>;
 
 const PATH = "/backend/delivery";
 const STATUSES = [["", "All"], ["failed", "Failed"], ["pending", "Waiting"],
@@ -26,7 +22,7 @@ const STATUSES = [["", "All"], ["failed", "Failed"], ["pending", "Waiting"],
 const NAMES = ["since", "until", "endpoint", "event", "answer", "attempt", "subscription", "name"];
 
 /** What the address asks for: an event may be named there by its id or its name. */
-function selectionOf(query: URLSearchParams): Selection {
+function selectionOf(query: URLSearchParams): Query {
   const { event, attempt, ...given } = Object.fromEntries(query);
   return {
     ...given,
@@ -38,7 +34,7 @@ function selectionOf(query: URLSearchParams): Selection {
 }
 
 /** Whether a delivery that has just changed is one of the list: that is for the server to say. */
-async function isMeant({ id, event, status }: Delivery, selection: Selection): Promise<boolean> {
+async function isMeant({ id, event, status }: Delivery, selection: Query): Promise<boolean> {
   const { status: wanted = status, event: one = event } = selection;
   if (wanted !== status || one !== event) return false;
   if (!Object.values(selection).some(Boolean)) return true;
@@ -52,7 +48,7 @@ const live = liveMark();
 
 async function showList(query: URLSearchParams) {
   const selection = selectionOf(query);
-  const status = query.get("status") ?? "failed";
+  const status = query.get("status") || "failed";
   const chart = el("div");
   // The list does not wait for it, and tells what is wrong with the selection.
   import("./deliveries_chart.ts").then((drawn) => drawn.deliveriesChart(selection))
@@ -73,7 +69,7 @@ async function showList(query: URLSearchParams) {
     ],
     empty: query.size > 0 ? "No delivery is like this. Take a filter away to see others."
       : "No delivery yet: an event makes one for each of its subscriptions.",
-  }).catch(refused);
+  });
   add = async (item) => {
     const isThere = made.node.querySelector(`[data-id=${item.id}]`);
     const newest = made.node.querySelector("[data-id]")?.getAttribute("data-id") ?? "";
@@ -109,17 +105,13 @@ async function showOne(id: string, watch: (refresh: () => Promise<void>) => void
   const delivery = await read();
   const event = await get<EventOfOne>(`/backend/event/${delivery.event}`, { limit: 1 });
   const [status, again, line] = [el("span"), el("span"), el("ol", { class: "line" })];
-  let drawn = "";
   const draw = (now: Attempted) => {
-    const json = JSON.stringify(now);
-    if (json === drawn) return; // who is about to press something there is not disturbed
-    drawn = json;
-    fill(status, state(now.status), el("span", { class: "muted" }, howLong(now)));
-    fill(again, sendAgain(PATH, now, refresh));
-    fill(line, attemptsOf(now), el("li", { class: "ok" },
+    renew(status, now, () => [state(now.status), el("span", { class: "muted" }, howLong(now))]);
+    renew(again, now, () => sendAgain(PATH, now, refresh));
+    renew(line, now, () => [attemptsOf(now), el("li", { class: "ok" },
       entry("Dispatched", event.created_at), el("span", { class: "muted small" },
         event.source ? ["in ", el("code", {}, event.source)] : "by the service itself",
-        event.request ? [" · request ", requested(event.request)] : null)));
+        event.request ? [" · request ", requested(event.request)] : null))]);
   };
   const refresh = async () => draw(await read());
   watch(refresh);
@@ -149,50 +141,23 @@ async function showOne(id: string, watch: (refresh: () => Promise<void>) => void
   ];
 }
 
-const between = (from: string, to: string) => duration(Date.parse(to) - Date.parse(from));
-
 function howLong({ attempt, created_at, finished_at }: Delivery): string {
   const took = finished_at ? ` in ${between(created_at, finished_at)}` : "";
   return attempt > 0 ? ` after ${count(attempt, "attempt")}${took}` : "";
 }
 
-const entry = (name: string, at: string) => el("div", { class: "spread" }, el("b", {}, name),
-  el("span", { class: "muted small" }, when(at, true)));
-
-/** The attempts, the last one first. */
-function attemptsOf({ attempts, next_attempt_at: next }: Attempted): Child {
-  return [
-    next && el("li", { class: "warn" }, entry("Next attempt", next),
-      el("span", { class: "muted small" }, ago(next))),
-    attempts.map(({ time, attempt, status, error, duration_ms, snippet }, at) => {
-      const before = attempts[at - 1];
-      const how = attempt > 1 ? "resent" : "sent again by hand";
-      return el("li", { class: lookOf(status) },
-        entry(`Attempt ${attempt} · ${status ?? error}`, time),
-        el("span", { class: "muted small" }, duration(duration_ms),
-          before ? ` · ${how} after ${between(before.time, time)}` : null),
-        snippet ? el("details", { open: at === attempts.length - 1 },
-          el("summary", {}, "How the response began"),
-          el("pre", { class: "wrap", tabindex: 0 }, snippet)) : null);
-    }).reverse(),
-  ];
+export function show(place: Place): Promise<Child> {
+  let refresh = () => Promise.resolve();
+  const again = () => refresh().catch(() => {}); // what comes next tells
+  listen({ topics: "delivery" }, (topic, data) => {
+    const { id } = data as Delivery;
+    if (topic === "delivery") add(data as Delivery);
+    // Of very many the stream tells a sample.
+    if (topic === "dropped" || id === place.id) again();
+  }, place.signal, (isLive) => {
+    live.show(isLive);
+    if (isLive) again(); // what came before it was heard
+  });
+  return besideList(place, () => showList(place.query),
+    (id) => showOne(id, (reads) => refresh = reads));
 }
-
-export const page: Page = {
-  title: "Deliveries",
-  show(place) {
-    let refresh = () => Promise.resolve();
-    const again = () => refresh().catch(() => {}); // what comes next tells
-    listen({ topics: "delivery" }, (topic, data) => {
-      const { id } = data as Delivery;
-      if (topic === "delivery") add(data as Delivery);
-      // Of very many the stream tells a sample.
-      if (topic === "dropped" || id === place.id) again();
-    }, place.signal, (isLive) => {
-      live.show(isLive);
-      if (isLive) again(); // what came before it was heard
-    });
-    return besideList(place, () => showList(place.query),
-      (id) => showOne(id, (reads) => refresh = reads));
-  },
-};

@@ -1,9 +1,9 @@
+import type { Query } from "../api.ts";
+import { key } from "../table.ts";
 import { chart } from "../chart.ts";
 import { type Child, el } from "../element.ts";
-import { closedSpan, listSteps, splitInto } from "../figures.ts";
-import { key } from "../strip.ts";
+import { closedSpan, HOUR_MS, listSteps, MINUTE_MS, splitInto } from "../figures.ts";
 
-const [MINUTE_MS, HOUR_MS] = [60_000, 3_600_000];
 /** Where a list does not say since when. */
 const USUAL_HOURS = 6;
 const MOST_BARS = 36;
@@ -17,8 +17,7 @@ const ENDS = [
  * list goes by what is not counted.
  */
 export async function deliveriesChart(
-  { status = "", subscription, since, until, ...others }:
-    Readonly<Record<string, string | number | undefined>>,
+  { status = "", subscription, since, until, ...others }: Query,
 ): Promise<Child> {
   const ends = ENDS.filter(({ name }) => status === "" || status === name);
   if (ends.length === 0 || Object.values(others).some(Boolean)) return null;

@@ -1,17 +1,15 @@
 import { call, get, list } from "../api.ts";
 import { bodySchema, findOperation } from "../document.ts";
 import { type Child, el } from "../element.ts";
-import { endpoint } from "../endpoint.ts";
 import { askWith, fieldsOf } from "../form.ts";
-import { linkTo } from "../names.ts";
+import { endpoint, linkTo } from "../names.ts";
 import {
-  aboveTabs, answered, besideList, copied, DISPATCHED, type EventOfOne, payload, refused,
+  aboveTabs, answered, besideList, copied, DISPATCHED, type EventOfOne, payload,
   requested,
 } from "./inspector.ts";
-import type { Page } from "../pages.ts";
 import { button, filters, head, since, state, when } from "../parts.ts";
 import type { Delivery } from "../records.ts";
-import { go, href } from "../router.ts";
+import { go, href, type Place } from "../router.ts";
 import { mayWrite } from "../session.ts";
 import { listen } from "../stream.ts";
 import { later, listTable } from "../table.ts";
@@ -51,7 +49,7 @@ async function showList(query: URLSearchParams) {
     ],
     empty: query.size > 0 ? "No event is like this. Take a filter away to see others."
       : "No event yet: endpoints and cronjobs dispatch them, and so does the button above.",
-  }).catch(refused);
+  });
   add = made.add;
   return {
     head: head(request ? "What this request set off" : "Events",
@@ -136,8 +134,5 @@ async function dispatch(): Promise<void> {
   go(href("events", made.id));
 }
 
-export const page: Page = {
-  title: "Events",
-  show: (place) =>
-    besideList(place, () => showList(place.query), (id) => showOne(id, place.signal)),
-};
+export const show = (place: Place) =>
+  besideList(place, () => showList(place.query), (id) => showOne(id, place.signal));

@@ -3,41 +3,37 @@ import { ask } from "../dialog.ts";
 import { listOperations, type Operation } from "../document.ts";
 import { type Child, el } from "../element.ts";
 import { fieldsOf } from "../form.ts";
-import type { Page } from "../pages.ts";
 import { card, code, filters, head, message } from "../parts.ts";
-import { href } from "../router.ts";
-import { site, whoami } from "../session.ts";
+import { href, type Place } from "../router.ts";
+import { me, site } from "../session.ts";
 import { type Answer, app, type Call, showAnswer, snippet } from "./explorer_call.ts";
 import { tabs } from "../tabs.ts";
 
-export const page: Page = {
-  title: "API explorer",
-  async show({ id, query, signal }) {
-    const operations = await listOperations();
-    const all = [true, false].flatMap((wanted) =>
-      operations.filter((each) => isHosted(each) === wanted));
-    const chosen = all.find(({ operationId }) => id === "" || operationId === id);
-    const answer: Answer = {
-      head: el("span", { class: "row", role: "status" }),
-      body: el("div", {}, el("p", { class: "muted" }, "Send the call to see it.")),
-    };
-    const calls = el("nav", { class: "card ops", "aria-label": "Calls" },
-      filters(["q"], "Filter calls"), groups(all, chosen, query.get("q") ?? ""));
-    requestAnimationFrame(() => {
-      const { offsetTop = 0 } = calls.querySelector<HTMLElement>("[aria-current]") ?? {};
-      calls.scrollTop = offsetTop - calls.clientHeight / 2;
-    });
-    return [
-      head("API explorer", "Calls this server, and no other, by this page's token or an app's.",
-        el("a", { class: "btn", href: `${site.base}/openapi.json` }, "openapi.json")),
-      el("div", { class: "trio" },
-        calls,
-        chosen ? await callCard(chosen, answer, signal)
-          : message("warn", "There is no such call, or none that you may know of."),
-        card("Answer", { end: answer.head }, answer.body)),
-    ];
-  },
-};
+export async function show({ id, query, signal }: Place) {
+  const operations = await listOperations();
+  const all = [true, false].flatMap((wanted) =>
+    operations.filter((each) => isHosted(each) === wanted));
+  const chosen = all.find(({ operationId }) => id === "" || operationId === id);
+  const answer: Answer = {
+    head: el("span", { class: "row", role: "status" }),
+    body: el("div", {}, el("p", { class: "muted" }, "Send the call to see it.")),
+  };
+  const calls = el("nav", { class: "card ops", "aria-label": "Calls" },
+    filters(["q"], "Filter calls"), groups(all, chosen, query.get("q") ?? ""));
+  requestAnimationFrame(() => {
+    const { offsetTop = 0 } = calls.querySelector<HTMLElement>("[aria-current]") ?? {};
+    calls.scrollTop = offsetTop - calls.clientHeight / 2;
+  });
+  return [
+    head("API explorer", "Calls this server, and no other, by this page's token or an app's.",
+      el("a", { class: "btn", href: `${site.base}/openapi.json` }, "openapi.json")),
+    el("div", { class: "trio" },
+      calls,
+      chosen ? await callCard(chosen, answer, signal)
+        : message("warn", "There is no such call, or none that you may know of."),
+      card("Answer", { end: answer.head }, answer.body)),
+  ];
+}
 
 const isHosted = ({ tags }: Operation) => tags?.[0] === "hosted";
 const verb = (method: string) => el("span", { class: `verb ${method.toLowerCase()}` }, method);
@@ -66,12 +62,12 @@ async function callCard(operation: Operation, answer: Answer, signal: AbortSigna
   const { method, path, summary, description, parameters = [], requestBody, security } = operation;
   const ways = (security ?? []).flatMap(({ token }) => (token ? [token] : []));
   const [scopes] = ways;
-  const mayMe = !scopes || ways.some((way) => way.every((each) => whoami().scopes.includes(each)));
+  const mayMe = !scopes || ways.some((way) => way.every((each) => me.scopes.includes(each)));
   const given = await fieldsOf({
     properties: Object.fromEntries(parameters.map(({ name, description = "", schema }) =>
       [name, { description, ...schema }])),
     required: parameters.filter(({ required }) => required).map(({ name }) => name),
-  });
+  }, {}, "parameter");
   const [[type = "", { schema = {}, example = {} } = {}] = []] =
     Object.entries(requestBody?.content ?? {});
   const members = await fieldsOf(schema);
@@ -88,7 +84,7 @@ async function callCard(operation: Operation, answer: Answer, signal: AbortSigna
       client_secret: { type: "string", format: "password" },
     },
     required: ["client_id", "client_secret"],
-  }, app);
+  }, app, "app");
   const asApp = el("fieldset", {}, secrets.node);
   const whose = ["As me", "As an app…"].map((label, at) =>
     el("button", { type: "button", onclick: () => choose(at === 1) }, label));
@@ -159,7 +155,7 @@ async function callCard(operation: Operation, answer: Answer, signal: AbortSigna
     el("p", { class: "small muted" },
       part.split("`").map((words, at) => at % 2 ? el("code", {}, words) : words))),
   given.node, requestBody && (hasFields ? members.node
-    : el("div", { class: "field tight" }, el("label", { for: "body" }, "Body ",
+    : el("div", { class: "field" }, el("label", { for: "body" }, "Body ",
       el("span", { class: "muted" }, type)), text)),
   scopes ? [lacks, asApp] : el("p", { class: "muted" }, "It needs no token."),
   el("div", { class: "spread acts" },

@@ -1,6 +1,6 @@
 import { get, list, maxAgeOf, request } from "../api.ts";
 import { type Child, el, fill } from "../element.ts";
-import { endpoint } from "../endpoint.ts";
+import { endpoint } from "../names.ts";
 import { count, duration, number, time } from "../format.ts";
 import { button, facts, failure, message, signInAgain, state } from "../parts.ts";
 import type { Delivery } from "../records.ts";

@@ -1,7 +1,6 @@
 import { auditBy, revokeGrant, things } from "../things.ts";
 
-export const page = things({
-  title: "Grants",
+export const show = things({
   words: "What users have allowed apps, and what they signed in for.",
   path: "grant",
   columns: ["user", "status", "app", "scopes", "last_used_at", "expires_at"],

@@ -2,7 +2,7 @@ import type { Infer } from "../../base/shape.ts";
 import type { EventRecord } from "../../event/event.ts";
 import { type Child, el, fill } from "../element.ts";
 import { number } from "../format.ts";
-import { button, code, copy, facts, failure, state, when } from "../parts.ts";
+import { button, code, copy, facts, state, when } from "../parts.ts";
 import type { Delivery } from "../records.ts";
 import { here, href, type Place } from "../router.ts";
 import { type Column, later } from "../table.ts";
@@ -36,9 +36,14 @@ export async function besideList(
   document.body.classList.toggle("detail", id !== "");
   signal.addEventListener("abort", () => document.body.classList.remove("detail"));
   split.className = id ? "split" : "";
-  split.querySelector(".insp")?.remove();
+  const closed = split.querySelector(".insp");
+  const hadFocus = closed?.contains(document.activeElement);
+  closed?.remove();
   for (const row of list.querySelectorAll("tr")) {
+    // Who closes one is at its row again.
+    const isLeft = !id && hadFocus && row.ariaSelected === "true";
     row.ariaSelected = String(row.dataset["id"] === id);
+    if (isLeft) row.querySelector<HTMLElement>("a.main")?.focus();
   }
   if (!id) return node;
   const comes = one(id);
@@ -97,9 +102,6 @@ export function payload(data: unknown): HTMLElement {
   }
   return node;
 }
-
-/** What stands for a list that is refused, so that its filters can be mended. */
-export const refused = (error: unknown) => ({ node: failure(error), add() {} });
 
 /** The same of every list here: when it was dispatched. */
 export const DISPATCHED: Column<{ readonly created_at: string }> =

@@ -1,8 +1,7 @@
 import { idOf } from "../names.ts";
 import { auditBy, statusButton, subscriptionsBy, things } from "../things.ts";
 
-export const page = things({
-  title: "Issuers",
+export const show = things({
   words: "Other authorization servers whose access tokens are accepted here.",
   path: "issuer",
   columns: ["issuer", "status", "scopes", "created_at"],

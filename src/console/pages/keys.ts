@@ -1,12 +1,12 @@
 import { call } from "../api.ts";
+import { asking } from "../asking.ts";
 import { idOf } from "../names.ts";
-import { asking, things } from "../things.ts";
+import { things } from "../things.ts";
 
 const rotate = (label: string, words: string, at_once: boolean) =>
   asking(label, "to 1 new key", words, () => call("POST", "/backend/key", { at_once }));
 
-export const page = things({
-  title: "Signing keys",
+export const show = things({
   words: "What access tokens are signed with. Who checks these fetches the public parts.",
   path: "key",
   columns: ["kid", "status", "alg", "created_at", "signs_from", "published_until"],
@@ -20,6 +20,6 @@ export const page = things({
     const words = "Every token that it signed is refused from now on.";
     const withdraw = () => call("DELETE", `/backend/key/${idOf(key)}`);
     return asking("Withdraw at once", typed, words, withdraw,
-      { look: "danger", isGrave: true, typed });
+      { look: { kind: "danger" }, typed });
   },
 });

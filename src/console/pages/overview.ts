@@ -1,22 +1,21 @@
 import { call, get, list } from "../api.ts";
+import { asking } from "../asking.ts";
 import { chart } from "../chart.ts";
-import { ask } from "../dialog.ts";
 import { type Child, el, fill } from "../element.ts";
-import { eventAndEndpoint } from "../endpoint.ts";
-import { addUp, bounds, closedSpan, listSteps, percentile, splitInto } from "../figures.ts";
+import { eventAndEndpoint } from "../names.ts";
+import {
+  addUp, bounds, closedSpan, HOUR_MS, listSteps, MINUTE_MS, percentile, splitInto,
+} from "../figures.ts";
 import { clock, duration, number, percent, rate, share, time } from "../format.ts";
-import type { Page } from "../pages.ts";
-import { button, card, figures, head, message, segments, state, when } from "../parts.ts";
-import { isOpen, type Problem } from "../problem.ts";
+import {
+  card, figures, head, isOpen, message, type Problem, segments, state, when,
+} from "../parts.ts";
 import type { Delivery, Subscription } from "../records.ts";
-import { href } from "../router.ts";
-import { mayWrite } from "../session.ts";
+import { href, type Place } from "../router.ts";
 import { every, listen, liveMark } from "../stream.ts";
-import { key, strip } from "../strip.ts";
-import { table } from "../table.ts";
+import { key, strip, table } from "../table.ts";
 import { showTail } from "../tail.ts";
 
-const [MINUTE_MS, HOUR_MS] = [60_000, 3_600_000];
 const ISO_TIME = /\d{4}-\d\d-\d\dT[\d:.]+Z/g;
 /** Of what is worst, and of what was last. */
 const ROWS = 7;
@@ -32,52 +31,49 @@ type Span = (typeof SPANS)[number];
 
 const valueOf = ([words]: Span) => words.replace(" ", "");
 
-export const page: Page = {
-  title: "Overview",
-  async show({ query, signal }) {
-    const span = SPANS.find((each) => valueOf(each) === query.get("range")) ?? SPANS[1];
-    const [live, problems, board] = [liveMark(), el("div"), el("div")];
-    const [{ version, revision }, { items: latest }] = await Promise.all([
-      get<Record<"version" | "revision", string>>("/system/about"),
-      list<Delivery>("/backend/delivery", { limit: ROWS }),
-    ]);
-    const tail = showTail(latest, signal);
-    let isNew = latest.length === 0;
-    let failingSince: string | null | undefined;
+export async function show({ query, signal }: Place) {
+  const span = SPANS.find((each) => valueOf(each) === query.get("range")) ?? SPANS[1];
+  const [live, problems, board] = [liveMark(), el("div"), el("div")];
+  const [{ version, revision }, { items: latest }] = await Promise.all([
+    get<Record<"version" | "revision", string>>("/system/about"),
+    list<Delivery>("/backend/delivery", { limit: ROWS }),
+  ]);
+  const tail = showTail(latest, signal);
+  let isNew = latest.length === 0;
+  let failingSince: string | null | undefined;
 
-    async function paint(): Promise<void> {
-      const figures = isNew ? welcome() : await showFigures(span, failingSince);
-      // What somebody reads, or is at, does not change under the hand.
-      if (!board.querySelector("details[open], :focus")) fill(board, figures);
-    }
-    function showProblems({ items }: { readonly items: readonly Problem[] }): void {
-      const open = items.filter(isOpen);
-      failingSince = open.find(({ kind }) => kind === "failing")?.since;
-      const [worst, ...others] = open.map((each) => showProblem(each, findProblems));
-      fill(problems, worst, others.length > 0 &&
-        el("details", {}, el("summary", {}, `and ${others.length} more`), others));
-    }
-    const repaint = () => paint().catch(() => {}); // the stream says if nobody answers
-    const findProblems = async () => showProblems(await list<Problem>("/backend/problem"));
+  async function paint(): Promise<void> {
+    const figures = isNew ? welcome() : await showFigures(span, failingSince);
+    // What somebody reads, or is at, does not change under the hand.
+    if (!board.querySelector("details[open], :focus")) fill(board, figures);
+  }
+  function showProblems({ items }: { readonly items: readonly Problem[] }): void {
+    const open = items.filter(isOpen);
+    failingSince = open.find(({ kind }) => kind === "failing")?.since;
+    const [worst, ...others] = open.map((each) => showProblem(each, findProblems));
+    fill(problems, worst, others.length > 0 &&
+      el("details", {}, el("summary", {}, `and ${others.length} more`), others));
+  }
+  const repaint = () => paint().catch(() => {}); // the stream says if nobody answers
+  const findProblems = async () => showProblems(await list<Problem>("/backend/problem"));
 
-    await findProblems();
-    await paint();
-    every(MINUTE_MS, repaint, signal);
-    listen({ topics: "delivery,problem" }, (topic, data) => {
-      if (topic === "problem") return showProblems(data as { items: Problem[] });
-      tail.tell(topic, data);
-      if (isNew) {
-        isNew = false;
-        repaint();
-      }
-    }, signal, live.show);
-    const spans = SPANS.map((each) => [valueOf(each), each[0]] as const);
-    return el("div", { class: "overview" },
-      head("Overview", [live.node, ` · ${version}@${revision}`],
-        segments("range", spans, valueOf(span))),
-      problems, board, tail.node);
-  },
-};
+  await findProblems();
+  await paint();
+  every(MINUTE_MS, repaint, signal);
+  listen({ topics: "delivery,problem" }, (topic, data) => {
+    if (topic === "problem") return showProblems(data as { items: Problem[] });
+    tail.tell(topic, data);
+    if (isNew) {
+      isNew = false;
+      repaint();
+    }
+  }, signal, live.show);
+  const spans = SPANS.map((each) => [valueOf(each), each[0]] as const);
+  return el("div", { class: "overview" },
+    head("Overview", [live.node, ` · ${version}@${revision}`],
+      segments("range", spans, valueOf(span))),
+    problems, board, tail.node);
+}
 
 function welcome(): Child {
   return card("Nothing has been delivered yet", {},
@@ -91,16 +87,10 @@ function showProblem(problem: Problem, changed: () => Promise<void>): Child {
   const [path = "", query] = link.split("?");
   const [, , noun, about] = path.split("/");
   const place = noun === "audit" ? noun : `${noun}s`;
-  const mute = () => ask({
-    title,
-    words: "Until then nobody is shown it here.",
-    action: "Mute for an hour",
-    async act() {
-      const until = new Date(Date.now() + HOUR_MS).toISOString();
-      await call("PUT", `/backend/problem/${encodeURIComponent(id)}/mute`, { until });
-      await changed();
-    },
-  });
+  const mute = () => {
+    const until = new Date(Date.now() + HOUR_MS).toISOString();
+    return call("PUT", `/backend/problem/${encodeURIComponent(id)}/mute`, { until });
+  };
   return message(kind === "key" ? "warn" : "bad", el("b", {}, title),
     since && [" since ", when(since)], ". ", detail.replace(ISO_TIME, (iso) => time(iso)),
     el("div", { class: "row actions" },
@@ -108,7 +98,8 @@ function showProblem(problem: Problem, changed: () => Promise<void>): Child {
         class: "btn tiny",
         href: href(place, about, Object.fromEntries(new URLSearchParams(query))),
       }, "See why"),
-      mayWrite() && button("Mute for an hour…", mute, { kind: "tiny quiet" })));
+      asking("Mute for an hour", id, "Until then nobody is shown it here.", mute,
+        { title, look: { kind: "tiny quiet" }, after: changed })));
 }
 
 async function showFigures(

@@ -1,7 +1,6 @@
 import { auditBy, things } from "../things.ts";
 
-export const page = things({
-  title: "Resources",
+export const show = things({
   words: "Services beside this one that tokens are issued for (RFC 8707).",
   path: "resource",
   columns: ["url", "scopes", "created_at"],

@@ -1,30 +1,26 @@
 import { call, list, request } from "../api.ts";
+import { asking } from "../asking.ts";
 import { type Child, el } from "../element.ts";
 import { duration } from "../format.ts";
-import { lettersSwitch } from "../letters.ts";
 import { type Thing } from "../names.ts";
-import type { Page } from "../pages.ts";
-import { card, facts, head, message, notify } from "../parts.ts";
-import { isSetting, type Problem } from "../problem.ts";
+import {
+  card, facts, head, isSetting, lettersSwitch, message, notify, type Problem,
+} from "../parts.ts";
 import { site } from "../session.ts";
 import { later, table } from "../table.ts";
-import { asking } from "../things.ts";
 import { columnsOf, wordsOf } from "../values.ts";
 
-export const page: Page = {
-  title: "Settings",
-  show: () => [
-    head("Settings", "What this service has been started with, and how it is.",
-      asking("Back up now", "to 1 file", "It will stand beside the database.", async () => {
-        const { file, bytes } = await call<Record<string, Child>>("POST", "/backend/backup");
-        notify([file, ", ", bytes, " bytes"]);
-      })),
-    el("div", { class: "grid" },
-      card("Before others use it", { wide: "w12" }, later(risks())),
-      card("In force", { wide: "w8", padded: false }, later(settings())),
-      card("Health", { wide: "w4" }, later(health()), lettersSwitch())),
-  ],
-};
+export const show = () => [
+  head("Settings", "What this service has been started with, and how it is.",
+    asking("Back up now", "to 1 file", "It will stand beside the database.", async () => {
+      const { file, bytes } = await call<Record<string, Child>>("POST", "/backend/backup");
+      notify([file, ", ", bytes, " bytes"]);
+    })),
+  el("div", { class: "grid" },
+    card("Before others use it", { wide: "w12" }, later(risks())),
+    card("In force", { wide: "w8", padded: false }, later(settings())),
+    card("Health", { wide: "w4" }, later(health()), lettersSwitch())),
+];
 
 async function risks(): Promise<Child> {
   const { items } = await list<Problem>("/backend/problem");

@@ -11,7 +11,7 @@ export function signatureForm(id: string): HTMLElement {
   const said = el("div", { role: "status" });
   const form = el("form", { onsubmit: submit },
     el("p", { class: "small muted" }, "Nothing of it is sent: it stays in this browser."),
-    FIELDS.map((name) => el("div", { class: "field tight" },
+    FIELDS.map((name) => el("div", { class: "field" },
       el("label", { for: `check-${name}` }, name),
       el(name === "body" ? "textarea" : "input", {
         id: `check-${name}`,

@@ -1,14 +1,12 @@
 import { call, get, list } from "../api.ts";
 import { lookOf } from "../delivery.ts";
 import { listOperations } from "../document.ts";
-import { type Child, el, fill, icon } from "../element.ts";
+import { type Child, el, icon } from "../element.ts";
 import { count, duration } from "../format.ts";
-import type { Page } from "../pages.ts";
-import { button, card, head, state, when } from "../parts.ts";
-import { isSetting, type Problem } from "../problem.ts";
+import { button, card, head, isSetting, type Problem, renew, state, when } from "../parts.ts";
 import type { Attempted, Subscription } from "../records.ts";
-import { href } from "../router.ts";
-import { mayWrite, site, whoami } from "../session.ts";
+import { href, type Place } from "../router.ts";
+import { mayWrite, me, site } from "../session.ts";
 import { every, listen } from "../stream.ts";
 
 interface Receiver {
@@ -31,146 +29,130 @@ const LIFE_MS = 3_600_000;
 const RECEIVER = /\/console\/receiver\/([\w-]+)$/;
 const ANSWERS = ["200", "503", "410", "none"];
 
-export const page: Page = {
-  title: "Getting started",
-  async show({ signal }) {
-    const { items: events } = whoami().scopes.includes("consumer")
-      ? await list<Event>("/consumer/event", { limit: 100 }) : { items: [] };
-    const event = events.length > 0
-      ? el("select", { id: "event" }, events.map(({ name }) => el("option", {}, name)))
-      : el("input", { id: "event", value: "hello.sent" });
-    event.setAttribute("aria-label", "Event");
-    const [steps, controls, sent] = [el("ol", { class: "card w7" }), el("div"), el("div")];
-    const kept = new Map<Element, string>();
-    let watched = "";
+export async function show({ signal }: Place) {
+  const { items: events } = me.scopes.includes("consumer")
+    ? await list<Event>("/consumer/event", { limit: 100 }) : { items: [] };
+  const event = events.length > 0
+    ? el("select", { id: "event" }, events.map(({ name }) => el("option", {}, name)))
+    : el("input", { id: "event", value: "hello.sent" });
+  event.setAttribute("aria-label", "Event");
+  const [steps, controls, sent] = [el("ol", { class: "card w7" }), el("div"), el("div")];
+  let watched = "";
 
-    /** A button that changes something, after which all is looked at again. */
-    function act(id: string, label: Child, does: () => Promise<unknown>, kind = "tiny"): Child {
-      const made = button(label, () => does().then(look), { kind });
-      made.id = id; // by which it keeps the focus
-      return mayWrite() && made;
+  /** A button that changes something, after which all is looked at again. */
+  function act(id: string, label: Child, does: () => Promise<unknown>, kind = "tiny"): Child {
+    return mayWrite() && button(label, () => does().then(look), { kind, id });
+  }
+
+  const again = () => look().catch(() => {}); // and again, a little later
+  async function look(): Promise<void> {
+    const { subscription, receiver, deliveries, ...done } = await find();
+    if (signal.aborted) return;
+    if (subscription && subscription.id !== watched) {
+      watched = subscription.id;
+      listen({ topics: "delivery", subscription: watched }, again, signal);
     }
+    renew(steps, done, () => showSteps(done));
+    const { callbacks, ...told } = receiver ?? {};
+    renew(controls, [told, subscription], () => showControls(subscription, receiver));
+    renew(sent, [callbacks, deliveries], () => callbacks && showSent(callbacks, deliveries));
+  }
 
-    const again = () => look().catch(() => {}); // and again, a little later
-    async function look(): Promise<void> {
-      const { subscription, receiver, deliveries, ...done } = await find();
-      if (signal.aborted) return;
-      if (subscription && subscription.id !== watched) {
-        watched = subscription.id;
-        listen({ topics: "delivery", subscription: watched }, again, signal);
-      }
-      renew(steps, done, () => showSteps(done));
-      const { callbacks, ...told } = receiver ?? {};
-      renew(controls, [told, subscription], () => showControls(subscription, receiver));
-      renew(sent, [callbacks, deliveries], () => callbacks && showSent(callbacks, deliveries));
-    }
+  async function subscribe(): Promise<void> {
+    const { url: endpoint } = await call<{ url: string }>("POST", "/backend/receiver");
+    await call("POST", "/consumer/subscription", { event: event.value, endpoint });
+  }
 
-    /** Fills a part where what it shows has changed: nothing moves under the hand without need. */
-    function renew(part: Element, facts: unknown, make: () => Child): void {
-      const json = JSON.stringify(facts);
-      if (kept.get(part) === json) return;
-      kept.set(part, json);
-      const focused = document.activeElement?.id;
-      fill(part, make());
-      if (focused) document.getElementById(focused)?.focus();
-    }
-
-    async function subscribe(): Promise<void> {
-      const { url: endpoint } = await call<{ url: string }>("POST", "/backend/receiver");
-      await call("POST", "/consumer/subscription", { event: event.value, endpoint });
-    }
-
-    function showSteps({ hosted, left, isReceived, isDispatched, isApp }: Done): Child {
-      const link = (page: string, words: string, query = {}) =>
-        el("a", { class: "btn tiny", href: href(page, "", query) }, words);
-      const all: readonly Step[] = [
-        [true, "Server set up", el("span", { class: "pill ok" }, site.version), site.issuer],
-        [
-          hosted.length > 0, "Endpoint modules loaded", el("span", { class: "pill" },
-            `${count(hosted.length, "endpoint")}, ${count(events.length, "event")}`),
-          hosted.length > 0 ? el("code", {}, hosted.join(", "))
-            : "A module is a file in the folder that GATEPOST_ENDPOINTS names.",
-        ],
-        [
-          isReceived, "Receive your first callback",
-          act("use", "Use a built-in receiver", subscribe, isReceived ? "tiny" : "tiny primary"),
-          el("p", { class: "row" }, "It subscribes to ", event), "What arrives is shown here. Or ",
-          el("a", { href: `${site.base}/account/webhooks` }, "subscribe an address of yours"), ".",
-        ],
-        [
-          isDispatched, "Call an endpoint that dispatches", link("explorer", "Open API explorer"),
-          "The event is stored with the answer, then delivered.",
-        ],
-        [isApp, "Add your app", link("apps", "New app", { do: "first" }),
-          "It gets tokens of those who sign in to it."],
-        [
-          left.length === 0, "Before others use it", link("settings", "Settings"),
-          left.length > 0 && `Left: ${left.join(", ")}`,
-        ],
-      ];
-      const next = all.findIndex(([isDone]) => !isDone);
-      return all.map(([isDone, title, end, ...below], at) =>
-        el("li", { class: `check ${isDone ? "done" : at === next ? "now" : ""}` },
-          el("span", { class: "n" },
-            isDone ? [icon("check", 14), el("span", { class: "sr" }, "Done")] : at + 1),
-          el("h2", {}, title), end, el("div", { class: "more small muted" }, below)));
-    }
-
-    function showControls(subscription?: Subscription, receiver?: Receiver): Child {
-      if (!receiver || !subscription) {
-        return el("p", { class: "muted" }, "None yet. It shows the callbacks that arrive and " +
-          "answers as you choose, so that you can watch one fail and be sent again.");
-      }
-      const { id, event: name, status } = subscription;
-      const { example = { hello: "world" } } = events.find((each) => each.name === name) ?? {};
-      const dispatch = () => // to nobody else, whoever has subscribed
-        call("POST", "/backend/event", { name, data: example, subject: whoami().id });
-      const answers = ANSWERS.map((answer) => {
-        const made = act(`answer-${answer}`, answer === "none" ? "no answer" : answer, () =>
-          call("PUT", `/backend/receiver/${receiver.id}`, { answer }), "");
-        if (made) (made as Element).ariaPressed = String(answer === receiver.answer);
-        return made;
-      });
-      return [
-        el("div", { class: "row" }, "It answers",
-          el("div", { class: "seg", role: "group", "aria-label": "It answers" }, answers)),
-        status === "active" ? act("dispatch", ["Dispatch ", name], dispatch, "primary")
-          : el("a", { href: href("subscriptions", id) },
-            state(status, `Its subscription is ${status}`)),
-        el("p", { class: "small muted" }, receiver.answer !== "200" &&
-          "Choose 200 before the next resend, and that is delivered. ",
-          "It is there until ", when(receiver.expires_at), "."),
-      ];
-    }
-
-    function showSent(callbacks: Receiver["callbacks"], deliveries: readonly Attempted[]): Child {
-      return [
-        el("h3", {}, "Deliveries, and how each attempt went"),
-        deliveries.map(({ id, status, attempts, next_attempt_at: next }) => [
-          el("div", { class: "spread" }, el("a", { href: href("deliveries", id) }, state(status)),
-            status !== "pending" && act(id, "Send again", () =>
-              call("POST", `/backend/delivery/${id}/resend`, { status }))),
-          el("ol", { class: "line" }, attempts.map(({ time, status, error, duration_ms }) =>
-            el("li", { class: lookOf(status) },
-              when(time), ` ${status ?? error}, ${duration(duration_ms)}`)),
-            next && el("li", {}, "once more at ", when(next))),
-        ]),
-        el("h3", {}, "Callbacks, the last first"),
-        callbacks.slice(0, 5).map(({ time, answer, body }) =>
-          [when(time), ` answered ${answer}`, el("pre", { tabindex: 0 }, body)]),
-      ];
-    }
-
-    await look();
-    every(LOOK_MS, again, signal);
-    return [
-      head("Getting started", "This page watches: each step ticks itself off when it has happened.",
-        el("a", { class: "btn quiet", href: href("") }, "Skip to the overview")),
-      el("div", { class: "grid" }, steps,
-        card("Built-in receiver", { wide: "w5" }, controls, sent)),
+  function showSteps({ hosted, left, isReceived, isDispatched, isApp }: Done): Child {
+    const link = (page: string, words: string, query = {}) =>
+      el("a", { class: "btn tiny", href: href(page, "", query) }, words);
+    const all: readonly Step[] = [
+      [true, "Server set up", el("span", { class: "pill ok" }, site.version), site.issuer],
+      [
+        hosted.length > 0, "Endpoint modules loaded", el("span", { class: "pill" },
+          `${count(hosted.length, "endpoint")}, ${count(events.length, "event")}`),
+        hosted.length > 0 ? el("code", {}, hosted.join(", "))
+          : "A module is a file in the folder that GATEPOST_ENDPOINTS names.",
+      ],
+      [
+        isReceived, "Receive your first callback",
+        act("use", "Use a built-in receiver", subscribe, isReceived ? "tiny" : "tiny primary"),
+        el("p", { class: "row" }, "It subscribes to ", event), "What arrives is shown here. Or ",
+        el("a", { href: `${site.base}/account/webhooks` }, "subscribe an address of yours"), ".",
+      ],
+      [
+        isDispatched, "Call an endpoint that dispatches", link("explorer", "Open API explorer"),
+        "The event is stored with the answer, then delivered.",
+      ],
+      [isApp, "Add your app", link("apps", "New app", { do: "first" }),
+        "It gets tokens of those who sign in to it."],
+      [
+        left.length === 0, "Before others use it", link("settings", "Settings"),
+        left.length > 0 && `Left: ${left.join(", ")}`,
+      ],
     ];
-  },
-};
+    const next = all.findIndex(([isDone]) => !isDone);
+    return all.map(([isDone, title, end, ...below], at) =>
+      el("li", { class: `check ${isDone ? "done" : at === next ? "now" : ""}` },
+        el("span", { class: "n" },
+          isDone ? [icon("check", 14), el("span", { class: "sr" }, "Done")] : at + 1),
+        el("h2", {}, title), end, el("div", { class: "more small muted" }, below)));
+  }
+
+  function showControls(subscription?: Subscription, receiver?: Receiver): Child {
+    if (!receiver || !subscription) {
+      return el("p", { class: "muted" }, "None yet. It shows the callbacks that arrive and " +
+        "answers as you choose, so that you can watch one fail and be sent again.");
+    }
+    const { id, event: name, status } = subscription;
+    const { example = { hello: "world" } } = events.find((each) => each.name === name) ?? {};
+    const dispatch = () => // to nobody else, whoever has subscribed
+      call("POST", "/backend/event", { name, data: example, subject: me.id });
+    const answers = ANSWERS.map((answer) => {
+      const made = act(`answer-${answer}`, answer === "none" ? "no answer" : answer, () =>
+        call("PUT", `/backend/receiver/${receiver.id}`, { answer }), "");
+      if (made) (made as Element).ariaPressed = String(answer === receiver.answer);
+      return made;
+    });
+    return [
+      el("div", { class: "row" }, "It answers",
+        el("div", { class: "seg", role: "group", "aria-label": "It answers" }, answers)),
+      status === "active" ? act("dispatch", ["Dispatch ", name], dispatch, "primary")
+        : el("a", { href: href("subscriptions", id) },
+          state(status, `Its subscription is ${status}`)),
+      el("p", { class: "small muted" }, receiver.answer !== "200" &&
+        "Choose 200 before the next resend, and that is delivered. ",
+        "It is there until ", when(receiver.expires_at), "."),
+    ];
+  }
+
+  function showSent(callbacks: Receiver["callbacks"], deliveries: readonly Attempted[]): Child {
+    return [
+      el("h3", {}, "Deliveries, and how each attempt went"),
+      deliveries.map(({ id, status, attempts, next_attempt_at: next }) => [
+        el("div", { class: "spread" }, el("a", { href: href("deliveries", id) }, state(status)),
+          status !== "pending" && act(id, "Send again", () =>
+            call("POST", `/backend/delivery/${id}/resend`, { status }))),
+        el("ol", { class: "line" }, attempts.map(({ time, status, error, duration_ms }) =>
+          el("li", { class: lookOf(status) },
+            when(time), ` ${status ?? error}, ${duration(duration_ms)}`)),
+          next && el("li", {}, "once more at ", when(next))),
+      ]),
+      el("h3", {}, "Callbacks, the last first"),
+      callbacks.slice(0, 5).map(({ time, answer, body }) =>
+        [when(time), ` answered ${answer}`, el("pre", { tabindex: 0 }, body)]),
+    ];
+  }
+
+  await look();
+  every(LOOK_MS, again, signal);
+  return [
+    head("Getting started", "This page watches: each step ticks itself off when it has happened.",
+      el("a", { class: "btn quiet", href: href("") }, "Skip to the overview")),
+    el("div", { class: "grid" }, steps,
+      card("Built-in receiver", { wide: "w5" }, controls, sent)),
+  ];
+}
 
 type Done = Omit<Awaited<ReturnType<typeof find>>, "deliveries" | "subscription" | "receiver">;
 
@@ -183,7 +165,7 @@ async function find() {
     list("/backend/app", { limit: 1 }),
     list<Problem>("/backend/problem"),
     list("/backend/audit", { action: "backup.create", limit: 1 }),
-    list<Subscription>("/backend/subscription", { owner: whoami().id, limit: 100 }),
+    list<Subscription>("/backend/subscription", { owner: me.id, limit: 100 }),
   ]);
   const left = problems.items.filter(isSetting).map(({ title }) => title);
   const subscription = own.items.find(({ endpoint, created_at }) =>

@@ -1,18 +1,18 @@
 import type { Infer } from "../../base/shape.ts";
 import type { DeliveryRecord } from "../../event/delivery_record.ts";
 import { call, get, list, type Query } from "../api.ts";
-import { key, strip } from "../strip.ts";
+import { asking } from "../asking.ts";
 import { openResend } from "../delivery.ts";
-import { ask, field } from "../dialog.ts";
+import { field } from "../dialog.ts";
 import { type Child, el, svg } from "../element.ts";
-import { endpointOf } from "../endpoint.ts";
+import { endpointOf } from "../names.ts";
 import { address, count, day, duration, number, share, time } from "../format.ts";
-import { button, card, facts, figures, head, message, state, when } from "../parts.ts";
+import { button, card, facts, figures, head, message, renew, state, when } from "../parts.ts";
 import type { Subscription } from "../records.ts";
 import { go, href, type Place } from "../router.ts";
 import { isAccount, mayWrite } from "../session.ts";
 import { every, listen, liveMark } from "../stream.ts";
-import { listTable } from "../table.ts";
+import { key, listTable, strip } from "../table.ts";
 
 export type Delivery = Infer<typeof DeliveryRecord>;
 
@@ -22,19 +22,6 @@ export interface Health {
   readonly today: { ok: number; failed: number; p95_ms: number | null };
   readonly answers: readonly { answer: string; count: number }[];
   readonly latest: { status?: number; error?: string } | null;
-}
-
-/** Something that is done, as its button and its window say it. */
-interface Act {
-  readonly label: string;
-  /** What will happen; `waiting` is how many deliveries wait. */
-  words(waiting: string): string;
-  readonly body?: Child;
-  readonly look?: Parameters<typeof button>[2];
-  readonly typed?: string;
-  act(): Promise<unknown>;
-  /** Once it is done; else what is shown is read again. */
-  after?(): unknown;
 }
 
 /** What the page of one subscription has of its own. */
@@ -49,8 +36,9 @@ interface Parts {
   readonly disableAfterMs?: number;
   readonly crumbs: Child;
   readonly words?: Child;
-  readonly act?: Act;
-  readonly more?: Act;
+  /** What else can be done: first of all, and last. */
+  readonly act?: Child;
+  readonly more?: Child;
   /** Between its health and its deliveries. */
   readonly opened?: Child;
   readonly about?: readonly (readonly [name: string, value: Child])[];
@@ -100,50 +88,44 @@ export async function showSubscription(given: Subscription, place: Place, parts:
   const [host] = address(endpoint);
   const wait = { ...parts.query, status: "pending", limit: MOST };
   const query = { ...parts.query, limit: LATEST };
-  const [words, trouble, health] = [el("p"), el("div"), el("div", { class: "grid" })];
+  const [words, trouble, health] = [el("span"), el("div"), el("div", { class: "grid" })];
   const [actions, live] = [el("div", { class: "row actions" }), liveMark()];
 
   const read = async () => show(await get<Subscription>(path), await healthOf(id));
   function show(next: Subscription, done: Health): void {
     now = next;
-    renew(words, standing(now), " · receives ", el("code", {}, event));
-    renew(trouble, troubleOf(now, done, parts.disableAfterMs));
-    renew(health, healthCards(done));
-    if (mayWrite()) renew(actions, actionsOf());
+    renew(words, now, () => [standing(now), " · receives ", el("code", {}, event)]);
+    renew(trouble, [now, done], () => troubleOf(now, done, parts.disableAfterMs));
+    renew(health, done, () => healthCards(done));
+    if (mayWrite()) renew(actions, [now.status, now.failing_since], actionsOf);
   }
 
-  const press = ({ label, words, look, after = read, ...rest }: Act) =>
-    button(`${label}…`, async () => {
-      const { items, next_cursor: isMore } = await list(parts.deliveries, wait);
-      const waiting = isMore ? `${MOST} or more deliveries that wait`
-        : count(items.length, "delivery that waits", "deliveries that wait");
-      const asked = { title: `${label} · ${host}`, words: words(waiting), action: label, ...rest };
-      if (await ask({ ...asked, isGrave: rest.typed !== undefined })) await after();
-    }, look);
   const change = (body: object) => call("PATCH", path, body);
+  /** A button whose question says how many deliveries wait. */
+  const press = (
+    label: string,
+    words: (waiting: string) => string,
+    act: () => Promise<unknown>,
+    more: Parameters<typeof asking>[4],
+  ) => asking(label, host, async () => {
+    const { items, next_cursor: isMore } = await list(parts.deliveries, wait);
+    return words(isMore ? `${MOST} or more deliveries that wait`
+      : count(items.length, "delivery that waits", "deliveries that wait"));
+  }, act, { after: read, ...more });
 
   function actionsOf(): Child {
-    const { node: body, input } = field("Until (empty: until it is resumed)", {
-      type: "datetime-local",
-    });
-    const isActive = now.status === "active";
-    const pause = press(isActive ? {
-      label: "Pause",
-      words: (waiting) => `Nothing is sent. ${waiting}, and all that come, are kept without limit.`,
-      body,
-      look: { picture: "pause" },
-      act: () => change(input.value
-        ? { paused_until: new Date(input.value).toISOString() }
-        : { status: "paused" }),
-    } : {
-      label: "Resume",
-      words: (waiting) => `To be sent: ${waiting}, and all events from now on.`,
-      act: () => change({ status: "active" }),
-    });
-    pause.id = "pause";
-    pause.dataset["key"] = "p";
+    const until = field("Until (empty: until it is resumed)", { type: "datetime-local" });
+    const pause = () => change(until.input.value
+      ? { paused_until: new Date(until.input.value).toISOString() }
+      : { status: "paused" });
+    const look = { key: "p", id: "pause" };
     return [
-      parts.act && press(parts.act), pause,
+      parts.act,
+      now.status === "active" ? press("Pause",
+        (waiting) => `Nothing is sent. ${waiting}, and all that come, are kept without limit.`,
+        pause, { body: until.node, look: { ...look, picture: "pause" } })
+        : press("Resume", (waiting) => `To be sent: ${waiting}, and all events from now on.`,
+          () => change({ status: "active" }), { look }),
       button("Send failed again…", () =>
         openResend({ base: SIDE, subscription: id, failingSince: now.failing_since }),
       { kind: "primary", picture: "resend", key: "first" }),
@@ -151,24 +133,21 @@ export async function showSubscription(given: Subscription, place: Place, parts:
   }
 
   const to = field("Endpoint", { type: "url", required: true, value: endpoint });
-  const acts = () => el("div", { class: "row acts" },
-    parts.more && press({ look: { kind: "tiny" }, ...parts.more }),
-    press({
-      label: "Change endpoint",
-      words: (waiting) => `To be sent there, too: ${waiting}.`,
-      body: to.node,
-      look: { kind: "tiny" },
-      act: () => change({ endpoint: to.input.value }),
-      after: () => go(location.pathname, true),
-    }),
-    press({
-      label: "Delete",
-      words: (waiting) => `To be cancelled: ${waiting}. No ${event} is sent there any more.`,
-      typed: host,
-      look: { kind: "tiny danger" },
-      act: () => call("DELETE", path),
-      after: () => go(href(isAccount ? "" : place.page), true),
-    }));
+  const acts = el("div", { class: "row acts" },
+    parts.more,
+    press("Change endpoint", (waiting) => `To be sent there, too: ${waiting}.`,
+      () => change({ endpoint: to.input.value }), {
+        title: `Change endpoint · ${host}`,
+        body: to.node,
+        look: { kind: "tiny" },
+        after: () => go(location.pathname, true),
+      }),
+    press("Delete", (waiting) => `To be cancelled: ${waiting}. No ${event} is sent there any more.`,
+      () => call("DELETE", path), {
+        typed: host,
+        look: { kind: "tiny danger" },
+        after: () => go(href(isAccount ? "" : place.page), true),
+      }));
 
   const [latest, done] = await Promise.all([
     listTable<Delivery>({
@@ -204,23 +183,16 @@ export async function showSubscription(given: Subscription, place: Place, parts:
   every(2 * LOOK_MS, () => read().catch(() => {}), place.signal); // the next time tells
   show(given, done);
 
-  const top = head(endpointOf(endpoint), null);
-  top.firstElementChild?.append(words, el("p", {}, parts.words));
-  top.append(actions);
+  const top = head(endpointOf(endpoint), [words, parts.words && [el("br"), parts.words]]);
+  top.lastElementChild?.replaceWith(actions);
   return [
     el("nav", { class: "crumbs", "aria-label": "Path" }, parts.crumbs, " / ", el("code", {}, id)),
     top, trouble, health, parts.opened,
     el("div", { class: "grid" },
       card("Latest deliveries", { wide: "w8", padded: false, end: live.node }, latest.node),
       card("About", { wide: "w4" }, facts([["Made", day(given.created_at)], ...parts.about ?? []]),
-        mayWrite() ? acts() : null)),
+        acts)),
   ];
-}
-
-/** Replaces what a place holds where it says something else: who is in there is not disturbed. */
-function renew(place: Element, ...children: readonly Child[]): void {
-  const made = el("div", {}, children);
-  if (made.textContent !== place.textContent) place.replaceChildren(...made.childNodes);
 }
 
 function outcomeOf({ status, attempt, last_status, last_error }: Delivery): Child {

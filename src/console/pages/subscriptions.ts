@@ -1,10 +1,7 @@
 import { get, list } from "../api.ts";
 import { type Child, el } from "../element.ts";
-import { eventAndEndpoint } from "../endpoint.ts";
 import { duration, share } from "../format.ts";
-import { linkTo } from "../names.ts";
-import { refused } from "./inspector.ts";
-import type { Page } from "../pages.ts";
+import { eventAndEndpoint, linkTo } from "../names.ts";
 import { filters, head, segments, since } from "../parts.ts";
 import type { Subscription } from "../records.ts";
 import { href, type Place } from "../router.ts";
@@ -13,13 +10,10 @@ import {
 } from "./subscription.ts";
 import { later, listTable } from "../table.ts";
 
-const STATUSES = [["", "All"], ["active", "Active"], ["paused", "Paused"], ["disabled", "Disabled"]]
-  .map(([value = "", label]) => [value, label] as const);
+const STATUSES =
+  [["", "All"], ["active", "Active"], ["paused", "Paused"], ["disabled", "Disabled"]] as const;
 
-export const page: Page = {
-  title: "Subscriptions",
-  show: (place) => place.id ? showOne(place) : showAll(place),
-};
+export const show = (place: Place) => place.id ? showOne(place) : showAll(place);
 
 async function showAll({ query }: Place): Promise<Child> {
   const isWorst = query.get("sort") === "worst";
@@ -42,7 +36,7 @@ async function showAll({ query }: Place): Promise<Child> {
     ],
     empty: isWorst ? "None fails."
       : "None. People make them at /account/webhooks, apps by the API.",
-  }).catch(refused);
+  });
   return [
     head("Subscriptions", "Who is called back, on which event.",
       segments("sort", [["", "Newest"], ["worst", "Failing longest"]])),

@@ -1,7 +1,6 @@
 import { auditBy, grantsBy, subscriptionsBy, things } from "../things.ts";
 
-export const page = things({
-  title: "Users",
+export const show = things({
   words: "Who can sign in, and with which scopes at most.",
   path: "user",
   columns: ["username", "status", "scopes", "created_at"],

@@ -1,13 +1,13 @@
 import type { Infer } from "../../base/shape.ts";
 import type { DeclaredEventRecord } from "../../event/event.ts";
 import { call, get, list } from "../api.ts";
-import { lookOf, sendAgain } from "../delivery.ts";
+import { asking } from "../asking.ts";
+import { attemptsOf, sendAgain } from "../delivery.ts";
 import { ask, field, showOnce } from "../dialog.ts";
-import { type Child, el, fill } from "../element.ts";
-import { endpointOf } from "../endpoint.ts";
-import { duration, time } from "../format.ts";
-import type { Page } from "../pages.ts";
-import { button, card, code, filters, head, state, when } from "../parts.ts";
+import { type Child, el } from "../element.ts";
+import { endpointOf } from "../names.ts";
+import { time } from "../format.ts";
+import { button, card, code, filters, head, renew, state } from "../parts.ts";
 import type { Subscription, Attempted } from "../records.ts";
 import { go, href, type Place } from "../router.ts";
 import { site } from "../session.ts";
@@ -38,10 +38,7 @@ const VERIFY = [
   "}",
 ].join("\n");
 
-export const page: Page = {
-  title: "Your webhooks",
-  show: (place) => place.page ? showOne(place) : showAll(place),
-};
+export const show = (place: Place) => place.page ? showOne(place) : showAll(place);
 
 async function showAll({ query }: Place): Promise<Child> {
   const [{ items }, events] = await Promise.all([
@@ -62,7 +59,8 @@ async function showAll({ query }: Place): Promise<Child> {
           el("code", { class: "sub muted" }, item.event)),
         el("div", { class: "strip-w" }, later(healthOf(item.id).then(daysOf))), standing(item))))),
     card("What you can subscribe to", { padded: false, end: filters(["q"], "Find an event") },
-      found.length === 0 ? el("p", { class: "empty wait" }, "No event of this name is declared.")
+      found.length === 0 ? el("p", { class: "empty wait" },
+        wanted ? "No event of this name is declared." : "No event is declared yet.")
         : el("ul", { class: "list" }, found.map(({ name, description, schema }) => el("li", {},
           el("div", { class: "g" }, el("code", {}, el("b", {}, name)),
             el("p", { class: "small muted" }, description)),
@@ -115,19 +113,13 @@ async function showOne(place: Place): Promise<Child> {
     deliveries: `${path}/delivery`,
     link,
     crumbs: el("a", { href: href("") }, "Your webhooks"),
-    act: {
-      label: "Send test",
-      words: () => `1 delivery with the example of ${event}, signed like any other.`,
-      look: { picture: "deliveries" },
-      act: async () => made = await call("POST", `${path}/test`),
-      after: () => go(link(made.id)),
-    },
-    more: {
-      label: "Replace secret",
-      words: () => "The new one is shown once. The old one signs beside it for a day.",
-      act: async () => made = await call("POST", `${path}/secret`),
-      after: () => showSecret(made.secret),
-    },
+    act: asking("Send test", `of ${event}`, "1 delivery with its example, signed like any other.",
+      async () => made = await call("POST", `${path}/test`),
+      { look: { picture: "deliveries" }, after: () => go(link(made.id)) }),
+    more: asking("Replace secret", `of ${event}`,
+      "The new one is shown once. The old one signs beside it for a day.",
+      async () => made = await call("POST", `${path}/secret`),
+      { look: { kind: "tiny" }, after: () => showSecret(made.secret) }),
     opened: delivery && await showDelivery(`${path}/delivery`, delivery, place),
   });
 }
@@ -135,26 +127,19 @@ async function showOne(place: Place): Promise<Child> {
 /** One delivery with its attempts, which come as they are made. */
 async function showDelivery(path: string, of: string, { page: id, signal }: Place): Promise<Child> {
   const shown = el("section", { class: "card", "aria-live": "polite" });
-  let now = await get<Attempted<Delivery>>(`${path}/${of}`);
-  const show = () => fill(shown,
-    el("header", {}, el("h2", {}, "Delivery of ", time(now.created_at)), el("div", { class: "row" },
-      sendAgain(path, now, read),
-      el("a", { class: "btn tiny quiet", href: href(id) }, "Close"))),
-    el("div", { class: "body" }, state(now.status), el("ol", { class: "line" },
-      now.attempts.map(({ time: at, attempt, status, error, duration_ms }) =>
-        el("li", { class: lookOf(status) },
-          el("b", {}, `${status ?? error} `),
-          el("span", { class: "muted" }, `attempt ${attempt}, `, when(at, true),
-            `, ${duration(duration_ms)}`))),
-      now.next_attempt_at ? el("li", {}, "Next: ", when(now.next_attempt_at)) : null)));
+  let isWaiting = true;
   async function read(): Promise<void> {
-    const next = await get<Attempted<Delivery>>(`${path}/${of}`);
-    if (JSON.stringify(next) === JSON.stringify(now)) return;
-    now = next;
-    show();
+    const now = await get<Attempted<Delivery>>(`${path}/${of}`);
+    isWaiting = now.status === "pending";
+    renew(shown, now, () => [
+      el("header", {}, el("h2", {}, "Delivery of ", time(now.created_at)),
+        el("div", { class: "row" }, sendAgain(path, now, read),
+          el("a", { class: "btn tiny quiet", href: href(id) }, "Close"))),
+      el("div", { class: "body" }, state(now.status),
+        el("ol", { class: "line" }, attemptsOf(now))),
+    ]);
   }
-  show();
-  if (signal.aborted) return null;
-  every(WATCH_MS, () => now.status === "pending" && read().catch(() => {}), signal);
+  await read();
+  every(WATCH_MS, () => isWaiting && read().catch(() => {}), signal);
   return shown;
 }
