@@ -47,7 +47,7 @@ export function hostingServices(setting: Setting = {}): HostingServices {
     query: async <Row>({ params }: Sql) =>
       deliveries.filter((id) => params.includes(id)).map((id) => ({ id }) as Row),
     async write(statements) {
-      await store?.(statements.map(({ params: [id, name, , , subject, json, key] }) =>
+      await store?.(statements.map(({ params: [, id, name, , , subject, json, key] }) =>
         ({ id, name, subject, json, ...typeof key === "string" && { key } })
       ));
       return statements.map(() => 1);
