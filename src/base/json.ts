@@ -50,8 +50,8 @@ export function parseJson(bytes: Uint8Array, { exactIntegers = false } = {}): Js
  * left out, and in arrays they become null.
  *
  * @throws {TypeError} for what JSON cannot hold: undefined, a function or a symbol as the whole,
- * a BigInt, a cycle, NaN or an infinity anywhere, a Promise, Map or Set, whose content would be
- * lost, or more nesting than the stack can walk.
+ * a BigInt, a cycle, NaN or an infinity anywhere, a Promise, a Map or anything else whose content
+ * would be lost, or more nesting than the stack can walk.
  */
 export function encodeJson(data: unknown): string {
   const text = stringify(data);
@@ -78,10 +78,17 @@ function refuseLost(_name: string, value: unknown): unknown {
     throw new TypeError("JSON cannot hold NaN or an infinity.");
   }
   if (value instanceof Promise) throw new TypeError("JSON cannot hold a Promise; await it.");
-  if (value instanceof Map || value instanceof Set) {
-    throw new TypeError("JSON cannot hold a Map or Set; make an object or an array of it.");
+  if (isEmptied(value)) {
+    const what = Object.prototype.toString.call(value).slice("[object ".length, -1);
+    throw new TypeError(`JSON cannot hold a ${what}; make an object or an array of its content.`);
   }
   return value;
+}
+
+/** Whether `{}` would come of something that has content, but no members. */
+function isEmptied(value: unknown): boolean {
+  return [Map, Set, Iterator, ArrayBuffer, Blob, Request, Response, ReadableStream]
+    .some((type) => value instanceof type);
 }
 
 /** Counted before anything is built, on the bytes: none inside a UTF-8 character is below 0x80. */
