@@ -72,7 +72,7 @@ const EMITS = declarations(checkDispatchableName, parsedBy((value, report) => {
   try {
     if (example !== undefined) encodeJson(data ? checkData(data, example) : example);
   } catch (error) {
-    report(messageOf(error), "/example");
+    report(messageOf(error).replaceAll("\n", " "), "/example");
   }
   return { description, scope, data, example };
 }));

@@ -153,7 +153,14 @@ function findClashes<Item extends Origin>(
 
 /** What went wrong, in a line or few, and where in the code if the engine says so. */
 function describe(error: unknown): string {
-  if (!(error instanceof Error)) return `threw ${String(error)} while loading`;
+  try {
+    return error instanceof Error ? describeError(error) : `threw ${String(error)} while loading`;
+  } catch { // one of its members is no text, or throws
+    return "threw something that says nothing of itself";
+  }
+}
+
+function describeError(error: Error): string {
   const at = placeOf(error.stack ?? "");
   const hint = /package 'gatepost'/.test(error.message)
     ? '; write "import type", which vanishes when the module runs'
