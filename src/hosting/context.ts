@@ -83,9 +83,10 @@ export function createContext(http: HttpRequest, parts: ContextParts): AnyContex
   return new Proxy(new RequestContext(http, parts), COPIED_WHOLE);
 }
 
-/** Adds what a `before` has returned. Throws the refusal that this is, TypeError for the rest. */
+/** Adds what a `before` has returned. Throws the refusal or Error that this is, TypeError else. */
 export function addToContext(context: AnyContext, added: unknown): void {
   if (added === undefined) return;
+  if (added instanceof Error) throw added;
   if (!isPlainObject(added)) throw new TypeError("before() must return an object or nothing.");
   // What looks like an answer was meant to end the request: it must not go on.
   if ("status" in added) {

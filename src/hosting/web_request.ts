@@ -19,8 +19,16 @@ export interface WebRequestParts {
  * is not it is refused: that is no failure of the handler's.
  */
 export function toWebRequest(request: HttpRequest, parts: WebRequestParts): Request {
-  const web = createRequest(request, parts);
-  return Object.assign(web, { formData: () => readForm(web), json: () => readJson(web) });
+  return refusing(createRequest(request, parts));
+}
+
+/** The same, as a copy of it too. */
+function refusing(web: Request): Request {
+  return Object.assign(web, {
+    formData: () => readForm(web),
+    json: () => readJson(web),
+    clone: () => refusing(Request.prototype.clone.call(web)),
+  });
 }
 
 async function readForm(web: Request): Promise<FormData> {
