@@ -79,8 +79,8 @@ function refuseLost(_name: string, value: unknown): unknown {
   }
   if (value instanceof Promise) throw new TypeError("JSON cannot hold a Promise; await it.");
   if (isEmptied(value)) {
-    const what = Object.prototype.toString.call(value).slice("[object ".length, -1);
-    throw new TypeError(`JSON cannot hold the content of ${what}; make an object or an array of it.`);
+    const what = Object.prototype.toString.call(value); // "[object Map]"
+    throw new TypeError(`JSON cannot hold ${what}; make an object or an array of it.`);
   }
   return value;
 }

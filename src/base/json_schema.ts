@@ -144,22 +144,16 @@ function checkText(keywords: Keywords, report: Report): Check<string> {
   };
 }
 
-function checkNumber(keywords: Keywords): Check<number> {
-  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = keywords;
-  type Rule = [limit: number | undefined, isRight: (n: number, limit: number) => boolean, string];
-  const rules: Rule[] = [
-    [minimum, (n, limit) => n >= limit, "at least"],
-    [maximum, (n, limit) => n <= limit, "at most"],
-    [exclusiveMinimum, (n, limit) => n > limit, "more than"],
-    [exclusiveMaximum, (n, limit) => n < limit, "less than"],
-    [multipleOf, isMultiple, "a multiple of"],
-  ];
-  const given = rules.flatMap(([limit, isRight, what]) =>
-    limit === undefined ? [] : [{ limit, isRight, detail: `Must be ${what} ${limit}.` }]
-  );
+function checkNumber({ multipleOf, ...keywords }: Keywords): Check<number> {
+  const { minimum = -Infinity, maximum = Infinity } = keywords;
+  const { exclusiveMinimum: above = -Infinity, exclusiveMaximum: below = Infinity } = keywords;
   return (value, at, errors) => {
-    for (const { limit, isRight, detail } of given) {
-      if (!isRight(value, limit)) fail(errors, at, detail);
+    if (value < minimum) fail(errors, at, `Must be at least ${minimum}.`);
+    if (value > maximum) fail(errors, at, `Must be at most ${maximum}.`);
+    if (value <= above) fail(errors, at, `Must be more than ${above}.`);
+    if (value >= below) fail(errors, at, `Must be less than ${below}.`);
+    if (multipleOf !== undefined && !isMultiple(value, multipleOf)) {
+      fail(errors, at, `Must be a multiple of ${multipleOf}.`);
     }
   };
 }

@@ -22,6 +22,7 @@ class RequestContext implements Context<unknown, Caller | undefined> {
   readonly body: unknown;
   readonly caller: Caller | undefined;
   readonly dispatch: Context["dispatch"];
+  readonly requestId: string;
   readonly #http: HttpRequest;
   readonly #parts: ContextParts;
   #query: URLSearchParams | undefined;
@@ -33,6 +34,7 @@ class RequestContext implements Context<unknown, Caller | undefined> {
     this.body = parts.body;
     this.caller = parts.caller;
     this.dispatch = parts.dispatch;
+    this.requestId = http.id;
     this.#query = parts.query;
     this.#http = http;
     this.#parts = parts;
@@ -54,17 +56,13 @@ class RequestContext implements Context<unknown, Caller | undefined> {
     return this.#http.address;
   }
 
-  get requestId(): string {
-    return this.#http.id;
-  }
-
   get log(): Logger {
-    return this.#log ??= withRequestId(this.#parts.log, this.#http.id);
+    return this.#log ??= withRequestId(this.#parts.log, this.requestId);
   }
 }
 
 /** Members of the prototype; a copy of the context has them too. */
-const MADE_WHEN_READ = ["query", "request", "signal", "log", "address", "requestId"] as const;
+const MADE_WHEN_READ = ["query", "request", "signal", "log", "address"] as const;
 
 /** Accessors on each object would do the same, and cost seven times as much. */
 const COPIED_WHOLE: ProxyHandler<RequestContext> = {
