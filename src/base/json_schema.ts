@@ -87,26 +87,22 @@ function compile(
     else if (isRecord(value)) parsed = members(value, at, errors);
     return anyOf(parsed, at, errors);
   };
-  const parsed = keywords.default === undefined
-    ? undefined
-    : checkWhole(check, keywords.default, below(report, "default"));
-  const fallback = parsed === undefined ? {} : { fallback: JSON.stringify(parsed) };
-  if (!ofTexts) return { check, hasType, ...fallback };
-
   const isListed = (value: unknown) => lists.some(({ keys }) => keys.has(keyOf(value)));
   const read = types.includes("array") ? separate
     // What a text means is then for each of the alternatives to say.
     : types.length + lists.length === 0 && keywords.anyOf ? anything
     : (value: unknown) => convertText(value, isListed, hasType);
-  return {
+  const compiled: Compiled = !ofTexts ? { check, hasType } : {
     check(value, at, errors) {
       const meant = read(value);
       if (Array.isArray(meant) && !hasType(meant)) return fail(errors, at, "Must be given once.");
       return check(meant, at, errors);
     },
     hasType: (value) => hasType(read(value)),
-    ...fallback,
   };
+  if (keywords.default === undefined) return compiled;
+  const parsed = checkWhole(check, keywords.default, below(report, "default"));
+  return { ...compiled, fallback: JSON.stringify(parsed) };
 }
 
 /** Compiles a schema at a path below the one that is at hand. */

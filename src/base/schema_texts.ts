@@ -37,11 +37,8 @@ export function convertText(value: unknown, ...tests: ((value: unknown) => boole
   const [text, ...more] = textsOf(value) ?? [];
   if (text === undefined || more.length > 0) return plainTexts(value);
   const meanings = [text, meaningOf(text)];
-  for (const isRight of tests) {
-    const index = meanings.findIndex(isRight);
-    if (index >= 0) return meanings[index];
-  }
-  return text;
+  const rights = tests.flatMap((isRight) => meanings.filter(isRight));
+  return rights.length > 0 ? rights[0] : text;
 }
 
 function meaningOf(text: string): unknown {

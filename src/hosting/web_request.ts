@@ -38,7 +38,7 @@ export function toWebRequest(
       controller.close();
     },
   }, { highWaterMark: 0 });
-  const init = { method, headers, signal, duplex: "half", body };
+  const init = { method, headers, signal, duplex: "half" as const, body };
   return refusing(new Request(url, init));
 }
 
