@@ -77,18 +77,20 @@ function refuseLost(_name: string, value: unknown): unknown {
   if (isNumber && !Number.isFinite(Number(value))) {
     throw new TypeError("JSON cannot hold NaN or an infinity.");
   }
-  if (value instanceof Promise) throw new TypeError("JSON cannot hold a Promise; await it.");
   if (isEmptied(value)) {
     const what = Object.prototype.toString.call(value); // "[object Map]"
-    throw new TypeError(`JSON cannot hold ${what}; make an object or an array of it.`);
+    throw new TypeError(`JSON cannot hold ${what}: await it, or make an object or array of it.`);
   }
   return value;
 }
 
 /** Whether `{}` would come of something that has content, but no members. */
 function isEmptied(value: unknown): boolean {
-  return [Map, Set, Iterator, ArrayBuffer, Blob, Request, Response, ReadableStream]
-    .some((type) => value instanceof type);
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
+  // Others than plain ones are rare, and some of these types are loaded where they are named.
+  return Object.getPrototypeOf(value) !== Object.prototype &&
+    [Promise, Map, Set, Iterator, ArrayBuffer, Blob, Request, Response, ReadableStream]
+      .some((type) => value instanceof type);
 }
 
 /** Counted before anything is built, on the bytes: none inside a UTF-8 character is below 0x80. */
