@@ -50,8 +50,8 @@ export function parseJson(bytes: Uint8Array, { exactIntegers = false } = {}): Js
  * left out, and in arrays they become null.
  *
  * @throws {TypeError} for what JSON cannot hold: undefined, a function or a symbol as the whole,
- * a BigInt, a cycle, NaN or an infinity anywhere, a Promise, Map or Set, whose content would be
- * lost, or more nesting than the stack can walk.
+ * a BigInt, a cycle, NaN or an infinity anywhere, a Promise, a Map or anything else whose content
+ * would be lost, or more nesting than the stack can walk.
  */
 export function encodeJson(data: unknown): string {
   const text = stringify(data);
@@ -77,11 +77,20 @@ function refuseLost(_name: string, value: unknown): unknown {
   if (isNumber && !Number.isFinite(Number(value))) {
     throw new TypeError("JSON cannot hold NaN or an infinity.");
   }
-  if (value instanceof Promise) throw new TypeError("JSON cannot hold a Promise; await it.");
-  if (value instanceof Map || value instanceof Set) {
-    throw new TypeError("JSON cannot hold a Map or Set; make an object or an array of it.");
+  if (isEmptied(value)) {
+    const what = Object.prototype.toString.call(value); // "[object Map]"
+    throw new TypeError(`JSON cannot hold ${what}: await it, or make an object or array of it.`);
   }
   return value;
+}
+
+/** Whether `{}` would come of something that has content, but no members. */
+function isEmptied(value: unknown): boolean {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
+  // Others than plain ones are rare, and some of these types are loaded where they are named.
+  return Object.getPrototypeOf(value) !== Object.prototype &&
+    [Promise, Map, Set, Iterator, ArrayBuffer, Blob, Request, Response, ReadableStream]
+      .some((type) => value instanceof type);
 }
 
 /** Counted before anything is built, on the bytes: none inside a UTF-8 character is below 0x80. */

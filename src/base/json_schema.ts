@@ -1,6 +1,7 @@
 import { checkPattern } from "./pattern.ts";
 import type { FieldError } from "./problem.ts";
 import { FORMATS, KEYWORDS, type Keywords, TYPES } from "./schema_keywords.ts";
+import { convertText, plainTexts, separate } from "./schema_texts.ts";
 import { below, isRecord, LIST_LIMIT, pointerTo, type Report, type Shape } from "./shape.ts";
 
 type Errors = FieldError[];
@@ -17,16 +18,18 @@ interface Compiled {
 }
 
 const MAX_DEPTH = 32;
-const anything: Check = (value) => value;
+const anything = <T>(value: T): T => value;
 const unknownMember: Check = (_value, at, errors) => fail(errors, at, "Unknown member.");
 
 /**
  * Makes a shape of a JSON Schema (2020-12); mod/schema.ts has the keywords. What is wrong with the
  * schema is reported. Members of a value that are undefined count as missing. Strings are measured
  * in characters.
+ *
+ * @param ofTexts whether it is of what `textsByName` has made, which become what the schema says
  */
-export function toShape(schema: unknown, report: Report): Shape<unknown> {
-  const { check } = compile(schema, report, []);
+export function toShape(schema: unknown, report: Report, ofTexts = false): Shape<unknown> {
+  const { check } = compile(schema, report, [], ofTexts);
   return {
     schema: isRecord(schema) ? schema : {},
     definitions: {},
@@ -43,7 +46,12 @@ function checkWhole(check: Check, value: unknown, report: Report): unknown {
 }
 
 /** @param above the schemas that it is in */
-function compile(schema: unknown, report: Report, above: readonly unknown[]): Compiled {
+function compile(
+  schema: unknown,
+  report: Report,
+  above: readonly unknown[],
+  ofTexts: boolean,
+): Compiled {
   const wrong = !isRecord(schema) ? "Must be a JSON Schema or a Standard Schema."
     : above.includes(schema) ? "Is in itself: no schema is recursive."
     : above.length === MAX_DEPTH ? `Is deeper than ${MAX_DEPTH} schemas.` : undefined;
@@ -53,7 +61,7 @@ function compile(schema: unknown, report: Report, above: readonly unknown[]): Co
   }
   const keywords = KEYWORDS.parse(schema, report);
   const compileAt: CompileAt = (inner, ...path) =>
-    compile(inner, below(report, ...path), [...above, schema]);
+    compile(inner, below(report, ...path), [...above, schema], ofTexts);
   const types = [keywords.type ?? []].flat();
   const kinds = types.flatMap((type) => TYPES[type] ? [TYPES[type]] : []);
   const typeDetail = `Must be ${kinds.map(([, what]) => what).join(" or ")}.`;
@@ -61,16 +69,17 @@ function compile(schema: unknown, report: Report, above: readonly unknown[]): Co
   const hasType = others.length === 0
     ? isOfOne
     : (value: unknown) => kinds.some(([isOf]) => isOf(value));
-  const values = checkValues(keywords);
+  const lists = listValues(keywords);
   const text = checkText(keywords, report);
   const number = checkNumber(keywords);
-  const list = checkList(keywords, compileAt);
-  const members = checkMembers(keywords, compileAt);
+  const free = ofTexts && !keywords.anyOf ? plainTexts : anything;
+  const list = checkList(keywords, free, compileAt);
+  const members = checkMembers(keywords, free, compileAt);
   const anyOf = checkAnyOf(keywords, compileAt);
 
   const check: Check = (value, at, errors) => {
     if (!hasType(value)) return fail(errors, at, typeDetail);
-    values(value, at, errors);
+    for (const { keys, detail } of lists) if (!keys.has(keyOf(value))) fail(errors, at, detail);
     let parsed = value;
     if (typeof value === "string") text(value, at, errors);
     else if (typeof value === "number") number(value, at, errors);
@@ -78,16 +87,30 @@ function compile(schema: unknown, report: Report, above: readonly unknown[]): Co
     else if (isRecord(value)) parsed = members(value, at, errors);
     return anyOf(parsed, at, errors);
   };
-  if (keywords.default === undefined) return { check, hasType };
+  const isListed = (value: unknown) => lists.some(({ keys }) => keys.has(keyOf(value)));
+  const read = types.includes("array") ? separate
+    // What a text means is then for each of the alternatives to say.
+    : types.length + lists.length === 0 && keywords.anyOf ? anything
+    : (value: unknown) => convertText(value, isListed, hasType);
+  const compiled: Compiled = !ofTexts ? { check, hasType } : {
+    check(value, at, errors) {
+      const meant = read(value);
+      if (Array.isArray(meant) && !hasType(meant)) return fail(errors, at, "Must be given once.");
+      return check(meant, at, errors);
+    },
+    hasType: (value) => hasType(read(value)),
+  };
+  if (keywords.default === undefined) return compiled;
   const parsed = checkWhole(check, keywords.default, below(report, "default"));
-  return { check, hasType, fallback: JSON.stringify(parsed) };
+  return { ...compiled, fallback: JSON.stringify(parsed) };
 }
 
 /** Compiles a schema at a path below the one that is at hand. */
 type CompileAt = (inner: unknown, ...path: readonly PropertyKey[]) => Compiled;
 
-function checkValues(keywords: Keywords): Check {
-  const lists = [keywords.enum ?? [], keywords.const === undefined ? [] : [keywords.const]]
+/** The values of `enum` and of `const`, where the schema has them. */
+function listValues(keywords: Keywords) {
+  return [keywords.enum ?? [], keywords.const === undefined ? [] : [keywords.const]]
     .filter((values) => values.length > 0)
     .map((values) => {
       const all = values.map((value) => typeof value === "string" ? value : JSON.stringify(value))
@@ -95,9 +118,6 @@ function checkValues(keywords: Keywords): Check {
       const detail = `Must be one of: ${all.length > 200 ? `${all.slice(0, 200)} …` : all}.`;
       return { keys: new Set(values.map(keyOf)), detail };
     });
-  return (value, at, errors) => {
-    for (const { keys, detail } of lists) if (!keys.has(keyOf(value))) fail(errors, at, detail);
-  };
 }
 
 function checkText(keywords: Keywords, report: Report): Check<string> {
@@ -120,22 +140,16 @@ function checkText(keywords: Keywords, report: Report): Check<string> {
   };
 }
 
-function checkNumber(keywords: Keywords): Check<number> {
-  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = keywords;
-  type Rule = [limit: number | undefined, isRight: (n: number, limit: number) => boolean, string];
-  const rules: Rule[] = [
-    [minimum, (n, limit) => n >= limit, "at least"],
-    [maximum, (n, limit) => n <= limit, "at most"],
-    [exclusiveMinimum, (n, limit) => n > limit, "more than"],
-    [exclusiveMaximum, (n, limit) => n < limit, "less than"],
-    [multipleOf, isMultiple, "a multiple of"],
-  ];
-  const given = rules.flatMap(([limit, isRight, what]) =>
-    limit === undefined ? [] : [{ limit, isRight, detail: `Must be ${what} ${limit}.` }]
-  );
+function checkNumber({ multipleOf, ...keywords }: Keywords): Check<number> {
+  const { minimum = -Infinity, maximum = Infinity } = keywords;
+  const { exclusiveMinimum: above = -Infinity, exclusiveMaximum: below = Infinity } = keywords;
   return (value, at, errors) => {
-    for (const { limit, isRight, detail } of given) {
-      if (!isRight(value, limit)) fail(errors, at, detail);
+    if (value < minimum) fail(errors, at, `Must be at least ${minimum}.`);
+    if (value > maximum) fail(errors, at, `Must be at most ${maximum}.`);
+    if (value <= above) fail(errors, at, `Must be more than ${above}.`);
+    if (value >= below) fail(errors, at, `Must be less than ${below}.`);
+    if (multipleOf !== undefined && !isMultiple(value, multipleOf)) {
+      fail(errors, at, `Must be a multiple of ${multipleOf}.`);
     }
   };
 }
@@ -147,9 +161,12 @@ function isMultiple(value: number, of: number): boolean {
   return Math.abs(quotient - Math.round(quotient)) <= Number.EPSILON * Math.abs(quotient);
 }
 
-function checkList(keywords: Keywords, compileAt: CompileAt): Check<readonly unknown[]> {
-  const { minItems = 0, maxItems = Infinity, uniqueItems = false, items } = keywords;
-  const item = items === undefined ? anything : compileAt(items, "items").check;
+function checkList(
+  { minItems = 0, maxItems = Infinity, uniqueItems = false, items }: Keywords,
+  free: Check,
+  compileAt: CompileAt,
+): Check<readonly unknown[]> {
+  const item = items === undefined ? free : compileAt(items, "items").check;
   return (list, at, errors) => {
     if (list.length < minItems) fail(errors, at, `Must have at least ${minItems} items.`);
     if (list.length > maxItems) return fail(errors, at, `Must have at most ${maxItems} items.`);
@@ -169,11 +186,12 @@ function checkList(keywords: Keywords, compileAt: CompileAt): Check<readonly unk
 
 function checkMembers(
   { properties = {}, required = [], additionalProperties = true }: Keywords,
+  free: Check,
   compileAt: CompileAt,
 ): Check<Readonly<Record<string, unknown>>> {
   const check = isRecord(additionalProperties)
     ? compileAt(additionalProperties, "additionalProperties").check
-    : additionalProperties ? anything : unknownMember;
+    : additionalProperties ? free : unknownMember;
   const more: Omit<Compiled, "hasType"> = { check };
   const names = new Set([...Object.keys(properties), ...required]);
   const members = [...names].map((name) => ({

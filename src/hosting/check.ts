@@ -30,9 +30,6 @@ export interface Hosted {
   readonly passedOver: (Pick<Origin, "file"> & Partial<Origin>)[];
 }
 
-const MIN_EVERY_MS = 1_000;
-const MAX_EVERY_MS = 366 * 86_400_000;
-
 const CRONJOB = authored({
   name: text((name) => {
     if (!/^[A-Za-z0-9._-]{1,64}$/.test(name)) return "Must be 1 to 64 of A-Za-z0-9._-";
@@ -40,7 +37,7 @@ const CRONJOB = authored({
   }),
   every: readAs((duration) => {
     const ms = parseDuration(duration) ?? 0;
-    return ms >= MIN_EVERY_MS && ms <= MAX_EVERY_MS ? ms : undefined;
+    return ms >= 1_000 && ms <= 366 * 86_400_000 ? ms : undefined;
   }, 'a duration from "1s" to "366d", such as "5m"'),
   run: FUNCTION,
 });

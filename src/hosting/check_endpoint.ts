@@ -72,7 +72,7 @@ const EMITS = declarations(checkDispatchableName, parsedBy((value, report) => {
   try {
     if (example !== undefined) encodeJson(data ? checkData(data, example) : example);
   } catch (error) {
-    report(messageOf(error), "/example");
+    report(messageOf(error).replaceAll("\n", " "), "/example");
   }
   return { description, scope, data, example };
 }));
@@ -124,7 +124,11 @@ export function checkEndpoint(value: Members, origin: Origin, errors: FieldError
   const members = ENDPOINT.parse(value, report);
   const { method, path: pattern, scope: scopes, summary, input, output, cors, limit } = members;
   const { emits, accepts, maxBody: maxBodyBytes, idempotent, before, handle } = members;
-  checkAccess(value, report);
+  const access = [value["scope"], value["public"]].filter((each) => each !== undefined);
+  if (access.length === 2) report("Excludes scope.", "/public");
+  if (access.length === 0) {
+    report("Is required: one or several, [] for any valid token; or else public: true.", "/scope");
+  }
   checkInput(members, report);
   if (idempotent && (method === "GET" || emits.length === 0)) {
     report("Is for what dispatches, by another method than GET: name it in emits.", "/idempotent");
@@ -146,13 +150,6 @@ export function checkEndpoint(value: Members, origin: Origin, errors: FieldError
     onError,
     handle: handle.bind(value),
   };
-}
-
-function checkAccess(value: Members, report: Report): void {
-  const [hasScope, hasPublic] = ["scope", "public"].map((name) => value[name] !== undefined);
-  if (hasScope && hasPublic) report("Excludes scope.", "/public");
-  if (hasScope || hasPublic) return;
-  report("Is required: one or several, [] for any valid token; or else public: true.", "/scope");
 }
 
 function checkInput(

@@ -22,6 +22,7 @@ class RequestContext implements Context<unknown, Caller | undefined> {
   readonly body: unknown;
   readonly caller: Caller | undefined;
   readonly dispatch: Context["dispatch"];
+  readonly requestId: string;
   readonly #http: HttpRequest;
   readonly #parts: ContextParts;
   #query: URLSearchParams | undefined;
@@ -33,6 +34,7 @@ class RequestContext implements Context<unknown, Caller | undefined> {
     this.body = parts.body;
     this.caller = parts.caller;
     this.dispatch = parts.dispatch;
+    this.requestId = http.id;
     this.#query = parts.query;
     this.#http = http;
     this.#parts = parts;
@@ -54,17 +56,13 @@ class RequestContext implements Context<unknown, Caller | undefined> {
     return this.#http.address;
   }
 
-  get requestId(): string {
-    return this.#http.id;
-  }
-
   get log(): Logger {
-    return this.#log ??= withRequestId(this.#parts.log, this.#http.id);
+    return this.#log ??= withRequestId(this.#parts.log, this.requestId);
   }
 }
 
 /** Members of the prototype; a copy of the context has them too. */
-const MADE_WHEN_READ = ["query", "request", "signal", "log", "address", "requestId"] as const;
+const MADE_WHEN_READ = ["query", "request", "signal", "log", "address"] as const;
 
 /** Accessors on each object would do the same, and cost seven times as much. */
 const COPIED_WHOLE: ProxyHandler<RequestContext> = {
@@ -83,9 +81,10 @@ export function createContext(http: HttpRequest, parts: ContextParts): AnyContex
   return new Proxy(new RequestContext(http, parts), COPIED_WHOLE);
 }
 
-/** Adds what a `before` has returned. Throws the refusal that this is, TypeError for the rest. */
+/** Adds what a `before` has returned. Throws the refusal or Error that this is, TypeError else. */
 export function addToContext(context: AnyContext, added: unknown): void {
   if (added === undefined) return;
+  if (added instanceof Error) throw added;
   if (!isPlainObject(added)) throw new TypeError("before() must return an object or nothing.");
   // What looks like an answer was meant to end the request: it must not go on.
   if ("status" in added) {

@@ -54,7 +54,7 @@ export function hostedOperation(
         const collector = collectEvents(services, emits, by, endpoint.idempotent);
         const context = createContext(request, {
           ...input,
-          caller: caller && pickCaller(caller),
+          caller: caller && pickCaller(caller), // what else is known of the token stays here
           dispatch: collector.dispatch,
           log,
           origin,
@@ -122,7 +122,6 @@ function confineWorker(response: HttpResponse, { headers, path }: HttpRequest, b
   return { ...response, headers: { ...response.headers, ...scope } };
 }
 
-/** A caller as authors get it: what else the service knows of the token stays here. */
 function pickCaller({ sub, kind, clientId, scopes }: Caller): Caller {
   return { sub, kind, clientId, scopes };
 }

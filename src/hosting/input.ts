@@ -1,8 +1,7 @@
-import { decodeFormText } from "../base/form.ts";
 import type { HttpRequest } from "../base/http_message.ts";
-import { checkErrors, type FieldError, malformed } from "../base/problem.ts";
+import { checkErrors, type FieldError } from "../base/problem.ts";
 import { LIST_LIMIT, type Shape } from "../base/shape.ts";
-import { readAnyBody } from "../http/body.ts";
+import { parseFields, readAnyBody } from "../http/body.ts";
 import type { Context } from "../mod.ts";
 import type { LoadedEndpoint } from "./check_endpoint.ts";
 
@@ -43,7 +42,7 @@ export async function readInput(
   // Their types are those of the schemas, as the handler knows them.
   const parsed = {
     params: input.params ? await parse("path", input.params, Object.entries(params)) : params,
-    query: input.query && await parse("query", input.query, readQuery(request)),
+    query: input.query && await parse("query", input.query, parseFields(request.query, "query")),
     body: input.body
       ? await parse("body", body instanceof URLSearchParams ? input.body.form : input.body, body)
       : body,
@@ -57,10 +56,4 @@ export async function readInput(
   );
   checkErrors(errors, isOne ? first : "request");
   return { ...parsed, bytes };
-}
-
-function readQuery({ query }: HttpRequest): URLSearchParams {
-  // URLSearchParams itself would take bad escapes, and what is not UTF-8.
-  if (decodeFormText(query) === undefined) throw malformed("The query is not well-formed.");
-  return new URLSearchParams(query);
 }

@@ -76,24 +76,20 @@ function exportError({ file, exportName }: Origin, reason: string): string {
 
 /** What a module exports, or why it does not load. */
 async function importModule(file: string, timeoutMs: number): Promise<Members | string> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<string>((resolve) => {
-    timer = setTimeout(resolve, timeoutMs, `did not finish loading within ${timeoutMs} ms`);
-  });
+  const { promise: late, resolve } = Promise.withResolvers<string>();
+  using _timer = setTimeout(resolve, timeoutMs, `did not finish loading within ${timeoutMs} ms`);
   try {
     loadAsEsModules(file);
     return await Promise.race([import(pathToFileURL(file).href), late]);
   } catch (error) {
     return describe(error);
-  } finally {
-    clearTimeout(timer);
   }
 }
 
 function findHookErrors(hooks: readonly Export[]): string[] {
-  const wrong = hooks.filter(({ value }) => typeof value !== "function");
   return [
-    ...wrong.map((hook) => exportError(hook, "must be a function")),
+    ...hooks.filter(({ value }) => typeof value !== "function")
+      .map((hook) => exportError(hook, "must be a function")),
     ...findClashes(
       hooks,
       (hook) => `${hook.exportName} ${folderOf(hook)}`,
@@ -153,15 +149,19 @@ function findClashes<Item extends Origin>(
 
 /** What went wrong, in a line or few, and where in the code if the engine says so. */
 function describe(error: unknown): string {
-  if (!(error instanceof Error)) return `threw ${String(error)} while loading`;
-  const at = placeOf(error.stack ?? "");
-  const hint = /package 'gatepost'/.test(error.message)
-    ? '; write "import type", which vanishes when the module runs'
-    : "";
-  const denied = "permission" in error && "resource" in error
-    ? ` (${String(error.permission)}: ${String(error.resource)})` // ERR_ACCESS_DENIED
-    : "";
-  return `${error.name}: ${error.message}${denied}${hint}${at === undefined ? "" : ` (${at})`}`;
+  try {
+    if (!(error instanceof Error)) return `threw ${String(error)} while loading`;
+    const at = placeOf(error.stack ?? "");
+    const hint = /package 'gatepost'/.test(error.message)
+      ? '; write "import type", which vanishes when the module runs'
+      : "";
+    const denied = "permission" in error && "resource" in error
+      ? ` (${String(error.permission)}: ${String(error.resource)})` // ERR_ACCESS_DENIED
+      : "";
+    return `${error.name}: ${error.message}${denied}${hint}${at === undefined ? "" : ` (${at})`}`;
+  } catch { // one of its members is no text, or throws
+    return "threw something that says nothing of itself";
+  }
 }
 
 /** `file:line` at the head of a syntax error's stack, or the first frame in a file. */

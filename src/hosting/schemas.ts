@@ -1,8 +1,8 @@
 import { authored, parsedBy } from "../base/authored.ts";
 import { toShape } from "../base/json_schema.ts";
-import { optional, type Shape } from "../base/shape.ts";
+import { type Texts, textsByName } from "../base/schema_texts.ts";
+import { optional, type Report, type Shape } from "../base/shape.ts";
 import { fromStandard, standardOf } from "../base/standard_schema.ts";
-import { ofTexts } from "./texts.ts";
 
 /**
  * What a schema describes.
@@ -16,21 +16,35 @@ export function schemaOf(side: "input" | "output"): Shape<Shape<unknown>> {
   });
 }
 
-const SCHEMA = schemaOf("input");
+/**
+ * The shape of {@link Texts}, which become numbers, booleans and lists where their JSON Schema says
+ * so. A library's schema gets texts, and lists of those that are repeated: it knows itself what to
+ * make of them.
+ */
+function ofTexts(value: unknown, report: Report): Shape<unknown> {
+  const standard = standardOf(value);
+  const shape = standard ? fromStandard(standard, "input") : toShape(value, report, true);
+  return {
+    ...shape,
+    parse: (texts, report) =>
+      shape.parse(textsByName(texts as Texts, standard !== undefined), report),
+  };
+}
 
 /** A schema of parameters or of a query. */
 const OF_TEXTS = parsedBy((value, report) => {
-  const shape = SCHEMA.parse(value, report);
+  const shape = ofTexts(value, report);
   const isObject = shape.schema["type"] === "object" || standardOf(value) !== undefined;
   if (!isObject) report('Must have type: "object".');
-  return ofTexts(shape, value);
+  return shape;
 });
 
+const SCHEMA = schemaOf("input");
+
 /** A schema of a body, and what it makes of one that comes as a form. */
-const OF_BODY = parsedBy((value, report) => {
-  const shape = SCHEMA.parse(value, report);
-  return { ...shape, form: ofTexts(shape, value) };
-});
+const OF_BODY = parsedBy((value, report) =>
+  ({ ...SCHEMA.parse(value, report), form: ofTexts(value, () => {}) })
+);
 
 /** What an endpoint takes; shapes of a library's schemas may return promises. */
 export const INPUT = authored({

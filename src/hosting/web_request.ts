@@ -18,9 +18,37 @@ export interface WebRequestParts {
  * is asked for, up to `maxBytes`; GET and HEAD have none (Fetch §5.4). As a form or as JSON that it
  * is not it is refused: that is no failure of the handler's.
  */
-export function toWebRequest(request: HttpRequest, parts: WebRequestParts): Request {
-  const web = createRequest(request, parts);
-  return Object.assign(web, { formData: () => readForm(web), json: () => readJson(web) });
+export function toWebRequest(
+  request: HttpRequest,
+  { bytes, origin, maxBytes, authenticateAgain }: WebRequestParts,
+): Request {
+  const { method, path, query, signal } = request;
+  const url = origin + path + (query === "" ? "" : `?${query}`);
+  const headers = new Headers();
+  for (const [name, value] of Object.entries(request.headers)) {
+    for (const one of [value ?? []].flat()) headers.append(name, one);
+  }
+  const isEmpty = method === "GET" || method === "HEAD" || !hasBody(request);
+  // A copy, since it is the handler's to change.
+  const body = isEmpty ? null : bytes ? new Uint8Array(bytes) : new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      const read = await request.readBody(maxBytes);
+      await authenticateAgain();
+      if (read.length > 0) controller.enqueue(read);
+      controller.close();
+    },
+  }, { highWaterMark: 0 });
+  const init = { method, headers, signal, duplex: "half" as const, body };
+  return refusing(new Request(url, init));
+}
+
+/** The same, as a copy of it too. */
+function refusing(web: Request): Request {
+  return Object.assign(web, {
+    formData: () => readForm(web),
+    json: () => readJson(web),
+    clone: () => refusing(Request.prototype.clone.call(web)),
+  });
 }
 
 async function readForm(web: Request): Promise<FormData> {
@@ -45,28 +73,3 @@ async function readJson(web: Request): Promise<unknown> {
 }
 
 const FORM_TYPE = /^\s*(?:multipart\/form-data|application\/x-www-form-urlencoded)\s*(?:;|$)/i;
-
-function createRequest(
-  request: HttpRequest,
-  { bytes, origin, maxBytes, authenticateAgain }: WebRequestParts,
-): Request {
-  const { method, path, query, signal } = request;
-  const url = origin + path + (query === "" ? "" : `?${query}`);
-  const headers = new Headers();
-  for (const [name, value] of Object.entries(request.headers)) {
-    for (const one of [value ?? []].flat()) headers.append(name, one);
-  }
-  const init = { method, headers, signal, duplex: "half" as const };
-  if (method === "GET" || method === "HEAD" || !hasBody(request)) return new Request(url, init);
-  // A copy, since it is the handler's to change.
-  if (bytes) return new Request(url, { ...init, body: new Uint8Array(bytes) });
-  const body = new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      const read = await request.readBody(maxBytes);
-      await authenticateAgain();
-      if (read.length > 0) controller.enqueue(read);
-      controller.close();
-    },
-  }, { highWaterMark: 0 });
-  return new Request(url, { ...init, body });
-}

@@ -49,16 +49,14 @@ export async function readAnyBody(request: HttpRequest, limits: {
   if (kind === "other" && !limits.readsAll) return {};
   const bytes = await request.readBody(maxBytes);
   if (kind === "other" || bytes.length === 0) return { bytes };
-  return { bytes, value: kind === "form" ? parseFields(bytes) : parseJson(bytes) };
+  const isForm = kind === "form";
+  return { bytes, value: isForm ? parseFields(decodeUtf8(bytes), "form") : parseJson(bytes) };
 }
 
-/** URLSearchParams itself would take bad escapes, and what is not UTF-8. */
-function parseFields(bytes: Buffer): URLSearchParams {
-  const text = decodeUtf8(bytes);
-  if (text === undefined || decodeFormText(text) === undefined) {
-    throw malformed("The body is not a well-formed form in UTF-8.");
-  }
-  return new URLSearchParams(text);
+/** URLSearchParams itself would take bad escapes, and what is not UTF-8. Throws Problem 400. */
+export function parseFields(text: string | undefined, what: string): URLSearchParams {
+  if (text !== undefined && decodeFormText(text) !== undefined) return new URLSearchParams(text);
+  throw malformed(`The ${what} is not well-formed.`);
 }
 
 /**

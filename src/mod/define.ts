@@ -10,15 +10,7 @@ import type { AnySchema, Infer } from "./schema.ts";
  * ```ts
  * const endpoint: DefineEndpoint = (given) => given;
  *
- * export const createOrder = endpoint({
- *   method: "POST",
- *   path: "/orders",
- *   scope: "orders",
- *   input: {
- *     body: { type: "object", properties: { item: { type: "string" } }, required: ["item"] },
- *   },
- *   handle: ({ body }) => ({ status: 201, body: { item: body.item } }),
- * });
+ * export const hello = endpoint({ method: "GET", path: "/hello", public: true, handle: () => 1 });
  * ```
  */
 export type DefineEndpoint = <

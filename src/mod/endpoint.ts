@@ -43,18 +43,15 @@ type Added = { readonly [name: string]: any };
  * - anything else: 200 with that value as JSON. `{ status: "active" }` is such a value. A stream,
  *   Blob or ArrayBuffer is an error (500): return it in a `Response`. An Error counts as thrown.
  *
- * A response of HTML, SVG or other XML without a policy of its own goes out with
- * `Content-Security-Policy: sandbox allow-scripts allow-forms allow-popups`: hosted pages share an
+ * A response of HTML, SVG or other XML without a policy of its own gets one: hosted pages share an
  * origin with the sign-in pages, and their scripts must not act there.
  *
- * `handle` throws, or rejects with:
- * - a {@link Refusal}, or an Error with one as `refusal`: that problem details;
- * - anything else, any Error whatever its `status`: what {@link OnError} makes of it, or 500. It is
- *   logged with the request's id and the caller learns nothing of it.
+ * `handle` throws, or rejects with a {@link Refusal}, or an Error with one as `refusal`: that
+ * problem details; or anything else, any Error whatever its `status`: what {@link OnError} makes of
+ * it, or 500. It is logged with the request's id and the caller learns nothing of it.
  *
  * Dispatched events are stored together, durably, before the first byte of the response; none is
- * where `handle` throws or refuses, or the status is 500 or more. Where they cannot be stored, the
- * caller gets 503.
+ * where `handle` throws or refuses, or the status is 500 or more.
  */
 export interface EndpointBase {
   readonly method: Method;

@@ -68,8 +68,9 @@ export interface StandardIssue {
 export type Infer<S> = S extends StandardSchema<infer _In, infer Out> ? Out
   : S extends { readonly const: infer C } ? C
   : S extends { readonly enum: readonly (infer E)[] } ? E
-  : S extends { readonly anyOf: readonly (infer A)[] } ? Infer<A>
-  : S extends { readonly type: readonly (infer T)[] } ? OfType<S, T>
+  : OfTypes<S> & (S extends { readonly anyOf: readonly (infer A)[] } ? Infer<A> : unknown);
+
+type OfTypes<S> = S extends { readonly type: readonly (infer T)[] } ? OfType<S, T>
   : S extends { readonly type: infer T } ? OfType<S, T>
   : unknown;
 
@@ -86,7 +87,9 @@ type OfMembers<S> = S extends { readonly properties: infer P }
     & { readonly [K in keyof P as IsThere<S, P, K> extends true ? K : never]: Infer<P[K]> }
     & { readonly [K in keyof P as IsThere<S, P, K> extends true ? never : K]?: Infer<P[K]> }
   >
-  : Readonly<Record<string, unknown>>;
+  : Readonly<Record<string, S extends { readonly additionalProperties: infer A extends object }
+    ? Infer<A>
+    : unknown>>;
 
 type IsThere<S, P, K extends keyof P> = S extends { readonly required: readonly (infer R)[] }
   ? K extends R ? true : HasDefault<P[K]>

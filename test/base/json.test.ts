@@ -161,6 +161,10 @@ describe("encodeJson() throws TypeError for", () => {
     ["a promise inside that was not awaited", { a: [Promise.resolve(1)] }],
     ["a map inside", { a: new Map([[1, 2]]) }],
     ["a set", new Set([1])],
+    ["what a map iterates", new Map([[1, 2]]).values()],
+    ["a generator inside", [(function* () { yield 1; })()]],
+    ["a stream inside", { a: new ReadableStream() }],
+    ["bytes inside", { a: new ArrayBuffer(1), b: new Blob(["x"]) }],
     ["nesting that the stack cannot hold", deep],
   ];
   for (const [what, data] of table) {

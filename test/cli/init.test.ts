@@ -90,6 +90,11 @@ test("the compiler finds nothing wrong there with nothing else installed", () =>
   assert.equal(status, 0);
 });
 
+test("a compiler before TypeScript 6 knows too that a query and a body are iterated", () => {
+  const settings = readFileSync(join(initiate(), "tsconfig.json"), "utf8");
+  assert.match(settings, /"dom", "dom\.iterable", "dom\.asynciterable"/);
+});
+
 test("the types that init writes are checked: a wrong endpoint, event or call is an error", () => {
   const folder = initiate();
   const source = `

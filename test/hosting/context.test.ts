@@ -73,7 +73,9 @@ test("events that before dispatches are the request's", async () => {
 
 test("what before throws or returns as a refusal ends the request", async () => {
   const refusal = { status: 403, detail: "Not yours." };
-  for (const before of [() => refusal, () => Promise.reject(refusal), () => ({ status: 403 })]) {
+  const error = () => Object.assign(new Error("own"), { refusal });
+  const refusals = [() => refusal, () => Promise.reject(refusal), () => ({ status: 403 }), error];
+  for (const before of refusals) {
     const { status, lines } = await callWith(() => assert.fail("called"), before);
     assert.deepEqual([status, lines], [403, []]);
   }

@@ -254,11 +254,13 @@ test("a form or JSON that request finds not well-formed is refused, not a failur
     ["json", undefined, "", 400],
   ];
   for (const [as, type, body, status] of rows) {
-    const { problem, lines } = await call(({ request }) => request[as](), {
-      ...type !== undefined && { type },
-      body,
-    });
-    assert.deepEqual([problem?.status, lines], [status, []], `${as} ${type} ${body}`);
+    for (const copied of [false, true]) {
+      const { problem, lines } = await call(
+        ({ request }) => (copied ? request.clone().clone() : request)[as](),
+        { ...type !== undefined && { type }, body },
+      );
+      assert.deepEqual([problem?.status, lines], [status, []], `${as} ${type} ${body}`);
+    }
   }
 });
 

@@ -86,6 +86,16 @@ describe("a text of a query becomes what its schema says:", () => {
     [{ type: ["string", "integer"] }, "a=7", "7"], [{ type: "string" }, "a=", ""], [{}, "a=1", "1"],
     [{ type: "array", items: INTEGER }, "a=1&a=2", [1, 2]], [{ type: "array" }, "a=1", ["1"]],
     [{ type: "string", format: "date" }, "a=2030-01-31", "2030-01-31"],
+    [{ anyOf: [INTEGER, { const: "all" }] }, "a=5", 5],
+    [{ anyOf: [INTEGER, { const: "all" }] }, "a=all", "all"],
+    [{ anyOf: [INTEGER, { type: "string", format: "date" }] }, "a=5", 5],
+    [{ enum: [1, true, "all"] }, "a=1", 1], [{ enum: [1, true, "all"] }, "a=true", true],
+    [{ type: ["string", "integer"], enum: ["all", 1] }, "a=1", 1],
+    [{ type: "array", items: { enum: [1, "x"] } }, "a=1&a=x", [1, "x"]],
+    [{ anyOf: [INTEGER, { type: "array", items: INTEGER }] }, "a=5", 5],
+    [{ anyOf: [INTEGER, { type: "array", items: INTEGER }] }, "a=5&a=6", [5, 6]],
+    [{ type: "array", items: INTEGER, anyOf: [{ minItems: 1 }] }, "a=5", [5]],
+    [{ anyOf: [{}] }, "a=5", "5"],
   ];
   for (const [schema, query, a] of rows) {
     test(`${query} by ${JSON.stringify(schema)}`, async () => {
@@ -100,6 +110,10 @@ describe("a text of a query becomes what its schema says:", () => {
     [{ type: "boolean" }, "a=1", ["/a Must be true or false."]],
     [{ type: "string" }, "a=1&a=1", ["/a Must be given once."]],
     [{ type: "array", items: INTEGER }, "a=1&a=x", ["/a/1 Must be an integer."]],
+    [{ enum: [1, 2] }, "a=3", ["/a Must be one of: 1, 2."]],
+    [{ type: "integer", enum: [1, 2] }, "a=3", ["/a Must be one of: 1, 2."]],
+    [{ anyOf: [INTEGER, { const: "all" }] }, "a=x", ["/a Must be one of: all."]],
+    [INTEGER, "a=1&a=2", ["/a Must be given once."]],
   ];
   for (const [schema, query, errors] of wrong) {
     test(`not ${query} by ${JSON.stringify(schema)}`, async () => {
@@ -189,6 +203,29 @@ test("a form that is accepted is checked as an object of texts", async () => {
   ]);
   const { body } = await read({ accepts: ["form"] }, { body: "a=1", type: FORM_TYPE });
   assert.ok(body instanceof URLSearchParams);
+});
+
+test("a form of several kinds is what the alternative that fits makes of it", async () => {
+  const body = { ...OBJECT, properties: { tags: { type: "array" } }, anyOf: [
+    objectOf({ kind: { const: "a" }, n: INTEGER }, { required: ["kind", "n"] }),
+    objectOf({ kind: { const: "b" }, n: { type: "boolean" } }, { required: ["kind"] }),
+  ] };
+  const fields = { accepts: ["form"], input: { body } };
+  for (const [sent, made] of [
+    ["kind=a&n=1&tags=x&more=y", { kind: "a", n: 1, tags: ["x"], more: "y" }],
+    ["kind=b&n=true", { kind: "b", n: true }],
+  ]) {
+    assert.deepEqual((await read(fields, { body: String(sent), type: FORM_TYPE })).body, made);
+  }
+});
+
+test("the default of a query's member is a value, and no text of it", async () => {
+  const { query } = await read({
+    input: { query: objectOf({ a: { type: "array", default: [1] }, b: { default: ["x"] } }) },
+  });
+  assert.deepEqual(query, { a: [1], b: ["x"] });
+  const text = { query: objectOf({ a: { type: "integer", default: "5" } }) };
+  await assert.rejects(read({ input: text }), ({ message }) => message.includes("/a/default"));
 });
 
 test("a library's schema gets texts, and may take its time", async () => {

@@ -142,6 +142,23 @@ export const open = endpoint({
     return { hi: params["x"], body };
   },
 });
+export const either = endpoint({
+  method: "PUT",
+  path: "/x",
+  public: true,
+  input: {
+    query: { type: "object", additionalProperties: { type: "integer" } },
+    body: {
+      type: "object",
+      properties: { mail: text, phone: text },
+      anyOf: [{ required: ["mail"] }, { required: ["phone"] }],
+    },
+  },
+  handle({ query, body }) {
+    is<number | undefined>(query["x"]);
+    is<string | undefined>(body.mail ?? body.phone);
+  },
+});
 export const library = endpoint({
   method: "POST",
   path: "/z",

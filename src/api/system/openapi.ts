@@ -71,9 +71,9 @@ const TAG_TEXTS: Readonly<Record<string, string>> = {
 };
 
 /** Every shape that an operation speaks of. */
-function shapesOf({ query, body, form, input, responses }: Operation) {
+function shapesOf({ query = {}, body, form, responses }: Operation) {
   const sent = Object.values(responses).filter((shape) => typeof shape === "object");
-  return [...Object.values({ ...query, ...input }), body, form, ...sent];
+  return [...Object.values(query), body, form, ...sent];
 }
 
 function tagOf({ path, emits }: Operation): string {

@@ -46,7 +46,7 @@ export function describe(
           ? []
           : [`Its body has at most ${operation.maxBodyBytes} bytes.`],
         ...emits.filter(({ name }) => known.has(name))
-          .map(({ name, description }) => `Dispatches \`${name}\`: ${description}.`),
+          .map(({ name, description }) => `Dispatches \`${name}\`: ${description}`),
       ].join("\n\n"),
     }),
     ...(parameters.length > 0 && { parameters }),

@@ -1,5 +1,6 @@
 import {
   ANYTHING,
+  COUNT,
   described,
   manyOf,
   named,
@@ -112,15 +113,13 @@ export function parameter(
   };
 }
 
-const INTEGER = shown<number>({ type: "integer" });
-
 /** The headers of every callback (Standard Webhooks, and two of our own). */
 export const CALLBACK_HEADERS = record({
   "webhook-id": described("The delivery; the same on every resend.", TEXT),
-  "webhook-timestamp": described("Seconds since 1970.", INTEGER),
+  "webhook-timestamp": described("Seconds since 1970.", COUNT),
   "webhook-signature": described("Standard Webhooks; several separated by spaces.", TEXT),
   "gatepost-event": described("The event's name.", TEXT),
-  "gatepost-attempt": described("1 to 4.", INTEGER),
+  "gatepost-attempt": described("1 to 4.", COUNT),
 });
 
 /** The request that takes an event to a subscriber. */
