@@ -4,7 +4,7 @@ import { text } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
 import { messageOf } from "../base/message_of.ts";
 import type { Seal } from "../base/seal.ts";
-import { backUpSqlite, makePrivate } from "./backup.ts";
+import { backUpSqlite, withTemporary } from "./backup.ts";
 import { UnusableDatabaseError } from "./database.ts";
 import type { Engine } from "./engine.ts";
 import { findOwnSealError, findSchemaError, isEmpty, refuseUnusable } from "./judge.ts";
@@ -67,16 +67,12 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
 
   /** The copy comes whole into a file of its own, which is then backed up as any other. */
   async function backUp(...[target, options]: Parameters<Engine["backUp"]>): Promise<number> {
-    const file = `${target}.download`;
-    makePrivate(file);
-    try {
+    return withTemporary(`${target}.download`, async (file) => {
       const download = async (client: RqliteClient) =>
         pipeline(await send(client), createWriteStream(file));
       await ask(download, options.signal);
       return await backUpSqlite(file, target, options);
-    } finally {
-      rmSync(file);
-    }
+    });
   }
 
   const open = (observe?: Parameters<Engine["open"]>[0]) =>

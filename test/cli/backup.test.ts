@@ -147,6 +147,47 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
   });
 }
 
+test("the next backup into a folder removes what one that was killed has left there", async (t) => {
+  const cli = await openCommandLine(t);
+  await cli.run("user", "add", "alice");
+  fill(cli.databasePath, 10_000);
+  const copies = () => readdirSync(cli.folder).filter((name) => !name.startsWith("gatepost.db"));
+  const monday = join(cli.folder, "monday.db");
+  for (const copy of [monday, join(cli.folder, "tuesday.db")]) {
+    const child = cli.start("backup", copy);
+    const exited = once(child, "exit");
+    while (!existsSync(`${copy}.partial`) && child.exitCode === null) await sleep(1);
+    child.kill("SIGKILL");
+    await exited;
+  }
+  assert.ok(copies().includes("tuesday.db.partial"), "it was killed too late");
+
+  const backup = await cli.run("backup", monday);
+
+  assert.equal(backup.code, 0, backup.stderr);
+  assert.deepEqual(copies(), ["monday.db"]);
+});
+
+test("a backup under way keeps its file from another one into the same folder", async (t) => {
+  const cli = await openCommandLine(t);
+  await cli.run("user", "add", "alice");
+  fill(cli.databasePath, 10_000);
+  const [copy, other] = ["copy.db", "other.db"].map((name) => join(cli.folder, name));
+  const child = cli.start("backup", copy ?? "");
+  const exited = once(child, "exit");
+  while (!existsSync(`${copy}.partial`) && child.exitCode === null) await sleep(1);
+
+  child.kill("SIGSTOP");
+  const same = await cli.run("backup", copy ?? "");
+  const beside = await cli.run("backup", other ?? "");
+  child.kill("SIGCONT");
+  const [code] = await exited;
+
+  assert.deepEqual([same.code, beside.code, code], [1, 0, 0], same.stderr + beside.stderr);
+  assert.match(same.stderr, /copy\.db\.partial is there already/);
+  assert.deepEqual(readdirSync(cli.folder).sort(), ["copy.db", "gatepost.db", "other.db"]);
+});
+
 test("backup of a sealed database needs no key and stays sealed", async (t) => {
   const cli = await openCommandLine(t);
   const env = { GATEPOST_SECRET_KEY: Buffer.alloc(32, 7).toString("base64") };
