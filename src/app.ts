@@ -21,7 +21,7 @@ import { createServices } from "./app/services.ts";
 import { isWildcardHost, listeningUrl, pathOf } from "./base/base_url.ts";
 import type { HttpRequest, HttpResponse } from "./base/http_message.ts";
 import { newId } from "./base/id.ts";
-import type { Log } from "./base/log.ts";
+import type { BufferedLog } from "./base/log.ts";
 import { createPasswordHasher, hashLimit } from "./base/password.ts";
 import { createSeal } from "./base/seal.ts";
 import { createCautiousClock } from "./base/steady_clock.ts";
@@ -51,7 +51,7 @@ import { hasUsers } from "./store/users.ts";
 
 /** What the process gives to the app. */
 interface AppHost {
-  readonly log: Log;
+  readonly log: Omit<BufferedLog, "flush">;
   /** How many lines of the log have been dropped because nobody took them. */
   readonly droppedLogLines: () => number;
   readonly now: () => number;
@@ -244,7 +244,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     for (const risk of await findStoredRisks(config, database)) log.warn(risk);
     const { issuer, consoleUrl } = services;
     const console = consoleUrl && `${consoleUrl}${CONSOLE_PATH}`;
-    log.info("listening", { url, base_url: issuer, console });
+    log.always("listening", { url, base_url: issuer, console });
     jobs.start(hosted.cronjobs);
     return { url, stop: () => stop(GRACE_MS) };
   } catch (error) {

@@ -6,6 +6,7 @@ import { parseConfig } from "../config.ts";
 import { LoadError } from "../hosting/load.ts";
 import { createLateChunkCheck } from "./late_chunk.ts";
 import { UnavailableError, UnusableDatabaseError } from "../database/database.ts";
+import { STOP_SIGNALS } from "../base/runtime.ts";
 import { revision, version } from "../version.ts";
 import { findRisks } from "./risks.ts";
 
@@ -62,7 +63,8 @@ export async function serve(host: NodeJS.Process, cores: number): Promise<void> 
     droppedLogLines: sink.dropped,
     now: Date.now,
     cores,
-    poolThreads: Number(host.env["UV_THREADPOOL_SIZE"]),
+    // As libuv reads it.
+    poolThreads: Number.parseInt(host.env["UV_THREADPOOL_SIZE"], 10) || 1,
     warnings,
     print: (line) => void host.stderr.write(`${line}\n`),
   });
@@ -91,7 +93,8 @@ function stopOnSignal(host: NodeJS.Process, app: Promise<App>, log: BufferedLog)
     log.flush();
     host.exit(0);
   };
-  for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) host.on(signal, stop);
+  for (const signal of STOP_SIGNALS) host.on(signal, stop);
+  host.on("SIGUSR1", () => {}); // Node would open its debugger to everybody on this machine
 }
 
 /** Why the start failed: a line for what an operator can repair, the stack for our own mistakes. */

@@ -1,6 +1,9 @@
 /** The first major version of Node.js that has everything Gatepost is built on. */
 const NEEDED_MAJOR = 26;
 
+/** What ends a program of Gatepost in order. */
+export const STOP_SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
+
 /**
  * What is wrong with the running Node.js, in one line, or undefined when it is new enough.
  *

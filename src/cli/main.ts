@@ -1,3 +1,4 @@
+import { STOP_SIGNALS } from "../base/runtime.ts";
 import { parseConfig } from "../config.ts";
 import { problemResponse } from "../http/respond.ts";
 import { revision, version } from "../version.ts";
@@ -115,11 +116,10 @@ async function runInterruptible<Result>(
     if (controller.signal.aborted) host.exit(EXIT_FAILED);
     controller.abort(new Failure("Interrupted."));
   };
-  const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
-  for (const signal of signals) host.on(signal, interrupt);
+  for (const signal of STOP_SIGNALS) host.on(signal, interrupt);
   try {
     return await work(controller.signal);
   } finally {
-    for (const signal of signals) host.off(signal, interrupt);
+    for (const signal of STOP_SIGNALS) host.off(signal, interrupt);
   }
 }
