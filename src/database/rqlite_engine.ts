@@ -38,13 +38,13 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
   }
 
   /** Of many that start at once one migrates; the others fail, and find it done. */
-  async function prepare(client: RqliteClient, lastError?: string): Promise<void> {
-    const state = await judgeCluster(client);
+  async function prepare(client: RqliteClient, seal?: Seal, lastError?: string): Promise<void> {
+    const state = await judgeCluster(client, (held) => seal && findOwnSealError(held, seal));
     refuseUnusable(name, state);
     const error = await migrateCluster(client, state.kind === "usable" ? state.schemaVersion : 0);
     if (error === undefined) return;
     if (error === lastError) throw new UnusableDatabaseError(`Database ${name}: ${error}`);
-    await prepare(client, error);
+    await prepare(client, seal, error);
   }
 
   const judge = (seal: Seal) =>
@@ -87,8 +87,8 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
       const database = open();
       return read(database).finally(database.close);
     },
-    async open(observe, log) {
-      await ask(prepare);
+    async open(observe, log, seal) {
+      await ask((client) => prepare(client, seal));
       const client = createRqliteClient(cluster);
       const database = openRqliteDatabase(client, observe);
       const clock = log && createRqliteClock(client, log, Date.now);
