@@ -29,8 +29,7 @@ test("a start that fails once it listens leaves nothing running", async (t) => {
     error() {},
   };
   const droppedLogLines = () => 0;
-  const host = { log, droppedLogLines, now: Date.now, cores: 2, poolThreads: 4, print() {},
-    warnings: [] };
+  const host = { log, droppedLogLines, hashLimit: 1, print() {}, warnings: [] };
   await assert.rejects(startApp(result.config, host), /the last step failed/);
 
   const socket = connect(Number(new URL(url).port), "127.0.0.1");

@@ -18,11 +18,9 @@ import { createAccounts } from "../store/accounts.ts";
 
 /** What the other services are made from: what was loaded, and what belongs to the process. */
 type Foundation =
-  & Pick<Services, "config" | "log" | "now" | "database" | "seal" | "revocations" | "rates">
-  & Pick<Services, "failures" | "hasher" | "wake" | "jobs" | "metrics" | "formatMetrics">
-  & Pick<Services, "readiness" | "events" | "keys" | "uses" | "figures" | "heavy" | "backUpAs">
-  & Pick<Services, "warnings" | "watchDeliveries" | "fetchDocument" | "consoleAssets">
-  & Pick<Services, "receivers" | "disk">
+  & Omit<Services, "accounts" | "consoleApp" | "consoleUrl" | "issuer" | "site" | "passwordLogin"
+    | "clients" | "documents" | "tokens" | "bearer" | "issuerTokens" | "inspectors" | "sessions"
+    | "scopes" | "scopeWords" | "refuseEndpoint">
   & {
     readonly hosted: Hosted;
     /** Protects what pages send back. */
