@@ -178,12 +178,9 @@ function stackOf({ stack, message, cause }: Readonly<Record<string, unknown>>): 
 
 /** The fields with every Error as plain data, which can be sent to another thread. */
 export function describeFields(fields: LogFields): LogFields {
-  let described: Record<string, unknown> | undefined;
-  for (const name in fields) {
-    const value = fields[name];
-    if (value instanceof Error) (described ??= { ...fields })[name] = describeError(value, 0);
-  }
-  return described ?? fields;
+  return Object.fromEntries(Object.entries(fields).map(([name, value]) =>
+    [name, value instanceof Error ? describeError(value, 0) : value]
+  ));
 }
 
 function describeError(error: Error, depth: number): Record<string, unknown> {

@@ -59,6 +59,10 @@ test("check counts what the database holds, and leaves no file beside it", async
   await cli.run("user", "add", "alice");
   await cli.run("app", "add", "Shop", "--url", "https://shop.example/");
   await cli.run("event", "dispatch", "order.created", "{}");
+  {
+    using database = new DatabaseSync(cli.databasePath); // nobody has subscribed to it
+    database.exec("UPDATE events SET status = 'pending'");
+  }
   const before = readFileSync(cli.databasePath);
 
   const { database } = readJson(await cli.run("check", "--json"));
