@@ -111,10 +111,8 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
     stopping: stopping.signal,
   });
   const server = createServerFor((request) => handle(request));
-  const place = config.console;
-  const consoleServer = typeof place === "object"
-    ? createServerFor((request) => handleOfConsole(request))
-    : undefined;
+  const place = typeof config.console === "object" ? config.console : undefined;
+  const consoleServer = place && createServerFor((request) => handleOfConsole(request));
 
   async function stop(graceMs: number): Promise<void> {
     const servers = [server, consoleServer].filter((each) => each !== undefined);
@@ -151,11 +149,10 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
     ]);
     const { url, local } = await listen(server, config);
     const basePath = pathOf(config.baseUrl ?? url);
-    const second = consoleServer && typeof place === "object"
-      ? await listen(consoleServer, { ...place, sharePort: config.sharePort }, "GATEPOST_CONSOLE")
-      : undefined;
+    const second = consoleServer &&
+      await listen(consoleServer, { ...config, ...place }, "GATEPOST_CONSOLE");
     // Where it is undefined there are none, and callbacks reach nothing of this service.
-    const receivers = place === "off" ? undefined : createReceivers(local + basePath);
+    const receivers = config.console === "off" ? undefined : createReceivers(local + basePath);
 
     const name = newId("c", now()); // of this process, for the others on the database
     const worker = createDeliveryWorker({
@@ -169,7 +166,7 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
     const services = createServices({
       config, log, now, database, seal, revocations, rates, keys, failures, uses, figures, hasher,
       metrics, jobs, events, hosted, pageKey, url, receivers,
-      consoleListener: second ? second.url + basePath : undefined,
+      consoleListener: second && second.url + basePath,
       consoleAssets: createConsoleAssets(),
       fetchDocument: createDocumentFetch(egress),
       heavy: database.heavy,

@@ -104,7 +104,6 @@ export const APP_COMMANDS: readonly Command[] = [
         "follows within a second. `app set CLIENT_ID --status active` lets it in again; what was " +
         "revoked stays so.",
     ],
-    fixed: { status: "disabled" },
   }),
   sendCommand(APP, {
     verb: "rotate-secret",

@@ -73,8 +73,7 @@ async function runCommand(
     host,
     terminal,
     isJson,
-    openBackend: () =>
-      backend ??= openBackend(config, command.makesDatabase ? onCreate : undefined),
+    openBackend: (isMade) => backend ??= openBackend(config, isMade ? onCreate : undefined),
     call: async (...request) => (await context.openBackend()).call(...request),
     print(response, show) {
       if (!isJson) terminal.print(show(response ?? {}));

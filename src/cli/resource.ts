@@ -128,8 +128,6 @@ interface Sending<M extends ShapeMembers> extends Words {
   /** The body: each member is an option. */
   readonly body?: ObjectShape<M>;
   readonly members?: WordsOf<M>;
-  /** Members that are always sent so. */
-  readonly fixed?: Members;
   /** Asked first, of what the argument names; a DELETE always asks. */
   readonly confirm?: (given: string) => string;
   /** Of what is sent, what was made here: it is shown once, for no response has it. */
@@ -149,7 +147,7 @@ const ONCE = { client_secret: " Its secret is", password: " The password is" };
 /** A command that adds, changes or removes something. */
 export function sendCommand<M extends ShapeMembers>(
   resource: Resource,
-  { verb, body, members, fixed, confirm, made, ...rest }: Sending<M>,
+  { verb, body, members, confirm, made, ...rest }: Sending<M>,
 ): Command {
   const { method = METHODS[verb] ?? "POST", below, done, ...words } = rest;
   const { noun, path, argument, label = "", shown = [] } = resource;
@@ -165,7 +163,8 @@ export function sendCommand<M extends ShapeMembers>(
     options: given.options,
     async run(context) {
       const { values, terminal, isJson } = context;
-      const sent = { ...await given.read(context), ...fixed };
+      const fixed = verb === "disable" && { status: "disabled" };
+      const sent: Members = { ...await given.read(context), ...fixed };
       if (method === "PATCH" && Object.keys(sent).length === 0) {
         const names = Object.keys(given.options).map((name) => `--${name}`);
         throw new UsageError(`${noun} ${verb} needs ${oneOf(names)}`);

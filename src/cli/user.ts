@@ -95,7 +95,6 @@ export const USER_COMMANDS: readonly Command[] = [
         "disabled; a running server follows within a second. `user set NAME --status active` " +
         "lets the user log in again; what was revoked stays so.",
     ],
-    fixed: { status: "disabled" },
   }),
   sendCommand(USER, {
     verb: "delete",

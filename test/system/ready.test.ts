@@ -77,9 +77,13 @@ test("with cron off the distributor is off, and what is dispatched is the backlo
     oldest_pending_age_seconds: 0,
   });
   const admin = bearer(gatepost.adminToken);
-  await gatepost.api.postJson("/backend/event", { name: newName("event"), data: 1 }, admin);
+  const event = newName("event");
+  // Without a subscription nothing would wait.
+  const subscription = { event, endpoint: "https://subscriber.example/" };
+  await gatepost.api.postJson("/consumer/subscription", subscription, admin);
+  await gatepost.api.postJson("/backend/event", { name: event, data: 1 }, admin);
   await delay(100);
-  await gatepost.api.postJson("/backend/event", { name: newName("event"), data: 2 }, admin);
+  await gatepost.api.postJson("/backend/event", { name: event, data: 2 }, admin);
   const { backlog, oldest_pending_age_seconds: age } = await readParts(gatepost);
   assert.equal(backlog, 2);
   assert.ok(Number(age) >= 0.1 && Number(age) < 10, String(age));
