@@ -21,8 +21,8 @@ import { createServices } from "./app/services.ts";
 import { isWildcardHost, listeningUrl, pathOf } from "./base/base_url.ts";
 import type { HttpRequest, HttpResponse } from "./base/http_message.ts";
 import { newId } from "./base/id.ts";
-import type { Log } from "./base/log.ts";
-import { createPasswordHasher, hashLimit } from "./base/password.ts";
+import type { BufferedLog } from "./base/log.ts";
+import { createPasswordHasher } from "./base/password.ts";
 import { createSeal } from "./base/seal.ts";
 import { createCautiousClock } from "./base/steady_clock.ts";
 import type { Config } from "./config.ts";
@@ -51,25 +51,15 @@ import { hasUsers } from "./store/users.ts";
 
 /** What the process gives to the app. */
 interface AppHost {
-  readonly log: Log;
+  readonly log: Omit<BufferedLog, "flush">;
   /** How many lines of the log have been dropped because nobody took them. */
   readonly droppedLogLines: () => number;
-  readonly now: () => number;
-  readonly cores: number;
-  /** Threads of libuv's pool. */
-  readonly poolThreads: number;
+  /** How many passwords may be hashed at once. */
+  readonly hashLimit: number;
   /** Prints a line for the operator once, past the log: a generated password. */
   readonly print: (line: string) => void;
   /** What in the set-up is allowed and risky. */
   readonly warnings: readonly string[];
-}
-
-/** A running service. */
-export interface App {
-  /** Where it listens. */
-  readonly url: string;
-  /** Stops accepting, finishes what is in flight, closes the database. */
-  stop(): Promise<void>;
 }
 
 type Handle = (request: HttpRequest) => Promise<HttpResponse>;
@@ -81,10 +71,12 @@ const IDLE_MS = 500;
 /**
  * Puts the service together and starts it: config → database → services → operations and jobs.
  * Throws UnusableDatabaseError, LoadError, or the system's error when the address cannot be
- * listened on; then nothing is left running.
+ * listened on; then nothing is left running. Returns what stops it: what is in flight is finished
+ * and the database closed.
  */
-export async function startApp(config: Config, host: AppHost): Promise<App> {
-  const { log, now } = host;
+export async function startApp(config: Config, host: AppHost): Promise<() => Promise<void>> {
+  const { log } = host;
+  const now = Date.now;
   const hosted = await loadEndpoints(config.endpointsFolder);
   const seal = createSeal(...config.secretKeys ?? []);
   const engine = createEngine(config);
@@ -119,10 +111,8 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     stopping: stopping.signal,
   });
   const server = createServerFor((request) => handle(request));
-  const place = config.console;
-  const consoleServer = typeof place === "object"
-    ? createServerFor((request) => handleOfConsole(request))
-    : undefined;
+  const place = typeof config.console === "object" ? config.console : undefined;
+  const consoleServer = place && createServerFor((request) => handleOfConsole(request));
 
   async function stop(graceMs: number): Promise<void> {
     const servers = [server, consoleServer].filter((each) => each !== undefined);
@@ -132,9 +122,9 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     await jobs?.stop(graceMs);
     await closed;
     await egress.close();
-    await failures.flush().catch((error: unknown) => log.warn("failures are lost", { error }));
-    await figures.flush().catch((error: unknown) => log.warn("figures are lost", { error }));
-    await uses.flush().catch((error: unknown) => log.warn("uses are lost", { error }));
+    for (const [name, { flush }] of Object.entries({ failures, figures, uses })) {
+      await flush().catch((error: unknown) => log.warn(`${name} are lost`, { error }));
+    }
     await database.close();
     loopDelay.disable();
   }
@@ -142,7 +132,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
   try {
     const reason = await checkSeal(database, seal) && database.forgetOverwritten();
     if (reason) log.warn("the log of the database still holds what has been sealed", { reason });
-    const hasher = createPasswordHasher(hashLimit(host.cores, host.poolThreads));
+    const hasher = createPasswordHasher(host.hashLimit);
     const { signingAlg: alg, accessTokenTtlMs } = config;
     const events = catalogue(hosted.endpoints);
     // On an empty database these write, and share a commit: the first password is hashed meanwhile.
@@ -159,11 +149,10 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     ]);
     const { url, local } = await listen(server, config);
     const basePath = pathOf(config.baseUrl ?? url);
-    const second = consoleServer && typeof place === "object"
-      ? await listen(consoleServer, { ...place, sharePort: config.sharePort }, "GATEPOST_CONSOLE")
-      : undefined;
+    const second = consoleServer &&
+      await listen(consoleServer, { ...config, ...place }, "GATEPOST_CONSOLE");
     // Where it is undefined there are none, and callbacks reach nothing of this service.
-    const receivers = place === "off" ? undefined : createReceivers(local + basePath);
+    const receivers = config.console === "off" ? undefined : createReceivers(local + basePath);
 
     const name = newId("c", now()); // of this process, for the others on the database
     const worker = createDeliveryWorker({
@@ -177,7 +166,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     const services = createServices({
       config, log, now, database, seal, revocations, rates, keys, failures, uses, figures, hasher,
       metrics, jobs, events, hosted, pageKey, url, receivers,
-      consoleListener: second ? second.url + basePath : undefined,
+      consoleListener: second && second.url + basePath,
       consoleAssets: createConsoleAssets(),
       fetchDocument: createDocumentFetch(egress),
       heavy: database.heavy,
@@ -244,9 +233,9 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     for (const risk of await findStoredRisks(config, database)) log.warn(risk);
     const { issuer, consoleUrl } = services;
     const console = consoleUrl && `${consoleUrl}${CONSOLE_PATH}`;
-    log.info("listening", { url, base_url: issuer, console });
+    log.always("listening", { url, base_url: issuer, console });
     jobs.start(hosted.cronjobs);
-    return { url, stop: () => stop(GRACE_MS) };
+    return () => stop(GRACE_MS);
   } catch (error) {
     await stop(0);
     throw error;

@@ -1,14 +1,11 @@
 #!/usr/bin/env node
 import { keepCompiled } from "./base/compile_cache.ts";
-import { runtimeError } from "./base/runtime.ts";
+import { endOnSignal, runProgram } from "./base/runtime.ts";
 
-// What an operator administers with. Nothing else is imported before the runtime is known.
-const error = runtimeError(process.versions.node);
-if (error === undefined) {
+// What an operator administers with.
+await runProgram(process, async () => {
+  if (process.argv[2] === "serve") endOnSignal(process);
   keepCompiled(process.env);
   const { main } = await import("./cli/main.ts");
   await main(process);
-} else {
-  process.stderr.write(`${error}\n`);
-  process.exitCode = 1;
-}
+});

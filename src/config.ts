@@ -238,11 +238,6 @@ const VARIABLES_BY_KEY: readonly [key: string, variable: Variable<unknown>][] =
 /** A value for each variable: what an operator has decided. */
 export type Config = { readonly [K in keyof typeof TABLE]: ValueOf<(typeof TABLE)[K]> };
 
-/** A configuration, or every error that keeps it from being one. */
-type ConfigResult =
-  | { readonly ok: true; readonly config: Config }
-  | { readonly ok: false; readonly errors: readonly string[] };
-
 /** Every variable, for documents: name, default and meaning as text. */
 export const VARIABLES = VARIABLES_BY_KEY.map(([, variable]) => variable);
 
@@ -250,7 +245,7 @@ export const VARIABLES = VARIABLES_BY_KEY.map(([, variable]) => variable);
  * Turns the environment into a configuration, or into every error at once: a line each that names
  * the variable, says what is wrong and what would be right, and holds no secret.
  */
-export function parseConfig(env: Environment, readText = readSecret): ConfigResult {
+export function parseConfig(env: Environment, readText = readSecret) {
   const errors: string[] = [];
   // Object.entries forgets which variable belongs to which key; TABLE is what pairs them.
   const config = Object.fromEntries(
@@ -262,8 +257,12 @@ export function parseConfig(env: Environment, readText = readSecret): ConfigResu
         "every address; set it to the public one, such as https://api.example.com",
     );
   }
+  const { host, port, console } = config;
+  if (port !== 0 && typeof console === "object" && console.host === host && console.port === port) {
+    errors.push(`${TABLE.console.name}: is where everything else is; write on, or another port`);
+  }
   errors.push(...findUnknown(env));
-  return errors.length === 0 ? { ok: true, config } : { ok: false, errors };
+  return errors.length === 0 ? { ok: true, config } as const : { ok: false, errors } as const;
 }
 
 function readSecret(path: string): string {

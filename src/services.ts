@@ -8,7 +8,7 @@ import type { IssuerTokens } from "./api/issuer_tokens.ts";
 import type { ConsoleAssets } from "./api/pages/console_page.ts";
 import type { Site } from "./api/pages/page_layout.ts";
 import type { PasswordLogin } from "./api/password_login.ts";
-import type { InspectorCheck } from "./api/system/metrics.ts";
+import type { CheckInspector } from "./api/system/metrics.ts";
 import type { Readiness } from "./api/system/status.ts";
 import type { Jobs } from "./app/jobs.ts";
 import type { ServiceMetrics } from "./app/metrics.ts";
@@ -64,7 +64,7 @@ export interface Services {
   readonly bearer: Bearer;
   readonly issuerTokens: IssuerTokens;
   readonly fetchDocument: DocumentFetch;
-  readonly inspectors: InspectorCheck;
+  readonly checkInspector: CheckInspector;
   readonly sessions: BrowserSessions;
   /** The app of the pages with scripts; undefined where nobody logs in here. */
   readonly consoleApp: App | undefined;

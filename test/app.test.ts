@@ -19,18 +19,17 @@ test("a start that fails once it listens leaves nothing running", async (t) => {
   let url = "";
   const log = {
     debug() {},
-    info(message: string, fields: Readonly<Record<string, unknown>> = {}) {
+    info() {},
+    always(message: string, fields: Readonly<Record<string, unknown>> = {}) {
       if (message !== "listening") return;
       url = String(fields["url"]);
       throw new Error("the last step failed");
     },
     warn() {},
     error() {},
-    flush() {},
   };
   const droppedLogLines = () => 0;
-  const host = { log, droppedLogLines, now: Date.now, cores: 2, poolThreads: 4, print() {},
-    warnings: [] };
+  const host = { log, droppedLogLines, hashLimit: 1, print() {}, warnings: [] };
   await assert.rejects(startApp(result.config, host), /the last step failed/);
 
   const socket = connect(Number(new URL(url).port), "127.0.0.1");

@@ -214,6 +214,20 @@ test("parseConfig() takes the nodes of a cluster, and their credentials apart", 
   assert.match(errorOf("DATABASE", "rqlite://a:b@h:1"), /GATEPOST_DATABASE_CREDENTIALS/);
 });
 
+test("parseConfig() takes no path that a shell would have read differently", () => {
+  for (const name of ["DATABASE", "ENDPOINTS"]) {
+    assert.match(errorOf(name, "~/gatepost"), /is not the path of a/);
+    assert.deepEqual(errorsOf({ [`GATEPOST_${name}`]: "~gatepost/x" }), []);
+  }
+});
+
+test("parseConfig() gives the console no listener at the address of everything else", () => {
+  const at = (port: string, console: string) =>
+    errorsOf({ GATEPOST_PORT: port, GATEPOST_CONSOLE: console });
+  assert.match(at("8080", "127.0.0.1:8080").join(), /^GATEPOST_CONSOLE: /);
+  assert.deepEqual([at("8080", "127.0.0.1:8081"), at("0", "127.0.0.1:0")], [[], []]);
+});
+
 test("parseConfig() reports every error at once, a line each", () => {
   const errors = errorsOf({
     GATEPOST_PORT: "http",

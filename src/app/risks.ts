@@ -64,10 +64,11 @@ function findDatabaseRisk(database: Config["database"]): string | false {
       `(mode ${mode.toString(8)}): chmod 600`;
 }
 
-/** 0 of a file that is not there, or cannot be looked at: its judgement says more of it. */
+/** 0 of what is no file, not there, or cannot be looked at: its judgement says more of it. */
 function modeOf(path: string): number {
   try {
-    return statSync(path).mode & 0o777;
+    const found = statSync(path);
+    return found.isFile() ? found.mode & 0o777 : 0;
   } catch {
     return 0;
   }

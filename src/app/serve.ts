@@ -1,11 +1,12 @@
-import { type App, startApp } from "../app.ts";
+import { startApp } from "../app.ts";
 import { createLineSink } from "../base/line_sink.ts";
 import { type BufferedLog, createLogger } from "../base/log.ts";
-import { poolSize } from "../base/password.ts";
+import { hashLimit, poolSize } from "../base/password.ts";
 import { parseConfig } from "../config.ts";
 import { LoadError } from "../hosting/load.ts";
 import { createLateChunkCheck } from "./late_chunk.ts";
 import { UnavailableError, UnusableDatabaseError } from "../database/database.ts";
+import { STOP_SIGNALS } from "../base/runtime.ts";
 import { revision, version } from "../version.ts";
 import { findRisks } from "./risks.ts";
 
@@ -57,18 +58,17 @@ export async function serve(host: NodeJS.Process, cores: number): Promise<void> 
   });
 
   const warnings = findRisks(config); // of the file as it was found
-  const app = startApp(config, {
+  const starting = startApp(config, {
     log,
     droppedLogLines: sink.dropped,
-    now: Date.now,
-    cores,
-    poolThreads: Number(host.env["UV_THREADPOOL_SIZE"]),
+    // The size of the pool as libuv reads it.
+    hashLimit: hashLimit(cores, Number.parseInt(host.env["UV_THREADPOOL_SIZE"], 10) || 1),
     warnings,
     print: (line) => void host.stderr.write(`${line}\n`),
   });
-  stopOnSignal(host, app, log); // also while it starts: a container's first process is not killed
+  stopOnSignal(host, starting, log); // also while it starts
   try {
-    await app;
+    await starting;
   } catch (error) {
     log.flush();
     host.stderr.write(startError(error));
@@ -77,7 +77,11 @@ export async function serve(host: NodeJS.Process, cores: number): Promise<void> 
   for (const warning of warnings) log.warn(warning);
 }
 
-function stopOnSignal(host: NodeJS.Process, app: Promise<App>, log: BufferedLog): void {
+function stopOnSignal(
+  host: NodeJS.Process,
+  starting: ReturnType<typeof startApp>,
+  log: BufferedLog,
+): void {
   let stoppedAtMs: number | undefined;
   const stop = async (signal: NodeJS.Signals) => {
     if (stoppedAtMs !== undefined) {
@@ -86,12 +90,13 @@ function stopOnSignal(host: NodeJS.Process, app: Promise<App>, log: BufferedLog)
     }
     stoppedAtMs = Date.now();
     log.info("stopping", { signal });
-    await (await app).stop();
+    await (await starting)();
     log.info("stopped");
     log.flush();
     host.exit(0);
   };
-  for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) host.on(signal, stop);
+  for (const signal of STOP_SIGNALS) host.on(signal, stop);
+  host.on("SIGUSR1", () => {}); // Node would open its debugger to everybody on this machine
 }
 
 /** Why the start failed: a line for what an operator can repair, the stack for our own mistakes. */

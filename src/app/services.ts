@@ -18,11 +18,9 @@ import { createAccounts } from "../store/accounts.ts";
 
 /** What the other services are made from: what was loaded, and what belongs to the process. */
 type Foundation =
-  & Pick<Services, "config" | "log" | "now" | "database" | "seal" | "revocations" | "rates">
-  & Pick<Services, "failures" | "hasher" | "wake" | "jobs" | "metrics" | "formatMetrics">
-  & Pick<Services, "readiness" | "events" | "keys" | "uses" | "figures" | "heavy" | "backUpAs">
-  & Pick<Services, "warnings" | "watchDeliveries" | "fetchDocument" | "consoleAssets">
-  & Pick<Services, "receivers" | "disk">
+  & Omit<Services, "accounts" | "consoleApp" | "consoleUrl" | "issuer" | "site" | "passwordLogin"
+    | "clients" | "documents" | "tokens" | "bearer" | "issuerTokens" | "checkInspector" | "sessions"
+    | "scopes" | "scopeWords" | "refuseEndpoint">
   & {
     readonly hosted: Hosted;
     /** Protects what pages send back. */
@@ -40,7 +38,11 @@ export function createServices(foundation: Foundation): Services {
   const issuer = config.baseUrl ?? url;
   const consoleUrl = config.console === "off" || !config.authorizationServer ? undefined
     : consoleListener ?? issuer;
-  const builtIn = createConsoleApp(issuer, consoleUrl, config);
+  // Nobody logs in through it where nobody logs in here at all.
+  const places = consoleUrl === undefined ? [] : [`${consoleUrl}${CONSOLE_PATH}`];
+  const builtIn = config.authorizationServer
+    ? consoleApp([...places, `${issuer}${WEBHOOKS_PATH}`], issuer)
+    : undefined;
   const accounts = createAccounts(database, revocations, builtIn);
   const basePath = pathOf(issuer);
   const { host, origin } = new URL(issuer);
@@ -63,23 +65,12 @@ export function createServices(foundation: Foundation): Services {
     tokens,
     bearer,
     issuerTokens,
-    inspectors: createInspectorCheck(bearer, config.metricsToken),
+    checkInspector: createInspectorCheck(bearer, config.metricsToken),
     sessions: createBrowserSessions({ ...base, issuer, pageKey }),
     scopes: [...new Set([...OWN_SCOPES.keys(), ...hostedScopes])],
     scopeWords: scopeWords(hosted.scopes),
     refuseEndpoint: (target) => refuseEndpoint(target, ownOrigins, foundation),
   };
-}
-
-/** Nobody logs in through it where nobody logs in here at all. */
-function createConsoleApp(
-  issuer: string,
-  consoleUrl: string | undefined,
-  { authorizationServer }: Services["config"],
-) {
-  if (!authorizationServer) return undefined;
-  const places = consoleUrl === undefined ? [] : [`${consoleUrl}${CONSOLE_PATH}`];
-  return consoleApp([...places, `${issuer}${WEBHOOKS_PATH}`], issuer);
 }
 
 /** The same login, with its outcomes counted. */

@@ -128,10 +128,11 @@ export function textKind(isRight: (text: string) => boolean, wrong: string): Kin
 
 /**
  * Whether a text may be a path: one with a control character, or a space around it, comes from a
- * file of variables that was written elsewhere, and would name something new.
+ * file of variables that was written elsewhere, and would name something new; so would a `~/` that
+ * no shell has read.
  */
 export function isPath(text: string): boolean {
-  return text.trim() === text && !/\p{Cc}/u.test(text);
+  return text.trim() === text && !/\p{Cc}|^~\//u.test(text);
 }
 
 /** Returns a whole number's kind, bounds included. */

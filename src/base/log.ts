@@ -48,8 +48,8 @@ export function createLogger({ level, write, now, pretty = false }: {
     if (collected !== "") write(collected);
   }
 
-  function at(level: LogLevel): Log["info"] {
-    if (LOG_LEVELS.indexOf(level) < least) return () => {};
+  function at(level: LogLevel, isWritten = LOG_LEVELS.indexOf(level) >= least): Log["info"] {
+    if (!isWritten) return () => {};
     return (msg, fields = {}) => {
       const line: Line = { time: formatTime(now()), level, msg: toText(msg) };
       lines += `${formatSafely(formatLine, line, fields, msg)}\n`;
@@ -61,7 +61,15 @@ export function createLogger({ level, write, now, pretty = false }: {
     };
   }
 
-  return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error"), flush };
+  return {
+    debug: at("debug"),
+    info: at("info"),
+    warn: at("warn"),
+    error: at("error"),
+    /** Information that is written at every level: what programs wait for. */
+    always: at("info", true),
+    flush,
+  };
 }
 
 /** A message as a text: a module of JavaScript may give anything. */
@@ -170,12 +178,9 @@ function stackOf({ stack, message, cause }: Readonly<Record<string, unknown>>): 
 
 /** The fields with every Error as plain data, which can be sent to another thread. */
 export function describeFields(fields: LogFields): LogFields {
-  let described: Record<string, unknown> | undefined;
-  for (const name in fields) {
-    const value = fields[name];
-    if (value instanceof Error) (described ??= { ...fields })[name] = describeError(value, 0);
-  }
-  return described ?? fields;
+  return Object.fromEntries(Object.entries(fields).map(([name, value]) =>
+    [name, value instanceof Error ? describeError(value, 0) : value]
+  ));
 }
 
 function describeError(error: Error, depth: number): Record<string, unknown> {

@@ -1,6 +1,24 @@
 /** The first major version of Node.js that has everything Gatepost is built on. */
 const NEEDED_MAJOR = 26;
 
+/** What ends a program of Gatepost in order. */
+export const STOP_SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
+
+/** Signals end the process until others listen to them: by default not a container's first one. */
+export function endOnSignal(host: NodeJS.Process): void {
+  for (const signal of STOP_SIGNALS) {
+    host.on(signal, () => host.listenerCount(signal) > 1 || host.exit(0));
+  }
+}
+
+/** Runs a program, or says in one line why this Node.js cannot; `run` imports what needs it. */
+export async function runProgram(host: NodeJS.Process, run: () => Promise<void>): Promise<void> {
+  const error = runtimeError(host.versions.node);
+  if (error === undefined) return run();
+  host.stderr.write(`${error}\n`);
+  host.exitCode = 1;
+}
+
 /**
  * What is wrong with the running Node.js, in one line, or undefined when it is new enough.
  *

@@ -51,7 +51,6 @@ export const APP_COMMANDS: readonly Command[] = [
       'gatepost app add Wiki --url https://wiki.example.com/ --scope "consumer wiki" --trusted',
       "gatepost app add Phone --url http://127.0.0.1 --public",
     ],
-    method: "POST",
     body: NewApp,
     members: {
       ...WORDS,
@@ -65,10 +64,6 @@ export const APP_COMMANDS: readonly Command[] = [
         default: "authorization_code, refresh_token and, unless public, client_credentials",
       },
       redirect_uris: { ...WORDS.redirect_uris, meaning: URIS },
-    },
-    done(name, app) {
-      const once = app["client_secret"] === undefined ? "" : " Its secret is shown here only.";
-      return `App ${name} has been added.${once}`;
     },
   }),
   listCommand(APP, {
@@ -94,14 +89,12 @@ export const APP_COMMANDS: readonly Command[] = [
       "gatepost app set a0mhc… --no-trusted",
       "gatepost app set a0mhc… --status active",
     ],
-    method: "PATCH",
     body: AppChange,
     members: {
       ...WORDS,
       name: { meaning: "what users see" },
       redirect_uris: { ...WORDS.redirect_uris, meaning: `${URIS}; "" lists none` },
     },
-    done: (name) => `App ${name} has been changed.`,
   }),
   sendCommand(APP, {
     verb: "disable",
@@ -111,16 +104,12 @@ export const APP_COMMANDS: readonly Command[] = [
         "follows within a second. `app set CLIENT_ID --status active` lets it in again; what was " +
         "revoked stays so.",
     ],
-    method: "PATCH",
-    fixed: { status: "disabled" },
-    done: (name) => `App ${name} has been disabled.`,
   }),
   sendCommand(APP, {
     verb: "rotate-secret",
     purpose: "Give an app a new secret",
     details: ["The new secret is shown here only; the old one stays valid for 24 hours."],
     examples: ["gatepost app rotate-secret a0mhc…", "gatepost app rotate-secret a0mhc… --revoke"],
-    method: "POST",
     below: "/secret",
     body: NewAppSecret,
     members: { revoke: { meaning: "end the old secret at once: it has leaked" } },
@@ -133,8 +122,6 @@ export const APP_COMMANDS: readonly Command[] = [
     verb: "delete",
     purpose: "Remove an app for good",
     details: ["`app disable` shuts an app out as well, and can be undone."],
-    method: "DELETE",
-    done: (name) => `App ${name} has been removed.`,
   }),
 ];
 

@@ -52,13 +52,13 @@ export async function openBackend(config: Config, onCreate?: (address: string) =
   }
   const now = Date.now;
   const egress = createDocumentEgress(config.callbackAllow);
-  const database = paceWrites(await engine.open(), {
+  const seal = createSeal(...config.secretKeys ?? []);
+  const database = paceWrites(await engine.open(undefined, undefined, seal), {
     elapsedMs: () => performance.now(),
     sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
   });
   try {
     if (isNew) onCreate?.(engine.address);
-    const seal = createSeal(...config.secretKeys ?? []);
     if (await checkSeal(database, seal)) database.forgetOverwritten();
     const { signingAlg: alg, accessTokenTtlMs } = config;
     const keys = await loadKeyRing({ database, seal, alg, accessTokenTtlMs, now });
@@ -96,15 +96,10 @@ export async function openBackend(config: Config, onCreate?: (address: string) =
       },
       /**
        * Calls one operation as the command line's own caller: validation, audit and records are
-       * those of HTTP. `body` is a JSON value, and so is what is returned, or undefined. Long work
-       * ends between two steps when `signal` aborts. Throws Problem.
+       * those of HTTP. `body` is a JSON value, and so is what is returned, or undefined. Throws
+       * Problem.
        */
-      async call(
-        method: string,
-        target: string,
-        body?: Members,
-        signal = AbortSignal.any([]),
-      ): Promise<Members | undefined> {
+      async call(method: string, target: string, body?: Members): Promise<Members | undefined> {
         const [path = "", query = ""] = target.split("?");
         const match = find(method, path);
         if (match?.operation === undefined) {
@@ -119,7 +114,7 @@ export async function openBackend(config: Config, onCreate?: (address: string) =
             query,
             headers: {},
             address: "", // none: the audit entry says so
-            signal,
+            signal: AbortSignal.any([]),
             isGone: false,
             abort() {},
             readBody: async () => Buffer.alloc(0), // `body` has been read

@@ -15,7 +15,8 @@ export const BACKUP_COMMAND: Command = {
   ],
   details: [
     "The copy holds what was stored when the command began, and is checked before it gets its " +
-      "name; until then it grows as FILE.partial. Ctrl+C removes it.",
+      "name; until then it grows as FILE.partial. Ctrl+C removes it; if the command was killed, " +
+      "the next backup into that folder does.",
     "gatepost restore brings it back. What is sealed stays sealed: keep GATEPOST_SECRET_KEY too, " +
       "and elsewhere.",
   ],

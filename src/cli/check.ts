@@ -141,10 +141,6 @@ async function describeDatabase(engine: Engine, state: DatabaseState): Promise<M
     schema_version: schemaVersion,
     known_schema_version: knownVersion,
     sealed: isSealed,
-    ...Object.fromEntries(
-      Object.entries(counts).map(([name, count]) =>
-        [name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`), count]
-      ),
-    ),
+    ...counts,
   };
 }

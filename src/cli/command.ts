@@ -46,8 +46,11 @@ export interface CommandContext {
   readonly terminal: Terminal;
   /** Whether the response is printed as JSON. */
   readonly isJson: boolean;
-  /** The database and the backend's operations on it, opened once and closed at the end. */
-  openBackend(): Promise<Backend>;
+  /**
+   * The database and the backend's operations on it, opened once and closed at the end; made as the
+   * server would, where there is none and `isMade`.
+   */
+  openBackend(isMade?: boolean): Promise<Backend>;
   /** Calls one of those operations. */
   readonly call: Backend["call"];
   /** Prints a response: as JSON where it has any, or what `show` makes of it for people. */
@@ -73,8 +76,6 @@ export interface Command {
   readonly confirm?: (values: Values) => string | undefined;
   /** Whole command lines. */
   readonly examples: readonly string[];
-  /** Makes the database where there is none, as the server would. */
-  readonly makesDatabase?: true;
   /** Throws UsageError, Failure or Problem. */
   run(context: CommandContext): Promise<void> | void;
 }

@@ -24,7 +24,6 @@ export const CRONJOB_COMMANDS: readonly Command[] = [
       "A server that has the job's module runs it within a second; without one it waits. Its " +
         "later runs are counted from this one.",
     ],
-    method: "POST",
     below: "/run",
     done: (name) => `Cronjob ${name} is due: a running server takes it up.`,
   }),

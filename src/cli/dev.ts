@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, watch } from "node:fs";
 import { extname, join, resolve, sep } from "node:path";
+import { STOP_SIGNALS } from "../base/runtime.ts";
 import { createEngine } from "../database/engine.ts";
 import type { Command, CommandContext } from "./command.ts";
 import { Failure, UsageError } from "./failure.ts";
@@ -87,7 +88,7 @@ function serveAgain(
       settled = setTimeout(restart, SETTLE_MS);
     }).on("error", fail);
   }
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+  for (const signal of STOP_SIGNALS) {
     host.on(signal, () => {
       next = "end";
       if (!server?.kill(signal)) end(0);

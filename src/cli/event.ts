@@ -28,7 +28,6 @@ export const EVENT_COMMANDS: readonly Command[] = [
       "gatepost event dispatch news '\"hello\"' --subject alice",
       "jq -c . order.json | gatepost event dispatch order.created -",
     ],
-    method: "POST",
     body: NewEvent,
     members: {
       name: { argument: "NAME", meaning: "1 to 128 of A-Z a-z 0-9 . _ : -" },

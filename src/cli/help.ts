@@ -4,17 +4,6 @@ import type { Layout } from "./table.ts";
 
 type Entry = readonly [name: string, meaning: string];
 
-/** A paragraph, how something is typed, or what stands under a title. */
-type Part =
-  | string
-  | { readonly usage: string }
-  | {
-    readonly title: string;
-    readonly text?: string;
-    readonly entries?: readonly Entry[];
-    readonly examples?: readonly string[];
-  };
-
 const MAX_WIDTH = 88;
 const INDENT = "  ";
 
@@ -26,56 +15,73 @@ export function formatHelp(
 ): string {
   const named = startWith(commands, words);
   const [only] = named;
+  const page = createPage(Math.min(MAX_WIDTH, columns), bold);
   const parts = only !== undefined && only.words.length === words.length
-    ? commandHelp(only)
+    ? commandHelp(only, page)
     : words.length === 0
-    ? overview(commands)
-    : nounHelp(words.join(" "), named);
-  const width = Math.min(MAX_WIDTH, columns);
-  return parts.map((part) => formatPart(part, width, bold).join("\n")).join("\n\n");
+    ? overview(commands, page)
+    : nounHelp(words.join(" "), named, page);
+  return parts.join("\n\n");
 }
 
-function overview(commands: readonly Command[]): Part[] {
+type Page = ReturnType<typeof createPage>;
+
+/** What help consists of, each part as text. */
+function createPage(width: number, bold: Layout["bold"]) {
+  const titled = (title: string, lines: readonly string[]) => [bold(title), ...lines].join("\n");
+  return {
+    paragraph: (text: string) => wrap(text, width).join("\n"),
+    usage: (text: string) => `${bold("Usage")}  gatepost ${text}`,
+    text: (title: string, text: string) => titled(title, wrap(text, width, INDENT)),
+    entries: (title: string, entries: readonly Entry[]) =>
+      titled(title, formatEntries(entries, width)),
+    examples: (title: string, examples: readonly string[]) =>
+      titled(title, examples.map((example) => INDENT + example)),
+  };
+}
+
+function overview(commands: readonly Command[], page: Page): string[] {
   return [
-    "Administers Gatepost: who logs in, which apps there are, what is sent to whom. It works " +
-      "on the database itself, beside a running server or without one, and what it does is " +
-      "audited like a call of the backend.",
-    { usage: "<noun> <verb> [arguments] [options]" },
-    { title: "Commands", entries: commands.map(entryOf) },
-    { title: "Options of every command", entries: optionEntries(COMMON_OPTIONS) },
-    {
-      title: "Environment",
-      text: "The server's own variables, GATEPOST_DATABASE and GATEPOST_SECRET_KEY above all: " +
-        "give both programs the same. `gatepost check` shows their values.",
-    },
-    {
-      title: "Exit codes",
-      entries: [["0", "done"], ["1", "failed"], ["2", "wrong usage or configuration"]],
-    },
-    "More: gatepost <noun> <verb> --help, gatepost --version",
+    page.paragraph(
+      "Administers Gatepost: who logs in, which apps there are, what is sent to whom. It works " +
+        "on the database itself, beside a running server or without one, and what it does is " +
+        "audited like a call of the backend.",
+    ),
+    page.usage("<noun> <verb> [arguments] [options]"),
+    page.entries("Commands", commands.map(entryOf)),
+    page.entries("Options of every command", optionEntries(COMMON_OPTIONS)),
+    page.text(
+      "Environment",
+      "The server's own variables, GATEPOST_DATABASE and GATEPOST_SECRET_KEY above all: give " +
+        "both programs the same. `gatepost check` shows their values.",
+    ),
+    page.entries("Exit codes", [
+      ["0", "done"], ["1", "failed"], ["2", "wrong usage or configuration"],
+    ]),
+    page.paragraph("More: gatepost <noun> <verb> --help, gatepost --version"),
   ];
 }
 
-function nounHelp(name: string, commands: readonly Command[]): Part[] {
+function nounHelp(name: string, commands: readonly Command[], page: Page): string[] {
   const examples = commands.flatMap((command) => command.examples.slice(0, 1)).slice(0, 3);
   return [
-    { usage: `${name} <verb> [arguments] [options]` },
-    { title: "Verbs", entries: commands.map(entryOf) },
-    { title: "For example", examples },
-    `More: gatepost ${name} <verb> --help`,
+    page.usage(`${name} <verb> [arguments] [options]`),
+    page.entries("Verbs", commands.map(entryOf)),
+    page.examples("For example", examples),
+    page.paragraph(`More: gatepost ${name} <verb> --help`),
   ];
 }
 
-function commandHelp(command: Command): Part[] {
+function commandHelp(command: Command, page: Page): string[] {
   const { purpose, arguments: args = [], details = [], examples } = command;
   const entries = args.map(({ name, meaning }): Entry => [name, meaning]);
   return [
-    `${purpose}.`,
-    { usage: `${synopsis(command)} [options]` },
-    ...entries.length === 0 ? [] : [{ title: "Arguments", entries }],
-    { title: "Options", entries: optionEntries(optionsOf(command)) },
-    ...details,
-    { title: examples.length > 1 ? "Examples" : "Example", examples },
+    page.paragraph(`${purpose}.`),
+    page.usage(`${synopsis(command)} [options]`),
+    ...entries.length === 0 ? [] : [page.entries("Arguments", entries)],
+    page.entries("Options", optionEntries(optionsOf(command))),
+    ...details.map(page.paragraph),
+    page.examples(examples.length > 1 ? "Examples" : "Example", examples),
   ];
 }
 
@@ -100,18 +106,6 @@ function optionEntries(options: Readonly<Record<string, Option>>): Entry[] {
     const fallback = option.default === undefined ? "" : ` (default: ${option.default})`;
     return [dashes + name + value + repeat, option.meaning + fallback];
   });
-}
-
-function formatPart(part: Part, width: number, bold: Layout["bold"]): string[] {
-  if (typeof part === "string") return wrap(part, width);
-  if ("usage" in part) return [`${bold("Usage")}  gatepost ${part.usage}`];
-  const { title, text = "", entries = [], examples = [] } = part;
-  return [
-    bold(title),
-    ...wrap(text, width, INDENT),
-    ...formatEntries(entries, width),
-    ...examples.map((example) => INDENT + example),
-  ];
 }
 
 /** Names and their meanings in two columns; one that is long has its meaning on the next line. */

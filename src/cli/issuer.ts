@@ -22,7 +22,6 @@ export const ISSUER_COMMANDS: readonly Command[] = [
       'gatepost issuer add https://id.example.com --scope "consumer orders"',
       "gatepost issuer add https://id.example.com --scope orders --scope-claim roles --jwt-type",
     ],
-    method: "POST",
     body: NewIssuer,
     members: { issuer: { argument: "URL" }, scopes: SCOPES },
     done: (name) => `Tokens of ${name} are accepted.`,
@@ -37,15 +36,11 @@ export const ISSUER_COMMANDS: readonly Command[] = [
       "gatepost issuer set i0mhc… --status disabled",
       "gatepost issuer set i0mhc… --jwks-uri none",
     ],
-    method: "PATCH",
     body: IssuerChange,
     members: { scopes: SCOPES },
-    done: (name) => `Issuer ${name} has been changed.`,
   }),
   sendCommand(ISSUER, {
     verb: "delete",
     purpose: "Remove an issuer, and its principals",
-    method: "DELETE",
-    done: (name) => `Issuer ${name} has been removed.`,
   }),
 ];

@@ -29,7 +29,6 @@ export const KEY_COMMANDS: readonly Command[] = [
         "this is not enough: see key withdraw.",
     ],
     examples: ["gatepost key rotate"],
-    method: "POST",
     body: NewKey,
     members: {
       at_once: { meaning: "sign with it at once; otherwise it is published 10 minutes before" },

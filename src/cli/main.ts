@@ -1,3 +1,4 @@
+import { STOP_SIGNALS } from "../base/runtime.ts";
 import { parseConfig } from "../config.ts";
 import { problemResponse } from "../http/respond.ts";
 import { revision, version } from "../version.ts";
@@ -72,8 +73,7 @@ async function runCommand(
     host,
     terminal,
     isJson,
-    openBackend: () =>
-      backend ??= openBackend(config, command.makesDatabase ? onCreate : undefined),
+    openBackend: (isMade) => backend ??= openBackend(config, isMade ? onCreate : undefined),
     call: async (...request) => (await context.openBackend()).call(...request),
     print(response, show) {
       if (!isJson) terminal.print(show(response ?? {}));
@@ -115,11 +115,10 @@ async function runInterruptible<Result>(
     if (controller.signal.aborted) host.exit(EXIT_FAILED);
     controller.abort(new Failure("Interrupted."));
   };
-  const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
-  for (const signal of signals) host.on(signal, interrupt);
+  for (const signal of STOP_SIGNALS) host.on(signal, interrupt);
   try {
     return await work(controller.signal);
   } finally {
-    for (const signal of signals) host.off(signal, interrupt);
+    for (const signal of STOP_SIGNALS) host.off(signal, interrupt);
   }
 }

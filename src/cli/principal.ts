@@ -23,15 +23,11 @@ export const PRINCIPAL_COMMANDS: readonly Command[] = [
     purpose: "Disable a principal, or let it in again",
     details: ["Its tokens are refused while it is disabled; its subscriptions end."],
     examples: ["gatepost principal set x0mhc… --status disabled"],
-    method: "PATCH",
     body: PrincipalChange,
-    done: (name, _record, values) => `Principal ${name} is ${values.text("status")}.`,
   }),
   sendCommand(PRINCIPAL, {
     verb: "delete",
     purpose: "Forget a principal until its next token",
     details: ["Its subscriptions are removed. `principal set --status disabled` shuts it out."],
-    method: "DELETE",
-    done: (name) => `Principal ${name} has been removed.`,
   }),
 ];

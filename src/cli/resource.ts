@@ -121,27 +121,35 @@ export function showCommand(
 /** What a command sends, and what it prints then. */
 interface Sending<M extends ShapeMembers> extends Words {
   readonly verb: string;
-  readonly method: "POST" | "PUT" | "PATCH" | "DELETE";
+  /** Where neither `METHODS` has one for the verb nor it is POST. */
+  readonly method?: "PUT" | "DELETE";
   /** Below the item's path: "/secret". A POST to nothing below makes a new item. */
   readonly below?: string;
   /** The body: each member is an option. */
   readonly body?: ObjectShape<M>;
   readonly members?: WordsOf<M>;
-  /** Members that are always sent so. */
-  readonly fixed?: Members;
   /** Asked first, of what the argument names; a DELETE always asks. */
   readonly confirm?: (given: string) => string;
   /** Of what is sent, what was made here: it is shown once, for no response has it. */
   readonly made?: (sent: Members, context: CommandContext) => Members;
-  /** One line, above the members that are shown. */
-  readonly done: (name: string, record: Members, values: Values) => string;
+  /** One line, above the members that are shown, where the verb does not say it. */
+  readonly done?: (name: string, record: Members, values: Values) => string;
 }
+
+const METHODS: Readonly<Record<string, "PATCH" | "DELETE">> = {
+  set: "PATCH",
+  disable: "PATCH",
+  delete: "DELETE",
+};
+const DONE = { POST: "added", PUT: "set", PATCH: "changed", DELETE: "removed" };
+const ONCE = { client_secret: " Its secret is", password: " The password is" };
 
 /** A command that adds, changes or removes something. */
 export function sendCommand<M extends ShapeMembers>(
   resource: Resource,
-  { verb, method, below, body, members, fixed, confirm, made, done, ...words }: Sending<M>,
+  { verb, body, members, confirm, made, ...rest }: Sending<M>,
 ): Command {
+  const { method = METHODS[verb] ?? "POST", below, done, ...words } = rest;
   const { noun, path, argument, label = "", shown = [] } = resource;
   const given = givenMembers(body?.members ?? {}, members ?? {}, method === "PATCH");
   const isNew = method === "POST" && below === undefined;
@@ -155,7 +163,8 @@ export function sendCommand<M extends ShapeMembers>(
     options: given.options,
     async run(context) {
       const { values, terminal, isJson } = context;
-      const sent = { ...await given.read(context), ...fixed };
+      const fixed = verb === "disable" && { status: "disabled" };
+      const sent: Members = { ...await given.read(context), ...fixed };
       if (method === "PATCH" && Object.keys(sent).length === 0) {
         const names = Object.keys(given.options).map((name) => `--${name}`);
         throw new UsageError(`${noun} ${verb} needs ${oneOf(names)}`);
@@ -171,7 +180,10 @@ export function sendCommand<M extends ShapeMembers>(
         const pairs = shown.flatMap((member) => member === "*" ? others : member)
           .filter((member) => member in record)
           .map((member) => [member, record[member]] as const);
-        const line = done(name, record, values);
+        const what = sent["status"] === "disabled" ? "disabled" : DONE[method];
+        const once = Object.entries(ONCE).find(([member]) => member in record);
+        const line = done?.(name, record, values) ?? `${noun[0]?.toUpperCase()}${noun.slice(1)} ` +
+          `${name} has been ${what}.${once ? `${once[1]} shown here only.` : ""}`;
         return pairs.length === 0 ? line : `${line}\n\n${formatPairs(pairs)}`;
       });
       if (!isJson) return;

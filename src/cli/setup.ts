@@ -31,9 +31,8 @@ export const SETUP_COMMAND: Command = {
     `Where there is no database, or no user ${ADMIN} in it, either is made.`,
   ],
   examples: ["gatepost setup"],
-  makesDatabase: true,
   async run(context) {
-    const { database } = await context.openBackend();
+    const { database } = await context.openBackend(true);
     const known = await findUserByName(database, ADMIN);
     if (known?.status === "disabled") {
       throw new Failure(`User ${ADMIN} is disabled: gatepost user set ${ADMIN} --status active`);

@@ -39,15 +39,11 @@ export const SUBSCRIPTION_COMMANDS: readonly Command[] = [
       "gatepost subscription set s0mhc… --status disabled",
       "gatepost subscription set s0mhc… --paused-until 2030-01-31T12:00:00Z",
     ],
-    method: "PATCH",
     body: ManagedSubscriptionChange,
     members: { endpoint: null },
-    done: () => "The subscription has been changed.",
   }),
   sendCommand(SUBSCRIPTION, {
     verb: "delete",
     purpose: "Remove a subscription, and cancel what it waits for",
-    method: "DELETE",
-    done: (id) => `Subscription ${id} has been removed.`,
   }),
 ];

@@ -34,7 +34,6 @@ export const USER_COMMANDS: readonly Command[] = [
       'gatepost user add bob --scope "consumer orders"',
       "printf %s \"$PASSWORD\" | gatepost user add ops --admin --password-stdin",
     ],
-    method: "POST",
     body: NewUser,
     members: {
       username: { argument: "NAME", meaning: "1 to 64 of A-Z a-z 0-9 . _ @ + -" },
@@ -49,7 +48,6 @@ export const USER_COMMANDS: readonly Command[] = [
       },
     },
     made: generatedPassword,
-    done: (name, user) => `User ${name} has been added.${onceOf(user)}`,
   }),
   listCommand(USER, {
     purpose: "List users, newest first",
@@ -74,7 +72,6 @@ export const USER_COMMANDS: readonly Command[] = [
       'gatepost user set alice --scope "consumer backend"',
       "gatepost user set alice --status active",
     ],
-    method: "PATCH",
     body: UserChange,
     members: {
       password: {
@@ -89,10 +86,6 @@ export const USER_COMMANDS: readonly Command[] = [
       scopes: { ...SCOPE, meaning: "all that the user may do from now on" },
     },
     made: generatedPassword,
-    done(name, user, values) {
-      const done = values.text("status") === "disabled" ? "disabled" : "changed";
-      return `User ${name} has been ${done}.${onceOf(user)}`;
-    },
   }),
   sendCommand(USER, {
     verb: "disable",
@@ -102,16 +95,11 @@ export const USER_COMMANDS: readonly Command[] = [
         "disabled; a running server follows within a second. `user set NAME --status active` " +
         "lets the user log in again; what was revoked stays so.",
     ],
-    method: "PATCH",
-    fixed: { status: "disabled" },
-    done: (name) => `User ${name} has been disabled.`,
   }),
   sendCommand(USER, {
     verb: "delete",
     purpose: "Remove a user for good",
     details: ["`user disable` shuts a user out as well, and can be undone."],
-    method: "DELETE",
-    done: (name) => `User ${name} has been removed.`,
   }),
 ];
 
@@ -153,8 +141,4 @@ function readScopes(values: Values): readonly string[] | undefined {
 
 function generatedPassword({ password }: Members, context: CommandContext): Members {
   return password !== undefined && isGenerated(context) ? { password } : {};
-}
-
-function onceOf(user: Members): string {
-  return "password" in user ? " The password is shown here only." : "";
 }

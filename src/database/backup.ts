@@ -1,8 +1,19 @@
-import { existsSync, linkSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  accessSync,
+  constants,
+  existsSync,
+  linkSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { open } from "node:fs/promises";
-import { dirname, resolve } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { backup, type DatabaseSync } from "node:sqlite";
+import { newId } from "../base/id.ts";
 import { UnusableDatabaseError } from "./database.ts";
+import { acquirePresence } from "./presence.ts";
 import { openAtRest, openSqlite, quickCheck } from "./sqlite_file.ts";
 
 /** How a backup goes on. */
@@ -31,23 +42,18 @@ export async function backUpSqlite(
   options: BackupOptions,
 ): Promise<number> {
   if (existsSync(target)) throw targetExists(target);
-  const partial = partialOf(target);
-  {
+  return withTemporary(partialOf(target), async (partial) => {
     // Not read-only: such a connection would leave its write-ahead log behind if it is the last.
     using source = openSqlite(path, { readOnly: false });
     await copySqlite(source, partial, options);
-  }
-  try {
     await keepAs(target, partial);
-  } finally {
-    rmSync(partial, { force: true });
-  }
-  return statSync(target).size;
+    return statSync(target).size;
+  });
 }
 
 /**
- * Copies a database, as it is when that begins, to a new file, mode 0600, that is checked and on
- * disk when it is done. Throws as `backUpSqlite`; then there is no copy.
+ * Copies a database, as it is when that begins, to an empty file; the copy is checked and on disk
+ * when it is done. Throws as `backUpSqlite`.
  */
 export async function copySqlite(
   source: DatabaseSync,
@@ -58,35 +64,49 @@ export async function copySqlite(
   // another connection would make the copy begin again.
   source.exec("BEGIN");
   source.prepare("SELECT count(*) FROM sqlite_schema").get();
-  makePrivate(target);
+  await backup(source, target, {
+    rate: PAGES_PER_STEP,
+    progress({ totalPages, remainingPages }) {
+      signal.throwIfAborted();
+      onProgress?.(totalPages - remainingPages, totalPages);
+    },
+  });
+  signal.throwIfAborted();
+  checkCopy(target);
+  await syncToDisk(target);
+}
+
+/**
+ * Makes an empty file, mode 0600, for as long as the work on it takes. What killed processes have
+ * left of such files in its folder goes first.
+ */
+export async function withTemporary<Result>(
+  path: string,
+  work: (path: string) => Promise<Result>,
+): Promise<Result> {
+  const folder = dirname(path);
+  accessSync(folder, constants.W_OK);
+  const name = basename(path);
+  const own = `${newId("c", Date.now())}-${name}`;
+  const presence = acquirePresence(join(folder, ".gatepost-copy"), own);
   try {
-    await backup(source, target, {
-      rate: PAGES_PER_STEP,
-      progress({ totalPages, remainingPages }) {
-        signal.throwIfAborted();
-        onProgress?.(totalPages - remainingPages, totalPages);
-      },
-    });
-    signal.throwIfAborted();
-    checkCopy(target);
-    await syncToDisk(target);
-  } catch (error) {
-    removeCopy(target);
-    throw error;
+    await presence.forEnded(async (ended) =>
+      removeCopy(join(folder, ended.slice(ended.indexOf("-") + 1))));
+    makePrivate(path);
+    return await work(path).finally(() => removeCopy(path));
+  } finally {
+    presence.close();
   }
 }
 
-/** Makes an empty file for a copy, mode 0600. */
-export function makePrivate(file: string): void {
+function makePrivate(file: string): void {
   try {
     writeFileSync(file, "", { flag: "wx", mode: 0o600 });
   } catch (cause) {
     if (!existsSync(file)) throw cause;
-    throw new UnusableDatabaseError(
-      `${file} is there already: another command is making a copy, or was killed while it did. ` +
-        "If none runs, remove it.",
-      { cause },
-    );
+    const message = `${file} is there already: another command is making a copy, if it is not ` +
+      "another file. If none runs, remove it.";
+    throw new UnusableDatabaseError(message, { cause });
   }
 }
 
@@ -104,7 +124,7 @@ async function keepAs(target: string, partial: string): Promise<void> {
     if (existsSync(target)) throw targetExists(target, cause);
     renameSync(partial, target); // a file system without links
   }
-  await syncToDisk(dirname(resolve(target)));
+  await syncToDisk(dirname(target));
 }
 
 /** Awaits that the content of a file, or the names in a folder, are on disk. */

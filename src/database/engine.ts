@@ -25,9 +25,10 @@ export interface Engine {
   look<Result>(read: (database: Pick<Database, "query">) => Promise<Result>): Promise<Result>;
   /**
    * Makes or migrates it, and opens it; with a log, what the operator should know of it while it is
-   * open goes there. Throws UnusableDatabaseError.
+   * open goes there. One that has not been judged is first, with the seal. Throws
+   * UnusableDatabaseError.
    */
-  open(observe?: (commit: CommitReport) => void, log?: Log): Promise<OpenDatabase>;
+  open(observe?: (commit: CommitReport) => void, log?: Log, seal?: Seal): Promise<OpenDatabase>;
   /**
    * Copies it, also while others write to it, to a new file, mode 0600, that is checked and on disk
    * when it gets its name. Returns its size in bytes. Throws UnusableDatabaseError, the signal's

@@ -2,20 +2,28 @@ import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { messageOf } from "../base/message_of.ts";
+import type { Seal } from "../base/seal.ts";
 import { UnusableDatabaseError } from "./database.ts";
-import { findVersionError, judgeFile, refuseUnusable, versionOf } from "./judge.ts";
+import {
+  findOwnSealError,
+  findVersionError,
+  judgeFile,
+  refuseUnusable,
+  versionOf,
+} from "./judge.ts";
 import { APPLICATION_ID, applyMigrations, NEWEST_VERSION } from "./migrations.ts";
 import { classifySqliteError } from "./sqlite_error.ts";
 import { LOCK_TIMEOUT_MS, LONG_LOCK_TIMEOUT_MS, openSqlite, readPragma } from "./sqlite_file.ts";
 
 /**
  * Makes the file ready: creates it with its folder (modes 0600, 0700) or migrates its schema.
- * Throws UnusableDatabaseError, and leaves the file as it is, when it is not for this program.
+ * Throws UnusableDatabaseError, and leaves the file as it is, when it is not for this program, or
+ * sealed with another seal than one that is given.
  */
-export function prepareSqliteFile(path: string): void {
+export function prepareSqliteFile(path: string, seal?: Seal): void {
   // Without writing: whoever closes a database last merges the log of a crash into its file, which
   // is not to be done to one that this program does not know.
-  refuseUnusable(path, judgeFile(path));
+  refuseUnusable(path, judgeFile(path, (file) => seal && findOwnSealError(file, seal)));
   try {
     createFile(path);
     using connection = openSqlite(path, { readOnly: false, lockTimeoutMs: LONG_LOCK_TIMEOUT_MS });

@@ -7,10 +7,10 @@ import {
   rmSync,
   statSync,
 } from "node:fs";
-import { dirname, resolve } from "node:path";
+import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { Seal } from "../base/seal.ts";
-import { type BackupOptions, copySqlite, syncToDisk } from "./backup.ts";
+import { type BackupOptions, copySqlite, syncToDisk, withTemporary } from "./backup.ts";
 import { UnusableDatabaseError } from "./database.ts";
 import type { Restored } from "./engine.ts";
 import { judgeDatabase, refuseUnusable } from "./judge.ts";
@@ -31,15 +31,8 @@ export async function restoreSqlite(
 ): Promise<Restored> {
   checkSource(source, path);
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 }); // it may have been lost as a whole
-  const copy = `${path}.restoring`;
-  try {
-    using connection = openAtRest(source);
-    await copySqlite(connection, copy, options);
-  } catch (cause) {
-    if (refusalOf(cause) !== "damaged") throw cause;
-    throw new UnusableDatabaseError(`${source} is no database, or damaged.`, { cause });
-  }
-  try {
+  return withTemporary(`${path}.restoring`, async (copy) => {
+    await copyFrom(source, copy, options);
     const state = judgeDatabase(copy, seal);
     refuseUnusable(source, state);
     if (state.kind === "usable" && state.schemaVersion === 0) {
@@ -50,10 +43,18 @@ export async function restoreSqlite(
     keepOwner(copy, path);
     const keptAs = moveAside(path, nowMs);
     renameSync(copy, path);
-    await syncToDisk(dirname(resolve(path)));
+    await syncToDisk(dirname(path));
     return { bytes: statSync(path).size, keptAs };
-  } finally {
-    rmSync(copy, { force: true });
+  });
+}
+
+async function copyFrom(source: string, copy: string, options: BackupOptions): Promise<void> {
+  try {
+    using connection = openAtRest(source);
+    await copySqlite(connection, copy, options);
+  } catch (cause) {
+    if (refusalOf(cause) !== "damaged") throw cause;
+    throw new UnusableDatabaseError(`${source} is no database, or damaged.`, { cause });
   }
 }
 

@@ -4,7 +4,7 @@ import { text } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
 import { messageOf } from "../base/message_of.ts";
 import type { Seal } from "../base/seal.ts";
-import { backUpSqlite, makePrivate } from "./backup.ts";
+import { backUpSqlite, withTemporary } from "./backup.ts";
 import { UnusableDatabaseError } from "./database.ts";
 import type { Engine } from "./engine.ts";
 import { findOwnSealError, findSchemaError, isEmpty, refuseUnusable } from "./judge.ts";
@@ -38,13 +38,13 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
   }
 
   /** Of many that start at once one migrates; the others fail, and find it done. */
-  async function prepare(client: RqliteClient, lastError?: string): Promise<void> {
-    const state = await judgeCluster(client);
+  async function prepare(client: RqliteClient, seal?: Seal, lastError?: string): Promise<void> {
+    const state = await judgeCluster(client, (held) => seal && findOwnSealError(held, seal));
     refuseUnusable(name, state);
     const error = await migrateCluster(client, state.kind === "usable" ? state.schemaVersion : 0);
     if (error === undefined) return;
     if (error === lastError) throw new UnusableDatabaseError(`Database ${name}: ${error}`);
-    await prepare(client, error);
+    await prepare(client, seal, error);
   }
 
   const judge = (seal: Seal) =>
@@ -67,16 +67,12 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
 
   /** The copy comes whole into a file of its own, which is then backed up as any other. */
   async function backUp(...[target, options]: Parameters<Engine["backUp"]>): Promise<number> {
-    const file = `${target}.download`;
-    makePrivate(file);
-    try {
+    return withTemporary(`${target}.download`, async (file) => {
       const download = async (client: RqliteClient) =>
         pipeline(await send(client), createWriteStream(file));
       await ask(download, options.signal);
       return await backUpSqlite(file, target, options);
-    } finally {
-      rmSync(file);
-    }
+    });
   }
 
   const open = (observe?: Parameters<Engine["open"]>[0]) =>
@@ -91,8 +87,8 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
       const database = open();
       return read(database).finally(database.close);
     },
-    async open(observe, log) {
-      await ask(prepare);
+    async open(observe, log, seal) {
+      await ask((client) => prepare(client, seal));
       const client = createRqliteClient(cluster);
       const database = openRqliteDatabase(client, observe);
       const clock = log && createRqliteClock(client, log, Date.now);

@@ -1,4 +1,5 @@
 import { MessageChannel, type MessagePort, type Worker } from "node:worker_threads";
+import type { Seal } from "../base/seal.ts";
 import { type Database, OutcomeUnknownError, UnavailableError } from "./database.ts";
 import type { Sql } from "./sql.ts";
 import { prepareSqliteFile } from "./migrate.ts";
@@ -28,8 +29,9 @@ const GROUP_LIMIT = 512;
 export function openSqliteDatabase(
   path: string,
   observe: (commit: CommitReport) => void = () => {},
+  seal?: Seal,
 ): SqliteDatabase {
-  prepareSqliteFile(path);
+  prepareSqliteFile(path, seal);
   const identity = identify(path);
   const reader = openSqliteReader(path);
   const writer = createWriter(path, identity, onCommit, onEnd);

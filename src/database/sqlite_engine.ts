@@ -25,8 +25,8 @@ export function createSqliteEngine(file: string): Engine {
         connection.prepare(sql).all(...params) as Row[];
       return await read({ query });
     },
-    async open(observe) {
-      const database = openSqliteDatabase(path, observe);
+    async open(observe, _log, seal) {
+      const database = openSqliteDatabase(path, observe, seal);
       const identity = identify(path);
       const aside = createSqliteAside(path);
       return {

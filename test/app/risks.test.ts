@@ -73,6 +73,12 @@ test("a database file that others can read is warned of", (t) => {
   }
 });
 
+test("a folder in place of the database is not said to need another mode", (t) => {
+  const folder = makeFolder(t);
+  chmodSync(folder, 0o755);
+  assert.deepEqual(warned({ GATEPOST_DATABASE: folder }, Infinity), []);
+});
+
 test("a cluster that is reached through a network without TLS is warned of", () => {
   const cases = [
     ["rqlite://127.0.0.1:4001,[::1]:4001,localhost:4003", 0],

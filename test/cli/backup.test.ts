@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
 import { test } from "node:test";
+import { acquirePresence } from "../../src/database/presence.ts";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { openCommandLine, readItems, readJson } from "../helpers/command_line.ts";
 
@@ -146,6 +147,43 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
     assert.deepEqual(readdirSync(cli.folder).filter((name) => name.startsWith("copy")), []);
   });
 }
+
+test("the next backup into a folder removes what one that was killed has left there", async (t) => {
+  const cli = await openCommandLine(t);
+  await cli.run("user", "add", "alice");
+  fill(cli.databasePath, 10_000);
+  const copies = () => readdirSync(cli.folder).filter((name) => !name.startsWith("gatepost.db"));
+  const monday = join(cli.folder, "monday.db");
+  for (const copy of [monday, join(cli.folder, "tuesday.db")]) {
+    const child = cli.start("backup", copy);
+    const exited = once(child, "exit");
+    while (!existsSync(`${copy}.partial`) && child.exitCode === null) await sleep(1);
+    child.kill("SIGKILL");
+    await exited;
+  }
+  assert.ok(copies().includes("tuesday.db.partial"), "it was killed too late");
+
+  const backup = await cli.run("backup", monday);
+
+  assert.equal(backup.code, 0, backup.stderr);
+  assert.deepEqual(copies(), ["monday.db"]);
+});
+
+test("a backup under way keeps its file from another one into the same folder", async (t) => {
+  const cli = await openCommandLine(t);
+  await cli.run("user", "add", "alice");
+  const copy = join(cli.folder, "copy.db");
+  const presence = acquirePresence(join(cli.folder, ".gatepost-copy"), "c1-copy.db.partial");
+  t.after(presence.close);
+  writeFileSync(`${copy}.partial`, "half of it");
+
+  const same = await cli.run("backup", copy);
+  const beside = await cli.run("backup", join(cli.folder, "other.db"));
+
+  assert.deepEqual([same.code, beside.code], [1, 0], same.stderr + beside.stderr);
+  assert.match(same.stderr, /copy\.db\.partial is there already/);
+  assert.equal(readFileSync(`${copy}.partial`, "utf8"), "half of it");
+});
 
 test("backup of a sealed database needs no key and stays sealed", async (t) => {
   const cli = await openCommandLine(t);

@@ -36,7 +36,7 @@ test("an issuer is added, changed and removed beside a running server", async (t
   assert.match((await cli.run("principal", "show", sub)).stdout, /alice/);
 
   const disabled = await cli.run("principal", "set", sub, "--status", "disabled");
-  assert.equal(disabled.stdout.split("\n")[0], `Principal ${sub} is disabled.`);
+  assert.equal(disabled.stdout.split("\n")[0], `Principal ${sub} has been disabled.`);
   await waitUntilDead(gatepost, token);
   assert.equal((await cli.run("principal", "delete", sub, "--yes")).code, 0);
   const set = await cli.run("issuer", "set", id, "--scope", "orders", "--jwt-type", "--json");

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { openCommandLine, readItems, readJson } from "../helpers/command_line.ts";
+import { writeOldDatabase } from "../helpers/old_database.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -71,4 +73,16 @@ test("key reseal lets an old secret key be dropped", async (t) => {
   ]);
   assert.equal(without.code, 1);
   assert.match(without.stderr, /GATEPOST_SECRET_KEY/);
+});
+
+test("a command without the key of a database from 0.1.0 leaves it as it was", async (t) => {
+  const cli = await openCommandLine(t);
+  writeOldDatabase(cli.databasePath);
+  const before = readFileSync(cli.databasePath);
+
+  const { code, stdout, stderr } = await cli.run("user", "list");
+
+  assert.deepEqual([code, stdout], [1, ""]);
+  assert.match(stderr, /sealed, and GATEPOST_SECRET_KEY is missing/);
+  assert.ok(readFileSync(cli.databasePath).equals(before));
 });

@@ -396,6 +396,33 @@ test("a signal while it starts ends it with 0 once it has started", async (t) =>
   assert.match(stdout, /"msg":"stopped"/);
 });
 
+test("a signal while it is loaded ends it with 0, too", async (t) => {
+  const folder = await createFolder(t);
+  const preload = `data:text/javascript,import { registerHooks } from "node:module";
+    registerHooks({ resolve(specifier, context, next) {
+      if (specifier === "./app/serve.ts") process.kill(process.pid, "SIGTERM");
+      return next(specifier, context);
+    } });`;
+  const { code, stderr } = await runNode(["--import", preload, SOURCE_ENTRY], {
+    env: { GATEPOST_PORT: "0", GATEPOST_DATABASE: join(folder, "gatepost.db") },
+  });
+  assert.equal(code, 0, stderr);
+});
+
+test("SIGUSR1 opens no debugger", async (t) => {
+  const server = await start(t, {});
+  process.kill(server.pid, "SIGUSR1");
+  await delay(300);
+  assert.equal((await createClient(server.url).get("/system/health")).status, 200);
+  assert.doesNotMatch(server.stderr(), /Debugger/);
+});
+
+test("the line \"listening\" is logged at every level", async (t) => {
+  const server = await start(t, { env: { GATEPOST_LOG_LEVEL: "error" } });
+  assert.equal(await server.stop(), 0);
+  assert.deepEqual(server.lines.map((line) => JSON.parse(line).msg), ["listening"]);
+});
+
 test("what is under way when it stops is answered, what comes then is refused", async (t) => {
   const server = await startSlow(t);
   const port = Number(new URL(server.url).port);
