@@ -1,11 +1,4 @@
-import {
-  type BigIntStats,
-  existsSync,
-  lstatSync,
-  readlinkSync,
-  realpathSync,
-  statSync,
-} from "node:fs";
+import { type BigIntStats, existsSync, readlinkSync, realpathSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 
 /** The files of an open database, as the paths lead to them. */
@@ -14,8 +7,11 @@ export type OwnFiles = ReturnType<typeof watchOwnFiles>;
 /** The path of the file itself: SQLite keeps the log beside it, not beside a link to it. */
 export function followLinks(path: string): string {
   if (existsSync(path)) return realpathSync(path);
-  const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink(); // to what will be
-  return isLink ? resolve(realpathSync(dirname(path)), readlinkSync(path)) : resolve(path);
+  try {
+    return resolve(realpathSync(dirname(path)), readlinkSync(path)); // it leads to what will be
+  } catch { // it is no link: there is nothing, or what is there cannot be looked at
+    return resolve(path);
+  }
 }
 
 /**
