@@ -171,7 +171,7 @@ test("calls are found by text, and one that deletes asks for the name first", as
   await browser.type(".ops input", "delete /backend/user");
   await browser.press("\uE007");
   await browser.waitForUrl(/\?q=delete/);
-  assert.equal(await browser.count(".ops li"), 1);
+  await browser.until("document.querySelectorAll('.ops li').length === 1");
   await browser.click(".ops li a");
   await browser.type("#parameter-id", "u123");
   await browser.click(".acts .primary");
