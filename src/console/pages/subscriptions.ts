@@ -58,7 +58,7 @@ async function showOne(place: Place): Promise<Child> {
   const { id, principal = "", app = "" } = subscription;
   const all = (page: string, query: Record<string, string>, words: string) =>
     el("a", { href: href(page, "", query) }, words);
-  const delays = setting("RESEND_DELAYS").split(",");
+  const delays = setting("RESEND_DELAYS").match(/\d+\w+/g) ?? []; // or it says none
   const disabled = since(setting("DISABLE_AFTER")) ?? "";
   return showSubscription(subscription, place, {
     deliveries: "/backend/delivery",
@@ -69,7 +69,7 @@ async function showOne(place: Place): Promise<Child> {
     crumbs: el("a", { href: href("subscriptions") }, "Subscriptions"),
     words: ["of ", linkTo(principal), " through ", linkTo(app)],
     about: [
-      ["Resends", `after ${delays.join(", ")}`],
+      ["Resends", delays.length > 0 ? `after ${delays.join(", ")}` : "none"],
       ["Deliveries", all("deliveries", { subscription: id }, "All of them")],
       ["Audit", all("audit", { target: id }, "What was done to it")],
     ],
