@@ -51,7 +51,8 @@ type Added = { readonly [name: string]: any };
  * it, or 500. It is logged with the request's id and the caller learns nothing of it.
  *
  * Dispatched events are stored together, durably, before the first byte of the response; none is
- * where `handle` throws or refuses, or the status is 500 or more.
+ * where `handle` throws or refuses, or the status is 500 or more. Where they cannot be stored, the
+ * caller gets 503.
  */
 export interface EndpointBase {
   readonly method: Method;
