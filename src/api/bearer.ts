@@ -144,7 +144,13 @@ export function createBearer(
   };
 }
 
-/** The token of an `Authorization: Bearer` header (RFC 6750 §2.1), or undefined without one. */
-export function bearerToken({ headers }: HttpRequest): string | undefined {
-  return /^bearer +(.*)$/i.exec(headers.authorization ?? "")?.[1]?.trim();
+const BEARER = "bearer ";
+
+/**
+ * The token of an `Authorization: Bearer` header (RFC 6750 §2.1), or undefined without one. A
+ * regular expression costs as much as the router here: it looks at every character of the token.
+ */
+export function bearerToken({ headers: { authorization = "" } }: HttpRequest): string | undefined {
+  const isBearer = authorization.slice(0, BEARER.length).toLowerCase() === BEARER;
+  return isBearer ? authorization.slice(BEARER.length).trim() : undefined;
 }

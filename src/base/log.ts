@@ -145,10 +145,14 @@ function formatJson({ time, level, msg }: Line, fields: LogFields): string {
   return isPlain ? line : escapeControls(line);
 }
 
+/** No field takes the place of these: JSON leaves out what is undefined. */
+const RESERVED = { time: undefined, level: undefined, msg: undefined, toJSON: undefined };
+const RESERVED_NAMES = Object.keys(RESERVED);
+
 function encodeMembers(fields: LogFields): string {
-  // None takes the place of a part of the line: JSON leaves out what is undefined.
-  const own = { ...fields, time: undefined, level: undefined, msg: undefined, toJSON: undefined };
-  return JSON.stringify(own).slice(1);
+  const text = RESERVED_NAMES.some((name) => name in fields) ? "" : JSON.stringify(fields);
+  // The copy would cost nearly every line a third more.
+  return (text.startsWith("{") ? text : JSON.stringify({ ...fields, ...RESERVED })).slice(1);
 }
 
 function formatPretty(line: Line, fields: LogFields): string {

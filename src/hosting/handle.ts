@@ -4,7 +4,7 @@ import { discardStream, type HttpRequest, type HttpResponse } from "../base/http
 import { Problem } from "../base/problem.ts";
 import { bearerChallenge } from "../api/bearer.ts";
 import { answerOnce, type Keep } from "../api/idempotency.ts";
-import { type Operation, operation } from "../api/operation.ts";
+import type { Operation } from "../api/operation.ts";
 import type { Caller } from "../mod.ts";
 import type { Services } from "../services.ts";
 import { hasDelivery } from "../store/deliveries.ts";
@@ -31,7 +31,7 @@ export function hostedOperation(
   const maxFormBytes = maxBodyBytes ?? Math.min(maxBytes, MAX_FORM_BYTES);
   const route = `${method} ${pattern.text}`;
 
-  return operation({
+  return {
     ...endpoint,
     id: route,
     path: pattern.text,
@@ -97,7 +97,7 @@ export function hostedOperation(
       if (!endpoint.idempotent) return run(() => []);
       return answerOnce(services, { request, caller }, () => input.bytes ?? "", run);
     },
-  });
+  };
 }
 
 /**

@@ -72,6 +72,7 @@ export function createHttpServer(options: {
       if (!connection.unanswered.has(release)) return; // the client has gone
       held ??= responses.reserve(() => incoming.socket.destroy());
       held.add(bytes);
+      incoming.socket.setTimeout(limits.stallTimeoutMs); // here alone: it costs, and few wait
     };
     connection.unanswered.add(release);
     connection.receiving = { incoming, fail: body.fail, hold };
@@ -122,6 +123,7 @@ export function createHttpServer(options: {
 
   /** Says what was wrong, after the responses to all that came before, and takes nothing more. */
   function endConnection({ socket, problem }: Connection): void {
+    socket.setTimeout(limits.stallTimeoutMs);
     if (problem && socket.writable) refuseSocket(socket, refusal(problem, newRequestId()));
     else socket.destroySoon();
   }
@@ -142,7 +144,7 @@ export function createHttpServer(options: {
     onError(error.code, socket);
   });
   server.on("connect", (_incoming, socket: Socket) => onError("CONNECT", socket));
-  return server.setTimeout(limits.stallTimeoutMs, connections.timeOut);
+  return server.on("timeout", connections.timeOut);
 }
 
 /** A client that went away before its response is nobody's error. */

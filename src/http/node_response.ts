@@ -34,6 +34,7 @@ export async function sendResponse(
       discardStream(request, body);
       outgoing.end();
     } else {
+      hold(0); // at any time it may wait for the client
       await sendStream(body, headers["content-type"], request, outgoing);
     }
     return;
