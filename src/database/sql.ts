@@ -47,6 +47,8 @@ export function listOf(values: Iterable<string | number>): Sql {
 
 /** Pieces of SQL with something between them. */
 export function joinSql(pieces: readonly Sql[], separator: string): Sql {
+  const [first] = pieces;
+  if (first && pieces.length === 1) return first;
   return {
     sql: pieces.map(({ sql }) => sql).join(separator),
     params: pieces.flatMap(({ params }) => params),

@@ -18,9 +18,6 @@ import { checkData } from "./check_data.ts";
 import { isPlainObject } from "./plain_object.ts";
 import { RETRY_AFTER } from "./refusal.ts";
 
-/** One event as it is to be stored: encoded once, the same bytes for every subscriber. */
-type DispatchedEvent = Omit<Event, "createdAtMs" | "origin">;
-
 /** What dispatching works with; `events` are all that modules declare. */
 export type DispatchServices =
   & Pick<Services, "config" | "database" | "events" | "log" | "metrics" | "wake" | "now">;
@@ -44,7 +41,7 @@ export function collectEvents(
   origin: EventOrigin,
   idempotent = false,
 ) {
-  const events: DispatchedEvent[] = [];
+  const events: Event[] = [];
   let isOpen = true;
   let storing: Promise<void> | undefined;
 
@@ -54,7 +51,7 @@ export function collectEvents(
       throw new RangeError(`At most ${EVENT_LIMIT} events go into one commit: flush() in between.`);
     }
     const event = createEvent(services, emits, name, data, options);
-    events.push(event);
+    events.push({ ...event, origin });
     return event.id;
   }
   dispatch.flush = (): Promise<void> =>
@@ -66,7 +63,8 @@ export function collectEvents(
   function store(more: readonly Sql[] = []): Promise<void> | undefined {
     if (events.length + more.length === 0) return storing;
     const batch = events.splice(0);
-    const stored = Promise.resolve(storing).then(() => storeEvents(batch, more, services, origin));
+    const next = () => storeEvents(batch, more, services, origin);
+    const stored = storing ? storing.then(next) : next();
     stored.catch(() => {
       if (storing === stored) storing = undefined; // what is dispatched after that is tried again
     });
@@ -90,24 +88,21 @@ export function collectEvents(
 
 /** Stores all events durably, to be distributed at once, or none and throws Problem 503. */
 async function storeEvents(
-  events: readonly DispatchedEvent[],
+  events: readonly Event[],
   more: readonly Sql[],
-  { config, database, log, metrics, wake, now }: DispatchServices,
-  origin: EventOrigin,
+  { config, database, log, metrics, wake }: DispatchServices,
+  { request: request_id, source }: EventOrigin,
 ): Promise<void> {
-  const createdAtMs = now();
   try {
-    const stamped = events.map((event) => ({ ...event, origin, createdAtMs }));
     const inserts: Sql[] = [];
-    while (stamped.length > 0) {
-      inserts.push(insertEvents(stamped.splice(0, EVENTS_AT_ONCE), config.cron));
+    for (let start = 0; start < events.length; start += EVENTS_AT_ONCE) {
+      inserts.push(insertEvents(events.slice(start, start + EVENTS_AT_ONCE), config.cron));
     }
     const changes = await database.write([...inserts, ...more]);
     const stored = changes.slice(0, inserts.length).reduce((sum, changed) => sum + changed, 0);
     metrics.count("gatepost_events_dispatched_total", [], stored);
   } catch (cause) {
     // Here, since a flush that nobody waits for is to be seen too.
-    const { request: request_id, source } = origin;
     log.error("events not stored", { request_id, source, error: cause });
     const [code, detail] = cause instanceof OutcomeUnknownError
       ? ["outcome_unknown", "Whether its events were stored is not known."]
@@ -123,7 +118,7 @@ function createEvent(
   name: unknown,
   data: unknown,
   options: unknown,
-): DispatchedEvent {
+): Event {
   if (typeof name !== "string" || checkDispatchableName(name) !== undefined) {
     throw new TypeError(
       "An event's name is 1 to 128 of A-Za-z0-9._:- and does not start with gatepost.",
@@ -146,7 +141,8 @@ function createEvent(
     );
   }
   if (!declared) warnOnce(name, log);
-  return { id: newId("e", now()), name, json, subject, key };
+  const createdAtMs = now();
+  return { id: newId("e", createdAtMs), name, json, subject, key, createdAtMs };
 }
 
 /** Of this process; names may be made of what callers send, so no more are kept than these. */

@@ -58,6 +58,17 @@ function dispatch(name: Sql | string, isDistributing = true): Sql {
 /** One statement stores no more: each number of events has a text of its own. */
 export const EVENTS_AT_ONCE = 50;
 
+/** What is the same for all events is made once, and not for each of them. */
+const [INSERT, INSERT_PENDING] = [insertOf(true), insertOf(false)];
+// The `WHERE` keeps SQLite from reading `ON` as part of a join.
+const UNLESS_KNOWN = sql`WHERE true ON CONFLICT (name, key) WHERE key IS NOT NULL DO NOTHING`;
+
+function insertOf(isDistributing: boolean): Sql {
+  const name = sql`column2`;
+  return sql`${dispatch(name, isDistributing)}, column1, ${name}, column3,
+      ${declaredScopes(name)}, column4, column5, column6, column7, column8, column9`;
+}
+
 /**
  * Stores events for the subscriptions at this commit, with the scopes that are declared then.
  * Changes a row for each but those of whose name and key there is one.
@@ -70,12 +81,8 @@ export function insertEvents(events: readonly Event[], isDistributing: boolean):
     sql`(${id}, ${name}, ${createdAtMs}, ${subject ?? null}, ${json}, ${key ?? null},
       ${origin?.request ?? null}, ${origin?.source ?? null}, ${origin?.principal ?? null})`
   );
-  const name = sql`column2`;
-  // The `WHERE` keeps SQLite from reading `ON` as part of a join.
-  return sql`${dispatch(name, isDistributing)}, column1, ${name}, column3,
-      ${declaredScopes(name)}, column4, column5, column6, column7, column8, column9
-    FROM (VALUES ${joinSql(rows, ", ")})
-    WHERE true ON CONFLICT (name, key) WHERE key IS NOT NULL DO NOTHING`;
+  const insert = isDistributing ? INSERT : INSERT_PENDING;
+  return sql`${insert} FROM (VALUES ${joinSql(rows, ", ")}) ${UNLESS_KNOWN}`;
 }
 
 /** Stores one event, which waits for the distributor. */
