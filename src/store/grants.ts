@@ -141,8 +141,8 @@ export interface RefreshHandle {
   readonly grantId: string;
   /** SHA-256 of its text. */
   readonly hash: Uint8Array;
-  /** Whether it proves by itself that it was issued; those of 0.1.0 do not. */
-  readonly isGenuine: boolean;
+  /** Checks its own proof that it was issued; those of 0.1.0 have none. */
+  readonly isGenuine?: (() => boolean) | undefined;
 }
 
 /** A presented refresh token: valid now; the one before, exchanged a moment ago; or used before. */
@@ -167,14 +167,15 @@ export async function findRefreshToken(
   };
   const select = sql`SELECT ${COLUMNS}, refresh AS head, CASE WHEN refresh = ${hash} THEN 'current'
       WHEN previous = ${hash} AND rotatedAtMs > ${nowMs - RETRY_MS} THEN 'previous'
-      WHEN ${isGenuine ? 1 : 0} OR EXISTS
-        (SELECT 1 FROM used_refresh_tokens WHERE grantId = id AND hash = ${hash})
-        THEN 'used' END AS state
+      WHEN EXISTS (SELECT 1 FROM used_refresh_tokens WHERE grantId = id AND hash = ${hash})
+      THEN 'used' END AS state
     FROM grants WHERE id = ${grantId}`;
   const row = await findRow<Row>(database, select);
-  if (!row || row.state === null) return undefined;
+  if (!row) return undefined;
+  // The proof costs more than this query, and most tokens are found without it.
   const { state, head, ...grant } = row;
-  return { grant: parseScopes(grant), state, head };
+  const known = state ?? (isGenuine?.() ? "used" : undefined);
+  return known && { grant: parseScopes(grant), state: known, head };
 }
 
 /** One exchange of a refresh token for the next; the scopes are those of the new access token. */
@@ -201,7 +202,7 @@ export async function rotateRefreshToken(
   { old, state, head, newHash, scopes, refreshUntilMs, accessUntilMs }: RefreshRotation,
   nowMs: number,
 ): Promise<boolean> {
-  const { grantId, hash, isGenuine } = old;
+  const { grantId, hash } = old;
   const isCurrent = state === "current";
   const rotated = sql`FROM grants WHERE id = ${grantId} AND refresh = ${newHash}`;
   const isRotated = async () => await findRow(database, sql`SELECT 1 ${rotated}`) !== undefined;
@@ -215,7 +216,7 @@ export async function rotateRefreshToken(
         = ${hash} AND revokedAtMs IS NULL AND refreshUntilMs > ${nowMs}
         AND ${NOT_BEFORE} < ${idTimeMs(grantId)}
         AND ${partiesHoldScopes(JSON.stringify(scopes))}`,
-    ...isGenuine ? [] : [
+    ...old.isGenuine ? [] : [
       sql`INSERT INTO used_refresh_tokens (grantId, hash)
         SELECT id, ${hash} ${rotated} ON CONFLICT DO NOTHING`,
     ],

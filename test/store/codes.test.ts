@@ -250,5 +250,5 @@ function sampleRedemption(code: Code): CodeRedemption {
 }
 
 function find(database: Database, grantId: string, hash: Uint8Array) {
-  return findRefreshToken(database, { grantId, hash, isGenuine: false }, NOW_MS);
+  return findRefreshToken(database, { grantId, hash }, NOW_MS);
 }

@@ -101,7 +101,7 @@ test("withdrawConsent() ends the pair's earlier grants and codes, and no others"
     const { id, user: sub, app: clientId } = grants[name];
     const caller = { jti: `${id}0`, grantId: id, sub: sub ?? clientId, clientId };
     const rotated = await rotateRefreshToken(database, {
-      old: { grantId: id, hash: sha256("first"), isGenuine: true },
+      old: { grantId: id, hash: sha256("first"), isGenuine: () => true },
       state: "current",
       head: sha256("first"),
       newHash: sha256("second"),

@@ -68,7 +68,7 @@ test("the revocation of a token ends it and nothing else of its grant", async (t
   assert.equal(revocations.has(one), true);
   assert.equal(revocations.has({ ...one, jti: `${grant.id}another` }), false);
   const rotation = {
-    old: { grantId: grant.id, hash: sha256("first"), isGenuine: true },
+    old: { grantId: grant.id, hash: sha256("first"), isGenuine: () => true },
     state: "current" as const,
     head: sha256("first"),
     newHash: sha256("second"),

@@ -181,6 +181,8 @@ test("a grant without a refresh token has none, an empty hash neither", async (t
   const grant = sampleGrant(app, user, { refresh: undefined });
   await insertGrant(database, grant);
   assert.equal(await find(database, grant.id, FIRST), undefined);
+  const madeUp = { grantId: grant.id, hash: FIRST, isGenuine: () => false };
+  assert.equal(await findRefreshToken(database, madeUp, NOW_MS), undefined);
   assert.equal(await find(database, grant.id, new Uint8Array()), undefined);
   assert.equal(await rotate(database, grant.id, new Uint8Array(), SECOND), false);
 });
@@ -374,7 +376,11 @@ function find(
   hash: Uint8Array,
   { isGenuine = false, nowMs = NOW_MS + 5 }: Presenting = {},
 ) {
-  return findRefreshToken(database, { grantId, hash, isGenuine }, nowMs);
+  return findRefreshToken(database, handleOf(grantId, hash, isGenuine), nowMs);
+}
+
+function handleOf(grantId: string, hash: Uint8Array, isGenuine: boolean) {
+  return { grantId, hash, isGenuine: isGenuine ? () => true : undefined };
 }
 
 async function rotate(
@@ -386,7 +392,7 @@ async function rotate(
 ): Promise<boolean> {
   const found = await find(database, grantId, oldHash, { isGenuine: true, nowMs });
   return rotateRefreshToken(database, {
-    old: { grantId, hash: oldHash, isGenuine },
+    old: handleOf(grantId, oldHash, isGenuine),
     state,
     head: found?.head ?? null,
     newHash,

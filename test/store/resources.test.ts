@@ -72,7 +72,7 @@ for (const [what, end] of ENDS) {
     const grant = sampleGrant(app, user, { resource });
     assert.equal(await insertGrant(database, grant), true);
     const rotation = {
-      old: { grantId: grant.id, hash: FIRST, isGenuine: true },
+      old: { grantId: grant.id, hash: FIRST, isGenuine: () => true },
       state: "current" as const, head: FIRST, newHash: SECOND, scopes: ["consumer"],
       refreshUntilMs: grant.refreshUntilMs, accessUntilMs: grant.accessUntilMs,
     };

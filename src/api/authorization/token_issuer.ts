@@ -45,13 +45,12 @@ export function createTokenIssuer(
     return unproven + proofOf(unproven);
   }
 
-  function parseOpaqueToken(token: string, prefix = ""): RefreshHandle | undefined {
-    const unproven = token.slice(0, -PROOF_LENGTH);
+  function parseOpaqueToken(token: string, prefix = "") {
+    const [unproven, proof] = [token.slice(0, -PROOF_LENGTH), token.slice(-PROOF_LENGTH)];
     const grantId = grantIdOf(unproven.slice(prefix.length));
     if (grantId === undefined || !token.startsWith(prefix)) return undefined;
-    const [given, proof] = [token.slice(-PROOF_LENGTH), proofOf(unproven)];
-    const isGenuine = equalBytes(Buffer.from(given), Buffer.from(proof));
-    return isGenuine ? { grantId, hash: sha256(token), isGenuine } : undefined;
+    const isGenuine = () => equalBytes(Buffer.from(proof), Buffer.from(proofOf(unproven)));
+    return { grantId, hash: sha256(token), isGenuine };
   }
 
   function newRefreshToken(grantId: string, nowMs: number, isConsole: boolean) {
@@ -95,13 +94,16 @@ export function createTokenIssuer(
         },
       };
     },
-    /** Takes a presented refresh token apart; undefined when it cannot have been issued here. */
+    /** Takes a presented refresh token apart; undefined for what has not the form of one. */
     parseRefreshToken(token: string): RefreshHandle | undefined {
-      const old = parseHandle(token); // as 0.1.0 issued them
-      return old ? { ...old, isGenuine: false } : parseOpaqueToken(token);
+      return parseHandle(token) ?? parseOpaqueToken(token); // the first as 0.1.0 issued them
     },
     makePersonalToken: (grantId: string) => newOpaqueToken(grantId, PERSONAL_PREFIX),
-    parsePersonalToken: (token: string) => parseOpaqueToken(token, PERSONAL_PREFIX),
+    /** Undefined for a personal token that was not issued here, without a look at the database. */
+    parsePersonalToken(token: string): RefreshHandle | undefined {
+      const handle = parseOpaqueToken(token, PERSONAL_PREFIX);
+      return handle?.isGenuine() ? handle : undefined;
+    },
   };
 }
 

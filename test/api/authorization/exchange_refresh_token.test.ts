@@ -65,7 +65,7 @@ async function openStage(t: TestContext, isOld = false) {
     database,
     tokens: isOld
       ? { ...tokens, parseRefreshToken: (token: string) =>
-        ({ ...parse(tokens, token), isGenuine: false }) }
+        ({ ...parse(tokens, token), isGenuine: undefined }) }
       : tokens,
     accounts: createAccounts(database, revocations),
     revocations,
