@@ -1,8 +1,7 @@
 import { DatabaseSync } from "node:sqlite";
 import type { Database } from "./database.ts";
 import { SCHEMA } from "./schema.ts";
-import type { Sql } from "./sql.ts";
-import { prepareOnce } from "./sqlite_file.ts";
+import { createRowReader } from "./sqlite_file.ts";
 import { createGroupWriter } from "./sqlite_writer.ts";
 import { settle } from "./write_result.ts";
 
@@ -10,10 +9,10 @@ import { settle } from "./write_result.ts";
 export function createMemoryDatabase(): Database {
   const connection = new DatabaseSync(":memory:");
   connection.exec(SCHEMA);
-  const prepare = prepareOnce(connection);
+  const readRows = createRowReader(connection);
   const writeGroup = createGroupWriter(connection, { areInPlace: () => true });
   return {
-    query: async <Row>({ sql, params }: Sql) => prepare(sql).all(...params) as Row[],
+    query: async (select) => readRows(select),
     async write(batch) {
       const written = Promise.withResolvers<number[]>();
       settle(written, writeGroup([batch])[0]);

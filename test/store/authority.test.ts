@@ -322,7 +322,7 @@ test("subscriptions of 0.1.0 live by the newest earlier grant that has not ended
   const before = old.prepare(
     `SELECT seq, id, principal, app, event, endpoint, secret, created_at FROM subscriptions`,
   );
-  const known = before.all();
+  const known = before.all().map((row) => ({ ...row }));
   old.close();
 
   const database = openSqliteDatabase(path);
