@@ -1,4 +1,4 @@
-import { createHmac, hash, randomFillSync, timingSafeEqual } from "node:crypto";
+import { hash, randomFillSync, timingSafeEqual } from "node:crypto";
 
 const POOL = Buffer.alloc(8192);
 let used = POOL.length;
@@ -31,9 +31,21 @@ export function sha256(data: string | Uint8Array): Buffer {
   return hash("sha256", data, "buffer");
 }
 
-/** HMAC-SHA-256 of a string's UTF-8 as base64url. */
-export function hmac(key: Uint8Array, text: string): string {
-  return createHmac("sha256", key).update(text).digest("base64url");
+const BLOCK_BYTES = 64;
+
+/**
+ * Makes HMAC-SHA-256 (RFC 2104 §2) of a string's UTF-8 as base64url; its key has at most 64 bytes.
+ * Two hashes in one shot each: a busy process pays several times as much for an Hmac object.
+ */
+export function createHmacSha256(key: Uint8Array): (text: string) => string {
+  if (key.length > BLOCK_BYTES) throw new RangeError("createHmacSha256: a key of 64 bytes at most");
+  const pad = (byte: number) =>
+    Uint8Array.from({ length: BLOCK_BYTES }, (_, index) => byte ^ (key[index] ?? 0));
+  const [inner, outer] = [pad(0x36), pad(0x5c)];
+  return (text) => {
+    const hashed = sha256(Buffer.concat([inner, Buffer.from(text)]));
+    return hash("sha256", Buffer.concat([outer, hashed]), "base64url");
+  };
 }
 
 /** Whether two byte strings are equal, in a time that does not show where they differ. */

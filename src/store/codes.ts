@@ -1,6 +1,6 @@
 import { idTimeMs } from "../base/id.ts";
 import type { Database } from "../database/database.ts";
-import { findRow, parseScopes, type RowOf } from "../database/rows.ts";
+import { changesRow, findRow, parseScopes, type RowOf } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
 import { isOfNoApp } from "./authority.ts";
 import { endExcessGrants } from "./grant_limit.ts";
@@ -96,7 +96,8 @@ export async function redeemCode(
   revocations?: Revocations,
 ): Promise<boolean> {
   const { id, hash, user, app, scopes, accessScopes, refresh = null } = redemption;
-  const [inserted, , ended] = await database.write([
+  const isRedeemed = await changesRow(
+    database,
     sql`INSERT INTO grants
         (id, app, user, type, scopes, code, refresh, refreshUntilMs, accessUntilMs, resource)
       SELECT id, app, user, ${redemption.type}, ${JSON.stringify(scopes)}, hash, ${refresh},
@@ -105,8 +106,7 @@ export async function redeemCode(
         AND ${NOT_BEFORE} < ${idTimeMs(id)}
         AND ${partiesHoldScopes(JSON.stringify(accessScopes))}`,
     sql`DELETE FROM codes WHERE id = ${id} AND EXISTS (SELECT 1 FROM grants WHERE id = ${id})`,
-    ...endExcessGrants(user, app, nowMs),
-  ]);
-  if (ended !== 0) await revocations?.refresh();
-  return inserted === 1;
+  );
+  if (isRedeemed) await endExcessGrants(database, user, app, nowMs, revocations);
+  return isRedeemed;
 }

@@ -1,9 +1,10 @@
 import { insertAudit } from "./audit.ts";
 import { AT_MOST, BATCH } from "./batch.ts";
-import type { Database } from "../database/database.ts";
-import { findRow } from "../database/rows.ts";
+import { type Database, UnavailableError } from "../database/database.ts";
+import { findRow, hasRow } from "../database/rows.ts";
 import { andIs, sql, type Sql } from "../database/sql.ts";
 import { CONSOLE_APP, PERSONAL_APP } from "../oauth/principal.ts";
+import type { Revocations } from "./revocations.ts";
 
 /** How many grants of a user are valid at once: through one app, and in all. */
 const GRANTS_OF_APP = 100;
@@ -12,11 +13,32 @@ const GRANTS_OF_USER = 500;
 const TOKENS_OF_APP = 500;
 
 /**
- * Ends the oldest grants of a user that are too many with a new one, and records that. What has
- * expired or ended with its app counts until it is purged: no row is read to count. Personal tokens
- * have a limit of their own (personal_tokens.ts).
+ * Ends the oldest grants of a user that are too many with a new one, which is stored, and records
+ * that; the revocations take it in. What has expired or ended with its app counts until it is
+ * purged: no row is read to count. Personal tokens have a limit of their own (personal_tokens.ts).
  */
-export function endExcessGrants(user: string, app: string, nowMs: number): Sql[] {
+export async function endExcessGrants(
+  database: Database,
+  user: string,
+  app: string,
+  nowMs: number,
+  revocations?: Revocations,
+): Promise<void> {
+  try {
+    // Hardly anybody has so many, and to look for more in each batch would hold up the writer.
+    const isMany = sql`SELECT 1 FROM grants INDEXED BY grants_of_user
+      WHERE user = ${user} AND revokedAtMs IS NULL LIMIT 1 OFFSET ${GRANTS_OF_APP}`;
+    if (!await hasRow(database, isMany)) return;
+    const [, ended] = await database.write(endOldest(user, app, nowMs));
+    if (ended !== 0) await revocations?.refresh();
+  } catch (error) {
+    // The new one is stored all the same, and the user's next one ends what this has not.
+    if (!(error instanceof UnavailableError)) throw error;
+  }
+}
+
+/** Ends what is past the limits, and records that before. */
+export function endOldest(user: string, app: string, nowMs: number): Sql[] {
   const past = (limit: number, ofApp: Sql) =>
     sql`SELECT * FROM (SELECT id FROM grants INDEXED BY grants_of_user
       WHERE user = ${user}${ofApp} AND revokedAtMs IS NULL

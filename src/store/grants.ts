@@ -120,13 +120,15 @@ export async function insertGrant(
     return (await stored).some((each) => each.id === id);
   }
   const madeAtMs = idTimeMs(id);
-  const [inserted, ...changes] = await database.write([
+  const isInserted = await changesRow(
+    database,
     insertGrants([grant]),
     ...audited ? [insertAuditOfGrant(id, audited, madeAtMs)] : [],
-    ...user === null ? [] : endExcessGrants(user, app, madeAtMs),
-  ]);
-  if (user !== null && changes.at(-1) !== 0) await revocations?.refresh();
-  return inserted === 1;
+  );
+  if (isInserted && user !== null) {
+    await endExcessGrants(database, user, app, madeAtMs, revocations);
+  }
+  return isInserted;
 }
 
 /** A grant by id, whether it is still valid or not. */

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
 import { describe, test } from "node:test";
 import {
+  createHmacSha256,
   equalBytes,
   equalText,
-  hmac,
   newSecret,
   randomBytes,
   sha256,
@@ -59,11 +60,22 @@ describe("sha256() hashes a string's UTF-8 (FIPS 180-4)", () => {
   }
 });
 
-test("hmac() is HMAC-SHA-256 as base64url (RFC 4231 §4.3)", () => {
+test("createHmacSha256() is HMAC-SHA-256 as base64url (RFC 4231 §4.3)", () => {
   const expected = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
-  const actual = hmac(Buffer.from("Jefe"), "what do ya want for nothing?");
+  const actual = createHmacSha256(Buffer.from("Jefe"))("what do ya want for nothing?");
   assert.equal(Buffer.from(actual, "base64url").toString("hex"), expected);
   assert.match(actual, /^[A-Za-z0-9_-]{43}$/);
+});
+
+test("createHmacSha256() is what node:crypto makes, of every length of key and text", () => {
+  for (let length = 0; length <= 64; length++) {
+    const key = randomBytes(length);
+    const hmac = createHmacSha256(key);
+    for (const text of ["", "\u00fc".repeat(length), "a".repeat(3 * length)]) {
+      assert.equal(hmac(text), createHmac("sha256", key).update(text).digest("base64url"));
+    }
+  }
+  assert.throws(() => createHmacSha256(randomBytes(65)), RangeError);
 });
 
 describe("equalBytes() compares", () => {

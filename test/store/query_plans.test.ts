@@ -44,7 +44,7 @@ import {
   listPendingEvents,
 } from "../../src/store/fan_out.ts";
 import { createFigureCounter, dropFigures, listFigures } from "../../src/store/figures.ts";
-import { endExcessGrants } from "../../src/store/grant_limit.ts";
+import { endExcessGrants, endOldest } from "../../src/store/grant_limit.ts";
 import { insertGrant, listLiveGrants } from "../../src/store/grants.ts";
 import { createAttempt } from "../../src/store/idempotency.ts";
 import {
@@ -509,7 +509,11 @@ const CASES: readonly Case[] = [
       await database.write(withdrawConsent(OWNER, "a1", END, NOW_MS, 1));
     },
   },
-  writing("ending grants that are too many", () => endExcessGrants(OWNER, "a1", NOW_MS)),
+  {
+    name: "looking for grants that are too many",
+    run: (database) => endExcessGrants(database, OWNER, "a1", NOW_MS),
+  },
+  writing("ending grants that are too many", () => endOldest(OWNER, "a1", NOW_MS)),
   {
     name: "making a personal token, using it and listing it",
     async run(database) {

@@ -1,6 +1,6 @@
 import type { HttpRequest } from "../../base/http_message.ts";
 import { idBound, newId } from "../../base/id.ts";
-import { equalText, hmac, newSecret, sha256 } from "../../base/secret.ts";
+import { createHmacSha256, equalText, newSecret, sha256 } from "../../base/secret.ts";
 import type { Sql } from "../../database/sql.ts";
 import { isLoopbackHost } from "../../oauth/redirect_uri.ts";
 import { insertAudit } from "../../store/audit.ts";
@@ -48,12 +48,13 @@ export function createBrowserSessions(
     & Pick<Services, "database" | "revocations" | "issuer" | "now">
     & { readonly pageKey: Uint8Array },
 ) {
+  const hmac = createHmacSha256(pageKey);
   const { origin, protocol, hostname } = new URL(issuer);
   const isSecure = protocol === "https:";
   // RFC 6265bis §4.1.3: with the prefix neither another host of the domain nor plain http sets it.
   // And by the database's own key its name differs from another Gatepost's: cookies know no ports.
   const oldName = isSecure ? "__Host-gatepost" : "gatepost"; // until 0.1.0
-  const name = `${oldName}-${hmac(pageKey, "cookie").slice(0, 8)}`;
+  const name = `${oldName}-${hmac("cookie").slice(0, 8)}`;
   const deviceName = `${name}-device`;
   const attributes = `Path=/; HttpOnly; SameSite=Lax${isSecure ? "; Secure" : ""}`;
   // Browsers send Sec-Fetch-Site to such origins alone.
@@ -61,7 +62,7 @@ export function createBrowserSessions(
 
   /** The token of one form: of this session, this step and this very request. */
   function formToken(session: BrowserSession, step: string): string {
-    return hmac(pageKey, `form ${session.id} ${step}`);
+    return hmac(`form ${session.id} ${step}`);
   }
 
   function anonymousSession(): BrowserSession {
@@ -94,7 +95,7 @@ export function createBrowserSessions(
 
   // The word before it distinguishes the signature from a form's.
   const signDevice = (id: string, userId: string) =>
-    `${id}.${hmac(pageKey, `device ${userId} ${id}`)}`;
+    `${id}.${hmac(`device ${userId} ${id}`)}`;
 
   /** The device cookie's entry of the user, if it is one of ours and not too old. */
   function findEntry({ devices }: BrowserSession, userId: string): string | undefined {

@@ -1,6 +1,6 @@
 import { ID_LENGTH, idTimeMs, isId } from "../../base/id.ts";
 import { createJwtSigner, MAX_JWT_LENGTH, type SigningKey } from "../../base/jwt.ts";
-import { equalBytes, hmac, newSecret, sha256 } from "../../base/secret.ts";
+import { createHmacSha256, equalBytes, newSecret, sha256 } from "../../base/secret.ts";
 import type { App } from "../../oauth/app.ts";
 import { accessTokenClaims, ACCESS_TOKEN_TYPE } from "../../oauth/claims.ts";
 import { OAuthError } from "../../oauth/errors.ts";
@@ -29,7 +29,8 @@ export function createTokenIssuer(
 ) {
   const { accessTokenTtlMs, refreshTokenTtlMs } = config;
   let signer: { readonly key: SigningKey; readonly sign: ReturnType<typeof createJwtSigner> };
-  const proofOf = (token: string) => hmac(pageKey, `refresh ${token}`).slice(0, PROOF_LENGTH);
+  const hmac = createHmacSha256(pageKey);
+  const proofOf = (token: string) => hmac(`refresh ${token}`).slice(0, PROOF_LENGTH);
 
   function sign(claims: ReturnType<typeof accessTokenClaims>["claims"]): string {
     const key = keys.signing();
