@@ -61,7 +61,7 @@ export function createPipeline(
     return undefined;
   }
 
-  /** What it has at once it returns so: each promise on the way costs every request. */
+  /** Not an async function: each promise on the way costs every request. */
   function respondTo(request: HttpRequest, progress: Progress) {
     // RFC 9110 §9.3.7: the server itself is asked.
     const isOfServer = request.method === "OPTIONS" && request.path === "*";
