@@ -70,9 +70,10 @@ export function createHttpServer(options: {
     };
     const hold = (bytes: number): void => {
       if (!connection.unanswered.has(release)) return; // the client has gone
+      incoming.socket.setTimeout(limits.stallTimeoutMs); // here alone: it costs, and few wait
+      if (bytes === 0) return; // who holds nothing does not pay for those who do
       held ??= responses.reserve(() => incoming.socket.destroy());
       held.add(bytes);
-      incoming.socket.setTimeout(limits.stallTimeoutMs); // here alone: it costs, and few wait
     };
     connection.unanswered.add(release);
     connection.receiving = { incoming, fail: body.fail, hold };

@@ -17,7 +17,7 @@ export async function sendResponse(
   { isLast, hold, request, sendStream }: {
     /** Whether the connection ends with this response. */
     readonly isLast: () => boolean;
-    /** Counts the bytes that the client does not take at once, until it has. */
+    /** Counts the bytes that the client does not take at once, until it has, for so long only. */
     readonly hold: (bytes: number) => void;
     readonly request: HttpRequest;
     readonly sendStream: SendStream;
@@ -34,7 +34,7 @@ export async function sendResponse(
       discardStream(request, body);
       outgoing.end();
     } else {
-      hold(0); // at any time it may wait for the client
+      hold(0); // of what it sends nothing is kept, but it may wait for the client at any time
       await sendStream(body, headers["content-type"], request, outgoing);
     }
     return;

@@ -414,22 +414,30 @@ test("a handler may take longer than a request may take to arrive", async (t) =>
   assert.equal(answers[0]?.status, 200);
 });
 
-test("a client that takes nothing of its response is cut off", async (t) => {
-  const { port, server } = await startStage(t, {
-    limits: { stallTimeoutMs: 150 },
-    handle: () => ({ status: 200, body: "x".repeat(30_000_000) }),
+const LARGE = {
+  "a response": () => "x".repeat(30_000_000),
+  "a stream": () => new ReadableStream<Uint8Array>({
+    pull: (controller) => controller.enqueue(Buffer.alloc(65_536)),
+  }),
+};
+for (const [what, body] of Object.entries(LARGE)) {
+  test(`a client that takes nothing of ${what} is cut off`, async (t) => {
+    const { port, server } = await startStage(t, {
+      limits: { stallTimeoutMs: 150 },
+      handle: () => ({ status: 200, body: body() }),
+    });
+    const socket = await openRaw(port);
+    socket.pause();
+    socket.write(`GET / HTTP/1.1\r\n${HOST}\r\n`);
+    await delay(100);
+    assert.equal(await countConnections(server), 1);
+    for (let waited = 0; await countConnections(server) > 0; waited += 50) {
+      assert.ok(waited < 3000);
+      await delay(50);
+    }
+    socket.destroy();
   });
-  const socket = await openRaw(port);
-  socket.pause();
-  socket.write(`GET / HTTP/1.1\r\n${HOST}\r\n`);
-  await delay(100);
-  assert.equal(await countConnections(server), 1);
-  for (let waited = 0; await countConnections(server) > 0; waited += 50) {
-    assert.ok(waited < 3000);
-    await delay(50);
-  }
-  socket.destroy();
-});
+}
 
 test("a stream that is silent for longer than a stall is not cut off", async (t) => {
   const { port } = await startStage(t, {
@@ -448,6 +456,29 @@ test("a stream that is silent for longer than a stall is not cut off", async (t)
   });
   const answer = await fetch(`http://127.0.0.1:${port}/`);
   assert.equal(await answer.text(), "begin end");
+});
+
+test("a silent stream does not pay for clients that take nothing", async (t) => {
+  const { port } = await startStage(t, {
+    limits: { maxHeldResponseBytes: 100_000 },
+    handle: ({ path }) => ({
+      status: 200,
+      body: path === "/" ? "x".repeat(30_000_000) : new ReadableStream<Uint8Array>({
+        async start(controller) {
+          controller.enqueue(Buffer.from("begin "));
+          await delay(500);
+          controller.enqueue(Buffer.from("end"));
+          controller.close();
+        },
+      }),
+    }),
+  });
+  const answer = await fetch(`http://127.0.0.1:${port}/stream`);
+  const socket = await openRaw(port);
+  socket.pause();
+  socket.write(`GET / HTTP/1.1\r\n${HOST}\r\n`);
+  assert.equal(await answer.text(), "begin end");
+  socket.destroy();
 });
 
 test("a client that takes nothing is cut off, also after a slow handler", async (t) => {
