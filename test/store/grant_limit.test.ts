@@ -3,8 +3,8 @@ import { test } from "node:test";
 import { newId } from "../../src/base/id.ts";
 import { sha256 } from "../../src/base/secret.ts";
 import { insertCode, redeemCode } from "../../src/store/codes.ts";
-import { type Database } from "../../src/database/database.ts";
-import { sql } from "../../src/database/sql.ts";
+import { type Database, UnavailableError } from "../../src/database/database.ts";
+import { sql, type Sql } from "../../src/database/sql.ts";
 import { insertGrant, type NewGrant } from "../../src/store/grants.ts";
 import { purge } from "../../src/store/purge.ts";
 import { loadRevocations } from "../../src/store/revocations.ts";
@@ -113,6 +113,22 @@ test("a grant that is refused ends no other", async (t) => {
   const refused = sampleGrant(app, user, { scopes: ["none"] });
   assert.equal(await insertGrant(database, refused), false);
   assert.deepEqual(await listEnded(database), []);
+});
+
+test("a grant is good where the oldest cannot be ended, and the next one ends two", async (t) => {
+  const database = openDatabase(t);
+  const [user, app] = [await addUser(database), await addApp(database)];
+  const ids = await addMany(database, app, user, 100);
+  const isEnd = ({ sql }: Sql) => sql.startsWith("UPDATE grants SET revokedAtMs");
+  const full: Database = {
+    ...database,
+    write: (batch) =>
+      batch.some(isEnd) ? Promise.reject(new UnavailableError("full")) : database.write(batch),
+  };
+  assert.equal(await insertGrant(full, sampleGrant(app, user)), true);
+  assert.deepEqual(await listEnded(database), []);
+  await addGrant(database, app, user);
+  assert.deepEqual(await listEnded(database), ids.slice(0, 2));
 });
 
 test("of very many from before the limit, 500 end at once, the newest first", async (t) => {
