@@ -108,7 +108,7 @@ export function createPipeline(
       body = await readBody(operation, request, maxBodyBytes);
       await authenticateAgain();
     }
-    return operation.handle({ request, params, caller, query, body, authenticateAgain });
+    return await operation.handle({ request, params, caller, query, body, authenticateAgain });
   }
 
   function errorResponse(error: unknown, request: HttpRequest, match: RouteMatch | undefined) {

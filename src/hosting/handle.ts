@@ -47,7 +47,8 @@ export function hostedOperation(
         throw new Problem(403, "own_callback", detail);
       }
       const limits = { params, maxBytes, maxFormBytes, authenticateAgain };
-      const input = await readInput(endpoint, request, limits);
+      const read = readInput(endpoint, request, limits);
+      const input = read instanceof Promise ? await read : read; // an await costs every request
       const about = { request_id: request.id, route };
       const run = async (keep: Keep): Promise<HttpResponse> => {
         const by = { request: request.id, source: route, principal: caller?.sub };
@@ -87,15 +88,16 @@ export function hostedOperation(
           });
         }
         try {
-          await collector.close(response.status < 500 ? "store" : "drop", kept);
+          const stored = collector.close(response.status < 500 ? "store" : "drop", kept);
+          if (stored) await stored;
         } catch (error) {
           if (response.body instanceof ReadableStream) discardStream(request, response.body);
           throw error;
         }
         return response;
       };
-      if (!endpoint.idempotent) return run(() => []);
-      return answerOnce(services, { request, caller }, () => input.bytes ?? "", run);
+      if (!endpoint.idempotent) return await run(() => []);
+      return await answerOnce(services, { request, caller }, () => input.bytes ?? "", run);
     },
   };
 }

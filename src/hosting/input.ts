@@ -1,4 +1,4 @@
-import type { HttpRequest } from "../base/http_message.ts";
+import { hasBody, type HttpRequest } from "../base/http_message.ts";
 import { checkErrors, type FieldError } from "../base/problem.ts";
 import { LIST_LIMIT, type Shape } from "../base/shape.ts";
 import { parseFields, readAnyBody } from "../http/body.ts";
@@ -13,26 +13,41 @@ interface Input extends Pick<Context<unknown>, "params" | "body"> {
   readonly bytes: Buffer | undefined;
 }
 
+interface Limits extends Pick<Context<unknown>, "params"> {
+  readonly maxBytes: number;
+  readonly maxFormBytes: number;
+  /** Throws where the caller's token has ended while the body came. */
+  readonly authenticateAgain: () => Promise<void>;
+}
+
+type Taking = Pick<LoadedEndpoint, "input" | "takesForms" | "idempotent">;
+
 /**
- * Reads what an endpoint takes. Throws Problem 400 that lists every error, 413 or 415.
- *
- * @param authenticateAgain throws where the caller's token has ended while the body came
+ * Reads what an endpoint takes; a promise only where there is something to wait for. Rejects with
+ * Problem 400 that lists every error, 413 or 415.
  */
-export async function readInput(
-  { input, takesForms, idempotent }: Pick<LoadedEndpoint, "input" | "takesForms" | "idempotent">,
+export function readInput(
+  endpoint: Taking,
   request: HttpRequest,
-  { params, maxBytes, maxFormBytes, authenticateAgain }: {
-    readonly params: Context["params"];
-    readonly maxBytes: number;
-    readonly maxFormBytes: number;
-    readonly authenticateAgain: () => Promise<void>;
-  },
+  limits: Limits,
+): Input | Promise<Input> {
+  const isMore = hasSchema(endpoint) || hasBody(request);
+  if (isMore) return readAndCheck(endpoint, request, limits);
+  return { params: limits.params, query: undefined, body: undefined, bytes: undefined };
+}
+
+const hasSchema = ({ input }: Taking) => input.params ?? input.query ?? input.body;
+
+async function readAndCheck(
+  endpoint: Taking,
+  request: HttpRequest,
+  { params, maxBytes, maxFormBytes, authenticateAgain }: Limits,
 ): Promise<Input> {
+  const { input, takesForms, idempotent } = endpoint;
   const takes = { takesForms, takesOthers: !input.body, readsAll: idempotent };
   const { value: body, bytes } = await readAnyBody(request, { maxBytes, maxFormBytes, ...takes });
   if (bytes) await authenticateAgain();
-  const isUnchecked = !input.params && !input.query && !input.body;
-  if (isUnchecked) return { params, query: undefined, body, bytes };
+  if (!hasSchema(endpoint)) return { params, query: undefined, body, bytes };
 
   const found: (FieldError & { readonly part: string })[] = [];
   const parse = (part: string, shape: Shape<unknown>, value: unknown): unknown =>
