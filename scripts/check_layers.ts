@@ -56,7 +56,7 @@ const MAY_TOUCH: Record<string, string[]> = {
   "cli/dev.ts": ["child_process", "fs", "path"], // the server that it starts again
   "cli/test_hooks.ts": ["module"],
   "base/": ["crypto", "http", "net", "util"], // http: its status names and types
-  "base/compile_cache.ts": ["module", "path"],
+  "base/quick_import.ts": ["module", "path"],
   "oauth/": [],
   "event/": ["crypto"],
   "database/": ["fs", "path", "sqlite", "url", "worker_threads"],

@@ -1,11 +1,10 @@
 import { availableParallelism } from "node:os";
-import { keepCompiled } from "./base/compile_cache.ts";
+import { importQuickly } from "./base/quick_import.ts";
 import { endOnSignal, runProgram } from "./base/runtime.ts";
 
 // What an operator starts.
 await runProgram(process, async () => {
   endOnSignal(process);
-  keepCompiled(process.env);
-  const { serve } = await import("./app/serve.ts");
+  const { serve } = await importQuickly(() => import("./app/serve.ts"), process.env);
   await serve(process, availableParallelism());
 });

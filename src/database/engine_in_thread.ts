@@ -2,9 +2,6 @@ import type { MessagePort } from "node:worker_threads";
 import type { DatabaseAddress } from "../base/database_address.ts";
 import { followLinks } from "./own_files.ts";
 import { acquirePresence } from "./presence.ts";
-import { openRqliteDatabase } from "./rqlite.ts";
-import { createRqliteClient } from "./rqlite_client.ts";
-import { acquireRqlitePresence } from "./rqlite_presence.ts";
 import { openSharedDatabase } from "./shared_database.ts";
 
 /** Where a database is, and `user:password` where it takes them. */
@@ -16,7 +13,7 @@ export interface DatabaseSettings {
 /**
  * Opens in another thread what this process has open, and shows other processes that the one with
  * this name lives; the port is what `connect` made. It is apart from engine.ts, so that no other
- * thread has to read what judges, migrates and copies databases.
+ * thread has to read what judges, migrates and copies databases, and none reads both engines.
  */
 export async function openInThread(
   { database: address, databaseCredentials: credentials }: DatabaseSettings,
@@ -28,6 +25,12 @@ export async function openInThread(
     const path = followLinks(address.path);
     return { database: openSharedDatabase(path, port), presence: acquirePresence(path, name) };
   }
+  const [{ openRqliteDatabase }, { createRqliteClient }, { acquireRqlitePresence }] =
+    await Promise.all([
+      import("./rqlite.ts"),
+      import("./rqlite_client.ts"),
+      import("./rqlite_presence.ts"),
+    ]);
   const database = openRqliteDatabase(createRqliteClient({ ...address, credentials }));
   return { database, presence: await acquireRqlitePresence(database, name) };
 }

@@ -117,7 +117,7 @@ function startThread(
   // The same module runs as source (.ts) and as built (.js).
   const extension = import.meta.url.slice(import.meta.url.lastIndexOf("."));
   const settings = Object.fromEntries(WORKER_SETTINGS.map((key) => [key, config[key]]));
-  const url = new URL(`./worker_thread${extension}`, import.meta.url);
+  const url = new URL(`./worker_entry${extension}`, import.meta.url);
   const workerData = { name, settings, receivers: receivers?.at, toDatabase };
   return new Worker(url, { workerData, transferList: toDatabase ? [toDatabase] : [] })
     .on("message", receive)

@@ -1,4 +1,4 @@
-import { type MessagePort, parentPort, workerData } from "node:worker_threads";
+import type { MessagePort } from "node:worker_threads";
 import { describeFields, type Log, type LogLevel } from "../base/log.ts";
 import { createSeal } from "../base/seal.ts";
 import { createSteadyClock } from "../base/steady_clock.ts";
@@ -17,7 +17,7 @@ const FIGURES_INTERVAL_MS = 1_000;
 const MAX_CHANGED = 500;
 
 /** The delivery worker in its thread: worker.ts starts it and says why. */
-async function runWorker(port: MessagePort, start: WorkerStart) {
+export async function runWorker(port: MessagePort, start: WorkerStart) {
   const { name, settings, receivers, toDatabase } = start;
   const send = (message: WorkerEvent) => port.postMessage(message);
   const log = createForwardedLog(send);
@@ -134,5 +134,3 @@ function createForwardedLog(send: (message: WorkerEvent) => void): Log {
     send({ kind: "log", level, line: [msg, describeFields(fields)] });
   return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
 }
-
-if (parentPort) await runWorker(parentPort, workerData);
