@@ -79,3 +79,12 @@ test("what cannot be recorded is not made", async () => {
   await assert.rejects(call("addReceiver"), /down/);
   assert.equal(receivers.byId.size, 0);
 });
+
+test("one receiver more than 20 is refused, and made where another has gone", async () => {
+  const { call } = openStage();
+  const { id } = await call("addReceiver");
+  for (let n = 2; n <= 20; n++) await call("addReceiver");
+  await assert.rejects(call("addReceiver"), { status: 409, code: "limit" });
+  await call("deleteReceiver", id);
+  assert.equal((await call("addReceiver")).status, 201);
+});
