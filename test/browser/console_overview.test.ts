@@ -115,6 +115,26 @@ test("the overview has what fails first, what was counted, and what happens now"
   await browser.waitForUrl(/\/console\/subscriptions\/s\w+$/);
 });
 
+test("a figure says how it has changed, and nothing where it has not", async () => {
+  const at = (minutes: number) => new Date(Date.now() - minutes * 60_000).toISOString();
+  const counted = {
+    bounds_ms: [10, 100],
+    items: [
+      { at: at(90), ok: 5, bad: 5, failed: 5, buckets: [10, 0, 0] },
+      { at: at(30), ok: 9, bad: 1, failed: 1, buckets: [10, 0, 0] },
+    ],
+  };
+  await signIn("ines");
+  await browser.find(".overview");
+  await browser.execute("const [counted] = arguments; const send = fetch; window.fetch = " +
+    "(to, init) => to.includes('/backend/series') " +
+    "? Promise.resolve(Response.json(counted)) : send(to, init)", counted);
+  await browser.click("a[href$='range=1h']");
+  await says(".kpis a:nth-child(2)", "90");
+  assert.match(await browser.text(".kpis a:nth-child(2)"), /▲ 40 vs\. .*before$/);
+  assert.doesNotMatch(await browser.text(".kpis a:nth-child(3)"), /[▲▼]/);
+});
+
 test("the tail stands still while it is held, and where motion is not wanted", async () => {
   await signIn("ines", 320, [{ name: "prefers-reduced-motion", value: "reduce" }]);
   await browser.find(".overview");
