@@ -35,7 +35,8 @@ export async function sendResponse(
       discardStream(request, body);
       outgoing.end();
     } else {
-      const unread = isUnread ? incoming : undefined;
+      // Who still waits for 100 (Continue) sends none.
+      const unread = isUnread && !incoming.headers.expect ? incoming : undefined;
       await sendStream(body, headers["content-type"], request, outgoing, unread);
     }
     return;

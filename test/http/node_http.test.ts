@@ -364,6 +364,16 @@ test("a client that reads once it has sent its body gets the whole stream", asyn
   assert.equal(answer.body, "no");
 });
 
+test("a stream does not wait for a body that is not sent without 100 Continue", async (t) => {
+  const { port } = await startStage(t, {
+    handle: () => ({ status: 403, body: new Response("no").body ?? undefined }),
+  });
+  const bytes = post("Expect: 100-continue\r\nContent-Length: 5\r\n");
+  const { answers, isClosed } = await exchangeRaw(port, bytes, { waitMs: 1500 });
+  assert.equal(answers[0]?.body, "no");
+  assert.ok(isClosed);
+});
+
 test("a small body that nobody read keeps the connection", async (t) => {
   const { port } = await startStage(t, { handle: () => ({ status: 200, body: "ok" }) });
   const bytes = post("Content-Length: 3\r\n", "abc").repeat(2);
