@@ -5,10 +5,9 @@ import type { Engine } from "./engine.ts";
 import { judgeDatabase } from "./judge.ts";
 import { followLinks, identify } from "./own_files.ts";
 import { restoreSqlite } from "./restore.ts";
-import type { Sql } from "./sql.ts";
 import { createSqliteAside } from "./sqlite_aside.ts";
 import { openSqliteDatabase } from "./sqlite.ts";
-import { emptyLog, openForLook } from "./sqlite_file.ts";
+import { createRowReader, emptyLog, openForLook } from "./sqlite_file.ts";
 
 /** Makes the engine of an SQLite file. */
 export function createSqliteEngine(file: string): Engine {
@@ -21,9 +20,8 @@ export function createSqliteEngine(file: string): Engine {
     judge: async (seal) => judgeDatabase(path, seal),
     async look(read) {
       using connection = openForLook(path);
-      const query = async <Row>({ sql, params }: Sql) =>
-        connection.prepare(sql).all(...params) as Row[];
-      return await read({ query });
+      const readRows = createRowReader(connection);
+      return await read({ query: async (select) => readRows(select) });
     },
     async open(observe, _log, seal) {
       const database = openSqliteDatabase(path, observe, seal);

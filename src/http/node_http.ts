@@ -144,7 +144,12 @@ export function createHttpServer(options: {
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
     onError(error.code, socket);
   });
-  server.on("connect", (_incoming, socket: Socket) => onError("CONNECT", socket));
+  server.on("connect", ({ socket }) => {
+    // Node listens no more to what a response before it would need, or to a client that leaves.
+    socket.on("timeout", () => socket.destroy());
+    if (connections.find(socket)?.unanswered.size) socket.destroy();
+    else onError("CONNECT", socket);
+  });
   return server.on("timeout", connections.timeOut);
 }
 

@@ -29,13 +29,15 @@ export async function sendResponse(
   const headers: Record<string, string | string[] | number> = { ...given };
   if (isLast() || isUnread) headers["Connection"] = "close";
   if (body instanceof ReadableStream) {
+    hold(0); // of what it sends nothing is kept, but it may wait for the client at any time
     outgoing.writeHead(status, headers);
     if (incoming.method === "HEAD") {
       discardStream(request, body);
       outgoing.end();
     } else {
-      hold(0); // of what it sends nothing is kept, but it may wait for the client at any time
-      await sendStream(body, headers["content-type"], request, outgoing);
+      // Who still waits for 100 (Continue) sends none.
+      const unread = isUnread && !incoming.headers.expect ? incoming : undefined;
+      await sendStream(body, headers["content-type"], request, outgoing, unread);
     }
     return;
   }

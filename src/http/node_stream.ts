@@ -1,8 +1,14 @@
-import type { ServerResponse } from "node:http";
-import { pipeline } from "node:stream/promises";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { finished, pipeline } from "node:stream/promises";
 import type { HttpRequest } from "../base/http_message.ts";
 
-/** Sends all of a stream of this type; rejects when it breaks or the client goes away. */
+const UNREAD_MS = 2_000;
+
+/**
+ * Sends all of a stream of this type; rejects when it breaks or the client goes away. Before its
+ * end it drops what is left of an unread request, for two seconds at most: a client that gets RST
+ * while it sends may lose its response (RFC 9112 §9.6).
+ */
 export type SendStream = ReturnType<typeof createStreamSender>;
 
 /**
@@ -23,6 +29,7 @@ export function createStreamSender(stopping: AbortSignal) {
     type: unknown,
     request: HttpRequest,
     outgoing: ServerResponse,
+    unread: IncomingMessage | undefined,
   ): Promise<void> => {
     const reader = body.getReader();
     const isEndless = /^text\/event-stream\b/i.test(String(type));
@@ -38,7 +45,7 @@ export function createStreamSender(stopping: AbortSignal) {
     // A client waits for the head: it goes with the first bytes, unless those take their time.
     const head = setImmediate(() => outgoing.flushHeaders());
     try {
-      await pipeline(readAll(reader, () => clearImmediate(head)), outgoing);
+      await pipeline(readAll(reader, () => clearImmediate(head), unread), outgoing);
     } finally {
       requests.delete(request);
     }
@@ -46,10 +53,17 @@ export function createStreamSender(stopping: AbortSignal) {
 }
 
 /** Unlike the stream's own iterator this one ends at once when the reader is cancelled. */
-async function* readAll(reader: ReadableStreamDefaultReader<Uint8Array>, onRead: () => void) {
+async function* readAll(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  onRead: () => void,
+  unread: IncomingMessage | undefined,
+) {
   for (;;) {
     const { done, value } = await reader.read().finally(onRead);
-    if (done) return;
+    if (done) break;
     yield value;
   }
+  if (!unread) return;
+  const signal = AbortSignal.timeout(UNREAD_MS);
+  await finished(unread.resume(), { signal }).catch(() => {}); // it has taken too long, or left
 }

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import type { Server } from "node:http";
 import { connect as connectSocket } from "node:net";
+import { text } from "node:stream/consumers";
 import { after, test, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import type { HttpResponse, HttpRequest } from "../../src/base/http_message.ts";
@@ -10,10 +11,12 @@ import { Problem } from "../../src/base/problem.ts";
 import type { HttpLimits } from "../../src/http/limits.ts";
 import { createHttpServer } from "../../src/http/node_http.ts";
 import { problemResponse } from "../../src/http/respond.ts";
-import { exchangeRaw, openRaw, type RawAnswer } from "../helpers/raw_http.ts";
+import { exchangeRaw, openRaw, parseAnswers, type RawAnswer } from "../helpers/raw_http.ts";
 
 const MAX_BODY = 64 * 1024;
 const HOST = "Host: a\r\n";
+const GET = `GET / HTTP/1.1\r\n${HOST}\r\n`;
+const CONNECT = `CONNECT a:1 HTTP/1.1\r\n${HOST}\r\n`;
 
 interface Stage {
   readonly port: number;
@@ -148,7 +151,7 @@ const REFUSED: readonly [what: string, bytes: string, status: number][] = [
   ["HTTP/2 without asking", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400],
   ["HTTP/2.0", `GET / HTTP/2.0\r\n${HOST}\r\n`, 400],
   ["HTTP/1.2", `GET / HTTP/1.2\r\n${HOST}\r\n`, 400],
-  ["CONNECT", `CONNECT a:1 HTTP/1.1\r\n${HOST}\r\n`, 405],
+  ["CONNECT", CONNECT, 405],
   ["TLS", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400],
   ["headers past 16 KiB", `GET / HTTP/1.1\r\n${HOST}X: ${LONG}\r\n\r\n`, 431],
   ["a target past 16 KiB", `GET /${LONG} HTTP/1.1\r\n${HOST}\r\n`, 431],
@@ -178,13 +181,13 @@ for (const [what, bytes, status] of REFUSED) {
   });
 }
 
-test("CONNECT behind a request that ends the connection harms nobody", async (t) => {
+test("CONNECT behind a request ends the connection, and harms nobody", async (t) => {
   const { port } = await startStage(t, { handle: () => ({ status: 404 }) });
   const unread = post("Expect: 100-continue\r\nContent-Length: 4\r\n", "abcd");
-  const connect = `CONNECT a:1 HTTP/1.1\r\n${HOST}\r\n`;
-  const { answers, isClosed } = await exchangeRaw(port, unread + connect, { waitMs: 3000 });
-  assert.deepEqual(answers.map(({ status }) => status), [404]);
+  const { isClosed } = await exchangeRaw(port, unread + CONNECT, { waitMs: 3000 });
   assert.ok(isClosed);
+  const { answers } = await exchangeRaw(port, CONNECT, { waitMs: 3000 });
+  assert.equal(answers[0]?.status, 405);
 });
 
 test("a client that resets its connection after CONNECT harms nobody", async (t) => {
@@ -192,7 +195,7 @@ test("a client that resets its connection after CONNECT harms nobody", async (t)
   for (let each = 0; each < 50; each++) {
     const socket = connectSocket({ port, host: "127.0.0.1" }).on("error", () => {});
     await once(socket, "connect");
-    socket.write(`CONNECT a:1 HTTP/1.1\r\n${HOST}\r\n`, () => socket.resetAndDestroy());
+    socket.write(CONNECT, () => socket.resetAndDestroy());
     await once(socket, "close");
   }
   const { answers } = await exchangeRaw(port, `GET / HTTP/1.0\r\n${HOST}\r\n`, { waitMs: 3000 });
@@ -347,6 +350,30 @@ test("a client that still sends its too large body gets the whole response", asy
   }
 });
 
+test("a client that reads once it has sent its body gets the whole stream", async (t) => {
+  const { port } = await startStage(t, {
+    handle: () => ({ status: 403, body: new Response("no").body ?? undefined }),
+  });
+  const socket = await openRaw(port);
+  socket.pause();
+  const sent = new Promise((resolve) =>
+    socket.write(post("Content-Length: 20000000\r\n", "x".repeat(20_000_000)), resolve));
+  assert.equal(await sent, null);
+  const [answer] = parseAnswers(await text(socket));
+  assert.equal(answer?.status, 403);
+  assert.equal(answer.body, "no");
+});
+
+test("a stream does not wait for a body that is not sent without 100 Continue", async (t) => {
+  const { port } = await startStage(t, {
+    handle: () => ({ status: 403, body: new Response("no").body ?? undefined }),
+  });
+  const bytes = post("Expect: 100-continue\r\nContent-Length: 5\r\n");
+  const { answers, isClosed } = await exchangeRaw(port, bytes, { waitMs: 1500 });
+  assert.equal(answers[0]?.body, "no");
+  assert.ok(isClosed);
+});
+
 test("a small body that nobody read keeps the connection", async (t) => {
   const { port } = await startStage(t, { handle: () => ({ status: 200, body: "ok" }) });
   const bytes = post("Content-Length: 3\r\n", "abc").repeat(2);
@@ -414,23 +441,30 @@ test("a handler may take longer than a request may take to arrive", async (t) =>
   assert.equal(answers[0]?.status, 200);
 });
 
-const LARGE = {
-  "a response": () => "x".repeat(30_000_000),
-  "a stream": () => new ReadableStream<Uint8Array>({
-    pull: (controller) => controller.enqueue(Buffer.alloc(65_536)),
-  }),
-};
-for (const [what, body] of Object.entries(LARGE)) {
+const LARGE = "x".repeat(30_000_000);
+const endless = () => new ReadableStream<Uint8Array>({
+  pull: (controller) => controller.enqueue(Buffer.alloc(65_536)),
+});
+const STALLED: readonly [what: string, bytes: string, response: () => Partial<HttpResponse>][] = [
+  ["a response", GET, () => ({ body: LARGE })],
+  ["a response before CONNECT", GET + CONNECT, () => ({ body: LARGE })],
+  ["a stream", GET, () => ({ body: endless() })],
+  [
+    "a stream's head",
+    GET.replace("GET", "HEAD"),
+    () => ({ headers: { "X-Large": LARGE }, body: endless() }),
+  ],
+];
+for (const [what, bytes, response] of STALLED) {
   test(`a client that takes nothing of ${what} is cut off`, async (t) => {
     const { port, server } = await startStage(t, {
       limits: { stallTimeoutMs: 150 },
-      handle: () => ({ status: 200, body: body() }),
+      handle: () => ({ status: 200, ...response() }),
     });
     const socket = await openRaw(port);
     socket.pause();
-    socket.write(`GET / HTTP/1.1\r\n${HOST}\r\n`);
+    socket.write(bytes);
     await delay(100);
-    assert.equal(await countConnections(server), 1);
     for (let waited = 0; await countConnections(server) > 0; waited += 50) {
       assert.ok(waited < 3000);
       await delay(50);
@@ -438,6 +472,19 @@ for (const [what, body] of Object.entries(LARGE)) {
     socket.destroy();
   });
 }
+
+test("a client that leaves after CONNECT is noticed", { timeout: 20_000 }, async (t) => {
+  const aborted = Promise.withResolvers<void>();
+  const { port } = await startStage(t, {
+    handle({ signal }) {
+      signal.addEventListener("abort", () => aborted.resolve());
+      return new Promise(() => {});
+    },
+  });
+  const socket = await openRaw(port);
+  socket.end(GET + CONNECT);
+  await aborted.promise;
+});
 
 test("a stream that is silent for longer than a stall is not cut off", async (t) => {
   const { port } = await startStage(t, {
