@@ -41,10 +41,7 @@ export interface List<F extends Filters, Row, Item extends { readonly id: string
 export const asItem = <Item>() => (item: Item): Item => item;
 
 /** A filter by what holds for a row. */
-export function where<T>(
-  shape: Shape<T>,
-  condition: (value: T, given: Values) => Sql,
-): Filter<T> {
+export function where<T>(shape: Shape<T>, condition: Required<Filter<T>>["where"]): Filter<T> {
   return { ...optional(shape), where: condition };
 }
 
