@@ -161,10 +161,11 @@ export async function startResend(
   const { database, heavy, now, wake } = services;
   const id = newId("w", now());
   const resend = newResend(id, context.caller.sub, selection);
-  const { count, first } = await countResend(heavy, resend);
+  const { count: all, first } = await countResend(heavy, resend);
+  const count = trial ? Math.min(all, 1) : all;
   if (dry_run) return jsonResponse(200, { count });
   if (first === undefined) return jsonResponse(202, { count });
-  if (count > MANY && !trial) await checkRecentLogin(context.caller, services);
+  if (count > MANY) await checkRecentLogin(context.caller, services);
   const [statements, target, refusal] = trial
     ? [resendDeliveries([first], now(), selection.status), first, "The delivery has just changed."]
     : [[insertResend({ ...resend, total: count })], selection.subscription ?? selection.status,
@@ -172,7 +173,7 @@ export async function startResend(
   const action = { action: "delivery.resend", target };
   const [stored] = await storeAudited(context, statements, action, services);
   if (stored !== 1) throw conflict(refusal);
-  if (trial) return jsonResponse(202, { count: 1, delivery: first });
+  if (trial) return jsonResponse(202, { count, delivery: first });
   // It is stored: whatever becomes of its first step, the distributor goes on with it.
   await Promise.allSettled([continueResend(database, resend, now())]);
   wake();

@@ -61,14 +61,9 @@ export function subscribeOperations(
           }
           throw new Problem(409, "limit", `There are ${SUBSCRIPTION_LIMIT} subscriptions already.`);
         }
-        const state = {
-          status: "active",
-          disabledReason: null,
-          failingSinceMs: null,
-          pausedUntilMs: null,
-        } as const;
-        const record = { ...toSubscriptionRecord({ ...subscription, ...state }), secret };
-        return locatedResponse(201, context.request.path, id, record);
+        const none = { disabledReason: null, failingSinceMs: null, pausedUntilMs: null };
+        const record = toSubscriptionRecord({ ...subscription, status: "active", ...none });
+        return locatedResponse(201, context.request.path, id, { ...record, secret });
       },
     }),
     consumer("POST", `${PATH}/:id/secret`, "replaceSigningSecret",

@@ -151,7 +151,8 @@ function sharedOperations(view: View, services: SubscriptionServices): Operation
         const { caller } = context;
         const status = paused_until === undefined ? body.status : "paused";
         const subscription = await find(id, caller);
-        if (isOwn && status === "active") {
+        // A new endpoint gets the event too, of which this token may be allowed nothing.
+        if (isOwn && (status === "active" || endpoint !== undefined)) {
           await checkEventAllowed(database, subscription.event, caller);
         }
         const isDisabled = status === "disabled";

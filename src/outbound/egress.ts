@@ -76,9 +76,7 @@ export function createEgress(options: EgressOptions) {
           return pool.dispatch({ ...exchange, body: body ?? null }, followed);
         },
       };
-      const length = body === undefined
-        ? undefined
-        : { "Content-Length": String(Buffer.byteLength(body)) };
+      const length = body !== undefined && { "Content-Length": String(Buffer.byteLength(body)) };
       const alone: RequestInit = {
         redirect: "manual", credentials: "omit", referrerPolicy: "no-referrer",
       };

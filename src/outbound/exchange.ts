@@ -9,15 +9,20 @@ export interface FetchHandler extends ExchangeHandler {
   onResponseStart(controller: unknown, status: number, ...head: unknown[]): void;
 }
 
+/** Interim responses cost a thread much and their sender little, and could go on and on. */
+const MAX_INTERIM = 32;
+
 /**
  * Makes what follows an exchange of fetch by the handler for its dispatcher, changing that as
  * trySecond() does. Fetch keeps some responses to itself (a 407; a 421, whose request it would send
  * again; one with more than five content encodings), and reads on and on what comes as the body of
- * a 205: without `end` their connections would be held for as long as the other side likes.
+ * a 205: without `end` their connections would be held for as long as the other side likes. Too
+ * many interim responses end it as a failure.
  */
 export function followExchange() {
   let abort = () => {};
   let status: number | undefined;
+  let interim = 0;
   return {
     follow(handler: FetchHandler): FetchHandler {
       const { onRequestStart, onResponseStart } = handler;
@@ -28,6 +33,9 @@ export function followExchange() {
       };
       handler.onResponseStart = (controller, code, ...head) => {
         if (code >= 200) status = code;
+        else if (++interim > MAX_INTERIM) {
+          throw Object.assign(new Error("Too many interim responses"), { code: "INTERIM_LIMIT" });
+        }
         onResponseStart.call(handler, controller, code, ...head);
         handler.body?.on("error", () => {}); // where fetch does not listen it would end the thread
       };

@@ -34,6 +34,7 @@ const KINDS: readonly (readonly [FailureKind, readonly string[]])[] = [
   ["protocol", [
     "HTTPParserError", "HPE_*", "UND_ERR_HTTP_PARSER", "UND_ERR_HEADERS_OVERFLOW", "UND_ERR_RES*",
     "Z_*", "ZSTD_*", "ERR__ERROR_*", // the last are Brotli's
+    "INTERIM_LIMIT", // exchange.ts
     "ERR_ASSERTION", // undici's, of a response that it does not expect
   ]],
   ["aborted", ["AbortError", "UND_ERR_ABORT*", "UND_ERR_DESTROYED", "UND_ERR_CLOSED"]],

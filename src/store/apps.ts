@@ -58,7 +58,7 @@ export const APP_LIST = {
     owner: is(sql`owner`, described("The owner's id.", idOf("u"))),
     status: is(sql`status`, ACCOUNT_STATUS),
   },
-  indexes: { q: [], owner: [] },
+  indexes: { owner: [], q: [] },
   toItem: toApp,
 } as const;
 

@@ -258,6 +258,16 @@ describe("an answer", () => {
     assert.ok(written < 8 * 1024 * 1024, `${written} bytes: more than the sockets' buffers hold`);
   });
 
+  for (const interim of ["102 Processing", "103 Early Hints"]) {
+    test(`counts by its own status behind some ${interim}`, async () => {
+      const before = `HTTP/1.1 ${interim}\r\n\r\n`.repeat(32);
+      const bytes = `${before}HTTP/1.1 204 No Content\r\n\r\n`;
+      receiver.react("/hook", { kind: "raw", bytes });
+      const { outcome } = await send();
+      assert.deepEqual(outcome, { kind: "response", status: 204, retryAfterMs: undefined });
+    });
+  }
+
   test("that drips to its end in time is a success", async () => {
     receiver.react("/hook", { kind: "drip", everyMs: 10, bytes: 5 });
     const { outcome, snippet } = await send();
@@ -274,6 +284,14 @@ describe("a failure", () => {
     ["a connection closed without an answer", { kind: "close" }, "reset"],
     ["a reset connection", { kind: "reset" }, "reset"],
     ["an answer that is not HTTP", { kind: "raw", bytes: "SSH-2.0-OpenSSH_9\r\n\r\n" }, "protocol"],
+    ["interim responses without end", {
+      kind: "raw",
+      bytes: `${"HTTP/1.1 103 Early Hints\r\n\r\n".repeat(33)}HTTP/1.1 204 No Content\r\n\r\n`,
+    }, "protocol"],
+    ["100 Continue, which nobody asked for", {
+      kind: "raw",
+      bytes: "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n",
+    }, "reset"],
     ["a status that is none", {
       kind: "raw",
       bytes: "HTTP/1.1 099 X\r\ncontent-length: 0\r\n\r\n",

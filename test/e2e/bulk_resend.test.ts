@@ -54,6 +54,8 @@ describe("POST /backend/delivery/resend", () => {
     const body = { status: "failed", subscription: subscription.id, dry_run: true };
     const answer = await post(BULK, body);
     assert.deepEqual([answer.status, answer.json()], [200, { count: 2 }]);
+    const trial = await post(BULK, { ...body, first: "one" });
+    assert.deepEqual([trial.status, trial.json()], [200, { count: 1 }]);
     await stage.deliveries(subscription, "failed", "failed");
     const list = readObject(await stage.call("GET", "/backend/resend", stage.admin));
     assert.ok(!JSON.stringify(list).includes(subscription.id));

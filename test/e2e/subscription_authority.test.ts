@@ -260,6 +260,20 @@ describe("scopes", () => {
     }
   });
 
+  test("a narrower token of the same owner turns no event to an endpoint of its own", async () => {
+    const login = await stage.newConsumer(ALL);
+    const [wide = "", narrow = ""] = await Promise.all([ALL, ["consumer"]].map(async (scopes) => {
+      const body = { name: newName("script"), scopes, expires_in: 3600 };
+      const made = await stage.call("POST", "/consumer/token", login, body);
+      return String(readObject(made)["token"]);
+    }));
+    const subscription = await stage.subscribe(wide, SCOPED);
+    const change = { endpoint: `${stage.receiver.url}/${newName("elsewhere")}` };
+    assertProblem(await patch(subscription, narrow, change), 403);
+    assert.equal((await patch(subscription, narrow, { status: "paused" })).status, 200);
+    assert.equal((await patch(subscription, wide, change)).status, 200);
+  });
+
   test("what waits for a paused subscription is cancelled once its scope is lost", async () => {
     const user = await stage.gatepost.createUser({ scopes: ALL });
     const token = await stage.gatepost.login(user);

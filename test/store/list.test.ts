@@ -6,6 +6,7 @@ import { sql } from "../../src/database/sql.ts";
 import type { EventSummary } from "../../src/event/event.ts";
 import { EVENT_LIST } from "../../src/store/events.ts";
 import { listPart } from "../../src/store/list.ts";
+import { listFailing, SUBSCRIPTION_LIST } from "../../src/store/subscriptions.ts";
 import { openDatabase } from "../helpers/database.ts";
 
 const NOW_MS = 1_900_000_000_000;
@@ -44,4 +45,25 @@ test("what no index finds is looked for among so many rows a part, until found",
   const both = { since: NOW_MS + 3, until: NOW_MS + 5 };
   const { items } = await listPart(database, EVENT_LIST, both, { limit: 9, before: "~" });
   assert.deepEqual(items.map(({ id }) => id), [ids[4], ids[3]]);
+});
+
+test("how an owner's subscriptions begin is looked for among those alone", async (t) => {
+  const database = openDatabase(t);
+  const owner = "u00000001";
+  const ids = Array.from({ length: 1_002 }, (_, at) => newId("s", NOW_MS + at));
+  await database.write([sql`INSERT INTO subscriptions
+    (id, principal, app, event, endpoint, status, secret, createdAtMs, failingSinceMs)
+    SELECT value, iif(key < 1001, 'u00000002', ${owner}), 'login', 'e',
+      iif(key < 1001, 'https://a.example/' || key, 'https://b.example/'), 'active', 'x', 1, 1
+    FROM json_each(${JSON.stringify(ids)})`]);
+  const given = { owner, q: "https://" };
+  const page = { limit: 9, before: "~" };
+  for (const part of [
+    await listPart(database, SUBSCRIPTION_LIST, given, page),
+    await listFailing(database, given, page),
+  ]) {
+    assert.deepEqual(part.items.map(({ endpoint }) => endpoint), ["https://b.example/"]);
+  }
+  const other = await listPart(database, SUBSCRIPTION_LIST, { owner, q: "a.example" }, page);
+  assert.deepEqual(other.items, []);
 });
