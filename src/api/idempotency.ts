@@ -43,7 +43,9 @@ export async function answerOnce(
   const keep: Keep = (response) => {
     const { body } = response;
     if (body instanceof ReadableStream || (body && Buffer.byteLength(body) > 262_144)) {
-      throw new TypeError("A response to an Idempotency-Key is a value of at most 256 KiB.");
+      throw new TypeError(
+        "A response to an Idempotency-Key is at most 256 KiB of body, and no Response with one.",
+      );
     }
     isKept = true;
     const kept = { ...response, body: body && Buffer.from(body).toString("base64") };
