@@ -27,18 +27,19 @@ export async function loadEndpoints(
   const errors: string[] = [];
   const hosted: Hosted = { endpoints: [], cronjobs: [], scopes: [], passedOver: [] };
   if (folder === undefined) return hosted;
-  const lists: Export[][] = [];
   const onError = (file: string, reason: string): void => {
     errors.push(`${file}: ${reason}`);
   };
   const files = await findModules(folder, onError, (file) => hosted.passedOver.push({ file }));
+  const loads: Promise<readonly Export[]>[] = [];
   for (const file of files) {
+    const load = importModule(file, timeoutMs, onError);
+    loads.push(load);
     // One after the other: what a module does while it loads happens in the same order each time.
-    const loaded = await importModule(file, timeoutMs);
-    if (typeof loaded === "string") onError(file, loaded);
-    else lists.push(exportsOf(file, loaded));
+    // Behind an error all together, since they may hang on what one has hung on.
+    if (errors.length === 0) await load;
   }
-  const exported = lists.flat();
+  const exported = (await Promise.all(loads)).flat();
   const hooks = exported.filter(isHook);
   errors.push(...findHookErrors(hooks));
   const values = Map.groupBy(exported.filter((each) => !isHook(each)), ({ value }) => value);
@@ -74,16 +75,23 @@ function exportError({ file, exportName }: Origin, reason: string): string {
   return `${file}, export ${exportName}: ${reason}`;
 }
 
-/** What a module exports, or why it does not load. */
-async function importModule(file: string, timeoutMs: number): Promise<Members | string> {
-  const { promise: late, resolve } = Promise.withResolvers<string>();
-  using _timer = setTimeout(resolve, timeoutMs, `did not finish loading within ${timeoutMs} ms`);
+/** What a module exports; nothing, and why, where it does not load. */
+async function importModule(
+  file: string,
+  timeoutMs: number,
+  onError: (file: string, reason: string) => void,
+): Promise<readonly Export[]> {
+  const { promise: late, resolve } = Promise.withResolvers<undefined>();
+  using _timer = setTimeout(resolve, timeoutMs);
   try {
     loadAsEsModules(file);
-    return await Promise.race([import(pathToFileURL(file).href), late]);
+    const members = await Promise.race([import(pathToFileURL(file).href), late]);
+    if (members) return exportsOf(file, members);
+    onError(file, `did not finish loading within ${timeoutMs} ms: a top-level await has not ended`);
   } catch (error) {
-    return describe(error);
+    onError(file, describe(error));
   }
+  return [];
 }
 
 function findHookErrors(hooks: readonly Export[]): string[] {
@@ -147,14 +155,21 @@ function findClashes<Item extends Origin>(
   });
 }
 
+/** What to do, by what the engine says. */
+const HINTS: readonly (readonly [said: RegExp, hint: string])[] = [
+  [/package 'gatepost'/, '; write "import type", which vanishes when the module runs, and ' +
+    "gatepost/testing in .test.ts files alone"],
+  [/find module '.*(?:\/[^./]+|\.js)' imported/, "; name the file with the extension that it has"],
+  [/ES module scope/, "; CommonJS goes into .cjs files"],
+  [/--allow-fs-read/, "; GATEPOST_ENDPOINTS must name a folder that holds this too"],
+];
+
 /** What went wrong, in a line or few, and where in the code if the engine says so. */
 function describe(error: unknown): string {
   try {
     if (!(error instanceof Error)) return `threw ${String(error)} while loading`;
     const at = placeOf(error.stack ?? "");
-    const hint = /package 'gatepost'/.test(error.message)
-      ? '; write "import type", which vanishes when the module runs'
-      : "";
+    const hint = HINTS.find(([said]) => said.test(error.message))?.[1] ?? "";
     const denied = "permission" in error && "resource" in error
       ? ` (${String(error.permission)}: ${String(error.resource)})` // ERR_ACCESS_DENIED
       : "";
@@ -169,7 +184,9 @@ function placeOf(stack: string): string | undefined {
   const head = /^(?:file:\/\/)?(\S.*:\d+)\n/.exec(stack);
   if (head !== null) return head[1];
   const frames = stack.matchAll(/^ +at (?:.*\()?(file:\/\/.+):(\d+):\d+\)?$/gm);
-  const [, url = import.meta.url, line] = frames.next().value ?? [];
-  // Without a frame of its own the first is the import here, which helps nobody.
-  return url === import.meta.url ? undefined : `${fileURLToPath(url)}:${line}`;
+  // The import here, and the hook that it goes through, help nobody.
+  const [, url, line] = frames.find(([, url = ""]) => !url.startsWith(HERE)) ?? [];
+  return url && `${fileURLToPath(url)}:${line}`;
 }
+
+const HERE = new URL("./", import.meta.url).href;
