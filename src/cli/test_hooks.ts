@@ -1,4 +1,6 @@
+import { existsSync, realpathSync } from "node:fs";
 import { registerHooks } from "node:module";
+import { loadAsEsModules } from "../hosting/es_modules.ts";
 
 // `gatepost test` loads this before the tests: gatepost/testing is that of this installation,
 // whatever is installed beside them. The same module runs as source (.ts) and as built (.js).
@@ -10,3 +12,7 @@ registerHooks({
       ? { url: testing, shortCircuit: true }
       : next(specifier, context),
 });
+
+// Endpoints are then what they are for the server.
+const folder = process.env["GATEPOST_ENDPOINTS"] || "endpoints";
+if (existsSync(folder)) loadAsEsModules(realpathSync(folder));

@@ -1,3 +1,5 @@
+import { realpathSync } from "node:fs";
+import { dirname } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { checkExport, type Hosted } from "./check.ts";
 import { errorLine } from "./check_data.ts";
@@ -82,9 +84,9 @@ async function importModule(
   onError: (file: string, reason: string) => void,
 ): Promise<readonly Export[]> {
   const { promise: late, resolve } = Promise.withResolvers<undefined>();
-  using _timer = setTimeout(resolve, timeoutMs);
+  using _timer = setTimeout(resolve, timeoutMs, undefined);
   try {
-    loadAsEsModules(file);
+    loadAsEsModules(dirname(realpathSync(file)));
     const members = await Promise.race([import(pathToFileURL(file).href), late]);
     if (members) return exportsOf(file, members);
     onError(file, `did not finish loading within ${timeoutMs} ms: a top-level await has not ended`);

@@ -138,6 +138,14 @@ test("gatepost test runs the tests there, and its exit code is theirs", () => {
   assert.equal(named.status, 0, named.stdout);
 });
 
+test("endpoints are ES modules for gatepost test too, in a package of CommonJS as well", () => {
+  const folder = initiate();
+  writeFileSync(join(folder, "package.json"), `{ "type": "commonjs" }`);
+  const { status, stdout } = run(folder, CLI_SOURCE, "test");
+  assert.equal(status, 0, stdout);
+  assert.match(stdout, /pass 3\n/);
+});
+
 for (const file of ["endpoints/orders.ts", "tsconfig.json"]) {
   test(`where ${file} is there, init says so and writes nothing`, () => {
     const folder = makeFolder();
