@@ -1,10 +1,9 @@
-import { existsSync, realpathSync } from "node:fs";
 import { registerHooks } from "node:module";
 import { loadAsEsModules } from "../hosting/es_modules.ts";
 
 // `gatepost test` loads this before the tests: gatepost/testing is that of this installation,
 // whatever is installed beside them. The same module runs as source (.ts) and as built (.js).
-const testing = new URL(`../testing${import.meta.url.slice(-3)}`, import.meta.url).href;
+const testing = new URL(`../testing${import.meta.filename.slice(-3)}`, import.meta.url).href;
 
 registerHooks({
   resolve: (specifier, context, next) =>
@@ -13,6 +12,6 @@ registerHooks({
       : next(specifier, context),
 });
 
-// Endpoints are then what they are for the server.
-const folder = process.env["GATEPOST_ENDPOINTS"] || "endpoints";
-if (existsSync(folder)) loadAsEsModules(realpathSync(folder));
+// Endpoints are what they are for the server.
+const folder = new URL(import.meta.url).searchParams.get("endpoints");
+if (folder !== null) loadAsEsModules(folder);

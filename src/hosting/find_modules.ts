@@ -40,7 +40,7 @@ export async function findModules(
     } catch (error) {
       // A dead link is an everyday thing; one that is named as a module was meant to be served.
       const isMissing = error instanceof Error && "code" in error && error.code === "ENOENT";
-      if (isModule || !isMissing) onError(path, describe(error));
+      if (isModule || !isMissing) onError(path, messageOf(error));
       return [];
     }
   };
@@ -48,11 +48,7 @@ export async function findModules(
   try {
     return await findIn(folder, []);
   } catch (error) {
-    onError(folder, `${describe(error)} (GATEPOST_ENDPOINTS)`);
+    onError(folder, `${messageOf(error)} (GATEPOST_ENDPOINTS)`);
     return [];
   }
-}
-
-function describe(error: unknown): string {
-  return `cannot be read: ${messageOf(error)}`;
 }

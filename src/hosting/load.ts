@@ -32,10 +32,15 @@ export async function loadEndpoints(
   const onError = (file: string, reason: string): void => {
     errors.push(`${file}: ${reason}`);
   };
-  const files = await findModules(folder, onError, (file) => hosted.passedOver.push({ file }));
-  const loads: Promise<readonly Export[]>[] = [];
+  const onUnreadable = (path: string, why: string) => onError(path, `cannot be read: ${why}`);
+  const files = await findModules(folder, onUnreadable, (file) => hosted.passedOver.push({ file }));
+  const loads: Promise<Export[]>[] = [];
   for (const file of files) {
-    const load = importModule(file, timeoutMs, onError);
+    const load = importModule(file, timeoutMs).then((loaded) => {
+      if (typeof loaded !== "string") return exportsOf(file, loaded);
+      onError(file, loaded);
+      return [];
+    });
     loads.push(load);
     // One after the other: what a module does while it loads happens in the same order each time.
     // Behind an error all together, since they may hang on what one has hung on.
@@ -77,23 +82,16 @@ function exportError({ file, exportName }: Origin, reason: string): string {
   return `${file}, export ${exportName}: ${reason}`;
 }
 
-/** What a module exports; nothing, and why, where it does not load. */
-async function importModule(
-  file: string,
-  timeoutMs: number,
-  onError: (file: string, reason: string) => void,
-): Promise<readonly Export[]> {
-  const { promise: late, resolve } = Promise.withResolvers<undefined>();
-  using _timer = setTimeout(resolve, timeoutMs, undefined);
+/** What a module exports, or why it does not load. */
+async function importModule(file: string, timeoutMs: number): Promise<Members | string> {
+  const { promise: late, resolve } = Promise.withResolvers<string>();
+  using _timer = setTimeout(resolve, timeoutMs, `its top-level await took over ${timeoutMs} ms`);
   try {
     loadAsEsModules(dirname(realpathSync(file)));
-    const members = await Promise.race([import(pathToFileURL(file).href), late]);
-    if (members) return exportsOf(file, members);
-    onError(file, `did not finish loading within ${timeoutMs} ms: a top-level await has not ended`);
+    return await Promise.race([import(pathToFileURL(file).href), late]);
   } catch (error) {
-    onError(file, describe(error));
+    return describe(error);
   }
-  return [];
 }
 
 function findHookErrors(hooks: readonly Export[]): string[] {
@@ -158,13 +156,12 @@ function findClashes<Item extends Origin>(
 }
 
 /** What to do, by what the engine says. */
-const HINTS: readonly (readonly [said: RegExp, hint: string])[] = [
-  [/package 'gatepost'/, '; write "import type", which vanishes when the module runs, and ' +
-    "gatepost/testing in .test.ts files alone"],
+const HINTS = [
+  [/package 'gatepost'/, '; write "import type", and gatepost/testing in .test.ts files alone'],
   [/find module '.*(?:\/[^./]+|\.js)' imported/, "; name the file with the extension that it has"],
   [/ES module scope/, "; CommonJS goes into .cjs files"],
   [/--allow-fs-read/, "; GATEPOST_ENDPOINTS must name a folder that holds this too"],
-];
+] as const;
 
 /** What went wrong, in a line or few, and where in the code if the engine says so. */
 function describe(error: unknown): string {
@@ -186,9 +183,7 @@ function placeOf(stack: string): string | undefined {
   const head = /^(?:file:\/\/)?(\S.*:\d+)\n/.exec(stack);
   if (head !== null) return head[1];
   const frames = stack.matchAll(/^ +at (?:.*\()?(file:\/\/.+):(\d+):\d+\)?$/gm);
-  // The import here, and the hook that it goes through, help nobody.
-  const [, url, line] = frames.find(([, url = ""]) => !url.startsWith(HERE)) ?? [];
+  const here = new URL("./", import.meta.url).href; // the import, and its hook, help nobody
+  const [, url, line] = frames.find(([, url = ""]) => !url.startsWith(here)) ?? [];
   return url && `${fileURLToPath(url)}:${line}`;
 }
-
-const HERE = new URL("./", import.meta.url).href;

@@ -13,11 +13,6 @@ const REFUSAL_KEYS = ["status", "detail", "errors", "headers"];
 /** Headers of the body, which is the service's. */
 const OF_THE_BODY = ["content-type", "content-encoding"];
 
-const REMEDY = "throw an Error or { status, detail }; a Response is to be returned.";
-
-/** What says nothing of itself in the log. */
-const isMute = (error: unknown) => (error ?? "") === "" || error instanceof Response;
-
 /** Whether a handler's result was meant to be thrown; any other may be an answer, or data. */
 export function isReturnedRefusal(result: unknown): boolean {
   return isPlainObject(result) && isStatus(result["status"], 400, 599) &&
@@ -51,7 +46,8 @@ export async function toProblem(
   } catch (mistake) {
     error = mistake;
   }
-  if (!onError) throw isMute(error) ? new TypeError(`Threw ${String(error)}: ${REMEDY}`) : error;
+  const isMute = (error ?? "") === "" || error instanceof Response; // in the log
+  if (!onError) throw isMute ? new TypeError(`Threw ${String(error)}: no refusal.`) : error;
   try {
     const made: unknown = await onError(error, context);
     const isWrong = made !== undefined && !findRefusal(made);

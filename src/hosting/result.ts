@@ -75,9 +75,7 @@ function encodeData(data: unknown): string {
   // JSON would have the inside of one of Node's streams, and an object with a member for each byte.
   const isRaw = typeof data === "object" && data !== null &&
     (Symbol.asyncIterator in data || ArrayBuffer.isView(data));
-  if (isRaw) {
-    throw new TypeError("JSON cannot hold this: return a Response, or { status, body: Uint8Array }.");
-  }
+  if (isRaw) throw new TypeError("JSON cannot hold it: use a Response, or { status, body }.");
   return encodeJson(data);
 }
 
@@ -114,7 +112,7 @@ function checkHeader(name: string, value: unknown): void {
 function fromResponse(given: Response): HostedResponse {
   const { status, body, bodyUsed, headers } = given;
   if (status < 200) throw new TypeError("A Response of an error cannot be sent.");
-  if (bodyUsed || body?.locked === true) throw new TypeError("The Response's body is used up: make a new one each time.");
+  if (bodyUsed || body?.locked === true) throw new TypeError("Make a Response for each request.");
   // Only a Response that came from fetch has a URL; its body is decoded already.
   const decoded = given.url === "" ? [] : ["content-encoding"];
   const named = (headers.get("connection") ?? "").toLowerCase().split(/[\s,]+/);
