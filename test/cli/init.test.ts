@@ -75,6 +75,16 @@ test("a folder whose name a shell would take apart is quoted in what to do next"
   }
 });
 
+test("what to do next is said as this program was called", () => {
+  const bin = join(makeFolder(), "node_modules/.bin");
+  mkdirSync(bin, { recursive: true });
+  for (const [folder, gatepost] of [[bin, "npx gatepost"], [makeFolder(), "gatepost"]] as const) {
+    symlinkSync(CLI_SOURCE, join(folder, "gatepost"));
+    const { stdout } = run(makeFolder(), join(folder, "gatepost"), "init");
+    assert.match(stdout, new RegExp(`\n  ${gatepost} test\n  ${gatepost} dev\n$`));
+  }
+});
+
 test("with --json init prints the folder and its files", () => {
   const folder = makeFolder();
   const { stdout } = run(folder, CLI_SOURCE, "init", "--json");
