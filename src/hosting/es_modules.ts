@@ -5,10 +5,8 @@ import { pathToFileURL } from "node:url";
 const folders = new Set<string>();
 
 /**
- * Makes ES modules of all `.ts`, `.mts`, `.js` and `.mjs` in a folder and below it, whatever
- * a package.json above says, which is another program's. Packages in node_modules keep their type.
- *
- * @param folder as it is behind links
+ * Makes ES modules of all `.ts`, `.mts`, `.js` and `.mjs` below a folder, as it is behind links,
+ * whatever a package.json above says: that is another program's. What is in node_modules stays.
  */
 export function loadAsEsModules(folder: string): void {
   if (folders.size === 0) registerHooks({ load });

@@ -359,7 +359,7 @@ test("an export of a bad shape is an error for every bad field", async (t) => {
     [endpoint('emits: { "gatepost.x": "d" }'), [
       "/emits/gatepost.x Must not start with gatepost.",
     ]],
-    [endpoint("emits: { a: true }"), ["/emits/a Must be an object."]],
+    [endpoint("emits: { a: true }"), ["/emits/a/description Must be a string."]],
     [endpoint("emits: { a: {} }"), ["/emits/a/description Is required."]],
     [endpoint('emits: { a: { description: "d", scopes: "s" } }'), [
       '/emits/a/scopes Unknown member; did you mean "scope"?',
@@ -492,7 +492,7 @@ test("loadEndpoints() reads scopes in words", async (t) => {
 
 test("scopes whose words are not in order are an error", async (t) => {
   const cases: [scopes: string, reasons: string[]][] = [
-    ["{ a: 1 }", ["/a Must be an object."]],
+    ["{ a: 1 }", ["/a/description Must be a string."]],
     ["{ a: {} }", ["/a/description Is required."]],
     ["{ a: { description: 'x', grav: true } }", [
       '/a/grav Unknown member; did you mean "grave"?',
