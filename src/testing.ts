@@ -148,12 +148,14 @@ async function readBody(
   type: string,
 ): Promise<unknown> {
   if (body === undefined) return undefined;
-  const response = new Response(body instanceof Uint8Array ? new Uint8Array(body) : body);
-  if (/^text\/event-stream\b/i.test(type)) {
-    const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
-    response.body?.pipeTo(writable).catch(() => {}).finally(() => request.abort());
-    return readable;
-  }
+  const { readable, writable } = new TransformStream<string | Uint8Array, Uint8Array>({
+    // Node sends a stream's texts too, which a Response would not take.
+    transform: (sent, next) => next.enqueue(typeof sent === "string" ? Buffer.from(sent) : sent),
+  });
+  const whole = new Response(body instanceof Uint8Array ? new Uint8Array(body) : body);
+  whole.body?.pipeTo(writable).catch(() => request.abort());
+  if (/^text\/event-stream\b/i.test(type)) return readable;
+  const response = new Response(readable);
   if (JSON_TYPE.test(type)) return response.json();
   return /^text\//i.test(type) ? response.text() : response.bytes();
 }

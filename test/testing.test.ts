@@ -17,7 +17,8 @@ const echo = {
     const form = body instanceof URLSearchParams ? [...body] : undefined;
     const extra = request.headers.get("x-extra");
     const ids = [typeof address, typeof requestId];
-    return { id: params["id"], query: [...query], body, form, text, type, caller, extra, ids };
+    const sent = { query: [...query], body: form ? undefined : body, form, text, type };
+    return { id: params["id"], ...sent, caller, extra, ids };
   },
 } satisfies Endpoint;
 
@@ -157,6 +158,20 @@ test("a response's body is parsed JSON, text or bytes; its headers are a web Hea
   assert.deepEqual([nothing.status, nothing.body], [204, undefined]);
   const cookies = await bodyOf({ status: 200, headers: { "set-cookie": ["a=1", "b=2"] } });
   assert.deepEqual(cookies.headers.getSetCookie(), ["a=1", "b=2"]);
+});
+
+test("a stream may have texts, which the server sends as well", async () => {
+  const texts = () => new ReadableStream({
+    start(controller) {
+      for (const text of ["a", "é"]) controller.enqueue(text);
+      controller.close();
+    },
+  });
+  const type = (name: string) => ({ headers: { "content-type": name } });
+  assert.equal((await bodyOf(new Response(texts(), type("text/plain")))).body, "aé");
+  const { body } = await bodyOf(new Response(texts(), type("text/event-stream")));
+  assert.ok(body instanceof ReadableStream);
+  assert.deepEqual(await Array.fromAsync(body, (chunk) => [...chunk]), [[97], [195, 169]]);
 });
 
 test("text/event-stream is a stream, and to cancel it aborts the handler's signal", async () => {

@@ -43,7 +43,7 @@ export async function answerOnce(
   const keep: Keep = (response) => {
     const { body } = response;
     if (body instanceof ReadableStream || (body && Buffer.byteLength(body) > 262_144)) {
-      throw new TypeError("A response to an Idempotency-Key is a value of at most 256 KiB.");
+      throw new TypeError("What an Idempotency-Key keeps has 256 KiB at most, and no Response.");
     }
     isKept = true;
     const kept = { ...response, body: body && Buffer.from(body).toString("base64") };

@@ -52,7 +52,9 @@ function compile(
   above: readonly unknown[],
   ofTexts: boolean,
 ): Compiled {
-  const wrong = !isRecord(schema) ? "Must be a JSON Schema or a Standard Schema."
+  const isPlain = isRecord(schema) &&
+    [Object.prototype, null].includes(Object.getPrototypeOf(schema)); // others are libraries'
+  const wrong = !isPlain ? "Must be a JSON Schema or a Standard Schema."
     : above.includes(schema) ? "Is in itself: no schema is recursive."
     : above.length === MAX_DEPTH ? `Is deeper than ${MAX_DEPTH} schemas.` : undefined;
   if (wrong !== undefined) {

@@ -37,7 +37,8 @@ export const INIT_COMMAND: Command = {
 function describe(names: readonly string[], { host, values }: CommandContext): string {
   const [program = "", script = ""] = host.argv;
   const path = [program, script].map(shellWord).join(" ");
-  const gatepost = basename(script) === "gatepost" ? "gatepost" : path;
+  const name = /\bnode_modules\b/.test(script) ? "npx gatepost" : "gatepost";
+  const gatepost = basename(script) === "gatepost" ? name : path;
   const folder = values.argument("FOLDER");
   return [
     ...names.map((name) => `Wrote ${visible(join(folder, name))}`),

@@ -1,3 +1,4 @@
+import { existsSync, realpathSync } from "node:fs";
 import { extname } from "node:path";
 import type { Command } from "./command.ts";
 import { UsageError } from "./failure.ts";
@@ -18,10 +19,12 @@ export const TEST_COMMAND: Command = {
       "code is the tests'.",
   ],
   examples: ["gatepost test", "gatepost test endpoints/orders.test.ts"],
-  run({ host, values }) {
-    const hooks = new URL(`test_hooks${extname(import.meta.filename)}`, import.meta.url).href;
+  run({ config, host, values }) {
+    const hooks = new URL(`test_hooks${extname(import.meta.filename)}`, import.meta.url);
+    const endpoints = config.endpointsFolder ?? "endpoints"; // as for `gatepost dev`
+    if (existsSync(endpoints)) hooks.searchParams.set("endpoints", realpathSync(endpoints));
     const files = values.list("FILES") ?? [];
-    const args = [host.execPath, ...host.execArgv, "--import", hooks, "--test", ...files];
+    const args = [host.execPath, ...host.execArgv, "--import", hooks.href, "--test", ...files];
     host.execve?.(host.execPath, args, { ...host.env });
     throw new UsageError("this system cannot replace a process");
   },

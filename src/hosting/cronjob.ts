@@ -3,7 +3,7 @@ import { collectEvents, type DispatchServices } from "./dispatch.ts";
 
 /**
  * Runs the job once and then stores the events that it dispatched, together. Throws what the job
- * throws, with none stored but the flushed, or Problem 503 where they cannot be stored.
+ * throws, as an Error, none stored but the flushed, or Problem 503 where they cannot be stored.
  */
 export async function runCronjob(
   job: Pick<Cronjob, "name" | "run">,
@@ -15,7 +15,7 @@ export async function runCronjob(
     await job.run({ dispatch: collector.dispatch, signal, log: services.log });
   } catch (error) {
     await Promise.allSettled([collector.close("drop")]); // a flush may still run
-    throw error;
+    throw error instanceof Error ? error : new Error(`Threw ${JSON.stringify(error)}`);
   }
   await collector.close("store");
 }

@@ -16,7 +16,7 @@ export function declarations<T extends object>(
       const reportAt = below(report, name);
       const wrong = checkName(name);
       if (wrong !== undefined) reportAt(wrong);
-      const members = typeof declared === "string" ? { description: declared } : declared;
+      const members = isRecord(declared) ? declared : { description: declared };
       return { name, ...declaration.parse(members, reportAt) };
     });
   });

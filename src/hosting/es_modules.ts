@@ -1,19 +1,16 @@
-import { realpathSync } from "node:fs";
 import { registerHooks } from "node:module";
-import { dirname } from "node:path";
 import { pathToFileURL } from "node:url";
 
 /** Folders, as URLs with a slash at the end. */
 const folders = new Set<string>();
 
 /**
- * Makes ES modules of all `.ts`, `.mts`, `.js` and `.mjs` in a file's folder and below it, whatever
- * a package.json above says, which is another program's. Packages in node_modules keep their type.
- * Where the file, which must exist, is a link, the folder is that of its target.
+ * Makes ES modules of all `.ts`, `.mts`, `.js` and `.mjs` below a folder, as it is behind links,
+ * whatever a package.json above says: that is another program's. What is in node_modules stays.
  */
-export function loadAsEsModules(file: string): void {
+export function loadAsEsModules(folder: string): void {
   if (folders.size === 0) registerHooks({ load });
-  folders.add(pathToFileURL(`${dirname(realpathSync(file))}/`).href);
+  folders.add(pathToFileURL(`${folder}/`).href);
 }
 
 const load: NonNullable<Parameters<typeof registerHooks>[0]["load"]> = (url, context, next) => {

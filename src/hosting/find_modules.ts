@@ -18,43 +18,37 @@ export async function findModules(
   onError: (path: string, reason: string) => void,
   onOther: (path: string) => void,
 ): Promise<string[]> {
-  const visited = new Set<string>();
-
-  const findIn = async (path: string): Promise<string[]> => {
-    // A link to a folder above would go round for ever.
+  const findIn = async (path: string, above: readonly string[]): Promise<string[]> => {
     const real = await realpath(path);
-    if (visited.has(real)) return [];
-    visited.add(real);
+    // Behind a link to a folder above it would go round for ever. One that has several names is
+    // found by each, since each is in folders whose hooks it has.
+    if (above.includes(real)) return [];
     const files: string[] = [];
     for (const name of (await readdir(path)).sort()) {
-      if (!LEFT_ALONE.test(name)) files.push(...await findAt(join(path, name)));
+      if (!LEFT_ALONE.test(name)) files.push(...await findAt(join(path, name), [...above, real]));
     }
     return files;
   };
 
-  const findAt = async (path: string): Promise<string[]> => {
+  const findAt = async (path: string, above: readonly string[]): Promise<string[]> => {
     const isModule = MODULE_FILE.test(path);
     try {
       const found = await stat(path);
-      if (found.isDirectory()) return await findIn(path);
+      if (found.isDirectory()) return await findIn(path, above);
       if (found.isFile() && OTHER_CODE.test(path)) onOther(path);
       return isModule && found.isFile() ? [path] : [];
     } catch (error) {
       // A dead link is an everyday thing; one that is named as a module was meant to be served.
       const isMissing = error instanceof Error && "code" in error && error.code === "ENOENT";
-      if (isModule || !isMissing) onError(path, describe(error));
+      if (isModule || !isMissing) onError(path, messageOf(error));
       return [];
     }
   };
 
   try {
-    return await findIn(folder);
+    return await findIn(folder, []);
   } catch (error) {
-    onError(folder, `${describe(error)} (GATEPOST_ENDPOINTS)`);
+    onError(folder, `${messageOf(error)} (GATEPOST_ENDPOINTS)`);
     return [];
   }
-}
-
-function describe(error: unknown): string {
-  return `cannot be read: ${messageOf(error)}`;
 }

@@ -29,9 +29,10 @@ export function hooksOf(
 ): Pick<LoadedEndpoint, "before" | "onError"> {
   const applied = hooks
     .filter((hook) => origins.some(({ file }) => resolve(file).startsWith(folderOf(hook))))
-    .sort((a, b) => folderOf(a).length - folderOf(b).length);
+    // The innermost first: of one that links lead to as well, the place furthest in counts.
+    .sort((a, b) => folderOf(b).length - folderOf(a).length);
   const named = (name: string) =>
     [...new Set(applied.filter(({ exportName }) => exportName === name).map(({ value }) => value))]
       .flatMap((value) => typeof value === "function" ? [value.bind(undefined)] : []);
-  return { before: named("before"), onError: named("onError").reverse() };
+  return { before: named("before").reverse(), onError: named("onError") };
 }

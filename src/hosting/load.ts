@@ -1,3 +1,5 @@
+import { realpathSync } from "node:fs";
+import { dirname } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { checkExport, type Hosted } from "./check.ts";
 import { errorLine } from "./check_data.ts";
@@ -27,18 +29,24 @@ export async function loadEndpoints(
   const errors: string[] = [];
   const hosted: Hosted = { endpoints: [], cronjobs: [], scopes: [], passedOver: [] };
   if (folder === undefined) return hosted;
-  const lists: Export[][] = [];
   const onError = (file: string, reason: string): void => {
     errors.push(`${file}: ${reason}`);
   };
-  const files = await findModules(folder, onError, (file) => hosted.passedOver.push({ file }));
+  const onUnreadable = (path: string, why: string) => onError(path, `cannot be read: ${why}`);
+  const files = await findModules(folder, onUnreadable, (file) => hosted.passedOver.push({ file }));
+  const loads: Promise<Export[]>[] = [];
   for (const file of files) {
+    const load = importModule(file, timeoutMs).then((loaded) => {
+      if (typeof loaded !== "string") return exportsOf(file, loaded);
+      onError(file, loaded);
+      return [];
+    });
+    loads.push(load);
     // One after the other: what a module does while it loads happens in the same order each time.
-    const loaded = await importModule(file, timeoutMs);
-    if (typeof loaded === "string") onError(file, loaded);
-    else lists.push(exportsOf(file, loaded));
+    // Behind an error all together, since they may hang on what one has hung on.
+    if (errors.length === 0) await load;
   }
-  const exported = lists.flat();
+  const exported = (await Promise.all(loads)).flat();
   const hooks = exported.filter(isHook);
   errors.push(...findHookErrors(hooks));
   const values = Map.groupBy(exported.filter((each) => !isHook(each)), ({ value }) => value);
@@ -77,9 +85,9 @@ function exportError({ file, exportName }: Origin, reason: string): string {
 /** What a module exports, or why it does not load. */
 async function importModule(file: string, timeoutMs: number): Promise<Members | string> {
   const { promise: late, resolve } = Promise.withResolvers<string>();
-  using _timer = setTimeout(resolve, timeoutMs, `did not finish loading within ${timeoutMs} ms`);
+  using _timer = setTimeout(resolve, timeoutMs, `its top-level await took over ${timeoutMs} ms`);
   try {
-    loadAsEsModules(file);
+    loadAsEsModules(dirname(realpathSync(file)));
     return await Promise.race([import(pathToFileURL(file).href), late]);
   } catch (error) {
     return describe(error);
@@ -147,14 +155,20 @@ function findClashes<Item extends Origin>(
   });
 }
 
+/** What to do, by what the engine says. */
+const HINTS = [
+  [/package 'gatepost'/, '; write "import type", and gatepost/testing in .test.ts files alone'],
+  [/find module '.*(?:\/[^./]+|\.js)' imported/, "; name the file with the extension that it has"],
+  [/ES module scope/, "; CommonJS goes into .cjs files"],
+  [/--allow-fs-read/, "; GATEPOST_ENDPOINTS must name a folder that holds this too"],
+] as const;
+
 /** What went wrong, in a line or few, and where in the code if the engine says so. */
 function describe(error: unknown): string {
   try {
     if (!(error instanceof Error)) return `threw ${String(error)} while loading`;
     const at = placeOf(error.stack ?? "");
-    const hint = /package 'gatepost'/.test(error.message)
-      ? '; write "import type", which vanishes when the module runs'
-      : "";
+    const hint = HINTS.find(([said]) => said.test(error.message))?.[1] ?? "";
     const denied = "permission" in error && "resource" in error
       ? ` (${String(error.permission)}: ${String(error.resource)})` // ERR_ACCESS_DENIED
       : "";
@@ -169,7 +183,7 @@ function placeOf(stack: string): string | undefined {
   const head = /^(?:file:\/\/)?(\S.*:\d+)\n/.exec(stack);
   if (head !== null) return head[1];
   const frames = stack.matchAll(/^ +at (?:.*\()?(file:\/\/.+):(\d+):\d+\)?$/gm);
-  const [, url = import.meta.url, line] = frames.next().value ?? [];
-  // Without a frame of its own the first is the import here, which helps nobody.
-  return url === import.meta.url ? undefined : `${fileURLToPath(url)}:${line}`;
+  const here = new URL("./", import.meta.url).href; // the import, and its hook, help nobody
+  const [, url, line] = frames.find(([, url = ""]) => !url.startsWith(here)) ?? [];
+  return url && `${fileURLToPath(url)}:${line}`;
 }

@@ -46,7 +46,8 @@ export async function toProblem(
   } catch (mistake) {
     error = mistake;
   }
-  if (!onError) throw error;
+  const isMute = (error ?? "") === "" || error instanceof Response; // in the log
+  if (!onError) throw isMute ? new TypeError(`Threw ${String(error)}: no refusal.`) : error;
   try {
     const made: unknown = await onError(error, context);
     const isWrong = made !== undefined && !findRefusal(made);

@@ -72,10 +72,10 @@ function fromAnswer({ status, headers: given, body }: Answer): HostedResponse {
 }
 
 function encodeData(data: unknown): string {
-  // JSON would have the inside of one of Node's streams.
-  if (typeof data === "object" && data !== null && Symbol.asyncIterator in data) {
-    throw new TypeError("A response's body is data; return a web Response for a stream.");
-  }
+  // JSON would have the inside of one of Node's streams, and an object with a member for each byte.
+  const isRaw = typeof data === "object" && data !== null &&
+    (Symbol.asyncIterator in data || ArrayBuffer.isView(data));
+  if (isRaw) throw new TypeError("JSON cannot hold it: use a Response, or { status, body }.");
   return encodeJson(data);
 }
 
@@ -105,14 +105,14 @@ function checkHeader(name: string, value: unknown): void {
   // RFC 9110 §5.5: no CR, LF or NUL, which would begin a header of their own, nor other controls.
   const isText = typeof value === "string" || typeof value === "number";
   if (!isText || !/^[\t\x20-\x7e\x80-\xff]*$/.test(String(value))) {
-    throw new TypeError(`The value of the header ${name} is not valid.`);
+    throw new TypeError(`The header ${name} must be a number, or Latin-1 text without controls.`);
   }
 }
 
 function fromResponse(given: Response): HostedResponse {
   const { status, body, bodyUsed, headers } = given;
   if (status < 200) throw new TypeError("A Response of an error cannot be sent.");
-  if (bodyUsed || body?.locked === true) throw new TypeError("The Response's body is used up.");
+  if (bodyUsed || body?.locked === true) throw new TypeError("Make a Response for each request.");
   // Only a Response that came from fetch has a URL; its body is decoded already.
   const decoded = given.url === "" ? [] : ["content-encoding"];
   const named = (headers.get("connection") ?? "").toLowerCase().split(/[\s,]+/);

@@ -82,7 +82,7 @@ export interface EndpointBase {
   readonly emits?: Emits;
   /**
    * Whether it takes an Idempotency-Key: for 24 hours a repeat gets the first response, and nothing
-   * runs. Then a stream, or more than 256 KiB, is an error (500). `dispatch.flush` always rejects.
+   * runs. Then a Response or more than 256 KiB is an error (500). `dispatch.flush` always rejects.
    */
   readonly idempotent?: boolean;
   /**

@@ -159,9 +159,14 @@ test("everything that is wrong with a schema is said at once, with its place", (
   recursive["properties"] = { child: recursive };
   let deep: unknown = {};
   for (let depth = 0; depth < 40; depth++) deep = { items: deep };
+  const library = new class ZodString {
+    readonly def = { type: "string" };
+  }();
   const cases: [schema: unknown, reasons: RegExp[]][] = [
     [true, [/^ Must be a JSON Schema or a Standard Schema\.$/]],
     [[], [/^ Must be/]],
+    [library, [/^ Must be a JSON Schema or a Standard Schema\.$/]],
+    [{ properties: { a: library } }, [/^\/properties\/a Must be a JSON Schema or a/]],
     [{ typ: "string" }, [/^\/typ Unknown member; did .* "type"\?$/]],
     [{ $ref: "#/a" }, [/^\/\$ref Unknown member\.$/]],
     [own('{"__proto__": 1, "constructor": 1}'), [/^\/__proto__ /, /^\/constructor /]],

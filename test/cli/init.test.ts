@@ -75,6 +75,16 @@ test("a folder whose name a shell would take apart is quoted in what to do next"
   }
 });
 
+test("what to do next is said as this program was called", () => {
+  const bin = join(makeFolder(), "node_modules/.bin");
+  mkdirSync(bin, { recursive: true });
+  for (const [folder, gatepost] of [[bin, "npx gatepost"], [makeFolder(), "gatepost"]] as const) {
+    symlinkSync(CLI_SOURCE, join(folder, "gatepost"));
+    const { stdout } = run(makeFolder(), join(folder, "gatepost"), "init");
+    assert.match(stdout, new RegExp(`\n  ${gatepost} test\n  ${gatepost} dev\n$`));
+  }
+});
+
 test("with --json init prints the folder and its files", () => {
   const folder = makeFolder();
   const { stdout } = run(folder, CLI_SOURCE, "init", "--json");
@@ -136,6 +146,14 @@ test("gatepost test runs the tests there, and its exit code is theirs", () => {
   assert.equal(run(folder, CLI_SOURCE, "test").status, 1);
   const named = run(folder, CLI_SOURCE, "test", "endpoints/orders.test.ts", "endpoints/o*.test.ts");
   assert.equal(named.status, 0, named.stdout);
+});
+
+test("endpoints are ES modules for gatepost test too, in a package of CommonJS as well", () => {
+  const folder = initiate();
+  writeFileSync(join(folder, "package.json"), `{ "type": "commonjs" }`);
+  const { status, stdout } = run(folder, CLI_SOURCE, "test");
+  assert.equal(status, 0, stdout);
+  assert.match(stdout, /pass 3\n/);
 });
 
 for (const file of ["endpoints/orders.ts", "tsconfig.json"]) {

@@ -44,6 +44,17 @@ test("a run that throws stores nothing, and the error is handed on", async () =>
   assert.throws(() => kept?.("tick", 1), /settled/);
 });
 
+test("what a run throws that is no Error is one with its content", async () => {
+  for (const [thrown, message] of [
+    [{ status: 409, detail: "Shut." }, 'Threw {"status":409,"detail":"Shut."}'],
+    ["text", 'Threw "text"'],
+    [undefined, "Threw undefined"],
+  ]) {
+    const run = runOnce(() => Promise.reject(thrown), () => assert.fail("committed"));
+    await assert.rejects(run, { name: "Error", message });
+  }
+});
+
 test("a run without events commits nothing, and a failed commit is handed on", async () => {
   await runOnce(() => undefined, () => assert.fail("committed"));
   const cause = new Error("disk full");

@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { symlink } from "node:fs/promises";
+import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import type { LoadedEndpoint } from "../../src/hosting/check_endpoint.ts";
 import { LoadError, loadEndpoints } from "../../src/hosting/load.ts";
@@ -69,6 +71,19 @@ test("an endpoint that is exported again elsewhere keeps the hooks of its folder
     }),
     { "/x": ["secure"] },
   );
+});
+
+test("what a link leads to as well keeps the hooks of the folder that it is in", async (t) => {
+  const folder = await writeFolder(t, {
+    "secure/hooks.mjs": before("secure"),
+    "secure/deep/x.mjs": `export const x = ${at("/x")};`,
+    "secure/deep/more.mjs": before("deep"),
+  });
+  await symlink("secure/deep", join(folder, "a"));
+  await symlink("..", join(folder, "secure/up"));
+  const { endpoints: [endpoint, ...others] } = await loadEndpoints(folder);
+  assert.ok(endpoint && others.length === 0);
+  assert.deepEqual((await callHosted(endpoint)).json, ["secure", "deep"]);
 });
 
 test("the hooks of a folder that is one of several names count wherever it is", async (t) => {

@@ -237,13 +237,30 @@ test("a module that does not load is an error with its file, message and place",
     ["a.mjs", "import './nowhere.mjs';", /^a\.mjs: Error: Cannot find module .*nowhere/],
     ["a.ts", "import { x } from './a.ts';", /^a\.ts: SyntaxError: .*'x'/],
     ["a.ts", "import { Endpoint } from 'gatepost'; export { Endpoint };", /write "import type"/],
-    ["a.mjs", "await new Promise(() => {});", /^a\.mjs: did not finish loading within 250 ms$/],
+    ["a.mjs", "await new Promise(() => {});", /^a\.mjs: its top-level await took over 250 ms$/],
+    ["a.js", "require('x'); export {};", /: ReferenceError.*; CommonJS goes into \.cjs files \(/],
+    ["a.ts", "import './b'; import './c.js'", /; name the file with the extension that it has$/],
+    ["a.ts", "import './c.js'", /; name the file with the extension that it has$/],
+    ["a.ts", "import 'gatepost/testing'", / and gatepost\/testing in \.test\.ts files alone$/],
+    ["a.ts", "import './.a.json'", /import attribute[^(]*$/],
   ];
   for (const [name, source, error] of cases) {
-    const errors = await errorsOf(await writeFolder(t, { [name]: source }), 250);
+    const files = { [name]: source, ".a.json": "{}" };
+    const errors = await errorsOf(await writeFolder(t, files), 250);
     assert.equal(errors.length, 1, source);
     assert.match(errors.join(), error, source);
   }
+});
+
+test("modules that hang on one that hangs are waited for together", async (t) => {
+  const waiting = Array.from({ length: 8 }, (_, at) => [`${at}.mjs`, 'import "./.hangs.mjs";']);
+  const folder = await writeFolder(t, {
+    ".hangs.mjs": "await new Promise(() => {});",
+    ...Object.fromEntries(waiting),
+  });
+  const startedMs = performance.now();
+  assert.equal((await errorsOf(folder, 500)).length, 8);
+  assert.ok(performance.now() - startedMs < 2_500);
 });
 
 test("an endpoint with a getter that throws is an error with its file and export", async (t) => {
@@ -271,6 +288,7 @@ test("a module that may not be read, or reads what it may not, is named with it"
   ]);
   const out = await text(child.stdout);
   assert.match(out, /a\.mjs: Error: .*restricted.* \(FileSystemRead: \S+\/outside\.mjs\)/);
+  assert.match(out, /; GATEPOST_ENDPOINTS must name a folder that holds this too/);
 });
 
 test("an export of a bad shape is an error for every bad field", async (t) => {
@@ -341,7 +359,7 @@ test("an export of a bad shape is an error for every bad field", async (t) => {
     [endpoint('emits: { "gatepost.x": "d" }'), [
       "/emits/gatepost.x Must not start with gatepost.",
     ]],
-    [endpoint("emits: { a: true }"), ["/emits/a Must be an object."]],
+    [endpoint("emits: { a: true }"), ["/emits/a/description Must be a string."]],
     [endpoint("emits: { a: {} }"), ["/emits/a/description Is required."]],
     [endpoint('emits: { a: { description: "d", scopes: "s" } }'), [
       '/emits/a/scopes Unknown member; did you mean "scope"?',
@@ -474,7 +492,7 @@ test("loadEndpoints() reads scopes in words", async (t) => {
 
 test("scopes whose words are not in order are an error", async (t) => {
   const cases: [scopes: string, reasons: string[]][] = [
-    ["{ a: 1 }", ["/a Must be an object."]],
+    ["{ a: 1 }", ["/a/description Must be a string."]],
     ["{ a: {} }", ["/a/description Is required."]],
     ["{ a: { description: 'x', grav: true } }", [
       '/a/grav Unknown member; did you mean "grave"?',

@@ -37,6 +37,14 @@ test("where nobody makes a refusal of it, the error is a 500 and logged", async 
   ]);
 });
 
+test("what would say nothing of itself in the log is a TypeError there", async () => {
+  for (const thrown of [undefined, null, "", new Response("no", { status: 404 })]) {
+    const { status, lines: [line] } = await callWith(() => Promise.reject(thrown));
+    assert.equal(status, 500);
+    assert.match(String(line?.["error"]), /^TypeError: Threw .*: no refusal\.$/);
+  }
+});
+
 test("what onError throws takes the error's place, and both are logged", async () => {
   const other = new Error("onError failed");
   const seen: unknown[] = [];
