@@ -42,11 +42,9 @@ type ConsolePlace = "on" | "off" | { readonly host: string; readonly port: numbe
 const PREFIX = "GATEPOST_";
 const MAX_LIST = 1_000;
 
-/**
- * What the build reads, and what Docker and Kubernetes put into every container beside a service
- * that is named gatepost.
- */
-const NOT_OURS = /^GATEPOST_(REVISION|SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP|SCTP)(_\w+)?)$/;
+// Of the build; of Docker and Kubernetes, beside services named gatepost, or gatepost- and more.
+const NOT_OURS =
+  /^GATEPOST_(REVISION|(\w+_)?(SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_\w+))=|_PORT=[tus]\w+p:/;
 
 const onOff = kindOf(
   (text) => ["on", "off"].includes(text) ? text === "on" : undefined,
@@ -288,7 +286,7 @@ function findUnknown(env: Environment): string[] {
   const ends = known.map((name) => name.slice(PREFIX.length));
   return Object.keys(env)
     .filter((name) => name.startsWith(PREFIX) && env[name])
-    .filter((name) => !known.includes(name) && !NOT_OURS.test(name))
+    .filter((name) => !known.includes(name) && !NOT_OURS.test(`${name}=${env[name]}`))
     .map((name) => {
       const shown = /^\w{1,80}$/.test(name) ? name : quote(name);
       const meant = nearest(name.slice(PREFIX.length), ends);

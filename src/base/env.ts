@@ -100,7 +100,8 @@ function parseText<T>(
   show = quote,
 ): T | undefined {
   if (text === "") return undefined;
-  const parsed = parse(text);
+  // What Node puts in the place of bytes that are no UTF-8.
+  const parsed = text.includes("\ufffd") ? { wrong: "is not UTF-8" } : parse(text);
   if ("value" in parsed) return parsed.value;
   errors.push(`${name}: ${show(text)} ${parsed.wrong}`);
   return undefined;
@@ -128,11 +129,11 @@ export function textKind(isRight: (text: string) => boolean, wrong: string): Kin
 
 /**
  * Whether a text may be a path: one with a control character, or a space around it, comes from a
- * file of variables that was written elsewhere, and would name something new; so would a `~/` that
- * no shell has read.
+ * file of variables that was written elsewhere, and would name something new; so would quotes, a
+ * `~/` or a `$HOME` that no shell has read, as in a container's file of variables.
  */
 export function isPath(text: string): boolean {
-  return text.trim() === text && !/\p{Cc}|^~\//u.test(text);
+  return text.trim() === text && !/\p{Cc}|^(~\/|["'$])/u.test(text);
 }
 
 /** Returns a whole number's kind, bounds included. */
