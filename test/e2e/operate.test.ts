@@ -119,7 +119,7 @@ test("a port that is taken: one line, exit 1, and the next start works", async (
 
 test("an address that is not this machine's: one line that names GATEPOST_HOST", async (t) => {
   const folder = await createFolder(t);
-  for (const host of ["192.0.2.1", "host.invalid"]) {
+  for (const host of ["192.0.2.1", "fe80::1", "host.invalid"]) {
     const env = { GATEPOST_HOST: host, GATEPOST_ADMIN_PASSWORD: PASSWORD };
     const reason = new RegExp(`^Gatepost cannot start: GATEPOST_HOST: .*${RegExp.escape(host)}`);
     assertRefused(await tryStart(folder, env), reason);
