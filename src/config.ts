@@ -19,6 +19,7 @@ import {
   list,
   optional,
   quote,
+  type ReadText,
   secret,
   size,
   textKind,
@@ -243,7 +244,7 @@ export const VARIABLES = VARIABLES_BY_KEY.map(([, variable]) => variable);
  * Turns the environment into a configuration, or into every error at once: a line each that names
  * the variable, says what is wrong and what would be right, and holds no secret.
  */
-export function parseConfig(env: Environment, readText = readSecret) {
+export function parseConfig(env: Environment, readText: ReadText = readSecret) {
   const errors: string[] = [];
   // Object.entries forgets which variable belongs to which key; TABLE is what pairs them.
   const config = Object.fromEntries(
@@ -263,7 +264,8 @@ export function parseConfig(env: Environment, readText = readSecret) {
   return errors.length === 0 ? { ok: true, config } as const : { ok: false, errors } as const;
 }
 
-function readSecret(path: string): string {
+/** The text of a NAME_FILE; throws where it cannot be read. */
+export function readSecret(path: string): string {
   const text = decodeText(readFileSync(path));
   if (text === undefined) throw new Error(`${path} is not UTF-8`);
   return text;

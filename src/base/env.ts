@@ -24,10 +24,13 @@ export interface Variable<T> {
   /** Of a secret, the variable that may be given in its place: the path of a file that holds it. */
   readonly fileName?: string;
   /** Returns the value, or else the default after one line was added to `errors`. */
-  read(env: Environment, errors: string[], readText: (path: string) => string): T;
+  read(env: Environment, errors: string[], readText: ReadText): T;
   /** Returns the value as a reader may see it. */
   describe(value: T): string;
 }
+
+/** Reads a file that a variable names; undefined where that is left to somebody else. */
+export type ReadText = (path: string) => string | undefined;
 
 /** The type of a variable's value. */
 export type ValueOf<V> = V extends Variable<infer T> ? T : never;
@@ -77,8 +80,9 @@ export function secret<T>(name: string, kind: Kind<T>, meaning: string): Variabl
       if (!path) return parseText(name, withoutBreak(env[name]), kind, errors, show);
       if (env[name]) errors.push(`${name}: ${fileName} is given too; leave one out`);
       try {
-        const text = withoutBreak(readText(path));
-        if (text === "") errors.push(`${fileName}: ${path} is empty`);
+        const given = readText(path);
+        const text = withoutBreak(given);
+        if (given !== undefined && text === "") errors.push(`${fileName}: ${path} is empty`);
         return parseText(fileName, text, kind, errors, show);
       } catch (error) {
         errors.push(`${fileName}: cannot be read: ${messageOf(error)}`);
