@@ -95,7 +95,7 @@ function parseRest(command: Command, args: readonly string[]): CommandLine {
   }
   const again = given.find(({ name, value }, index) =>
     value !== undefined && !options[name]?.isRepeatable &&
-    given.slice(0, index).some((before) => before.name === name)
+    given.findIndex((each) => each.name === name) < index
   );
   if (again !== undefined) return wrong(`${name} takes one --${again.name} only`, words);
   try {
