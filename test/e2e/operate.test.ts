@@ -457,8 +457,12 @@ test("clients that keep on asking do not keep it from stopping", async (t) => {
   assert.deepEqual([...statuses], [200]);
 });
 
-test("a second signal ends it at once", async (t) => {
-  const server = await startSlow(t);
+test("a second signal ends it at once, although the clock has been set back", async (t) => {
+  const server = await startSlow(
+    t,
+    `const { now } = Date;
+    process.on("SIGTERM", () => { Date.now = () => now() - 3_600_000; });`,
+  );
   const port = Number(new URL(server.url).port);
   const slow = exchangeRaw(port, "GET /slow?9000 HTTP/1.1\r\nHost: a\r\n\r\n", { waitMs: 9000 });
   await delay(200);
@@ -601,7 +605,7 @@ export const probe = {
 `;
 
 /** A server with GET /slow?MS, which answers "slow" after so many milliseconds. */
-async function startSlow(t: TestContext): Promise<RunningServer> {
+async function startSlow(t: TestContext, more = ""): Promise<RunningServer> {
   const endpoints = await createFolder(t);
   writeFileSync(
     join(endpoints, "slow.js"),
@@ -614,7 +618,8 @@ async function startSlow(t: TestContext): Promise<RunningServer> {
         await delay(Number(query.toString().replace("=", "")));
         return "slow";
       },
-    };\n`,
+    };
+    ${more}\n`,
   );
   return start(t, { env: { GATEPOST_ENDPOINTS: endpoints } });
 }
