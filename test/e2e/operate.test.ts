@@ -201,6 +201,14 @@ test("a folder that cannot be made: one line, exit 1", async (t) => {
   assert.deepEqual(readFolder(folder), { file: Buffer.from("here").toString("base64") });
 });
 
+test("a working folder that has been removed: one line that says so, exit 1", async (t) => {
+  const folder = await createFolder(t);
+  const script = 'mkdir "$1/gone" && cd "$1/gone" && rmdir ../gone && exec "$2" "$3"';
+  const env = { GATEPOST_PORT: "0", GATEPOST_DATABASE: join(folder, "gatepost.db") };
+  const args = ["-c", script, "sh", folder, process.execPath, SOURCE_ENTRY];
+  assertRefused(await run("sh", args, env), /^Gatepost cannot start: .*working directory/);
+});
+
 test("a database that is a folder: one line, exit 1", async (t) => {
   const folder = await createFolder(t);
   mkdirSync(join(folder, "gatepost.db"));
@@ -625,8 +633,12 @@ async function startSlow(t: TestContext, more = ""): Promise<RunningServer> {
 }
 
 /** Runs another program than this Node to its end. */
-async function run(program: string, args: readonly string[]): Promise<RunResult> {
-  const child = spawn(program, args, { env: { PATH: process.env["PATH"] } });
+async function run(
+  program: string,
+  args: readonly string[],
+  env: Record<string, string> = {},
+): Promise<RunResult> {
+  const child = spawn(program, args, { env: { PATH: process.env["PATH"], ...env } });
   let [stdout, stderr] = ["", ""];
   child.stdout.on("data", (chunk) => (stdout += String(chunk)));
   child.stderr.on("data", (chunk) => (stderr += String(chunk)));
