@@ -253,8 +253,8 @@ async function listen(
 ) {
   server.listen({ host, port, reusePort: sharePort });
   await once(server, "listening").catch((error: NodeJS.ErrnoException) => {
-    const isHost = error.syscall === "getaddrinfo" || error.code === "EADDRNOTAVAIL";
-    const behind = variable ?? (isHost ? "GATEPOST_HOST" : "GATEPOST_PORT");
+    const isPort = error.code === "EADDRINUSE" || error.code === "EACCES";
+    const behind = variable ?? (isPort ? "GATEPOST_PORT" : "GATEPOST_HOST");
     error.message = `${behind}: ${error.message}`;
     throw error;
   });

@@ -19,6 +19,7 @@ import {
   list,
   optional,
   quote,
+  type ReadText,
   secret,
   size,
   textKind,
@@ -42,11 +43,9 @@ type ConsolePlace = "on" | "off" | { readonly host: string; readonly port: numbe
 const PREFIX = "GATEPOST_";
 const MAX_LIST = 1_000;
 
-/**
- * What the build reads, and what Docker and Kubernetes put into every container beside a service
- * that is named gatepost.
- */
-const NOT_OURS = /^GATEPOST_(REVISION|SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP|SCTP)(_\w+)?)$/;
+// Of the build; of Docker and Kubernetes, beside services named gatepost, or gatepost- and more.
+const NOT_OURS =
+  /^GATEPOST_(REVISION|(\w+_)?(SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_\w+))=|_PORT=[tus]\w+p:/;
 
 const onOff = kindOf(
   (text) => ["on", "off"].includes(text) ? text === "on" : undefined,
@@ -245,7 +244,7 @@ export const VARIABLES = VARIABLES_BY_KEY.map(([, variable]) => variable);
  * Turns the environment into a configuration, or into every error at once: a line each that names
  * the variable, says what is wrong and what would be right, and holds no secret.
  */
-export function parseConfig(env: Environment, readText = readSecret) {
+export function parseConfig(env: Environment, readText: ReadText = readSecret) {
   const errors: string[] = [];
   // Object.entries forgets which variable belongs to which key; TABLE is what pairs them.
   const config = Object.fromEntries(
@@ -265,7 +264,8 @@ export function parseConfig(env: Environment, readText = readSecret) {
   return errors.length === 0 ? { ok: true, config } as const : { ok: false, errors } as const;
 }
 
-function readSecret(path: string): string {
+/** The text of a NAME_FILE; throws where it cannot be read. */
+export function readSecret(path: string): string {
   const text = decodeText(readFileSync(path));
   if (text === undefined) throw new Error(`${path} is not UTF-8`);
   return text;
@@ -288,7 +288,7 @@ function findUnknown(env: Environment): string[] {
   const ends = known.map((name) => name.slice(PREFIX.length));
   return Object.keys(env)
     .filter((name) => name.startsWith(PREFIX) && env[name])
-    .filter((name) => !known.includes(name) && !NOT_OURS.test(name))
+    .filter((name) => !known.includes(name) && !NOT_OURS.test(`${name}=${env[name]}`))
     .map((name) => {
       const shown = /^\w{1,80}$/.test(name) ? name : quote(name);
       const meant = nearest(name.slice(PREFIX.length), ends);

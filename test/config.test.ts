@@ -218,6 +218,9 @@ test("parseConfig() takes no path that a shell would have read differently", () 
   for (const name of ["DATABASE", "ENDPOINTS"]) {
     assert.match(errorOf(name, "~/gatepost"), /is not the path of a/);
     assert.deepEqual(errorsOf({ [`GATEPOST_${name}`]: "~gatepost/x" }), []);
+    for (const path of ['"/data/gatepost"', "'/data/gatepost'", "$HOME/gatepost"]) {
+      assert.match(errorOf(name, path), /is not the path of a/); // in Docker's file of variables
+    }
   }
 });
 
@@ -584,8 +587,19 @@ test("only secrets are read from files", () => {
   ]);
 });
 
-test("what Kubernetes and Docker set for a service named gatepost is passed over", () => {
+test("parseConfig() takes no text that was not UTF-8", () => {
+  // Node puts U+FFFD in the place of such bytes: another name, path or password would be used.
+  for (const name of ["NAME", "DATABASE", "ADMIN_PASSWORD"]) {
+    assert.match(errorOf(name, "caf\ufffd au lait"), /is not UTF-8$/);
+  }
+});
+
+test("what Kubernetes and Docker set for services named gatepost and more is passed over", () => {
   const config = configOf({
+    GATEPOST_CONSOLE_SERVICE_HOST: "10.0.0.8",
+    GATEPOST_CONSOLE_SERVICE_PORT_HTTP: "80",
+    GATEPOST_CONSOLE_PORT: "tcp://10.0.0.8:80",
+    GATEPOST_CONSOLE_PORT_80_TCP_ADDR: "10.0.0.8",
     GATEPOST_SERVICE_HOST: "10.0.0.7",
     GATEPOST_SERVICE_PORT: "8080",
     GATEPOST_SERVICE_PORT_HTTP: "8080",
@@ -598,6 +612,7 @@ test("what Kubernetes and Docker set for a service named gatepost is passed over
   const error = errorOf("PORT", "tcp://10.0.0.7:8080");
   assert.match(error, /0 to 65535; Kubernetes .* service .* named gatepost.*enableServiceLinks/);
   assert.match(errorOf("SERVICE_HOSTS", "x"), /no such variable/);
+  assert.match(errorOf("HTTP_PORT", "http://10.0.0.7:8080"), /no such variable/);
 });
 
 test("a name that is like no variable is given no suggestion", () => {

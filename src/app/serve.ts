@@ -1,6 +1,7 @@
 import { startApp } from "../app.ts";
 import { createLineSink } from "../base/line_sink.ts";
 import { type BufferedLog, createLogger } from "../base/log.ts";
+import { messageOf } from "../base/message_of.ts";
 import { hashLimit, poolSize } from "../base/password.ts";
 import { parseConfig } from "../config.ts";
 import { LoadError } from "../hosting/load.ts";
@@ -85,10 +86,10 @@ function stopOnSignal(
   let stoppedAtMs: number | undefined;
   const stop = async (signal: NodeJS.Signals) => {
     if (stoppedAtMs !== undefined) {
-      if (Date.now() - stoppedAtMs > REPEATED_SIGNAL_MS) host.exit(EXIT_FAILED);
+      if (performance.now() - stoppedAtMs > REPEATED_SIGNAL_MS) host.exit(EXIT_FAILED);
       return;
     }
-    stoppedAtMs = Date.now();
+    stoppedAtMs = performance.now(); // by a clock that is never set
     log.info("stopping", { signal });
     await (await starting)();
     log.info("stopped");
@@ -101,11 +102,9 @@ function stopOnSignal(
 
 /** Why the start failed: a line for what an operator can repair, the stack for our own mistakes. */
 function startError(error: unknown): string {
-  if (error instanceof UnusableDatabaseError || error instanceof LoadError) {
-    return `${error.message}\n`;
-  }
-  if (error instanceof UnavailableError || (error instanceof Error && "syscall" in error)) {
-    return `Gatepost cannot start: ${error.message}\n`;
-  }
-  return `Gatepost cannot start: ${error instanceof Error ? error.stack : String(error)}\n`;
+  if (!(error instanceof Error)) return `Gatepost cannot start: ${String(error)}\n`;
+  const { message, cause, stack } = error;
+  if (error instanceof UnusableDatabaseError || error instanceof LoadError) return `${message}\n`;
+  const isForeseen = error instanceof UnavailableError || "syscall" in error;
+  return `Gatepost cannot start: ${isForeseen ? messageOf(cause ?? error) : stack}\n`;
 }

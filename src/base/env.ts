@@ -24,10 +24,13 @@ export interface Variable<T> {
   /** Of a secret, the variable that may be given in its place: the path of a file that holds it. */
   readonly fileName?: string;
   /** Returns the value, or else the default after one line was added to `errors`. */
-  read(env: Environment, errors: string[], readText: (path: string) => string): T;
+  read(env: Environment, errors: string[], readText: ReadText): T;
   /** Returns the value as a reader may see it. */
   describe(value: T): string;
 }
+
+/** Reads a file that a variable names; undefined where that is left to somebody else. */
+export type ReadText = (path: string) => string | undefined;
 
 /** The type of a variable's value. */
 export type ValueOf<V> = V extends Variable<infer T> ? T : never;
@@ -77,8 +80,9 @@ export function secret<T>(name: string, kind: Kind<T>, meaning: string): Variabl
       if (!path) return parseText(name, withoutBreak(env[name]), kind, errors, show);
       if (env[name]) errors.push(`${name}: ${fileName} is given too; leave one out`);
       try {
-        const text = withoutBreak(readText(path));
-        if (text === "") errors.push(`${fileName}: ${path} is empty`);
+        const given = readText(path);
+        const text = withoutBreak(given);
+        if (given !== undefined && text === "") errors.push(`${fileName}: ${path} is empty`);
         return parseText(fileName, text, kind, errors, show);
       } catch (error) {
         errors.push(`${fileName}: cannot be read: ${messageOf(error)}`);
@@ -100,7 +104,8 @@ function parseText<T>(
   show = quote,
 ): T | undefined {
   if (text === "") return undefined;
-  const parsed = parse(text);
+  // What Node puts in the place of bytes that are no UTF-8.
+  const parsed = text.includes("\ufffd") ? { wrong: "is not UTF-8" } : parse(text);
   if ("value" in parsed) return parsed.value;
   errors.push(`${name}: ${show(text)} ${parsed.wrong}`);
   return undefined;
@@ -128,11 +133,11 @@ export function textKind(isRight: (text: string) => boolean, wrong: string): Kin
 
 /**
  * Whether a text may be a path: one with a control character, or a space around it, comes from a
- * file of variables that was written elsewhere, and would name something new; so would a `~/` that
- * no shell has read.
+ * file of variables that was written elsewhere, and would name something new; so would quotes, a
+ * `~/` or a `$HOME` that no shell has read, as in a container's file of variables.
  */
 export function isPath(text: string): boolean {
-  return text.trim() === text && !/\p{Cc}|^~\//u.test(text);
+  return text.trim() === text && !/\p{Cc}|^(~\/|["'$])/u.test(text);
 }
 
 /** Returns a whole number's kind, bounds included. */

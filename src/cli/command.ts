@@ -1,3 +1,4 @@
+import type { ReadText } from "../base/env.ts";
 import type { Config } from "../config.ts";
 import type { Backend } from "./backend.ts";
 import type { Members } from "./table.ts";
@@ -76,6 +77,8 @@ export interface Command {
   readonly confirm?: (values: Values) => string | undefined;
   /** Whole command lines. */
   readonly examples: readonly string[];
+  /** Reads a NAME_FILE, or leaves it to the program that takes over: undefined. */
+  readonly readSecret?: ReadText;
   /** Throws UsageError, Failure or Problem. */
   run(context: CommandContext): Promise<void> | void;
 }

@@ -32,6 +32,8 @@ export function parseCommandLine(
   commands: readonly Command[],
 ): CommandLine {
   const [first] = args;
+  // What Node puts in the place of bytes that are no UTF-8: it would be stored in silence.
+  if (args.some((arg) => arg.includes("\ufffd"))) return wrong("an argument is not UTF-8", []);
   if (first === "--version" || first === "-V") return { kind: "version" };
   const isAsked = first === "help";
   const typed = isAsked ? args.slice(1) : args;
@@ -91,6 +93,11 @@ function parseRest(command: Command, args: readonly string[]): CommandLine {
     const hint = suggestion === undefined ? "" : `; did you mean --${suggestion}?`;
     return wrong(`${name} has no option ${quote(unknown.rawName)}${hint}`, words);
   }
+  const again = given.find(({ name, value }, index) =>
+    value !== undefined && !options[name]?.isRepeatable &&
+    given.findIndex((each) => each.name === name) < index
+  );
+  if (again !== undefined) return wrong(`${name} takes one --${again.name} only`, words);
   try {
     const { positionals, values } = parseArgs({ ...config, strict: true });
     const error = findError(command, positionals, Object.keys(values));

@@ -87,12 +87,14 @@ async function resend(context: CommandContext): Promise<void> {
   const { status, ...filters } = given;
   const isOne = id !== "";
   const isMany = Object.keys(filters).length > 0 || context.values.flag("failed");
-  if (isOne ? isMany : status === undefined) {
+  const isTwice = context.values.flag("failed") && context.values.text("status") !== undefined;
+  if (isTwice || (isOne ? isMany : status === undefined)) {
     throw new UsageError("delivery resend needs an ID, or --failed or --status with filters");
   }
   if (!isOne) {
     const response = await context.call("POST", `${DELIVERY.path}/resend`, given);
-    return context.print(response, ({ count }) => `Deliveries that go out again: ${count}`);
+    const go = given["dry_run"] ? "would go" : "go";
+    return context.print(response, ({ count }) => `Deliveries that ${go} out again: ${count}`);
   }
   const response = await context.call("POST", await itemPath(DELIVERY, context, "/resend"), {
     status: status ?? "failed",

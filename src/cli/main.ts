@@ -58,7 +58,7 @@ async function runCommand(
   host: NodeJS.Process,
   terminal: Terminal,
 ): Promise<number> {
-  const result = parseConfig(host.env);
+  const result = parseConfig(host.env, command.readSecret);
   if (!result.ok) {
     terminal.note(result.errors.join("\n"));
     return EXIT_USAGE;

@@ -1,6 +1,6 @@
-import { existsSync, mkdirSync, realpathSync } from "node:fs";
+import { existsSync, mkdirSync, realpathSync, statSync } from "node:fs";
 import { dirname, extname, join, relative, resolve, sep } from "node:path";
-import type { Config } from "../config.ts";
+import { type Config, readSecret } from "../config.ts";
 import { createEngine } from "../database/engine.ts";
 import type { Command } from "./command.ts";
 import { UsageError } from "./failure.ts";
@@ -37,6 +37,8 @@ export const SERVE_COMMAND: Command = {
     "The server takes this process's place, with the settings of memory that suit it. Flags of " +
       "Node that this process was started with, or that NODE_OPTIONS has, win over those.",
   ],
+  // The server reads it again, and what a pipe gives is there once.
+  readSecret: (path) => statSync(path).isFile() ? readSecret(path) : undefined,
   examples: ["gatepost serve", "GATEPOST_ENDPOINTS=./endpoints gatepost serve --locked"],
   run({ config, values, host }) {
     const server = join(import.meta.dirname, `../server${extname(import.meta.filename)}`);

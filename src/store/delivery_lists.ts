@@ -57,7 +57,8 @@ export const DELIVERY_LIST = {
       // The ids of an event's deliveries all begin like its own; the tilde sorts after the rest.
       range: (id: string) => ({ from: `d${id.slice(1)}`, before: `d${id.slice(1)}~` }),
     },
-    name: where(EVENT_NAME, (name) => isOfSubscription(sql`s.event = ${name}`)),
+    name: where(described("The event's name.", EVENT_NAME), (name) =>
+      isOfSubscription(sql`s.event = ${name}`)),
     endpoint: where(described("How the endpoint begins.", WANTED), (beginning) =>
       isOfSubscription(startsWith(sql`s.endpoint`, toUrl(beginning)))),
     answer: where(described("The last response's status, or the last error.", ANSWER), (answer) =>

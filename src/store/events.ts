@@ -28,7 +28,7 @@ export const EVENT_LIST = {
   filters: {
     name: is(sql`name`, described("The event's name.", name)),
     status: is(sql`status`, status),
-    subject: is(sql`subject`, PRINCIPAL_ID),
+    subject: is(sql`subject`, described("Whom it is for alone.", PRINCIPAL_ID)),
     request: is(sql`request`, described("The X-Request-Id of what dispatched it.", WANTED)),
     source: is(sql`source`, described("The route or cronjob that did; backend or cli.", WANTED)),
     ...madeBetween("e", "Dispatched"),

@@ -146,6 +146,8 @@ test("delivery resend --failed counts them, begins, and leaves the rest to a ser
   const resent = readJson(await cli.run("delivery", "resend", "--failed", "--json"));
 
   assert.deepEqual([readJson(counted), none], [{ count: 1_200 }, { failed: 1_200 }]);
+  const trial = await cli.run("delivery", "resend", "--failed", "--dry-run");
+  assert.equal(trial.stdout, "Deliveries that would go out again: 700\n");
   assert.deepEqual(countByStatus(cli.databasePath), { failed: 700, pending: 500 });
   const shown = readJson(await cli.run("resend", "show", String(resent["id"]), "--json"));
   const { state, status, count, done, actor } = shown;
@@ -157,7 +159,14 @@ test("delivery resend --failed counts them, begins, and leaves the rest to a ser
 
 test("delivery resend takes an ID or --failed, and filters with --failed alone", async (t) => {
   const cli = await openCommandLine(t);
-  for (const args of [[], ["d1", "--failed"], ["d1", "--since", "2030-01-31T12:00:00Z"]]) {
+  for (
+    const args of [
+      [],
+      ["d1", "--failed"],
+      ["d1", "--since", "2030-01-31T12:00:00Z"],
+      ["--failed", "--status", "delivered"],
+    ]
+  ) {
     assert.equal((await cli.run("delivery", "resend", ...args)).code, 2, args.join(" "));
   }
 });

@@ -73,6 +73,15 @@ test("no line of any help but an example is wider than 88 columns", () => {
   }
 });
 
+test("every argument and option of a command says what it is", () => {
+  for (const command of COMMANDS) {
+    for (const { name, meaning } of command.arguments ?? []) assert.ok(meaning, name);
+    for (const [name, { meaning }] of Object.entries(command.options ?? {})) {
+      assert.ok(meaning, `${command.words.join(" ")} --${name}`);
+    }
+  }
+});
+
 test("the help fits a narrow terminal", () => {
   for (const line of help(["app", "add"], 60).split("\n")) {
     // The name of a grant is a word that is longer by itself.

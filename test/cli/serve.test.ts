@@ -84,6 +84,22 @@ test("serve refuses a bad configuration as the server does: a line each, exit 2"
   assert.match(stderr, /^GATEPOST_PORT: .*\nGATEPOST_CRON: .*\n$/);
 });
 
+test("serve leaves a secret that comes through a pipe to the server", () => {
+  const root = makeProject();
+  const tell = `import { readFileSync } from "node:fs";
+    process.stdout.write(readFileSync(process.env.GATEPOST_METRICS_TOKEN_FILE));`;
+  writeFileSync(join(root, "src/server.ts"), tell);
+  const script = 'echo a-token-of-the-test | "$0" src/cli.ts serve';
+
+  const { stdout } = spawnSync("sh", ["-c", script, process.execPath], {
+    cwd: root,
+    encoding: "utf8",
+    env: { PATH: process.env["PATH"], GATEPOST_METRICS_TOKEN_FILE: "/dev/stdin" },
+  });
+
+  assert.equal(stdout, "a-token-of-the-test\n");
+});
+
 test("serve --locked grants network, workers, code, endpoints and the data folder", () => {
   const root = makeProject();
   const asked = [

@@ -119,7 +119,7 @@ test("a port that is taken: one line, exit 1, and the next start works", async (
 
 test("an address that is not this machine's: one line that names GATEPOST_HOST", async (t) => {
   const folder = await createFolder(t);
-  for (const host of ["192.0.2.1", "host.invalid"]) {
+  for (const host of ["192.0.2.1", "fe80::1", "host.invalid"]) {
     const env = { GATEPOST_HOST: host, GATEPOST_ADMIN_PASSWORD: PASSWORD };
     const reason = new RegExp(`^Gatepost cannot start: GATEPOST_HOST: .*${RegExp.escape(host)}`);
     assertRefused(await tryStart(folder, env), reason);
@@ -199,6 +199,14 @@ test("a folder that cannot be made: one line, exit 1", async (t) => {
   const env = { GATEPOST_DATABASE: join(file, "data/gatepost.db") };
   assertRefused(await tryStart(folder, env), /file is no folder/);
   assert.deepEqual(readFolder(folder), { file: Buffer.from("here").toString("base64") });
+});
+
+test("a working folder that has been removed: one line that says so, exit 1", async (t) => {
+  const folder = await createFolder(t);
+  const script = 'mkdir "$1/gone" && cd "$1/gone" && rmdir ../gone && exec "$2" "$3"';
+  const env = { GATEPOST_PORT: "0", GATEPOST_DATABASE: join(folder, "gatepost.db") };
+  const args = ["-c", script, "sh", folder, process.execPath, SOURCE_ENTRY];
+  assertRefused(await run("sh", args, env), /^Gatepost cannot start: .*working directory/);
 });
 
 test("a database that is a folder: one line, exit 1", async (t) => {
@@ -457,8 +465,12 @@ test("clients that keep on asking do not keep it from stopping", async (t) => {
   assert.deepEqual([...statuses], [200]);
 });
 
-test("a second signal ends it at once", async (t) => {
-  const server = await startSlow(t);
+test("a second signal ends it at once, although the clock has been set back", async (t) => {
+  const server = await startSlow(
+    t,
+    `const { now } = Date;
+    process.on("SIGTERM", () => { Date.now = () => now() - 3_600_000; });`,
+  );
   const port = Number(new URL(server.url).port);
   const slow = exchangeRaw(port, "GET /slow?9000 HTTP/1.1\r\nHost: a\r\n\r\n", { waitMs: 9000 });
   await delay(200);
@@ -601,7 +613,7 @@ export const probe = {
 `;
 
 /** A server with GET /slow?MS, which answers "slow" after so many milliseconds. */
-async function startSlow(t: TestContext): Promise<RunningServer> {
+async function startSlow(t: TestContext, more = ""): Promise<RunningServer> {
   const endpoints = await createFolder(t);
   writeFileSync(
     join(endpoints, "slow.js"),
@@ -614,14 +626,19 @@ async function startSlow(t: TestContext): Promise<RunningServer> {
         await delay(Number(query.toString().replace("=", "")));
         return "slow";
       },
-    };\n`,
+    };
+    ${more}\n`,
   );
   return start(t, { env: { GATEPOST_ENDPOINTS: endpoints } });
 }
 
 /** Runs another program than this Node to its end. */
-async function run(program: string, args: readonly string[]): Promise<RunResult> {
-  const child = spawn(program, args, { env: { PATH: process.env["PATH"] } });
+async function run(
+  program: string,
+  args: readonly string[],
+  env: Record<string, string> = {},
+): Promise<RunResult> {
+  const child = spawn(program, args, { env: { PATH: process.env["PATH"], ...env } });
   let [stdout, stderr] = ["", ""];
   child.stdout.on("data", (chunk) => (stdout += String(chunk)));
   child.stderr.on("data", (chunk) => (stderr += String(chunk)));
