@@ -13,7 +13,7 @@ export function fillBar(bar: HTMLElement, mark: Element): void {
       el("a", { href: account }, "Your account"),
       el("a", { href: root, "aria-current": "page" }, "Your webhooks"),
       toConsole),
-    el("div", { class: "row" }, el("span", { class: "small muted hide-s" }, me.name),
+    el("div", { class: "row" }, el("span", { class: "small muted" }, me.name),
       button("Sign out", signOut, { kind: "tiny" })));
   // These pages' own token may not open it.
   get<{ scopes: readonly string[] }>("/consumer/account").then(({ scopes }) =>

@@ -63,7 +63,5 @@ export function sendAgain(
 }
 
 /** Sends many again, by a dialog that is loaded when it is first wanted. */
-export async function openResend(wanted: Wanted): Promise<void> {
-  const dialog = await import("./resend.ts");
-  await dialog.openResend(wanted);
-}
+export const openResend = async (wanted: Wanted) =>
+  (await import("./resend.ts")).openResend(wanted);

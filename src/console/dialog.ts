@@ -9,16 +9,17 @@ export function openDialog(
   foot: Child = el("button", { class: "btn primary" }, "Close"),
   onsubmit?: (event: Event) => unknown,
 ) {
-  const made = el("dialog", { class: "dialog", "aria-label": title },
+  const id = `words-${document.querySelectorAll("dialog").length}`; // one may open another
+  const made = el("dialog", { class: "dialog", "aria-label": title, "aria-describedby": id },
     el("div", { class: "dh" }, el("h2", {}, title),
-      words ? el("p", { class: "muted" }, words) : null),
+      words ? el("p", { class: "muted", id }, words) : null),
     el("form", { method: "dialog", onsubmit }, el("div", { class: "body" }, body),
       el("div", { class: "df" }, foot)));
-  made.addEventListener("close", () => made.remove());
+  made.addEventListener("close", () => made.replaceWith(...made.querySelectorAll(".notes")));
   document.body.append(made);
   made.showModal();
-  // Else what scrolls would have the focus.
-  made.querySelector<HTMLElement>("input, textarea, button:not(.code *)")?.focus();
+  // Else what scrolls would have the focus; what a key pressed twice would do must be harmless.
+  made.querySelector<HTMLElement>("input, select, textarea, button:not(.danger)")?.focus();
   return made;
 }
 
@@ -65,15 +66,18 @@ export function ask(question: Question): Promise<boolean> {
 
     async function submit(event: Event): Promise<void> {
       event.preventDefault();
-      doIt.disabled = true;
+      if (doIt.ariaDisabled) return;
+      doIt.ariaDisabled = "true";
       try {
         // Whoever closes the window meanwhile is told, too, what came of it.
         await (isDone = act().then(() => true));
         close();
       } catch (error) {
         isDone = false;
+        doIt.ariaDisabled = null;
         fill(wrong, failure(error));
-        check();
+        wrong.scrollIntoView({ block: "nearest" });
+        opened.querySelector<HTMLElement>("[aria-invalid=true]")?.focus();
       }
     }
   });

@@ -7,10 +7,13 @@ type Attributes = Readonly<
 
 // Marks that turn the direction of text, and controls: a name must not look like another.
 const UNSEEN = /[\p{Cc}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
+// Nothing but spaces and such as nobody sees: a link of that name could not be found.
+const EMPTY = /^(?=.*[^\s])[\p{Default_Ignorable_Code_Point}\p{Z}\u2800]+$/u;
 
 /** Text as it may be shown: what others wrote cannot hide or turn what stands beside it. */
 export function shown(text: string): string {
-  return text.replace(UNSEEN, (mark) => (mark === "\n" || mark === "\t" ? mark : ""));
+  return text.replace(UNSEEN, (mark) => (mark === "\n" || mark === "\t" ? mark : ""))
+    .replace(EMPTY, "?");
 }
 
 /** Makes an element: functions are listeners (`onclick`), `true` is an attribute with no value. */
@@ -83,14 +86,8 @@ const ICONS: Readonly<Record<string, string>> = {
 /** A drawing in the colour of the text beside it, which says the same. */
 export function icon(name: string, size = 18) {
   return svg("svg", {
-    width: size,
-    height: size,
-    viewBox: "0 0 20 20",
-    fill: "none",
-    stroke: "currentColor",
-    "stroke-width": 1.6,
-    "stroke-linecap": "round",
-    "stroke-linejoin": "round",
+    width: size, height: size, viewBox: "0 0 20 20", fill: "none", stroke: "currentColor",
+    "stroke-width": 1.6, "stroke-linecap": "round", "stroke-linejoin": "round",
     "aria-hidden": "true",
   }, svg("path", { d: ICONS[name] ?? "" }));
 }

@@ -3,7 +3,7 @@ import { type Child, el, fill, icon, shown, svg } from "./element.ts";
 import { count, number } from "./format.ts";
 import { beginKeys, openPalette } from "./keys.ts";
 import { CONSOLE_PAGES, webhooks } from "./pages.ts";
-import { failure, head, isOpen, message, type Problem } from "./parts.ts";
+import { failure, head, isOpen, message, type Problem, refocus } from "./parts.ts";
 import { beginRouting, href, type Place } from "./router.ts";
 import { begin, isAccount, mayWrite, me, site } from "./session.ts";
 
@@ -31,14 +31,16 @@ function showFrame(): void {
       main.focus();
     },
   }, "Skip to the content");
-  const notes = el("div", { id: "notes", class: "notes" });
-  fill(app, skip, isAccount ? accountFrame() : consoleFrame(), notes, said);
+  fill(app, skip, isAccount ? accountFrame() : consoleFrame(), said);
   beginKeys();
   if (!isAccount) countProblems().catch(() => {});
 }
 
-/** Shows the page of an address; its heading gets the focus, and says where one is. */
-async function showPage(place: Place, isSamePage: boolean): Promise<void> {
+/**
+ * Shows the page of an address. Its heading gets the focus, and says where one is; where it is the
+ * same as before, what had the focus keeps it.
+ */
+async function showPage(place: Place): Promise<void> {
   for (const link of app.querySelectorAll("[data-page]")) {
     const isHere = link.getAttribute("data-page") === place.page;
     if (isHere) link.setAttribute("aria-current", "page");
@@ -47,14 +49,19 @@ async function showPage(place: Place, isSamePage: boolean): Promise<void> {
   main.setAttribute("aria-busy", "true");
   const content = await contentOf(place);
   if (place.signal.aborted) return; // the window has gone elsewhere meanwhile
-  const same = isSamePage ? focused() : undefined;
+  const [last, before] = [document.activeElement, main.querySelector("h1")?.textContent];
   if (content !== main.firstChild) fill(main, content); // what a page has kept keeps its focus
   main.removeAttribute("aria-busy");
   const heading = main.querySelector("h1");
-  document.title = shown(`${heading?.textContent} · ${site.name}`);
-  said.textContent = document.title;
-  if (!isSamePage) scrollTo(0, 0);
-  if (!same?.()) heading?.focus({ preventScroll: true });
+  const name = shown(heading?.textContent ?? "");
+  const one = CONSOLE_PAGES[place.page]?.name === name && place.id;
+  document.title = [one, name, site.name].filter(Boolean).join(" · ");
+  said.textContent = name;
+  if (name === before) refocus(last);
+  else {
+    scrollTo(0, 0);
+    heading?.focus({ preventScroll: true });
+  }
   press(place);
 }
 
@@ -70,20 +77,6 @@ async function contentOf(place: Place): Promise<Child> {
   } catch (error) {
     return [head(entry.name, null), failure(error)];
   }
-}
-
-/** Gives the focus to what is now where it was; false where nothing is, or it was elsewhere. */
-function focused(): (() => boolean) | undefined {
-  const { activeElement: last } = document;
-  const names = ["id", "name", "href", "aria-label"];
-  const name = names.find((each) => last?.hasAttribute(each));
-  const value = name && last?.getAttribute(name);
-  return () => {
-    if (last?.isConnected && last !== document.body) return true;
-    const now = value && main.querySelector<HTMLElement>(`[${name}="${CSS.escape(value)}"]`);
-    if (now) now.focus();
-    return Boolean(now);
-  };
 }
 
 /** Presses what an address asks for (`?do=`), which must be a button that asks in turn. */

@@ -54,16 +54,14 @@ export function openPalette(): void {
   let timer: ReturnType<typeof setTimeout> | undefined;
 
   function show(found: readonly Choice[]): void {
-    choices = found;
-    chosen = 0;
-    const groups = [...new Set(found.map(({ group }) => group))];
+    const groups = Map.groupBy(found, ({ group }) => group);
+    choices = [...groups.values()].flat(); // as they are seen
     fill(options, found.length === 0 ? el("p", { class: "empty" }, "Nothing of this name.") : null,
-      groups.map((group) => [
+      [...groups].map(([group, own]) => [
         el("p", { class: "nav-h", role: "presentation" }, group),
-        found.filter((each) => each.group === group).map((choice) => {
-          const at = found.indexOf(choice);
-          return el("a", { id: `choice-${at}`, role: "option", href: choice.to, tabindex: -1 },
-            icon(choice.icon),
+        own.map((choice) => {
+          const id = `choice-${choices.indexOf(choice)}`;
+          return el("a", { id, role: "option", href: choice.to, tabindex: -1 }, icon(choice.icon),
             el("span", { class: "cut" }, marked(choice.label, field.value.trim())),
             el("span", { class: "hint" }, choice.hint));
         }),
@@ -82,10 +80,11 @@ export function openPalette(): void {
   field.addEventListener("input", () => {
     clearTimeout(timer);
     const text = field.value.trim();
+    chosen = 0;
     show(findPages(text));
     timer = setTimeout(async () => {
       const things = await findThings(text).catch(() => []);
-      if (field.value.trim() === text) show([...things, ...findPages(text)]);
+      if (field.value.trim() === text) show([...findPages(text), ...things]); // nothing moves
     }, WAIT_MS);
   });
   field.addEventListener("keydown", (event) => {

@@ -1,3 +1,5 @@
+import type { ProblemRecord } from "../api/backend/problem.ts";
+import type { Infer } from "../base/shape.ts";
 import { Refusal } from "./api.ts";
 import { type Child, el, fill, icon } from "./element.ts";
 import { ago, time } from "./format.ts";
@@ -64,11 +66,7 @@ export function state(name: string, words?: Child): HTMLElement {
 }
 
 /** Something that is wrong, or is left to be set before others use the service. */
-export interface Problem extends Readonly<Record<"id" | "kind" | "title" | "detail", string>> {
-  readonly since: string | null;
-  readonly link?: string;
-  readonly muted_until?: string;
-}
+export type Problem = Infer<typeof ProblemRecord>;
 
 /** Whether it is left to be set: its place is among the settings. */
 export const isSetting = ({ kind }: Problem) => kind === "setting";
@@ -103,8 +101,8 @@ export const signInAgain = (maxAge: string | undefined): Child => maxAge &&
   el("p", {}, button("Sign in again", () => {
     const { page, id, query } = here();
     // What asks cannot be pressed meanwhile.
-    const asked = document.querySelector<HTMLElement>("main [data-key]:disabled")?.dataset["key"];
-    const again = { ...Object.fromEntries(query), do: asked ?? "" };
+    const asked = document.querySelector("main [data-key][aria-disabled]");
+    const again = { ...Object.fromEntries(query), do: asked?.getAttribute("data-key") ?? "" };
     return signIn({ max_age: maxAge }, href(page, id, again));
   }));
 
@@ -124,19 +122,31 @@ export function button(
     { type: "button", class: `btn ${kind}`, title, id, "data-key": key },
     picture && icon(picture, 16), label);
   made.addEventListener("click", async () => {
-    made.disabled = true;
+    if (made.ariaDisabled) return;
+    made.ariaDisabled = "true"; // unlike `disabled` it leaves the focus there
     try {
       await act();
     } catch (error) {
       notify(failure(error));
     } finally {
-      made.disabled = false;
-      // What cannot be pressed has lost the focus; the page may have made another of its id.
-      const isLost = document.activeElement === document.body;
-      if (isLost) (made.isConnected ? made : document.getElementById(made.id))?.focus();
+      made.ariaDisabled = null;
+      refocus(made);
     }
   });
   return made;
+}
+
+/** By what something is found again, where it has been made anew. */
+const SAME = ["id", "data-key", "name", "href", "aria-label"];
+
+/** Where the focus was lost with what had it: gives it to what is there now, or to a heading. */
+export function refocus(last: Element | null, near?: Element): void {
+  if (document.activeElement !== document.body || !last || last === document.body) return;
+  const name = SAME.find((each) => last.hasAttribute(each)) ?? "id";
+  const same = `main [${name}="${CSS.escape(last.getAttribute(name) ?? "")}"]`;
+  const now = last.isConnected ? last : document.querySelector(same);
+  const found = now ?? near?.closest(".insp")?.querySelector("h2") ?? document.querySelector("h1");
+  if (found instanceof HTMLElement) found.focus({ preventScroll: true });
 }
 
 const shownFacts = new WeakMap<Element, string>();
@@ -146,18 +156,26 @@ export function renew(place: Element, facts: unknown, make: () => Child): void {
   const json = JSON.stringify(facts);
   if (shownFacts.get(place) === json) return;
   shownFacts.set(place, json);
-  const focused = document.activeElement?.id;
+  const last = document.activeElement;
   fill(place, make());
-  if (focused) document.getElementById(focused)?.focus();
+  refocus(last, place);
 }
+
+const notes = el("div", { class: "notes", "aria-live": "polite" });
 
 /** Says something at the foot of the window, for a while; an error stays until it is closed. */
 export function notify(words: Child): void {
   const isError = words instanceof Element && words.classList.contains("bad");
-  const close = () => note.remove();
-  const note = el("div", { class: "toast", role: "status" }, words,
+  const close = () => {
+    const last = document.activeElement;
+    note.remove();
+    refocus(last);
+  };
+  const note = el("div", { class: "toast" }, words,
     el("button", { class: "btn quiet tiny", onclick: close, "aria-label": "Close" }, "×"));
-  document.getElementById("notes")?.append(note);
+  // What a window covers is neither seen nor heard, and a place speaks of what comes after it.
+  [...document.querySelectorAll("body, .dialog[open]")].at(-1)?.append(notes);
+  setTimeout(() => notes.append(note), 50);
   if (!isError) setTimeout(close, 6000);
 }
 
@@ -200,17 +218,11 @@ export function filters(names: readonly string[], hint = `${names.join(": ")}: o
   const chips = names.filter((name) => query.get(name)).map((name) =>
     el("span", { class: "token" }, el("b", {}, `${name}: `), query.get(name),
       el("button", {
-        type: "button",
-        "aria-label": `Without ${name}`,
-        onclick: () => refine({ [name]: "" }),
+        type: "button", "aria-label": `Without ${name}`, onclick: () => refine({ [name]: "" }),
       }, "×")));
   const field = el("input", {
-    type: "search",
-    name: "filter",
-    placeholder: hint,
+    type: "search", name: "filter", placeholder: hint, list: "filters", autocomplete: "off",
     "aria-label": `Filter by ${names.join(", ")}`,
-    list: "filters",
-    autocomplete: "off",
   });
   const submit = (event: Event) => {
     event.preventDefault();

@@ -1,6 +1,13 @@
+import type { Health as HealthRecord } from "../api/backend/series.ts";
 import type { Infer } from "../base/shape.ts";
 import type { AttemptRecord, ManagedDelivery } from "../event/delivery_record.ts";
+import type { DeclaredEventRecord } from "../event/event.ts";
 import type { ManagedSubscription, SubscriptionRecord } from "../event/subscription.ts";
+
+/** An event that a module declares. */
+export type DeclaredEvent = Infer<typeof DeclaredEventRecord>;
+/** How a subscription has done. */
+export type Health = Infer<typeof HealthRecord>;
 
 /** A delivery as the backend shows it. */
 export type Delivery = Infer<typeof ManagedDelivery>;

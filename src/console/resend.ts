@@ -2,7 +2,7 @@ import { call, get, type Query } from "./api.ts";
 import { ask, openDialog } from "./dialog.ts";
 import { type Child, el, fill } from "./element.ts";
 import { number, time } from "./format.ts";
-import { button, failure, message, notify, state } from "./parts.ts";
+import { button, failure, message, notify, renew, state } from "./parts.ts";
 import type { Delivery } from "./records.ts";
 
 /** What is sent again, and by whose operations. */
@@ -154,16 +154,20 @@ export async function openResend(
 /** How far a resend has come, until it has ended. */
 async function showProgress(path: string): Promise<void> {
   const bar = el("progress", { "aria-label": "Sent again" });
-  const said = el("p", { role: "status" });
+  const [how, far] = [el("span", { role: "status" }), el("span")];
+  const close = el("button", { class: "btn primary" }, "Close");
   const stop = button("Stop", () =>
-    call("DELETE", path).catch((error: unknown) => fill(said, failure(error))), { kind: "danger" });
-  const opened = openDialog("Sending again", null, [bar, said],
-    [stop, el("button", { class: "btn primary" }, "Close")]);
+    call("DELETE", path).catch((error: unknown) => fill(far, failure(error))), { kind: "danger" });
+  const opened = openDialog("Sending again", null, [bar, how, far], [stop, close]);
   while (opened.isConnected) {
     const now = await get<{ state: string; count: number; done: number }>(path);
     [bar.max, bar.value] = [Math.max(1, now.count), now.done];
-    fill(said, state(now.state), ` ${number(now.done)} of ${number(now.count)}`);
-    if (now.state !== "running") return stop.remove();
+    renew(how, now.state, () => state(now.state));
+    fill(far, ` ${number(now.done)} of ${number(now.count)}`);
+    if (now.state !== "running") {
+      stop.remove();
+      return close.focus();
+    }
     await pause();
   }
 }

@@ -13,8 +13,7 @@ export interface Place {
 }
 
 let leaving = new AbortController();
-let show: (place: Place, isSamePage: boolean) => void = () => {};
-let shown = "";
+let show: (place: Place) => void = () => {};
 
 /** The address of a page, of what it shows and of its query. */
 export function href(page: string, id = "", query: Record<string, string> = {}): string {
@@ -35,7 +34,8 @@ export function pageOf(id: string): string | undefined {
 
 /** Goes to an address of these pages; `isReplaced`: going back does not come here again. */
 export function go(address: string, isReplaced = false): void {
-  if (isReplaced) history.replaceState(null, "", address);
+  const isHere = address === location.pathname + location.search;
+  if (isReplaced || isHere) history.replaceState(null, "", address);
   else history.pushState(null, "", address);
   arrive();
 }
@@ -56,7 +56,10 @@ export function here(): Omit<Place, "signal"> {
 /** Begins: every change of the address is shown, and links to these pages do not load anew. */
 export function beginRouting(shows: typeof show): void {
   show = shows;
-  addEventListener("popstate", arrive);
+  addEventListener("popstate", () => {
+    document.querySelectorAll("dialog").forEach((each) => each.close()); // they ask of another page
+    arrive();
+  });
   document.addEventListener("click", (event) => {
     const link = event.target instanceof Element && event.target.closest("a[href]");
     const isPlain = !event.defaultPrevented && event.button === 0 &&
@@ -73,8 +76,5 @@ export function beginRouting(shows: typeof show): void {
 function arrive(): void {
   leaving.abort();
   leaving = new AbortController();
-  const place = { ...here(), signal: leaving.signal };
-  const isSamePage = shown === place.page;
-  shown = place.page;
-  show(place, isSamePage);
+  show({ ...here(), signal: leaving.signal });
 }

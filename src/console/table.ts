@@ -19,7 +19,7 @@ export function table<Item>(columns: readonly Column<Item>[], items: readonly It
 function row<Item>(columns: readonly Column<Item>[], item: Item): HTMLTableRowElement {
   const { id } = item as { readonly id?: string };
   return el("tr", { "data-id": id },
-    columns.map(([, look, cell]) => el("td", { class: look }, cell(item))));
+    columns.map(([name, look, cell]) => el("td", { class: look, "data-name": name }, cell(item))));
 }
 
 /** What a list is made of. */
@@ -50,7 +50,12 @@ async function makeList<Item>(options: ListOptions<Item>) {
   const body = shown.tBodies[0] ?? el("tbody");
   const foot = el("div", { class: "foot spread" });
   const fresh: HTMLTableRowElement[] = [];
-  const more = el("button", { class: "btn tiny fresh", hidden: true, onclick: showFresh });
+  const more = el("button", {
+    class: "btn tiny fresh", hidden: true, onclick: () => {
+      showFresh();
+      goOn(body.rows[0]);
+    },
+  });
   const node = el("div", { class: "list-of" }, more, shown, foot);
   let cursor = first.next_cursor;
 
@@ -63,8 +68,10 @@ async function makeList<Item>(options: ListOptions<Item>) {
   async function showMore(): Promise<void> {
     const part = await list<Item>(path, { ...query, limit, cursor });
     cursor = part.next_cursor;
-    body.append(...part.items.map((item) => row(columns, item)));
+    const rows = part.items.map((item) => row(columns, item));
+    body.append(...rows);
     settle();
+    goOn(rows[0]);
   }
 
   function settle(): void {
@@ -96,11 +103,17 @@ async function makeList<Item>(options: ListOptions<Item>) {
   };
 }
 
-/** Changes the cells of a row but that with its link, which may have the focus. */
+/** Gives the focus to a row that has come, by its link: the button that brought it is gone. */
+function goOn(row: HTMLElement | undefined): void {
+  if (row) row.tabIndex = -1;
+  (row?.querySelector("a") ?? row)?.focus();
+}
+
+/** Changes the cells of a row but one that has the focus. */
 function change(there: HTMLTableRowElement, made: HTMLTableRowElement): void {
   const cells = [...made.cells]; // of what is moved away no more is counted
   [...there.cells].forEach((cell, at) => {
-    if (!cell.querySelector("a.main")) cell.replaceWith(cells[at] ?? "");
+    if (!cell.matches(":focus-within")) cell.replaceWith(cells[at] ?? "");
   });
 }
 

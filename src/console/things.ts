@@ -143,11 +143,6 @@ async function showOne(kind: Kind, { page, id, signal }: Place, all: string): Pr
       asking("Delete", name, async () => `${deletion} ${await ends()}`, () => call("DELETE", at),
         { look: { kind: "danger" }, typed: shown(name) }),
     ]);
-  // The link that led here is gone, and the focus with it.
-  setTimeout(() => {
-    scrollTo(0, 0);
-    heading.querySelector("h1")?.focus();
-  });
   const more = kind.more?.(item, signal);
   const isHead = (member: string, value: unknown) =>
     NAMES.includes(member) && (value === id || value === name);

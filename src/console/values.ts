@@ -7,8 +7,6 @@ import { mayWrite } from "./session.ts";
 import type { Column } from "./table.ts";
 
 const TIME = /^\d{4}-\d\d-\d\dT/;
-/** Members that have a line of their own on small screens. */
-const WIDE = /scopes|error|value/;
 
 /** What a member holds; `isPlain`: without a link of its own. */
 export function valueOf(name: string, value: unknown, isPlain = false): Child {
@@ -32,16 +30,18 @@ export const wordsOf = (name: string) =>
   (name.charAt(0).toUpperCase() + name.slice(1).replace(/_at$/, "").replaceAll("_", " "))
     .replace(/\buri/, "URI").replace(/^Url\b/, "URL");
 
-/** Columns of these members; the first is the link to the item's page, if there is one. */
+/**
+ * Columns of these members; the first is the link to the item's page, if there is one. On small
+ * screens the third and those after it have a line of their own, with their name.
+ */
 export function columnsOf(
   members: readonly string[],
   act?: (item: Thing) => Child,
 ): Column<Thing>[] {
   const columns = members.map((name, at): Column<Thing> => {
-    const isWide = WIDE.test(name);
-    return [wordsOf(name), isWide ? "wide" : at > 1 ? "hide-s" : "", (item) => {
+    return [wordsOf(name), name === "value" ? "wide" : at > 1 ? "wide named" : "", (item) => {
       const page = at === 0 ? pageOf(idOf(item)) : undefined;
-      const value = valueOf(name, item[name], Boolean(page)) ?? (isWide ? "" : "–");
+      const value = valueOf(name, item[name], Boolean(page)) ?? "–";
       return page ? el("a", { class: "main", href: href(page, idOf(item)) }, value) : value;
     }];
   });

@@ -225,7 +225,8 @@ function createBrowser(command: Command, close: () => Promise<void>): Browser {
     },
     execute: (script, ...args) => post("/execute/sync", { script, args }),
     clickButton(label, root = "dialog[open]") {
-      const script = "return [...document.querySelectorAll(arguments[0] + ' button:enabled')]" +
+      const script = "return [...document.querySelectorAll(arguments[0] + " +
+        "' button:enabled:not([aria-disabled])')]" +
         ".some((each) => each.textContent === arguments[1] && (each.click(), true))";
       return until(() => browser.execute(script, root, label), () => `button ${label}`);
     },

@@ -40,7 +40,7 @@ const KINDS = [
   "database", "distributor", "callbacks", "disk", "sign_in", "failing", "cronjob", "key", "setting",
 ] as const;
 
-const ProblemRecord = named("OpenProblem", record({
+export const ProblemRecord = named("OpenProblem", record({
   id: TEXT,
   kind: oneOf(...KINDS),
   title: TEXT,

@@ -44,7 +44,7 @@ const CallbackRecord = named("ReceivedCallback", record({
   answer: ANSWER,
 }));
 
-const WithCallbacks = named("ReceiverWithCallbacks", withMembers(ReceiverRecord, {
+export const WithCallbacks = named("ReceiverWithCallbacks", withMembers(ReceiverRecord, {
   callbacks: described("The last 20, newest first.", manyOf(CallbackRecord)),
 }));
 

@@ -50,7 +50,7 @@ const Series = named("Series", record({
   )),
 }));
 
-const Health = named("SubscriptionHealth", record({
+export const Health = named("SubscriptionHealth", record({
   failing_since: nullable(TIME),
   days: described("Of UTC, the last one today.", manyOf(record({
     day: TEXT,

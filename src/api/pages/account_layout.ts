@@ -28,7 +28,7 @@ export function renderAccountPage(frame: AccountFrame, title: string, lead: stri
 <a href="${site.basePath}/account/webhooks">Your webhooks</a>
 ${frame.hasConsole && html`<a href="${site.basePath}/console">Console</a>`}</nav>
 ${formStart(frame)}<div class="row">
-<span class="muted small hide-s"><bdi>${displayText(frame.username, "?")}</bdi></span>
+<span class="muted small"><bdi>${displayText(frame.username, "?")}</bdi></span>
 <button class="btn tiny" name="do" value="session ${frame.session}">Sign out</button></div></form>
 </header>
 <main id="main" tabindex="-1" class="narrow">

@@ -37,7 +37,7 @@ function newSecret(app: Thing): Child {
 
 /** Counts down how long the old secret is good. */
 function oldSecret({ old_secret_until: until }: Thing, signal: AbortSignal): Child {
-  const left = el("b");
+  const left = el("b", { "aria-live": "off" }); // it is said once
   const tick = () => {
     const ms = Date.parse(String(until)) - Date.now();
     fill(left, duration(Math.max(0, ms)));

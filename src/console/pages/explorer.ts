@@ -52,7 +52,7 @@ function groups(all: readonly Operation[], chosen: Operation | undefined, q: str
         class: "main",
         href: href("explorer", operationId, { q }),
         "aria-current": operationId === chosen?.operationId ? "true" : undefined,
-      }, verb(method), el("span", { class: "cut" }, el("code", {}, path),
+      }, verb(method), el("span", {}, el("code", {}, path),
         el("span", { class: "sub" }, summary)))))));
   });
 }
@@ -132,9 +132,11 @@ async function callCard(operation: Operation, answer: Answer, signal: AbortSigna
       return void await ask({ title: summary ?? path, words, action: "Send", isGrave: true,
         typed, act });
     }
-    send.disabled = true;
-    await act();
-    choose(isApp);
+    if (!send.ariaDisabled) {
+      send.ariaDisabled = "true"; // unlike `disabled` it leaves the focus there
+      await act();
+      send.ariaDisabled = null;
+    }
   }
 
   const snippets = el("div", {}, tabs(["curl", "fetch", "Python", "Go"].map((name) => [name, () => {

@@ -2,11 +2,12 @@ import { get, list, maxAgeOf, request } from "../api.ts";
 import { type Child, el, fill } from "../element.ts";
 import { endpoint } from "../names.ts";
 import { count, duration, number, time } from "../format.ts";
-import { button, facts, failure, message, signInAgain, state } from "../parts.ts";
+import { button, facts, failure, message, renew, signInAgain, state } from "../parts.ts";
 import type { Delivery } from "../records.ts";
 import { href } from "../router.ts";
 import { site } from "../session.ts";
 import { listen } from "../stream.ts";
+import type { EventOfOne } from "./inspector.ts";
 
 const ANSWER_WITHIN_MS = 30_000;
 /** How many characters of a body are shown at first. */
@@ -155,13 +156,7 @@ function coloured(json: string): Child {
     at % 2 ? el("span", { class: parts[at + 1]?.startsWith(":") ? "s" : "n" }, part) : part);
 }
 
-interface Dispatched {
-  readonly id: string;
-  readonly name: string;
-  readonly status: string;
-  readonly created_at: string;
-  readonly deliveries: readonly Delivery[];
-}
+type Dispatched = EventOfOne & { readonly deliveries: readonly Delivery[] };
 
 /** Shows the events of a request and their deliveries, until all have ended. */
 async function follow(place: HTMLElement, request: string, signal: AbortSignal): Promise<void> {
@@ -172,12 +167,12 @@ async function follow(place: HTMLElement, request: string, signal: AbortSignal):
       get<Dispatched>(`/backend/event/${id}`)));
     if (!place.isConnected) ended.abort();
     if (ended.signal.aborted) return;
-    fill(place, el("h3", {}, "What it set off"), events.length === 0 ? "No event."
+    renew(place, events, () => [el("h3", {}, "What it set off"), events.length === 0 ? "No event."
       : el("ol", { class: "line" }, events.map((event) => [
         step("ok", href("events", event.id), event.name, 0,
           `stored with the answer, for ${count(event.deliveries.length, "subscription")}`),
         event.deliveries.map((each) => deliveryStep(each, event)),
-      ])));
+      ]))]);
     const all = events.flatMap((event) => [event, ...event.deliveries]);
     if (!all.some(({ status }) => status === "pending")) ended.abort();
   };

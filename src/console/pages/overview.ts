@@ -8,7 +8,7 @@ import {
 } from "../figures.ts";
 import { clock, duration, number, percent, rate, share, time } from "../format.ts";
 import {
-  card, figures, head, isOpen, message, type Problem, segments, state, when,
+  card, figures, head, isOpen, message, type Problem, renew, segments, state, when,
 } from "../parts.ts";
 import type { Delivery, Subscription } from "../records.ts";
 import { href, type Place } from "../router.ts";
@@ -50,9 +50,11 @@ export async function show({ query, signal }: Place) {
   function showProblems({ items }: { readonly items: readonly Problem[] }): void {
     const open = items.filter(isOpen);
     failingSince = open.find(({ kind }) => kind === "failing")?.since;
-    const [worst, ...others] = open.map((each) => showProblem(each, findProblems));
-    fill(problems, worst, others.length > 0 &&
-      el("details", {}, el("summary", {}, `and ${others.length} more`), others));
+    renew(problems, open, () => {
+      const [worst, ...others] = open.map((each) => showProblem(each, findProblems));
+      return [worst, others.length > 0 &&
+        el("details", {}, el("summary", {}, `and ${others.length} more`), others)];
+    });
   }
   const repaint = () => paint().catch(() => {}); // the stream says if nobody answers
   const findProblems = async () => showProblems(await list<Problem>("/backend/problem"));

@@ -1,24 +1,17 @@
+import type { WithCallbacks } from "../../api/backend/receiver.ts";
+import type { Infer } from "../../base/shape.ts";
 import { call, get, list } from "../api.ts";
 import { lookOf } from "../delivery.ts";
 import { listOperations } from "../document.ts";
 import { type Child, el, icon } from "../element.ts";
 import { count, duration } from "../format.ts";
 import { button, card, head, isSetting, type Problem, renew, state, when } from "../parts.ts";
-import type { Attempted, Subscription } from "../records.ts";
+import type { Attempted, DeclaredEvent, Subscription } from "../records.ts";
 import { href, type Place } from "../router.ts";
 import { mayWrite, me, site } from "../session.ts";
 import { every, listen } from "../stream.ts";
 
-interface Receiver {
-  readonly id: string;
-  readonly answer: string;
-  readonly expires_at: string;
-  readonly callbacks: readonly Record<"time" | "body" | "answer", string>[];
-}
-interface Event {
-  readonly name: string;
-  readonly example?: unknown;
-}
+type Receiver = Infer<typeof WithCallbacks>;
 
 /** Whether it has been done, its name, what is at its end, and what below. */
 type Step = readonly [isDone: boolean, title: string, end: Child, ...below: Child[]];
@@ -31,7 +24,7 @@ const ANSWERS = ["200", "503", "410", "none"];
 
 export async function show({ signal }: Place) {
   const { items: events } = me.scopes.includes("consumer")
-    ? await list<Event>("/consumer/event", { limit: 100 }) : { items: [] };
+    ? await list<DeclaredEvent>("/consumer/event", { limit: 100 }) : { items: [] };
   const event = events.length > 0
     ? el("select", { id: "event" }, events.map(({ name }) => el("option", {}, name)))
     : el("input", { id: "event", value: "hello.sent" });

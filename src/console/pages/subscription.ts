@@ -8,21 +8,13 @@ import { type Child, el, svg } from "../element.ts";
 import { endpointOf } from "../names.ts";
 import { address, count, day, duration, number, share, time } from "../format.ts";
 import { button, card, facts, figures, head, message, renew, state, when } from "../parts.ts";
-import type { Subscription } from "../records.ts";
+import type { Health, Subscription } from "../records.ts";
 import { go, href, type Place } from "../router.ts";
 import { isAccount, mayWrite } from "../session.ts";
 import { every, listen, liveMark } from "../stream.ts";
 import { key, listTable, strip } from "../table.ts";
 
 export type Delivery = Infer<typeof DeliveryRecord>;
-
-/** How a subscription has done. */
-export interface Health {
-  readonly days: readonly { day: string; ok: number; bad: number; failed: number }[];
-  readonly today: { ok: number; failed: number; p95_ms: number | null };
-  readonly answers: readonly { answer: string; count: number }[];
-  readonly latest: { status?: number; error?: string } | null;
-}
 
 /** What the page of one subscription has of its own. */
 interface Parts {
@@ -95,7 +87,9 @@ export async function showSubscription(given: Subscription, place: Place, parts:
   function show(next: Subscription, done: Health): void {
     now = next;
     renew(words, now, () => [standing(now), " · receives ", el("code", {}, event)]);
-    renew(trouble, [now, done], () => troubleOf(now, done, parts.disableAfterMs));
+    const { status, error } = done.latest ?? {};
+    renew(trouble, [now.status, now.failing_since, status ?? error], () =>
+      troubleOf(now, done, parts.disableAfterMs));
     renew(health, done, () => healthCards(done));
     if (mayWrite()) renew(actions, [now.status, now.failing_since], actionsOf);
   }
@@ -118,7 +112,7 @@ export async function showSubscription(given: Subscription, place: Place, parts:
     const pause = () => change(until.input.value
       ? { paused_until: new Date(until.input.value).toISOString() }
       : { status: "paused" });
-    const look = { key: "p", id: "pause" };
+    const look = { key: "p" };
     return [
       parts.act,
       now.status === "active" ? press("Pause",

@@ -3,11 +3,9 @@ import { type Child, el } from "../element.ts";
 import { duration, share } from "../format.ts";
 import { eventAndEndpoint, linkTo } from "../names.ts";
 import { filters, head, segments, since } from "../parts.ts";
-import type { Subscription } from "../records.ts";
+import type { Health, Subscription } from "../records.ts";
 import { href, type Place } from "../router.ts";
-import {
-  daysOf, type Health, healthOf, PATH, showSubscription, standing,
-} from "./subscription.ts";
+import { daysOf, healthOf, PATH, showSubscription, standing } from "./subscription.ts";
 import { later, listTable } from "../table.ts";
 
 const STATUSES =

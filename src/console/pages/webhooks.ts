@@ -1,5 +1,3 @@
-import type { Infer } from "../../base/shape.ts";
-import type { DeclaredEventRecord } from "../../event/event.ts";
 import { call, get, list } from "../api.ts";
 import { asking } from "../asking.ts";
 import { attemptsOf, sendAgain } from "../delivery.ts";
@@ -8,7 +6,7 @@ import { type Child, el } from "../element.ts";
 import { endpointOf } from "../names.ts";
 import { time } from "../format.ts";
 import { button, card, code, filters, head, renew, state } from "../parts.ts";
-import type { Subscription, Attempted } from "../records.ts";
+import type { Attempted, DeclaredEvent, Subscription } from "../records.ts";
 import { go, href, type Place } from "../router.ts";
 import { site } from "../session.ts";
 import {
@@ -16,8 +14,6 @@ import {
 } from "./subscription.ts";
 import { every } from "../stream.ts";
 import { later } from "../table.ts";
-
-type DeclaredEvent = Infer<typeof DeclaredEventRecord>;
 
 const MOST = 100;
 const WATCH_MS = 1_000;
@@ -64,7 +60,7 @@ async function showAll({ query }: Place): Promise<Child> {
         : el("ul", { class: "list" }, found.map(({ name, description, schema }) => el("li", {},
           el("div", { class: "g" }, el("code", {}, el("b", {}, name)),
             el("p", { class: "small muted" }, description)),
-          el("code", { class: "small muted hide-s" }, membersOf(schema)),
+          el("code", { class: "small muted" }, membersOf(schema)),
           button("Subscribe", open(name), { kind: "tiny", title: `Subscribe to ${name}` }))))),
   ];
 }
@@ -126,20 +122,19 @@ async function showOne(place: Place): Promise<Child> {
 
 /** One delivery with its attempts, which come as they are made. */
 async function showDelivery(path: string, of: string, { page: id, signal }: Place): Promise<Child> {
-  const shown = el("section", { class: "card", "aria-live": "polite" });
+  const [status, again] = [el("div", { role: "status" }), el("div", { class: "row" })];
+  const line = el("ol", { class: "line" });
   let isWaiting = true;
-  async function read(): Promise<void> {
+  async function read() {
     const now = await get<Attempted<Delivery>>(`${path}/${of}`);
     isWaiting = now.status === "pending";
-    renew(shown, now, () => [
-      el("header", {}, el("h2", {}, "Delivery of ", time(now.created_at)),
-        el("div", { class: "row" }, sendAgain(path, now, read),
-          el("a", { class: "btn tiny quiet", href: href(id) }, "Close"))),
-      el("div", { class: "body" }, state(now.status),
-        el("ol", { class: "line" }, attemptsOf(now))),
-    ]);
+    renew(status, now.status, () => state(now.status));
+    renew(again, now, () => [sendAgain(path, now, read),
+      el("a", { class: "btn tiny quiet", href: href(id) }, "Close")]);
+    renew(line, now, () => attemptsOf(now));
+    return now;
   }
-  await read();
+  const { created_at } = await read();
   every(WATCH_MS, () => isWaiting && read().catch(() => {}), signal);
-  return shown;
+  return card(["Delivery of ", time(created_at)], { end: again }, status, line);
 }

@@ -1,0 +1,227 @@
+import assert from "node:assert/strict";
+import { after, afterEach, before, test } from "node:test";
+import { type Browser, openBrowser } from "../helpers/browser.ts";
+import { createClient } from "../helpers/http_client.ts";
+import { memberOf, openStage, type Stage } from "../helpers/sign_in_stage.ts";
+import { until } from "../helpers/until.ts";
+
+const [ENTER, ESCAPE] = ["\uE007", "\uE00C"];
+const READY = "main:not([aria-busy]) h1";
+const DO_IT = "dialog .df .primary";
+
+let stage: Stage;
+let browser: Browser;
+let post: (path: string, body: object) => Promise<unknown>;
+/** Failed loads, which are what a test is about. */
+let expected: RegExp | undefined;
+
+before(async () => {
+  stage = await openStage({
+    env: { GATEPOST_CALLBACK_ALLOW: "127.0.0.0/8", GATEPOST_RESEND_DELAYS: "10ms" },
+  });
+  const password = await stage.addUser("olga", ["backend", "consumer"]);
+  for (let at = 0; at < 26; at++) await stage.addUser(`user${at}`, ["consumer"]);
+  const client = createClient(stage.server.url);
+  const login = await client.postJson("/consumer/login", { username: "olga", password });
+  const authorization = `Bearer ${memberOf(login.json(), "token")}`;
+  post = async (path, body) => (await client.postJson(path, body, { authorization })).json();
+  for (const path of ["/well", "/down"]) {
+    await post("/consumer/subscription", { event: "sent", endpoint: stage.appSite.url + path });
+  }
+  stage.appSite.answer("/well", 200);
+  stage.appSite.answer("/down", 503);
+  await post("/backend/event", { name: "sent", data: 1 });
+  browser = await openBrowser({ width: 1280, height: 800 });
+  await browser.goto(`${stage.server.url}/console`);
+  await browser.type("#username", "olga");
+  await browser.type("#password", password);
+  await browser.click("form [type=submit]");
+  await browser.find(READY);
+});
+after(() => Promise.all([browser?.close(), stage?.close()]));
+afterEach(async () => {
+  const errors = await browser.consoleErrors();
+  assert.deepEqual(errors.filter((error) => !expected?.test(error)), []);
+  expected = undefined;
+});
+
+async function open(path: string): Promise<void> {
+  await browser.goto(`${stage.server.url}/console/${path}`);
+  await browser.find(READY);
+  await browser.until("!document.querySelector('[aria-busy]')");
+}
+/** Presses Enter on what a selector finds. */
+async function enter(css: string): Promise<void> {
+  await browser.find(css);
+  await browser.execute("document.querySelector(arguments[0]).focus()", css);
+  await browser.press(ENTER);
+}
+const read = (expression: string) => browser.execute(`return ${expression}`);
+/** Waits until the focus is at what a selector finds, after whatever was to come. */
+async function focusIsAt(css: string): Promise<void> {
+  await until(() => read(`document.activeElement.matches(${JSON.stringify(css)})`), async () =>
+    `the focus is at ${await read("document.activeElement.outerHTML.slice(0, 200)")}`);
+}
+const resize = (width: number, height: number) =>
+  browser.devtools("Emulation.setDeviceMetricsOverride", {
+    width, height, deviceScaleFactor: 1, mobile: false,
+  });
+
+test("the button that brings more rows leads to the first of them", async () => {
+  await open("users");
+  await enter(".foot .btn");
+  await focusIsAt("tr:nth-child(26) a.main");
+  await open("deliveries");
+  await browser.until("/Live/.test(document.querySelector('.live').textContent)");
+  await post("/backend/event", { name: "sent", data: 2 });
+  await enter(".fresh:not([hidden])");
+  await focusIsAt("tbody tr:first-child a.main");
+});
+
+test("who has asked is at the same button, though its list was made anew meanwhile", async () => {
+  await open("cronjobs");
+  for (const key of [ESCAPE, ENTER]) {
+    await enter("tr:nth-child(3) .btn");
+    await browser.find(DO_IT);
+    await browser.execute("document.querySelector('main tbody').replaceWith(" +
+      "document.querySelector('main tbody').cloneNode(true))");
+    if (key === ENTER) await enter(DO_IT);
+    else await browser.press(key);
+    await browser.until("!document.querySelector('dialog')");
+    await focusIsAt("tr:nth-child(3) .btn");
+    await open("cronjobs");
+  }
+});
+
+test("a delivery that is sent again leaves the focus beside its list", async () => {
+  await open("deliveries?status=delivered");
+  await browser.click("a.main");
+  await enter("[data-key=r]");
+  await browser.click("dialog [type=checkbox]");
+  await enter(DO_IT);
+  await browser.until("/· 200[^]*· 200/.test(document.querySelector('.line').textContent)");
+  await focusIsAt(".insp *");
+});
+
+test("a call that is sent, and a notice that is closed, leave the focus on the page", async () => {
+  await open("explorer/getHealth");
+  await enter(".acts .primary");
+  await browser.until("document.querySelector('.trio .st')");
+  await focusIsAt(".acts .primary");
+  await open("settings");
+  await enter(".head .btn");
+  await enter(DO_IT);
+  await enter(".toast button");
+  await browser.until("!document.querySelector('.toast')");
+  await focusIsAt("h1");
+});
+
+test("a refused question is at what is wrong, and going back takes it away", async () => {
+  expected = /status of 400/;
+  await open("apps");
+  await browser.click(".nav [data-page=users]");
+  await browser.waitForUrl(/users$/);
+  await enter(".head .primary");
+  await browser.type("#field-username", "olga");
+  await browser.type("#field-password", "short");
+  await enter(DO_IT);
+  await focusIsAt("#field-password[aria-invalid=true]");
+  await browser.execute("history.back()");
+  await browser.until("/apps$/.test(location) && !document.querySelector('dialog')");
+});
+
+test("a key pressed twice leaves a secret there; that it is copied is said beside it", async () => {
+  await stage.addApp("shop", { name: "\u200b\u00ad" });
+  await open("apps");
+  assert.equal(await browser.text("a.main"), "?"); // one can see, and find
+  await browser.click("a.main");
+  await browser.until("document.querySelector('[data-key^=\"New secret\"]')");
+  await enter("[data-key^='New secret']");
+  await enter(DO_IT);
+  await browser.find("dialog pre");
+  await focusIsAt("dialog .code button");
+  await browser.execute("navigator.clipboard.writeText = async () => {}");
+  await browser.press(ENTER);
+  await browser.until("/^Copied/.test(document.querySelector('dialog [aria-live]')?.textContent)");
+  await browser.press(ESCAPE);
+  await browser.until("!document.querySelector('dialog')");
+  assert.equal(await read("document.querySelector('.msg b').ariaLive"), "off"); // it counts down
+});
+
+test("a page is seen from its top, and in the history once", async () => {
+  await resize(1280, 300);
+  await open("subscriptions");
+  await browser.execute("scrollTo(0, 999); document.querySelector('a.main').focus()");
+  await browser.press(ENTER);
+  await browser.waitForUrl(/subscriptions\/s/);
+  await focusIsAt("h1");
+  assert.equal(await read("scrollY"), 0);
+  const before = await read("history.length");
+  for (let times = 2; times > 0; times--) await browser.click(".nav [data-page=apps]");
+  assert.equal(await read("history.length"), Number(before) + 1);
+  await resize(1280, 800);
+});
+
+test("what is wrong is said once, and muting it leaves the focus on the page", async () => {
+  await open("");
+  await browser.find(".msg .quiet");
+  await browser.execute("window.said = 0; new MutationObserver((all) => said += all.length)" +
+    ".observe(document.querySelector('.msg').parentElement, { childList: true })");
+  for (let at = 0; at < 3; at++) {
+    await post("/backend/event", { name: "sent", data: at });
+    await browser.until(
+      `document.querySelectorAll('.overview > section tbody tr').length > ${at}`);
+  }
+  assert.equal(await read("said"), 0);
+  await enter(".msg .quiet");
+  await enter(DO_IT);
+  await browser.until("!document.querySelector('.msg')");
+  await focusIsAt("h1");
+});
+
+test("the mark of what has the focus is not cut off", async () => {
+  const [tab, right] = ["\uE004", "\uE014"];
+  const places = [["", "a.kpi", tab], ["explorer", ".tabs button", right]] as const;
+  for (const [page, css, key] of places) {
+    await open(page);
+    await browser.execute("document.querySelector(arguments[0]).focus()", css);
+    await browser.press(key);
+    const style = "getComputedStyle(document.activeElement)";
+    assert.match(String(await read(`${style}.outline`)), /solid 2px/);
+    assert.equal(await read(`${style}.outlineOffset`), "-2px");
+  }
+  await open("explorer/addUser"); // upwards nothing is below the field that stays in its place
+  await browser.execute("const all = [...document.querySelectorAll('.ops details[open] li a')];" +
+    "document.querySelector('.ops').scrollTop = 9999; all.at(-1).focus({ preventScroll: true })");
+  for (let times = 12; times > 0; times--) {
+    await browser.devtools("Input.dispatchKeyEvent",
+      { type: "keyDown", key: "Tab", code: "Tab", windowsVirtualKeyCode: 9, modifiers: 8 });
+    assert.equal(await read("document.activeElement.getBoundingClientRect().top >= " +
+      "document.querySelector('.ops .search').getBoundingClientRect().bottom - 1"), true);
+  }
+});
+
+test("at 320 px lists say all that no other page does, and calls are not cut off", async () => {
+  await resize(320, 640);
+  const wanted = { cronjobs: /Last run[^]*Next run/, keys: /Alg ES256[^]*Published until/,
+    audit: /From 127\.0\.0\.1/ };
+  const shown = "[...document.querySelectorAll('main tbody tr:first-child td')].map((cell) => " +
+    "getComputedStyle(cell, '::before').content + (cell.checkVisibility() ? cell.innerText : ''))";
+  for (const [page, words] of Object.entries(wanted)) {
+    await open(page);
+    const text = String(await read(`${shown}.join()`)).replaceAll('"', "").replaceAll(" ,", ",");
+    assert.match(text.replace(/ {2,}/g, " "), words, page);
+  }
+  await open("explorer/addUser");
+  assert.deepEqual(await read("[...document.querySelectorAll('.ops li a *')]" +
+    ".filter((each) => getComputedStyle(each).textOverflow === 'ellipsis').length"), 0);
+  await resize(1280, 800);
+});
+
+test("in forced colours the names of series keep their marks", async () => {
+  await open("");
+  const features = [{ name: "forced-colors", value: "active" }];
+  await browser.devtools("Emulation.setEmulatedMedia", { features });
+  const mark = "getComputedStyle(document.querySelector('.key span'), '::before')";
+  assert.equal(await read(`${mark}.forcedColorAdjust`), "none");
+});
