@@ -87,6 +87,20 @@ describe("without the authorization server", () => {
     assert.doesNotMatch(door.text, /oauth-authorization-server/);
   });
 
+  test("a list of no authorization servers is left out (RFC 9728 §3.2)", async () => {
+    const none = await startServer({
+      entry: SOURCE_ENTRY,
+      env: { ...env, GATEPOST_AUTHORIZATION_SERVER: "off" },
+    });
+    try {
+      const path = "/.well-known/oauth-protected-resource";
+      const metadata = readObject(await createClient(none.url).get(path));
+      assert.equal("authorization_servers" in metadata, false);
+    } finally {
+      await none.stop();
+    }
+  });
+
   test("no token that was issued here opens anything", async () => {
     const login = await on.login(user);
     const body = { name: "script", scopes: ["consumer"], expires_in: 60 };
