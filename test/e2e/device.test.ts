@@ -172,6 +172,12 @@ describe("the token endpoint (RFC 8628 §3.4, §3.5)", () => {
     assertOAuthError(await poll(gatepost, app, other), 400, "authorization_pending");
   });
 
+  test("says at once that a resource is not known", async () => {
+    const { device_code } = await newDevice(gatepost, app);
+    const fields = { grant_type: DEVICE_GRANT, device_code, resource: "https://else.example" };
+    assertOAuthError(await gatepost.token(app, fields), 400, "invalid_target");
+  });
+
   test("writes nothing for a poll", async () => {
     const device = await newDevice(gatepost, publicApp);
     const { folder } = gatepost.server;
