@@ -194,6 +194,19 @@ describe("the token endpoint (RFC 8628 §3.4, §3.5)", () => {
     assertOAuthError(await poll(gatepost, app, device), 400, "access_denied");
   });
 
+  test("can be withdrawn before the device has its tokens", async () => {
+    const device = await newDevice(gatepost, app);
+    const owner = await gatepost.createUser();
+    await decide(gatepost, owner, device);
+    const own = bearer(await gatepost.login(owner));
+    const { items } = readObject(await gatepost.api.get("/consumer/grant", own));
+    assert.deepEqual(Object(items).map(({ id }: { id: string }) => id), [app.id]);
+    const path = `/consumer/grant/${app.id}`;
+    const withdrawn = await gatepost.api.send("DELETE", path, { headers: own });
+    assert.equal(withdrawn.status, 204, withdrawn.text);
+    assert.equal(await pollFor(gatepost, app, device), "invalid_grant");
+  });
+
   test("exchanges a code once; a second time ends what came of it, as of other codes", async () => {
     const device = await newDevice(gatepost, app);
     await decide(gatepost, user, device);
