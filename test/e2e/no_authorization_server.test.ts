@@ -101,6 +101,20 @@ describe("without the authorization server", () => {
     }
   });
 
+  test("no token that was issued here is active, the issuer's are", async () => {
+    const reader = await on.createApp({ resource_server: true });
+    const own = await on.codeTokens(app, user);
+    const as = basicAuth(reader);
+    const isActive = async (token: string, client = api) => {
+      const answer = await client.postForm("/authorization/introspect", { token }, as);
+      return readObject(answer)["active"];
+    };
+    for (const token of [own.access_token, own.refresh_token]) {
+      assert.deepEqual([await isActive(token, on.api), await isActive(token)], [true, false]);
+    }
+    assert.equal(await isActive(issuer.token()), true);
+  });
+
   test("no token that was issued here opens anything", async () => {
     const login = await on.login(user);
     const body = { name: "script", scopes: ["consumer"], expires_in: 60 };
