@@ -67,7 +67,7 @@ export async function forgetConsentsOf(database: Database, of: Parties): Promise
   return forget(where);
 }
 
-/** An app that may act for a user: by a consent, a grant, or a subscription that outlives both. */
+/** An app that may act for a user: by a consent, a code, a grant, or a subscription after them. */
 export interface ActingApp extends Pick<App, "id" | "name" | "url"> {
   /** Of those that it was allowed, what it and the user still have. */
   readonly scopes: readonly string[];
@@ -77,7 +77,7 @@ export interface ActingApp extends Pick<App, "id" | "name" | "url"> {
 interface ActingRow extends RowOf<ActingApp> {
   readonly userScopes: string;
   readonly appScopes: string;
-  /** The newest such grant, where it is one. */
+  /** The newest such grant, or the code of one, where it is that. */
   readonly grantId: string | null;
   readonly notBeforeMs: number | null;
 }
@@ -105,6 +105,9 @@ export async function listActingApps(
         WHERE user = ${user} AND revokedAtMs IS NULL AND untilMs > ${nowMs}${only}
         ORDER BY id DESC ${limitTo(LISTED_GRANTS)})
       GROUP BY app, scopes, resource
+      UNION ALL
+      SELECT app, scopes, resource, id FROM codes
+      WHERE user = ${user} AND untilMs > ${nowMs}${only}
       UNION ALL
       SELECT app, ifnull(granted, '[]'), NULL, NULL FROM subscriptions
       WHERE principal = ${user} AND status <> 'deleted' AND ${IS_OPEN}${andIs(sql`+app`, app)}

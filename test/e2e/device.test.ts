@@ -172,6 +172,12 @@ describe("the token endpoint (RFC 8628 §3.4, §3.5)", () => {
     assertOAuthError(await poll(gatepost, app, other), 400, "authorization_pending");
   });
 
+  test("says at once that a resource is not known", async () => {
+    const { device_code } = await newDevice(gatepost, app);
+    const fields = { grant_type: DEVICE_GRANT, device_code, resource: "https://else.example" };
+    assertOAuthError(await gatepost.token(app, fields), 400, "invalid_target");
+  });
+
   test("writes nothing for a poll", async () => {
     const device = await newDevice(gatepost, publicApp);
     const { folder } = gatepost.server;
@@ -186,6 +192,19 @@ describe("the token endpoint (RFC 8628 §3.4, §3.5)", () => {
     await decide(gatepost, user, device, "deny");
     assertOAuthError(await poll(gatepost, app, device), 400, "access_denied");
     assertOAuthError(await poll(gatepost, app, device), 400, "access_denied");
+  });
+
+  test("can be withdrawn before the device has its tokens", async () => {
+    const device = await newDevice(gatepost, app);
+    const owner = await gatepost.createUser();
+    await decide(gatepost, owner, device);
+    const own = bearer(await gatepost.login(owner));
+    const { items } = readObject(await gatepost.api.get("/consumer/grant", own));
+    assert.deepEqual(Object(items).map(({ id }: { id: string }) => id), [app.id]);
+    const path = `/consumer/grant/${app.id}`;
+    const withdrawn = await gatepost.api.send("DELETE", path, { headers: own });
+    assert.equal(withdrawn.status, 204, withdrawn.text);
+    assert.equal(await pollFor(gatepost, app, device), "invalid_grant");
   });
 
   test("exchanges a code once; a second time ends what came of it, as of other codes", async () => {

@@ -87,6 +87,34 @@ describe("without the authorization server", () => {
     assert.doesNotMatch(door.text, /oauth-authorization-server/);
   });
 
+  test("a list of no authorization servers is left out (RFC 9728 §3.2)", async () => {
+    const none = await startServer({
+      entry: SOURCE_ENTRY,
+      env: { ...env, GATEPOST_AUTHORIZATION_SERVER: "off" },
+    });
+    try {
+      const path = "/.well-known/oauth-protected-resource";
+      const metadata = readObject(await createClient(none.url).get(path));
+      assert.equal("authorization_servers" in metadata, false);
+    } finally {
+      await none.stop();
+    }
+  });
+
+  test("no token that was issued here is active, the issuer's are", async () => {
+    const reader = await on.createApp({ resource_server: true });
+    const own = await on.codeTokens(app, user);
+    const as = basicAuth(reader);
+    const isActive = async (token: string, client = api) => {
+      const answer = await client.postForm("/authorization/introspect", { token }, as);
+      return readObject(answer)["active"];
+    };
+    for (const token of [own.access_token, own.refresh_token]) {
+      assert.deepEqual([await isActive(token, on.api), await isActive(token)], [true, false]);
+    }
+    assert.equal(await isActive(issuer.token()), true);
+  });
+
   test("no token that was issued here opens anything", async () => {
     const login = await on.login(user);
     const body = { name: "script", scopes: ["consumer"], expires_in: 60 };

@@ -163,11 +163,19 @@ describe("the resource of a grant (RFC 8707 §2.2)", () => {
     const tokens = await gatepost.codeTokens(app, user, { resource: url });
     const path = `/backend/resource/${id}`;
     assert.equal((await gatepost.api.send("DELETE", path, { headers: asAdmin() })).status, 204);
-    assert.deepEqual(await introspect(tokens.access_token), { active: false });
-    await addResource(`${url}/`, ["files"]);
-    assertOAuthError(await second.refresh(app, tokens.refresh_token), 400, "invalid_grant");
     const fields = { grant_type: "authorization_code", code };
-    assertOAuthError(await second.token(app, fields), 400, "invalid_grant");
+    const assertEnded = async (more = {}) => {
+      for (const token of [tokens.access_token, tokens.refresh_token]) {
+        assert.deepEqual(await introspect(token), { active: false });
+      }
+      const answer = await second.refresh(app, tokens.refresh_token, more);
+      assertOAuthError(answer, 400, "invalid_grant");
+      assertOAuthError(await second.token(app, { ...fields, ...more }), 400, "invalid_grant");
+    };
+    await assertEnded({ resource: url }); // MCP clients name it each time
+    await addResource(`${url}/`, ["files"]);
+    await assertEnded();
+    await assertEnded({ resource: url });
   });
 
   test("is listed as ended once the resource has been removed, to its user as well", async () => {

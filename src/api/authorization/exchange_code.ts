@@ -42,7 +42,7 @@ export async function redeem(
   if (!code) throw await refuseReplay();
   check(code);
 
-  const resource = await grantedResource(code, request.resource, services);
+  const resource = await grantedResource(code, request.form, services);
   const at = appAt(app, resource);
   const scopes = await currentScopes(code.scopes, code.user, at, services);
   const nowMs = now();

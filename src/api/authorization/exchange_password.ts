@@ -2,11 +2,12 @@ import { OAuthError } from "../../oauth/errors.ts";
 import { appAt } from "../../oauth/resource.ts";
 import { grantScope } from "../../oauth/scope.ts";
 import { type Exchange, issueGrant } from "./issue_grant.ts";
-import { readScope, requireParameter } from "./oauth_form.ts";
+import { readResource, readScope, requireParameter } from "./oauth_form.ts";
 
 /** password (RFC 6749 §4.3): for apps that may use it; limited as the login is. */
-export const exchangePassword: Exchange = async ({ app, form, request, resource }, services) => {
+export const exchangePassword: Exchange = async ({ app, form, request }, services) => {
   const { address } = request;
+  const resource = await readResource(form, services);
   const username = requireParameter(form, "username");
   const password = requireParameter(form, "password");
   const requested = readScope(form);

@@ -32,7 +32,7 @@ export const exchangeRefreshToken: Exchange = async (request, services) => {
     throw badRefreshToken();
   }
   const narrowed = narrowScope(readScope(form), grant.scopes);
-  const resource = await grantedResource(grant, request.resource, services);
+  const resource = await grantedResource(grant, form, services);
   const at = appAt(app, resource);
   const scopes = await currentScopes(narrowed, grant.user, at, services);
 

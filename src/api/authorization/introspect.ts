@@ -94,12 +94,13 @@ async function describe(
   const { app: clientId, user: userId, grantId, scopes, untilMs, jti, state, foreign } = presented;
   const app = await findApp(database, clientId);
   if (jti === undefined) {
-    const isGood = state === "current" && untilMs > now() &&
-      await hasActiveGrant(database, grantId);
+    const isGood = state === "current" && untilMs > now();
     if (!isGood || !app?.grants.includes("refresh_token")) return undefined;
   }
   const resource = presented.resource && await findResource(database, presented.resource);
-  if (presented.resource && !resource) return undefined;
+  // Another resource with its URL brings no token back.
+  const isOver = (jti === undefined || resource) && !await hasActiveGrant(database, grantId);
+  if (isOver || presented.resource && !resource) return undefined;
   const user = userId === null ? undefined : await findUser(database, userId);
   return {
     active: true,

@@ -10,6 +10,7 @@ import { type AuditRecord, insertAuditOfGrant } from "../../store/audit.ts";
 import { revokeGrant } from "../../store/grant_end.ts";
 import { type Grant, insertGrant, type NewGrant } from "../../store/grants.ts";
 import { findResource } from "../../store/resources.ts";
+import { readResource } from "./oauth_form.ts";
 
 export type IssuingServices = Pick<Services, "database" | "tokens" | "revocations" | "now">;
 
@@ -25,10 +26,8 @@ export type Exchange = (
     readonly app: App;
     readonly form: Form;
     readonly request: HttpRequest;
-    /** As `readResource` has it. */
-    readonly resource?: Resource | null | undefined;
   },
-  services: IssuingServices & Pick<Services, "accounts" | "passwordLogin">,
+  services: IssuingServices & Pick<Services, "accounts" | "issuer" | "passwordLogin">,
 ) => Promise<IssuedTokens | undefined>;
 
 /**
@@ -54,20 +53,20 @@ export async function issueGrant(
 }
 
 /**
- * The resource that a grant is for, none for this service. Throws OAuthError `invalid_target` where
- * another is asked for (RFC 8707 §2.2), `invalid_grant` where it has been removed.
+ * The resource that a grant is for, none for this service. Throws OAuthError `invalid_grant` where
+ * it has been removed, also for who still names it: that tells the app to authorize anew; and
+ * `invalid_target` where another is asked for (RFC 8707 §2.2).
  */
 export async function grantedResource(
   { resource: granted = null }: Pick<Grant, "resource">,
-  asked: Resource | null | undefined,
-  { database }: Pick<Services, "database">,
+  form: Form,
+  services: Pick<Services, "database" | "issuer">,
 ): Promise<Resource | null> {
-  if (asked !== undefined && (asked?.id ?? null) !== granted) {
-    throw new OAuthError("invalid_target", "The grant is for another resource.");
-  }
-  const resource = granted === null ? null : await findResource(database, granted);
+  const resource = granted === null ? null : await findResource(services.database, granted);
   if (resource === undefined) throw new OAuthError("invalid_grant", "The grant has ended.");
-  return resource;
+  const asked = await readResource(form, services);
+  if (asked === undefined || (asked?.id ?? null) === granted) return resource;
+  throw new OAuthError("invalid_target", "The grant is for another resource.");
 }
 
 /**

@@ -26,7 +26,7 @@ const TEXTS = manyOf(TEXT);
 
 const ResourceMetadata = named("ResourceMetadata", described("RFC 9728.", record({
   resource: URI,
-  authorization_servers: manyOf(URI),
+  authorization_servers: optional(manyOf(URI)),
   scopes_supported: optional(TEXTS),
   bearer_methods_supported: TEXTS,
 })));
@@ -118,9 +118,10 @@ async function describeResource(
   scopes: readonly string[],
 ) {
   const others = (await issuerTokens.list()).map((each) => each.issuer);
+  const servers = config.authorizationServer ? [issuer, ...others] : others;
   return {
     resource,
-    authorization_servers: config.authorizationServer ? [issuer, ...others] : others,
+    ...(servers.length > 0 && { authorization_servers: servers }),
     ...(scopes.length > 0 && { scopes_supported: scopes }),
     bearer_methods_supported: ["header"],
   };

@@ -16,17 +16,19 @@ export interface PresentedToken extends Pick<Grant, "app" | "user" | "scopes"> {
 }
 
 /** What a presented token is looked up with. */
-export type TokenLookup = Pick<Services, "database" | "bearer" | "tokens" | "keys" | "now">;
+export type TokenLookup =
+  Pick<Services, "database" | "bearer" | "config" | "tokens" | "keys" | "now">;
 
 /**
  * Finds out by its form what a token is; a hint is not needed (RFC 7009 §2.1). Undefined for one
- * that was never issued, and for an access token that has expired or is revoked.
+ * that was never issued or is not accepted here, and for an access token that has expired or is
+ * revoked.
  */
 export async function findPresentedToken(
   token: string,
-  { database, bearer, tokens, keys, now }: TokenLookup,
+  { database, bearer, config, tokens, keys, now }: TokenLookup,
 ): Promise<PresentedToken | undefined> {
-  const handle = tokens.parseRefreshToken(token);
+  const handle = config.authorizationServer ? tokens.parseRefreshToken(token) : undefined;
   if (handle) {
     const presented = await findRefreshToken(database, handle, now());
     if (!presented) return undefined;

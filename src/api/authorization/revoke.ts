@@ -35,7 +35,7 @@ const Empty = named("Empty", shown({ type: "object", maxProperties: 0 }));
  * the Authorization header and none in the body, whoever holds a token ends it.
  */
 export function revokeOperation(
-  services: TokenLookup & Pick<Services, "clients" | "revocations" | "config">,
+  services: TokenLookup & Pick<Services, "clients" | "revocations">,
 ): Operation {
   const { database, clients, bearer, revocations, now, config } = services;
 

@@ -36,7 +36,7 @@ import {
 } from "./oauth_form.ts";
 
 type TokenServices =
-  Parameters<Exchange>[1] & Pick<Services, "clients" | "config" | "issuer" | "metrics" | "figures">;
+  Parameters<Exchange>[1] & Pick<Services, "clients" | "config" | "metrics" | "figures">;
 
 const tokenForm = (profile: Profile) => named("TokenRequest", record({
   grant_type: oneOf(...grantTypesOf(profile)),
@@ -90,8 +90,7 @@ export function tokenOperation(services: TokenServices): Operation {
           throw new OAuthError("unsupported_grant_type", "The grant_type is unknown.");
         }
         checkAllowed(app, type);
-        const resource = await readResource(form, services);
-        return exchanges[type]({ app, form, request, resource }, services);
+        return exchanges[type]({ app, form, request }, services);
       });
       if (!issued) {
         throw new OAuthError("invalid_grant", "The user or the app has been disabled.");
@@ -110,9 +109,9 @@ export function tokenOperation(services: TokenServices): Operation {
 }
 
 /** RFC 6749 §4.4: the app acts for itself. */
-const exchangeCredentials: Exchange = async ({ app, form, resource }, services) => {
+const exchangeCredentials: Exchange = async ({ app, form }, services) => {
   const requested = readScope(form);
-  const at = appAt(app, resource, requested);
+  const at = appAt(app, await readResource(form, services), requested);
   const scopes = grantScope({ requested, app: at.scopes, user: undefined });
   return issueGrant({ app: at, user: null, type: "client_credentials", scopes }, services);
 };

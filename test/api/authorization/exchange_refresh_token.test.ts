@@ -51,8 +51,9 @@ async function openStage(t: TestContext, isOld = false) {
   };
   await real.write([insertApp(app, undefined)]);
   const user = await addUser(real);
+  const issuer = "https://as.example";
   const tokens = createTokenIssuer({
-    issuer: "https://as.example",
+    issuer,
     keys: ringOf(key),
     config: { accessTokenTtlMs: TTL_MS, refreshTokenTtlMs: 24 * TTL_MS },
     pageKey: Buffer.alloc(32, 1),
@@ -68,6 +69,7 @@ async function openStage(t: TestContext, isOld = false) {
         ({ ...parse(tokens, token), isGenuine: undefined }) }
       : tokens,
     accounts: createAccounts(database, revocations),
+    issuer,
     revocations,
     passwordLogin: { check: () => Promise.reject() },
     now: () => NOW_MS + 1,
