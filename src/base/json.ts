@@ -89,8 +89,8 @@ function isEmptied(value: unknown): boolean {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
   // Others than plain ones are rare, and some of these types are loaded where they are named.
   return Object.getPrototypeOf(value) !== Object.prototype &&
-    [Promise, Map, Set, Iterator, URLSearchParams, FormData, Headers, ArrayBuffer, Blob, Request,
-      Response, ReadableStream].some((type) => value instanceof type);
+    [Promise, Map, Set, Iterator, ArrayBuffer, Blob, Request, Response, ReadableStream]
+      .some((type) => value instanceof type);
 }
 
 /** Counted before anything is built, on the bytes: none inside a UTF-8 character is below 0x80. */

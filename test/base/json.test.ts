@@ -164,9 +164,6 @@ describe("encodeJson() throws TypeError for", () => {
     ["what a map iterates", new Map([[1, 2]]).values()],
     ["a generator inside", [(function* () { yield 1; })()]],
     ["a stream inside", { a: new ReadableStream() }],
-    ["a query or a form inside", { query: new URLSearchParams("a=1") }],
-    ["the fields of an upload", new FormData()],
-    ["headers inside", [new Headers({ a: "1" })]],
     ["bytes inside", { a: new ArrayBuffer(1), b: new Blob(["x"]) }],
     ["nesting that the stack cannot hold", deep],
   ];
