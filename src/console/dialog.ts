@@ -1,4 +1,5 @@
 import { type Child, el, fill } from "./element.ts";
+import { field } from "./field.ts";
 import { failure } from "./parts.ts";
 
 /** A window above the page; the browser keeps the focus in it, and Escape closes it. */
@@ -21,13 +22,6 @@ export function openDialog(
   // Else what scrolls would have the focus; what a key pressed twice would do must be harmless.
   made.querySelector<HTMLElement>("input, select, textarea, button:not(.danger)")?.focus();
   return made;
-}
-
-/** A field of a window, and its input. */
-export function field(label: Child, more: Parameters<typeof el>[1] = {}) {
-  const input = el("input", { id: "field", autocomplete: "off", ...more });
-  const node = el("div", { class: "field" }, el("label", { for: input.id }, label), input);
-  return { node, input };
 }
 
 /** What is asked before something is done. */

@@ -1,5 +1,5 @@
 import { Refusal } from "./api.ts";
-import { ask, type Question } from "./dialog.ts";
+import type { Question } from "./dialog.ts";
 import { resolve, type Schema } from "./document.ts";
 import { el } from "./element.ts";
 
@@ -68,6 +68,7 @@ export async function askWith<Made>(
     fields.mark(error);
     throw error;
   });
+  const { ask } = await import("./dialog.ts"); // seldom wanted
   await ask({ body: fields.node, ...question, act });
   return made;
 }

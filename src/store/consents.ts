@@ -111,7 +111,7 @@ export async function listActingApps(
       UNION ALL
       SELECT app, ifnull(granted, '[]'), NULL, NULL FROM subscriptions
       WHERE principal = ${user} AND status <> 'deleted' AND ${IS_OPEN}${andIs(sql`+app`, app)}
-    ) allowed JOIN apps a ON a.id = allowed.app JOIN users u ON u.id = ${user}
+    ) allowed CROSS JOIN apps a ON a.id = allowed.app JOIN users u ON u.id = ${user}
     WHERE a.status = 'active' ORDER BY a.id DESC`;
   const rows = await database.query<ActingRow>(select);
   const apps = new Map<string, ActingApp>();

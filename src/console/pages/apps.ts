@@ -1,6 +1,5 @@
 import { call } from "../api.ts";
 import { asking } from "../asking.ts";
-import { showOnce } from "../dialog.ts";
 import { type Child, el, fill } from "../element.ts";
 import { duration } from "../format.ts";
 import { idOf, nameOf, type Thing } from "../names.ts";
@@ -24,6 +23,7 @@ export const show = things({
 });
 
 async function showSecret({ client_secret: secret }: Thing): Promise<unknown> {
+  const { showOnce } = await import("../dialog.ts"); // it asked before
   return secret && showOnce("The secret", "It is shown here only.", code(String(secret)));
 }
 

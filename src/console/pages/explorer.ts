@@ -1,5 +1,4 @@
 import { withQuery } from "../api.ts";
-import { ask } from "../dialog.ts";
 import { listOperations, type Operation } from "../document.ts";
 import { type Child, el } from "../element.ts";
 import { fieldsOf } from "../form.ts";
@@ -129,6 +128,7 @@ async function callCard(operation: Operation, answer: Answer, signal: AbortSigna
     if (method === "DELETE") {
       const [typed = method] = Object.values(given.read()).map(String);
       const words = `DELETE ${read().path}`;
+      const { ask } = await import("../dialog.ts"); // seldom wanted
       return void await ask({ title: summary ?? path, words, action: "Send", isGrave: true,
         typed, act });
     }

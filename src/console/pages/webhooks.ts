@@ -1,8 +1,8 @@
 import { call, get, list } from "../api.ts";
 import { asking } from "../asking.ts";
 import { attemptsOf, sendAgain } from "../delivery.ts";
-import { ask, field, showOnce } from "../dialog.ts";
 import { type Child, el } from "../element.ts";
+import { field } from "../field.ts";
 import { endpointOf } from "../names.ts";
 import { time } from "../format.ts";
 import { button, card, code, filters, head, renew, state } from "../parts.ts";
@@ -81,6 +81,7 @@ async function subscribe(events: readonly DeclaredEvent[], value: string): Promi
   const endpoint = field("Your address", { type: "url", required: true, placeholder: "https://" });
   const body = () => ({ event: event.input.value, endpoint: endpoint.input.value });
   let made: Subscription & { secret: string } | undefined;
+  const { ask } = await import("../dialog.ts"); // seldom wanted
   await ask({
     title: "New webhook",
     words: "Every event of this name is sent to your address, as a signed POST.",
@@ -94,9 +95,12 @@ async function subscribe(events: readonly DeclaredEvent[], value: string): Promi
   go(href(made.id));
 }
 
-const showSecret = (secret: string) => showOnce("Its signing secret",
-  "It proves that a callback is from here. Keep it where your code reads it: it is shown once.",
-  [code(secret), el("h3", { class: "gap" }, "To verify a callback, in Node.js"), code(VERIFY)]);
+async function showSecret(secret: string): Promise<unknown> {
+  const { showOnce } = await import("../dialog.ts"); // it asked before
+  return showOnce("Its signing secret",
+    "It proves that a callback is from here. Keep it where your code reads it: it is shown once.",
+    [code(secret), el("h3", { class: "gap" }, "To verify a callback, in Node.js"), code(VERIFY)]);
+}
 
 async function showOne(place: Place): Promise<Child> {
   const subscription = await get<Subscription>(`${PATH}/${encodeURIComponent(place.page)}`);
