@@ -166,17 +166,8 @@ test("nothing is beside the window at 320 px, and the menu opens over it", async
 });
 
 test("two windows have tokens of their own, which are replaced before they expire", async () => {
-  const { targetId } = await browser.devtools("Target.createTarget", {
-    url: `${server.url}/console/explorer/getHealth`,
-  }) as { targetId: string };
-  const titleOf = async () => {
-    const { targetInfos } = await browser.devtools("Target.getTargets", {}) as {
-      targetInfos: readonly { targetId: string; title: string }[];
-    };
-    return targetInfos.find((each) => each.targetId === targetId)?.title ?? "";
-  };
-  for (let left = 100; left > 0 && !/API explorer/.test(await titleOf()); left--) await pause(50);
-  assert.match(await titleOf(), /API explorer/);
+  const url = `${server.url}/console/explorer/getHealth`;
+  const close = await browser.openWindow(url, /API explorer/);
   await pause(2_500);
   await browser.click('.ops a[href*="/post_"], .ops details:last-of-type summary');
   await browser.goto(`${server.url}/console/explorer/listSessions`);
@@ -184,8 +175,7 @@ test("two windows have tokens of their own, which are replaced before they expir
   await pause(2_500); // as long as no token lives
   await browser.click(".acts .primary");
   await becomes("document.querySelector('.trio .st')?.textContent", "200 OK");
-  await browser.devtools("Target.closeTarget", { targetId });
-  await browser.devtools("Page.bringToFront", {});
+  await close();
 });
 
 test("an open page outlives its server's restart, and its stream misses nothing", async () => {
@@ -239,6 +229,15 @@ test("where browsers give no cryptography the page says so", async () => {
   await heading("This does not open");
   assert.match(await browser.text("main"), /https/);
   await browser.devtools("Page.removeScriptToEvaluateOnNewDocument", { identifier });
+});
+
+test("what comes back of a sign-in that this window has not begun is not taken", async () => {
+  const kept = { state: "its own", verifier: "v", address: "/console/keys" };
+  const text = JSON.stringify(JSON.stringify(kept));
+  await browser.execute(`sessionStorage.setItem("console", ${text})`);
+  const answer = "error=access_denied&error_description=Made+up&state=another";
+  await browser.goto(`${server.url}/console/apps?${answer}`);
+  await heading("Apps");
 });
 
 test("who was signed out signs in again, and is where they were", async () => {

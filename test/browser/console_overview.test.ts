@@ -93,6 +93,10 @@ test("the overview has what fails first, what was counted, and what happens now"
   await post("/consumer/subscription", { event: "stock.low", endpoint });
   await signIn("ines");
   await browser.find(".kpis");
+  const ofNothing = await browser.execute(`
+    return import(document.body.dataset.assets + "figures.js")
+      .then(({ addUp, percentile }) => percentile(addUp(), 0.95))`);
+  assert.deepEqual(ofNothing, [null, 0]);
   await post("/backend/event", { name: "stock.low", data: {} });
   const host = new URL(endpoint).host;
   await says(".msg.bad", `Callbacks to ${host} fail`);

@@ -65,12 +65,9 @@ test("each window has one grant, and gives it back when it leaves", async () => 
   await browser.find(READY);
   await untilGrants(1);
   const url = `${stage.server.url}/console/cronjobs`;
-  const { targetId } = await browser.devtools("Target.createTarget", { url }) as {
-    targetId: string;
-  };
+  const close = await browser.openWindow(url, /Cronjobs/);
   await untilGrants(2);
-  await browser.devtools("Target.closeTarget", { targetId });
-  await browser.devtools("Page.bringToFront", {});
+  await close();
   await untilGrants(1);
   await browser.click(".nav a[data-page=apps]");
   await waitFor("the page of apps", async () => await browser.text("main h1") === "Apps");

@@ -152,6 +152,19 @@ describe("the password grant of a confidential app", () => {
   });
 });
 
+test("the password grant of a public app counts as a login from there", async () => {
+  const app = await gatepost.createApp({ type: "public", grants: ["password"] });
+  const [user, address] = [await gatepost.createUser(), newAddress()];
+  const fields = { grant_type: "password", client_id: app.id, username: user.username };
+  const headers = { "x-forwarded-for": address };
+  for (let count = 0; count < 10; count++) {
+    const form = { ...fields, password: "not the password" };
+    const answer = await gatepost.api.postForm("/authorization/token", form, headers);
+    assertOAuthError(answer, 400, "invalid_grant");
+  }
+  assert.equal((await gatepost.tryLogin(user, address)).status, 429);
+});
+
 describe("the address that is throttled", () => {
   /** Logs in from a loopback address of the machine, as a client that is not a trusted proxy. */
   function logInFrom(localAddress: string, user: Credentials, forwardedFor: string) {

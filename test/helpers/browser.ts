@@ -64,6 +64,8 @@ export interface Browser {
   /** Warnings and errors of the console since the last call: scripts, CSP, failed loads. */
   consoleErrors(): Promise<readonly string[]>;
   back(): Promise<void>;
+  /** Opens one more window, behind this one, and waits for its title; returns what closes it. */
+  openWindow(url: string, title: RegExp): Promise<() => Promise<void>>;
   close(): Promise<void>;
 }
 
@@ -250,6 +252,19 @@ function createBrowser(command: Command, close: () => Promise<void>): Browser {
     },
     async back() {
       await post("/back");
+    },
+    async openWindow(url, title) {
+      const { targetId } = asRecord(await browser.devtools("Target.createTarget", { url }));
+      await until(async () => {
+        const { targetInfos } = asRecord(await browser.devtools("Target.getTargets", {}));
+        const { title: now } = listOf(targetInfos).find((each) => each["targetId"] === targetId) ??
+          {};
+        return title.test(String(now));
+      }, () => `a window of ${title}`);
+      return async () => {
+        await browser.devtools("Target.closeTarget", { targetId });
+        await browser.devtools("Page.bringToFront", {});
+      };
     },
     close,
   };
