@@ -85,7 +85,7 @@ export function createEgress(options: EgressOptions) {
           url,
           Object.assign(alone, init, { headers: { ...headers, ...length }, dispatcher }),
         );
-        if (response.body === null) end();
+        if (response.status === 205) end();
         return response;
       } catch (error) {
         end();
