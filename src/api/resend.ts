@@ -1,3 +1,4 @@
+import { recordOf, toFields } from "../base/fields.ts";
 import { idOf, idTimeMs, newId } from "../base/id.ts";
 import { conflict } from "../base/problem.ts";
 import {
@@ -9,11 +10,10 @@ import {
   object,
   oneOf,
   optional,
-  pick,
   record,
   TEXT,
 } from "../base/shape.ts";
-import { TIME, toTime } from "../base/time.ts";
+import { TIME } from "../base/time.ts";
 import { DELIVERY_ID } from "../event/delivery_record.ts";
 import { jsonResponse } from "../http/respond.ts";
 import type { Caller } from "../oauth/principal.ts";
@@ -180,18 +180,13 @@ export async function startResend(
   return jsonResponse(202, { id, count });
 }
 
-function toRecord({ id, actor, state, selection, total, done, endedAtMs }: Resend): object {
-  const { since, until } = selection;
-  return pick(ResendRecord, {
-    ...selection,
-    id,
-    actor,
-    state,
-    since: since === undefined ? undefined : toTime(since),
-    until: until === undefined ? undefined : toTime(until),
-    count: total,
-    done,
-    created_at: toTime(idTimeMs(id)),
-    ended_at: endedAtMs === null ? undefined : toTime(endedAtMs),
+const toResendRecord = recordOf(ResendRecord);
+
+function toRecord({ selection, ...resend }: Resend): object {
+  return toResendRecord({
+    ...resend,
+    ...toFields(selection),
+    count: resend.total,
+    createdAtMs: idTimeMs(resend.id),
   });
 }

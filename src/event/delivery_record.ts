@@ -1,3 +1,4 @@
+import { recordOf } from "../base/fields.ts";
 import { idOf } from "../base/id.ts";
 import {
   COUNT,
@@ -7,7 +8,6 @@ import {
   named,
   oneOf,
   optional,
-  pick,
   record,
   shown,
   TEXT,
@@ -86,18 +86,12 @@ export interface Attempt {
   readonly snippet: string | null;
 }
 
+const toRecord = recordOf(DeliveryRecord);
+
 /** A delivery as the owner of its subscription sees it. */
 export function toDeliveryRecord(delivery: Delivery): Infer<typeof DeliveryRecord> {
-  const { createdAtMs, dueAtMs, finishedAtMs } = delivery;
-  return pick(DeliveryRecord, {
-    ...delivery,
-    event: delivery.eventName,
-    created_at: toTime(createdAtMs),
-    last_status: delivery.lastStatus ?? undefined,
-    last_error: delivery.lastError ?? undefined,
-    next_attempt_at: dueAtMs === null ? undefined : toTime(dueAtMs),
-    finished_at: finishedAtMs === null ? undefined : toTime(finishedAtMs),
-  });
+  const { eventName: event, dueAtMs: nextAttemptAtMs } = delivery;
+  return toRecord({ ...delivery, event, nextAttemptAtMs });
 }
 
 /** A delivery as the backend shows it. */

@@ -1,3 +1,4 @@
+import { recordOf } from "../base/fields.ts";
 import { idOf } from "../base/id.ts";
 import {
   type Check,
@@ -7,13 +8,12 @@ import {
   object,
   oneOf,
   optional,
-  pick,
   record,
   text,
   TEXT,
   withMembers,
 } from "../base/shape.ts";
-import { TIME, TIME_MS, toTime } from "../base/time.ts";
+import { TIME, TIME_MS } from "../base/time.ts";
 import { EVENT_NAME } from "./event.ts";
 
 /** How many subscriptions one principal may have. */
@@ -87,16 +87,12 @@ export interface Subscription extends Pick<
   readonly failingSinceMs: number | null;
 }
 
+const toRecord = recordOf(SubscriptionRecord);
+
 /** A subscription as its owner sees it. */
 export function toSubscriptionRecord(subscription: Omit<Subscription, "seq">) {
-  const { status, failingSinceMs, pausedUntilMs: until } = subscription;
-  return pick(SubscriptionRecord, {
-    ...subscription,
-    created_at: toTime(subscription.createdAtMs),
-    disabled_reason: subscription.disabledReason ?? undefined,
-    failing_since: failingSinceMs === null ? undefined : toTime(failingSinceMs),
-    paused_until: status === "paused" && until !== null ? toTime(until) : undefined,
-  });
+  const { status, pausedUntilMs } = subscription;
+  return toRecord({ ...subscription, pausedUntilMs: status === "paused" ? pausedUntilMs : null });
 }
 
 /** A subscription as the backend shows it: `app` is the `client_id` that made it, or `login`. */

@@ -1,3 +1,4 @@
+import { type FieldsOf, recordOf, toFields } from "../base/fields.ts";
 import { idOf } from "../base/id.ts";
 import { PUBLIC_JWK, type PublicJwk } from "../base/jwk.ts";
 import { checkErrors, type FieldError } from "../base/problem.ts";
@@ -13,7 +14,6 @@ import {
   object,
   oneOf,
   optional,
-  pick,
   record,
   refined,
   TEXT,
@@ -21,7 +21,7 @@ import {
   withChange,
   withMembers,
 } from "../base/shape.ts";
-import { TIME, toTime } from "../base/time.ts";
+import { TIME } from "../base/time.ts";
 import { GRANT_TYPES } from "./grant_type.ts";
 import { CONSUMER_SCOPE } from "./principal.ts";
 import { lacksRedirectUris, type Profile } from "./profile.ts";
@@ -146,39 +146,27 @@ export const AppSecret = named("AppSecret", record({
 
 /** An OAuth client (RFC 6749 §2); its secret's hash stays in the store. */
 export interface App extends
-  Pick<
-    Infer<typeof AppRecord>,
-    "name" | "url" | "type" | "scopes" | "grants" | "trusted" | "rate" | "owner" | "status"
-  > {
-  /** The `client_id`, unless it has a `metadataUrl`; starts with `a`. */
+  Omit<FieldsOf<Infer<typeof AppRecord>>, "clientId" | "redirectRule" | "jwks" | "metadataUrl"> {
+  /** The `client_id`, unless it has a `metadataUrl`, which is its `client_id` on the wire then. */
   readonly id: string;
-  /** Where any are listed, a redirect URI must be one of them exactly. */
-  readonly redirectUris: readonly string[];
-  readonly resourceServer: boolean;
-  readonly requirePkce: boolean;
   /** Where there are any, they take the place of a secret. */
   readonly jwks: readonly PublicJwk[];
-  /** Where a document describes it, which is its `client_id` on the wire then. */
+  /** Where a document describes it. */
   readonly metadataUrl?: string | null | undefined;
-  /** Until when the secret before this one is good; 0 or none: there is no such secret. */
-  readonly oldSecretUntilMs?: number | null;
-  readonly createdAtMs: number;
   /** Grants made then or before have ended. */
   readonly notBeforeMs: number;
 }
 
+const toRecord = recordOf(AppRecord);
+
 export function toAppRecord(app: App): Infer<typeof AppRecord> {
-  return pick(AppRecord, {
+  return toRecord({
     ...app,
-    client_id: app.id,
-    redirect_uris: app.redirectUris,
-    redirect_rule: app.redirectUris.length > 0 ? "listed" : "prefix",
-    resource_server: app.resourceServer,
-    require_pkce: app.requirePkce,
+    clientId: app.id,
+    redirectRule: app.redirectUris.length > 0 ? "listed" : "prefix",
     jwks: app.jwks.length > 0 ? { keys: app.jwks } : null,
-    metadata_url: app.metadataUrl ?? null,
-    old_secret_until: app.oldSecretUntilMs ? toTime(app.oldSecretUntilMs) : undefined,
-    created_at: toTime(app.createdAtMs),
+    metadataUrl: app.metadataUrl ?? null,
+    oldSecretUntilMs: app.oldSecretUntilMs || null, // 0: it has been revoked
   });
 }
 
@@ -225,18 +213,9 @@ export function changeApp(app: App, change: Infer<typeof AppChange>, profile?: P
     checkErrors(errors, "body");
     return withChange(app, { status, rate });
   }
-  const {
-    grants,
-    jwks,
-    redirect_uris: uris,
-    resource_server: resourceServer,
-    require_pkce: requirePkce,
-    ...same
-  } = change;
+  const { grants, jwks, redirect_uris: uris } = change;
   const changed = withChange(app, {
-    ...same,
-    resourceServer,
-    requirePkce,
+    ...toFields(change),
     grants: grants && GRANT_TYPES.filter((grant) => grants.includes(grant)),
     redirectUris: uris === null ? [] : uris,
     jwks: jwks === null ? [] : jwks?.keys,

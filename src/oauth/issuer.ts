@@ -1,3 +1,4 @@
+import { type FieldsOf, recordOf, toFields } from "../base/fields.ts";
 import { idOf } from "../base/id.ts";
 import {
   described,
@@ -8,14 +9,13 @@ import {
   object,
   oneOf,
   optional,
-  pick,
   record,
   refined,
   TEXT,
   text,
   withChange,
 } from "../base/shape.ts";
-import { TIME, toTime } from "../base/time.ts";
+import { TIME } from "../base/time.ts";
 import { isSecureUrl } from "./redirect_uri.ts";
 import { SCOPES } from "./scope.ts";
 import { ACCOUNT_STATUS } from "./user.ts";
@@ -76,32 +76,16 @@ export const IssuerRecord = named("Issuer", record({
   created_at: TIME,
 }));
 
-type Members = Infer<typeof IssuerRecord>;
-
 /** Somebody else's authorization server, whose access tokens are accepted. */
-export interface Issuer extends Pick<Members, "id" | "issuer" | "audience" | "scopes" | "status"> {
-  readonly scopeClaim: Members["scope_claim"];
-  readonly jwksUri: string;
-  readonly jwtType: boolean;
-  readonly createdAtMs: number;
-}
+export type Issuer = FieldsOf<Infer<typeof IssuerRecord>>;
 
-export function toIssuerRecord(issuer: Issuer): Members {
-  return pick(IssuerRecord, {
-    ...issuer,
-    scope_claim: issuer.scopeClaim,
-    jwks_uri: issuer.jwksUri,
-    jwt_type: issuer.jwtType,
-    created_at: toTime(issuer.createdAtMs),
-  });
-}
+export const toIssuerRecord = recordOf(IssuerRecord);
 
 export function newIssuer(
-  { issuer, audience, scopes, scope_claim: scopeClaim, jwt_type: jwtType }: Infer<typeof NewIssuer>,
+  wanted: Infer<typeof NewIssuer>,
   more: Pick<Issuer, "id" | "jwksUri" | "createdAtMs">,
 ): Issuer {
-  const status = "active";
-  return { ...more, issuer, audience: audience ?? null, scopes, scopeClaim, jwtType, status };
+  return { ...toFields(wanted), audience: wanted.audience ?? null, status: "active", ...more };
 }
 
 /** The issuer as it will be; `jwksUri` where that changes. */
@@ -110,8 +94,7 @@ export function changeIssuer(
   change: Infer<typeof IssuerChange>,
   jwksUri: string | undefined,
 ): Issuer {
-  const { scope_claim: scopeClaim, jwt_type: jwtType, jwks_uri: _, ...same } = change;
-  return withChange(issuer, { ...same, scopeClaim, jwtType, jwksUri });
+  return withChange(issuer, { ...toFields(change), jwksUri });
 }
 
 export const PrincipalChange = named("PrincipalChange", object({ status: ACCOUNT_STATUS }));
@@ -126,10 +109,6 @@ export const PrincipalRecord = named("Principal", record({
 }));
 
 /** Whom tokens of another issuer speak for; made when one is first presented. */
-export interface Principal extends Omit<Infer<typeof PrincipalRecord>, "created_at"> {
-  readonly createdAtMs: number;
-}
+export type Principal = FieldsOf<Infer<typeof PrincipalRecord>>;
 
-export function toPrincipalRecord(principal: Principal): Infer<typeof PrincipalRecord> {
-  return pick(PrincipalRecord, { ...principal, created_at: toTime(principal.createdAtMs) });
-}
+export const toPrincipalRecord = recordOf(PrincipalRecord);

@@ -1,6 +1,7 @@
 import { idOf } from "../base/id.ts";
-import { described, type Infer, named, object, pick, record } from "../base/shape.ts";
-import { TIME, toTime } from "../base/time.ts";
+import { type FieldsOf, recordOf } from "../base/fields.ts";
+import { described, type Infer, named, object, record } from "../base/shape.ts";
+import { TIME } from "../base/time.ts";
 import type { App } from "./app.ts";
 import { OAuthError } from "./errors.ts";
 import { parseCanonical, PLAIN_URL } from "./redirect_uri.ts";
@@ -18,13 +19,9 @@ export const ResourceRecord =
   named("Resource", record({ id: idOf("p"), ...MEMBERS, created_at: TIME }));
 
 /** A service beside this one for which tokens are issued (RFC 8707); it checks them by itself. */
-export interface Resource extends Omit<Infer<typeof ResourceRecord>, "created_at"> {
-  readonly createdAtMs: number;
-}
+export type Resource = FieldsOf<Infer<typeof ResourceRecord>>;
 
-export function toResourceRecord(resource: Resource): Infer<typeof ResourceRecord> {
-  return pick(ResourceRecord, { ...resource, created_at: toTime(resource.createdAtMs) });
-}
+export const toResourceRecord = recordOf(ResourceRecord);
 
 /** Whether a `resource` is this service: its base URL or a canonical URL below it, no query. */
 export function isOwnResource(resource: string, issuer: string): boolean {

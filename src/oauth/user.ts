@@ -1,3 +1,4 @@
+import { type FieldsOf, recordOf } from "../base/fields.ts";
 import { idOf } from "../base/id.ts";
 import { PASSWORD_BYTES } from "../base/password.ts";
 import { parseRate, RATE_FORM } from "../base/rate.ts";
@@ -11,11 +12,10 @@ import {
   object,
   oneOf,
   optional,
-  pick,
   record,
   text,
 } from "../base/shape.ts";
-import { TIME, toTime } from "../base/time.ts";
+import { TIME } from "../base/time.ts";
 import { CONSUMER_SCOPE } from "./principal.ts";
 import { SCOPES } from "./scope.ts";
 
@@ -67,8 +67,7 @@ export const UserRecord = named("User", record({
 }));
 
 /** Someone who logs in with a name and a password. */
-export interface User extends Omit<Infer<typeof UserRecord>, "created_at"> {
-  readonly createdAtMs: number;
+export interface User extends FieldsOf<Infer<typeof UserRecord>> {
   /** Grants and sessions made then or before have ended. */
   readonly notBeforeMs: number;
 }
@@ -76,6 +75,4 @@ export interface User extends Omit<Infer<typeof UserRecord>, "created_at"> {
 /** How this service made a password that its user has yet to replace. */
 export type GivenPassword = "one-time" | "printed";
 
-export function toUserRecord(user: User): Infer<typeof UserRecord> {
-  return pick(UserRecord, { ...user, created_at: toTime(user.createdAtMs) });
-}
+export const toUserRecord = recordOf(UserRecord);

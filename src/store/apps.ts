@@ -1,11 +1,12 @@
 import { idOf } from "../base/id.ts";
 import { described } from "../base/shape.ts";
-import type { App } from "../oauth/app.ts";
+import { type App, AppChange } from "../oauth/app.ts";
 import { ACCOUNT_STATUS } from "../oauth/user.ts";
 import { type Database, valueIf } from "../database/database.ts";
 import { findRow, hasRow, type RowOf } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
 import { type Change, updateWhere } from "./audit.ts";
+import { columnsOf } from "./columns.ts";
 import { revokeGrantsOf, REVOKED } from "./grant_end.ts";
 import { beginsWith, is } from "./list.ts";
 
@@ -16,25 +17,11 @@ export interface AppWithSecrets extends App {
   readonly oldSecretUntilMs: number | null;
 }
 
-/** What of an app a change may replace, in the order of `changeable`. */
-const CHANGEABLE = sql`name, url, type, scopes, grants, redirectUris, trusted, resourceServer,
-  rate, status, requirePkce, jwks, owner`;
-
-const COLUMNS = sql`id, ${CHANGEABLE}, secret, oldSecret, oldSecretUntilMs, createdAtMs,
+/** What of an app a change may replace. */
+const CHANGED = columnsOf(AppChange.members);
+const COLUMNS = sql`id, type, ${CHANGED.names}, secret, oldSecret, oldSecretUntilMs, createdAtMs,
   notBeforeMs, metadataUrl`;
-
-function toApp(row: RowOf<AppWithSecrets>): AppWithSecrets {
-  return {
-    ...row,
-    scopes: JSON.parse(row.scopes),
-    grants: JSON.parse(row.grants),
-    redirectUris: JSON.parse(row.redirectUris),
-    trusted: row.trusted === 1,
-    resourceServer: row.resourceServer === 1,
-    requirePkce: row.requirePkce === 1,
-    jwks: JSON.parse(row.jwks),
-  };
-}
+const toApp = CHANGED.read<AppWithSecrets>;
 
 export async function findApp(database: Database, id: string): Promise<AppWithSecrets | undefined> {
   const select = sql`SELECT ${COLUMNS} FROM apps WHERE id = ${id}`;
@@ -70,27 +57,20 @@ export function hasAppOrigin(database: Database, origin: string): Promise<boolea
 
 /** Stores an app with the SHA-256 of its secret, or none for a public app. */
 export function insertApp(app: App, secret: Uint8Array | undefined): Sql {
-  return sql`INSERT INTO apps (id, ${CHANGEABLE}, origin, secret, createdAtMs, metadataUrl)
-    VALUES (${app.id}, ${changeable(app)}, ${new URL(app.url).origin}, ${secret ?? null},
-      ${app.createdAtMs}, ${app.metadataUrl ?? null})`;
+  return sql`INSERT INTO apps (id, type, ${CHANGED.names}, origin, secret, createdAtMs, metadataUrl)
+    VALUES (${app.id}, ${app.type}, ${CHANGED.values(app)}, ${new URL(app.url).origin},
+      ${secret ?? null}, ${app.createdAtMs}, ${app.metadataUrl ?? null})`;
 }
 
 /** Stores a changed app; ConflictError, for the whole batch, where it is no longer as `before`. */
 export function updateApp(before: App, after: App): Change {
-  const isUnchanged = sql`(${CHANGEABLE}) IS (${changeable(before)})`;
+  const isUnchanged = sql`(${CHANGED.names}) IS (${CHANGED.values(before)})`;
   // Whoever has the old secret is not to pose as an app that has keys.
   const kept = after.jwks.length > 0 ? sql`NULL, NULL, NULL`
     : sql`secret, oldSecret, oldSecretUntilMs`;
-  return updateWhere(sql`apps`, sql`(${CHANGEABLE}) = (${changeable(after)}),
+  return updateWhere(sql`apps`, sql`(${CHANGED.names}) = (${CHANGED.values(after)}),
     (secret, oldSecret, oldSecretUntilMs) = (${kept}),
     origin = ${valueIf(isUnchanged, new URL(after.url).origin)}`, sql`id = ${after.id}`);
-}
-
-function changeable(app: App): Sql {
-  return sql`${app.name}, ${app.url}, ${app.type}, ${JSON.stringify(app.scopes)},
-    ${JSON.stringify(app.grants)}, ${JSON.stringify(app.redirectUris)}, ${app.trusted ? 1 : 0},
-    ${app.resourceServer ? 1 : 0}, ${app.rate}, ${app.status},
-    ${app.requirePkce ? 1 : 0}, ${JSON.stringify(app.jwks)}, ${app.owner}`;
 }
 
 /** Gives an app a new secret; the one before stays valid until `oldUntilMs`. */

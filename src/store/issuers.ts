@@ -1,52 +1,44 @@
 import { newId } from "../base/id.ts";
-import type { Issuer, Principal } from "../oauth/issuer.ts";
+import { type Issuer, IssuerChange, type Principal } from "../oauth/issuer.ts";
 import { type Database, type Page, type Pagination, valueIf } from "../database/database.ts";
-import { findRow, parseScopes, queryPage, type RowOf } from "../database/rows.ts";
+import { findRow, queryPage, type RowOf } from "../database/rows.ts";
 import { andIs, listOf, sql, type Sql } from "../database/sql.ts";
 import { afterWrite } from "./after_write.ts";
 import { type Change, deleteWhere, updateWhere } from "./audit.ts";
 import { BATCH, walkKeys } from "./batch.ts";
+import { columnsOf } from "./columns.ts";
 
-/** What of an issuer a change may replace, in the order of `changeable`. */
-const CHANGEABLE = sql`audience, scopes, scopeClaim, jwksUri, jwtType, status`;
-const SELECT = sql`SELECT id, issuer, ${CHANGEABLE}, createdAtMs FROM issuers`;
+/** What of an issuer a change may replace. */
+const CHANGED = columnsOf(IssuerChange.members);
+const SELECT = sql`SELECT id, issuer, ${CHANGED.names}, createdAtMs FROM issuers`;
 const SELECT_PRINCIPAL = sql`SELECT id, issuer, subject, status, createdAtMs FROM principals`;
-
-function changeable({ audience, scopes, scopeClaim, jwksUri, jwtType, status }: Issuer): Sql {
-  return sql`${audience}, ${JSON.stringify(scopes)}, ${scopeClaim}, ${jwksUri}, ${jwtType ? 1 : 0},
-    ${status}`;
-}
-
-function toIssuer(row: RowOf<Issuer>): Issuer {
-  return { ...parseScopes(row), jwtType: row.jwtType === 1 };
-}
 
 export async function findIssuer(database: Database, id: string): Promise<Issuer | undefined> {
   const row = await findRow<RowOf<Issuer>>(database, sql`${SELECT} WHERE id = ${id}`);
-  return row && toIssuer(row);
+  return row && CHANGED.read(row);
 }
 
 /** Issuers, newest first. */
 export function listIssuers(database: Database, page: Pagination): Promise<Page<Issuer>> {
-  return queryPage(database, sql`${SELECT} WHERE id < ${page.before}`, page, toIssuer);
+  return queryPage(database, sql`${SELECT} WHERE id < ${page.before}`, page, CHANGED.read<Issuer>);
 }
 
 /** Those whose tokens are accepted, oldest first. */
 export async function listActiveIssuers({ query }: Pick<Database, "query">): Promise<Issuer[]> {
   return (await query<RowOf<Issuer>>(sql`${SELECT} WHERE status = 'active' ORDER BY id`))
-    .map(toIssuer);
+    .map(CHANGED.read<Issuer>);
 }
 
 /** Stores an issuer; ConflictError where it is there already. */
 export function insertIssuer(issuer: Issuer): Sql {
-  return sql`INSERT INTO issuers (id, issuer, ${CHANGEABLE}, createdAtMs)
-    VALUES (${issuer.id}, ${issuer.issuer}, ${changeable(issuer)}, ${issuer.createdAtMs})`;
+  return sql`INSERT INTO issuers (id, issuer, ${CHANGED.names}, createdAtMs)
+    VALUES (${issuer.id}, ${issuer.issuer}, ${CHANGED.values(issuer)}, ${issuer.createdAtMs})`;
 }
 
 /** Stores a changed issuer; ConflictError, for the whole batch, where it is not as `before` now. */
 export function updateIssuer(before: Issuer, after: Issuer): Change {
-  const isUnchanged = sql`(${CHANGEABLE}) IS (${changeable(before)})`;
-  return updateWhere(sql`issuers`, sql`(${CHANGEABLE}) = (${changeable(after)}),
+  const isUnchanged = sql`(${CHANGED.names}) IS (${CHANGED.values(before)})`;
+  return updateWhere(sql`issuers`, sql`(${CHANGED.names}) = (${CHANGED.values(after)}),
     issuer = ${valueIf(isUnchanged, after.issuer)}`, sql`id = ${after.id}`);
 }
 

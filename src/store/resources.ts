@@ -1,33 +1,36 @@
-import type { Resource } from "../oauth/resource.ts";
+import { type Resource, ResourceChange } from "../oauth/resource.ts";
 import type { Database, Page, Pagination } from "../database/database.ts";
-import { findRow, parseScopes, queryPage, type RowOf } from "../database/rows.ts";
+import { findRow, queryPage, type RowOf } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
 import { type Change, deleteWhere, updateWhere } from "./audit.ts";
+import { columnsOf } from "./columns.ts";
 
-const SELECT = sql`SELECT id, url, scopes, createdAtMs FROM resources`;
+const CHANGED = columnsOf(ResourceChange.members);
+const SELECT = sql`SELECT id, url, ${CHANGED.names}, createdAtMs FROM resources`;
 
 /** A resource by its id, or by its URL, whether or not that ends in a slash. */
 export async function findResource(database: Database, key: string): Promise<Resource | undefined> {
   const where = sql`id = ${key} OR rtrim(url, '/') = rtrim(${key}, '/')`;
   const row = await findRow<RowOf<Resource>>(database, sql`${SELECT} WHERE ${where}`);
-  return row && parseScopes(row);
+  return row && CHANGED.read(row);
 }
 
 /** Resources, newest first. */
 export function listResources(database: Database, page: Pagination): Promise<Page<Resource>> {
   const select = sql`${SELECT} WHERE id < ${page.before}`;
-  return queryPage(database, select, page, parseScopes<RowOf<Resource>>);
+  return queryPage(database, select, page, CHANGED.read<Resource>);
 }
 
 /** Stores a resource; ConflictError where its URL is taken. */
-export function insertResource({ id, url, scopes, createdAtMs }: Resource): Sql {
-  return sql`INSERT INTO resources (id, url, scopes, createdAtMs)
-    VALUES (${id}, ${url}, ${JSON.stringify(scopes)}, ${createdAtMs})`;
+export function insertResource(resource: Resource): Sql {
+  const { id, url, createdAtMs } = resource;
+  return sql`INSERT INTO resources (id, url, createdAtMs, ${CHANGED.names})
+    VALUES (${id}, ${url}, ${createdAtMs}, ${CHANGED.values(resource)})`;
 }
 
 /** Gives a resource other scopes; those that its grants lose are left out of their next tokens. */
-export function updateResource(id: string, { scopes }: Pick<Resource, "scopes">): Change {
-  const set = sql`scopes = ${JSON.stringify(scopes)}`;
+export function updateResource(id: string, change: Pick<Resource, "scopes">): Change {
+  const set = sql`(${CHANGED.names}) = (${CHANGED.values(change)})`;
   return updateWhere(sql`resources`, set, sql`id = ${id}`);
 }
 

@@ -1,8 +1,10 @@
-import { ACCOUNT_STATUS, type User } from "../oauth/user.ts";
+import { ACCOUNT_STATUS, type User, UserChange } from "../oauth/user.ts";
+import type { Infer } from "../base/shape.ts";
 import { type Database, valueIf } from "../database/database.ts";
-import { changesRow, findRow, hasRow, parseScopes, type RowOf } from "../database/rows.ts";
+import { changesRow, findRow, hasRow, type RowOf } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
 import { type Change, updateWhere } from "./audit.ts";
+import { columnsOf } from "./columns.ts";
 import { revokeGrantsOf } from "./grant_end.ts";
 import { beginsWith, is } from "./list.ts";
 import type { SubscriptionsEnd } from "./subscription_end.ts";
@@ -16,12 +18,15 @@ export interface UserWithPassword extends User {
   readonly passwordPrinted: number | null;
 }
 
-const COLUMNS = sql`id, username, scopes, rate, status, createdAtMs, notBeforeMs`;
+const { password, ...MEMBERS } = UserChange.members;
+/** What of a user a change may replace, beside the password. */
+const CHANGED = columnsOf(MEMBERS);
+const COLUMNS = sql`id, username, ${CHANGED.names}, createdAtMs, notBeforeMs`;
 const SELECT = sql`SELECT ${COLUMNS}`;
 
 export async function findUser(database: Database, id: string): Promise<User | undefined> {
   const row = await findRow<RowOf<User>>(database, sql`${SELECT} FROM users WHERE id = ${id}`);
-  return row && parseScopes(row);
+  return row && CHANGED.read(row);
 }
 
 /** A user by name, whatever its case, with the password's hash. */
@@ -29,7 +34,7 @@ export async function findUserByName(database: Database, username: string) {
   const select = sql`${SELECT}, phc, passwordUntilMs, passwordPrinted FROM users
     WHERE username = ${username}`;
   const row = await findRow<RowOf<UserWithPassword>>(database, select);
-  return row && parseScopes(row);
+  return row && CHANGED.read(row);
 }
 
 /** What lists of users go by. */
@@ -41,7 +46,7 @@ export const USER_LIST = {
     status: is(sql`status`, ACCOUNT_STATUS),
   },
   indexes: { q: [] },
-  toItem: parseScopes<RowOf<User>>,
+  toItem: CHANGED.read<User>,
 } as const;
 
 export function hasUsers(database: Database): Promise<boolean> {
@@ -51,15 +56,14 @@ export function hasUsers(database: Database): Promise<boolean> {
 /** What a new user is stored as. */
 export type UserRecord =
   & Pick<UserWithPassword, "id" | "username" | "phc" | "scopes" | "createdAtMs">
-  & Partial<Pick<UserWithPassword, "rate" | "passwordPrinted">>;
+  & Partial<Omit<UserWithPassword, "passwordUntilMs">>;
 
 /** Stores a user; ConflictError when the name is taken. */
 export function insertUser(user: UserRecord): Sql {
-  const { id, username, phc, scopes, rate = null, createdAtMs, passwordPrinted = null } = user;
-  return sql`INSERT INTO users
-      (id, username, phc, scopes, rate, status, createdAtMs, passwordPrinted)
-    SELECT ${id}, ${username}, ${phc}, ${JSON.stringify(scopes)}, ${rate}, 'active',
-      ${createdAtMs}, ${passwordPrinted}`;
+  const { id, username, phc, createdAtMs, passwordPrinted = null } = user;
+  return sql`INSERT INTO users (id, username, phc, createdAtMs, passwordPrinted, ${CHANGED.names})
+    SELECT ${id}, ${username}, ${phc}, ${createdAtMs}, ${passwordPrinted},
+      ${CHANGED.values({ rate: null, status: "active", ...user })}`;
 }
 
 /** Stores a user if there is none at all, so that of several processes that start only one does. */
@@ -73,19 +77,17 @@ export function insertFirstUser(user: UserRecord): Sql {
  */
 export function updateUser(
   id: string,
-  { phc, scopes, rate, status }: {
-    readonly [Key in "phc" | "scopes" | "rate" | "status"]?: UserWithPassword[Key] | undefined;
+  { phc, ...change }: Omit<Infer<typeof UserChange>, "password"> & {
+    readonly phc?: string | undefined;
   },
   scopesBefore?: readonly string[],
 ): Change {
-  const before = scopes && scopesBefore ? JSON.stringify(scopesBefore) : null;
-  const after = scopes === undefined ? null : JSON.stringify(scopes);
-  const password = phc === undefined ? sql`` : sql`${setPassword(phc)},`;
-  const set = sql`${password}
-    rate = ${rate === undefined ? sql`rate` : sql`${rate}`},
-    status = ifnull(${status ?? null}, status),
-    scopes = ${valueIf(sql`scopes = ifnull(${before}, scopes)`, sql`ifnull(${after}, scopes)`)}`;
-  return updateWhere(sql`users`, set, sql`id = ${id}`);
+  const isFresh = change.scopes && scopesBefore
+    ? sql`scopes = ${JSON.stringify(scopesBefore)}`
+    : sql`TRUE`;
+  const password = phc === undefined ? sql`` : sql`, ${setPassword(phc)}`;
+  return updateWhere(sql`users`, sql`username = ${valueIf(isFresh, sql`username`)}
+    ${password}${CHANGED.changes(change)}`, sql`id = ${id}`);
 }
 
 export const hasPassword = (phc: string): Sql => sql`phc = ${phc}`;

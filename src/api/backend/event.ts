@@ -1,7 +1,7 @@
+import { recordOf } from "../../base/fields.ts";
 import { newId } from "../../base/id.ts";
 import { Problem } from "../../base/problem.ts";
-import { ANYTHING, named, pick, record, withMembers } from "../../base/shape.ts";
-import { toTime } from "../../base/time.ts";
+import { ANYTHING, named, record, withMembers } from "../../base/shape.ts";
 import { ManagedDelivery, toManagedDelivery } from "../../event/delivery_record.ts";
 import { EventRecord, type EventSummary, NewEvent } from "../../event/event.ts";
 import { jsonResponse } from "../../http/respond.ts";
@@ -84,14 +84,8 @@ export function eventOperations(
   ];
 }
 
-function toRecord({ scopes, createdAtMs, ...event }: EventSummary): object {
-  return pick(EventRecord, {
-    ...event,
-    subject: event.subject ?? undefined,
-    scope: scopes.join(" ") || undefined,
-    request: event.request ?? undefined,
-    source: event.source ?? undefined,
-    principal: event.principal ?? undefined,
-    created_at: toTime(createdAtMs),
-  });
+const toEventRecord = recordOf(EventRecord);
+
+function toRecord(event: EventSummary): object {
+  return toEventRecord({ ...event, scope: event.scopes.join(" ") || null });
 }

@@ -1,3 +1,4 @@
+import { recordOf } from "../../base/fields.ts";
 import { idOf, idTimeMs, isId } from "../../base/id.ts";
 import {
   described,
@@ -7,14 +8,13 @@ import {
   object,
   oneOf,
   optional,
-  pick,
   record,
   refined,
   shown,
   TEXT,
   text,
 } from "../../base/shape.ts";
-import { TIME, toTime } from "../../base/time.ts";
+import { TIME } from "../../base/time.ts";
 import type { Sql } from "../../database/sql.ts";
 import { GRANT_TYPES } from "../../oauth/grant_type.ts";
 import { BUILT_IN_APPS, isBuiltIn } from "../../oauth/principal.ts";
@@ -136,15 +136,10 @@ async function revokeAll(
   return [...revokeTokensOfApp(app, now(), ttlMs), forget];
 }
 
+const toRecord = recordOf(GrantRecord);
+
 /** A grant as the backend shows it. */
 export function toGrantRecord(grant: ListedGrant): Infer<typeof GrantRecord> {
-  const { id, refreshUntilMs, accessUntilMs, revokedAtMs, lastUsedAtMs } = grant;
-  return pick(GrantRecord, {
-    ...grant,
-    name: grant.name ?? undefined,
-    created_at: toTime(idTimeMs(id)),
-    last_used_at: lastUsedAtMs === null ? null : toTime(lastUsedAtMs),
-    expires_at: toTime(Math.max(refreshUntilMs, accessUntilMs)),
-    revoked_at: revokedAtMs === null ? undefined : toTime(revokedAtMs),
-  });
+  const expiresAtMs = Math.max(grant.refreshUntilMs, grant.accessUntilMs);
+  return toRecord({ ...grant, createdAtMs: idTimeMs(grant.id), expiresAtMs });
 }

@@ -1,3 +1,4 @@
+import { recordOf } from "../../base/fields.ts";
 import { JWK } from "../../base/jwk.ts";
 import { SIGNING_ALGORITHMS } from "../../base/jwt.ts";
 import {
@@ -8,11 +9,10 @@ import {
   object,
   oneOf,
   optional,
-  pick,
   record,
   TEXT,
 } from "../../base/shape.ts";
-import { TIME, toTime } from "../../base/time.ts";
+import { TIME } from "../../base/time.ts";
 import type { Services } from "../../services.ts";
 import { actorOf, insertAudit } from "../../store/audit.ts";
 import { type RingKey, ROTATION_LEAD_MS } from "../../store/key_ring.ts";
@@ -37,6 +37,7 @@ const KeyRecord = named("Key", record({
   published_until: nullable(TIME),
   jwk: JWK,
 }));
+const toKeyRecord = recordOf(KeyRecord);
 
 /** /backend/key: the keys that access tokens are signed with, their public parts alone. */
 export function keyOperations(services: Pick<Services, "keys" | "now" | "database">): Operation[] {
@@ -44,14 +45,11 @@ export function keyOperations(services: Pick<Services, "keys" | "now" | "databas
   const audit = ({ caller, request }: Actor, action: string, target: string) =>
     insertAudit({ ...actorOf(caller, request), action, target }, now());
   const toRecord = (key: RingKey) => {
-    const { kid, createdAtMs, signsFromMs, publishedUntilMs } = key;
-    const isSigning = kid === keys.signing().kid;
-    return pick(KeyRecord, {
+    const isSigning = key.kid === keys.signing().kid;
+    return toKeyRecord({
       ...key,
-      status: isSigning ? "signing" : signsFromMs > now() ? "pending" : "retired",
-      created_at: toTime(createdAtMs),
-      signs_from: toTime(signsFromMs),
-      published_until: publishedUntilMs === Infinity ? null : toTime(publishedUntilMs),
+      status: isSigning ? "signing" : key.signsFromMs > now() ? "pending" : "retired",
+      publishedUntilMs: key.publishedUntilMs === Infinity ? null : key.publishedUntilMs,
     });
   };
 

@@ -1,7 +1,8 @@
+import { recordOf } from "../../base/fields.ts";
 import { sha256 } from "../../base/secret.ts";
 import { described, FLAG, named, nullable, optional, record, TEXT } from "../../base/shape.ts";
 import { idOf } from "../../base/id.ts";
-import { TIME, toTime } from "../../base/time.ts";
+import { TIME } from "../../base/time.ts";
 import type { Services } from "../../services.ts";
 import { listSessions, type Session, sessionId } from "../../store/sessions.ts";
 import { findUser } from "../../store/users.ts";
@@ -69,7 +70,8 @@ export function managedSessionOperations(
 
 const keyOf = ({ createdAtMs, id }: Session): string => `${createdAtMs} ${id}`;
 
-function toRecord({ id, address, agent, createdAtMs, seenAtMs }: Session) {
-  const seen_at = toTime(seenAtMs ?? createdAtMs);
-  return { id, address, agent, created_at: toTime(createdAtMs), seen_at };
+const toSessionRecord = recordOf(SessionRecord);
+
+function toRecord(session: Session) {
+  return toSessionRecord({ ...session, seenAtMs: session.seenAtMs ?? session.createdAtMs });
 }
