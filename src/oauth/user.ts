@@ -1,4 +1,4 @@
-import { type FieldsOf, recordOf } from "../base/fields.ts";
+import { type FieldsOf, recordOf, toFields } from "../base/fields.ts";
 import { idOf } from "../base/id.ts";
 import { PASSWORD_BYTES } from "../base/password.ts";
 import { parseRate, RATE_FORM } from "../base/rate.ts";
@@ -14,6 +14,7 @@ import {
   optional,
   record,
   text,
+  withChange,
 } from "../base/shape.ts";
 import { TIME } from "../base/time.ts";
 import { CONSUMER_SCOPE } from "./principal.ts";
@@ -76,3 +77,12 @@ export interface User extends FieldsOf<Infer<typeof UserRecord>> {
 export type GivenPassword = "one-time" | "printed";
 
 export const toUserRecord = recordOf(UserRecord);
+
+export function newUser(
+  { password, ...wanted }: Infer<typeof NewUser>,
+  more: Pick<User, "id" | "createdAtMs">,
+): User {
+  const { username, scopes } = wanted;
+  const user = { ...more, username, scopes, rate: null, status: "active", notBeforeMs: 0 } as const;
+  return withChange<User>(user, toFields(wanted));
+}

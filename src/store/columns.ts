@@ -21,8 +21,8 @@ export function columnsOf<const M extends Members>(members: M) {
   return {
     /** Their names, with commas between. */
     names: raw(columns.map(({ name }) => name).join(", ")),
-    /** The values of an item, in the same order. */
-    values: (item: Fields<M, unknown>): Sql =>
+    /** The values of an item, in the same order; what it has not is NULL. */
+    values: (item: Partial<Fields<M, unknown>>): Sql =>
       joinSql(pairsOf(item).map(({ value }) => sql`${toColumn(value)}`), ", "),
     /** `, name = value` for each that is given. */
     changes: (change: Partial<Fields<M, unknown>>): Sql =>
@@ -40,7 +40,7 @@ export function columnsOf<const M extends Members>(members: M) {
 const raw = (text: string): Sql => ({ sql: text, params: [] });
 
 /** A value as its column has it. */
-export function toColumn(value: unknown): SqlValue {
+function toColumn(value: unknown = null): SqlValue {
   if (typeof value === "boolean") return value ? 1 : 0;
   if (typeof value === "object" && value !== null) return JSON.stringify(value);
   return value as SqlValue;

@@ -1,4 +1,5 @@
 import { ACCOUNT_STATUS, type User, UserChange } from "../oauth/user.ts";
+import type { FieldsOf } from "../base/fields.ts";
 import type { Infer } from "../base/shape.ts";
 import { type Database, valueIf } from "../database/database.ts";
 import { changesRow, findRow, hasRow, type RowOf } from "../database/rows.ts";
@@ -63,7 +64,7 @@ export function insertUser(user: UserRecord): Sql {
   const { id, username, phc, createdAtMs, passwordPrinted = null } = user;
   return sql`INSERT INTO users (id, username, phc, createdAtMs, passwordPrinted, ${CHANGED.names})
     SELECT ${id}, ${username}, ${phc}, ${createdAtMs}, ${passwordPrinted},
-      ${CHANGED.values({ rate: null, status: "active", ...user })}`;
+      ${CHANGED.values({ status: "active", ...user })}`;
 }
 
 /** Stores a user if there is none at all, so that of several processes that start only one does. */
@@ -71,15 +72,17 @@ export function insertFirstUser(user: UserRecord): Sql {
   return sql`${insertUser(user)} WHERE NOT EXISTS (SELECT 1 FROM users)`;
 }
 
+type UserUpdate =
+  & FieldsOf<Omit<Infer<typeof UserChange>, "password">, undefined>
+  & { readonly phc?: string | undefined };
+
 /**
  * Replaces what of a user changes; what is undefined stays as it is by now. ConflictError, for the
  * whole batch, where the scopes that are replaced are no longer as they were read.
  */
 export function updateUser(
   id: string,
-  { phc, ...change }: Omit<Infer<typeof UserChange>, "password"> & {
-    readonly phc?: string | undefined;
-  },
+  { phc, ...change }: UserUpdate,
   scopesBefore?: readonly string[],
 ): Change {
   const isFresh = change.scopes && scopesBefore

@@ -1,6 +1,7 @@
+import { toFields } from "../../base/fields.ts";
 import { newId } from "../../base/id.ts";
 import { jsonResponse } from "../../http/respond.ts";
-import { NewUser, toUserRecord, UserChange, UserRecord } from "../../oauth/user.ts";
+import { NewUser, newUser, toUserRecord, UserChange, UserRecord } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
 import { afterWrite } from "../../store/after_write.ts";
 import { revokeGrantsWithScopes } from "../../store/grant_end.ts";
@@ -38,13 +39,12 @@ export function userOperations(services: Administration & Pick<Services, "hasher
       body: NewUser,
       responses: { 201: UserRecord },
       refuses: [409],
-      async handle({ body: { password, rate = null, ...given }, ...context }) {
-        await checkGivesBackend(context.caller, given.scopes, [], services);
-        const phc = await hasher.hash(password);
+      async handle({ body, ...context }) {
+        await checkGivesBackend(context.caller, body.scopes, [], services);
+        const phc = await hasher.hash(body.password);
         const createdAtMs = now();
         const id = newId("u", createdAtMs);
-        const state = { status: "active", notBeforeMs: 0 } as const;
-        const user = { ...given, rate, id, createdAtMs, ...state };
+        const user = newUser(body, { id, createdAtMs });
         const action = { action: "user.create", target: id };
         const taken = "The user name is taken.";
         await storeAudited(context, [insertUser({ ...user, phc })], action, services, taken);
@@ -78,7 +78,7 @@ export function userOperations(services: Administration & Pick<Services, "hasher
           // Before the time of the cut is read: what is granted meanwhile ends with it.
           const revoke = await revokeGrantsWithScopes(database, { user: id }, lost, now());
           await storeAudited(context, [
-            updateUser(id, { phc, ...change }, user.scopes),
+            updateUser(id, { phc, ...toFields(change) }, user.scopes),
             ...isDisabled || phc ? revokeTokensOfUser(id, now(), accessTokenTtlMs, end) : [],
             ...revoke,
           ], { action: "user.change", target: id }, services);
