@@ -1,27 +1,30 @@
 import type { Resource } from "../oauth/resource.ts";
-import type { Database, Page, Pagination } from "../database/database.ts";
-import { findRow, parseScopes, queryPage, type RowOf } from "../database/rows.ts";
+import type { Database } from "../database/database.ts";
+import { findRow, parseScopes, type RowOf } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
 import { type Change, deleteWhere, updateWhere } from "./audit.ts";
 
-const SELECT = sql`SELECT id, url, scopes, createdAtMs FROM resources`;
+const COLUMNS = sql`id, url, scopes, createdAtMs`;
 
 /** A resource by its id, or by its URL, whether or not that ends in a slash. */
 export async function findResource(database: Database, key: string): Promise<Resource | undefined> {
-  const where = sql`id = ${key} OR rtrim(url, '/') = rtrim(${key}, '/')`;
-  const row = await findRow<RowOf<Resource>>(database, sql`${SELECT} WHERE ${where}`);
+  const row = await findRow<RowOf<Resource>>(database, sql`SELECT ${COLUMNS} FROM resources
+    WHERE id = ${key} OR rtrim(url, '/') = rtrim(${key}, '/')`);
   return row && parseScopes(row);
 }
 
-/** Resources, newest first. */
-export function listResources(database: Database, page: Pagination): Promise<Page<Resource>> {
-  const select = sql`${SELECT} WHERE id < ${page.before}`;
-  return queryPage(database, select, page, parseScopes<RowOf<Resource>>);
-}
+/** What lists of resources go by. */
+export const RESOURCE_LIST = {
+  table: sql`resources`,
+  columns: COLUMNS,
+  filters: {},
+  indexes: {},
+  toItem: parseScopes<RowOf<Resource>>,
+} as const;
 
 /** Stores a resource; ConflictError where its URL is taken. */
 export function insertResource({ id, url, scopes, createdAtMs }: Resource): Sql {
-  return sql`INSERT INTO resources (id, url, scopes, createdAtMs)
+  return sql`INSERT INTO resources (${COLUMNS})
     VALUES (${id}, ${url}, ${JSON.stringify(scopes)}, ${createdAtMs})`;
 }
 
