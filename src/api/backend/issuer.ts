@@ -1,5 +1,5 @@
 import { newId } from "../../base/id.ts";
-import { Problem } from "../../base/problem.ts";
+import { invalid } from "../../base/problem.ts";
 import { jsonResponse } from "../../http/respond.ts";
 import {
   changeIssuer,
@@ -141,8 +141,4 @@ async function discover(
   throw refuse("/issuer", `No metadata; give a jwks_uri, or mend this: ${reasons.join("; ")}.`);
 }
 
-function refuse(pointer: string, detail: string): Problem {
-  return new Problem(400, "invalid", "The body is not valid; see errors.", {
-    errors: [{ pointer, detail }],
-  });
-}
+const refuse = (pointer: string, detail: string) => invalid([{ pointer, detail }], "body");

@@ -1,5 +1,5 @@
 import { newId } from "../../base/id.ts";
-import { checkErrors } from "../../base/problem.ts";
+import { invalid } from "../../base/problem.ts";
 import { jsonResponse } from "../../http/respond.ts";
 import {
   isOwnResource,
@@ -46,7 +46,7 @@ export function resourceOperations(
       refuses: [409],
       async handle({ body, ...context }) {
         if (isOwnResource(body.url, issuer)) {
-          checkErrors([{ pointer: "/url", detail: "Must not be this service." }], "body");
+          throw invalid([{ pointer: "/url", detail: "Must not be this service." }], "body");
         }
         const createdAtMs = now();
         const resource = { ...body, id: newId("p", createdAtMs), createdAtMs };
