@@ -22,6 +22,8 @@ import { brotliCompressSync, gzipSync } from "node:zlib";
 
 /** What `gatepost init` writes. */
 const EXAMPLE = "scripts/example";
+/** A revision that nobody tells. */
+const UNKNOWN = "unknown";
 /** What `dist` is made from. */
 export const INPUTS = ["package.json", "tsconfig.json", "scripts/build.mjs", EXAMPLE, "src"];
 
@@ -35,7 +37,11 @@ export const INPUTS = ["package.json", "tsconfig.json", "scripts/build.mjs", EXA
 export function isStale(root, env = process.env) {
   const stamp = join(root, "dist/version.js");
   // The stamp is written last: a build that was cut off left none, or the compiler's own.
-  if (!existsSync(stamp) || readFileSync(stamp, "utf8") !== versionModule(root, env)) return true;
+  const built = existsSync(stamp) ? readFileSync(stamp, "utf8") : "";
+  const [, builtFrom = UNKNOWN] = /^export const revision = "(.*)";$/m.exec(built) ?? [];
+  const revision = revisionOf(root, env);
+  // Where git says nothing (it is not here, or the clone is another user's) the build's own counts.
+  if (built !== versionModule(root, revision === UNKNOWN ? builtFrom : revision)) return true;
   const builtMs = statSync(stamp).mtimeMs;
   return INPUTS.some((input) => newestMs(join(root, input)) > builtMs);
 }
@@ -49,7 +55,7 @@ export function isStale(root, env = process.env) {
  */
 export function build(root, env = process.env) {
   const dist = join(root, "dist");
-  const stampText = versionModule(root, env);
+  const stampText = versionModule(root, revisionOf(root, env));
   rmSync(dist, { recursive: true, force: true });
   if (!compile(root, "tsconfig.json") || !compile(root, "src/console/tsconfig.json")) {
     console.error("The build failed: the compiler found the errors above.");
@@ -144,20 +150,20 @@ function packConsole(root) {
  * The text of `dist/version.js`.
  *
  * @param {string} root
- * @param {Env} env
+ * @param {string} revision
  * @returns {string}
  */
-function versionModule(root, env) {
+function versionModule(root, revision) {
   const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   return [
     `export const version = ${JSON.stringify(version)};`,
-    `export const revision = ${JSON.stringify(revisionOf(root, env))};`,
+    `export const revision = ${JSON.stringify(revision)};`,
     "",
   ].join("\n");
 }
 
 /**
- * GATEPOST_REVISION, else the short commit, else `unknown`.
+ * GATEPOST_REVISION, else the short commit, else UNKNOWN.
  *
  * @param {string} root
  * @param {Env} env
@@ -171,14 +177,14 @@ function revisionOf(root, env) {
     throw new Error("GATEPOST_REVISION must be 1 to 64 of A-Z a-z 0-9 . _ + -");
   }
   // A copy without its own history may lie inside somebody else's repository.
-  if (!existsSync(join(root, ".git"))) return "unknown";
+  if (!existsSync(join(root, ".git"))) return UNKNOWN;
   try {
     const args = ["rev-parse", "--short", "HEAD"];
     return execFileSync("git", args, { cwd: root, stdio: ["ignore", "pipe", "ignore"] })
       .toString()
       .trim();
   } catch {
-    return "unknown"; // no git here, or no commit yet
+    return UNKNOWN; // no git here, no commit yet, or a clone of another user
   }
 }
 

@@ -63,9 +63,14 @@ function install() {
 
 /** Makes `dist` where it is older than `src`. */
 function buildIfStale() {
-  if (!isStale(root)) return true;
-  console.error("Building dist from src ...");
-  return build(root);
+  try {
+    if (!isStale(root)) return true;
+    console.error("Building dist from src ...");
+    return build(root);
+  } catch (error) { // the system's, mostly: the folder is another user's
+    console.error(`The build failed: ${error instanceof Error ? error.message : error}`);
+    return false;
+  }
 }
 
 const ready = (isInstalled() || install()) && (!process.argv.includes("--build") || buildIfStale());

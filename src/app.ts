@@ -80,7 +80,8 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
   const hosted = await loadEndpoints(config.endpointsFolder);
   const seal = createSeal(...config.secretKeys ?? []);
   const engine = createEngine(config);
-  refuseUnusable(engine.address, await engine.judge(seal));
+  const found = await engine.judge(seal);
+  refuseUnusable(engine.address, found);
   const elapsedMs = () => performance.now();
   const cautiousNow = createCautiousClock(now, elapsedMs);
   const metrics = createServiceMetrics();
@@ -91,6 +92,10 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
     metrics.observe("gatepost_database_commit_duration_seconds", [], ms / 1000);
     writes.observe(refusal);
   }, log);
+  if (found.kind === "usable" && found.schemaVersion < found.knownVersion) {
+    const { schemaVersion: from, knownVersion: to } = found;
+    log.info("the database has been migrated", { from, to });
+  }
   const failures = createFailureAudit({ database, now });
   const uses = createUses(database, now);
   const egress = createDocumentEgress(config.callbackAllow);

@@ -559,6 +559,10 @@ test("a secret's file that cannot be read is an error, and so are both forms at 
   const [missing = "", ...more] = errorsOf({ GATEPOST_METRICS_TOKEN_FILE: "/none/here" });
   assert.match(missing, /^GATEPOST_METRICS_TOKEN_FILE: cannot be read: ENOENT.*\/none\/here/);
   assert.deepEqual(more, []);
+  // It would be read until the memory is full.
+  assert.deepEqual(errorsOf({ GATEPOST_METRICS_TOKEN_FILE: "/dev/zero" }), [
+    "GATEPOST_METRICS_TOKEN_FILE: cannot be read: /dev/zero is a device",
+  ]);
   const result = parseConfig(
     { GATEPOST_METRICS_TOKEN: METRICS_TOKEN, GATEPOST_METRICS_TOKEN_FILE: "/run/token" },
     () => METRICS_TOKEN,

@@ -10,8 +10,9 @@ import {
   TEXT,
   wholeNumber,
 } from "../base/shape.ts";
-import { FIRST_PAGE, type Page, type Pagination } from "../database/database.ts";
+import { type Database, FIRST_PAGE, type Page, type Pagination } from "../database/database.ts";
 import { jsonResponse } from "../http/respond.ts";
+import { type Filters, type Given, type List, listPart } from "../store/list.ts";
 
 const MAX_LIMIT = 200;
 const CURSOR_FORM = /^[0-9a-z]{1,260}$/;
@@ -61,6 +62,22 @@ export function pageOf<T>(
 export function listResponse<Item>(page: Page<Item>, toRecord: (item: Item) => object) {
   const body = { items: page.items.map(toRecord), next_cursor: page.next ?? null };
   return jsonResponse(200, body);
+}
+
+/** What an operation has that lists stored items: its query, responses and handler. */
+export function listing<const F extends Filters, Row, Item extends { readonly id: string }>(
+  database: Database,
+  list: List<F, Row, Item>,
+  id: Shape<string>,
+  record: Shape<object>,
+  toRecord: (item: Item) => object,
+) {
+  return {
+    query: { ...pagination(id), ...list.filters },
+    responses: { 200: pageOf(record) },
+    handle: async ({ query }: { readonly query: Given<F> & PageQuery }) =>
+      listResponse(await listPart(database, list, query, toPagination(query)), toRecord),
+  };
 }
 
 /**

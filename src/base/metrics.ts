@@ -64,15 +64,7 @@ interface Count {
   readonly buckets: number[];
 }
 
-/** A node of the tree of label values: its count, and its children by the next label. */
-interface Branch {
-  count?: Count;
-  readonly branches: Map<string, Branch>;
-}
-
-const openBranch = (): Branch => ({ branches: new Map() });
-
-/** Makes the metrics of a table. Counting costs a look-up for the name and for each label. */
+/** Makes the metrics of a table. Counting costs a look-up for the name and one for the labels. */
 export function createMetrics<Sources, const Table extends MetricTable<Sources>>(
   table: Table & MetricTable<Sources>,
 ) {
@@ -119,24 +111,17 @@ export function createMetrics<Sources, const Table extends MetricTable<Sources>>
 
 /** The counts of one metric by its labels; without labels there is one from the beginning. */
 function createSeries(name: string, { labels, bounds, initial = [] }: Metric<never>) {
-  const root = openBranch();
-  const all: Count[] = [];
+  const counts = new Map<string, Count>();
+  const others = labels.map(() => OTHER);
 
   function find(values: Labels): Count {
-    let branch: Branch | undefined = root;
-    for (const value of values) branch = branch?.branches.get(value);
-    return branch?.count ?? open(values);
-  }
-
-  function open(values: Labels): Count {
-    if (all.length >= MAX_SERIES && values.some((value) => value !== OTHER)) {
-      return find(labels.map(() => OTHER));
-    }
-    let branch = root;
-    for (const value of values) branch = branch.branches.getOrInsertComputed(value, openBranch);
+    const key = values.join("\0");
+    const known = counts.get(key);
+    if (known) return known;
+    if (counts.size >= MAX_SERIES && values !== others) return find(others);
     const buckets = new Array<number>(bounds ? bounds.length + 1 : 0).fill(0);
-    const count = branch.count = { labels: formatLabels(labels, values), sum: 0, buckets };
-    all.push(count);
+    const count = { labels: formatLabels(labels, values), sum: 0, buckets };
+    counts.set(key, count);
     return count;
   }
 
@@ -152,7 +137,7 @@ function createSeries(name: string, { labels, bounds, initial = [] }: Metric<nev
       count.buckets[index] = (count.buckets[index] ?? 0) + 1;
     },
     lines: () =>
-      all.flatMap((count) =>
+      [...counts.values()].flatMap((count) =>
         bounds
           ? formatHistogram(name, bounds, count)
           : `${name}${braces(count.labels)} ${count.sum}`

@@ -54,9 +54,12 @@ export function tooMany(code: string, detail: string, waitMs: number): Problem {
   return new Problem(429, code, detail, { headers });
 }
 
-/** Throws one 400 that lists every error, or returns when there is none. */
+/** A request of which some fields are bad: a 400 that lists every error. */
+export function invalid(errors: readonly FieldError[], what: string): Problem {
+  return new Problem(400, "invalid", `The ${what} is not valid; see errors.`, { errors });
+}
+
+/** Throws that where there is any error. */
 export function checkErrors(errors: readonly FieldError[], what: string): void {
-  if (errors.length > 0) {
-    throw new Problem(400, "invalid", `The ${what} is not valid; see errors.`, { errors });
-  }
+  if (errors.length > 0) throw invalid(errors, what);
 }

@@ -23,7 +23,7 @@ const URIS = "where a code may be sent, exactly; with none, anywhere at or below
 const OWNER = { value: "WHO", find: findUserId };
 const WORDS = {
   url: { meaning: "the app's URL: https, or http on localhost, 127.0.0.1 or [::1]" },
-  scopes: { name: "scope", value: '"A B"', meaning: "what the app may ask for" },
+  scopes: { meaning: "what the app may ask for" },
   grants: {
     name: "grant",
     meaning: "a grant that the app may use, in place of the default ones: " +

@@ -117,7 +117,8 @@ function findError(
   given: readonly string[],
 ): string | undefined {
   const names = args.map(({ name }) => name);
-  const missing = args.slice(positionals.length).find(({ isOptional }) => !isOptional);
+  // An empty one is of a script whose variable is not set.
+  const missing = args.find(({ isOptional }, index) => !isOptional && !positionals[index]);
   if (missing !== undefined) return `needs ${missing.name}`;
   if (positionals.length > names.length && !args.at(-1)?.isRepeatable) {
     return names.length === 0 ? "takes no arguments" : `takes no more than ${names.join(" ")}`;

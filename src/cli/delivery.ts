@@ -24,9 +24,9 @@ const RESEND: Resource = {
   argument: { name: "ID", meaning: "the resend, as resend list shows it", example: "w0mhc…" },
   columns: ["id", "state", "status", "subscription", "count", "done", "created_at", "actor"],
 };
-const IDS = { event: { value: "ID" }, subscription: { value: "ID" } };
+const EVENT = { value: "ID" };
 const SELECTION = givenMembers(NewResend.members, {
-  ...IDS,
+  event: EVENT,
   status: {
     meaning: "failed, delivered, cancelled or pending: what waits for a resend",
     also: { failed: { meaning: "every delivery that has failed; filters narrow that" } },
@@ -42,7 +42,7 @@ export const DELIVERY_COMMANDS: readonly Command[] = [
     purpose: "List deliveries, newest first",
     examples: ["gatepost delivery list --status failed"],
     query: DELIVERY_LIST.filters,
-    members: IDS,
+    members: { event: EVENT },
   }),
   showCommand(DELIVERY, {
     purpose: "Show a delivery with its attempts",

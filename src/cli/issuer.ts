@@ -10,7 +10,6 @@ const ISSUER: Resource = {
   columns: ["issuer*", "id", "status", "scopes*", "created_at"],
   shown: ["*"],
 };
-const SCOPES = { name: "scope", value: '"A B"' };
 
 /** The commands of `gatepost issuer`. */
 export const ISSUER_COMMANDS: readonly Command[] = [
@@ -23,7 +22,7 @@ export const ISSUER_COMMANDS: readonly Command[] = [
       "gatepost issuer add https://id.example.com --scope orders --scope-claim roles --jwt-type",
     ],
     body: NewIssuer,
-    members: { issuer: { argument: "URL" }, scopes: SCOPES },
+    members: { issuer: { argument: "URL" } },
     done: (name) => `Tokens of ${name} are accepted.`,
   }),
   listCommand(ISSUER, { purpose: "List the issuers whose tokens are accepted, newest first" }),
@@ -37,7 +36,6 @@ export const ISSUER_COMMANDS: readonly Command[] = [
       "gatepost issuer set i0mhc… --jwks-uri none",
     ],
     body: IssuerChange,
-    members: { scopes: SCOPES },
   }),
   sendCommand(ISSUER, {
     verb: "delete",

@@ -28,7 +28,6 @@ export const KEY_COMMANDS: readonly Command[] = [
         "last token that it signed has expired, so no token breaks. For a key that has leaked " +
         "this is not enough: see key withdraw.",
     ],
-    examples: ["gatepost key rotate"],
     body: NewKey,
     members: {
       at_once: { meaning: "sign with it at once; otherwise it is published 10 minutes before" },

@@ -1,5 +1,5 @@
-import { PRINCIPAL_QUERY } from "../api/backend/principal.ts";
 import { PrincipalChange } from "../oauth/issuer.ts";
+import { PRINCIPAL_LIST } from "../store/issuers.ts";
 import type { Command } from "./command.ts";
 import { listCommand, type Resource, sendCommand, showCommand } from "./resource.ts";
 
@@ -15,7 +15,7 @@ export const PRINCIPAL_COMMANDS: readonly Command[] = [
   listCommand(PRINCIPAL, {
     purpose: "List whom tokens of other issuers speak for, newest first",
     examples: ["gatepost principal list", "gatepost principal list --issuer i0mhc…"],
-    query: PRINCIPAL_QUERY,
+    query: PRINCIPAL_LIST.filters,
   }),
   showCommand(PRINCIPAL, { purpose: "Show a principal" }),
   sendCommand(PRINCIPAL, {

@@ -24,7 +24,6 @@ export const PROBLEM_COMMANDS: readonly Command[] = [
     method: "PUT",
     below: "/mute",
     body: Mute,
-    members: { until: { value: "TIME" } },
     done: (id) => `Problem ${id} is muted.`,
   }),
   sendCommand(PROBLEM, {
@@ -43,7 +42,6 @@ export const PROBLEM_COMMANDS: readonly Command[] = [
     purpose: "List what was counted, by the minute or the hour",
     examples: ["gatepost series list", "gatepost series list --of logins --step hour"],
     query: SERIES_QUERY,
-    members: { subscription: { value: "ID" }, from: { value: "TIME" }, to: { value: "TIME" } },
     isWhole: true,
   }),
   listCommand({ noun: "config", path: "/backend/config", columns: ["name", "value"] }, {

@@ -9,7 +9,7 @@ const RESOURCE: Resource = {
   columns: ["url*", "id", "scopes*"],
   shown: ["*"],
 };
-const SCOPES = { scopes: { name: "scope", value: '"A B"', meaning: "what its tokens may carry" } };
+const SCOPES = { scopes: { meaning: "what its tokens may carry" } };
 
 /** The commands of `gatepost resource`. */
 export const RESOURCE_COMMANDS: readonly Command[] = [

@@ -47,6 +47,12 @@ export interface MemberWords extends Partial<Option> {
 /** Words of members by their names; null: the command has another way to give it. */
 type WordsOf<M> = { readonly [K in keyof M]?: MemberWords | null };
 
+/** How members of these names are given wherever they are. */
+const USUAL: Readonly<Record<string, MemberWords>> = {
+  scopes: { name: "scope", value: '"A B"' },
+  subscription: { value: "ID" },
+};
+
 /** Which part of a list is shown. */
 export const LIST_PART = givenMembers(pagination(), {
   cursor: { meaning: "continue where a list ended, as it said" },
@@ -155,7 +161,7 @@ export function sendCommand<M extends ShapeMembers>(
   const isNew = method === "POST" && below === undefined;
   const ask = confirm ?? (method === "DELETE" && ((name) => `Remove ${noun} ${name} for good?`));
   return {
-    examples: [`gatepost ${noun} ${verb} ${argument.example}`],
+    examples: [`gatepost ${noun} ${verb} ${isNew ? "" : argument.example}`.trimEnd()],
     ...words,
     ...ask && { confirm: (values: Values) => ask(values.argument(argument.name)) },
     words: [noun, verb],
@@ -214,7 +220,9 @@ export function givenMembers(
   isChange = false,
 ) {
   const given = Object.entries(members).filter(([member]) => words[member] !== null)
-    .map(([member, shape]) => givenMember(member, shape, words[member] ?? {}, isChange));
+    .map(([member, shape]) =>
+      givenMember(member, shape, { ...USUAL[member], ...words[member] }, isChange)
+    );
   return {
     arguments: given.flatMap((each) => each.arguments),
     options: Object.fromEntries(given.flatMap(({ options }) => Object.entries(options))),

@@ -1,14 +1,16 @@
 import { ADMIN } from "../app/first_user.ts";
 import { newId } from "../base/id.ts";
 import { createJwtSigner, MAX_JWT_LENGTH } from "../base/jwt.ts";
+import { parseShape, record } from "../base/shape.ts";
 import { toTime } from "../base/time.ts";
 import { ACCESS_TOKEN_TYPE, accessTokenClaims } from "../oauth/claims.ts";
 import { BACKEND_SCOPE, LOGIN_APP } from "../oauth/principal.ts";
+import { SCOPES } from "../oauth/scope.ts";
 import { CLI_ACTOR } from "../store/audit.ts";
 import { insertGrant } from "../store/grants.ts";
 import { issuerOf } from "./backend.ts";
 import type { Command } from "./command.ts";
-import { Failure } from "./failure.ts";
+import { Failure, UsageError } from "./failure.ts";
 import { splitNames } from "./resource.ts";
 import { findUserId } from "./user.ts";
 
@@ -42,7 +44,9 @@ export const TOKEN_COMMAND: Command = {
     if (config.baseUrl === undefined && config.port === 0) {
       throw new Failure("With GATEPOST_PORT=0 a token needs GATEPOST_BASE_URL, its issuer.");
     }
-    const scopes = splitNames(values.list("scope")) ?? [BACKEND_SCOPE];
+    const scope = splitNames(values.list("scope")) ?? [BACKEND_SCOPE];
+    const { scope: scopes } = parseShape(record({ scope: SCOPES }), { scope }, "command line");
+    if (scopes.length === 0) throw new UsageError("token --scope needs the name of a scope");
     const { database, keys } = await context.openBackend();
     const user = await findUserId(context, values.text("user") ?? ADMIN);
     const nowMs = Date.now();

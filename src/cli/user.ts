@@ -18,7 +18,6 @@ const USER: Resource = {
   columns: ["username*=name", "id", "status", "scopes*", "created_at"],
   shown: ["*"],
 };
-const SCOPE = { name: "scope", value: '"A B"' };
 
 /** The commands of `gatepost user`. */
 export const USER_COMMANDS: readonly Command[] = [
@@ -39,7 +38,6 @@ export const USER_COMMANDS: readonly Command[] = [
       username: { argument: "NAME", meaning: "1 to 64 of A-Z a-z 0-9 . _ @ + -" },
       password: { flag: "password-stdin", ...PASSWORD_OPTION, read: readNewPassword },
       scopes: {
-        ...SCOPE,
         meaning: "what the user may do",
         also: {
           admin: { meaning: `scopes ${BACKEND_SCOPE} and ${CONSUMER_SCOPE}, beside those given` },
@@ -83,7 +81,7 @@ export const USER_COMMANDS: readonly Command[] = [
             ? obtainPassword(context, values.argument("NAME"))
             : undefined,
       },
-      scopes: { ...SCOPE, meaning: "all that the user may do from now on" },
+      scopes: { meaning: "all that the user may do from now on" },
     },
     made: generatedPassword,
   }),

@@ -97,9 +97,10 @@ function lockWhole(path: string): DatabaseSync | undefined {
   }
 }
 
-/** The file that keeps what `path` was replaced for. */
+/** The file that keeps what `path` was replaced for; where there is one, the next second's. */
 export function asideOf(path: string, nowMs: number): string {
-  return `${path}.before-${new Date(nowMs).toISOString().replace(/[-:]|\.\d+/g, "")}`;
+  const aside = `${path}.before-${new Date(nowMs).toISOString().replace(/[-:]|\.\d+/g, "")}`;
+  return existsSync(aside) ? asideOf(path, nowMs + 1_000) : aside;
 }
 
 /**

@@ -2,7 +2,7 @@ import { dirname, join, resolve } from "node:path";
 import { backUpSqlite } from "./backup.ts";
 import { createDiskReader } from "./disk.ts";
 import type { Engine } from "./engine.ts";
-import { judgeDatabase } from "./judge.ts";
+import { judgeDatabase, judgeFile, refuseUnusable } from "./judge.ts";
 import { followLinks, identify } from "./own_files.ts";
 import { restoreSqlite } from "./restore.ts";
 import { createSqliteAside } from "./sqlite_aside.ts";
@@ -40,7 +40,10 @@ export function createSqliteEngine(file: string): Engine {
         forgetOverwritten: () => emptyLog(path) ? undefined : "others are reading the log",
       };
     },
-    backUp: (target, options) => backUpSqlite(path, target, options),
+    async backUp(target, options) {
+      refuseUnusable(given, judgeFile(path)); // another program's would be copied as well
+      return await backUpSqlite(path, target, options);
+    },
     restore: (source, seal, nowMs, options) =>
       restoreSqlite(followLinks(source), path, seal, nowMs, options),
   };

@@ -1,27 +1,35 @@
-import { newId } from "../base/id.ts";
+import { idOf, newId } from "../base/id.ts";
+import { described } from "../base/shape.ts";
 import { type Issuer, IssuerChange, type Principal } from "../oauth/issuer.ts";
-import { type Database, type Page, type Pagination, valueIf } from "../database/database.ts";
-import { findRow, queryPage, type RowOf } from "../database/rows.ts";
-import { andIs, listOf, sql, type Sql } from "../database/sql.ts";
+import { type Database, valueIf } from "../database/database.ts";
+import { findRow, type RowOf } from "../database/rows.ts";
+import { listOf, sql, type Sql } from "../database/sql.ts";
 import { afterWrite } from "./after_write.ts";
 import { type Change, deleteWhere, updateWhere } from "./audit.ts";
 import { BATCH, walkKeys } from "./batch.ts";
 import { columnsOf } from "./columns.ts";
+import { asItem, is } from "./list.ts";
 
 /** What of an issuer a change may replace. */
 const CHANGED = columnsOf(IssuerChange.members);
-const SELECT = sql`SELECT id, issuer, ${CHANGED.names}, createdAtMs FROM issuers`;
-const SELECT_PRINCIPAL = sql`SELECT id, issuer, subject, status, createdAtMs FROM principals`;
+const COLUMNS = sql`id, issuer, ${CHANGED.names}, createdAtMs`;
+const SELECT = sql`SELECT ${COLUMNS} FROM issuers`;
+const PRINCIPAL_COLUMNS = sql`id, issuer, subject, status, createdAtMs`;
+const SELECT_PRINCIPAL = sql`SELECT ${PRINCIPAL_COLUMNS} FROM principals`;
 
 export async function findIssuer(database: Database, id: string): Promise<Issuer | undefined> {
   const row = await findRow<RowOf<Issuer>>(database, sql`${SELECT} WHERE id = ${id}`);
   return row && CHANGED.read(row);
 }
 
-/** Issuers, newest first. */
-export function listIssuers(database: Database, page: Pagination): Promise<Page<Issuer>> {
-  return queryPage(database, sql`${SELECT} WHERE id < ${page.before}`, page, CHANGED.read<Issuer>);
-}
+/** What lists of issuers go by. */
+export const ISSUER_LIST = {
+  table: sql`issuers`,
+  columns: COLUMNS,
+  filters: {},
+  indexes: {},
+  toItem: CHANGED.read<Issuer>,
+} as const;
 
 /** Those whose tokens are accepted, oldest first. */
 export async function listActiveIssuers({ query }: Pick<Database, "query">): Promise<Issuer[]> {
@@ -65,15 +73,14 @@ export function findPrincipal(database: Database, id: string): Promise<Principal
   return findRow(database, sql`${SELECT_PRINCIPAL} WHERE id = ${id}`);
 }
 
-/** Principals, of one issuer or of all, newest first. */
-export function listPrincipals(
-  database: Database,
-  issuer: string | undefined,
-  page: Pagination,
-): Promise<Page<Principal>> {
-  const select = sql`${SELECT_PRINCIPAL} WHERE id < ${page.before}${andIs(sql`issuer`, issuer)}`;
-  return queryPage(database, select, page, (principal: Principal) => principal);
-}
+/** What lists of principals go by. */
+export const PRINCIPAL_LIST = {
+  table: sql`principals`,
+  columns: PRINCIPAL_COLUMNS,
+  filters: { issuer: is(sql`issuer`, described("Of this issuer, by its id.", idOf("i"))) },
+  indexes: { issuer: [] },
+  toItem: asItem<Principal>(),
+} as const;
 
 /** The principal of an issuer's `sub`, made where there is none; undefined if the issuer ended. */
 export async function obtainPrincipal(

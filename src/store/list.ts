@@ -14,11 +14,11 @@ export interface Filter<T = unknown> extends Shape<T | undefined> {
   range?(value: T): { readonly from?: string; readonly before?: string };
 }
 
-type Filters = Readonly<Record<string, Filter>>;
+export type Filters = Readonly<Record<string, Filter>>;
 type Values = Readonly<Record<string, unknown>>;
 
-/** What of a list is asked for. */
-export type Given<F extends Filters> = InferMembers<F>;
+/** What of a list is asked for; an index may go on with the status. */
+export type Given<F extends Filters> = InferMembers<F> & { readonly status?: string | undefined };
 
 /** Items with ids, and what lists of them can be narrowed by. */
 export interface List<F extends Filters, Row, Item extends { readonly id: string }> {
@@ -114,7 +114,7 @@ const LOOKED_AT = 5000;
 export async function listPart<F extends Filters, Row, Item extends { readonly id: string }>(
   database: Database,
   list: List<F, Row, Item>,
-  given: Given<F> & { readonly status?: string | undefined },
+  given: Given<F>,
   page: Pagination,
 ): Promise<Page<Item>> {
   const { table, columns, always = sql`TRUE`, filters, indexes, shown = (rows) => rows } = list;

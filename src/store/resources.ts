@@ -1,30 +1,33 @@
 import { type Resource, ResourceChange } from "../oauth/resource.ts";
-import type { Database, Page, Pagination } from "../database/database.ts";
-import { findRow, queryPage, type RowOf } from "../database/rows.ts";
+import type { Database } from "../database/database.ts";
+import { findRow, type RowOf } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
 import { type Change, deleteWhere, updateWhere } from "./audit.ts";
 import { columnsOf } from "./columns.ts";
 
 const CHANGED = columnsOf(ResourceChange.members);
-const SELECT = sql`SELECT id, url, ${CHANGED.names}, createdAtMs FROM resources`;
+const COLUMNS = sql`id, url, createdAtMs, ${CHANGED.names}`;
 
 /** A resource by its id, or by its URL, whether or not that ends in a slash. */
 export async function findResource(database: Database, key: string): Promise<Resource | undefined> {
-  const where = sql`id = ${key} OR rtrim(url, '/') = rtrim(${key}, '/')`;
-  const row = await findRow<RowOf<Resource>>(database, sql`${SELECT} WHERE ${where}`);
+  const row = await findRow<RowOf<Resource>>(database, sql`SELECT ${COLUMNS} FROM resources
+    WHERE id = ${key} OR rtrim(url, '/') = rtrim(${key}, '/')`);
   return row && CHANGED.read(row);
 }
 
-/** Resources, newest first. */
-export function listResources(database: Database, page: Pagination): Promise<Page<Resource>> {
-  const select = sql`${SELECT} WHERE id < ${page.before}`;
-  return queryPage(database, select, page, CHANGED.read<Resource>);
-}
+/** What lists of resources go by. */
+export const RESOURCE_LIST = {
+  table: sql`resources`,
+  columns: COLUMNS,
+  filters: {},
+  indexes: {},
+  toItem: CHANGED.read<Resource>,
+} as const;
 
 /** Stores a resource; ConflictError where its URL is taken. */
 export function insertResource(resource: Resource): Sql {
   const { id, url, createdAtMs } = resource;
-  return sql`INSERT INTO resources (id, url, createdAtMs, ${CHANGED.names})
+  return sql`INSERT INTO resources (${COLUMNS})
     VALUES (${id}, ${url}, ${createdAtMs}, ${CHANGED.values(resource)})`;
 }
 

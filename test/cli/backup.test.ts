@@ -36,6 +36,26 @@ test("backup makes a private copy that the command line and SQLite open", async 
   assert.deepEqual(readItems(users).map((user) => user["username"]), ["alice"]);
 });
 
+test("backup of another program's database, or a newer one, is refused in one line", async (t) => {
+  for (const [change, says] of [
+    ["PRAGMA application_id = 7", /belongs to another program/],
+    ["PRAGMA user_version = 9999", /schema version is 9999/],
+  ] as const) {
+    const cli = await openCommandLine(t);
+    await cli.run("user", "list");
+    const connection = new DatabaseSync(cli.databasePath);
+    connection.exec(change);
+    connection.close();
+    const before = readFileSync(cli.databasePath);
+    const { code, stderr } = await cli.run("backup", join(cli.folder, "copy.db"));
+    assert.equal(code, 1);
+    assert.match(stderr, says);
+    assert.match(stderr, /^gatepost: Database [^\n]+\n$/);
+    assert.deepEqual(readdirSync(cli.folder), ["gatepost.db"]);
+    assert.ok(readFileSync(cli.databasePath).equals(before));
+  }
+});
+
 test("backup replaces no file and leaves it as it was", async (t) => {
   const cli = await openCommandLine(t);
   await cli.run("user", "add", "alice");

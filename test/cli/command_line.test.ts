@@ -129,6 +129,12 @@ for (const [args, says] of WRONG) {
   });
 }
 
+test("parseCommandLine() takes an empty argument for a missing one", () => {
+  const line = parse("user", "delete", "");
+  assert.ok(line.kind === "wrong");
+  assert.match(line.message, /^user delete needs NAME /);
+});
+
 test("parseCommandLine() repeats neither a surplus argument nor an option's value", () => {
   const lines = [
     parse("user", "add", "alice", "hunter22secret"),

@@ -62,6 +62,7 @@ test("a wrong value is exit 2, whatever the command, and says what would be righ
     "delivery list --status gone",
     "delivery resend --failed --until soon",
     "event dispatch gatepost.x 1",
+    "token --scope a\"b",
   ];
   for (const line of lines) {
     const { code, stdout, stderr } = await cli.run(...line.split(" "));

@@ -16,6 +16,8 @@ import {
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test, type TestContext } from "node:test";
+import { createSeal } from "../../src/base/seal.ts";
+import { createEngine } from "../../src/database/engine.ts";
 import { type CommandLine, openCommandLine, readItems, readJson } from "../helpers/command_line.ts";
 import { SOURCE_ENTRY } from "../helpers/gatepost.ts";
 import { startServer } from "../helpers/process.ts";
@@ -119,6 +121,23 @@ test("restore takes the place of a database that nobody can open", async (t) => 
   writeFileSync(cli.databasePath, "SQLite format 3\0".padEnd(9000, "x"));
   assert.equal((await cli.run("restore", copy)).code, 0);
   assert.deepEqual(await userNames(cli), ["alice"]);
+});
+
+test("of two restores in one second each keeps what was there", async (t) => {
+  const { cli, copy } = await openWithBackup(t);
+  const seal = createSeal();
+  const engine = createEngine({
+    database: { kind: "file", path: cli.databasePath },
+    databaseCredentials: undefined,
+  });
+  const options = { signal: AbortSignal.any([]) };
+  const nowMs = Date.UTC(2030, 0, 31, 23, 59, 59, 500);
+  const names = [];
+  for (const _ of [1, 2, 3]) {
+    const { keptAs = "" } = await engine.restore(copy, seal, nowMs, options);
+    names.push(keptAs.replace(/^.*before-/, ""));
+  }
+  assert.deepEqual(names, ["20300131T235959Z", "20300201T000000Z", "20300201T000001Z"]);
 });
 
 for (const cron of ["on", "off"]) {

@@ -53,6 +53,7 @@ test("token gives no scope that the user has not, and guesses no issuer", async 
 
   assert.deepEqual([refused.code, refused.stdout], [1, ""]);
   assert.match(refused.stderr, /may not do all of: backend/);
+  assert.equal((await cli.run("token", "--scope", "")).code, 2);
   assert.deepEqual([unnamed.code, unnamed.stdout], [1, ""]);
   assert.match(unnamed.stderr, /GATEPOST_BASE_URL/);
 });

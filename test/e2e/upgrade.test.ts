@@ -69,6 +69,13 @@ async function items(path: string): Promise<readonly Record<string, unknown>[]> 
 }
 
 describe("a database written by 0.1.0", () => {
+  test("is brought to the newest schema, as the log says once", () => {
+    const lines = gatepost.server.lines.filter((line) => line.includes("migrated"));
+    const [{ msg, from, to }] = lines.map((line) => JSON.parse(line));
+    assert.deepEqual([lines.length, msg, from], [1, "the database has been migrated", 1]);
+    assert.ok(to > 1);
+  });
+
   test("lets its users log in as before, and disabled ones not", async () => {
     const token = await gatepost.login(written.user);
     assert.equal(await gatepost.isAlive(token), true);

@@ -107,6 +107,11 @@ test("build() takes the short commit for the revision", async () => {
   assert.equal(isStale(root, {}), false);
   git("commit", "--quiet", "--allow-empty", "--message=two");
   assert.equal(isStale(root, {}), true);
+  // As git does in another user's clone, it says nothing.
+  rmSync(join(root, ".git/HEAD"));
+  assert.equal(isStale(root, {}), false);
+  writeFileSync(join(root, "package.json"), `{ "version": "7.9.0", "type": "module" }`);
+  assert.equal(isStale(root, {}), true);
 });
 
 test("build() takes `unknown` for the revision without git", async () => {

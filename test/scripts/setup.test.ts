@@ -146,3 +146,15 @@ test("setup does not build where the installation failed", () => {
   assert.equal(project.run("fails", ["--build"]).status, 1);
   assert.equal(existsSync(join(project.root, "dist")), false);
 });
+
+test("setup says in one line why a build cannot be made", () => {
+  const { root, run } = makeProject();
+  for (const name of ["src", "scripts/example", "dist"]) mkdirSync(join(root, name));
+  for (const name of ["package.json", "tsconfig.json"]) writeFileSync(join(root, name), "{}");
+  assert.equal(run().status, 0);
+  process.env["GATEPOST_REVISION"] = "no revision";
+  const { status, stderr } = run("works", ["--build"]);
+  delete process.env["GATEPOST_REVISION"];
+  assert.equal(status, 1);
+  assert.match(stderr, /^The build failed: GATEPOST_REVISION must be [^\n]+\n$/);
+});

@@ -29,7 +29,6 @@ import { afterWrite } from "../../store/after_write.ts";
 import { deleteCodesOf } from "../../store/codes.ts";
 import { forgetConsentsOf } from "../../store/consents.ts";
 import { revokeGrantsWithScopes } from "../../store/grant_end.ts";
-import { listPart } from "../../store/list.ts";
 import {
   type Actor,
   type Administration,
@@ -41,7 +40,7 @@ import {
   storeAudited,
 } from "../administration.ts";
 import { backend, type Operation } from "../operation.ts";
-import { listResponse, pageOf, pagination, toPagination } from "../pagination.ts";
+import { listing } from "../pagination.ts";
 import { checkGivesBackend, checkRecentLogin } from "../recent_login.ts";
 
 const OLD_SECRET_MS = 24 * 60 * 60_000;
@@ -70,12 +69,8 @@ export function appOperations(services: Administration): Operation[] {
         return locatedResponse(201, context.request.path, id, record);
       },
     }),
-    backend("GET", PATH, "listApps", "List apps", {
-      query: { ...pagination(AppRecord.members.client_id), ...APP_LIST.filters },
-      responses: { 200: pageOf(AppRecord) },
-      handle: async ({ query }) =>
-        listResponse(await listPart(database, APP_LIST, query, toPagination(query)), toAppRecord),
-    }),
+    backend("GET", PATH, "listApps", "List apps",
+      listing(database, APP_LIST, AppRecord.members.client_id, AppRecord, toAppRecord)),
     backend("GET", ITEM, "getApp", "One app", {
       responses: { 200: AppRecord },
       handle: async ({ params }) => jsonResponse(200, toAppRecord(await find(params.client_id))),

@@ -9,11 +9,10 @@ import type { Services } from "../../services.ts";
 import { CLI_ACTOR } from "../../store/audit.ts";
 import { listDeliveries } from "../../store/delivery_lists.ts";
 import { EVENT_LIST, findEvent, findEventByKey, insertEvent } from "../../store/events.ts";
-import { listPart } from "../../store/list.ts";
 import { type Administration, found, locatedResponse, storeAudited } from "../administration.ts";
 import { answerOnce } from "../idempotency.ts";
 import { backend, type Operation } from "../operation.ts";
-import { listResponse, pageMembers, pageOf, pagination, toPagination } from "../pagination.ts";
+import { listing, pageMembers, pagination, toPagination } from "../pagination.ts";
 
 const PATH = "/backend/event";
 const { id: ID } = EventRecord.members;
@@ -60,12 +59,8 @@ export function eventOperations(
         });
       },
     }),
-    backend("GET", PATH, "listEvents", "List events", {
-      query: { ...pagination(ID), ...EVENT_LIST.filters },
-      responses: { 200: pageOf(EventRecord) },
-      handle: async ({ query }) =>
-        listResponse(await listPart(heavy, EVENT_LIST, query, toPagination(query)), toRecord),
-    }),
+    backend("GET", PATH, "listEvents", "List events",
+      listing(heavy, EVENT_LIST, ID, EventRecord, toRecord)),
     backend("GET", `${PATH}/:id`, "getEvent",
       "One event with its data and its deliveries, these in parts as lists are", {
       query: pagination(ManagedDelivery.members.id),

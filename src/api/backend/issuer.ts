@@ -1,5 +1,5 @@
 import { newId } from "../../base/id.ts";
-import { Problem } from "../../base/problem.ts";
+import { invalid } from "../../base/problem.ts";
 import { jsonResponse } from "../../http/respond.ts";
 import {
   changeIssuer,
@@ -16,7 +16,7 @@ import {
   deletePrincipalsOf,
   findIssuer,
   insertIssuer,
-  listIssuers,
+  ISSUER_LIST,
   updateIssuer,
 } from "../../store/issuers.ts";
 import { endSubscriptions } from "../../store/subscription_end.ts";
@@ -30,7 +30,7 @@ import {
 } from "../administration.ts";
 import { fetchKeys, ISSUER_LIMITS } from "../issuer_keys.ts";
 import { backend, type Operation } from "../operation.ts";
-import { listResponse, pageOf, pagination, toPagination } from "../pagination.ts";
+import { listing } from "../pagination.ts";
 import { checkGivesBackend } from "../recent_login.ts";
 
 const PATH = "/backend/issuer";
@@ -61,12 +61,8 @@ export function issuerOperations(services: IssuerServices): Operation[] {
         return locatedResponse(201, context.request.path, id, toIssuerRecord(issuer));
       },
     }),
-    backend("GET", PATH, "listIssuers", "List the issuers whose tokens are accepted", {
-      query: pagination(IssuerRecord.members.id),
-      responses: { 200: pageOf(IssuerRecord) },
-      handle: async ({ query }) =>
-        listResponse(await listIssuers(database, toPagination(query)), toIssuerRecord),
-    }),
+    backend("GET", PATH, "listIssuers", "List the issuers whose tokens are accepted",
+      listing(database, ISSUER_LIST, IssuerRecord.members.id, IssuerRecord, toIssuerRecord)),
     backend("GET", ITEM, "getIssuer", "One issuer", {
       responses: { 200: IssuerRecord },
       handle: async ({ params: { id } }) => jsonResponse(200, toIssuerRecord(await find(id))),
@@ -145,8 +141,4 @@ async function discover(
   throw refuse("/issuer", `No metadata; give a jwks_uri, or mend this: ${reasons.join("; ")}.`);
 }
 
-function refuse(pointer: string, detail: string): Problem {
-  return new Problem(400, "invalid", "The body is not valid; see errors.", {
-    errors: [{ pointer, detail }],
-  });
-}
+const refuse = (pointer: string, detail: string) => invalid([{ pointer, detail }], "body");

@@ -1,25 +1,20 @@
-import { described, optional } from "../../base/shape.ts";
 import { jsonResponse } from "../../http/respond.ts";
 import { PrincipalChange, PrincipalRecord, toPrincipalRecord } from "../../oauth/issuer.ts";
 import { afterWrite } from "../../store/after_write.ts";
 import {
   deletePrincipal,
   findPrincipal,
-  listPrincipals,
+  PRINCIPAL_LIST,
   updatePrincipal,
 } from "../../store/issuers.ts";
 import { endSubscriptions } from "../../store/subscription_end.ts";
 import { type Administration, found, removeAudited, storeAudited } from "../administration.ts";
 import { backend, type Operation } from "../operation.ts";
-import { listResponse, pageOf, pagination, toPagination } from "../pagination.ts";
+import { listing } from "../pagination.ts";
 
 const PATH = "/backend/principal";
 const ITEM = `${PATH}/:id` as const;
-
-export const PRINCIPAL_QUERY = {
-  ...pagination(PrincipalRecord.members.id),
-  issuer: optional(described("Of this issuer, by its id.", PrincipalRecord.members.issuer)),
-} as const;
+const ID = PrincipalRecord.members.id;
 
 /** /backend/principal: whom the tokens of other issuers speak for. */
 export function principalOperations(services: Administration): Operation[] {
@@ -27,14 +22,8 @@ export function principalOperations(services: Administration): Operation[] {
   const find = async (id: string) => found(await findPrincipal(database, id), "principal");
 
   return [
-    backend("GET", PATH, "listPrincipals", "List whom tokens of other issuers speak for", {
-      query: PRINCIPAL_QUERY,
-      responses: { 200: pageOf(PrincipalRecord) },
-      async handle({ query }) {
-        const page = await listPrincipals(database, query.issuer, toPagination(query));
-        return listResponse(page, toPrincipalRecord);
-      },
-    }),
+    backend("GET", PATH, "listPrincipals", "List whom tokens of other issuers speak for",
+      listing(database, PRINCIPAL_LIST, ID, PrincipalRecord, toPrincipalRecord)),
     backend("GET", ITEM, "getPrincipal", "One principal", {
       responses: { 200: PrincipalRecord },
       handle: async ({ params: { id } }) => jsonResponse(200, toPrincipalRecord(await find(id))),

@@ -1,5 +1,5 @@
 import { newId } from "../../base/id.ts";
-import { checkErrors } from "../../base/problem.ts";
+import { invalid } from "../../base/problem.ts";
 import { jsonResponse } from "../../http/respond.ts";
 import {
   isOwnResource,
@@ -14,7 +14,7 @@ import {
   deleteResource,
   findResource,
   insertResource,
-  listResources,
+  RESOURCE_LIST,
   updateResource,
 } from "../../store/resources.ts";
 import {
@@ -26,10 +26,11 @@ import {
   storeAudited,
 } from "../administration.ts";
 import { backend, type Operation } from "../operation.ts";
-import { listResponse, pageOf, pagination, toPagination } from "../pagination.ts";
+import { listing } from "../pagination.ts";
 
 const PATH = "/backend/resource";
 const ITEM = `${PATH}/:id` as const;
+const ID = ResourceRecord.members.id;
 
 /** /backend/resource: services beside this one for which tokens are issued. */
 export function resourceOperations(
@@ -45,7 +46,7 @@ export function resourceOperations(
       refuses: [409],
       async handle({ body, ...context }) {
         if (isOwnResource(body.url, issuer)) {
-          checkErrors([{ pointer: "/url", detail: "Must not be this service." }], "body");
+          throw invalid([{ pointer: "/url", detail: "Must not be this service." }], "body");
         }
         const createdAtMs = now();
         const resource = { ...body, id: newId("p", createdAtMs), createdAtMs };
@@ -56,12 +57,8 @@ export function resourceOperations(
         return locatedResponse(201, context.request.path, resource.id, record);
       },
     }),
-    backend("GET", PATH, "listResources", "List registered resources", {
-      query: pagination(ResourceRecord.members.id),
-      responses: { 200: pageOf(ResourceRecord) },
-      handle: async ({ query }) =>
-        listResponse(await listResources(database, toPagination(query)), toResourceRecord),
-    }),
+    backend("GET", PATH, "listResources", "List registered resources",
+      listing(database, RESOURCE_LIST, ID, ResourceRecord, toResourceRecord)),
     backend("GET", ITEM, "getResource", "One registered resource", {
       responses: { 200: ResourceRecord },
       handle: async ({ params }) => jsonResponse(200, toResourceRecord(await find(params.id))),

@@ -5,7 +5,6 @@ import { NewUser, newUser, toUserRecord, UserChange, UserRecord } from "../../oa
 import type { Services } from "../../services.ts";
 import { afterWrite } from "../../store/after_write.ts";
 import { revokeGrantsWithScopes } from "../../store/grant_end.ts";
-import { listPart } from "../../store/list.ts";
 import {
   deleteUser,
   findUser,
@@ -23,7 +22,7 @@ import {
   storeAudited,
 } from "../administration.ts";
 import { backend, type Operation } from "../operation.ts";
-import { listResponse, pageOf, pagination, toPagination } from "../pagination.ts";
+import { listing } from "../pagination.ts";
 import { checkGivesBackend, checkRecentLogin } from "../recent_login.ts";
 
 const PATH = "/backend/user";
@@ -51,12 +50,8 @@ export function userOperations(services: Administration & Pick<Services, "hasher
         return locatedResponse(201, context.request.path, id, toUserRecord(user));
       },
     }),
-    backend("GET", PATH, "listUsers", "List users", {
-      query: { ...pagination(UserRecord.members.id), ...USER_LIST.filters },
-      responses: { 200: pageOf(UserRecord) },
-      handle: async ({ query }) =>
-        listResponse(await listPart(database, USER_LIST, query, toPagination(query)), toUserRecord),
-    }),
+    backend("GET", PATH, "listUsers", "List users",
+      listing(database, USER_LIST, UserRecord.members.id, UserRecord, toUserRecord)),
     backend("GET", ITEM, "getUser", "One user", {
       responses: { 200: UserRecord },
       handle: async ({ params: { id } }) => jsonResponse(200, toUserRecord(await find(id))),
