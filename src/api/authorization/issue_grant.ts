@@ -53,10 +53,10 @@ export async function issueGrant(
 }
 
 /**
- * The next tokens of a grant, or the first of a code that becomes one, and their time: with those of
- * its scopes that app and user still have. Throws OAuthError `invalid_grant` where it has ended,
- * with its user or its resource, which tells the app to authorize anew; `invalid_target` where it
- * is for another resource (RFC 8707 §2.2); `invalid_scope` where nothing is left.
+ * The next tokens of a grant, or the first of a code that becomes one, and their time: with those
+ * of its scopes that app and user still have. Throws OAuthError `invalid_grant` where its user or
+ * its resource has ended, which tells the app to authorize anew; `invalid_target` where it is for
+ * another resource (RFC 8707 §2.2); `invalid_scope` where nothing is left.
  */
 export async function renewTokens(
   granted: Pick<Grant, "id" | "user" | "scopes" | "resource">,

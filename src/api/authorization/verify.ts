@@ -1,4 +1,4 @@
-import { type Form, parseForm } from "../../base/form.ts";
+import type { Form } from "../../base/form.ts";
 import type { HttpRequest, HttpResponse } from "../../base/http_message.ts";
 import { newId } from "../../base/id.ts";
 import { conflict, malformed, Problem, tooMany } from "../../base/problem.ts";
@@ -38,9 +38,7 @@ export function verifyOperations(
   const [ofUser, ofAddress] = [throttle(5), throttle(50)];
   const path = "/authorization/verify";
 
-  async function respond(http: HttpRequest, form?: Form): Promise<HttpResponse> {
-    const query = parseForm(http.query);
-    if (!query) throw malformed("The query is not well-formed.");
+  async function respond(http: HttpRequest, query: Form, form?: Form): Promise<HttpResponse> {
     const code = parseUserCode(query.get("user_code") ?? "");
     // Nobody is sent to an app: the forms lead back here.
     const request = { app: undefined, form: query, redirectUri: issuer };
