@@ -12,6 +12,8 @@ interface KeySet {
   /** Until then they serve if there is no way to look. */
   servesUntilMs: number;
   triedAtMs: number;
+  /** When they were fetched last for a key that was not among fresh ones. */
+  soughtAtMs: number;
   hasFailed: boolean;
   fetching: Promise<void> | undefined;
 }
@@ -65,8 +67,8 @@ export function createIssuerKeys(services: Pick<Services, "fetchDocument" | "now
   /** The key of this `kid`, and until when it need not be looked for again. */
   return async (uri: string, kid: string, changes: number) => {
     const set = sets.get(uri) ?? {
-      keys: new Map(), freshUntilMs: 0, changes, servesUntilMs: 0, triedAtMs: 0, hasFailed: false,
-      fetching: undefined,
+      keys: new Map(), freshUntilMs: 0, changes, servesUntilMs: 0, triedAtMs: 0, soughtAtMs: 0,
+      hasFailed: false, fetching: undefined,
     };
     sets.set(uri, set);
     const serves = () => set.servesUntilMs > now();
@@ -75,8 +77,11 @@ export function createIssuerKeys(services: Pick<Services, "fetchDocument" | "now
     const isFresh = () => isOfNow() && set.freshUntilMs > now();
     const isWanted = !isFresh() || !set.keys.has(kid);
     const pauseMs = serves() && isOfNow() ? UNKNOWN_MS : NONE_MS;
-    const isDue = now() - set.triedAtMs >= pauseMs;
-    if (isWanted && isDue) set.fetching ??= refresh(uri, set, changes);
+    const sinceMs = now() - (isFresh() ? set.soughtAtMs : set.triedAtMs);
+    if (isWanted && sinceMs >= pauseMs) {
+      if (isFresh()) set.soughtAtMs = now();
+      set.fetching ??= refresh(uri, set, changes);
+    }
     if (isWanted && !(set.hasFailed && serves() && set.keys.has(kid))) await set.fetching;
     const key = serves() ? set.keys.get(kid) : undefined;
     const soonMs = Math.min(now() + pauseMs, set.servesUntilMs);

@@ -404,11 +404,14 @@ describe("keys of an issuer", () => {
     const alive = await Promise.all(tokens.map((token) => first.isAlive(token)));
     assert.deepEqual(new Set(alive), new Set([true]));
     assert.equal(own.receiver.count("/keys"), before + 1);
-    const made = newForeignKey("f2");
+    const [made, later] = [newForeignKey("f2"), newForeignKey("f3")];
     own.publish([own.key.jwk, made.jwk]);
+    assert.equal(await first.isAlive(own.token({}, {}, made)), true);
+    assert.equal(own.receiver.count("/keys"), before + 2);
+    own.publish([own.key.jwk, made.jwk, later.jwk]);
     // Within the minute it is not asked again, whatever kid comes.
-    assert.equal(await first.isAlive(own.token({}, {}, made)), false);
-    assert.equal(own.receiver.count("/keys"), before + 1);
+    assert.equal(await first.isAlive(own.token({}, {}, later)), false);
+    assert.equal(own.receiver.count("/keys"), before + 2);
   });
 
   const ODD: readonly (readonly [what: string, reaction: Parameters<Receiver["react"]>[1]])[] = [

@@ -136,11 +136,20 @@ describe("two processes on one database", () => {
     }
   });
 
+  test("give an app what is left of its scopes once the other has taken some", async () => {
+    const at = await first.createApp({ scopes: ["consumer", "orders"] });
+    const fields = { grant_type: "client_credentials" };
+    assert.equal(readTokens(await second.token(at, fields)).scope, "consumer orders");
+    await first.change(at, { scopes: ["consumer"] });
+    assert.equal(readTokens(await second.token(at, fields)).scope, "consumer");
+  });
+
   test("refuse an app that the other has disabled", async () => {
     const short = await first.createApp();
     const fields = { grant_type: "client_credentials" };
     const tokens = readTokens(await second.token(short, fields));
     await first.change(short, { status: "disabled" });
+    assertOAuthError(await second.token(short, fields), 401, "invalid_client");
     await waitUntilBothRefuse(tokens);
     assertOAuthError(await second.token(short, fields), 401, "invalid_client");
   });

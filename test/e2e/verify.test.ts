@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { newSecret, sha256 } from "../../src/base/secret.ts";
+import { insertSession } from "../../src/store/sessions.ts";
 import { assertConsentPage, assertLoginPage, passLogin } from "../helpers/authorize_pages.ts";
 import {
   assertCodePage,
@@ -11,6 +14,7 @@ import {
   typeCode,
   VERIFY,
 } from "../helpers/device.ts";
+import { addUser, openDatabaseAt } from "../helpers/database.ts";
 import {
   bearer,
   type Gatepost,
@@ -318,6 +322,31 @@ describe("wrong codes", () => {
         assert.equal(answer.status, at < 10 ? 400 : 429);
       }
     }
+  });
+
+  test("keep nobody else's device out, however many users type them", async (t) => {
+    const anonymous = gatepost.openBrowser();
+    await anonymous.get(VERIFY);
+    const [cookie] = anonymous.cookies();
+    const database = openDatabaseAt(join(gatepost.server.folder, "gatepost.db"));
+    t.after(() => database.close());
+    for (let users = 0; users < 101; users++) {
+      const id = newSecret();
+      const nowMs = Date.now();
+      await database.write([
+        insertSession(sha256(id), await addUser(database), nowMs, nowMs + 600_000),
+      ]);
+      const from = { "x-forwarded-for": newAddress(), cookie: `${cookie?.name}=${id}` };
+      const page = await gatepost.api.get(VERIFY, from);
+      assertCodePage(page);
+      const fields = { ...fieldsOf(page), user_code: "BCDF-GHJK" };
+      for (let count = 0; count < 5; count++) {
+        const answer = await gatepost.api.postForm(VERIFY, fields, { ...OWN_PAGE, ...from });
+        assert.equal(answer.status, 400, answer.text);
+      }
+    }
+    const { browser, page } = await openVerify(gatepost, await gatepost.createUser({ scopes }));
+    await typeCode(browser, page, (await newDevice(gatepost, app)).user_code);
   });
 
   test("are recorded, and right ones count for nothing", async () => {

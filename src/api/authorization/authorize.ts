@@ -62,18 +62,17 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
   const path = "/authorization/authorize";
 
   /** Errors go to the app once it is known (RFC 6749 §4.1.2.1). */
-  async function respond(http: HttpRequest, form?: Form): Promise<HttpResponse> {
-    const { id: requestId, query } = http;
-    const target = await findTarget(http, services);
+  async function respond(http: HttpRequest, query: Form, form?: Form): Promise<HttpResponse> {
+    const target = await findTarget(query, http.address, services);
     if ("detail" in target) {
       const title = "This sign-in link does not work";
-      return errorPage({ site, status: 400, title, ...target, requestId });
+      return errorPage({ site, status: 400, title, ...target, requestId: http.id });
     }
     try {
       const request = await readAuthorizeRequest(target, services);
-      const address = `${site.basePath}${path}?${query}`;
+      const address = `${site.basePath}${path}?${http.query}`;
       // A login for the request itself is recent enough, where none ever is for long too.
-      const onward = new URLSearchParams(query);
+      const onward = new URLSearchParams(http.query);
       onward.delete("max_age");
       const session = await sessions.open(http);
       const visit = { request, session, address, onward: `${site.basePath}${path}?${onward}` };
@@ -97,7 +96,7 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
       summary: "A form of the login, the password or the consent page",
       form: AuthorizeForm,
     },
-  }, (request, form) => changeFresh(() => respond(request, form)), services);
+  }, (...request) => changeFresh(() => respond(...request)), services);
 }
 
 /** The next step of a visit: log in, consent, or back to the app with a code. */

@@ -1,5 +1,4 @@
-import { type Form, parseForm } from "../../base/form.ts";
-import type { HttpRequest } from "../../base/http_message.ts";
+import type { Form } from "../../base/form.ts";
 import { newId } from "../../base/id.ts";
 import type { Sql } from "../../database/sql.ts";
 import type { App } from "../../oauth/app.ts";
@@ -44,12 +43,11 @@ type DocumentServices = Pick<Services, "database" | "documents" | "issuer" | "no
  * alone gets the error (RFC 6749 §4.1.2.1).
  */
 export async function findTarget(
-  { query, address }: Pick<HttpRequest, "query" | "address">,
+  form: Form,
+  address: string,
   services: DocumentServices & Pick<Services, "config" | "consoleApp">,
 ): Promise<AuthorizeTarget | Pick<ErrorPageInput, "detail" | "facts">> {
   const { config: { clientMetadata, profile }, consoleApp, database } = services;
-  const form = parseForm(query);
-  if (!form) return { detail: "The query is not well-formed." };
   const clientId = form.get("client_id");
   if (clientId === undefined) return { detail: "client_id is missing or repeated." };
   const app = clientId === consoleApp?.id ? consoleApp : await findClient(database, clientId);

@@ -84,7 +84,7 @@ export function createClientAuthenticator(
     authenticate,
     /**
      * What a proven app gets by `work`, which is done once more where it refuses what another
-     * process may have allowed the app a moment ago.
+     * process may have allowed the app a moment ago, or gives nothing since that took it away.
      */
     async serve<Result>(
       request: HttpRequest,
@@ -93,12 +93,17 @@ export function createClientAuthenticator(
     ): Promise<Result> {
       const seen = accounts.changes();
       const app = await authenticate(request, form);
-      return work(app).catch(async (error: unknown) => {
+      try {
+        const result = await work(app);
+        if (result !== undefined || !await accounts.hasChanged(seen)) return result;
+      } catch (error) {
         const isOfApp = error instanceof OAuthError &&
           (error.error === "unauthorized_client" || error.error === "invalid_scope");
         if (!isOfApp || !await accounts.hasChanged(seen)) throw error;
-        return work(await accounts.findClient(app.metadataUrl ?? app.id) ?? app);
-      });
+      }
+      const current = await accounts.findClient(app.metadataUrl ?? app.id);
+      if (current?.status !== "active") throw clientAuthFailed();
+      return work(current);
     },
   };
 }

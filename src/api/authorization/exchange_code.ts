@@ -3,9 +3,8 @@ import type { App } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import type { GrantType } from "../../oauth/grant_type.ts";
 import { verifyPkce } from "../../oauth/pkce.ts";
-import { appAt } from "../../oauth/resource.ts";
 import { type Code, findCode, findRedeemedCode, redeemCode } from "../../store/codes.ts";
-import { currentScopes, endReplayedGrant, type Exchange, grantedResource } from "./issue_grant.ts";
+import { endReplayedGrant, type Exchange, renewTokens } from "./issue_grant.ts";
 import { requireParameter } from "./oauth_form.ts";
 import { parseHandle } from "./token_issuer.ts";
 
@@ -30,7 +29,7 @@ export async function redeem(
   check: (code: Code) => void = () => {},
 ): ReturnType<Exchange> {
   const { app } = request;
-  const { database, revocations, tokens, now } = services;
+  const { database, revocations } = services;
   const refuseReplay = async () => {
     const redeemed = await findRedeemedCode(database, grantId, hash);
     if (redeemed?.app === app.id) {
@@ -41,13 +40,8 @@ export async function redeem(
   const code = await findCode(database, grantId, hash);
   if (!code) throw await refuseReplay();
   check(code);
-
-  const resource = await grantedResource(code, request.form, services);
-  const at = appAt(app, resource);
-  const scopes = await currentScopes(code.scopes, code.user, at, services);
-  const nowMs = now();
-  const { issued, stored } = tokens.makeTokens({ ...code, scopes }, at, nowMs);
-  const redemption = { ...code, ...stored, type, hash, accessScopes: scopes };
+  const { issued, stored, nowMs } = await renewTokens(code, request, services);
+  const redemption = { ...code, ...stored, type, hash, accessScopes: issued.scopes };
   const isRedeemed = await redeemCode(database, redemption, nowMs, revocations);
   if (!isRedeemed) throw await refuseReplay();
   return issued;

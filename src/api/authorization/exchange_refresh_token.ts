@@ -1,10 +1,9 @@
 import { OAuthError } from "../../oauth/errors.ts";
 import { CONSOLE_APP } from "../../oauth/principal.ts";
-import { appAt } from "../../oauth/resource.ts";
 import { narrowScope } from "../../oauth/scope.ts";
 import { findRefreshToken, rotateRefreshToken } from "../../store/grants.ts";
 import { hasSession } from "../../store/sessions.ts";
-import { currentScopes, endReplayedGrant, type Exchange, grantedResource } from "./issue_grant.ts";
+import { endReplayedGrant, type Exchange, renewTokens } from "./issue_grant.ts";
 import { readScope, requireParameter } from "./oauth_form.ts";
 
 /**
@@ -31,16 +30,11 @@ export const exchangeRefreshToken: Exchange = async (request, services) => {
   if (isOver || grant.revokedAtMs !== null || grant.refreshUntilMs <= now()) {
     throw badRefreshToken();
   }
-  const narrowed = narrowScope(readScope(form), grant.scopes);
-  const resource = await grantedResource(grant, form, services);
-  const at = appAt(app, resource);
-  const scopes = await currentScopes(narrowed, grant.user, at, services);
-
-  const nowMs = now();
-  const { issued, stored } = tokens.makeTokens({ ...grant, scopes }, at, nowMs);
+  const narrowed = { ...grant, scopes: narrowScope(readScope(form), grant.scopes) };
+  const { issued, stored, nowMs } = await renewTokens(narrowed, request, services);
   const { refresh: newHash, ...ends } = stored;
   if (!newHash) throw badRefreshToken(); // an app that may not refresh
-  const rotation = { ...ends, old, newHash, scopes };
+  const rotation = { ...ends, old, newHash, scopes: issued.scopes };
   for (let found = presented; found.state !== "used";) {
     const { state, head } = found;
     if (await rotateRefreshToken(database, { ...rotation, state, head }, nowMs)) return issued;

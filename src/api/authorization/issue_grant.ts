@@ -4,7 +4,7 @@ import { newId } from "../../base/id.ts";
 import type { App } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import type { GrantType } from "../../oauth/grant_type.ts";
-import type { Resource, Target } from "../../oauth/resource.ts";
+import { appAt, type Target } from "../../oauth/resource.ts";
 import type { Services } from "../../services.ts";
 import { type AuditRecord, insertAuditOfGrant } from "../../store/audit.ts";
 import { revokeGrant } from "../../store/grant_end.ts";
@@ -53,45 +53,38 @@ export async function issueGrant(
 }
 
 /**
- * The resource that a grant is for, none for this service. Throws OAuthError `invalid_grant` where
- * it has been removed, also for who still names it: that tells the app to authorize anew; and
- * `invalid_target` where another is asked for (RFC 8707 §2.2).
+ * The next tokens of a grant, or the first of a code that becomes one, and their time: with those
+ * of its scopes that app and user still have. Throws OAuthError `invalid_grant` where its user or
+ * its resource has ended, which tells the app to authorize anew; `invalid_target` where it is for
+ * another resource (RFC 8707 §2.2); `invalid_scope` where nothing is left.
  */
-export async function grantedResource(
-  { resource: granted = null }: Pick<Grant, "resource">,
-  form: Form,
-  services: Pick<Services, "database" | "issuer">,
-): Promise<Resource | null> {
-  const resource = granted === null ? null : await findResource(services.database, granted);
-  if (resource === undefined) throw new OAuthError("invalid_grant", "The grant has ended.");
-  const asked = await readResource(form, services);
-  if (asked === undefined || (asked?.id ?? null) === granted) return resource;
-  throw new OAuthError("invalid_target", "The grant is for another resource.");
-}
-
-/**
- * What is left of granted scopes once those that the app or the user has lost since are taken away.
- * Throws OAuthError `invalid_grant` for a disabled user, `invalid_scope` where nothing is left.
- */
-export async function currentScopes(
-  granted: readonly string[],
-  userId: string | null,
-  app: App,
-  { accounts }: Pick<Services, "accounts">,
-): Promise<string[]> {
-  const user = userId === null ? undefined : await accounts.findUser(userId);
-  if (userId !== null && user?.status !== "active") {
+export async function renewTokens(
+  granted: Pick<Grant, "id" | "user" | "scopes" | "resource">,
+  { app, form }: Parameters<Exchange>[0],
+  services: Parameters<Exchange>[1],
+) {
+  const { accounts, database, tokens, now } = services;
+  const resource = granted.resource ? await findResource(database, granted.resource) : null;
+  const user = granted.user === null ? null : await accounts.findUser(granted.user);
+  if (resource === undefined || user === undefined || user?.status === "disabled") {
     throw new OAuthError("invalid_grant", "The grant has ended.");
   }
-  const scopes = granted.filter((name) =>
-    app.scopes.includes(name) && (user === undefined || user.scopes.includes(name))
+  const asked = await readResource(form, services);
+  if (asked !== undefined && asked?.id !== resource?.id) {
+    throw new OAuthError("invalid_target", "The grant is for another resource.");
+  }
+  const at = appAt(app, resource);
+  const scopes = granted.scopes.filter((name) =>
+    at.scopes.includes(name) && (user === null || user.scopes.includes(name))
   );
   // Or another process has added them a moment ago: then the app is asked for anew.
-  const isStale = scopes.length < granted.length && await accounts.hasChanged(accounts.changes());
+  const isStale = scopes.length < granted.scopes.length &&
+    await accounts.hasChanged(accounts.changes());
   if (scopes.length === 0 || isStale) {
     throw new OAuthError("invalid_scope", "Nothing is left of the scopes that were granted.");
   }
-  return scopes;
+  const nowMs = now();
+  return { ...tokens.makeTokens({ ...granted, scopes }, at, nowMs), nowMs };
 }
 
 /** Ends a grant whose code or refresh token was presented again: one of the two was stolen. */

@@ -1,4 +1,4 @@
-import type { Form } from "../../base/form.ts";
+import { type Form, parseForm } from "../../base/form.ts";
 import type { HttpRequest, HttpResponse } from "../../base/http_message.ts";
 import { malformed, Problem } from "../../base/problem.ts";
 import { readForm } from "../../http/body.ts";
@@ -13,7 +13,7 @@ type Described = Pick<Operation, "id" | "summary" | "form">;
  */
 export function pageOperations(
   page: Pick<Operation, "path" | "query"> & { readonly get: Described; readonly post: Described },
-  respond: (request: HttpRequest, form?: Form) => Promise<HttpResponse>,
+  respond: (request: HttpRequest, query: Form, form?: Form) => Promise<HttpResponse>,
   { sessions }: Pick<Services, "sessions">,
 ): Operation[] {
   const { get, post, ...place } = page;
@@ -22,10 +22,12 @@ export function pageOperations(
 
   /** A script's `fetch` and a frame say so (Fetch Metadata §2.1); only browsers send the header. */
   function respondToNavigation(request: HttpRequest, form?: Form): Promise<HttpResponse> {
-    if ((request.headers["sec-fetch-dest"] ?? "document") === "document") {
-      return respond(request, form);
+    if ((request.headers["sec-fetch-dest"] ?? "document") !== "document") {
+      throw new Problem(403, "foreign_request", "The request was not made by opening a page.");
     }
-    throw new Problem(403, "foreign_request", "The request was not made by opening a page.");
+    const query = parseForm(request.query);
+    if (!query) throw malformed("The query is not well-formed.");
+    return respond(request, query, form);
   }
 
   return [

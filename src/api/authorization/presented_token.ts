@@ -1,3 +1,4 @@
+import type { Caller } from "../../oauth/principal.ts";
 import type { Services } from "../../services.ts";
 import { findRefreshToken, type Grant, type PresentedRefreshToken } from "../../store/grants.ts";
 
@@ -40,8 +41,12 @@ export async function findPresentedToken(
     await keys.refresh(); // another process may have signed it with a key of its own just now
     caller = await bearer.verify(token);
   }
-  if (!caller) return undefined;
-  const { clientId: app, kind, sub, expiresAtMs: untilMs, audience: resource, ...rest } = caller;
-  const foreign = rest.issuer === undefined ? {} : { foreign: { iss: rest.issuer, sub } };
+  return caller && presentedBy(caller);
+}
+
+/** An access token by what its caller says. */
+export function presentedBy({ clientId: app, kind, sub, issuer: iss, ...caller }: Caller) {
+  const { expiresAtMs: untilMs, audience: resource, ...rest } = caller;
+  const foreign = iss === undefined ? {} : { foreign: { iss, sub } };
   return { ...rest, app, user: kind === "user" ? sub : null, untilMs, resource, ...foreign };
 }

@@ -14,7 +14,12 @@ import { type Bearer, bearerToken } from "../bearer.ts";
 import { jsonResponse } from "../../http/respond.ts";
 import { type Operation, operation } from "../operation.ts";
 import { BY_APP, CREDENTIALS, readOAuthForm, requireParameter } from "./oauth_form.ts";
-import { findPresentedToken, type PresentedToken, type TokenLookup } from "./presented_token.ts";
+import {
+  findPresentedToken,
+  presentedBy,
+  type PresentedToken,
+  type TokenLookup,
+} from "./presented_token.ts";
 
 const RevokeForm = optional(named("RevokeRequest", record({
   token: optional(
@@ -39,9 +44,17 @@ export function revokeOperation(
 ): Operation {
   const { database, clients, bearer, revocations, now, config } = services;
 
-  async function revoke(statements: readonly Sql[]): Promise<void> {
-    await database.write(statements);
-    await revocations.refresh();
+  /** The token that an app names as its own, where there is such a token. */
+  async function findNamed(request: HttpRequest): Promise<PresentedToken | undefined> {
+    if (!config.authorizationServer) {
+      throw new Problem(404, "not_found", "No tokens are issued here; send one in the header.");
+    }
+    const form = await readOAuthForm(request);
+    const token = requireParameter(form, "token");
+    const app = await clients.authenticate(request, form);
+    const named = await findPresentedToken(token, services);
+    if (!named || named.app === app.id) return named;
+    throw new OAuthError("unauthorized_client", "The token was issued to another app.");
   }
 
   return operation({
@@ -55,23 +68,13 @@ export function revokeOperation(
     form: RevokeForm,
     responses: { 200: Empty },
     async handle({ request }) {
-      if (bearerToken(request) !== undefined) {
-        const { sub: user, clientId: app, ...caller } = await authenticateAlone(request, bearer);
-        const own = { ...caller, user, app, untilMs: caller.expiresAtMs };
-        await revoke(endToken(own, request.address, now()));
-        return jsonResponse(200, {});
+      const presented = bearerToken(request) === undefined
+        ? await findNamed(request)
+        : presentedBy(await authenticateAlone(request, bearer));
+      if (presented) {
+        await database.write(endToken(presented, request.address, now()));
+        await revocations.refresh();
       }
-      if (!config.authorizationServer) {
-        throw new Problem(404, "not_found", "No tokens are issued here; send one in the header.");
-      }
-      const form = await readOAuthForm(request);
-      const token = requireParameter(form, "token");
-      const app = await clients.authenticate(request, form);
-      const presented = await findPresentedToken(token, services);
-      if (presented && presented.app !== app.id) {
-        throw new OAuthError("unauthorized_client", "The token was issued to another app.");
-      }
-      if (presented) await revoke(endToken(presented, request.address, now()));
       return jsonResponse(200, {});
     },
   });

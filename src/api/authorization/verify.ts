@@ -1,4 +1,4 @@
-import { type Form, parseForm } from "../../base/form.ts";
+import type { Form } from "../../base/form.ts";
 import type { HttpRequest, HttpResponse } from "../../base/http_message.ts";
 import { newId } from "../../base/id.ts";
 import { conflict, malformed, Problem, tooMany } from "../../base/problem.ts";
@@ -35,12 +35,10 @@ export function verifyOperations(
   const { database, failures, issuer, now, sessions, site } = services;
   const throttle = (limit: number) => createThrottle({ limit, windowMs: 15 * 60_000, now });
   // Wrong codes: 5 of 20^8 hit one by 2^-32, as RFC 8628 §5.1 has it.
-  const [ofUser, ofAddress, ofAll] = [throttle(5), throttle(50), throttle(500)];
+  const [ofUser, ofAddress] = [throttle(5), throttle(50)];
   const path = "/authorization/verify";
 
-  async function respond(http: HttpRequest, form?: Form): Promise<HttpResponse> {
-    const query = parseForm(http.query);
-    if (!query) throw malformed("The query is not well-formed.");
+  async function respond(http: HttpRequest, query: Form, form?: Form): Promise<HttpResponse> {
     const code = parseUserCode(query.get("user_code") ?? "");
     // Nobody is sent to an app: the forms lead back here.
     const request = { app: undefined, form: query, redirectUri: issuer };
@@ -117,7 +115,7 @@ export function verifyOperations(
 
   /** The device that shows a code, and what its app asks of the user; throws where it does not. */
   async function findAsking(typed: string, user: User, address: string) {
-    const limits = [[ofUser, user.id], [ofAddress, throttleAddress(address)], [ofAll, ""]] as const;
+    const limits = [[ofUser, user.id], [ofAddress, throttleAddress(address)]] as const;
     const waitMs = Math.max(...limits.map(([limit, key]) => limit.waitMs(key)));
     if (waitMs > 0) throw tooMany("throttled", "Too many wrong codes. Try again later.", waitMs);
     // Before it is known to be wrong, so that many at once stay within the limit.

@@ -1,4 +1,4 @@
-import { type Form, parseForm } from "../../base/form.ts";
+import type { Form } from "../../base/form.ts";
 import type { HttpRequest, HttpResponse } from "../../base/http_message.ts";
 import { checkErrors, malformed, Problem } from "../../base/problem.ts";
 import { sha256 } from "../../base/secret.ts";
@@ -71,9 +71,7 @@ export function accountPageOperations(
   const path = "/account";
   const home = site.basePath + path;
 
-  async function respond(http: HttpRequest, sent?: Form): Promise<HttpResponse> {
-    const form = parseForm(http.query);
-    if (!form) throw malformed("The query is not well-formed.");
+  async function respond(http: HttpRequest, form: Form, sent?: Form): Promise<HttpResponse> {
     const done = form.get("done");
     const session = await sessions.open(http);
     const address = done !== undefined || http.query === "" ? home : `${home}?${http.query}`;
@@ -172,8 +170,8 @@ export function accountPageOperations(
 
   const summary = "A user's own account, in a browser";
   const [get, post] = [{ id: "account GET", summary }, { id: "account POST", summary }];
-  return pageOperations({ path, get, post }, async (request, sent) => {
-    const { headers, ...page } = await respond(request, sent);
+  return pageOperations({ path, get, post }, async (...request) => {
+    const { headers, ...page } = await respond(...request);
     // No other window has a hold on it, one of a hosted page of this origin neither.
     return { ...page, headers: { ...headers, "Cross-Origin-Opener-Policy": "same-origin" } };
   }, services);
