@@ -25,7 +25,7 @@ import { jsonResponse } from "../../http/respond.ts";
 import type { Services } from "../../services.ts";
 import { listAttemptsSince } from "../../store/delivery_lists.ts";
 import { listFigures } from "../../store/figures.ts";
-import { backend, consumer, type Operation } from "../operation.ts";
+import { backend, consumer, type Operation, type Side } from "../operation.ts";
 import { getSubscription } from "../subscription.ts";
 
 const [DAY_MS, DAYS] = [86_400_000, 30];
@@ -92,7 +92,7 @@ export function seriesOperations(services: FigureServices): Operation[] {
 
 /** GET of a subscription's health: of anybody's, or of one's own. */
 export function healthOperation(
-  side: "/backend" | "/consumer",
+  side: Side,
   { heavy: database, now }: FigureServices,
 ): Operation {
   const [make, id] = side === "/consumer" ? [consumer, "getOwnSubscriptionHealth"] as const
