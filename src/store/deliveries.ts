@@ -234,11 +234,11 @@ export function recordDelivered(
           AND (NOT s.hasSucceeded OR s.failingSinceMs IS NOT NULL))`,
     ...Map.groupBy(records, ({ outcome }) => outcome.kind === "response" ? outcome.status : null)
       .entries().map(([status, some]) =>
-        // The plus: by their ids, and not through all that the process has claimed.
+        // The pluses: by their ids alone, with no other index in between.
         sql`UPDATE deliveries SET status = 'delivered', attempt = attempt + 1, dueAtMs = ${nowMs},
             finishedAtMs = ${nowMs}, lastStatus = ${status}, lastError = NULL, claim = NULL
           WHERE id IN ${listOf(some.map(({ delivery }) => delivery))} AND +claim = ${claim}
-            AND status = 'pending'`
+            AND +status = 'pending'`
       ),
   ]);
 }
