@@ -62,7 +62,7 @@ export const DELIVERY_LIST = {
     endpoint: where(described("How the endpoint begins.", WANTED), (beginning) =>
       isOfSubscription(startsWith(sql`s.endpoint`, toUrl(beginning)))),
     answer: where(described("The last response's status, or the last error.", ANSWER), (answer) =>
-      answer > "9" ? sql`lastError = ${answer}` : sql`lastStatus = ${Number(answer)}`),
+      answer > "999" ? sql`lastError = ${answer}` : sql`lastStatus = ${Number(answer)}`),
     attempt: is(sql`attempt`, described("Attempts so far.", wholeNumber(0, 4))),
     ...madeBetween("d", "Of events dispatched"),
   },
