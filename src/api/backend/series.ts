@@ -23,7 +23,7 @@ import {
 } from "../../event/figures.ts";
 import { jsonResponse } from "../../http/respond.ts";
 import type { Services } from "../../services.ts";
-import { listAttemptsSince } from "../../store/delivery_lists.ts";
+import { listLatestAttempts } from "../../store/delivery_lists.ts";
 import { listFigures } from "../../store/figures.ts";
 import { backend, consumer, type Operation, type Side } from "../operation.ts";
 import { getSubscription } from "../subscription.ts";
@@ -108,13 +108,14 @@ export function healthOperation(
       const firstMs = todayMs - (DAYS - 1) * DAY_MS;
       const [hours, attempts] = await Promise.all([
         listFigures(database, id, "hour", firstMs, todayMs + DAY_MS),
-        listAttemptsSince(database, seq, todayMs),
+        listLatestAttempts(database, seq),
       ]);
       const byDay = Map.groupBy(hours, ({ atMs }) => dayOf(atMs));
       const ofDay = (atMs: number) =>
         toFiguresRecord(addUp(byDay.get(atMs)?.map(({ figures }) => figures) ?? []));
       const records = attempts.map(toAttemptRecord);
-      const answers = Map.groupBy(records, ({ status, error }) => String(status ?? error));
+      const ofToday = records.filter(({ time }) => time >= toTime(todayMs));
+      const answers = Map.groupBy(ofToday, ({ status, error }) => String(status ?? error));
       return jsonResponse(200, {
         failing_since: failingSinceMs === null ? null : toTime(failingSinceMs),
         days: Array.from({ length: DAYS }, (_, index) => {
