@@ -75,10 +75,11 @@ export function deliveryOperations(
   async function find(
     { id, delivery = "" }: { readonly id?: string; readonly delivery?: string },
     caller: Caller,
-  ): Promise<Delivery> {
+  ) {
     const one = await findDelivery(database, delivery);
     const owned = await findSubscription(database, one?.subscription ?? "", ownerOf(caller));
-    return found(owned && (id === undefined || id === owned.id) ? one : undefined, "delivery");
+    const isThere = one && owned && (id === undefined || id === owned.id);
+    return found(isThere ? { delivery: one, subscription: owned } : undefined, "delivery");
   }
 
   return [
@@ -99,7 +100,7 @@ export function deliveryOperations(
       consumer("GET", path, `get${name}`, "One delivery with its attempts", {
         responses: { 200: WithAttempts },
         async handle({ params, caller }) {
-          const delivery = await find(params, caller);
+          const { delivery } = await find(params, caller);
           const attempts = (await listAttempts(database, delivery.id)).map(toAttemptRecord);
           return jsonResponse(200, { ...toDeliveryRecord(delivery), attempts });
         },
@@ -109,9 +110,9 @@ export function deliveryOperations(
         responses: { 202: DeliveryId },
         refuses: [409, 429],
         async handle({ params, body, caller }) {
-          const delivery = await find(params, caller);
+          const { delivery, subscription } = await find(params, caller);
           const status = checkStatus(delivery, body?.status);
-          checkSendable(await getSubscription(database, delivery.subscription, caller));
+          checkSendable(subscription);
           const changes = await database.write(resendDeliveries([delivery.id], now(), status));
           wake();
           return resentResponse(delivery, changes);

@@ -124,6 +124,9 @@ function operationsFor<const A extends Access>(
   };
 }
 
+/** Whose resources: the caller's own, or everybody's. */
+export type Side = "/consumer" | "/backend";
+
 /** Makes an operation of the consumer's own resources: scope `consumer`, and CORS. */
 export const consumer = operationsFor([CONSUMER_SCOPE], true);
 

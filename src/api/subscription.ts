@@ -14,7 +14,6 @@ import { OWN_PREFIX } from "../event/event.ts";
 import {
   ManagedSubscription,
   ManagedSubscriptionChange,
-  type Subscription,
   SubscriptionChange,
   SubscriptionRecord,
   toManagedSubscription,
@@ -47,10 +46,8 @@ import {
   refuseConflict,
   storeAudited,
 } from "./administration.ts";
-import { backend, consumer, type Operation } from "./operation.ts";
+import { backend, consumer, type Operation, type Side } from "./operation.ts";
 import { listResponse, pageOf, pagination, toPagination } from "./pagination.ts";
-
-type SubscriptionServices = Administration & Pick<Services, "refuseEndpoint">;
 
 // Of one's own these are known.
 const { owner, app, ...OWN_FILTERS } = SUBSCRIPTION_LIST.filters;
@@ -58,64 +55,26 @@ const { owner, app, ...OWN_FILTERS } = SUBSCRIPTION_LIST.filters;
 /** The detail where another subscription of the owner has the same event and endpoint. */
 export const TAKEN = "There is a subscription of this event and endpoint already.";
 
-/** /consumer/subscription: those of the caller. */
-export function ownSubscriptionOperations(services: SubscriptionServices): Operation[] {
-  return sharedOperations({
-    list: ["listSubscriptions", "List the caller's subscriptions"],
-    filters: OWN_FILTERS,
-    get: ["getSubscription", "One subscription"],
-    change: ["changeSubscription", "Change a subscription's endpoint, pause it or activate it"],
-    changes: refined(SubscriptionChange, checkChange(services)),
-    remove: ["unsubscribe", "Unsubscribe"],
-    record: SubscriptionRecord,
-    toRecord: toSubscriptionRecord,
-    isOwn: true,
-  }, services);
-}
-
-/** /backend/subscription: everybody's. */
-export function managedSubscriptionOperations(services: SubscriptionServices): Operation[] {
-  return sharedOperations({
-    list: ["listAllSubscriptions", "List everybody's subscriptions"],
-    filters: SUBSCRIPTION_LIST.filters,
-    get: ["getAnySubscription", "One subscription"],
-    change: [
-      "changeAnySubscription",
-      "Change a subscription's endpoint, pause, activate or disable it",
-    ],
-    changes: refined(ManagedSubscriptionChange, checkChange(services)),
-    remove: [
-      "deleteAnySubscription",
-      "Remove a subscription; what it has not been sent is cancelled",
-    ],
-    record: ManagedSubscription,
-    toRecord: toManagedSubscription,
-    isOwn: false,
-  }, services);
-}
-
 /** In which order a list has subscriptions. */
 export const SORT = optional(
   described("worst: those that fail alone, for longest first.", oneOf("newest", "worst")),
   "newest",
 );
 
-/** The caller's own subscriptions, or everybody's. */
-interface View
-  extends Record<"list" | "get" | "change" | "remove", readonly [id: string, summary: string]> {
-  readonly filters: typeof OWN_FILTERS;
-  readonly changes: Shape<Infer<typeof ManagedSubscriptionChange>>;
-  readonly record: Shape<unknown>;
-  toRecord(subscription: Subscription): object;
-  /** Else everybody's, and changes are audited. */
-  readonly isOwn: boolean;
-}
-
-function sharedOperations(view: View, services: SubscriptionServices): Operation[] {
-  const { toRecord, isOwn, list, get, change, remove } = view;
-  const [make, path] = isOwn ? [consumer, "/consumer/subscription"] as const
-    : [backend, "/backend/subscription"] as const;
+/** `{side}/subscription`: the caller's own, or everybody's, whose changes are audited. */
+export function subscriptionOperations(
+  side: Side,
+  services: Administration & Pick<Services, "refuseEndpoint">,
+): Operation[] {
   const { database, wake, now } = services;
+  const isOwn = side === "/consumer";
+  const [make, record, toRecord] = isOwn
+    ? [consumer, SubscriptionRecord, toSubscriptionRecord] as const
+    : [backend, ManagedSubscription, toManagedSubscription] as const;
+  const filters: typeof OWN_FILTERS = isOwn ? OWN_FILTERS : SUBSCRIPTION_LIST.filters;
+  const changes: Shape<Infer<typeof ManagedSubscriptionChange>> =
+    isOwn ? SubscriptionChange : ManagedSubscriptionChange;
+  const path = `${side}/subscription` as const;
   const find = (id: string, caller: Caller) =>
     getSubscription(database, id, isOwn ? caller : undefined);
 
@@ -127,9 +86,10 @@ function sharedOperations(view: View, services: SubscriptionServices): Operation
   }
 
   return [
-    make("GET", path, ...list, {
-      query: { ...pagination(SubscriptionRecord.members.id), ...view.filters, sort: SORT },
-      responses: { 200: pageOf(view.record) },
+    make("GET", path, isOwn ? "listSubscriptions" : "listAllSubscriptions",
+      `List ${isOwn ? "the caller's" : "everybody's"} subscriptions`, {
+      query: { ...pagination(SubscriptionRecord.members.id), ...filters, sort: SORT },
+      responses: { 200: pageOf(record) },
       async handle({ query: { sort, ...query }, caller }) {
         const given = isOwn ? { ...query, ...ownerOf(caller) } : query;
         const page = sort === "worst"
@@ -138,14 +98,17 @@ function sharedOperations(view: View, services: SubscriptionServices): Operation
         return listResponse(page, toRecord);
       },
     }),
-    make("GET", `${path}/:id`, ...get, {
-      responses: { 200: view.record },
+    make("GET", `${path}/:id`, isOwn ? "getSubscription" : "getAnySubscription",
+      "One subscription", {
+      responses: { 200: record },
       handle: async ({ params: { id }, caller }) =>
         jsonResponse(200, toRecord(await find(id, caller))),
     }),
-    make("PATCH", `${path}/:id`, ...change, {
-      body: view.changes,
-      responses: { 200: view.record },
+    make("PATCH", `${path}/:id`, isOwn ? "changeSubscription" : "changeAnySubscription",
+      isOwn ? "Change a subscription's endpoint, pause it or activate it"
+        : "Change a subscription's endpoint, pause, activate or disable it", {
+      body: refined(changes, checkChange(services)),
+      responses: { 200: record },
       refuses: [409],
       async handle({ params: { id }, body: { endpoint, paused_until, ...body }, ...context }) {
         const { caller } = context;
@@ -176,7 +139,8 @@ function sharedOperations(view: View, services: SubscriptionServices): Operation
         return jsonResponse(200, toRecord(await afterWrite(find(id, caller))));
       },
     }),
-    make("DELETE", `${path}/:id`, ...remove, {
+    make("DELETE", `${path}/:id`, isOwn ? "unsubscribe" : "deleteAnySubscription",
+      isOwn ? "Unsubscribe" : "Remove a subscription; what it has not been sent is cancelled", {
       responses: { 204: undefined },
       async handle({ params: { id }, ...context }) {
         await find(id, context.caller);

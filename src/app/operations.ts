@@ -32,7 +32,7 @@ import { deliveryOperations, managedDeliveryOperations } from "../api/delivery.t
 import type { Operation } from "../api/operation.ts";
 import { ownResendOperations, resendOperations } from "../api/resend.ts";
 import { subscribeOperations } from "../api/subscribe.ts";
-import { managedSubscriptionOperations, ownSubscriptionOperations } from "../api/subscription.ts";
+import { subscriptionOperations } from "../api/subscription.ts";
 import { asyncApiOperation } from "../api/system/asyncapi.ts";
 import { metricsOperation } from "../api/system/metrics.ts";
 import { webhookPageOperations } from "../api/pages/console_page.ts";
@@ -48,7 +48,7 @@ export function ownOperations(services: Services, ofModules: readonly Operation[
     whoamiOperation(services),
     ...metadataOperations(services),
     ...subscribeOperations(services),
-    ...ownSubscriptionOperations(services),
+    ...subscriptionOperations("/consumer", services),
     ...deliveryOperations(services),
     healthOperation("/consumer", services),
     ...ownResendOperations(services),
@@ -108,7 +108,7 @@ export function backendOperations(
     ...eventOperations(services),
     ...managedDeliveryOperations(services),
     ...resendOperations(services),
-    ...managedSubscriptionOperations(services),
+    ...subscriptionOperations("/backend", services),
     ...cronjobOperations(services),
     ...seriesOperations(services),
     ...problemOperations(services),

@@ -61,7 +61,10 @@ async function makeList<Item>(options: ListOptions<Item>) {
 
   function showFresh(): void {
     body.prepend(...fresh.splice(0));
-    while (body.rows.length > MOST_ROWS) body.deleteRow(-1);
+    while (body.rows.length > MOST_ROWS) {
+      body.deleteRow(-1);
+      cursor = body.rows[MOST_ROWS - 1]?.dataset["id"] ?? cursor; // more begins where it is cut
+    }
     settle();
   }
 

@@ -62,4 +62,3 @@ export interface WorkerReport {
   /** The deliveries of these attempts, while somebody watches. */
   readonly changed: readonly ChangedDelivery[];
 }
-

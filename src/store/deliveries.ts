@@ -105,7 +105,6 @@ export async function claimDeliveries(
   leaseUntilMs: number,
   nowMs: number,
 ): Promise<ClaimedDelivery[]> {
-  if (requests.length === 0) return [];
   const numbersOf = (some: typeof requests) => some.map(({ subscription }) => subscription);
   const counts = Map.groupBy(requests, ({ count }) => count); // a LIMIT cannot be one of a row's
   await database.write([
@@ -204,15 +203,12 @@ export function recordFailure(
   claim: string,
   nowMs: number,
 ): Sql[] {
-  const { delivery, subscription, endpoint, attempt, outcome, next, snippet = null } = record;
+  const { delivery, subscription, endpoint, attempt, outcome, next } = record;
   const claimed = isClaimed({ delivery, claim });
-  const [status, error = null] = outcome.kind === "response" ? [outcome.status]
+  const [status, error] = outcome.kind === "response" ? [outcome.status, null]
     : [null, outcome.error];
   const [dueAtMs, finishedAtMs] = next.status === "pending" ? [next.dueAtMs, null] : [nowMs, nowMs];
-  return [
-    sql`INSERT INTO attempts (delivery, startedAtMs, attempt, status, error, durationMs, snippet)
-      SELECT id, ${record.startedAtMs}, ${attempt}, ${status}, ${error}, ${record.durationMs},
-        ${snippet} FROM deliveries WHERE ${claimed} ON CONFLICT DO NOTHING`,
+  return recordAttempts([record], claim, nowMs, [
     // An attempt says nothing of an endpoint that has replaced the one it called.
     sql`UPDATE subscriptions SET failingSinceMs = ${nowMs}
       WHERE seq = ${subscription} AND endpoint = ${endpoint} AND failingSinceMs IS NULL
@@ -220,9 +216,7 @@ export function recordFailure(
     sql`UPDATE deliveries SET status = ${next.status}, attempt = ${attempt}, dueAtMs = ${dueAtMs},
         finishedAtMs = ${finishedAtMs}, lastStatus = ${status}, lastError = ${error}, claim = NULL
       WHERE ${claimed}`,
-    updateNextDue([subscription], nowMs),
-    ...updateMeans([record]),
-  ];
+  ]);
 }
 
 /** Records attempts that have succeeded; nothing where another process has the delivery now. */
@@ -231,38 +225,51 @@ export function recordDelivered(
   claim: string,
   nowMs: number,
 ): Sql[] {
-  const claimed = (rows: readonly (readonly unknown[])[]) =>
-    sql`json_each(${JSON.stringify(rows)}) row CROSS JOIN deliveries d
-      ON d.id = row.value ->> 0 AND d.claim = ${claim} AND d.status = 'pending'`;
-  const attempts = records.map(({ delivery, startedAtMs, attempt, durationMs, outcome, snippet }) =>
-    [delivery, startedAtMs, attempt, outcome, durationMs, snippet]
-  );
-  return [
-    sql`INSERT INTO attempts (delivery, startedAtMs, attempt, status, durationMs, snippet)
-      SELECT d.id, row.value ->> 1, row.value ->> 2, row.value ->> '$[3].status', row.value ->> 4,
-        row.value ->> 5 FROM ${claimed(attempts)} WHERE TRUE ON CONFLICT DO NOTHING`,
+  const endpoints = records.map(({ delivery, endpoint }) => [delivery, endpoint]);
+  return recordAttempts(records, claim, nowMs, [
     sql`UPDATE subscriptions SET hasSucceeded = 1, failingSinceMs = NULL WHERE seq IN
-      (SELECT s.seq FROM ${claimed(records.map(({ delivery, endpoint }) => [delivery, endpoint]))}
+      (SELECT s.seq FROM ${claimedOf(endpoints, claim)}
         CROSS JOIN subscriptions s ON s.seq = d.subscription
         WHERE s.endpoint = row.value ->> 1
           AND (NOT s.hasSucceeded OR s.failingSinceMs IS NOT NULL))`,
     ...Map.groupBy(records, ({ outcome }) => outcome.kind === "response" ? outcome.status : null)
       .entries().map(([status, some]) =>
-        // The plus: by their ids, and not through all that the process has claimed.
+        // The pluses: by their ids alone, with no other index in between.
         sql`UPDATE deliveries SET status = 'delivered', attempt = attempt + 1, dueAtMs = ${nowMs},
             finishedAtMs = ${nowMs}, lastStatus = ${status}, lastError = NULL, claim = NULL
           WHERE id IN ${listOf(some.map(({ delivery }) => delivery))} AND +claim = ${claim}
-            AND status = 'pending'`
+            AND +status = 'pending'`
       ),
+  ]);
+}
+
+/** Stores attempts, then moves their deliveries, and says when their subscriptions are due. */
+function recordAttempts(
+  records: readonly AttemptRecord[],
+  claim: string,
+  nowMs: number,
+  moves: readonly Sql[],
+): Sql[] {
+  const rows = records.map(({ delivery, startedAtMs, attempt, durationMs, outcome, snippet }) =>
+    [delivery, startedAtMs, attempt, outcome, durationMs, snippet]
+  );
+  return [
+    sql`INSERT INTO attempts (delivery, startedAtMs, attempt, status, error, durationMs, snippet)
+      SELECT d.id, row.value ->> 1, row.value ->> 2, row.value ->> '$[3].status',
+        row.value ->> '$[3].error', row.value ->> 4, row.value ->> 5
+      FROM ${claimedOf(rows, claim)} WHERE TRUE ON CONFLICT DO NOTHING`,
+    ...moves,
     updateNextDue(records.map(({ subscription }) => subscription), nowMs),
-    ...updateMeans(records),
+    // Not of subscriptions that respond at once: most often there are none.
+    ...records.flatMap(({ subscription, endpoint, meanMs }) =>
+      meanMs === undefined ? [] : sql`UPDATE subscriptions SET meanMs = ${meanMs}
+        WHERE seq = ${subscription} AND endpoint = ${endpoint}`
+    ),
   ];
 }
 
-/** Not of subscriptions that respond at once: most often there are none. */
-function updateMeans(records: readonly AttemptRecord[]): Sql[] {
-  return records.flatMap(({ subscription, endpoint, meanMs }) =>
-    meanMs === undefined ? [] : sql`UPDATE subscriptions SET meanMs = ${meanMs}
-      WHERE seq = ${subscription} AND endpoint = ${endpoint}`
-  );
+/** Rows of JSON that begin with a delivery's id, beside deliveries `d` that are still claimed. */
+function claimedOf(rows: readonly (readonly unknown[])[], claim: string): Sql {
+  return sql`json_each(${JSON.stringify(rows)}) row CROSS JOIN deliveries d
+    ON d.id = row.value ->> 0 AND d.claim = ${claim} AND d.status = 'pending'`;
 }

@@ -62,7 +62,7 @@ export const DELIVERY_LIST = {
     endpoint: where(described("How the endpoint begins.", WANTED), (beginning) =>
       isOfSubscription(startsWith(sql`s.endpoint`, toUrl(beginning)))),
     answer: where(described("The last response's status, or the last error.", ANSWER), (answer) =>
-      answer > "9" ? sql`lastError = ${answer}` : sql`lastStatus = ${Number(answer)}`),
+      answer > "999" ? sql`lastError = ${answer}` : sql`lastStatus = ${Number(answer)}`),
     attempt: is(sql`attempt`, described("Attempts so far.", wholeNumber(0, 4))),
     ...madeBetween("d", "Of events dispatched"),
   },
@@ -103,11 +103,10 @@ export async function listAttempts(database: Database, delivery: string): Promis
   return rows.reverse().map(toAttempt);
 }
 
-/** The attempts since then of a subscription's newest deliveries: 200 at most, the last first. */
-export async function listAttemptsSince(
+/** The attempts of a subscription's newest deliveries: 200 at most, the last one first. */
+export async function listLatestAttempts(
   database: Database,
   subscription: number,
-  sinceMs: number,
 ): Promise<Attempt[]> {
   // One by one, since the index has the status before the id.
   const any = joinSql(DELIVERY_STATUSES.map((status) =>
@@ -115,8 +114,7 @@ export async function listAttemptsSince(
       WHERE subscription = ${subscription} AND status = ${sqlText(status)}`), " UNION ALL ");
   const rows = await database.query<AttemptRow>(
     sql`SELECT ${ATTEMPT} FROM (${any} ORDER BY id DESC ${limitTo(RECENT)}) d
-      CROSS JOIN attempts a ON a.delivery = d.id WHERE a.startedAtMs >= ${sinceMs}
-      ORDER BY a.startedAtMs DESC ${limitTo(RECENT)}`,
+      CROSS JOIN attempts a ON a.delivery = d.id ORDER BY a.startedAtMs DESC ${limitTo(RECENT)}`,
   );
   return rows.map(toAttempt);
 }

@@ -93,13 +93,13 @@ export function newResend(id: string, actor: string, selection: Selection): Rese
 /** Which rows are looked at, by an index, and which of those are sent. */
 function selected({ id, selection, reached, bound }: Resend): Record<"rows" | "isMeant", Sql> {
   const { conditions } = narrow(DELIVERY_LIST.filters, selection);
-  const isIndexed = ({ name }: { readonly name: string }) => name in DELIVERY_LIST.indexes;
-  const indexed = conditions.filter(isIndexed).map(({ condition }) => condition);
-  const others = conditions.filter((each) => !isIndexed(each)).map(({ condition }) => condition);
+  const those = (areIndexed: boolean) =>
+    conditions.filter(({ name }) => areIndexed === name in DELIVERY_LIST.indexes)
+      .map(({ condition }) => condition);
   return {
-    rows: sql`deliveries WHERE ${joinSql(indexed, " AND ")} AND id > ${reached} AND id < ${bound}
-      ORDER BY id`,
-    isMeant: joinSql([...others, isSendable(selection.status, idTimeMs(id))], " AND "),
+    rows: sql`deliveries WHERE ${joinSql(those(true), " AND ")}
+      AND id > ${reached} AND id < ${bound} ORDER BY id`,
+    isMeant: joinSql([...those(false), isSendable(selection.status, idTimeMs(id))], " AND "),
   };
 }
 

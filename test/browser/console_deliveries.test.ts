@@ -187,6 +187,30 @@ test("an event is dispatched by hand, and shown with what its request set off", 
   assert.match(await seen("main", /What this request set off/), /order\.created/);
 });
 
+test("what new ones have pushed out of a long list is there again under more", async () => {
+  stage.appSite.answer("/hook", 200);
+  const dispatch = (data: unknown) => post("/backend/event", { name: "order.created", data });
+  await Promise.all(Array.from({ length: 230 }, (_, data) => dispatch(data)));
+  const all = () =>
+    new Set(stage.appSite.requests("/hook").map(({ headers }) => headers["webhook-id"])).size;
+  await until(() => all() > 230, () => `${all()}`);
+  const rows = () => browser.count("tr[data-id]");
+  const showMore = async () => {
+    const shown = await rows();
+    await browser.click(".foot .btn");
+    await until(async () => await rows() > shown, () => `${shown} are shown`);
+  };
+  await open("deliveries");
+  await seen(".foot", /25 shown/);
+  while (await rows() < 225) await showMore();
+  await dispatch("new");
+  await seen(".fresh", /1 new/);
+  await browser.click(".fresh");
+  await seen(".foot", /200 shown/);
+  while (await browser.count(".foot .btn")) await showMore();
+  assert.equal(await rows(), all());
+});
+
 test("on a small screen one thing has the page for itself", async () => {
   const narrow = { width: 320, height: 740, deviceScaleFactor: 1, mobile: true };
   await browser.devtools("Emulation.setDeviceMetricsOverride", narrow);

@@ -91,7 +91,7 @@ describe("deliveries", () => {
   test("by endpoint, event's name, last answer, attempts and time", async () => {
     const since = new Date().toISOString();
     const name = newName("e");
-    const bad = await stage.subscribe(consumer, name, 503);
+    const bad = await stage.subscribe(consumer, name, 950);
     const good = await stage.subscribe(consumer, name, 201);
     const gone = await stage.subscribe(consumer, name);
     stage.receiver.react(gone.path, { kind: "reset" });
@@ -106,17 +106,17 @@ describe("deliveries", () => {
     assert.deepEqual(await of({ endpoint: stage.receiver.url.toUpperCase(), name, limit: "2" }),
       [gone.id, good.id]);
     assert.deepEqual(await of({ endpoint: "https://nobody.example" }), []);
-    assert.deepEqual(await of({ name, answer: "503" }), [bad.id]);
+    assert.deepEqual(await of({ name, answer: "950" }), [bad.id]);
     assert.deepEqual(await of({ name, answer: "201", status: "delivered" }), [good.id]);
     assert.deepEqual(await of({ name, answer: "reset" }), [gone.id]);
-    assert.deepEqual(await of({ event, attempt: "1", answer: "503" }), [bad.id]);
+    assert.deepEqual(await of({ event, attempt: "1", answer: "950" }), [bad.id]);
     assert.deepEqual(await of({ name, attempt: "2" }), []);
     assert.deepEqual(await of({ event, since }), [gone.id, good.id, bad.id]);
     assert.deepEqual(await of({ name, until: since }), []);
     const [item] = await list("/backend/delivery", { subscription: bad.id });
-    assert.equal(item?.["last_status"], 503);
+    assert.equal(item?.["last_status"], 950);
     const own = `/consumer/subscription/${bad.id}/delivery`;
-    assert.equal((await list(own, { answer: "503", status: "failed" }, consumer)).length, 1);
+    assert.equal((await list(own, { answer: "950", status: "failed" }, consumer)).length, 1);
     assert.deepEqual(await list(own, { answer: "500" }, consumer), []);
     const [only] = await list(own, { subscription: good.id }, consumer);
     assert.equal(only?.["subscription"], bad.id, "another's is no filter of it");

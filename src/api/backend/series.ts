@@ -23,9 +23,9 @@ import {
 } from "../../event/figures.ts";
 import { jsonResponse } from "../../http/respond.ts";
 import type { Services } from "../../services.ts";
-import { listAttemptsSince } from "../../store/delivery_lists.ts";
+import { listLatestAttempts } from "../../store/delivery_lists.ts";
 import { listFigures } from "../../store/figures.ts";
-import { backend, consumer, type Operation } from "../operation.ts";
+import { backend, consumer, type Operation, type Side } from "../operation.ts";
 import { getSubscription } from "../subscription.ts";
 
 const [DAY_MS, DAYS] = [86_400_000, 30];
@@ -92,7 +92,7 @@ export function seriesOperations(services: FigureServices): Operation[] {
 
 /** GET of a subscription's health: of anybody's, or of one's own. */
 export function healthOperation(
-  side: "/backend" | "/consumer",
+  side: Side,
   { heavy: database, now }: FigureServices,
 ): Operation {
   const [make, id] = side === "/consumer" ? [consumer, "getOwnSubscriptionHealth"] as const
@@ -108,13 +108,14 @@ export function healthOperation(
       const firstMs = todayMs - (DAYS - 1) * DAY_MS;
       const [hours, attempts] = await Promise.all([
         listFigures(database, id, "hour", firstMs, todayMs + DAY_MS),
-        listAttemptsSince(database, seq, todayMs),
+        listLatestAttempts(database, seq),
       ]);
       const byDay = Map.groupBy(hours, ({ atMs }) => dayOf(atMs));
       const ofDay = (atMs: number) =>
         toFiguresRecord(addUp(byDay.get(atMs)?.map(({ figures }) => figures) ?? []));
       const records = attempts.map(toAttemptRecord);
-      const answers = Map.groupBy(records, ({ status, error }) => String(status ?? error));
+      const ofToday = records.filter(({ time }) => time >= toTime(todayMs));
+      const answers = Map.groupBy(ofToday, ({ status, error }) => String(status ?? error));
       return jsonResponse(200, {
         failing_since: failingSinceMs === null ? null : toTime(failingSinceMs),
         days: Array.from({ length: DAYS }, (_, index) => {

@@ -59,9 +59,6 @@ export async function show({ query, signal }: Place) {
   const repaint = () => paint().catch(() => {}); // the stream says if nobody answers
   const findProblems = async () => showProblems(await list<Problem>("/backend/problem"));
 
-  await findProblems();
-  await paint();
-  every(MINUTE_MS, repaint, signal);
   listen({ topics: "delivery,problem" }, (topic, data) => {
     if (topic === "problem") return showProblems(data as { items: Problem[] });
     tail.tell(topic, data);
@@ -69,7 +66,10 @@ export async function show({ query, signal }: Place) {
       isNew = false;
       repaint();
     }
-  }, signal, live.show);
+  }, signal, live.show); // at once, so that nothing is left out behind the latest
+  await findProblems();
+  await paint();
+  every(MINUTE_MS, repaint, signal);
   const spans = SPANS.map((each) => [valueOf(each), each[0]] as const);
   return el("div", { class: "overview" },
     head("Overview", [live.node, ` · ${version}@${revision}`],
