@@ -5,6 +5,7 @@ import { namesIn, PARAMETER, toTemplates } from "./api/system/openapi_operation.
 import { createServiceMetrics } from "./app/metrics.ts";
 import { type HttpRequest, type HttpResponse, tooLarge } from "./base/http_message.ts";
 import { createLogger } from "./base/log.ts";
+import { isPlainObject } from "./base/plain_object.ts";
 import type { FieldError } from "./base/problem.ts";
 import { reportTo } from "./base/shape.ts";
 import { parseConfig } from "./config.ts";
@@ -12,7 +13,6 @@ import { createMemoryDatabase } from "./database/memory.ts";
 import { catalogue } from "./hosting/catalogue.ts";
 import { typeError } from "./hosting/check_data.ts";
 import { checkEndpoint, type LoadedEndpoint } from "./hosting/check_endpoint.ts";
-import { isPlainObject } from "./hosting/plain_object.ts";
 import { hostedOperation } from "./hosting/handle.ts";
 import { newRequestId } from "./http/request_id.ts";
 import type { Call, CallableEndpoint, CallOptions, StoredEvent } from "./mod/testing.ts";

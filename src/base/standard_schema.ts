@@ -1,6 +1,5 @@
+import type { Members } from "./plain_object.ts";
 import { isRecord, LIST_LIMIT, pointerTo, type Report, type Schema, type Shape } from "./shape.ts";
-
-type Members = Readonly<Record<string, unknown>>;
 
 /** What a schema of Standard Schema v1 says of itself; a function may be one too. */
 export function standardOf(schema: unknown): Members | undefined {

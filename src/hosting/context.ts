@@ -1,8 +1,8 @@
 import type { HttpRequest } from "../base/http_message.ts";
 import { expressible, toFields } from "../base/log.ts";
+import { isPlainObject } from "../base/plain_object.ts";
 import type { Caller, Context, Logger } from "../mod.ts";
 import type { AnyContext } from "./check_endpoint.ts";
-import { isPlainObject } from "./plain_object.ts";
 import { findRefusal } from "./refusal.ts";
 import { toWebRequest, type WebRequestParts } from "./web_request.ts";
 

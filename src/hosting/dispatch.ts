@@ -1,5 +1,6 @@
 import { newId } from "../base/id.ts";
 import { encodeJson } from "../base/json.ts";
+import { isPlainObject } from "../base/plain_object.ts";
 import { Problem } from "../base/problem.ts";
 import { type Infer, object } from "../base/shape.ts";
 import { OutcomeUnknownError } from "../database/database.ts";
@@ -15,7 +16,6 @@ import type { Dispatch } from "../mod.ts";
 import type { Services } from "../services.ts";
 import { EVENTS_AT_ONCE, insertEvents } from "../store/events.ts";
 import { checkData } from "./check_data.ts";
-import { isPlainObject } from "./plain_object.ts";
 import { RETRY_AFTER } from "./refusal.ts";
 
 /** What dispatching works with; `events` are all that modules declare. */

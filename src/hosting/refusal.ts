@@ -1,8 +1,8 @@
+import { isPlainObject, type Members } from "../base/plain_object.ts";
 import { type FieldError, Problem } from "../base/problem.ts";
 import { statusText } from "../base/status_text.ts";
 import type { OnError } from "../mod.ts";
 import type { AnyContext } from "./check_endpoint.ts";
-import { isPlainObject, type Members } from "./plain_object.ts";
 import { isStatus, readHeaders } from "./result.ts";
 
 /** When to try again what the service cannot do now. */
