@@ -186,8 +186,6 @@ const UNENCODED = /[^\w\-.~!$&'()*+,;=:@%|/]/;
  */
 export function checkPath(path: string): string {
   if (!path.startsWith("/") || UNSAFE.test(path)) throw malformed("The path is not well-formed.");
-  const isEncoded = !UNENCODED.test(path);
-  return withUpperEscapes(
-    isEncoded ? path : ANY_PATH.exec({ pathname: path })?.pathname.groups["0"] ?? path,
-  );
+  const found = UNENCODED.test(path) ? ANY_PATH.exec({ pathname: path }) : undefined;
+  return withUpperEscapes(found?.pathname.groups["0"] ?? path);
 }

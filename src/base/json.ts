@@ -46,12 +46,8 @@ export function parseJson(bytes: Uint8Array, { exactIntegers = false } = {}): Js
   if (text === undefined) throw malformed("The body is not UTF-8.");
   const value = parseText(text, exactIntegers ? refuseInexact : undefined);
   if (PROTO_MEMBER.test(text)) throw malformed("The body has a member named __proto__.");
-  if (!exactIntegers && HUGE_NUMBER.test(text)) {
-    try {
-      encodeJson(value);
-    } catch {
-      throw malformed("The body has a number past the range of a double.");
-    }
+  if (!exactIntegers && HUGE_NUMBER.test(text) && !isJson(value)) {
+    throw malformed("The body has a number past the range of a double.");
   }
   return value;
 }
@@ -69,6 +65,15 @@ export function encodeJson(data: unknown): string {
   // NaN and infinities come out as null, promises and maps as {}, so only text with one of these
   // needs the slow second look; its text is returned, for a getter may give another value then.
   return text.includes("null") || text.includes("{}") ? stringify(data, refuseLost) : text;
+}
+
+/** Whether `encodeJson` takes it. */
+export function isJson(data: unknown): boolean {
+  try {
+    return encodeJson(data) !== "";
+  } catch {
+    return false;
+  }
 }
 
 function stringify(data: unknown, replacer?: (name: string, value: unknown) => unknown): string {

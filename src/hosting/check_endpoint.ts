@@ -23,7 +23,7 @@ import {
 import { corsPolicy } from "../api/cors.ts";
 import { parsePathPattern, tokensOf } from "../api/path_pattern.ts";
 import { checkDispatchableName } from "../event/event.ts";
-import type { Caller, Context, OnError } from "../mod.ts";
+import type { OnError } from "../mod.ts";
 import { SCOPES } from "../oauth/scope.ts";
 import { checkData } from "./check_data.ts";
 import { declarations } from "./declarations.ts";
@@ -37,9 +37,6 @@ export interface Origin {
 
 /** An endpoint as its module exports it, checked. */
 export type LoadedEndpoint = NonNullable<ReturnType<typeof checkEndpoint>>;
-
-/** What a handler gets of any endpoint. */
-export type AnyContext = Context<unknown, Caller | undefined>;
 
 /** First segments that are the service's own. */
 const RESERVED_SEGMENTS = [
