@@ -30,8 +30,7 @@ export function readInput(
   request: HttpRequest,
   limits: Limits,
 ): Input | Promise<Input> {
-  const isMore = hasSchema(endpoint) || hasBody(request);
-  if (isMore) return readAndCheck(endpoint, request, limits);
+  if (hasSchema(endpoint) || hasBody(request)) return readAndCheck(endpoint, request, limits);
   return { params: limits.params, query: undefined, body: undefined, bytes: undefined };
 }
 

@@ -57,12 +57,10 @@ async function readForm(web: Request): Promise<FormData> {
   if (!isRead && !FORM_TYPE.test(web.headers.get("content-type") ?? "")) {
     throw wrongType("Send the body as multipart/form-data.");
   }
-  try {
-    return await Request.prototype.formData.call(web);
-  } catch (error) {
+  return Request.prototype.formData.call(web).catch((error: unknown) => {
     const isMalformed = !isRead && error instanceof TypeError;
     throw isMalformed ? malformed("The body is not a well-formed form.") : error;
-  }
+  });
 }
 
 const FORM_TYPE = /^\s*(?:multipart\/form-data|application\/x-www-form-urlencoded)\s*(?:;|$)/i;
