@@ -75,7 +75,7 @@ function encodeData(data: unknown): string {
   // JSON would have the inside of one of Node's streams, and an object with a member for each byte.
   const isRaw = typeof data === "object" && data !== null &&
     (Symbol.asyncIterator in data || ArrayBuffer.isView(data));
-  if (isRaw) throw new TypeError("JSON cannot hold it: return bytes in { status, body }, a stream in a Response.");
+  if (isRaw) throw new TypeError("Not JSON: { status, body } takes bytes, a Response streams.");
   return encodeJson(data);
 }
 
