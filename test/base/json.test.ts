@@ -106,12 +106,14 @@ test("parseJson() repeats nothing of its input", () => {
   }
 });
 
-test("parseJson() takes linear time on what looks like __proto__ again and again", () => {
+test("parseJson() takes linear time on what looks like __proto__, or huge, again and again", () => {
   const texts = [
     `[${'"__proto__"     ,'.repeat(50_000)}0]`,
     `["__proto__"${" ".repeat(1_000_000)}]`,
     `"${"_".repeat(1_000_000)}"`,
     `"${"\\u005f".repeat(150_000)}"`,
+    `[${`${"9".repeat(299)},`.repeat(3_000)}0]`,
+    `[1.${"9".repeat(1_000_000)}]`,
   ];
   const before = process.cpuUsage();
   for (const text of texts) parseJson(Buffer.from(text));
