@@ -5,6 +5,7 @@ import { namesIn, PARAMETER, toTemplates } from "./api/system/openapi_operation.
 import { createServiceMetrics } from "./app/metrics.ts";
 import { type HttpRequest, type HttpResponse, tooLarge } from "./base/http_message.ts";
 import { createLogger } from "./base/log.ts";
+import { isPlainObject } from "./base/plain_object.ts";
 import type { FieldError } from "./base/problem.ts";
 import { reportTo } from "./base/shape.ts";
 import { parseConfig } from "./config.ts";
@@ -12,7 +13,6 @@ import { createMemoryDatabase } from "./database/memory.ts";
 import { catalogue } from "./hosting/catalogue.ts";
 import { typeError } from "./hosting/check_data.ts";
 import { checkEndpoint, type LoadedEndpoint } from "./hosting/check_endpoint.ts";
-import { isPlainObject } from "./hosting/plain_object.ts";
 import { hostedOperation } from "./hosting/handle.ts";
 import { newRequestId } from "./http/request_id.ts";
 import type { Call, CallableEndpoint, CallOptions, StoredEvent } from "./mod/testing.ts";
@@ -63,7 +63,9 @@ export const call: Call = async <Body>(given: CallableEndpoint, options: CallOpt
   const type = headers.get("content-type") ?? "";
   const body = await readBody(response, request, type);
   const isOutput = (status === 200 || status === 201) && JSON_TYPE.test(type);
-  if (isOutput) await checkOutput(endpoint, body);
+  const errors: FieldError[] = [];
+  if (isOutput) await endpoint.output?.parse(body, reportTo(errors));
+  if (errors.length > 0) throw typeError("The response does not match its output:", errors);
   const stored = (await listDispatched(database)).map(toStoredEvent);
   return { status, headers, body: body as Body, events: stored };
 };
@@ -158,13 +160,6 @@ async function readBody(
   const response = new Response(readable);
   if (JSON_TYPE.test(type)) return response.json();
   return /^text\//i.test(type) ? response.text() : response.bytes();
-}
-
-/** Throws TypeError with every error of what `output` does not take. */
-async function checkOutput({ output }: LoadedEndpoint, body: unknown): Promise<void> {
-  const errors: FieldError[] = [];
-  await output?.parse(body, reportTo(errors));
-  if (errors.length > 0) throw typeError("The response does not match its output:", errors);
 }
 
 function toStoredEvent(

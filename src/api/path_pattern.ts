@@ -71,12 +71,18 @@ function endOfGroup(pathname: string, start: number): number {
 export function parsePathPattern(path: string, report: Report): PathPattern | undefined {
   let wrong = whyNoRoute(path);
   try {
-    if (wrong === undefined) return toPattern(path, new URLPattern({ pathname: path }));
+    const pathname = withUpperEscapes(path);
+    if (wrong === undefined) return toPattern(path, new URLPattern({ pathname }));
   } catch {
     wrong = "Is not a valid URLPattern pathname.";
   }
   report(wrong);
   return undefined;
+}
+
+/** A path as patterns have it: the case of percent-encodings is the same (RFC 3986 §6.2.2.1). */
+export function withUpperEscapes(path: string): string {
+  return path.replace(/(?:%[\da-f]{2})+/gi, (codes) => codes.toUpperCase());
 }
 
 function whyNoRoute(path: string): string | undefined {

@@ -23,7 +23,7 @@ import { OUTCOME_UNKNOWN, unavailable } from "./unavailable.ts";
 
 interface PipelineOptions extends Pick<Services, "site" | "log"> {
   readonly bearer: Pick<Bearer, "authenticate">;
-  /** The first that has the path decides. */
+  /** The first that has method and path decides. */
   readonly routers: readonly Router[];
   readonly isOriginAllowed: IsOriginAllowed;
   readonly limit: LimitRequest;
@@ -54,11 +54,14 @@ export function createPipeline(
     PipelineOptions,
 ): (request: HttpRequest) => Promise<HttpResponse> {
   function findRoute(method: string, path: string): RouteMatch | undefined {
+    const others: RouteMatch[] = []; // of other methods
     for (const find of routers) {
       const match = find(method, path);
-      if (match) return match;
+      if (match?.operation) return match;
+      if (match) others.push(match);
     }
-    return undefined;
+    const methods = [...new Set(others.flatMap((match) => match.methods))];
+    return others[0] && { ...others[0], methods };
   }
 
   /** Not an async function: each promise on the way costs every request. */

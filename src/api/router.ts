@@ -1,7 +1,12 @@
 import { METHODS } from "../base/http_message.ts";
 import { malformed } from "../base/problem.ts";
 import type { Operation, PathParams } from "./operation.ts";
-import { comparePatterns, parsePathPattern, type PathPattern } from "./path_pattern.ts";
+import {
+  comparePatterns,
+  parsePathPattern,
+  type PathPattern,
+  withUpperEscapes,
+} from "./path_pattern.ts";
 
 /** What is at a path. */
 export interface RouteMatch {
@@ -181,6 +186,6 @@ const UNENCODED = /[^\w\-.~!$&'()*+,;=:@%|/]/;
  */
 export function checkPath(path: string): string {
   if (!path.startsWith("/") || UNSAFE.test(path)) throw malformed("The path is not well-formed.");
-  if (!UNENCODED.test(path)) return path;
-  return ANY_PATH.exec({ pathname: path })?.pathname.groups["0"] ?? path;
+  const found = UNENCODED.test(path) ? ANY_PATH.exec({ pathname: path }) : undefined;
+  return withUpperEscapes(found?.pathname.groups["0"] ?? path);
 }

@@ -24,12 +24,16 @@ const PROTO_MEMBER = new RegExp(
   String.raw`(?<!\\)"${[..."__proto__"].map(spellings).join("")}"\s*:`,
 );
 
+/** What a number past the range of a double (1.8e308) looks like, and few others do. */
+const HUGE_NUMBER = /(?:^|[\s:,[])-?(?:\d{300}|\d+(?:\.\d+)?[eE]\+?0*[1-9]\d)/;
+
 /**
  * Returns the one value that `bytes` hold as JSON (RFC 8259), read strictly: UTF-8 without a byte
  * order mark, at most 64 arrays and objects inside each other, no member named `__proto__`
- * (escaped neither). Of two members with one name the last counts. With `exactIntegers` an integer
- * that a double does not hold exactly becomes infinite, as one past its range does: `encodeJson`
- * refuses it, and passes no other on (RFC 8259 §6). Takes linear time.
+ * (escaped neither), no number past the range of a double. Of two members with one name the last
+ * counts. With `exactIntegers` such a number becomes infinite, as does an integer that a double
+ * does not hold exactly: `encodeJson` refuses it, and passes no other on (RFC 8259 §6). Takes
+ * linear time.
  *
  * @throws {Problem} 400 `malformed`; its detail repeats nothing of the input.
  */
@@ -42,6 +46,9 @@ export function parseJson(bytes: Uint8Array, { exactIntegers = false } = {}): Js
   if (text === undefined) throw malformed("The body is not UTF-8.");
   const value = parseText(text, exactIntegers ? refuseInexact : undefined);
   if (PROTO_MEMBER.test(text)) throw malformed("The body has a member named __proto__.");
+  if (!exactIntegers && HUGE_NUMBER.test(text) && !isJson(value)) {
+    throw malformed("The body has a number past the range of a double.");
+  }
   return value;
 }
 
@@ -58,6 +65,15 @@ export function encodeJson(data: unknown): string {
   // NaN and infinities come out as null, promises and maps as {}, so only text with one of these
   // needs the slow second look; its text is returned, for a getter may give another value then.
   return text.includes("null") || text.includes("{}") ? stringify(data, refuseLost) : text;
+}
+
+/** Whether `encodeJson` takes it. */
+export function isJson(data: unknown): boolean {
+  try {
+    return encodeJson(data) !== "";
+  } catch {
+    return false;
+  }
 }
 
 function stringify(data: unknown, replacer?: (name: string, value: unknown) => unknown): string {

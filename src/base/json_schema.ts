@@ -1,4 +1,5 @@
 import { checkPattern } from "./pattern.ts";
+import { isPlainObject } from "./plain_object.ts";
 import type { FieldError } from "./problem.ts";
 import { FORMATS, KEYWORDS, type Keywords, TYPES } from "./schema_keywords.ts";
 import { convertText, plainTexts, separate } from "./schema_texts.ts";
@@ -52,9 +53,8 @@ function compile(
   above: readonly unknown[],
   ofTexts: boolean,
 ): Compiled {
-  const isPlain = isRecord(schema) &&
-    [Object.prototype, null].includes(Object.getPrototypeOf(schema)); // others are libraries'
-  const wrong = !isPlain ? "Must be a JSON Schema or a Standard Schema."
+  // Objects of a class are libraries'.
+  const wrong = !isPlainObject(schema) ? "Must be a JSON Schema or a Standard Schema."
     : above.includes(schema) ? "Is in itself: no schema is recursive."
     : above.length === MAX_DEPTH ? `Is deeper than ${MAX_DEPTH} schemas.` : undefined;
   if (wrong !== undefined) {

@@ -22,8 +22,13 @@ const TOKEN = new RegExp(
   "gsuy",
 );
 const QUANTIFIER = /^(?<sign>[*+?])|^\{(?<min>\d+)(?<open>,?)(?<max>\d*)/;
-/** The end of a text, and what is not in the alphabet. */
+/** The end of a text, and what the alphabet does not have. */
 const [END, OTHER] = [1n, 2n];
+/** Where in a set of characters those begin of which the alphabet has some. */
+const SAMPLES = 2n + 0x30000n;
+/** Names a character of the planes that are sampled. */
+const NAMES_OTHER =
+  /[\u{20000}-\u{10ffff}]|\\u\{0*(?:[2-9a-f]|10)[\da-f]{4}\}|\\ud(?:8[4-9a-f]|[9ab])/iu;
 /** What atoms match; edges match no character. */
 const known = new Map([["$", END], ["^", 0n], ["\\b", 0n], ["\\B", 0n]]);
 
@@ -126,7 +131,8 @@ function charactersOf(atom: string): Characters {
   for (const { 0: run, index } of alphabet().matchAll(new RegExp(`(?:${atom})+`, "gu"))) {
     found |= (1n << BigInt(run.length)) - 1n << BigInt(index + 2);
   }
-  known.set(atom, found ||= OTHER);
+  if (found === 0n || found >> SAMPLES > 0n || NAMES_OTHER.test(atom)) found |= OTHER;
+  known.set(atom, found);
   return found;
 }
 
@@ -137,13 +143,9 @@ let characters = "";
  * ones, so that no two of them make another character.
  */
 function alphabet(): string {
-  const span = (from: number, to: number, step: number): string => {
-    let text = "";
-    for (let code = from; code < to; code += 64 * step) {
-      text += String.fromCodePoint(...Array.from({ length: 64 }, (_, at) => code + at * step));
-    }
-    return text;
-  };
-  return characters ||= span(0, 0xd800, 1) + span(0xdc00, 0xe000, 1) + span(0xd800, 0xdc00, 1) +
-    span(0xe000, 0x20000, 1) + span(0x20000, 0x110000, 64);
+  const span = (from: number, to: number, step = 1): string =>
+    Array.from({ length: (to - from) / step }, (_, at) => String.fromCodePoint(from + at * step))
+      .join("");
+  return characters ||= span(0, 0xd800) + span(0xdc00, 0xe000) + span(0xd800, 0xdc00) +
+    span(0xe000, 0x20000) + span(0x20000, 0x110000, 64);
 }

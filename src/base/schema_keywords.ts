@@ -1,5 +1,5 @@
 import { authored, that } from "./authored.ts";
-import { encodeJson } from "./json.ts";
+import { isJson } from "./json.ts";
 import { FLAG, type Infer, isRecord, oneOf, optional, TEXT } from "./shape.ts";
 import { isTime } from "./time.ts";
 
@@ -86,12 +86,4 @@ function isFilled(value: unknown): value is readonly unknown[] {
 
 function isTypeName(value: unknown): boolean {
   return typeof value === "string" && Object.hasOwn(TYPES, value);
-}
-
-function isJson(value: unknown): boolean {
-  try {
-    return encodeJson(value) !== "";
-  } catch {
-    return false;
-  }
 }

@@ -1,6 +1,5 @@
+import type { Members } from "./plain_object.ts";
 import { isRecord, LIST_LIMIT, pointerTo, type Report, type Schema, type Shape } from "./shape.ts";
-
-type Members = Readonly<Record<string, unknown>>;
 
 /** What a schema of Standard Schema v1 says of itself; a function may be one too. */
 export function standardOf(schema: unknown): Members | undefined {
@@ -17,8 +16,6 @@ export function standardOf(schema: unknown): Members | undefined {
  * where the library has one without references, and anything otherwise.
  */
 export function fromStandard(standard: Members, side: "input" | "output"): Shape<unknown> {
-  const call = (object: Members, name: string, ...given: unknown[]): unknown =>
-    Reflect.apply(object[name] as () => unknown, object, given);
   const take = (result: unknown, report: Report): unknown => {
     const { issues: found, value } = Object(result); // ArkType's issues are an array of themselves
     if (found === undefined && !("value" in Object(result))) {
@@ -33,8 +30,7 @@ export function fromStandard(standard: Members, side: "input" | "output"): Shape
     return undefined;
   };
   return {
-    schema: documentOf(standard["jsonSchema"], (converters) =>
-      call(converters, side, { target: "draft-2020-12" })),
+    schema: documentOf(standard["jsonSchema"], side),
     definitions: {},
     parse(value, report) {
       const result = call(standard, "validate", value);
@@ -45,9 +41,14 @@ export function fromStandard(standard: Members, side: "input" | "output"): Shape
   };
 }
 
-function documentOf(converters: unknown, convert: (converters: Members) => unknown): Schema {
+function call(object: Members, name: string, given: unknown): unknown {
+  return Reflect.apply(object[name] as () => unknown, object, [given]);
+}
+
+function documentOf(converters: unknown, side: "input" | "output"): Schema {
   try {
-    const whole = isRecord(converters) ? convert(converters) : {};
+    const target = "draft-2020-12";
+    const whole = isRecord(converters) ? call(converters, side, { target }) : {};
     const { $schema: _dialect, ...schema } = isRecord(whole) ? whole : {};
     // A reference would lead somewhere else in a document that has many schemas.
     return JSON.stringify(schema).includes('"$ref":') ? {} : schema;

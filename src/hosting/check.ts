@@ -1,5 +1,6 @@
 import { authored, readAs } from "../base/authored.ts";
 import { parseDuration } from "../base/duration.ts";
+import { isPlainObject } from "../base/plain_object.ts";
 import type { FieldError } from "../base/problem.ts";
 import { FLAG, optional, reportTo, text, TEXT } from "../base/shape.ts";
 import { OWN_PREFIX } from "../event/event.ts";
@@ -7,7 +8,6 @@ import { isScopeName, OWN_SCOPES, type ScopeWords } from "../oauth/scope.ts";
 import type { CronjobContext } from "../mod.ts";
 import { checkEndpoint, FUNCTION, type LoadedEndpoint, type Origin } from "./check_endpoint.ts";
 import { declarations } from "./declarations.ts";
-import { isPlainObject } from "./plain_object.ts";
 
 /** A cronjob as its module exports it, checked. */
 export interface LoadedCronjob extends Origin {

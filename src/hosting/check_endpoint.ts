@@ -4,6 +4,7 @@ import { parseSize } from "../base/duration.ts";
 import { isHeaderName, METHODS } from "../base/http_message.ts";
 import { encodeJson } from "../base/json.ts";
 import { messageOf } from "../base/message_of.ts";
+import type { Members } from "../base/plain_object.ts";
 import type { FieldError } from "../base/problem.ts";
 import { parseRate, RATE_FORM } from "../base/rate.ts";
 import {
@@ -22,10 +23,9 @@ import {
 import { corsPolicy } from "../api/cors.ts";
 import { parsePathPattern, tokensOf } from "../api/path_pattern.ts";
 import { checkDispatchableName } from "../event/event.ts";
-import type { Caller, Context, OnError } from "../mod.ts";
+import type { OnError } from "../mod.ts";
 import { SCOPES } from "../oauth/scope.ts";
 import { checkData } from "./check_data.ts";
-import type { Members } from "./plain_object.ts";
 import { declarations } from "./declarations.ts";
 import { INPUT, schemaOf } from "./schemas.ts";
 
@@ -37,9 +37,6 @@ export interface Origin {
 
 /** An endpoint as its module exports it, checked. */
 export type LoadedEndpoint = NonNullable<ReturnType<typeof checkEndpoint>>;
-
-/** What a handler gets of any endpoint. */
-export type AnyContext = Context<unknown, Caller | undefined>;
 
 /** First segments that are the service's own. */
 const RESERVED_SEGMENTS = [
@@ -53,7 +50,8 @@ export const isReserved = (path: string) => RESERVED_SEGMENTS.includes(path.spli
 const PATH = parsedBy((value, report) => {
   const pattern = parsePathPattern(typeof value === "string" ? value : "", report);
   const first = pattern?.segments[0];
-  const isReserved = first?.rank === 0 && RESERVED_SEGMENTS.includes(first.literal);
+  // Also where what follows is optional: "/account{/x}?".
+  const isReserved = first && first.rank !== 1 && RESERVED_SEGMENTS.includes(first.literal);
   if (isReserved) report(`"/${first.literal}" is the service's own.`);
   return pattern;
 });

@@ -1,23 +1,19 @@
 import type { HttpRequest } from "../base/http_message.ts";
 import { expressible, toFields } from "../base/log.ts";
+import { isPlainObject } from "../base/plain_object.ts";
 import type { Caller, Context, Logger } from "../mod.ts";
-import type { AnyContext } from "./check_endpoint.ts";
-import { isPlainObject } from "./plain_object.ts";
+import type { Input } from "./input.ts";
 import { findRefusal } from "./refusal.ts";
 import { toWebRequest, type WebRequestParts } from "./web_request.ts";
 
 /** What a context is made of beside the request. */
-type ContextParts = WebRequestParts &
-  Pick<Context<unknown>, "params" | "body" | "caller" | "dispatch" | "log"> & {
-    /** As its schema has it, where it has one. */
-    readonly query: Context["query"] | undefined;
-  };
+type ContextParts = Input & WebRequestParts & Pick<Context, "caller" | "dispatch" | "log">;
 
 /**
  * What a handler gets; costly members are made when they are first read. Their getters are on
  * a prototype, and so in a class: in an object literal they cost more than the rest of a request.
  */
-class RequestContext implements Context<unknown, Caller | undefined> {
+class RequestContext implements Context<unknown> {
   readonly params: Context["params"];
   readonly body: unknown;
   readonly caller: Caller | undefined;
@@ -77,12 +73,12 @@ const COPIED_WHOLE: ProxyHandler<RequestContext> = {
 };
 
 /** Makes what a handler gets; a copy of it has every member. */
-export function createContext(http: HttpRequest, parts: ContextParts): AnyContext {
+export function createContext(http: HttpRequest, parts: ContextParts): Context<unknown> {
   return new Proxy(new RequestContext(http, parts), COPIED_WHOLE);
 }
 
 /** Adds what a `before` has returned. Throws the refusal or Error that this is, TypeError else. */
-export function addToContext(context: AnyContext, added: unknown): void {
+export function addToContext(context: Context<unknown>, added: unknown): void {
   if (added === undefined) return;
   if (added instanceof Error) throw added;
   if (!isPlainObject(added)) throw new TypeError("before() must return an object or nothing.");

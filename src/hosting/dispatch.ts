@@ -1,8 +1,8 @@
 import { newId } from "../base/id.ts";
 import { encodeJson } from "../base/json.ts";
-import { Problem } from "../base/problem.ts";
+import { isPlainObject } from "../base/plain_object.ts";
 import { type Infer, object } from "../base/shape.ts";
-import { OutcomeUnknownError } from "../database/database.ts";
+import { unavailable } from "../api/unavailable.ts";
 import type { Sql } from "../database/sql.ts";
 import {
   checkDispatchableName,
@@ -15,8 +15,6 @@ import type { Dispatch } from "../mod.ts";
 import type { Services } from "../services.ts";
 import { EVENTS_AT_ONCE, insertEvents } from "../store/events.ts";
 import { checkData } from "./check_data.ts";
-import { isPlainObject } from "./plain_object.ts";
-import { RETRY_AFTER } from "./refusal.ts";
 
 /** What dispatching works with; `events` are all that modules declare. */
 export type DispatchServices =
@@ -104,10 +102,7 @@ async function storeEvents(
   } catch (cause) {
     // Here, since a flush that nobody waits for is to be seen too.
     log.error("events not stored", { request_id, source, error: cause });
-    const [code, detail] = cause instanceof OutcomeUnknownError
-      ? ["outcome_unknown", "Whether its events were stored is not known."]
-      : ["unavailable", "Its events could not be stored."];
-    throw new Problem(503, code, detail, { headers: RETRY_AFTER, cause });
+    throw unavailable(cause, "what it dispatched");
   }
   wake();
 }

@@ -49,7 +49,6 @@ export function hostedOperation(
       const limits = { params, maxBytes, maxFormBytes, authenticateAgain };
       const read = readInput(endpoint, request, limits);
       const input = read instanceof Promise ? await read : read; // an await costs every request
-      const about = { request_id: request.id, route };
       const run = async (keep: Keep): Promise<HttpResponse> => {
         const by = { request: request.id, source: route, principal: caller?.sub };
         const collector = collectEvents(services, emits, by, endpoint.idempotent);
@@ -80,9 +79,9 @@ export function hostedOperation(
           const challenge = scopes ? bearerChallenge(issuer, request.path, scopes) : {};
           const refused = toProblem(error, endpoint.onError, context, challenge);
           throw await refused.catch((failure: unknown) => {
-            const fields = { ...about, error: failure };
-            const isReplaced = error instanceof Error && failure !== error;
-            log.error("endpoint failed", isReplaced ? { ...fields, thrown: error } : fields);
+            const thrown = error instanceof Error && failure !== error && { thrown: error };
+            const fields = { request_id: request.id, route, error: failure, ...thrown };
+            log.error("endpoint failed", fields);
             const detail = "The request failed inside the service.";
             return new Problem(500, "internal", detail, { cause: failure });
           });

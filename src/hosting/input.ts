@@ -4,20 +4,19 @@ import { LIST_LIMIT, type Shape } from "../base/shape.ts";
 import { parseFields, readAnyBody } from "../http/body.ts";
 import type { Context } from "../mod.ts";
 import type { LoadedEndpoint } from "./check_endpoint.ts";
+import type { WebRequestParts } from "./web_request.ts";
 
 /** What a handler gets of a request, as its schemas have it where the endpoint has them. */
-interface Input extends Pick<Context<unknown>, "params" | "body"> {
+export interface Input extends Pick<Context<unknown>, "params" | "body"> {
   /** Undefined where it has no schema. */
   readonly query: Context["query"] | undefined;
   /** The body where it was read. */
   readonly bytes: Buffer | undefined;
 }
 
-interface Limits extends Pick<Context<unknown>, "params"> {
-  readonly maxBytes: number;
+interface Limits
+  extends Pick<Input, "params">, Pick<WebRequestParts, "maxBytes" | "authenticateAgain"> {
   readonly maxFormBytes: number;
-  /** Throws where the caller's token has ended while the body came. */
-  readonly authenticateAgain: () => Promise<void>;
 }
 
 type Taking = Pick<LoadedEndpoint, "input" | "takesForms" | "idempotent">;
@@ -31,8 +30,7 @@ export function readInput(
   request: HttpRequest,
   limits: Limits,
 ): Input | Promise<Input> {
-  const isMore = hasSchema(endpoint) || hasBody(request);
-  if (isMore) return readAndCheck(endpoint, request, limits);
+  if (hasSchema(endpoint) || hasBody(request)) return readAndCheck(endpoint, request, limits);
   return { params: limits.params, query: undefined, body: undefined, bytes: undefined };
 }
 

@@ -1,3 +1,4 @@
+import type { Members } from "../base/plain_object.ts";
 import { realpathSync } from "node:fs";
 import { dirname } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -8,7 +9,6 @@ import { loadAsEsModules } from "./es_modules.ts";
 import { findModules } from "./find_modules.ts";
 import { type Export, folderOf, hooksOf, isHook } from "./folder_hooks.ts";
 import { findLookalikes } from "./passed_over.ts";
-import type { Members } from "./plain_object.ts";
 
 /** Every reason, over all files, why the endpoint modules cannot be served: a line for each. */
 export class LoadError extends Error {

@@ -1,4 +1,4 @@
-import { isPlainObject } from "./plain_object.ts";
+import { isPlainObject } from "../base/plain_object.ts";
 import type { Export } from "./folder_hooks.ts";
 
 const MAX_DEPTH = 2;

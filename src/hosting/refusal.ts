@@ -1,12 +1,9 @@
+import { isPlainObject, type Members } from "../base/plain_object.ts";
 import { type FieldError, Problem } from "../base/problem.ts";
 import { statusText } from "../base/status_text.ts";
-import type { OnError } from "../mod.ts";
-import type { AnyContext } from "./check_endpoint.ts";
-import { isPlainObject, type Members } from "./plain_object.ts";
+import { RETRY_AFTER } from "../api/unavailable.ts";
+import type { Context, OnError } from "../mod.ts";
 import { isStatus, readHeaders } from "./result.ts";
-
-/** When to try again what the service cannot do now. */
-export const RETRY_AFTER = { "Retry-After": "2" };
 
 const REFUSAL_KEYS = ["status", "detail", "errors", "headers"];
 
@@ -35,7 +32,7 @@ export function findRefusal(thrown: unknown): Members | undefined {
 export async function toProblem(
   thrown: unknown,
   [onError, ...outer]: readonly OnError[],
-  context: AnyContext,
+  context: Context<unknown>,
   challenge: Readonly<Record<string, string>>,
 ): Promise<Problem> {
   if (thrown instanceof Problem) return thrown;

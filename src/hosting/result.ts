@@ -1,7 +1,7 @@
 import { type HttpResponse, isHeaderName } from "../base/http_message.ts";
 import { encodeJson } from "../base/json.ts";
+import { isPlainObject } from "../base/plain_object.ts";
 import type { Answer } from "../mod.ts";
-import { isPlainObject } from "./plain_object.ts";
 
 type ResponseHeaders = Record<string, string | string[]>;
 type HostedResponse = HttpResponse & { readonly headers: ResponseHeaders };
@@ -75,7 +75,7 @@ function encodeData(data: unknown): string {
   // JSON would have the inside of one of Node's streams, and an object with a member for each byte.
   const isRaw = typeof data === "object" && data !== null &&
     (Symbol.asyncIterator in data || ArrayBuffer.isView(data));
-  if (isRaw) throw new TypeError("JSON cannot hold it: use a Response, or { status, body }.");
+  if (isRaw) throw new TypeError("Not JSON: { status, body } takes bytes, a Response streams.");
   return encodeJson(data);
 }
 

@@ -1,4 +1,5 @@
 import { hasBody, type HttpRequest } from "../base/http_message.ts";
+import { parseJson } from "../base/json.ts";
 import { malformed } from "../base/problem.ts";
 import { wrongType } from "../http/body.ts";
 
@@ -46,7 +47,7 @@ export function toWebRequest(
 function refusing(web: Request): Request {
   return Object.assign(web, {
     formData: () => readForm(web),
-    json: () => readJson(web),
+    json: async () => parseJson(await web.bytes()), // as strictly as every other body
     clone: () => refusing(Request.prototype.clone.call(web)),
   });
 }
@@ -56,20 +57,10 @@ async function readForm(web: Request): Promise<FormData> {
   if (!isRead && !FORM_TYPE.test(web.headers.get("content-type") ?? "")) {
     throw wrongType("Send the body as multipart/form-data.");
   }
-  try {
-    return await Request.prototype.formData.call(web);
-  } catch (error) {
+  return Request.prototype.formData.call(web).catch((error: unknown) => {
     const isMalformed = !isRead && error instanceof TypeError;
     throw isMalformed ? malformed("The body is not a well-formed form.") : error;
-  }
-}
-
-async function readJson(web: Request): Promise<unknown> {
-  try {
-    return await Request.prototype.json.call(web);
-  } catch (error) {
-    throw error instanceof SyntaxError ? malformed("The body is not JSON.") : error;
-  }
+  });
 }
 
 const FORM_TYPE = /^\s*(?:multipart\/form-data|application\/x-www-form-urlencoded)\s*(?:;|$)/i;

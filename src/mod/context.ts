@@ -35,12 +35,9 @@ export interface Context<
 }
 
 /** Writes lines of the log. */
-export interface Logger {
-  debug(message: string, fields?: LogFields): void;
-  info(message: string, fields?: LogFields): void;
-  warn(message: string, fields?: LogFields): void;
-  error(message: string, fields?: LogFields): void;
-}
+export type Logger = Readonly<
+  Record<"debug" | "info" | "warn" | "error", (message: string, fields?: LogFields) => void>
+>;
 
 /** What a line says beside its message; never a secret. An Error is written with its stack. */
 export type LogFields = Readonly<Record<string, unknown>>;

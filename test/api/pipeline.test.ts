@@ -9,7 +9,7 @@ import { corsPolicy } from "../../src/api/cors.ts";
 import type { Operation } from "../../src/api/operation.ts";
 import { createPipeline } from "../../src/api/pipeline.ts";
 import type { LimitRequest } from "../../src/api/rate_limit.ts";
-import { createRouter } from "../../src/api/router.ts";
+import { createRouter, type Router } from "../../src/api/router.ts";
 import { pagination } from "../../src/api/pagination.ts";
 import { OAuthError } from "../../src/oauth/errors.ts";
 import type { Caller } from "../../src/oauth/principal.ts";
@@ -46,6 +46,7 @@ function openStage(
   handle: () => HttpResponse,
   more: Partial<Operation> = {},
   basePath = "",
+  routers?: readonly Router[],
 ): Stage {
   const observed: (readonly [string, string, number, number])[] = [];
   const logged: (readonly [string, LogFields])[] = [];
@@ -54,7 +55,7 @@ function openStage(
   let nowMs = 0;
   const operation = sampleOperation({ cors: true, handle: async () => handle(), ...more });
   const pipeline = createPipeline({
-    routers: [createRouter([operation])],
+    routers: routers ?? [createRouter([operation])],
     bearer,
     isOriginAllowed: async (origin) => origin === ORIGIN,
     site: { name: "Northwind", host: "api.northwind.example", basePath },
@@ -130,6 +131,23 @@ test("HEAD is answered where GET is; 405 says what the path takes", async () => 
   const refused = await ask({ method: "POST" });
   assert.equal(refused.status, 405);
   assert.deepEqual(valuesOf(refused, "allow"), ["GET, HEAD, OPTIONS"]);
+});
+
+test("a path of several routers takes the methods of all, the first of them first", async () => {
+  const at = (method: Operation["method"], status: number) =>
+    sampleOperation({ method, cors: false, handle: async () => ({ status }) });
+  const { ask } = openStage(() => ({ status: 200 }), {}, "", [
+    createRouter([at("POST", 201)]),
+    createRouter([at("GET", 202), at("POST", 203)]),
+  ]);
+  for (const [method, status] of [["POST", 201], ["GET", 202], ["HEAD", 202]] as const) {
+    assert.equal((await ask({ method })).status, status, method);
+  }
+  for (const [method, status] of [["DELETE", 405], ["OPTIONS", 204]] as const) {
+    const answer = await ask({ method });
+    assert.equal(answer.status, status);
+    assert.deepEqual(valuesOf(answer, "allow"), ["POST, OPTIONS, GET, HEAD"]);
+  }
 });
 
 test("OPTIONS * is answered for the server, and no other method of that target", async () => {

@@ -170,6 +170,15 @@ test("matching agrees with URLPattern on random patterns and paths", (t) => {
   assert.ok(matched > 1_000, `only ${matched} pairs matched`);
 });
 
+test("percent-encodings are the same in both cases (RFC 3986 §6.2.2.1)", () => {
+  const match = createRouter([route("GET /café/:x"), route("GET /%c3%bc")]);
+  const find = (path: string) => show(match("GET", checkPath(path)));
+  for (const path of ["/caf%c3%a9/%c3%a4b", "/caf%C3%a9/%C3%A4b"]) {
+    assert.deepEqual(find(path), ["/café/:x", { x: "äb" }]);
+  }
+  for (const path of ["/%c3%bc", "/%C3%BC"]) assert.deepEqual(find(path), ["/%c3%bc", {}]);
+});
+
 test("each of a thousand patterns leads to its own endpoint", () => {
   const routes = Array.from({ length: 1_000 }, (_, index) => route(`GET /api/v1/r${index}/:id`));
   const match = createRouter(routes);

@@ -31,6 +31,8 @@ describe("parseJson() reads (RFC 8259 §2)", () => {
       { '\\"__proto__': 1 }],
     ["a string that quotes such a member", '["{\\"__proto__\\":1}"]', ['{"__proto__":1}']],
     ["a member of escaped backslash and u", '{"\\\\u005f_proto__":1}', { "\\u005f_proto__": 1 }],
+    ["the largest number, and what only looks too large", '[1.7976931348623157e308,0e999,"1e999"]',
+      [Number.MAX_VALUE, 0, "1e999"]],
     ["constructor, which is an ordinary name", '{"constructor":1}', { constructor: 1 }],
   ];
   for (const [what, text, value] of table) {
@@ -76,6 +78,9 @@ describe("parseJson() refuses (RFC 8259 §2, §8.1)", () => {
     ["a member __proto__ behind another", '{"a":1,"__proto__":1}'],
     ["a member __proto__ behind an escaped quote", '{"a":"\\"","__proto__":1}'],
     ["a member __proto__ behind a backslash", '{"a":"\\\\","__proto__":1}'],
+    ["a number past the range of a double", '{"a":[0,-1e309]}'],
+    ["a number of so many digits", `${"9".repeat(309)}`],
+    ["a number of many digits, and an exponent", `[${"9".repeat(290)}.5E+0020]`],
     ["a member __proto__ with one escape", '{"\\u005f_proto__":1}'],
     ["a member __proto__ with one escape, upper case", '{"\\u005F_proto__":1}'],
     ["a member __proto__ with its last character escaped", '{"__proto_\\u005f":1}'],
@@ -101,12 +106,14 @@ test("parseJson() repeats nothing of its input", () => {
   }
 });
 
-test("parseJson() takes linear time on what looks like __proto__ again and again", () => {
+test("parseJson() takes linear time on what looks like __proto__, or huge, again and again", () => {
   const texts = [
     `[${'"__proto__"     ,'.repeat(50_000)}0]`,
     `["__proto__"${" ".repeat(1_000_000)}]`,
     `"${"_".repeat(1_000_000)}"`,
     `"${"\\u005f".repeat(150_000)}"`,
+    `[${`${"9".repeat(299)},`.repeat(3_000)}0]`,
+    `[1.${"9".repeat(1_000_000)}]`,
   ];
   const before = process.cpuUsage();
   for (const text of texts) parseJson(Buffer.from(text));

@@ -16,6 +16,7 @@ describe("a pattern is taken whose next character decides, or whose ways are few
     ["^(\\p{Lu}\\p{Ll}+)+$"], ["^\\u{1F600}+\\ud83d\\ude01$"], ["^(\\b[a-z]+ )*$"], ["^(a|b)*c"],
     ["^[^@\\s]+@[^@\\s]+\\.[^@\\s]+$", 256], ["\\d+x", 256], ["^a*?b+?$"], ["^a|^b+"], ["^[]*x$"],
     ["colou?r"], ["a{255}b", 65_536], ["^a{5000}b"],
+    ["^(?:\\u{2000B}|[a-z\\ud83d\\ude00])+$"], ["^𠀋[^,]*,"],
   ];
   for (const [pattern, maxLength] of rows) {
     test(`${pattern} up to ${maxLength}`, () => {
@@ -33,6 +34,7 @@ describe("a pattern is refused that could take long:", () => {
     ["^a{0,20}a$"], ["^(a?|b?)(c?|d?)(a?|b?)(c?|d?)(a?|b?)(c?|d?)(a?|b?)(c?|d?)(a?|b?)$", 9],
     ["^a*\\ba*\\b$"], ["^é+[^e]$"], ["^(?:(?:ab?)?b?)+$", 9], ["^\\u0061+a$"], ["^(a|b|)*$", 9],
     ["a{5000}b"], ["(?:[ab]{30}){30}c", 65_536], ["x?a{16}"],
+    ["^(?:\\u{10FFFF}|[^a])+$", 9], ["^(?:𠀋|\\S)+$", 9], ["^(?:𠀋|[a\\ud840\\udc0b])+$", 9],
   ];
   for (const [pattern, maxLength] of rows) {
     test(`${pattern} up to ${maxLength}`, () => {

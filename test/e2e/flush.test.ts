@@ -87,7 +87,7 @@ test("while the database is locked, flush() rejects in time and stores nothing",
   assert.ok(tookMs < ANSWER_MS, `${tookMs} ms`);
   assert.deepEqual(readObject(caught), {
     isStored: false,
-    message: "Its events could not be stored.",
+    message: "Storage is unavailable; what it dispatched was not stored.",
     cause: "UnavailableError",
   });
   for (const answer of refused) {

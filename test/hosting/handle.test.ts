@@ -251,6 +251,8 @@ test("a form or JSON that request finds not well-formed is refused, not a failur
     ["formData", "text/plain", "a=1", 415],
     ["formData", undefined, "a=1", 415],
     ["json", "text/plain", "{", 400],
+    ["json", "text/plain", '{"__proto__":{"admin":true}}', 400],
+    ["json", "text/plain", `${"[".repeat(65)}${"]".repeat(65)}`, 400],
     ["json", undefined, "", 400],
   ];
   for (const [as, type, body, status] of rows) {

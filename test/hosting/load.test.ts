@@ -427,7 +427,8 @@ test("a first segment of the service's own is an error", async (t) => {
     ...["account", "openapi.json", "asyncapi.json"],
   ];
   for (const segment of segments) {
-    for (const path of [`/${segment}`, `/${segment}/x`, `/${segment}/:id`, `/${segment}/*`]) {
+    const tails = ["", "/x", "/:id", "/*", "/:id?", "{/x}?"];
+    for (const path of tails.map((tail) => `/${segment}${tail}`)) {
       const folder = await writeFolder(t, { "a.mjs": endpoint(`path: "${path}"`) });
       assert.deepEqual(await errorsOf(folder), [
         `a.mjs, export x: /path "/${segment}" is the service's own.`,

@@ -169,7 +169,7 @@ test("a stream or bytes of another kind are an error rather than {}, or a stream
   assert.throws(() => toResponse({ status: 200, body: new Response("x") }), TypeError);
   // As JSON these would be objects with a member for each byte.
   for (const bytes of [Uint8Array.of(1), Buffer.from("x")]) {
-    assert.throws(() => toResponse(bytes), /use a Response, or \{ status, body \}/);
+    assert.throws(() => toResponse(bytes), /\{ status, body \} takes bytes, a Response streams/);
   }
   assert.throws(() => toResponse({ status: 200, body: new Float32Array(1) }), TypeError);
 });
