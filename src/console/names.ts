@@ -63,7 +63,7 @@ export const endpoint = (id: string): HTMLElement => onceFound(id,
 /** An endpoint with its host in front. */
 export function endpointOf(url: string): Child {
   const [host, path] = address(url);
-  return [host, el("wbr"), el("span", { class: "muted" }, path)];
+  return [host, el("wbr"), el("span.muted", path)];
 }
 
 /** The first cell of a list of subscriptions. */
@@ -71,8 +71,8 @@ export function eventAndEndpoint(
   { id, event, endpoint }: Readonly<Record<"id" | "event" | "endpoint", string>>,
 ): Child {
   const [host, path] = address(endpoint);
-  return [el("a", { class: "main", href: href("subscriptions", id) }, host),
-    el("span", { class: "sub" }, el("code", {}, event), ` · ${path}`)];
+  return [el("a.main", { href: href("subscriptions", id) }, host),
+    el("span.sub", el("code", event), ` · ${path}`)];
 }
 
 /** A text; a link where it is the id of something that has a page. */
