@@ -254,7 +254,8 @@ const UNIT_MS = { m: 60_000, h: 3_600_000, d: 86_400_000 };
 export function since(text: string | null): string | undefined {
   const [, many, unit] = SPAN.exec(text ?? "") ?? [];
   if (!many) return text ?? undefined;
-  return new Date(Date.now() - Number(many) * UNIT_MS[unit as keyof typeof UNIT_MS]).toISOString();
+  const agoMs = Number(many) * UNIT_MS[unit as keyof typeof UNIT_MS];
+  return new Date(Math.max(0, Date.now() - agoMs)).toISOString();
 }
 
 const LETTERS = "gatepost.keys";
