@@ -95,7 +95,7 @@ export function openPalette(): void {
       mark();
     }
     const choice = choices[chosen];
-    if (event.key !== "Enter" || !choice) return;
+    if (event.key !== "Enter" || event.isComposing || !choice) return;
     event.preventDefault();
     opened.close();
     if (event.metaKey || event.ctrlKey) open(choice.to, "_blank", "noopener");
