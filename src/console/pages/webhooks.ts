@@ -109,7 +109,7 @@ async function showOne(place: Place): Promise<Child> {
       "The new one is shown once. The old one signs beside it for a day.",
       () => call<{ secret: string }>("POST", `${path}/secret`),
       { look: { kind: "tiny" }, after: (made) => showSecret(made.secret) }),
-    opened: delivery && await showDelivery(`${path}/delivery`, delivery, place),
+    opened: delivery && later(showDelivery(`${path}/delivery`, delivery, place)),
   });
 }
 
