@@ -43,7 +43,7 @@ async function showList(query: URLSearchParams) {
         el("a.main", { href: href("events", id, given) }, el("code", name)),
         el("span.sub.only-s", when(created_at)),
       ]],
-      ["By", "hide-s", ({ source }) => sourceOf(source)],
+      ["By", "by hide-s", ({ source }) => sourceOf(source)],
       // One request sets off few.
       request ? ["Deliveries", "wide", ({ id }) => later(ofEvent(id))] : ["State", "", distributed],
     ],
