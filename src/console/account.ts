@@ -1,20 +1,19 @@
 import { call, get, request } from "./api.ts";
-import { el, fill } from "./element.ts";
+import { type Child, el, fill } from "./element.ts";
 import { button } from "./parts.ts";
 import { me, root, site } from "./session.ts";
 
 /** Fills the bar above people's own pages, with what `/account` has in its. */
-export function fillBar(bar: HTMLElement, mark: Element): void {
+export function fillBar(bar: HTMLElement, mark: Child): void {
   const account = `${site.base}/account`;
   const toConsole = el("a", { href: site.console, hidden: true }, "Console");
   fill(bar,
-    el("a", { class: "brand", href: account }, mark, el("b", {}, site.name)),
+    el("a.brand", { href: account }, mark, el("b", site.name)),
     el("nav", { "aria-label": "Account" },
       el("a", { href: account }, "Your account"),
       el("a", { href: root, "aria-current": "page" }, "Your webhooks"),
       toConsole),
-    el("div", { class: "row" }, el("span", { class: "small muted" }, me.name),
-      button("Sign out", signOut, { kind: "tiny" })));
+    el("div.row", el("span.small.muted", me.name), button("Sign out", signOut, { kind: "tiny" })));
   // These pages' own token may not open it.
   get<{ scopes: readonly string[] }>("/consumer/account").then(({ scopes }) =>
     toConsole.hidden = !site.console || !scopes.some((scope) => /^backend/.test(scope)), () => {});

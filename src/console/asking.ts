@@ -5,23 +5,33 @@ import { refine } from "./router.ts";
 import { mayWrite } from "./session.ts";
 
 /**
+ * Asks before something is done, by a window that is loaded when it is first wanted; resolves with
+ * what came of it, undefined where it was not done.
+ */
+export const ask = async <Made>(question: Question<Made>): Promise<Made | undefined> =>
+  (await import("./dialog.ts")).ask(question);
+
+/** Shows a secret that is shown once. */
+export const showOnce = (title: string, words: Child, body: Child) =>
+  ask({ title, words, body, action: "I have kept it", isNotice: true, act: async () => true });
+
+/**
  * A button for who may change things: it asks, with what `words` says or finds out, and once it is
  * done the page is shown anew, if nothing else is to follow.
  */
-export function asking(
+export function asking<Made>(
   label: string,
   name: string,
   words: string | (() => Promise<string>),
-  act: () => Promise<unknown>,
+  act: () => Promise<Made>,
   { look, after = () => refine({}), ...more }:
-    Partial<Question> & { readonly look?: ButtonLook; after?(): unknown } = {},
+    Partial<Question<Made>> & { readonly look?: ButtonLook; after?(made: Made): unknown } = {},
 ): Child {
   return mayWrite() && button(`${label}…`, async () => {
-    const { ask } = await import("./dialog.ts"); // seldom wanted
     const said = typeof words === "string" ? words : await words();
-    const isDone = await ask({
+    const made = await ask({
       title: `${label} ${name}?`, words: said, action: label, act, ...more,
     });
-    if (isDone) await after();
+    if (made !== undefined) await after(made);
   }, { key: `${label} ${name}`, ...look });
 }

@@ -28,95 +28,81 @@ const [WIDTH, HEIGHT] = [600, 100];
 const LABELS = 5;
 
 /**
- * A chart by hand: shapes stretch, words do not. Series stand on one another; who points at it sees
- * the figures of a step, and who wants them all has them as a table.
+ * A chart by hand: shapes stretch, words do not. Series stand on one another; who points at a step
+ * sees its figures, and who wants them all has them as a table.
  */
 export function chart(options: ChartOptions): HTMLElement {
-  const { label, series, steps, kind, height = "10rem", format = number, marks = [] } = options;
+  const { label, series, steps, height = "10rem", format = number, marks = [] } = options;
   const sums = steps.map((_, at) => series.reduce((all, { values }) => all + (values[at] ?? 0), 0));
   const top = niceTop(Math.max(...sums, 0));
   const drawn = svg("svg", {
-    viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
-    preserveAspectRatio: "none",
-    "aria-hidden": "true",
-  }, [0, 0.5, 1].map((y) => svg("line", { x1: 0, x2: WIDTH, y1: y * HEIGHT, y2: y * HEIGHT })));
-  drawn.append(...(kind === "area" ? areas : bars)(series, steps.length, top));
-  const said = el("div", { class: "tip", hidden: true });
-  const point = (event: PointerEvent) => {
-    const box = drawn.getBoundingClientRect();
-    const share = Math.min(0.9999, Math.max(0, (event.clientX - box.left) / box.width));
+    viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", "aria-hidden": "true",
+  }, [0, 0.5, 1].map((y) => svg("line", { x1: 0, x2: WIDTH, y1: y * HEIGHT, y2: y * HEIGHT })),
+  shapes(options, top));
+  const tip = el("div.tip", { hidden: true });
+  const point = ({ clientX }: PointerEvent) => {
+    const { left, width } = drawn.getBoundingClientRect();
+    const share = Math.min(0.9999, Math.max(0, (clientX - left) / width));
     const at = Math.floor(share * steps.length);
-    fill(said, el("b", {}, steps[at]), series.map(({ name, values }) =>
-      el("span", {}, ` ${name} ${format(values[at] ?? 0)}`)));
-    said.hidden = false;
-    said.className = share > 0.6 ? "tip left" : "tip";
+    fill(tip, el("b", steps[at]), series.map(({ name, values }) =>
+      el("span", ` ${name} ${format(values[at] ?? 0)}`)));
+    tip.hidden = false;
+    tip.classList.toggle("left", share > 0.6);
   };
-  const picture = el("div", {
-    class: "p",
-    onpointermove: point,
-    onpointerleave: () => said.hidden = true,
-  }, drawn, marks.map((mark) => markAt(mark, steps.length)), said);
+  const leave = () => tip.hidden = true;
   // The first and the last, and as many between: they stand at equal distances.
   const gaps = Math.max(1, Math.min(LABELS, steps.length) - 1);
   const ticks = Array.from({ length: gaps + 1 }, (_, at) =>
     steps[Math.round(at * (steps.length - 1) / gaps)]);
-  const look = options.bare ? "plot bare" : "plot";
-  const plot = el("div", { class: look, role: "img", "aria-label": label },
-    options.bare ? null : el("div", { class: "y" }, [top, top / 2, 0].map((value) =>
-      el("span", {}, format(value)))),
-    picture,
-    el("div", { class: "x" }, ticks.map((tick) => el("span", {}, tick))));
+  const plot = el(options.bare ? "div.plot.bare" : "div.plot", { role: "img", "aria-label": label },
+    !options.bare && el("div.y", [top, top / 2, 0].map((value) => el("span", format(value)))),
+    el("div.p", { onpointermove: point, onpointerleave: leave },
+      drawn, marks.map((mark) => markAt(mark, steps.length)), tip),
+    el("div.x", ticks.map((tick) => el("span", tick))));
   plot.style.height = height;
   const columns = [steps, ...series.map(({ values }) => values.map((value) => format(value)))];
-  return el("div", {}, plot, asTable(["", ...series.map(({ name }) => name)], columns));
+  return el("div", plot, asTable(["", ...series.map(({ name }) => name)], columns));
 }
 
 /** The same figures for who cannot see the shapes, or wants them exactly. */
 function asTable(heads: readonly string[], columns: readonly (readonly string[])[]): HTMLElement {
   const body = el("tbody");
-  const details = el("details", { class: "figures" }, el("summary", {}, "Show as table"),
-    el("div", { class: "scroll-x" }, el("table", {},
-      el("thead", {}, el("tr", {}, heads.map((head) => el("th", { scope: "col" }, head)))), body)));
+  const details = el("details.figures", el("summary", "Show as table"),
+    el("div.scroll-x", el("table",
+      el("thead", el("tr", heads.map((head) => el("th", { scope: "col" }, head)))), body)));
   // Made when it is asked for: mostly nobody does.
   details.addEventListener("toggle", () => fill(body, (columns[0] ?? []).map((_, row) =>
-    el("tr", {}, columns.map((column) => el("td", {}, column[row]))))));
+    el("tr", columns.map((column) => el("td", column[row]))))));
   return details;
 }
 
-function areas(series: readonly Series[], steps: number, top: number): Element[] {
-  let below: readonly number[] = Array.from({ length: steps }, () => 0);
-  const x = (at: number) => (steps < 2 ? 0 : (at / (steps - 1)) * WIDTH).toFixed(1);
-  const y = (value: number) => (HEIGHT - (value / top) * HEIGHT).toFixed(1);
-  const drawn = series.map(({ look, values }) => {
-    const above = below.map((value, at) => value + (values[at] ?? 0));
-    const line = above.map((value, at) => `${x(at)},${y(value)}`);
-    const back = below.map((value, at) => `${x(at)},${y(value)}`).reverse();
-    below = above;
+/** The shapes of series that stand on one another. */
+function shapes({ kind, series, steps }: ChartOptions, top: number): Child {
+  const y = (value = 0) => (HEIGHT - (value / top) * HEIGHT).toFixed(1);
+  const x = (at: number) => (at / Math.max(1, steps.length - 1) * WIDTH).toFixed(1);
+  const width = WIDTH / Math.max(1, steps.length);
+  const gap = Math.min(4, width / 5);
+  let level: readonly number[] = steps.map(() => 0);
+  return series.map(({ look, values }) => {
+    const floor = level;
+    level = floor.map((value, at) => value + (values[at] ?? 0));
+    if (kind === "bars") {
+      const bars = level.map((value, at) => `M${(at * width + gap / 2).toFixed(1)},` +
+        `${y(floor[at])}V${y(value)}h${(width - gap).toFixed(1)}V${y(floor[at])}`);
+      return svg("path", { class: `f-${look}`, d: bars.join("") });
+    }
+    const points = (all: typeof level) => all.map((value, at) => `${x(at)},${y(value)}`);
+    const [line, back] = [points(level), points(floor).reverse()];
     return [
       svg("path", { class: `ar ${look}`, d: `M${[...line, ...back].join("L")}Z` }),
       svg("path", { class: `ln ${look}`, d: `M${line.join("L")}` }),
     ];
-  });
-  return drawn.reverse().flat(); // the first ones last: one that is nothing hides no other
-}
-
-function bars(series: readonly Series[], steps: number, top: number): Element[] {
-  const width = WIDTH / Math.max(1, steps);
-  const gap = Math.min(4, width / 5);
-  return Array.from({ length: steps }, (_, at) => {
-    let floor = HEIGHT;
-    return series.map(({ look, values }) => {
-      const height = ((values[at] ?? 0) / top) * HEIGHT;
-      floor -= height;
-      const box = { x: at * width + gap / 2, y: floor, width: width - gap, height };
-      return svg("rect", { class: `f-${look}`, ...box });
-    });
-  }).flat();
+  }).reverse(); // the first ones last: one that is nothing hides no other
 }
 
 function markAt({ at, words }: { at: number; words: string }, steps: number): Child {
   const look = at > steps * 0.7 ? "m1" : "";
-  const made = el("div", { class: "mark" }, el("span", { class: look }, words));
+  const made = el("div.mark", el("span", { class: look }, words));
   made.style.left = `${(at / Math.max(1, steps - 1)) * 100}%`;
   return made;
 }

@@ -1,9 +1,13 @@
 /** What an element may hold: text stays text, whatever it says; `false` and such are nothing. */
 export type Child = Node | string | number | false | null | undefined | readonly Child[];
 
-type Attributes = Readonly<
+/** Functions are listeners (`onclick`), `true` is an attribute with no value. */
+export type Attributes = Readonly<
   Record<string, string | number | boolean | undefined | ((event: never) => void)>
 >;
+
+/** What an element is made with: its attributes, where it has any, and what it holds. */
+type Inside = readonly [first?: Attributes | Child, ...rest: Child[]];
 
 // Marks that turn the direction of text, and controls: a name must not look like another.
 const UNSEEN = /[\p{Cc}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
@@ -16,18 +20,20 @@ export function shown(text: string): string {
     .replace(EMPTY, "?");
 }
 
-/** Makes an element: functions are listeners (`onclick`), `true` is an attribute with no value. */
+/** Makes an element, named as a style sheet does: its tag, and its classes after dots. */
 export function el<Tag extends keyof HTMLElementTagNameMap>(
-  tag: Tag,
-  attributes: Attributes = {},
-  ...children: readonly Child[]
+  name: Tag | `${Tag}.${string}`,
+  ...inside: Inside
 ): HTMLElementTagNameMap[Tag] {
-  return filled(document.createElement(tag), attributes, children);
+  const [tag, ...classes] = name.split(".") as [Tag, ...string[]];
+  const made = document.createElement(tag);
+  if (classes.length > 0) made.className = classes.join(" ");
+  return filled(made, inside);
 }
 
 /** Makes an element of SVG. */
-export const svg = (tag: string, attributes: Attributes = {}, ...children: readonly Child[]) =>
-  filled(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+export const svg = (tag: string, ...inside: Inside) =>
+  filled(document.createElementNS("http://www.w3.org/2000/svg", tag), inside);
 
 /** Replaces all that a node holds. */
 export function fill(node: Element, ...children: readonly Child[]): void {
@@ -42,15 +48,15 @@ function nodesOf(children: readonly Child[]): (Node | string)[] {
   });
 }
 
-function filled<Made extends Element>(
-  made: Made,
-  attributes: Attributes,
-  children: readonly Child[],
-): Made {
+const isAttributes = (given: Inside[0]): given is Attributes => given?.constructor === Object;
+
+function filled<Made extends Element>(made: Made, [first, ...rest]: Inside): Made {
+  const [attributes, children] = isAttributes(first) ? [first, rest] : [{}, [first, ...rest]];
   for (const [name, value] of Object.entries(attributes)) {
     if (typeof value === "function") made.addEventListener(name.slice(2), value as EventListener);
-    else if (value === true) made.setAttribute(name, "");
-    else if (value !== undefined && value !== false) made.setAttribute(name, String(value));
+    else if (value !== undefined && value !== false) {
+      made.setAttribute(name, value === true ? "" : String(value));
+    }
   }
   made.append(...nodesOf(children));
   return made;

@@ -1,4 +1,5 @@
 import { Refusal } from "./api.ts";
+import { ask } from "./asking.ts";
 import type { Question } from "./dialog.ts";
 import { resolve, type Schema } from "./document.ts";
 import { el } from "./element.ts";
@@ -16,7 +17,7 @@ export async function fieldsOf(
   const fields = await Promise.all(Object.entries(properties).map(async ([name, each]) => {
     const own = await resolve(each);
     const id = `${kind}-${name}`;
-    const help = el("p", { class: "help", id: `${id}-help` }, own.description);
+    const help = el("p.help", { id: `${id}-help` }, own.description);
     const isRequired = required.includes(name);
     const shared = { id, name, "aria-describedby": help.id };
     const { input, read } = inputOf(own, given[name] ?? own.default, isRequired, shared);
@@ -24,15 +25,15 @@ export async function fieldsOf(
     if (isList(own)) help.append(` One per line${some ? `, of ${some}` : ""}.`);
     const words = name.replaceAll("_", " ");
     const node = input.matches("[type=checkbox]")
-      ? el("label", { class: "pick" }, input, el("span", {}, el("b", {}, words), help))
+      ? el("label.pick", input, el("span", el("b", words), help))
       : [el("label", { for: id }, words,
-        isRequired ? null : el("span", { class: "muted" }, " optional")), input, help];
-    return { name, input, help, read, node: el("div", { class: "field" }, node) };
+        isRequired ? null : el("span.muted", " optional")), input, help];
+    return { name, input, help, read, node: el("div.field", node) };
   }));
   const filled = (all: readonly (readonly [string, unknown])[]) =>
     Object.fromEntries(all.filter(([, value]) => value !== undefined));
   return {
-    node: el("div", { class: "fields" }, fields.map(({ node }) => node)),
+    node: el("div.fields", fields.map(({ node }) => node)),
     /** What has been filled in; what was left empty is left out. Throws where JSON is not JSON. */
     read: (): Record<string, unknown> =>
       filled(fields.map(({ name, read }) => [name, read()])),
@@ -57,20 +58,16 @@ export async function fieldsOf(
   };
 }
 
-/** Asks with these fields; what `send` resolves with, or undefined where it was not sent. */
-export async function askWith<Made>(
+/** Asks with these fields, of which those are marked that a refusal names. */
+export function askWith<Made>(
   fields: Awaited<ReturnType<typeof fieldsOf>>,
-  send: () => Promise<Made>,
-  question: Omit<Question, "act">,
+  question: Question<Made>,
 ): Promise<Made | undefined> {
-  let made: Made | undefined;
-  const act = async () => made = await send().catch((error: unknown) => {
+  const act = () => question.act().catch((error: unknown) => {
     fields.mark(error);
     throw error;
   });
-  const { ask } = await import("./dialog.ts"); // seldom wanted
-  await ask({ body: fields.node, ...question, act });
-  return made;
+  return ask({ body: fields.node, ...question, act });
 }
 
 /** Whether it is a list of texts rather than of objects. */
@@ -84,24 +81,7 @@ function inputOf(
   required: boolean,
   shared: Readonly<Record<string, string>>,
 ): { readonly input: HTMLElement; read(): unknown } {
-  const { type, format, minimum, maximum, enum: values } = schema;
-  const text = (value: string, parse: (text: string) => unknown, more = {}) => {
-    const input = el("input", { ...shared, value, required, ...more });
-    return { input, read: () => input.value === "" ? undefined : parse(input.value) };
-  };
-  const area = (value: string, parse: (text: string) => unknown, rows: number) => {
-    const input = el("textarea", { ...shared, rows, spellcheck: "false" }, value);
-    const read = () => (input.value.trim() === "" ? undefined : parse(input.value));
-    input.addEventListener("input", () => {
-      input.setCustomValidity("");
-      try {
-        read();
-      } catch (error) {
-        input.setCustomValidity(String(error));
-      }
-    });
-    return { input, read };
-  };
+  const { type, format, minimum: min, maximum: max, enum: values } = schema;
   if (values) {
     const options = required || start !== undefined ? values : ["", ...values];
     const input = el("select", shared, options.map((value) =>
@@ -112,18 +92,29 @@ function inputOf(
     const input = el("input", { ...shared, type: "checkbox", checked: start === true });
     return { input, read: () => input.checked || start !== undefined ? input.checked : undefined };
   }
-  if (type === "integer" || type === "number") {
-    return text(String(start ?? ""), Number, { type: "number", min: minimum, max: maximum });
-  }
-  if (isList(schema)) {
-    const lines = Array.isArray(start) ? start.join("\n") : "";
-    return area(lines, (value) => value.split(/\s+/).filter(Boolean), 3);
-  }
-  if (type === "string") {
-    const kind = format === "password" ? { type: "password", autocomplete: "new-password" }
+  const isNumber = type === "integer" || type === "number";
+  if (isNumber || type === "string") {
+    const kind = isNumber ? { type: "number", min, max }
+      : format === "password" ? { type: "password", autocomplete: "new-password" }
       : format === "uri" ? { type: "url" } : { autocomplete: "off" };
-    return text(typeof start === "string" ? start : "", String, kind);
+    const input = el("input", { ...shared, value: String(start ?? ""), required, ...kind });
+    const read = () => isNumber ? Number(input.value) : input.value;
+    return { input, read: () => input.value === "" ? undefined : read() };
   }
-  const json = start === undefined || start === null ? "" : JSON.stringify(start, null, 2);
-  return area(json, JSON.parse, 6);
+  const isLines = isList(schema);
+  const text = isLines && Array.isArray(start) ? start.join("\n")
+    : JSON.stringify(start ?? undefined, null, 2);
+  const input = el("textarea", { ...shared, rows: isLines ? 3 : 6, spellcheck: "false" }, text);
+  const parse = (given: string): unknown =>
+    given === "" ? undefined : isLines ? given.split(/\s+/) : JSON.parse(given);
+  const read = () => parse(input.value.trim());
+  input.addEventListener("input", () => {
+    input.setCustomValidity("");
+    try {
+      read();
+    } catch (error) {
+      input.setCustomValidity(String(error));
+    }
+  });
+  return { input, read };
 }

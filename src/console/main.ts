@@ -1,5 +1,5 @@
 import { list } from "./api.ts";
-import { type Child, el, fill, icon, shown, svg } from "./element.ts";
+import { type Child, el, fill, icon, shown } from "./element.ts";
 import { count, number } from "./format.ts";
 import { beginKeys, openPalette } from "./keys.ts";
 import { CONSOLE_PAGES, webhooks } from "./pages.ts";
@@ -11,27 +11,23 @@ const PROBLEMS_EVERY_MS = 30_000;
 
 const app = document.getElementById("app") ?? document.body;
 const main = el("main", { id: "main", tabindex: -1 });
-const badge = el("span", { class: "count", hidden: true });
+const badge = el("span.count", { hidden: true });
 /** Says which page has come, to who does not see it. */
-const said = el("p", { class: "sr", role: "status" });
+const said = el("p.sr", { role: "status" });
 
-const mark = () =>
-  svg("svg", { width: 28, height: 28, viewBox: "0 0 28 28", "aria-hidden": "true", class: "mk" },
-    svg("path", { fill: "currentColor", d: "M2 7 5 3l3 4v18H2zM20 7l3-4 3 4v18h-6z" }),
-    svg("path", {
-      fill: "none", stroke: "currentColor", "stroke-width": 2.5, d: "M8 11.5h12m0 9H8l12-9",
-    }));
+/** The mark is in the page when it comes. */
+const drawn = app.querySelector("svg");
+const mark = () => drawn?.cloneNode(true);
 
 /** Puts up what stands around every page. */
 function showFrame(): void {
   app.className = isAccount ? "" : "frame";
-  const skip = el("a", {
-    class: "skip", href: "#main", onclick: (event: Event) => {
-      event.preventDefault();
-      main.focus();
-    },
-  }, "Skip to the content");
-  fill(app, skip, isAccount ? accountFrame() : consoleFrame(), said);
+  const skip = (event: Event) => {
+    event.preventDefault();
+    main.focus();
+  };
+  fill(app, el("a.skip", { href: "#main", onclick: skip }, "Skip to the content"),
+    isAccount ? accountFrame() : consoleFrame(), said);
   beginKeys();
   if (!isAccount) countProblems().catch(() => {});
 }
@@ -42,16 +38,14 @@ function showFrame(): void {
  */
 async function showPage(place: Place): Promise<void> {
   for (const link of app.querySelectorAll("[data-page]")) {
-    const isHere = link.getAttribute("data-page") === place.page;
-    if (isHere) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
+    link.ariaCurrent = link.getAttribute("data-page") === place.page ? "page" : null;
   }
-  main.setAttribute("aria-busy", "true");
+  main.ariaBusy = "true";
   const content = await contentOf(place);
   if (place.signal.aborted) return; // the window has gone elsewhere meanwhile
   const [last, before] = [document.activeElement, main.querySelector("h1")?.textContent];
   if (content !== main.firstChild) fill(main, content); // what a page has kept keeps its focus
-  main.removeAttribute("aria-busy");
+  main.ariaBusy = null;
   const heading = main.querySelector("h1");
   const name = shown(heading?.textContent ?? "");
   const one = CONSOLE_PAGES[place.page]?.name === name && place.id;
@@ -93,11 +87,11 @@ function press({ page, id, query }: Place): void {
 /** Says why nobody came in, and where else to go. */
 function showRefused(reason: string): void {
   app.className = "solo";
-  fill(app, el("main", { class: "card" },
-    el("h1", {}, "This does not open"),
+  fill(app, el("main.card",
+    el("h1", "This does not open"),
     message("bad", reason),
-    el("p", {}, "The console needs scope ", el("code", {}, "backend"), " or ",
-      el("code", {}, "backend:read"), ". Your own account is at ",
+    el("p", "The console needs scope ", el("code", "backend"), " or ",
+      el("code", "backend:read"), ". Your own account is at ",
       el("a", { href: `${site.base}/account` }, `${site.base}/account`), ".")));
 }
 
@@ -106,29 +100,26 @@ function consoleFrame(): Child {
   const groups = [...new Set(entries.map(([, { group }]) => group))];
   const link = (page: string, name: string, picture: string, size: number) =>
     el("a", { href: href(page), "data-page": page }, icon(picture, size), name,
-      page === "" && size < 20 ? badge : null);
-  const find = el("button", { class: "find", type: "button", onclick: openPalette },
-    icon("search", 16), "Find or run…",
-    el("kbd", {}, /Mac/.test(navigator.platform) ? "⌘ K" : "Ctrl K"));
+      page === "" && size < 20 && badge);
+  const find = el("button.find", { type: "button", onclick: openPalette }, icon("search", 16),
+    "Find or run…", el("kbd", /Mac/.test(navigator.platform) ? "⌘ K" : "Ctrl K"));
   const nav = groups.map((group) => [
-    group ? el("p", { class: "nav-h" }, group) : null,
+    group && el("p.nav-h", group),
     entries.filter(([, entry]) => entry.group === group)
       .map(([page, { name, icon }]) => link(page, name, icon, 18)),
   ]);
   const more = el("button", { type: "button", "aria-expanded": "false" }, icon("menu", 20), "More");
-  const side = el("aside", { class: "side" },
-    el("div", { class: "side-in" }, brand(), find,
-      el("nav", { class: "nav", "aria-label": "Console" }, nav), who()));
-  const top = el("header", { class: "top" }, mark(), el("b", {}, site.name),
-    el("div", { class: "row" },
-      el("button", {
-        class: "icon", type: "button", "aria-label": "Find or run", onclick: openPalette,
-      }, icon("search", 20)),
-      el("a", { class: "icon", href: `${site.issuer}/account`, "aria-label": "Your account" },
+  const side = el("aside.side",
+    el("div.side-in", brand(), find, el("nav.nav", { "aria-label": "Console" }, nav), who()));
+  const top = el("header.top", mark(), el("b", site.name),
+    el("div.row",
+      el("button.icon", { type: "button", "aria-label": "Find or run", onclick: openPalette },
+        icon("search", 20)),
+      el("a.icon", { href: `${site.issuer}/account`, "aria-label": "Your account" },
         icon("users", 20))));
   const open = (isOpen: boolean) => {
     document.body.classList.toggle("menu", isOpen);
-    more.setAttribute("aria-expanded", String(isOpen));
+    more.ariaExpanded = String(isOpen);
     main.inert = top.inert = isOpen; // what it covers has no focus
     if (isOpen) side.querySelector("a")?.focus();
   };
@@ -143,7 +134,7 @@ function consoleFrame(): Child {
     side,
     top,
     main,
-    el("nav", { class: "tabs-bottom", "aria-label": "Most used" },
+    el("nav.tabs-bottom", { "aria-label": "Most used" },
       link("", "Overview", "home", 20),
       link("deliveries", "Deliveries", "deliveries", 20),
       link("subscriptions", "Subscribers", "subscriptions", 20),
@@ -154,23 +145,22 @@ function consoleFrame(): Child {
 
 function accountFrame(): Child {
   main.className = "narrow";
-  const bar = el("header", { class: "bar" });
+  const bar = el("header.bar");
   import("./account.ts").then(({ fillBar }) => fillBar(bar, mark())); // no console needs it
   return [bar, main];
 }
 
 function brand(): HTMLElement {
-  return el("a", { class: "brand", href: href("") }, mark(), el("span", {}, el("b", {}, site.name),
+  return el("a.brand", { href: href("") }, mark(), el("span", el("b", site.name),
     site.host === site.name ? `Gatepost ${site.version}` : site.host));
 }
 
 function who(): HTMLElement {
   const { name } = me;
   const title = "Your account, and signing out";
-  return el("a", { class: "who", href: `${site.issuer}/account`, title },
-    el("span", { class: "face", "aria-hidden": "true" }, name.slice(0, 2).toUpperCase()),
-    el("span", {}, el("b", {}, name),
-      el("span", {}, mayWrite() ? "Operator" : "Reads, changes nothing")));
+  return el("a.who", { href: `${site.issuer}/account`, title },
+    el("span.face", { "aria-hidden": "true" }, name.slice(0, 2).toUpperCase()),
+    el("span", el("b", name), el("span", mayWrite() ? "Operator" : "Reads, changes nothing")));
 }
 
 /** How many things are wrong, beside the overview's name. */

@@ -1,7 +1,7 @@
 import { get, list, Refusal } from "./api.ts";
 import { type Child, el, fill } from "./element.ts";
 import { address } from "./format.ts";
-import { href, pageOf } from "./router.ts";
+import { arrivals, href, pageOf } from "./router.ts";
 
 /** A record of the server's, whose members are shown by what they look like. */
 export type Thing = Readonly<Record<string, unknown>>;
@@ -10,7 +10,8 @@ export type Thing = Readonly<Record<string, unknown>>;
 const NAMED: Readonly<Record<string, string>> = { u: "user", a: "app", i: "issuer", p: "resource" };
 /** The members that have what people call it, the first of them that it has, or else its id. */
 export const NAMES = ["username", "subject", "name", "issuer", "url", "id", "client_id", "kid"];
-const known = new Map<string, Promise<string>>();
+/** What has been found since the window came to its place; at another it is asked for anew. */
+let [knownAt, known] = [0, new Map<string, Promise<string>>()];
 
 /** The id of a record, whatever that is called. */
 export const idOf = (item: Thing) => String(item["id"] ?? item["client_id"] ?? item["kid"]);
@@ -32,13 +33,13 @@ export async function findIn(path: string, id: string): Promise<Thing | undefine
       throw error;
     });
   if (!item || idOf(item) !== id) return undefined;
-  known.set(id, Promise.resolve(nameOf(item)));
   return item;
 }
 
 /** An id, and in its place what is found of it, as it is shown, which is asked for once. */
 function onceFound(id: string, find: () => Promise<string>, show: (found: string) => Child) {
   const made = el("span", { title: id }, "…");
+  if (knownAt !== arrivals) [knownAt, known] = [arrivals, new Map()];
   const found = known.get(id) ?? find();
   known.set(id, found);
   found.then((text) => fill(made, show(text)), () => {
@@ -63,7 +64,7 @@ export const endpoint = (id: string): HTMLElement => onceFound(id,
 /** An endpoint with its host in front. */
 export function endpointOf(url: string): Child {
   const [host, path] = address(url);
-  return [host, el("wbr"), el("span", { class: "muted" }, path)];
+  return [host, el("wbr"), el("span.muted", path)];
 }
 
 /** The first cell of a list of subscriptions. */
@@ -71,8 +72,8 @@ export function eventAndEndpoint(
   { id, event, endpoint }: Readonly<Record<"id" | "event" | "endpoint", string>>,
 ): Child {
   const [host, path] = address(endpoint);
-  return [el("a", { class: "main", href: href("subscriptions", id) }, host),
-    el("span", { class: "sub" }, el("code", {}, event), ` · ${path}`)];
+  return [el("a.main", { href: href("subscriptions", id) }, host),
+    el("span.sub", el("code", event), ` · ${path}`)];
 }
 
 /** A text; a link where it is the id of something that has a page. */

@@ -14,6 +14,11 @@ interface Entry {
   load(): Promise<Page>;
 }
 
+const entry = (name: string, icon: string, group: string, load = kinds): Entry =>
+  ({ name, icon, group, load });
+
+const kinds = (): Promise<Page> => import("./pages/kinds.ts");
+
 /** The pages of operators by the first segment of their address, in the navigation's order. */
 export const CONSOLE_PAGES: Readonly<Record<string, Entry>> = {
   "": entry("Overview", "home", "", () => import("./pages/overview.ts")),
@@ -22,21 +27,17 @@ export const CONSOLE_PAGES: Readonly<Record<string, Entry>> = {
   events: entry("Events", "events", "Events", () => import("./pages/events.ts")),
   subscriptions: entry("Subscriptions", "subscriptions", "Events",
     () => import("./pages/subscriptions.ts")),
-  users: entry("Users", "users", "Access", () => import("./pages/users.ts")),
-  apps: entry("Apps", "apps", "Access", () => import("./pages/apps.ts")),
-  grants: entry("Grants", "grants", "Access", () => import("./pages/grants.ts")),
-  issuers: entry("Issuers", "globe", "Access", () => import("./pages/issuers.ts")),
-  resources: entry("Resources", "apps", "Access", () => import("./pages/resources.ts")),
+  users: entry("Users", "users", "Access"),
+  apps: entry("Apps", "apps", "Access"),
+  grants: entry("Grants", "grants", "Access"),
+  issuers: entry("Issuers", "globe", "Access"),
+  resources: entry("Resources", "apps", "Access"),
   explorer: entry("API explorer", "explorer", "Service", () => import("./pages/explorer.ts")),
-  cronjobs: entry("Cronjobs", "clock", "Service", () => import("./pages/cronjobs.ts")),
-  keys: entry("Signing keys", "key", "Service", () => import("./pages/keys.ts")),
+  cronjobs: entry("Cronjobs", "clock", "Service"),
+  keys: entry("Signing keys", "key", "Service"),
   audit: entry("Audit log", "audit", "Service", () => import("./pages/audit.ts")),
   settings: entry("Settings", "settings", "Service", () => import("./pages/settings.ts")),
 };
 
 /** The same of people's own webhooks, of which one is an id. */
 export const webhooks = entry("Your webhooks", "", "", () => import("./pages/webhooks.ts"));
-
-function entry(name: string, icon: string, group: string, load: Entry["load"]): Entry {
-  return { name, icon, group, load };
-}

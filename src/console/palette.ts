@@ -43,11 +43,11 @@ export function openPalette(): void {
     "aria-controls": "found", "aria-expanded": "true", "aria-autocomplete": "list",
     autocomplete: "off", spellcheck: "false",
   });
-  const opened = el("dialog", { class: "palette", "aria-label": "Find or run" },
-    el("div", { class: "q" }, icon("search", 20), field, el("kbd", {}, "esc")), options,
-    el("footer", {}, el("span", {}, el("kbd", {}, "↑"), el("kbd", {}, "↓"), " choose"),
-      el("span", {}, el("kbd", {}, "↵"), " open"),
-      el("span", {}, el("kbd", {}, "Ctrl ↵"), " new tab"),
+  const opened = el("dialog.palette", { "aria-label": "Find or run" },
+    el("div.q", icon("search", 20), field, el("kbd", "esc")), options,
+    el("footer", el("span", el("kbd", "↑"), el("kbd", "↓"), " choose"),
+      el("span", el("kbd", "↵"), " open"),
+      el("span", el("kbd", "Ctrl ↵"), " new tab"),
       "Paste any id: user, app, event, delivery, request"));
   let choices: readonly Choice[] = [];
   let chosen = 0;
@@ -56,14 +56,14 @@ export function openPalette(): void {
   function show(found: readonly Choice[]): void {
     const groups = Map.groupBy(found, ({ group }) => group);
     choices = [...groups.values()].flat(); // as they are seen
-    fill(options, found.length === 0 ? el("p", { class: "empty" }, "Nothing of this name.") : null,
+    fill(options, found.length === 0 ? el("p.empty", "Nothing of this name.") : null,
       [...groups].map(([group, own]) => [
-        el("p", { class: "nav-h", role: "presentation" }, group),
+        el("p.nav-h", { role: "presentation" }, group),
         own.map((choice) => {
           const id = `choice-${choices.indexOf(choice)}`;
           return el("a", { id, role: "option", href: choice.to, tabindex: -1 }, icon(choice.icon),
-            el("span", { class: "cut" }, marked(choice.label, field.value.trim())),
-            el("span", { class: "hint" }, choice.hint));
+            el("span.cut", marked(choice.label, field.value.trim())),
+            el("span.hint", choice.hint));
         }),
       ]));
     mark();
@@ -71,7 +71,7 @@ export function openPalette(): void {
 
   function mark(): void {
     options.querySelectorAll("[role=option]").forEach((option, at) => {
-      option.setAttribute("aria-selected", String(at === chosen));
+      option.ariaSelected = String(at === chosen);
       if (at === chosen) option.scrollIntoView({ block: "nearest" });
     });
     field.setAttribute("aria-activedescendant", `choice-${chosen}`);
@@ -95,7 +95,7 @@ export function openPalette(): void {
       mark();
     }
     const choice = choices[chosen];
-    if (event.key !== "Enter" || !choice) return;
+    if (event.key !== "Enter" || event.isComposing || !choice) return;
     event.preventDefault();
     opened.close();
     if (event.metaKey || event.ctrlKey) open(choice.to, "_blank", "noopener");
@@ -173,14 +173,14 @@ function marked(label: string, text: string): Child {
   const at = text === "" ? -1 : label.toLowerCase().indexOf(text.toLowerCase());
   if (at < 0) return label;
   const end = at + text.length;
-  return [label.slice(0, at), el("mark", {}, label.slice(at, end)), label.slice(end)];
+  return [label.slice(0, at), el("mark", label.slice(at, end)), label.slice(end)];
 }
 
 /** Opens the list of the keys that do something here. */
 export function showHelp(): void {
   openDialog("Keys", null, [
     facts(HELP.filter(([keys]) => !isAccount || !/^(Ctrl|g)/.test(keys))
-      .map(([keys, what]) => [el("kbd", {}, keys), what])),
+      .map(([keys, what]) => [el("kbd", keys), what])),
     lettersSwitch(),
   ]);
 }

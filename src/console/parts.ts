@@ -1,16 +1,16 @@
 import type { ProblemRecord } from "../api/backend/problem.ts";
 import type { Infer } from "../base/shape.ts";
 import { Refusal } from "./api.ts";
-import { type Child, el, fill, icon } from "./element.ts";
+import { type Attributes, type Child, el, fill, icon } from "./element.ts";
 import { ago, time } from "./format.ts";
 import { go, here, href, pageOf, refine } from "./router.ts";
 import { signIn } from "./session.ts";
 
 /** The head of a page: its h1, words below it, and what can be done there. */
 export function head(title: Child, words: Child, ...actions: readonly Child[]): HTMLElement {
-  return el("header", { class: "head" },
-    el("div", {}, el("h1", { tabindex: -1 }, title), words ? el("p", {}, words) : null),
-    el("div", { class: "row actions" }, actions));
+  return el("header.head",
+    el("div", el("h1", { tabindex: -1 }, title), words && el("p", words)),
+    el("div.row.actions", actions));
 }
 
 /** A card with a heading, and something at its heading's end. */
@@ -20,15 +20,14 @@ export function card(
   ...body: readonly Child[]
 ): HTMLElement {
   return el("section", { class: `card ${wide}` },
-    heading ? el("header", {}, el("h2", {}, heading), end) : null,
-    padded ? el("div", { class: "body" }, body) : body);
+    heading && el("header", el("h2", heading), end),
+    padded ? el("div.body", body) : body);
 }
 
 /** Facts of one thing, each under its name; those without a value are left out. */
 export function facts(pairs: readonly (readonly [name: Child, value: Child])[]): HTMLElement {
   const given = pairs.filter(([, value]) => value !== null && value !== undefined && value !== "");
-  return el("dl", { class: "facts" },
-    given.map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
+  return el("dl.facts", given.map(([name, value]) => [el("dt", name), el("dd", value)]));
 }
 
 /** Figures beside one another, their units small; with more words, and where they lead. */
@@ -38,9 +37,9 @@ export function figures(
 ): HTMLElement {
   return el("div", { class: `kpis ${look}` }, all.map(([name, value, words, to]) => {
     const [figure, ...unit] = value.split(" ");
-    return el(to ? "a" : "div", { class: "kpi", href: to }, el("span", { class: "k" }, name),
-      el("span", { class: "v" }, figure, el("small", {}, " ", unit.join(" "))),
-      el("span", { class: "d" }, words));
+    return el(to ? "a" : "div", { class: "kpi", href: to }, el("span.k", name),
+      el("span.v", figure, el("small", " ", unit.join(" "))),
+      el("span.d", words));
   }));
 }
 
@@ -77,28 +76,28 @@ export const isOpen = (problem: Problem) => !isSetting(problem) && !problem.mute
 /** A panel that says something weighty: `bad`, `warn` or `ok`. */
 export function message(kind: string, ...words: readonly Child[]): HTMLElement {
   return el("div", { class: `msg ${kind}`, role: kind === "bad" ? "alert" : "status" },
-    icon(kind === "ok" ? "check" : "alert", 20), el("div", {}, words));
+    icon(kind === "ok" ? "check" : "alert", 20), el("div", words));
 }
 
 /** What went wrong, as the server says it, and by which request it can be found in the log. */
 export function failure(error: unknown): HTMLElement {
   if (!(error instanceof Refusal)) {
     return message("bad",
-      el("b", {}, error instanceof TypeError ? "The server does not answer. " : `${error} `),
+      el("b", error instanceof TypeError ? "The server does not answer. " : `${error} `),
       "Whether it has done what was asked last is seen when this page is loaded again.",
-      el("p", {}, button("Load again", () => location.reload(), { kind: "tiny" })));
+      el("p", button("Load again", () => location.reload(), { kind: "tiny" })));
   }
   return message("bad",
-    el("b", {}, error.message),
+    el("b", error.message),
     signInAgain(error.maxAge),
     error.errors.map(({ pointer, detail }) =>
-      el("p", {}, pointer ? el("code", {}, `${pointer} `) : null, detail)),
-    el("p", { class: "small muted" }, "Request ", el("code", {}, error.requestId)));
+      el("p", pointer && el("code", `${pointer} `), detail)),
+    el("p.small.muted", "Request ", el("code", error.requestId)));
 }
 
 /** Leads to the password, where that is too old for what was refused, and back to what asked. */
 export const signInAgain = (maxAge: string | undefined): Child => maxAge &&
-  el("p", {}, button("Sign in again", () => {
+  el("p", button("Sign in again", () => {
     const { page, id, query } = here();
     // What asks cannot be pressed meanwhile.
     const asked = document.querySelector("main [data-key][aria-disabled]");
@@ -161,7 +160,7 @@ export function renew(place: Element, facts: unknown, make: () => Child): void {
   refocus(last, place);
 }
 
-const notes = el("div", { class: "notes", "aria-live": "polite" });
+const notes = el("div.notes", { "aria-live": "polite" });
 
 /** Says something at the foot of the window, for a while; an error stays until it is closed. */
 export function notify(words: Child): void {
@@ -171,12 +170,18 @@ export function notify(words: Child): void {
     note.remove();
     refocus(last);
   };
-  const note = el("div", { class: "toast" }, words,
-    el("button", { class: "btn quiet tiny", onclick: close, "aria-label": "Close" }, "×"));
+  const note = el("div.toast", words,
+    el("button.btn.quiet.tiny", { onclick: close, "aria-label": "Close" }, "×"));
   // What a window covers is neither seen nor heard, and a place speaks of what comes after it.
   [...document.querySelectorAll("body, .dialog[open]")].at(-1)?.append(notes);
   setTimeout(() => notes.append(note), 50);
   if (!isError) setTimeout(close, 6000);
+}
+
+/** A field of a window, and its input. */
+export function field(label: Child, more: Attributes = {}) {
+  const input = el("input", { id: "field", autocomplete: "off", ...more });
+  return { node: el("div.field", el("label", { for: input.id }, label), input), input };
 }
 
 /** Some of which one is chosen: links to this page with another value in its query. */
@@ -191,12 +196,12 @@ export function segments(
       href: href(page, id, { ...Object.fromEntries(query), [name]: value }),
       "aria-current": current === value ? "true" : undefined,
     }, label));
-  return el("div", { class: "scroll-x" }, el("nav", { class: "seg", "aria-label": name }, links));
+  return el("div.scroll-x", el("nav.seg", { "aria-label": name }, links));
 }
 
 /** Code to be copied. */
 export function code(text: string): HTMLElement {
-  return el("div", { class: "code" }, el("pre", { tabindex: 0 }, text), copy(text));
+  return el("div.code", el("pre", { tabindex: 0 }, text), copy(text));
 }
 
 /** A button that copies. */
@@ -216,7 +221,7 @@ const PARAMETER = /^(-?\w+):\s*(.+)$/;
 export function filters(names: readonly string[], hint = `${names.join(": ")}: or any id`) {
   const { query } = here();
   const chips = names.filter((name) => query.get(name)).map((name) =>
-    el("span", { class: "token" }, el("b", {}, `${name}: `), query.get(name),
+    el("span.token", el("b", `${name}: `), query.get(name),
       el("button", {
         type: "button", "aria-label": `Without ${name}`, onclick: () => refine({ [name]: "" }),
       }, "×")));
@@ -237,7 +242,7 @@ export function filters(names: readonly string[], hint = `${names.join(": ")}: o
     field.reportValidity();
   };
   field.addEventListener("input", () => field.setCustomValidity(""));
-  return el("form", { class: "search", role: "search", onsubmit: submit }, icon("search"), chips,
+  return el("form.search", { role: "search", onsubmit: submit }, icon("search"), chips,
     field,
     el("datalist", { id: "filters" }, names.map((name) => el("option", { value: `${name}:` }))));
 }
@@ -249,7 +254,8 @@ const UNIT_MS = { m: 60_000, h: 3_600_000, d: 86_400_000 };
 export function since(text: string | null): string | undefined {
   const [, many, unit] = SPAN.exec(text ?? "") ?? [];
   if (!many) return text ?? undefined;
-  return new Date(Date.now() - Number(many) * UNIT_MS[unit as keyof typeof UNIT_MS]).toISOString();
+  const agoMs = Number(many) * UNIT_MS[unit as keyof typeof UNIT_MS];
+  return new Date(Math.max(0, Date.now() - agoMs)).toISOString();
 }
 
 const LETTERS = "gatepost.keys";
@@ -262,5 +268,5 @@ export function lettersSwitch(): HTMLElement {
   const change = (event: Event) =>
     localStorage.setItem(LETTERS, (event.target as HTMLInputElement).checked ? "on" : "off");
   const box = el("input", { type: "checkbox", checked: hasLetters(), onchange: change });
-  return el("label", { class: "pick gap" }, box, "Keys of one letter do something; ? lists them");
+  return el("label.pick.gap", box, "Keys of one letter do something; ? lists them");
 }

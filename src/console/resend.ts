@@ -16,6 +16,14 @@ export interface Wanted {
   readonly selection?: Query;
 }
 
+/** What a press has begun: of how many, by which resend, and how the one went that was tried. */
+interface Begun {
+  readonly count: number;
+  readonly id?: string;
+  readonly delivery?: string | undefined;
+  readonly trial?: Delivery | undefined;
+}
+
 const DAY_MS = 86_400_000;
 /** What failed first had been dispatched a little before. */
 const EARLIER_MS = 60_000;
@@ -50,8 +58,7 @@ export async function openResend(
       : ["All", since || until ? "of the time that the list shows" : "that are kept",
         () => ({ since, until })],
     ["Last 24 hours", `since ${time(dayAgo)}`, () => ({ since: dayAgo })],
-    ["From … to …", el("span", { class: "pair" }, from, to),
-      () => ({ since: given(from), until: given(to) })],
+    ["From … to …", el("span.pair", from, to), () => ({ since: given(from), until: given(to) })],
   ];
   const picks = choices.map((_, at) =>
     el("input", { type: "radio", name: "which", checked: at === 0, onchange: () => choose(at) }));
@@ -61,10 +68,6 @@ export async function openResend(
   const said = el("div", { role: "status" });
   let chosen = 0;
   let total = 0;
-  let isTrying = false;
-  let started: string | undefined;
-  let tried: string | undefined;
-  let trial: Delivery | undefined;
 
   const body = () => ({
     ...base === "/backend" && { subscription },
@@ -74,15 +77,14 @@ export async function openResend(
     until: undefined,
     ...choices[chosen]?.[2](),
   });
-  const send = (how = {}) =>
-    call<{ count: number; id?: string; delivery?: string }>("POST", resend, { ...body(), ...how });
+  const send = (how = {}) => call<Begun>("POST", resend, { ...body(), ...how });
 
   const again = () => `Send ${number(total)} ${when}`;
 
   function show(): void {
     fill(label, total === 0 ? "Nothing to send"
       : first.checked ? `Try one, then send ${number(total)}` : again());
-    label.closest("button")?.toggleAttribute("disabled", total === 0 || isTrying);
+    label.closest("button")?.toggleAttribute("disabled", total === 0);
   }
 
   async function choose(at: number): Promise<void> {
@@ -102,60 +104,60 @@ export async function openResend(
   }
 
   /** Sends the first alone, and waits for its outcome while anybody does. */
-  async function tryOne(): Promise<void> {
-    tried = (await send({ first: "one" })).delivery;
+  async function tryOne(): Promise<Begun> {
+    const { delivery: tried } = await send({ first: "one" });
     fill(said, message("warn", "One is sent. Waiting for its outcome…"));
+    let trial: Delivery | undefined;
     while (tried && said.isConnected && !trial) {
       const now = await get<Delivery>(`${delivery}/${tried}`);
       if (now.attempt > 0 || now.status !== "pending") trial = now;
       else await pause();
     }
-    total = (await send({ dry_run: true })).count;
+    const { count } = await send({ dry_run: true });
+    return { count, delivery: tried, trial };
   }
 
-  const begin = async () => started = (await send()).id;
-  const asked = ask({
+  const asked = ask<Begun>({
     title: `Send ${what} deliveries ${when}`,
     body: [
-      el("fieldset", {}, el("legend", { class: "sr" }, "Which"),
-        choices.map(([name, what], at) => el("label", { class: "pick" }, picks[at],
-          el("span", {}, el("b", {}, name), el("span", { class: "muted" }, what)), numbers[at]))),
-      el("label", { class: "pick gap" }, first, el("span", {}, el("b", {}, "Try one first"),
+      el("fieldset", el("legend.sr", "Which"),
+        choices.map(([name, what], at) => el("label.pick", picks[at],
+          el("span", el("b", name), el("span.muted", what)), numbers[at]))),
+      el("label.pick.gap", first, el("span", el("b", "Try one first"),
         "The oldest goes alone; the others are offered once its outcome is known.")),
-      el("p", { class: "small muted" },
+      el("p.small.muted",
         "Oldest first. Each keeps its webhook-id: who remembers ids takes none twice."),
       said,
     ],
     action: label,
-    act: async () => {
-      isTrying = first.checked;
-      if (isTrying) await tryOne().finally(() => isTrying = false);
-      else if (total <= MANY) await begin();
-    },
+    act: async () => first.checked ? tryOne() : total <= MANY ? send() : { count: total },
   });
   choose(0);
-  if (!await asked || (tried && !trial)) return; // or nobody waits for the outcome
+  const result = await asked;
+  if (!result || (result.delivery && !result.trial)) return; // or nobody waits for the outcome
+  const { trial } = result;
+  total = result.count;
   const isWell = trial?.status === "delivered";
   const answer = trial?.last_status ?? trial?.last_error ?? trial?.status;
   const outcome = trial && message(isWell ? "ok" : "warn",
     `The trial ${isWell ? "succeeded" : "failed"}: ${answer}`);
   if (total === 0) return notify(outcome ?? "Nothing is left.");
-  const isBegun = started || await ask({
+  const { id } = result.id ? result : await ask({
     title: again(),
     body: outcome,
     action: again(),
     isGrave: !isWell,
     typed: total > MANY ? String(total) : undefined,
-    act: begin,
-  });
-  if (isBegun && started) showProgress(`${progress}/${started}`);
+    act: send,
+  }) ?? result;
+  if (id) showProgress(`${progress}/${id}`);
 }
 
 /** How far a resend has come, until it has ended. */
 async function showProgress(path: string): Promise<void> {
   const bar = el("progress", { "aria-label": "Sent again" });
   const [how, far] = [el("span", { role: "status" }), el("span")];
-  const close = el("button", { class: "btn primary" }, "Close");
+  const close = el("button.btn.primary", "Close");
   const stop = button("Stop", () =>
     call("DELETE", path).catch((error: unknown) => fill(far, failure(error))), { kind: "danger" });
   const opened = openDialog("Sending again", null, [bar, how, far], [stop, close]);

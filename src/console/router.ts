@@ -14,6 +14,8 @@ export interface Place {
 
 let leaving = new AbortController();
 let show: (place: Place) => void = () => {};
+/** How often the window has come to a place. */
+export let arrivals = 0;
 
 /** The address of a page, of what it shows and of its query. */
 export function href(page: string, id = "", query: Record<string, string> = {}): string {
@@ -74,6 +76,7 @@ export function beginRouting(shows: typeof show): void {
 }
 
 function arrive(): void {
+  arrivals++;
   leaving.abort();
   leaving = new AbortController();
   show({ ...here(), signal: leaving.signal });

@@ -11,7 +11,7 @@ type Tell = (topic: string, data: unknown) => void;
 
 /** A mark that says whether what is shown is live. */
 export function liveMark() {
-  const node = el("span", { class: "live" });
+  const node = el("span.live");
   const show = (isLive: boolean) =>
     fill(node, isLive ? [el("i"), "Live"] : "Not live; it tries again");
   return { node, show };

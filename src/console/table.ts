@@ -10,10 +10,10 @@ export type Column<Item> = readonly [name: string, look: string, cell: Cell<Item
 
 /** A table; on small screens its rows become cards. */
 export function table<Item>(columns: readonly Column<Item>[], items: readonly Item[]) {
-  const body = el("tbody", {}, items.map((item) => row(columns, item)));
+  const body = el("tbody", items.map((item) => row(columns, item)));
   const heads = columns.map(([name, look]) =>
-    el("th", { scope: "col", class: look }, name || el("span", { class: "sr" }, "Actions")));
-  return el("table", { class: "cards" }, el("thead", {}, el("tr", {}, heads)), body);
+    el("th", { scope: "col", class: look }, name || el("span.sr", "Actions")));
+  return el("table.cards", el("thead", el("tr", heads)), body);
 }
 
 function row<Item>(columns: readonly Column<Item>[], item: Item): HTMLTableRowElement {
@@ -48,15 +48,15 @@ async function makeList<Item>(options: ListOptions<Item>) {
   const first = await list<Item>(path, { ...query, limit });
   const shown = table(columns, first.items);
   const body = shown.tBodies[0] ?? el("tbody");
-  const foot = el("div", { class: "foot spread" });
+  const foot = el("div.foot.spread");
   const fresh: HTMLTableRowElement[] = [];
-  const more = el("button", {
-    class: "btn tiny fresh", hidden: true, onclick: () => {
+  const more = el("button.btn.tiny.fresh", {
+    hidden: true, onclick: () => {
       showFresh();
       goOn(body.rows[0]);
     },
   });
-  const node = el("div", { class: "list-of" }, more, shown, foot);
+  const node = el("div.list-of", more, shown, foot);
   let cursor = first.next_cursor;
 
   function showFresh(): void {
@@ -83,10 +83,9 @@ async function makeList<Item>(options: ListOptions<Item>) {
     more.hidden = fresh.length === 0;
     more.textContent = `${fresh.length} new`;
     fill(foot,
-      rows === 0 ? el("div", { class: "empty" },
-        cursor ? "Nothing yet: there is more to look through." : empty)
-        : el("span", { class: "small muted" }, cursor ? `${rows} shown` : `${rows} in all`),
-      cursor ? button("Show more", showMore, { kind: "tiny" }) : null);
+      rows === 0 ? el("div.empty", cursor ? "Nothing yet: there is more to look through." : empty)
+        : el("span.small.muted", cursor ? `${rows} shown` : `${rows} in all`),
+      cursor && button("Show more", showMore, { kind: "tiny" }));
   }
 
   settle();
@@ -122,17 +121,15 @@ function change(there: HTMLTableRowElement, made: HTMLTableRowElement): void {
 
 /** Shows what comes later: nothing at first, then that, or why it does not come. */
 export function later(comes: Promise<Child>, waiting?: Child): HTMLElement {
-  const place = el("div", { class: "later", "aria-busy": "true" },
-    waiting ?? el("p", { class: "muted wait" }, "…"));
+  const place = el("div.later", { "aria-busy": "true" }, waiting ?? el("p.muted.wait", "…"));
   comes.then((child) => fill(place, child), (error: unknown) => fill(place, failure(error)))
-    .finally(() => place.removeAttribute("aria-busy"));
+    .finally(() => place.ariaBusy = null);
   return place;
 }
 
 /** The names of series beside their colours. */
 export function key(series: readonly Readonly<Record<"name" | "look", string>>[]): HTMLElement {
-  return el("div", { class: "key" },
-    series.map(({ name, look }) => el("span", { class: `k-${look}` }, name)));
+  return el("div.key", series.map(({ name, look }) => el("span", { class: `k-${look}` }, name)));
 }
 
 /** One bar for each step of a health strip: its share of what went well, or nothing at all. */
@@ -142,6 +139,6 @@ export function strip(
 ): HTMLElement {
   const look = ({ ok, bad }: { ok: number; bad: number }) =>
     ok + bad === 0 ? "n" : bad === 0 ? "" : ok > bad ? "w" : "b";
-  return el("div", { class: "strip", role: "img", "aria-label": label }, steps.map((step) =>
+  return el("div.strip", { role: "img", "aria-label": label }, steps.map((step) =>
     el("i", { class: look(step), title: `${step.name ?? ""} ${step.ok} ok, ${step.bad} failed` })));
 }

@@ -1,14 +1,16 @@
 import { type Child, el, fill } from "./element.ts";
+import { number } from "./format.ts";
+import { button } from "./parts.ts";
 
 /** Tabs of a card, of which one is seen; the arrow keys move between them. */
 export function tabs(panels: readonly (readonly [name: string, panel: () => Child])[]) {
-  const body = el("div", { class: "body panel", role: "tabpanel", tabindex: 0 });
+  const body = el("div.body.panel", { role: "tabpanel", tabindex: 0 });
   const choose = (at: number) => {
     buttons.forEach((each, index) => {
-      each.setAttribute("aria-selected", String(index === at));
+      each.ariaSelected = String(index === at);
       each.tabIndex = index === at ? 0 : -1;
     });
-    body.setAttribute("aria-label", panels[at]?.[0] ?? "");
+    body.ariaLabel = panels[at]?.[0] ?? "";
     fill(body, panels[at]?.[1]());
   };
   const move = (event: KeyboardEvent) => {
@@ -22,5 +24,15 @@ export function tabs(panels: readonly (readonly [name: string, panel: () => Chil
   const buttons = panels.map(([name], at) =>
     el("button", { role: "tab", onclick: () => choose(at), onkeydown: move }, name));
   choose(0);
-  return [el("div", { class: "tabs", role: "tablist" }, buttons), body];
+  return [el("div.tabs", { role: "tablist" }, buttons), body];
+}
+
+/** A text that may be very long: so much of it at first, and the rest by a button. */
+export function cut(text: string, most: number, show: (text: string) => Child): HTMLElement {
+  const node = el("div.payload", show(text.slice(0, most)));
+  const all = () => fill(node, show(text));
+  if (text.length > most) {
+    node.append(button(`Show all ${number(text.length)} characters`, all, { kind: "tiny" }));
+  }
+  return node;
 }

@@ -16,8 +16,7 @@ const PACE_S = 5;
 export function showTail(latest: readonly Delivery[], signal: AbortSignal) {
   const columns: readonly Column<Delivery>[] = [
     ["Dispatched", "hide-s mono muted", ({ created_at }) => when(created_at, true)],
-    ["Event", "", ({ id, name }) =>
-      el("a", { class: "main mono", href: href("deliveries", id) }, name)],
+    ["Event", "", ({ id, name }) => el("a.main.mono", { href: href("deliveries", id) }, name)],
     ["Outcome", "", ({ status, attempt }) =>
       status === "pending" && attempt > 0 ? state(status, "Resend due") : state(status)],
     ["Endpoint", "wide", ({ subscription }) => endpoint(subscription)],
@@ -26,13 +25,12 @@ export function showTail(latest: readonly Delivery[], signal: AbortSignal) {
     ["Attempt", "num muted hide-s", ({ attempt }) => attempt],
   ];
   const shown = table(columns, latest);
-  const pace = el("span", { class: "small muted" });
+  const pace = el("span.small.muted");
   let isHeld = matchMedia("(prefers-reduced-motion: reduce)").matches;
   let [come, dropped] = [0, 0];
   let waiting: Delivery[] = [];
-  const hold = el("button", {
-    class: "btn tiny",
-    onclick() {
+  const hold = el("button.btn.tiny", {
+        onclick() {
       isHeld = !isHeld;
       settle();
     },
@@ -55,8 +53,8 @@ export function showTail(latest: readonly Delivery[], signal: AbortSignal) {
     settle();
   }, signal);
   return {
-    node: card("Right now", { padded: false, end: el("div", { class: "row" }, pace, hold) }, shown,
-      el("p", { class: "muted wait" }, "Each delivery is shown here when it happens.")),
+    node: card("Right now", { padded: false, end: el("div.row", pace, hold) }, shown,
+      el("p.muted.wait", "Each delivery is shown here when it happens.")),
     tell(topic: string, data: unknown): void {
       const one = data as Delivery & { readonly count: number };
       if (topic === "dropped") {

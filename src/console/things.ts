@@ -1,6 +1,5 @@
 import { call, list } from "./api.ts";
 import { asking } from "./asking.ts";
-import { AUDIT_COLUMNS } from "./audit.ts";
 import { bodySchema, findOperation, resolve } from "./document.ts";
 import { type Child, el, fill, shown } from "./element.ts";
 import { count } from "./format.ts";
@@ -9,8 +8,8 @@ import { button, card, facts, filters, head } from "./parts.ts";
 import { go, href, type Place, refine } from "./router.ts";
 import { mayWrite } from "./session.ts";
 import { every } from "./stream.ts";
-import { later, listTable } from "./table.ts";
-import { columnsOf, valueOf, wordsOf } from "./values.ts";
+import { type Column, later, listTable } from "./table.ts";
+import { AUDIT_COLUMNS, columnsOf, valueOf, wordsOf } from "./values.ts";
 
 /** A list of what belongs to a thing. */
 interface Related {
@@ -19,8 +18,7 @@ interface Related {
   readonly path: string;
   /** The filter that has the thing's id. */
   readonly by?: string;
-  /** Members; without them it is a list of the audit. */
-  readonly columns?: readonly string[];
+  readonly columns: readonly (string | Column<Thing>)[];
   readonly empty: string;
   /** What one of them is called, where they end with the thing. */
   readonly ends?: string;
@@ -59,6 +57,7 @@ export const auditBy = (by: "actor" | "target"): Related => ({
   title: by === "actor" ? "Own actions" : "Actions upon it",
   path: "audit",
   by,
+  columns: AUDIT_COLUMNS,
   empty: "Nothing in the time that the audit log is kept.",
 });
 
@@ -94,7 +93,7 @@ export const grantsBy = (by: "user" | "app"): Related => {
 };
 
 /** The pages of a kind: its list, and one of it. */
-export const things = (kind: Kind) => (place: Place, name: string): Promise<Child> =>
+export const showKind = (kind: Kind, place: Place, name: string): Promise<Child> =>
   (place.id && kind.related ? showOne : showList)(kind, place, name);
 
 async function showList(kind: Kind, { page, query, signal }: Place, name: string) {
@@ -105,7 +104,7 @@ async function showList(kind: Kind, { page, query, signal }: Place, name: string
     columns: columnsOf(columns, kind.act),
     empty,
   })).node;
-  const section = el("section", { class: "card" }, await load());
+  const section = el("section.card", await load());
   const add = async () => {
     const made = await askFields(`Add ${path}`, "add", path);
     if (!made) return;
@@ -136,7 +135,7 @@ async function showOne(kind: Kind, { page, id, signal }: Place, all: string): Pr
   const [at, name] = [`/backend/${path}/${id}`, nameOf(item)];
   const ends = () => whatEnds(related, item);
   const edit = async () => await askFields(`Edit ${name}`, "change", path, item) && refine({});
-  const heading = head(name, [back, " · ", el("code", {}, id)], kind.actions?.(item),
+  const heading = head(name, [back, " · ", el("code", id)], kind.actions?.(item),
     deletion && mayWrite() && [
       button("Edit…", edit, { key: "edit" }),
       item["status"] !== undefined && statusButton(item, at, ends),
@@ -148,13 +147,13 @@ async function showOne(kind: Kind, { page, id, signal }: Place, all: string): Pr
     NAMES.includes(member) && (value === id || value === name);
   const pairs = Object.entries(item).filter(([member, value]) => !isHead(member, value))
     .map(([member, value]) => [wordsOf(member), valueOf(member, value)] as const);
-  return [heading, el("div", { class: "grid" },
+  return [heading, el("div.grid",
     card("Facts", { wide: more ? "w6" : "w12" }, facts(pairs)), more,
     related.map(({ title, path, by, columns, empty, act, end }) => {
       const found = listTable<Thing>({
         path: `/backend/${path.replace("{id}", id)}`,
         query: by ? { [by]: id } : {},
-        columns: columns ? columnsOf(columns, act) : AUDIT_COLUMNS,
+        columns: columnsOf(columns, act),
         empty,
         limit: 10,
       });
@@ -203,7 +202,7 @@ async function askFields(title: string, verb: string, path: string, given?: Thin
   const { status, ...others } = properties; // whether it is disabled has a button of its own
   const fields = await fieldsOf({ ...schema, properties: others }, given);
   const at = `/backend/${path}${given ? `/${idOf(given)}` : ""}`;
-  const send = () =>
+  const act = () =>
     call<Thing>(operation.method, at, given ? fields.changes() : fields.read());
-  return askWith(fields, send, { title, action: given ? "Save" : title });
+  return askWith(fields, { title, action: given ? "Save" : title, act });
 }

@@ -1,3 +1,5 @@
+import type { AuditRecord } from "../api/backend/audit.ts";
+import type { Infer } from "../base/shape.ts";
 import { type Child, el } from "./element.ts";
 import { ago } from "./format.ts";
 import { endpointOf, idOf, linkTo, named, type Thing } from "./names.ts";
@@ -13,12 +15,12 @@ export function valueOf(name: string, value: unknown, isPlain = false): Child {
   if (value === null || value === undefined || value === false) return null;
   if (value === true) return "Yes";
   if (Array.isArray(value)) return value.join(" ");
-  if (typeof value === "object") return el("code", {}, JSON.stringify(value));
+  if (typeof value === "object") return el("code", JSON.stringify(value));
   const text = String(value);
   if (name === "status") return state(text);
-  if (name === "error") return el("span", { class: "down" }, text);
+  if (name === "error") return el("span.down", text);
   if (name === "created_at") {
-    return [when(text), el("span", { class: "small muted" }, ` ${ago(text)}`)];
+    return [when(text), el("span.small.muted", ` ${ago(text)}`)];
   }
   if (name === "endpoint") return endpointOf(text);
   if (TIME.test(text)) return when(text);
@@ -35,15 +37,52 @@ export const wordsOf = (name: string) =>
  * screens the third and those after it have a line of their own, with their name.
  */
 export function columnsOf(
-  members: readonly string[],
+  members: readonly (string | Column<Thing>)[],
   act?: (item: Thing) => Child,
 ): Column<Thing>[] {
   const columns = members.map((name, at): Column<Thing> => {
+    if (typeof name !== "string") return name;
     return [wordsOf(name), name === "value" ? "wide" : at > 1 ? "wide named" : "", (item) => {
       const page = at === 0 ? pageOf(idOf(item)) : undefined;
       const value = valueOf(name, item[name], Boolean(page)) ?? "–";
-      return page ? el("a", { class: "main", href: href(page, idOf(item)) }, value) : value;
+      return page ? el("a.main", { href: href(page, idOf(item)) }, value) : value;
     }];
   });
   return act && mayWrite() ? [...columns, ["", "act", act]] : columns;
 }
+
+/** An entry of the audit log. */
+export type Entry = Infer<typeof AuditRecord>;
+
+/** What was done to what stands before the dot of an action, where it is no regular past. */
+const DONE: Readonly<Record<string, string>> = {
+  authenticate_failed: "proved nothing", change_password: "changed the own password",
+  code_failed: "code was wrong", limit: "ended: too many", login: "signed in",
+  login_failed: "sign-in failed", replay: "ended: its code came twice",
+  resend: "sent again", reuse: "ended: its token came twice", rotate_secret: "got a new secret",
+  run: "run by hand", setup: "made at the start", stop_resend: "resend stopped",
+  token: "token made", unmute: "muted no more", withdraw: "withdrawn",
+};
+
+/** What an action says, in words; its own name where there are none. */
+function sentence(action: string): string {
+  const [noun = "", verb = ""] = action.split(".");
+  const regular = `${verb.replace(/e$/, "").replace(/y$/, "i")}ed`;
+  const done = DONE[verb] ?? (/^[a-z]+$/.test(verb) && regular);
+  return done ? `${wordsOf(noun)} ${done}` : action;
+}
+
+const look = (action: string) => /replay|reuse|limit/.test(action) ? "bad"
+  : /failed|deny/.test(action) ? "warn" : /login|allow/.test(action) ? "ok" : "idle";
+
+/** The columns of a list of the audit. */
+export const AUDIT_COLUMNS: readonly Column<Entry>[] = [
+  ["Time", "mono muted nowrap", ({ time }) => when(time)],
+  ["Who", "", ({ actor, app }) =>
+    [linkTo(actor, "main"), app && el("span.sub", "by ", linkTo(app))]],
+  ["What", "wide", ({ action, target, actor }) =>
+    el("span", { class: `st what ${look(action)}` }, el("span", sentence(action),
+      target !== actor && target.split(" ").map((id) => [" · ", linkTo(id)])))],
+  ["Action", "hide-s mono muted", ({ action }) => action],
+  ["From", "wide named mono muted", ({ address }) => address],
+];

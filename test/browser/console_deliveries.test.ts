@@ -10,7 +10,8 @@ const HOSTILE = ["<img src=x onerror=alert(1)>", "\u202Egnp", "y".repeat(100_000
 let stage: Stage;
 let browser: Browser;
 let secret: string;
-let post: (path: string, body: object) => Promise<unknown>;
+let subscription: string;
+let send: (method: string, path: string, body: object) => Promise<unknown>;
 
 before(async () => {
   const env = { GATEPOST_CALLBACK_ALLOW: "127.0.0.0/8", GATEPOST_RESEND_DELAYS: "10ms" };
@@ -19,9 +20,11 @@ before(async () => {
   const password = await stage.addUser("olga", ["backend", "backend:read", "consumer"]);
   const login = await client.postJson("/consumer/login", { username: "olga", password });
   const authorization = `Bearer ${memberOf(login.json(), "token")}`;
-  post = async (path, body) => (await client.postJson(path, body, { authorization })).json();
+  send = async (method, path, body) =>
+    (await client.sendJson(method, path, body, { authorization })).json();
   const wanted = { event: "order.created", endpoint: `${stage.appSite.url}/hook` };
-  secret = memberOf(await post("/consumer/subscription", wanted), "secret");
+  const made = await post("/consumer/subscription", wanted);
+  [subscription, secret] = [memberOf(made, "id"), memberOf(made, "secret")];
   browser = await openBrowser({ width: 1280, height: 900 });
   await browser.goto(`${stage.server.url}/console/deliveries`);
   await browser.type("#username", "olga");
@@ -31,6 +34,8 @@ before(async () => {
 after(() => Promise.all([browser?.close(), stage?.close()]));
 // CSP violations and failed loads speak there.
 afterEach(async () => assert.deepEqual(await browser.consoleErrors(), []));
+
+const post = (path: string, body: object) => send("POST", path, body);
 
 /** The text of an element, once it is so. */
 const seen = (css: string, pattern: RegExp): Promise<string> =>
@@ -95,10 +100,13 @@ test("who closes one by its button is at its row again", async () => {
 test("a wrong filter is told, an id opens its page, new ones wait behind a button", async () => {
   await open("deliveries?answer=-");
   await seen(".card .msg", /\/answer/);
+  await browser.consoleErrors(); // the refusal's
+  await open("deliveries?since=999999999999d"); // longer than time can be told
+  await browser.find(".list-of a.main");
+  assert.match(await browser.text(".token"), /^since:\s9{12}d/);
   const { headers } = stage.appSite.requests("/hook")[0] ?? assert.fail();
   await browser.type("[type=search]", `${headers["webhook-id"]}\uE007`);
   await seen(".insp", /webhook-id/);
-  await browser.consoleErrors(); // the refusal's
   await open("deliveries");
   await seen(".live", /Live/);
   await post("/backend/event", { name: "order.created", data: 1 });
@@ -209,6 +217,17 @@ test("what new ones have pushed out of a long list is there again under more", a
   await seen(".foot", /200 shown/);
   while (await browser.count(".foot .btn")) await showMore();
   assert.equal(await rows(), all());
+});
+
+test("an endpoint that has moved meanwhile is called by its new address", async () => {
+  const path = `/backend/subscription/${subscription}`;
+  for (const place of ["moved", "hook"]) {
+    await send("PATCH", path, { endpoint: `${stage.appSite.url}/${place}` });
+    await browser.click(".nav [data-page=events]");
+    await browser.waitForUrl(/events$/);
+    await browser.click(".nav [data-page=deliveries]");
+    await seen(".list-of a.main", RegExp(`/${place}$`));
+  }
 });
 
 test("on a small screen one thing has the page for itself", async () => {

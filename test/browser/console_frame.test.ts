@@ -112,6 +112,9 @@ test("the palette finds pages, people and what can be done, by keys alone", asyn
   await browser.press("new us");
   const chosen = "document.querySelector('.palette [aria-selected=true]')?.textContent";
   await becomes(chosen, "New user…");
+  await browser.execute("document.activeElement.dispatchEvent(" + // it ends a word, not the search
+    "new KeyboardEvent('keydown', { key: 'Enter', isComposing: true, bubbles: true }))");
+  await hasFocus(".palette input");
   await browser.press("\uE007");
   await browser.waitForUrl(/\/console\/users$/);
   await hasFocus("dialog [name=username]");

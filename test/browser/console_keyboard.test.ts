@@ -120,7 +120,7 @@ test("a refused question is at what is wrong, and going back takes it away", asy
   expected = /status of 400/;
   await open("apps");
   await browser.click(".nav [data-page=users]");
-  await browser.waitForUrl(/users$/);
+  await browser.until("document.querySelector('h1').textContent === 'Users'");
   await enter(".head .primary");
   await browser.type("#field-username", "olga");
   await browser.type("#field-password", "short");
@@ -216,6 +216,23 @@ test("at 320 px lists say all that no other page does, and calls are not cut off
   assert.deepEqual(await read("[...document.querySelectorAll('.ops li a *')]" +
     ".filter((each) => getComputedStyle(each).textOverflow === 'ellipsis').length"), 0);
   await resize(1280, 800);
+});
+
+test("what is long takes three lines of a list, and words are not broken beside it", async () => {
+  await open("deliveries");
+  await browser.execute("document.querySelector('td a.main').textContent = 'x/'.repeat(900)");
+  assert.ok(Number(await read("document.querySelector('td a.main').offsetHeight")) < 80);
+  await open("events");
+  await browser.click("a.main");
+  await browser.find(".split .insp h2");
+  assert.ok(Number(await read("document.querySelector('td.by').offsetWidth")) >= 90);
+  await open("apps");
+  await enter(".head .primary");
+  await browser.find("dialog .pick");
+  const top = (css: string) => read(`document.querySelector('${css}').getBoundingClientRect().top`);
+  const [box, words] = [await top("dialog .pick input"), await top("dialog .pick b")];
+  assert.ok(Math.abs(Number(box) - Number(words)) < 12, `${box} and ${words}`);
+  await browser.press(ESCAPE);
 });
 
 test("in forced colours the names of series keep their marks", async () => {

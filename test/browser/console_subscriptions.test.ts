@@ -84,7 +84,9 @@ test("a person subscribes, and the code shown verifies a test that is seen to ar
 test("what failed is seen, sent again one by one, paused and deleted by its owner", async () => {
   const { id, path } = await stage.subscribe(token, "tea.cold", 503);
   await stage.dispatch("tea.cold", {});
-  await signIn(marta.username, `/account/webhooks/${id}`);
+  await signIn(marta.username, `/account/webhooks/${id}?delivery=d0gone`);
+  await shows(".later .msg", /Request \w{24}/); // the rest is there all the same
+  assert.match(String(await browser.consoleErrors()), /^[^,]* status of 404 [^,]*$/);
   await shows(ROW, /503, failed/);
   await browser.click(`${ROW} a`);
   await shows("ol.line", /Attempt 2 · 503[^]*Attempt 1 · 503/);

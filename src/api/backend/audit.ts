@@ -9,7 +9,7 @@ import { listResponse, pageOf, pagination, toPagination } from "../pagination.ts
 import { APP } from "./grant.ts";
 
 /** An entry as the backend shows it. */
-const AuditRecord = named("AuditEntry", record({
+export const AuditRecord = named("AuditEntry", record({
   id: idOf("t"),
   time: TIME,
   actor: TEXT,

@@ -1,14 +1,16 @@
 import { call } from "../api.ts";
-import { asking } from "../asking.ts";
+import { asking, showOnce } from "../asking.ts";
 import { type Child, el, fill } from "../element.ts";
 import { duration } from "../format.ts";
 import { idOf, nameOf, type Thing } from "../names.ts";
 import { card, code, message } from "../parts.ts";
+import { refine } from "../router.ts";
 import { site } from "../session.ts";
 import { every } from "../stream.ts";
-import { auditBy, grantsBy, subscriptionsBy, things } from "../things.ts";
+import { auditBy, grantsBy, type Kind, subscriptionsBy } from "../things.ts";
 
-export const show = things({
+/** Apps have more than members: secrets, and how to use them. */
+export const APPS: Kind = {
   words: "OAuth clients: what may ask for tokens.",
   path: "app",
   columns: ["name", "status", "scopes", "type", "owner", "created_at"],
@@ -20,10 +22,9 @@ export const show = things({
   actions: (app) => app["type"] === "confidential" && !app["jwks"] && newSecret(app),
   more: (app, signal) => card("Use it", { wide: "w6" }, oldSecret(app, signal), code(snippet(app))),
   related: [grantsBy("app"), subscriptionsBy("app"), auditBy("target"), auditBy("actor")],
-});
+};
 
 async function showSecret({ client_secret: secret }: Thing): Promise<unknown> {
-  const { showOnce } = await import("../dialog.ts"); // it asked before
   return secret && showOnce("The secret", "It is shown here only.", code(String(secret)));
 }
 
@@ -31,8 +32,10 @@ function newSecret(app: Thing): Child {
   const atOnce = el("input", { type: "checkbox", name: "revoke" });
   const path = `/backend/app/${idOf(app)}/secret`;
   return asking("New secret", `for ${nameOf(app)}`, "The old one is good for 24 h beside it.",
-    async () => showSecret(await call("POST", path, { revoke: atOnce.checked })),
-    { body: el("label", { class: "pick" }, atOnce, "The old one ends at once") });
+    () => call<Thing>("POST", path, { revoke: atOnce.checked }), {
+      body: el("label.pick", atOnce, "The old one ends at once"),
+      after: async (made) => (await showSecret(made), refine({})),
+    });
 }
 
 /** Counts down how long the old secret is good. */

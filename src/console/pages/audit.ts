@@ -1,9 +1,9 @@
 import { list, type Part, type Query } from "../api.ts";
-import { AUDIT_COLUMNS, type Entry } from "../audit.ts";
 import { el } from "../element.ts";
 import { button, filters, head, since } from "../parts.ts";
 import { href, pageOf, type Place } from "../router.ts";
 import { listTable } from "../table.ts";
+import { AUDIT_COLUMNS, type Entry } from "../values.ts";
 
 const path = "/backend/audit";
 const NAMES = ["action", "-action", "actor", "target", "address", "since", "until"];
@@ -21,12 +21,12 @@ export async function show({ query: given }: Place) {
     head("Audit log", "Every change, sign-in and refusal. It can be read, not edited.",
       button("Export CSV", () => exportCsv(query))),
     filters(NAMES),
-    el("p", { class: "row small muted tries" }, "Try", TRY.map((wanted) => {
+    el("p.row.small.muted.tries", "Try", TRY.map((wanted) => {
       const [name = "", value = ""] = wanted.split(":");
       const to = href("audit", "", { ...all, [name]: value });
       return el("a", { href: to, class: "mono" }, wanted);
     })),
-    el("section", { class: "card" }, node),
+    el("section.card", node),
   ];
 }
 

@@ -1,13 +1,13 @@
 import { call, get, list, type Query } from "../api.ts";
-import { attemptsOf, between, entry, openResend, sendAgain } from "../delivery.ts";
+import { entry, openDelivery, openResend } from "../delivery.ts";
 import { type Child, el, fill } from "../element.ts";
-import { count, number } from "../format.ts";
+import { number } from "../format.ts";
 import { endpoint, linkTo } from "../names.ts";
 import {
   aboveTabs, answered, besideList, copied, DISPATCHED, type EventOfOne, linked, payload,
   requested,
 } from "./inspector.ts";
-import { button, facts, filters, head, renew, segments, since, state, when } from "../parts.ts";
+import { button, facts, filters, head, segments, since, when } from "../parts.ts";
 import type { Delivery, Attempted } from "../records.ts";
 import { href, pageOf, type Place } from "../router.ts";
 import { mayWrite } from "../session.ts";
@@ -59,10 +59,9 @@ async function showList(query: URLSearchParams) {
     columns: [
       DISPATCHED,
       ["Event → endpoint", "", ({ id, name, created_at, subscription }) => [
-        el("a", { class: "main", href: href("deliveries", id, Object.fromEntries(query)) },
+        el("a.main", { href: href("deliveries", id, Object.fromEntries(query)) },
           endpoint(subscription)),
-        el("span", { class: "sub" }, el("code", {}, name),
-          el("span", { class: "only-s" }, " · ", when(created_at))),
+        el("span.sub", el("code", name), el("span.only-s", " · ", when(created_at))),
       ]],
       ["Last answer", "", answered],
       ["Attempts", "num muted hide-s", ({ attempt }) => attempt],
@@ -77,8 +76,8 @@ async function showList(query: URLSearchParams) {
     if (isThere || (isNew && await isMeant(item, selection).catch(() => false))) made.add(item);
   };
   const how = status === "pending" ? "now" : "again";
-  const many = el("span", {}, `Send ${how}…`);
-  const counted = el("span", { class: "muted" });
+  const many = el("span", `Send ${how}…`);
+  const counted = el("span.muted");
   const again = () => openResend({ selection: { ...selection, status } });
   const all = button(many, again, { picture: "resend", key: "many" });
   // Of those that were delivered there may be very many; whoever asks has them counted then.
@@ -96,34 +95,26 @@ async function showList(query: URLSearchParams) {
       mayWrite() && all),
     above: [filters(NAMES), segments("status", STATUSES.map(([value, label]) =>
       [value, value === status ? [label, counted] : label]))],
-    list: el("div", {}, chart, made.node),
+    list: el("div", chart, made.node),
   };
 }
 
 async function showOne(id: string, watch: (refresh: () => Promise<void>) => void): Promise<Child> {
-  const read = () => get<Attempted>(`${PATH}/${id}`);
-  const delivery = await read();
-  const event = await get<EventOfOne>(`/backend/event/${delivery.event}`, { limit: 1 });
-  const [status, again, line] = [el("span"), el("span"), el("ol", { class: "line" })];
-  const draw = (now: Attempted) => {
-    renew(status, now, () => [state(now.status), el("span", { class: "muted" }, howLong(now))]);
-    renew(again, now, () => sendAgain(PATH, now, refresh));
-    renew(line, now, () => [attemptsOf(now), el("li", { class: "ok" },
-      entry("Dispatched", event.created_at), el("span", { class: "muted small" },
-        event.source ? ["in ", el("code", {}, event.source)] : "by the service itself",
-        event.request ? [" · request ", requested(event.request)] : null))]);
-  };
-  const refresh = async () => draw(await read());
+  const dispatched = el("li.ok");
+  const { now, refresh, status, again, line } =
+    await openDelivery<Attempted>(PATH, id, dispatched);
   watch(refresh);
-  draw(delivery);
-  const { attempts } = delivery;
+  const { name, subscription, event: of } = now();
+  const event = await get<EventOfOne>(`/backend/event/${of}`, { limit: 1 });
+  fill(dispatched, entry("Dispatched", event.created_at), el("span.muted.small",
+    event.source ? ["in ", el("code", event.source)] : "by the service itself",
+    event.request && [" · request ", requested(event.request)]));
   return [
-    aboveTabs(delivery.name, again, status, [
+    aboveTabs(name, again, status, [
       ["webhook-id", copied(id)],
-      ["Event", [linked(event.id, href("events", event.id)),
-        event.principal ? [" by ", linkTo(event.principal)] : null]],
-      ["Endpoint", el("a", { href: href("subscriptions", delivery.subscription) },
-        endpoint(delivery.subscription))],
+      ["Event", [linked(of, href("events", of)),
+        event.principal && [" by ", linkTo(event.principal)]]],
+      ["Endpoint", el("a", { href: href("subscriptions", subscription) }, endpoint(subscription))],
     ]),
     tabs([
       ["Attempts", () => line],
@@ -133,17 +124,12 @@ async function showOne(id: string, watch: (refresh: () => Promise<void>) => void
         ["webhook-id", id],
         ["webhook-timestamp", "when the attempt began, in seconds since 1970"],
         ["webhook-signature", "v1, and an HMAC-SHA-256 by each secret that is valid then"],
-        ["gatepost-event", delivery.name],
-        ["gatepost-attempt", String(attempts.at(-1)?.attempt ?? 1)],
+        ["gatepost-event", name],
+        ["gatepost-attempt", String(now().attempts.at(-1)?.attempt ?? 1)],
       ])],
       ["Check a signature", () => signatureForm(id)],
     ]),
   ];
-}
-
-function howLong({ attempt, created_at, finished_at }: Delivery): string {
-  const took = finished_at ? ` in ${between(created_at, finished_at)}` : "";
-  return attempt > 0 ? ` after ${count(attempt, "attempt")}${took}` : "";
 }
 
 export function show(place: Place): Promise<Child> {

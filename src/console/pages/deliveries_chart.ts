@@ -35,7 +35,7 @@ export async function deliveriesChart(
     ({ ...end, values: columns.map((each) => each[of]) }));
   if (!series.some(({ values }) => values.some(Boolean))) return null;
   const words = series.map((each) => each.name).join(" and ");
-  return el("div", { class: "ended" }, ends.length > 1 && key(series), chart({
+  return el("div.ended", ends.length > 1 && key(series), chart({
     label: `Deliveries by time: ${words}`,
     series, steps: columns.map(name), kind: "bars", height: "4.5rem", bare: true,
   }));

@@ -24,7 +24,7 @@ const NAMES = ["name", "subject", "source", "since", "until", "request"];
 const distributed = ({ status }: Event) =>
   status === "distributed" ? state("done", "Distributed") : state("pending");
 
-const sourceOf = (source?: string) => source ? el("code", {}, source) : "the service itself";
+const sourceOf = (source?: string) => source ? el("code", source) : "the service itself";
 
 const linkToDelivery = ({ id, subscription }: Delivery) =>
   el("a", { href: href("deliveries", id) }, endpoint(subscription));
@@ -40,10 +40,10 @@ async function showList(query: URLSearchParams) {
     columns: [
       DISPATCHED,
       ["Event", "", ({ id, name, created_at }) => [
-        el("a", { class: "main", href: href("events", id, given) }, el("code", {}, name)),
-        el("span", { class: "sub only-s" }, when(created_at)),
+        el("a.main", { href: href("events", id, given) }, el("code", name)),
+        el("span.sub.only-s", when(created_at)),
       ]],
-      ["By", "hide-s", ({ source }) => sourceOf(source)],
+      ["By", "by hide-s", ({ source }) => sourceOf(source)],
       // One request sets off few.
       request ? ["Deliveries", "wide", ({ id }) => later(ofEvent(id))] : ["State", "", distributed],
     ],
@@ -53,8 +53,8 @@ async function showList(query: URLSearchParams) {
   add = made.add;
   return {
     head: head(request ? "What this request set off" : "Events",
-      request ? ["Request ", el("code", {}, request)] : "What has been dispatched, and by whom.",
-      mayWrite() ? button("Dispatch…", dispatch, { picture: "plus" }) : null),
+      request ? ["Request ", el("code", request)] : "What has been dispatched, and by whom.",
+      mayWrite() && button("Dispatch…", dispatch, { picture: "plus" })),
     above: filters(NAMES),
     list: made.node,
   };
@@ -64,7 +64,7 @@ async function showList(query: URLSearchParams) {
 async function ofEvent(event: string): Promise<Child> {
   const { items } = await list<Delivery>(DELIVERIES, { event, limit: 5 });
   return items.length === 0 ? "none"
-    : items.map((item) => el("div", { class: "row" }, answered(item), linkToDelivery(item)));
+    : items.map((item) => el("div.row", answered(item), linkToDelivery(item)));
 }
 
 async function showOne(id: string, signal: AbortSignal): Promise<Child> {
@@ -92,7 +92,7 @@ async function showOne(id: string, signal: AbortSignal): Promise<Child> {
       ["By", principal && linkTo(principal)],
       ["Request", request && requested(request)],
       ["Only for", subject && linkTo(subject)],
-      ["Needs", scope && el("code", {}, scope)],
+      ["Needs", scope && el("code", scope)],
     ]),
     tabs([["Deliveries", () => deliveries.node], ["Data", () => payload(data)]]),
   ];
@@ -122,12 +122,13 @@ async function dispatch(): Promise<void> {
     const example = known.get(field.value);
     if (data && example !== undefined) data.value = JSON.stringify(example, null, 2);
   });
-  const made = await askWith(fields, () => call<Event>("POST", PATH, fields.read()), {
+  const made = await askWith(fields, {
     title: "Dispatch an event",
     words: "Each of its subscriptions gets a callback with this data.",
     body: [fields.node, el("datalist", { id: "catalogue" },
       [...known.keys()].map((value) => el("option", { value })))],
     action: "Dispatch 1 event",
+    act: () => call<Event>("POST", PATH, fields.read()),
   });
   if (!made) return;
   add(await get<Event>(`${PATH}/${made.id}`, { limit: 1 }));

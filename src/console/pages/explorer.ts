@@ -1,5 +1,6 @@
 import { withQuery } from "../api.ts";
 import { listOperations, type Operation } from "../document.ts";
+import { ask } from "../asking.ts";
 import { type Child, el } from "../element.ts";
 import { fieldsOf } from "../form.ts";
 import { card, code, filters, head, message } from "../parts.ts";
@@ -14,10 +15,10 @@ export async function show({ id, query, signal }: Place) {
     operations.filter((each) => isHosted(each) === wanted));
   const chosen = all.find(({ operationId }) => id === "" || operationId === id);
   const answer: Answer = {
-    head: el("span", { class: "row", role: "status" }),
-    body: el("div", {}, el("p", { class: "muted" }, "Send the call to see it.")),
+    head: el("span.row", { role: "status" }),
+    body: el("div", el("p.muted", "Send the call to see it.")),
   };
-  const calls = el("nav", { class: "card ops", "aria-label": "Calls" },
+  const calls = el("nav.card.ops", { "aria-label": "Calls" },
     filters(["q"], "Filter calls"), groups(all, chosen, query.get("q") ?? ""));
   requestAnimationFrame(() => {
     const { offsetTop = 0 } = calls.querySelector<HTMLElement>("[aria-current]") ?? {};
@@ -25,8 +26,8 @@ export async function show({ id, query, signal }: Place) {
   });
   return [
     head("API explorer", "Calls this server, and no other, by this page's token or an app's.",
-      el("a", { class: "btn", href: `${site.base}/openapi.json` }, "openapi.json")),
-    el("div", { class: "trio" },
+      el("a.btn", { href: `${site.base}/openapi.json` }, "openapi.json")),
+    el("div.trio",
       calls,
       chosen ? await callCard(chosen, answer, signal)
         : message("warn", "There is no such call, or none that you may know of."),
@@ -46,13 +47,12 @@ function groups(all: readonly Operation[], chosen: Operation | undefined, q: str
   return [...new Set(found.map(nameOf))].map((name) => {
     const own = found.filter((each) => nameOf(each) === name);
     const open = q !== "" || own.some((each) => each === chosen || isHosted(each));
-    return el("details", { open }, el("summary", { class: "nav-h" }, name),
-      el("ul", {}, own.map(({ operationId, method, path, summary }) => el("li", {}, el("a", {
-        class: "main",
-        href: href("explorer", operationId, { q }),
+    return el("details", { open }, el("summary.nav-h", name),
+      el("ul", own.map(({ operationId, method, path, summary }) => el("li", el("a.main", {
+                href: href("explorer", operationId, { q }),
         "aria-current": operationId === chosen?.operationId ? "true" : undefined,
-      }, verb(method), el("span", {}, el("code", {}, path),
-        el("span", { class: "sub" }, summary)))))));
+      }, verb(method), el("span", el("code", path),
+        el("span.sub", summary)))))));
   });
 }
 
@@ -70,11 +70,11 @@ async function callCard(operation: Operation, answer: Answer, signal: AbortSigna
   const [[type = "", { schema = {}, example = {} } = {}] = []] =
     Object.entries(requestBody?.content ?? {});
   const members = await fieldsOf(schema);
-  const text = el("textarea", { class: "mono", rows: 7, id: "body", spellcheck: "false" },
+  const text = el("textarea.mono", { rows: 7, id: "body", spellcheck: "false" },
     JSON.stringify(example, null, 2));
   const hasFields = members.node.hasChildNodes();
-  const send = el("button", { class: "btn primary" }, "Send ", el("kbd", {}, "Ctrl ↵"));
-  const lacks = el("p", { class: "small muted", hidden: mayMe },
+  const send = el("button.btn.primary", "Send ", el("kbd", "Ctrl ↵"));
+  const lacks = el("p.small.muted", { hidden: mayMe },
     "Your user has no such scope: send it as an app that has. ",
     el("a", { href: href("apps", "", { do: "first" }) }, "New app"));
   const secrets = await fieldsOf({
@@ -84,7 +84,7 @@ async function callCard(operation: Operation, answer: Answer, signal: AbortSigna
     },
     required: ["client_id", "client_secret"],
   }, app, "app");
-  const asApp = el("fieldset", {}, secrets.node);
+  const asApp = el("fieldset", secrets.node);
   const whose = ["As me", "As an app…"].map((label, at) =>
     el("button", { type: "button", onclick: () => choose(at === 1) }, label));
 
@@ -92,27 +92,23 @@ async function callCard(operation: Operation, answer: Answer, signal: AbortSigna
 
   function choose(wanted: boolean): void {
     isApp = wanted;
-    whose.forEach((each, at) => each.setAttribute("aria-pressed", String(isApp === (at === 1))));
+    whose.forEach((each, at) => each.ariaPressed = String(isApp === (at === 1)));
     asApp.hidden = asApp.disabled = !isApp;
     send.disabled = !isApp && !mayMe;
   }
 
   function read(): Call {
     const values = given.read();
-    const headers: Record<string, string> = requestBody ? { "Content-Type": type } : {};
-    const search: Record<string, string> = {};
-    for (const { name, in: where } of parameters) {
-      const value = String(values[name] ?? "");
-      if (value && where === "query") search[name] = value;
-      if (value && where === "header") headers[name] = value;
-    }
+    const sent = (where: string) => Object.fromEntries(parameters
+      .filter((each) => each.in === where && values[each.name] !== undefined)
+      .map(({ name }) => [name, String(values[name])]));
     const full = path.replace(/\{(.*?)\}/g, (whole, name) =>
       values[name] === undefined ? whole : encodeURIComponent(String(values[name])));
     const body = members.read();
     return {
       method,
-      path: withQuery(full, search),
-      headers,
+      path: withQuery(full, sent("query")),
+      headers: { ...requestBody && { "Content-Type": type }, ...sent("header") },
       body: !requestBody ? undefined : !hasFields ? text.value
         : type.includes("form") ? String(new URLSearchParams(body as Record<string, string>))
         : JSON.stringify(body),
@@ -128,9 +124,7 @@ async function callCard(operation: Operation, answer: Answer, signal: AbortSigna
     if (method === "DELETE") {
       const [typed = method] = Object.values(given.read()).map(String);
       const words = `DELETE ${read().path}`;
-      const { ask } = await import("../dialog.ts"); // seldom wanted
-      return void await ask({ title: summary ?? path, words, action: "Send", isGrave: true,
-        typed, act });
+      return void await ask({ title: summary ?? path, words, action: "Send", typed, act });
     }
     if (!send.ariaDisabled) {
       send.ariaDisabled = "true"; // unlike `disabled` it leaves the focus there
@@ -139,7 +133,7 @@ async function callCard(operation: Operation, answer: Answer, signal: AbortSigna
     }
   }
 
-  const snippets = el("div", {}, tabs(["curl", "fetch", "Python", "Go"].map((name) => [name, () => {
+  const snippets = el("div", tabs(["curl", "fetch", "Python", "Go"].map((name) => [name, () => {
     try {
       return code(snippet(name, read()));
     } catch (error) {
@@ -153,18 +147,16 @@ async function callCard(operation: Operation, answer: Answer, signal: AbortSigna
     onkeydown: ({ key, ctrlKey, metaKey }: KeyboardEvent) =>
       key === "Enter" && (ctrlKey || metaKey) && form.requestSubmit(send),
   },
-  el("p", {}, summary), description?.split("\n\n").map((part) =>
-    el("p", { class: "small muted" },
-      part.split("`").map((words, at) => at % 2 ? el("code", {}, words) : words))),
+  el("p", summary), description?.split("\n\n").map((part) =>
+    el("p.small.muted", part.split("`").map((words, at) => at % 2 ? el("code", words) : words))),
   given.node, requestBody && (hasFields ? members.node
-    : el("div", { class: "field" }, el("label", { for: "body" }, "Body ",
-      el("span", { class: "muted" }, type)), text)),
-  scopes ? [lacks, asApp] : el("p", { class: "muted" }, "It needs no token."),
-  el("div", { class: "spread acts" },
-    scopes && el("div", { class: "seg", role: "group", "aria-label": "As whom" }, whose), send));
+    : el("div.field", el("label", { for: "body" }, "Body ", el("span.muted", type)), text)),
+  scopes ? [lacks, asApp] : el("p.muted", "It needs no token."),
+  el("div.spread.acts",
+    scopes && el("div.seg", { role: "group", "aria-label": "As whom" }, whose), send));
   choose(isApp);
-  return el("section", { class: "card" },
-    el("header", {}, el("h2", {}, verb(method), " ", el("code", {}, path)),
-      scopes?.length ? el("span", { class: "pill" }, `scope ${scopes.join(" ")}`) : null),
-    el("div", { class: "body" }, form), snippets);
+  return el("section.card",
+    el("header", el("h2", verb(method), " ", el("code", path)),
+      scopes?.length ? el("span.pill", `scope ${scopes.join(" ")}`) : null),
+    el("div.body", form), snippets);
 }

@@ -2,11 +2,12 @@ import { get, list, maxAgeOf, request } from "../api.ts";
 import { type Child, el, fill } from "../element.ts";
 import { endpoint } from "../names.ts";
 import { count, duration, number, time } from "../format.ts";
-import { button, facts, failure, message, renew, signInAgain, state } from "../parts.ts";
+import { facts, failure, message, renew, signInAgain, state } from "../parts.ts";
 import type { Delivery } from "../records.ts";
 import { href } from "../router.ts";
 import { site } from "../session.ts";
 import { listen } from "../stream.ts";
+import { cut } from "../tabs.ts";
 import type { EventOfOne } from "./inspector.ts";
 
 const ANSWER_WITHIN_MS = 30_000;
@@ -94,12 +95,11 @@ export async function showAnswer(place: Answer, read: () => Call, signal: AbortS
     const { status, statusText, headers } = response;
     const trace = el("div");
     fill(place.head, state(status < 400 ? "done" : "failed", `${status} ${statusText}`),
-      el("span", { class: "small muted" },
-        `${duration(performance.now() - fromMs)} · ${number(body.size)} B`));
+      el("span.small.muted", `${duration(performance.now() - fromMs)} · ${number(body.size)} B`));
     fill(place.body,
       signInAgain(maxAgeOf(response)),
       await bodyOf(body, headers.get("content-type") ?? ""),
-      el("details", { class: "figures" }, el("summary", {}, "Headers"), facts([...headers])),
+      el("details.figures", el("summary", "Headers"), facts([...headers])),
       trace);
     follow(trace, headers.get("x-request-id") ?? "", signal)
       .catch((error: unknown) => fill(trace, failure(error)));
@@ -125,19 +125,13 @@ async function appToken(scopes: readonly string[]): Promise<string> {
 
 async function bodyOf(body: Blob, type: string): Promise<Child> {
   if (!/^text|json|xml|script|form/.test(type)) {
-    return el("p", {}, count(body.size, "byte"), type && ` of ${type}`);
+    return el("p", count(body.size, "byte"), type && ` of ${type}`);
   }
   const isJson = /json/.test(type);
   const raw = await body.text();
-  const text = isJson ? indented(raw) : raw;
-  const first = text.slice(0, SHOWN);
-  const pre = el("pre", { tabindex: 0, role: "region", "aria-label": "Body" },
-    isJson ? coloured(first) : first);
-  const more = button(`Show all ${number(text.length)} characters`, () => {
-    fill(pre, text);
-    more.remove();
-  });
-  return [pre, text.length > SHOWN && more];
+  return cut(isJson ? indented(raw) : raw, SHOWN, (text) =>
+    el("pre", { tabindex: 0, role: "region", "aria-label": "Body" },
+      isJson && text.length <= SHOWN ? coloured(text) : text));
 }
 
 /** JSON with its lines indented; as it came where it is none, or has digits that would be lost. */
@@ -167,8 +161,8 @@ async function follow(place: HTMLElement, request: string, signal: AbortSignal):
       get<Dispatched>(`/backend/event/${id}`)));
     if (!place.isConnected) ended.abort();
     if (ended.signal.aborted) return;
-    renew(place, events, () => [el("h3", {}, "What it set off"), events.length === 0 ? "No event."
-      : el("ol", { class: "line" }, events.map((event) => [
+    renew(place, events, () => [el("h3", "What it set off"), events.length === 0 ? "No event."
+      : el("ol.line", events.map((event) => [
         step("ok", href("events", event.id), event.name, 0,
           `stored with the answer, for ${count(event.deliveries.length, "subscription")}`),
         event.deliveries.map((each) => deliveryStep(each, event)),
@@ -199,7 +193,7 @@ function deliveryStep(
 
 function step(look: string, to: string, what: Child, ms: number | undefined, words: string) {
   return el("li", { class: look },
-    el("div", { class: "spread" }, el("a", { href: to }, what),
-      el("span", { class: "small muted" }, ms === undefined ? "" : `+${duration(ms)}`)),
-    el("span", { class: "small muted" }, words));
+    el("div.spread", el("a", { href: to }, what),
+      el("span.small.muted", ms === undefined ? "" : `+${duration(ms)}`)),
+    el("span.small.muted", words));
 }

@@ -1,11 +1,14 @@
 import type { Infer } from "../../base/shape.ts";
 import type { EventRecord } from "../../event/event.ts";
-import { type Child, el, fill } from "../element.ts";
-import { number } from "../format.ts";
-import { button, code, copy, facts, state, when } from "../parts.ts";
+import { type Child, el } from "../element.ts";
+import { code, copy, facts, state, when } from "../parts.ts";
 import type { Delivery } from "../records.ts";
 import { here, href, type Place } from "../router.ts";
 import { type Column, later } from "../table.ts";
+import { cut } from "../tabs.ts";
+
+/** How many characters of a payload are shown at first. */
+const PAYLOAD_SHOWN = 65_536;
 
 /** An event with its data. */
 export type EventOfOne = Infer<typeof EventRecord> & { readonly data: unknown };
@@ -27,9 +30,9 @@ export async function besideList(
   const address = listAddress();
   if (kept?.address !== address || !kept.node.isConnected) {
     const { head, above, list } = await parts();
-    const pane = (...held: Child[]) => el("div", { class: "list-pane" }, held);
-    const split = el("div", {}, pane(above, el("section", { class: "card" }, list)));
-    kept = { address, list, split, node: el("div", {}, pane(head), split) };
+    const pane = (...held: Child[]) => el("div.list-pane", held);
+    const split = el("div", pane(above, el("section.card", list)));
+    kept = { address, list, split, node: el("div", pane(head), split) };
   }
   const { node, list, split } = kept;
   if (signal.aborted) return node;
@@ -47,7 +50,7 @@ export async function besideList(
   }
   if (!id) return node;
   const comes = one(id);
-  split.append(el("section", { class: "card insp pane", "aria-label": "Details" }, later(comes)));
+  split.append(el("section.card.insp.pane", { "aria-label": "Details" }, later(comes)));
   comes.then(() => setTimeout(() => {
     // Where the list is not seen, nothing in it has the focus.
     if (list.offsetParent === null) split.querySelector<HTMLElement>(".insp h2")?.focus();
@@ -63,10 +66,10 @@ export function aboveTabs(
   pairs: Parameters<typeof facts>[0],
 ): Child {
   return [
-    el("header", { class: "spread body" }, el("h2", { tabindex: -1 }, el("code", {}, name)),
-      el("div", { class: "row" }, actions,
-        el("a", { class: "btn tiny quiet", href: listAddress(), "aria-label": "Back" }, "×"))),
-    el("div", { class: "body" }, el("p", { class: "row small" }, status), facts(pairs)),
+    el("header.spread.body", el("h2", { tabindex: -1 }, el("code", name)),
+      el("div.row", actions,
+        el("a.btn.tiny.quiet", { href: listAddress(), "aria-label": "Back" }, "×"))),
+    el("div.body", el("p.row.small", status), facts(pairs)),
   ];
 }
 
@@ -74,11 +77,11 @@ export function aboveTabs(
 export function copied(id: string): Child {
   const made = copy(id, "");
   made.ariaLabel = "Copy the id";
-  return [el("code", {}, id), " ", made];
+  return [el("code", id), " ", made];
 }
 
 /** An id that leads somewhere. */
-export const linked = (id: string, to: string) => el("a", { href: to }, el("code", {}, id));
+export const linked = (id: string, to: string) => el("a", { href: to }, el("code", id));
 
 /** What says by which request, with all that it set off. */
 export const requested = (request: string) => linked(request, href("events", "", { request }));
@@ -87,21 +90,11 @@ export const requested = (request: string) => linked(request, href("events", "",
 export function answered({ status, last_status, last_error }: Delivery): Child {
   const answer = last_status ?? last_error;
   if (status === "delivered" || status === "failed") return state(status, answer);
-  return [state(status), answer ? el("span", { class: "sub" }, `after ${answer}`) : null];
+  return [state(status), answer && el("span.sub", `after ${answer}`)];
 }
 
-const PAYLOAD_SHOWN = 65_536;
-
-/** Any JSON as text, its beginning where it is long. */
-export function payload(data: unknown): HTMLElement {
-  const text = JSON.stringify(data, null, 2);
-  const node = el("div", { class: "payload" }, code(text.slice(0, PAYLOAD_SHOWN)));
-  const all = `Show all ${number(text.length >> 10)} kB`;
-  if (text.length > PAYLOAD_SHOWN) {
-    node.append(button(all, () => fill(node, code(text)), { kind: "tiny" }));
-  }
-  return node;
-}
+/** Any JSON as text. */
+export const payload = (data: unknown) => cut(JSON.stringify(data, null, 2), PAYLOAD_SHOWN, code);
 
 /** The same of every list here: when it was dispatched. */
 export const DISPATCHED: Column<{ readonly created_at: string }> =

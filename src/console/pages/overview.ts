@@ -1,6 +1,6 @@
 import { call, get, list } from "../api.ts";
-import { asking } from "../asking.ts";
 import { chart } from "../chart.ts";
+import { asking } from "../asking.ts";
 import { type Child, el, fill } from "../element.ts";
 import { eventAndEndpoint } from "../names.ts";
 import {
@@ -53,7 +53,7 @@ export async function show({ query, signal }: Place) {
     renew(problems, open, () => {
       const [worst, ...others] = open.map((each) => showProblem(each, findProblems));
       return [worst, others.length > 0 &&
-        el("details", {}, el("summary", {}, `and ${others.length} more`), others)];
+        el("details", el("summary", `and ${others.length} more`), others)];
     });
   }
   const repaint = () => paint().catch(() => {}); // the stream says if nobody answers
@@ -71,7 +71,7 @@ export async function show({ query, signal }: Place) {
   await paint();
   every(MINUTE_MS, repaint, signal);
   const spans = SPANS.map((each) => [valueOf(each), each[0]] as const);
-  return el("div", { class: "overview" },
+  return el("div.overview",
     head("Overview", [live.node, ` · ${version}@${revision}`],
       segments("range", spans, valueOf(span))),
     problems, board, tail.node);
@@ -79,9 +79,9 @@ export async function show({ query, signal }: Place) {
 
 function welcome(): Child {
   return card("Nothing has been delivered yet", {},
-    el("p", { class: "muted" }, "Here will be how many callbacks are delivered, how long they " +
+    el("p.muted", "Here will be how many callbacks are delivered, how long they " +
       "take and which fail. It begins with a subscription and an event."),
-    el("a", { class: "btn primary", href: href("start") }, "Get started"));
+    el("a.btn.primary", { href: href("start") }, "Get started"));
 }
 
 function showProblem(problem: Problem, changed: () => Promise<void>): Child {
@@ -93,12 +93,11 @@ function showProblem(problem: Problem, changed: () => Promise<void>): Child {
     const until = new Date(Date.now() + HOUR_MS).toISOString();
     return call("PUT", `/backend/problem/${encodeURIComponent(id)}/mute`, { until });
   };
-  return message(kind === "key" ? "warn" : "bad", el("b", {}, title),
+  return message(kind === "key" ? "warn" : "bad", el("b", title),
     since && [" since ", when(since)], ". ", detail.replace(ISO_TIME, (iso) => time(iso)),
-    el("div", { class: "row actions" },
-      noun && el("a", {
-        class: "btn tiny",
-        href: href(place, about, Object.fromEntries(new URLSearchParams(query))),
+    el("div.row.actions",
+      noun && el("a.btn.tiny", {
+                href: href(place, about, Object.fromEntries(new URLSearchParams(query))),
       }, "See why"),
       asking("Mute for an hour", id, "Until then nobody is shown it here.", mute,
         { title, look: { kind: "tiny quiet" }, after: changed })));
@@ -155,17 +154,17 @@ async function showFigures(
       ["Callback time, p95", duration(p95), against(p95, p95Before, " ms", words), to("")],
       ["Waiting", waiting === undefined ? "–" : number(waiting),
         waiting ? `the oldest for ${duration(oldestS * 1000)}` : "", to("pending")],
-      ["Sign-ins", number(signIns.ok), signIns.bad > 0 && el("span", { class: "down" },
+      ["Sign-ins", number(signIns.ok), signIns.bad > 0 && el("span.down",
         `${number(wrong)} wrong, ${number(signIns.failed)} refused`), href("audit")],
     ], "card"),
-    el("div", { class: "grid" },
+    el("div.grid",
       card("Deliveries per second", { end: key(sent), wide: "w8" }, chart({
         label: `Deliveries per second in ${words}`,
         series: sent, steps: line.map(name), kind: "area", height: "11rem", format: rate,
         marks: since,
       })),
       card("Callback time", {
-        wide: "w4", end: el("span", { class: "small muted" }, words),
+        wide: "w4", end: el("span.small.muted", words),
       }, chart({
         label: `How long callbacks took: ${marks.map(({ words }) => words).join(", ")}`,
         series: [{ name: "callbacks", look: "good", values: now.buckets }],

@@ -12,11 +12,10 @@ import { columnsOf, wordsOf } from "../values.ts";
 
 export const show = () => [
   head("Settings", "What this service has been started with, and how it is.",
-    asking("Back up now", "to 1 file", "It will stand beside the database.", async () => {
-      const { file, bytes } = await call<Record<string, Child>>("POST", "/backend/backup");
-      notify([file, ", ", bytes, " bytes"]);
-    })),
-  el("div", { class: "grid" },
+    asking("Back up now", "to 1 file", "It will stand beside the database.",
+      () => call<Record<string, Child>>("POST", "/backend/backup"),
+      { after: ({ file, bytes }) => notify([file, ", ", bytes, " bytes"]) })),
+  el("div.grid",
     card("Before others use it", { wide: "w12" }, later(risks())),
     card("In force", { wide: "w8", padded: false }, later(settings())),
     card("Health", { wide: "w4" }, later(health()), lettersSwitch())),

@@ -10,8 +10,8 @@ const FIELDS = ["webhook-id", "webhook-timestamp", "webhook-signature", "secret"
 export function signatureForm(id: string): HTMLElement {
   const said = el("div", { role: "status" });
   const form = el("form", { onsubmit: submit },
-    el("p", { class: "small muted" }, "Nothing of it is sent: it stays in this browser."),
-    FIELDS.map((name) => el("div", { class: "field" },
+    el("p.small.muted", "Nothing of it is sent: it stays in this browser."),
+    FIELDS.map((name) => el("div.field",
       el("label", { for: `check-${name}` }, name),
       el(name === "body" ? "textarea" : "input", {
         id: `check-${name}`,
@@ -21,7 +21,7 @@ export function signatureForm(id: string): HTMLElement {
         rows: 4,
         value: name === "webhook-id" ? id : undefined,
       }))),
-    el("p", {}, el("button", { class: "btn" }, "Check")), said);
+    el("p", el("button.btn", "Check")), said);
 
   async function submit(event: Event): Promise<void> {
     event.preventDefault();

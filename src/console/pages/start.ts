@@ -26,10 +26,10 @@ export async function show({ signal }: Place) {
   const { items: events } = me.scopes.includes("consumer")
     ? await list<DeclaredEvent>("/consumer/event", { limit: 100 }) : { items: [] };
   const event = events.length > 0
-    ? el("select", { id: "event" }, events.map(({ name }) => el("option", {}, name)))
+    ? el("select", { id: "event" }, events.map(({ name }) => el("option", name)))
     : el("input", { id: "event", value: "hello.sent" });
-  event.setAttribute("aria-label", "Event");
-  const [steps, controls, sent] = [el("ol", { class: "card w7" }), el("div"), el("div")];
+  event.ariaLabel = "Event";
+  const [steps, controls, sent] = [el("ol.card.w7"), el("div"), el("div")];
   let watched = "";
 
   /** A button that changes something, after which all is looked at again. */
@@ -58,19 +58,19 @@ export async function show({ signal }: Place) {
 
   function showSteps({ hosted, left, isReceived, isDispatched, isApp }: Done): Child {
     const link = (page: string, words: string, query = {}) =>
-      el("a", { class: "btn tiny", href: href(page, "", query) }, words);
+      el("a.btn.tiny", { href: href(page, "", query) }, words);
     const all: readonly Step[] = [
-      [true, "Server set up", el("span", { class: "pill ok" }, site.version), site.issuer],
+      [true, "Server set up", el("span.pill.ok", site.version), site.issuer],
       [
-        hosted.length > 0, "Endpoint modules loaded", el("span", { class: "pill" },
+        hosted.length > 0, "Endpoint modules loaded", el("span.pill",
           `${count(hosted.length, "endpoint")}, ${count(events.length, "event")}`),
-        hosted.length > 0 ? el("code", {}, hosted.join(", "))
+        hosted.length > 0 ? el("code", hosted.join(", "))
           : "A module is a file in the folder that GATEPOST_ENDPOINTS names.",
       ],
       [
         isReceived, "Receive your first callback",
         act("use", "Use a built-in receiver", subscribe, isReceived ? "tiny" : "tiny primary"),
-        el("p", { class: "row" }, "It subscribes to ", event), "What arrives is shown here. Or ",
+        el("p.row", "It subscribes to ", event), "What arrives is shown here. Or ",
         el("a", { href: `${site.base}/account/webhooks` }, "subscribe an address of yours"), ".",
       ],
       [
@@ -87,14 +87,13 @@ export async function show({ signal }: Place) {
     const next = all.findIndex(([isDone]) => !isDone);
     return all.map(([isDone, title, end, ...below], at) =>
       el("li", { class: `check ${isDone ? "done" : at === next ? "now" : ""}` },
-        el("span", { class: "n" },
-          isDone ? [icon("check", 14), el("span", { class: "sr" }, "Done")] : at + 1),
-        el("h2", {}, title), end, el("div", { class: "more small muted" }, below)));
+        el("span.n", isDone ? [icon("check", 14), el("span.sr", "Done")] : at + 1),
+        el("h2", title), end, el("div.more.small.muted", below)));
   }
 
   function showControls(subscription?: Subscription, receiver?: Receiver): Child {
     if (!receiver || !subscription) {
-      return el("p", { class: "muted" }, "None yet. It shows the callbacks that arrive and " +
+      return el("p.muted", "None yet. It shows the callbacks that arrive and " +
         "answers as you choose, so that you can watch one fail and be sent again.");
     }
     const { id, event: name, status } = subscription;
@@ -108,12 +107,12 @@ export async function show({ signal }: Place) {
       return made;
     });
     return [
-      el("div", { class: "row" }, "It answers",
-        el("div", { class: "seg", role: "group", "aria-label": "It answers" }, answers)),
+      el("div.row", "It answers",
+        el("div.seg", { role: "group", "aria-label": "It answers" }, answers)),
       status === "active" ? act("dispatch", ["Dispatch ", name], dispatch, "primary")
         : el("a", { href: href("subscriptions", id) },
           state(status, `Its subscription is ${status}`)),
-      el("p", { class: "small muted" }, receiver.answer !== "200" &&
+      el("p.small.muted", receiver.answer !== "200" &&
         "Choose 200 before the next resend, and that is delivered. ",
         "It is there until ", when(receiver.expires_at), "."),
     ];
@@ -121,17 +120,17 @@ export async function show({ signal }: Place) {
 
   function showSent(callbacks: Receiver["callbacks"], deliveries: readonly Attempted[]): Child {
     return [
-      el("h3", {}, "Deliveries, and how each attempt went"),
+      el("h3", "Deliveries, and how each attempt went"),
       deliveries.map(({ id, status, attempts, next_attempt_at: next }) => [
-        el("div", { class: "spread" }, el("a", { href: href("deliveries", id) }, state(status)),
+        el("div.spread", el("a", { href: href("deliveries", id) }, state(status)),
           status !== "pending" && act(id, "Send again", () =>
             call("POST", `/backend/delivery/${id}/resend`, { status }))),
-        el("ol", { class: "line" }, attempts.map(({ time, status, error, duration_ms }) =>
+        el("ol.line", attempts.map(({ time, status, error, duration_ms }) =>
           el("li", { class: lookOf(status) },
             when(time), ` ${status ?? error}, ${duration(duration_ms)}`)),
-          next && el("li", {}, "once more at ", when(next))),
+          next && el("li", "once more at ", when(next))),
       ]),
-      el("h3", {}, "Callbacks, the last first"),
+      el("h3", "Callbacks, the last first"),
       callbacks.slice(0, 5).map(({ time, answer, body }) =>
         [when(time), ` answered ${answer}`, el("pre", { tabindex: 0 }, body)]),
     ];
@@ -141,9 +140,8 @@ export async function show({ signal }: Place) {
   every(LOOK_MS, again, signal);
   return [
     head("Getting started", "This page watches: each step ticks itself off when it has happened.",
-      el("a", { class: "btn quiet", href: href("") }, "Skip to the overview")),
-    el("div", { class: "grid" }, steps,
-      card("Built-in receiver", { wide: "w5" }, controls, sent)),
+      el("a.btn.quiet", { href: href("") }, "Skip to the overview")),
+    el("div.grid", steps, card("Built-in receiver", { wide: "w5" }, controls, sent)),
   ];
 }
 

@@ -1,13 +1,14 @@
 import type { Infer } from "../../base/shape.ts";
 import type { DeliveryRecord } from "../../event/delivery_record.ts";
-import { call, get, list, type Query } from "../api.ts";
-import { asking } from "../asking.ts";
+import { call, get, list } from "../api.ts";
 import { openResend } from "../delivery.ts";
+import { asking } from "../asking.ts";
 import { type Child, el, svg } from "../element.ts";
-import { field } from "../field.ts";
 import { endpointOf } from "../names.ts";
 import { address, count, day, duration, number, share, time } from "../format.ts";
-import { button, card, facts, figures, head, message, renew, state, when } from "../parts.ts";
+import {
+  button, card, facts, field, figures, head, message, renew, state, when,
+} from "../parts.ts";
 import type { Health, Subscription } from "../records.ts";
 import { go, href, type Place } from "../router.ts";
 import { isAccount, mayWrite } from "../session.ts";
@@ -18,11 +19,6 @@ export type Delivery = Infer<typeof DeliveryRecord>;
 
 /** What the page of one subscription has of its own. */
 interface Parts {
-  /** Where its deliveries are listed. */
-  readonly deliveries: string;
-  readonly query?: Query;
-  /** The address of one. */
-  link(delivery: string): string;
   /** How many attempts a delivery has, and after how long of failing it is disabled. */
   readonly attempts?: number;
   readonly disableAfterMs?: number;
@@ -54,6 +50,10 @@ const clock = (iso: string) => time(iso).slice(0, -3);
 // Noon, since a day of UTC is the same day there wherever one is, or nearly.
 const dayOf = (text = "") => day(`${text}T12:00`);
 
+/** Where one of a subscription's deliveries is seen: people see it on the page of that. */
+export const deliveryHref = (subscription: string, delivery: string) =>
+  isAccount ? href(subscription, "", { delivery }) : href("deliveries", delivery);
+
 /** One bar for each of the last days. */
 export const daysOf = ({ days }: Health): HTMLElement =>
   strip(`${days.length} days, of which ${days.filter(({ bad }) => bad > 0).length} with failures`,
@@ -67,7 +67,7 @@ export function standing(subscription: Subscription, isBroken = false): Child {
   const more = isFailing ? `since ${clock(failing_since)}`
     : paused_until ? `until ${clock(paused_until)}` : disabled_reason && `(${disabled_reason})`;
   if (!more) return made;
-  if (isBroken) return [made, el("span", { class: "sub" }, more)];
+  if (isBroken) return [made, el("span.sub", more)];
   made.append(` ${more}`);
   return made;
 }
@@ -78,15 +78,15 @@ export async function showSubscription(given: Subscription, place: Place, parts:
   const { id, event, endpoint } = given;
   const path = `${PATH}/${id}`;
   const [host] = address(endpoint);
-  const wait = { ...parts.query, status: "pending", limit: MOST };
-  const query = { ...parts.query, limit: LATEST };
-  const [words, trouble, health] = [el("span"), el("div"), el("div", { class: "grid" })];
-  const [actions, live] = [el("div", { class: "row actions" }), liveMark()];
+  const deliveries = isAccount ? `${path}/delivery` : "/backend/delivery";
+  const own = isAccount ? {} : { subscription: id };
+  const [words, trouble, health] = [el("span"), el("div"), el("div.grid")];
+  const [actions, live] = [el("div.row.actions"), liveMark()];
 
   const read = async () => show(await get<Subscription>(path), await healthOf(id));
   function show(next: Subscription, done: Health): void {
     now = next;
-    renew(words, now, () => [standing(now), " · receives ", el("code", {}, event)]);
+    renew(words, now, () => [standing(now), " · receives ", el("code", event)]);
     const { status, error } = done.latest ?? {};
     renew(trouble, [now.status, now.failing_since, status ?? error], () =>
       troubleOf(now, done, parts.disableAfterMs));
@@ -100,9 +100,10 @@ export async function showSubscription(given: Subscription, place: Place, parts:
     label: string,
     words: (waiting: string) => string,
     act: () => Promise<unknown>,
-    more: Parameters<typeof asking>[4],
+    more: Parameters<typeof asking<unknown>>[4],
   ) => asking(label, host, async () => {
-    const { items, next_cursor: isMore } = await list(parts.deliveries, wait);
+    const wait = { ...own, status: "pending", limit: MOST };
+    const { items, next_cursor: isMore } = await list(deliveries, wait);
     return words(isMore ? `${MOST} or more deliveries that wait`
       : count(items.length, "delivery that waits", "deliveries that wait"));
   }, act, { after: read, ...more });
@@ -127,7 +128,7 @@ export async function showSubscription(given: Subscription, place: Place, parts:
   }
 
   const to = field("Endpoint", { type: "url", required: true, value: endpoint });
-  const acts = el("div", { class: "row acts" },
+  const acts = el("div.row.acts",
     parts.more,
     press("Change endpoint", (waiting) => `To be sent there, too: ${waiting}.`,
       () => change({ endpoint: to.input.value }), {
@@ -145,12 +146,12 @@ export async function showSubscription(given: Subscription, place: Place, parts:
 
   const [latest, done] = await Promise.all([
     listTable<Delivery>({
-      path: parts.deliveries,
-      query,
+      path: deliveries,
+      query: own,
       limit: LATEST,
       columns: [
         ["Dispatched", "", ({ id: of, created_at }) =>
-          el("a", { class: "main", href: parts.link(of) }, when(created_at))],
+          el("a.main", { href: deliveryHref(id, of) }, when(created_at))],
         ["Outcome", "", outcomeOf],
         ["Attempts", "muted hide-s", ({ attempt }) =>
           "●".repeat(attempt) + "○".repeat(Math.max(0, (parts.attempts ?? 0) - attempt))],
@@ -164,7 +165,7 @@ export async function showSubscription(given: Subscription, place: Place, parts:
   if (isAccount) {
     live.show(true);
     every(LOOK_MS, async () => {
-      const { items } = await list<Delivery>(parts.deliveries, query)
+      const { items } = await list<Delivery>(deliveries, { ...own, limit: LATEST })
         .catch(() => ({ items: null }));
       live.show(items !== null);
       items?.toReversed().forEach(latest.add);
@@ -180,9 +181,9 @@ export async function showSubscription(given: Subscription, place: Place, parts:
   const top = head(endpointOf(endpoint), [words, parts.words && [el("br"), parts.words]]);
   top.lastElementChild?.replaceWith(actions);
   return [
-    el("nav", { class: "crumbs", "aria-label": "Path" }, parts.crumbs, " / ", el("code", {}, id)),
+    el("nav.crumbs", { "aria-label": "Path" }, parts.crumbs, " / ", el("code", id)),
     top, trouble, health, parts.opened,
-    el("div", { class: "grid" },
+    el("div.grid",
       card("Latest deliveries", { wide: "w8", padded: false, end: live.node }, latest.node),
       card("About", { wide: "w4" }, facts([["Made", day(given.created_at)], ...parts.about ?? []]),
         acts)),
@@ -205,9 +206,9 @@ function troubleOf(
   const last = latest ? `, at last by ${latest.status ?? latest.error}` : "";
   const end = clock(new Date(Date.parse(failing_since) + afterMs).toISOString());
   return message("bad",
-    el("b", {}, `Every attempt since ${clock(failing_since)} has failed${last}. `),
+    el("b", `Every attempt since ${clock(failing_since)} has failed${last}. `),
     "Attempts go out one at a time until one succeeds. ",
-    afterMs ? `If none does by ${end}, the subscription is disabled.` : null);
+    afterMs > 0 && `If none does by ${end}, the subscription is disabled.`);
 }
 
 function healthCards(health: Health): Child {
@@ -216,7 +217,7 @@ function healthCards(health: Health): Child {
   const most = Math.max(...answers.map((each) => each.count));
   return [
     card("Last 30 days", { wide: "w8 days", end: key(LOOKS) }, daysOf(health),
-      el("p", { class: "spread small muted" }, el("span", {}, dayOf(days[0]?.day)), "today"),
+      el("p.spread.small.muted", el("span", dayOf(days[0]?.day)), "today"),
       figures([
         ["Delivered", share({ ok: sum("ok"), failed: sum("failed") })],
         ["Today", share(today)],
@@ -224,13 +225,13 @@ function healthCards(health: Health): Child {
         ["Failed today", number(today.failed)],
       ], "four")),
     card("Latest answers today", { wide: "w4 answers" }, answers.length === 0 ? "No attempt yet."
-      : el("table", {}, el("tbody", {}, answers.map(({ answer, count: many }) => {
+      : el("table", el("tbody", answers.map(({ answer, count: many }) => {
         const isOk = answer.startsWith("2");
         const [width, look] = [`${(many / most) * 100}%`, isOk ? "f-good" : "f-bad"];
-        return el("tr", {}, el("td", {}, state(isOk ? "delivered" : "failed", answer)),
+        return el("tr", el("td", state(isOk ? "delivered" : "failed", answer)),
           el("td", { "aria-hidden": "true" }, svg("svg", { width: "100%", height: 8 },
             svg("rect", { width, height: 8, rx: 2, class: look }))),
-          el("td", { class: "num" }, number(many)));
+          el("td.num", number(many)));
       })))),
   ];
 }

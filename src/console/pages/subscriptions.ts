@@ -42,7 +42,7 @@ async function showAll({ query }: Place): Promise<Child> {
       filters(["q", "event", "owner", "app"], "endpoint, event:, owner:, app:"),
       segments("status", STATUSES),
     ],
-    el("section", { class: "card hooks" }, node),
+    el("section.card.hooks", node),
   ];
 }
 
@@ -59,9 +59,6 @@ async function showOne(place: Place): Promise<Child> {
   const delays = setting("RESEND_DELAYS").match(/\d+\w+/g) ?? []; // or it says none
   const disabled = since(setting("DISABLE_AFTER")) ?? "";
   return showSubscription(subscription, place, {
-    deliveries: "/backend/delivery",
-    query: { subscription: id },
-    link: (delivery) => href("deliveries", delivery),
     attempts: delays.length + 1,
     disableAfterMs: Date.now() - Date.parse(disabled) || 0,
     crumbs: el("a", { href: href("subscriptions") }, "Subscriptions"),

@@ -1,0 +1,103 @@
+import { call } from "../api.ts";
+import { asking } from "../asking.ts";
+import { idOf, nameOf } from "../names.ts";
+import type { Place } from "../router.ts";
+import {
+  auditBy, grantsBy, type Kind, revokeGrant, showKind, statusButton, subscriptionsBy,
+} from "../things.ts";
+import { APPS } from "./apps.ts";
+
+const rotate = (label: string, words: string, at_once: boolean) =>
+  asking(label, "to 1 new key", words, () => call("POST", "/backend/key", { at_once }));
+
+/** The pages that are nothing but records with their members, by the first part of the address. */
+const KINDS: Readonly<Record<string, Kind>> = {
+  apps: APPS,
+  users: {
+    words: "Who can sign in, and with which scopes at most.",
+    path: "user",
+    columns: ["username", "status", "scopes", "created_at"],
+    filters: ["q", "status"],
+    hint: "Name begins with…  status:disabled",
+    empty: "No user is called so.",
+    deletion: "All tokens end.",
+    related: [
+      grantsBy("user"),
+      {
+        title: "Sessions",
+        path: "user/{id}/session",
+        columns: ["agent", "address", "created_at", "seen_at"],
+        empty: "No browser is signed in.",
+      },
+      subscriptionsBy("owner"),
+      auditBy("actor"),
+      auditBy("target"),
+    ],
+  },
+  grants: {
+    words: "What users have allowed apps, and what they signed in for.",
+    path: "grant",
+    columns: ["user", "status", "app", "scopes", "last_used_at", "expires_at"],
+    filters: ["user", "app"],
+    empty: "Nobody has signed in or allowed an app.",
+    actions: revokeGrant,
+    related: [auditBy("target")],
+  },
+  issuers: {
+    words: "Other authorization servers whose access tokens are accepted here.",
+    path: "issuer",
+    columns: ["issuer", "status", "scopes", "created_at"],
+    empty: "Only tokens of this service are accepted. Add an issuer whose tokens are to be too.",
+    deletion: "Its tokens are refused, and its principals forgotten.",
+    related: [
+      {
+        title: "Principals",
+        path: "principal",
+        by: "issuer",
+        columns: ["subject", "status", "id", "created_at"],
+        empty: "No token of it has come yet.",
+        act: (one) => statusButton(one, `/backend/principal/${idOf(one)}`,
+          "Its subscriptions are disabled."),
+      },
+      subscriptionsBy("app"),
+      auditBy("target"),
+    ],
+  },
+  resources: {
+    words: "Services beside this one that tokens are issued for (RFC 8707).",
+    path: "resource",
+    columns: ["url", "scopes", "created_at"],
+    empty: "Tokens are for this service alone. Add a resource that they are to be issued for too.",
+    deletion: "The grants for it end.",
+    related: [auditBy("target")],
+  },
+  cronjobs: {
+    words: "What runs without a request, the service's own jobs among it.",
+    path: "cronjob",
+    columns: ["name", "status", "every", "last_run", "duration_ms", "next_run", "error"],
+    empty: "This process runs no cronjob.",
+    pollMs: 10_000,
+    act: (job) => asking("Run now", nameOf(job), "Its next run stays where it is.",
+      () => call("POST", `/backend/cronjob/${nameOf(job)}/run`)),
+  },
+  keys: {
+    words: "What access tokens are signed with. Who checks these fetches the public parts.",
+    path: "key",
+    columns: ["kid", "status", "alg", "created_at", "signs_from", "published_until"],
+    empty: "No key is published.",
+    top: () => [
+      rotate("Rotate in 10 minutes", "Until it signs everybody can fetch it.", false),
+      rotate("Rotate at once", "For leaks: who has not fetched it yet refuses its tokens.", true),
+    ],
+    act(key) {
+      const typed = idOf(key).slice(0, 8);
+      return asking("Withdraw at once", typed, "Every token that it signed is refused from now on.",
+        () => call("DELETE", `/backend/key/${idOf(key)}`), { look: { kind: "danger" }, typed });
+    },
+  },
+};
+
+export function show(place: Place, name: string) {
+  const kind = KINDS[place.page];
+  return kind && showKind(kind, place, name);
+}
