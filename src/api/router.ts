@@ -37,17 +37,17 @@ interface TreeNode {
 
 const ANY_PATH = new URLPattern({ pathname: "*" });
 const NO_PARAMS: PathParams = Object.freeze(Object.create(null));
+const NO_METHODS: readonly string[] = [];
 
 /**
  * Makes a router of operations of which no two may have one method and shape. Paths match as
  * URLPattern has it: percent-encoded, by case, and a parameter takes one segment that is not empty.
  * Of several the most literal one counts, segment by segment.
  *
- * Literal paths cost one look-up, patterns of literals and `:parameters` one per segment; only what
- * is fancier costs a URLPattern each.
+ * Literals and `:parameters` cost one look-up per segment; only what is fancier costs a URLPattern
+ * each.
  */
 export function createRouter(operations: readonly Operation[]): Router {
-  const literals = new Map<string, RouteMatch>();
   const tree = createNode();
   const fancy: Entry[] = [];
   const ordered = operations.map((operation) => {
@@ -64,11 +64,6 @@ export function createRouter(operations: readonly Operation[]): Router {
     if (first?.rank === 0) tree.literals.getOrInsertComputed(first.literal, createNode);
     if (segments.some(({ rank }) => rank === 1 || rank === 3)) fancy.push(entry);
     else plant(tree, entry);
-    if (segments.every(({ rank }) => rank === 0)) {
-      const path = `/${segments.map(({ literal }) => literal).join("/")}`;
-      const match = { operation, params: NO_PARAMS, methods: [], sibling: operation };
-      literals.set(`${operation.method} ${path}`, match);
-    }
   }
 
   // Paths of another router end early.
@@ -88,23 +83,16 @@ export function createRouter(operations: readonly Operation[]): Router {
   };
 
   return (method, path) => {
-    const literal = literals.get(`${method} ${path}`);
-    if (literal) return literal;
-    if (!takesAnyFirst && !tree.literals.has(firstSegment(path))) return undefined;
     const segments = path.slice(1).split("/");
+    if (!takesAnyFirst && !tree.literals.has(segments[0] ?? "")) return undefined;
     const found = find(method === "HEAD" ? "GET" : method, path, segments);
-    if (found) return { ...found, methods: [], sibling: found.operation };
+    if (found) return { ...found, methods: NO_METHODS, sibling: found.operation };
     const others = METHODS.flatMap((other) => find(other, path, segments)?.operation ?? []);
     const [sibling] = others;
     if (!sibling) return undefined;
     const methods = others.flatMap(({ method }) => method === "GET" ? ["GET", "HEAD"] : method);
     return { operation: undefined, params: NO_PARAMS, methods: [...methods, "OPTIONS"], sibling };
   };
-}
-
-function firstSegment(path: string): string {
-  const end = path.indexOf("/", 1);
-  return end < 0 ? path.slice(1) : path.slice(1, end);
 }
 
 function createNode(): TreeNode {
@@ -170,9 +158,9 @@ function decode(text: string): string {
   }
 }
 
+/** Nearly every path: no dot segments, and nothing that is or has to be percent-encoded. */
+const PLAIN = /^(?:\/(?!\.\.?(?:\/|$))[\w\-.~!$&'()*+,;=:@|]*)+$/;
 const UNSAFE = /%2f|%5c|\\|(?:^|\/)(?:\.|%2e){1,2}(?:\/|$)|[^\x21-\x7e]/i;
-/** What URLPattern percent-encodes in a path. */
-const UNENCODED = /[^\w\-.~!$&'()*+,;=:@%|/]/;
 
 /**
  * The path as URLPattern sees it: quotes and the like percent-encoded. Throws Problem 400 for one
@@ -180,7 +168,7 @@ const UNENCODED = /[^\w\-.~!$&'()*+,;=:@%|/]/;
  * and backslashes, raw controls.
  */
 export function checkPath(path: string): string {
+  if (PLAIN.test(path)) return path;
   if (!path.startsWith("/") || UNSAFE.test(path)) throw malformed("The path is not well-formed.");
-  if (!UNENCODED.test(path)) return path;
   return ANY_PATH.exec({ pathname: path })?.pathname.groups["0"] ?? path;
 }
