@@ -17,8 +17,6 @@ export interface Connection {
   receiving?: {
     readonly incoming: { readonly complete: boolean };
     readonly fail: (problem: Problem) => void;
-    /** Counts bytes that are kept on its account until its response is complete. */
-    readonly hold: (bytes: number) => void;
   };
   /** Nothing more is read from it. */
   isClosing: boolean;
@@ -26,8 +24,9 @@ export interface Connection {
   problem?: Problem;
 }
 
-/** What Node keeps of a request that is dropped, for as long as its connection is open. */
-const BYTES_OF_DROPPED = 4096;
+/** Node's own parser calls `onIncoming` for each request, and reads no more after an error. */
+type ParsedSocket = Socket & { readonly parser?: object | null };
+const PARSER_ERROR = -1;
 
 /** Keeps the open connections; one too many of an address is closed as it comes. */
 export function createConnections(limits: HttpLimits, trustedProxies: readonly Cidr[]) {
@@ -48,13 +47,14 @@ export function createConnections(limits: HttpLimits, trustedProxies: readonly C
      * The connection of one more request; undefined where it closes, as it does once this is more
      * than may be sent ahead: its client sends the rest again (RFC 9112 §9.3.2).
      */
-    take(socket: Socket): Connection | undefined {
+    take(socket: ParsedSocket): Connection | undefined {
       countRequest(); // also one that is dropped
       const connection = open.get(socket);
       if (!connection) return undefined;
       if (connection.unanswered.size >= limits.maxPipelined) connection.isClosing = true;
       if (!connection.isClosing) return connection;
-      connection.receiving?.hold(BYTES_OF_DROPPED);
+      // One read may hold 2,500 requests more, and Node has no other way to stop its parser.
+      Object.assign(socket.parser ?? {}, { onIncoming: () => PARSER_ERROR });
       return undefined;
     },
     open(socket: Socket): void {

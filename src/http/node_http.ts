@@ -76,7 +76,7 @@ export function createHttpServer(options: {
       held.add(bytes);
     };
     connection.unanswered.add(release);
-    connection.receiving = { incoming, fail: body.fail, hold };
+    connection.receiving = { incoming, fail: body.fail };
     outgoing.on("close", () => {
       if (!connection.unanswered.has(release)) return; // its connection has closed before
       release();
