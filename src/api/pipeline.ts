@@ -42,7 +42,7 @@ interface Progress {
 }
 
 /** What the log and the metrics call a request whose client went away before its response. */
-const GONE: HttpResponse = { status: 499 };
+const GONE_STATUS = 499;
 
 /**
  * Makes the one way that every request goes: path → operation → token and scope → limits → query
@@ -135,10 +135,9 @@ export function createPipeline(
     try {
       response = await respondTo(request, progress);
     } catch (error) {
-      if (request.isGone) log.debug("failed without its client", { request_id: request.id, error });
-      response = request.isGone ? GONE : errorResponse(error, request, progress.match);
+      response = errorResponse(error, request, progress.match);
     }
-    const status = request.isGone ? GONE.status : response.status;
+    const status = request.isGone ? GONE_STATUS : response.status;
     const { match, caller, quotas } = progress;
     const route = match?.sibling.path ?? "";
     const exactMs = now() - startedMs;
@@ -186,6 +185,10 @@ function toProblem(error: unknown, request: HttpRequest, log: Log): Problem {
   if (error instanceof OAuthError) {
     const { status, error: code, message, headers } = error;
     return new Problem(status, code, message, { headers });
+  }
+  if (request.isGone) {
+    log.debug("failed without its client", { request_id: request.id, error });
+    return new Problem(GONE_STATUS, "client_gone", "The client sends no more; this was given up.");
   }
   if (error instanceof UnavailableError) {
     log.warn("storage unavailable", { request_id: request.id, error });

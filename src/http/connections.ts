@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
 import { parseAddress } from "../base/address.ts";
 import type { Cidr } from "../base/cidr.ts";
+import type { HttpRequest } from "../base/http_message.ts";
 import type { Problem } from "../base/problem.ts";
 import { isTrustedProxy, throttleAddress } from "./client_address.ts";
 import type { HttpLimits } from "./limits.ts";
@@ -9,10 +10,10 @@ import { createTurnLimit } from "./turn_limit.ts";
 export interface Connection {
   readonly socket: Socket;
   /**
-   * One for each request whose response is not complete: releases what it holds. No response goes
-   * out while requests are parsed, so it holds all of those that were sent ahead.
+   * The requests whose responses are not complete, and what releases all that each holds. No
+   * response goes out while requests are parsed, so those that were sent ahead are all in it.
    */
-  readonly unanswered: Set<() => void>;
+  readonly unanswered: Map<Pick<HttpRequest, "abort">, () => void>;
   /** The last request: whose body may still be coming in. */
   receiving?: {
     readonly incoming: { readonly complete: boolean };
@@ -69,12 +70,17 @@ export function createConnections(limits: HttpLimits, trustedProxies: readonly C
       }
       // Node listens no more once it has handed out the socket, as for CONNECT; it closes anyway.
       socket.on("error", () => {});
-      const unanswered = new Set<() => void>();
-      open.set(socket, { socket, unanswered, isClosing: false });
+      const connection: Connection = { socket, unanswered: new Map(), isClosing: false };
+      open.set(socket, connection);
+      // Its client has left, or still waits for responses: those that there will be are sent.
+      socket.once("end", () => {
+        connection.isClosing = true;
+        for (const request of connection.unanswered.keys()) request.abort();
+      });
       socket.once("close", () => {
         open.delete(socket);
         // Node emits "close" on the first of several responses alone.
-        for (const release of unanswered) release();
+        for (const release of connection.unanswered.values()) release();
       });
     },
     /**

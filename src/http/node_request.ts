@@ -43,7 +43,8 @@ export class NodeRequest implements HttpRequest {
   }
 
   get isGone(): boolean {
-    return this.#incoming.socket.destroyed;
+    const { destroyed, readableEnded } = this.#incoming.socket;
+    return destroyed || readableEnded;
   }
 
   abort(): void {

@@ -187,6 +187,17 @@ for (const [thrown, errors, status, says] of THROWN) {
   });
 }
 
+test("what fails for a client that closed its side is 499, and a refusal what it is", async () => {
+  const statuses: unknown[] = [];
+  for (const thrown of [new Error("aborted"), new Problem(409, "conflict", "No.")]) {
+    const { ask, logged } = openStage(() => {
+      throw thrown;
+    });
+    statuses.push((await ask({ isGone: true })).status, logged.at(-1)?.[1]["status"]);
+  }
+  assert.deepEqual(statuses, [499, 499, 409, 499]);
+});
+
 test("a browser that has lost its way gets a page, a program the problem document", async () => {
   const { ask } = openStage(() => ({ status: 200 }));
   const chromium = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";

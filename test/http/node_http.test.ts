@@ -384,6 +384,55 @@ test("a small body that nobody read keeps the connection", async (t) => {
   assert.equal(isClosed, false);
 });
 
+test("a client that closes its side gets what it waits for, in case it has not left", async (t) => {
+  const aborted: boolean[] = [];
+  const { port, log } = await startStage(t, {
+    async handle(request) {
+      await delay(50);
+      aborted.push(request.signal.aborted);
+      return echo(request);
+    },
+  });
+  const options = { end: true, waitMs: 3000 };
+  const bytes = GET + post("Content-Length: 2\r\n", "ab");
+  const { answers, isClosed } = await exchangeRaw(port, bytes, options);
+  assert.deepEqual(answers.map(({ status }) => status), [200, 200]);
+  assert.equal(answers[1]?.headers["connection"], "close");
+  assert.ok(isClosed);
+  assert.deepEqual([aborted, log], [[true, true], []]);
+});
+
+const counting = (ms: number) => () => new ReadableStream<Uint8Array>({
+  async start(controller) {
+    for (const count of ["one ", "two ", "three"]) {
+      controller.enqueue(Buffer.from(count));
+      await delay(ms);
+    }
+    controller.close();
+  },
+});
+
+test("a stream whose client closes its side is cut off, and seen to be", async (t) => {
+  const body = counting(100);
+  const { port, server } = await startStage(t, { handle: () => ({ status: 200, body: body() }) });
+  const socket = await openRaw(port);
+  const all = text(socket);
+  socket.write(GET);
+  await once(server, "request");
+  await delay(50);
+  socket.end();
+  assert.match(await all, /one [^]*(?<!0\r\n\r\n)$/);
+});
+
+test("a stream that begins after its client has closed its side is sent whole", async (t) => {
+  const body = counting(10);
+  const { port } = await startStage(t, {
+    handle: () => delay(50).then(() => ({ status: 200, body: body() })),
+  });
+  const { answers } = await exchangeRaw(port, GET, { end: true, waitMs: 3000 });
+  assert.equal(answers[0]?.body, "one two three");
+});
+
 test("HEAD has the length of GET's body and no body", async (t) => {
   const { port } = await startStage(t);
   const request = `HEAD / HTTP/1.1\r\n${HOST}\r\n`;
