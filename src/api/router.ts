@@ -71,28 +71,32 @@ export function createRouter(operations: readonly Operation[]): Router {
     fancy.some(({ pattern: { segments: [first] } }) => first?.rank !== 0);
 
   /** The first entry in order. */
-  const find = (method: string, path: string, segments: readonly string[]) => {
-    const simple = climb(tree, segments, 0, method);
+  const find = (method: string, path: string) => {
+    const simple = climb(tree, path, 1, method);
     for (const entry of fancy) {
       if (simple !== undefined && simple.place < entry.place) break;
       if (entry.operation.method !== method) continue;
-      const params = readGroups(entry, path, segments);
+      const params = readGroups(entry, path);
       if (params !== undefined) return { operation: entry.operation, params };
     }
-    return simple && { operation: simple.operation, params: readSegments(simple, segments) };
+    return simple && { operation: simple.operation, params: readSegments(simple, path) };
   };
 
   return (method, path) => {
-    const segments = path.slice(1).split("/");
-    if (!takesAnyFirst && !tree.literals.has(segments[0] ?? "")) return undefined;
-    const found = find(method === "HEAD" ? "GET" : method, path, segments);
+    if (!takesAnyFirst && !tree.literals.has(segmentAt(path, 1))) return undefined;
+    const found = find(method === "HEAD" ? "GET" : method, path);
     if (found) return { ...found, methods: NO_METHODS, sibling: found.operation };
-    const others = METHODS.flatMap((other) => find(other, path, segments)?.operation ?? []);
+    const others = METHODS.flatMap((other) => find(other, path)?.operation ?? []);
     const [sibling] = others;
     if (!sibling) return undefined;
     const methods = others.flatMap(({ method }) => method === "GET" ? ["GET", "HEAD"] : method);
     return { operation: undefined, params: NO_PARAMS, methods: [...methods, "OPTIONS"], sibling };
   };
+}
+
+function segmentAt(path: string, start: number): string {
+  const end = path.indexOf("/", start);
+  return end < 0 ? path.slice(start) : path.slice(start, end);
 }
 
 function createNode(): TreeNode {
@@ -110,25 +114,23 @@ function plant(root: TreeNode, entry: Entry): void {
 }
 
 /** The first entry in order: at each segment the literal's branch before the parameter's. */
-function climb(
-  node: TreeNode,
-  segments: readonly string[],
-  index: number,
-  method: string,
-): Entry | undefined {
-  const segment = segments[index];
-  if (segment === undefined) return node.entries.get(method);
+function climb(node: TreeNode, path: string, start: number, method: string): Entry | undefined {
+  if (start > path.length) return node.entries.get(method);
+  const segment = segmentAt(path, start);
+  const rest = start + segment.length + 1;
   const next = node.literals.get(segment);
-  const found = next && climb(next, segments, index + 1, method);
+  const found = next && climb(next, path, rest, method);
   if (found !== undefined || node.parameter === undefined || segment === "") return found;
-  return climb(node.parameter, segments, index + 1, method);
+  return climb(node.parameter, path, rest, method);
 }
 
-function readSegments({ pattern }: Entry, segments: readonly string[]): PathParams {
+function readSegments({ pattern }: Entry, path: string): PathParams {
   const params: Record<string, string> = Object.create(null);
-  for (let index = 0; index < segments.length; index++) {
-    const name = pattern.segments[index]?.name;
-    if (name) params[name] = decode(segments[index] ?? "");
+  let start = 1;
+  for (const { name } of pattern.segments) {
+    const segment = segmentAt(path, start);
+    start += segment.length + 1;
+    if (name !== "") params[name] = decode(segment);
   }
   return params;
 }
@@ -136,10 +138,9 @@ function readSegments({ pattern }: Entry, segments: readonly string[]): PathPara
 function readGroups(
   { pattern: { segments: [first], urlPattern } }: Entry,
   path: string,
-  segments: readonly string[],
 ): PathParams | undefined {
   // This spares most URLPatterns, which cost some microseconds each.
-  if (first?.rank === 0 && first.literal !== segments[0]) return undefined;
+  if (first?.rank === 0 && first.literal !== segmentAt(path, 1)) return undefined;
   const result = urlPattern.exec({ pathname: path });
   if (!result) return undefined;
   const params: Record<string, string> = Object.create(null);
@@ -158,9 +159,9 @@ function decode(text: string): string {
   }
 }
 
-/** Nearly every path: no dot segments, and nothing that is or has to be percent-encoded. */
-const PLAIN = /^(?:\/(?!\.\.?(?:\/|$))[\w\-.~!$&'()*+,;=:@|]*)+$/;
 const UNSAFE = /%2f|%5c|\\|(?:^|\/)(?:\.|%2e){1,2}(?:\/|$)|[^\x21-\x7e]/i;
+/** What URLPattern percent-encodes in a path. */
+const UNENCODED = /[^\w\-.~!$&'()*+,;=:@%|/]/;
 
 /**
  * The path as URLPattern sees it: quotes and the like percent-encoded. Throws Problem 400 for one
@@ -168,7 +169,7 @@ const UNSAFE = /%2f|%5c|\\|(?:^|\/)(?:\.|%2e){1,2}(?:\/|$)|[^\x21-\x7e]/i;
  * and backslashes, raw controls.
  */
 export function checkPath(path: string): string {
-  if (PLAIN.test(path)) return path;
   if (!path.startsWith("/") || UNSAFE.test(path)) throw malformed("The path is not well-formed.");
+  if (!UNENCODED.test(path)) return path;
   return ANY_PATH.exec({ pathname: path })?.pathname.groups["0"] ?? path;
 }
