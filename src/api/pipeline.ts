@@ -89,7 +89,8 @@ export function createPipeline(
     progress: Progress,
   ): Promise<HttpResponse> {
     const { access } = operation;
-    const caller = access === "public" ? undefined : await bearer.authenticate(request, access);
+    const checked = access === "public" ? undefined : bearer.authenticate(request, access);
+    const caller = checked instanceof Promise ? await checked : checked; // an await costs all
     if (caller) progress.caller = caller;
     const limited = limit(operation, caller, request);
     if (limited) {
@@ -153,7 +154,8 @@ export function createPipeline(
       "X-Content-Type-Options": "nosniff",
     };
     const policy = match && method !== "OPTIONS" ? corsOf(match.sibling) : undefined;
-    if (policy) await addCors(headers, request, policy, isOriginAllowed);
+    const adding = policy && addCors(headers, request, policy, isOriginAllowed);
+    if (adding) await adding;
     return { status: response.status, headers, body: response.body };
   };
 }
