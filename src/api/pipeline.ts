@@ -145,8 +145,7 @@ export function createPipeline(
     observe(route, request.method, status, exactMs);
     const ms = Math.round(exactMs * 100) / 100;
     const { method, id: request_id } = request;
-    const fields = { method, route, status, ms, request_id };
-    log.info("request", caller ? { ...fields, sub: caller.sub } : fields);
+    log.info("request", { method, route, status, ms, request_id, sub: caller?.sub });
     const headers: Record<string, string | string[]> = {
       ...response.headers,
       ...quotas,

@@ -56,10 +56,7 @@ export class NodeRequest implements HttpRequest {
   }
 }
 
-/**
- * Path and query of a request target in origin-form or absolute-form (RFC 9112 §3.2); of any other,
- * the target as its path, which begins with no slash.
- */
+/** Path and query of a request target in origin-form or absolute-form (RFC 9112 §3.2). */
 function splitTarget(target: string): [path: string, query: string] {
   const origin = target.startsWith("/") ? "" : /^https?:\/\/[^/?#@]+/i.exec(target)?.[0] ?? "";
   const rest = target.slice(origin.length);

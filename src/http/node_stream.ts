@@ -44,9 +44,9 @@ export function createStreamSender(stopping: AbortSignal) {
     if (stopping.aborted) request.abort();
     if (request.signal.aborted && isEndless) onAbort();
     // A client waits for the head: it goes with the first bytes, unless those take their time.
-    const head = setImmediate(() => outgoing.flushHeaders());
+    setImmediate(() => outgoing.flushHeaders());
     try {
-      await pipeline(readAll(reader, () => clearImmediate(head), unread), outgoing);
+      await pipeline(readAll(reader, unread), outgoing);
     } finally {
       requests.delete(request);
       cancel();
@@ -57,11 +57,10 @@ export function createStreamSender(stopping: AbortSignal) {
 /** Unlike the stream's own iterator this one ends at once when the reader is cancelled. */
 async function* readAll(
   reader: ReadableStreamDefaultReader<Uint8Array>,
-  onRead: () => void,
   unread: IncomingMessage | undefined,
 ) {
   for (;;) {
-    const { done, value } = await reader.read().finally(onRead);
+    const { done, value } = await reader.read();
     if (done) break;
     yield value;
   }

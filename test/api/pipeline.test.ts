@@ -113,9 +113,10 @@ test("the log and the metrics hear of each request once, with the route's patter
   const { ask, logged, observed } = openStage(() => ({ status: 200 }));
   await ask({ query: "secret=1" });
   await ask({ path: "/secret" });
+  const line = { method: "GET", ms: 1.23, request_id: "r1", sub: undefined };
   assert.deepEqual(logged, [
-    ["request", { method: "GET", route: "/x", status: 200, ms: 1.23, request_id: "r1" }],
-    ["request", { method: "GET", route: "", status: 404, ms: 1.23, request_id: "r1" }],
+    ["request", { ...line, route: "/x", status: 200 }],
+    ["request", { ...line, route: "", status: 404 }],
   ]);
   assert.deepEqual(observed.map(([route, method, status]) => [route, method, status]), [
     ["/x", "GET", 200],
