@@ -43,27 +43,27 @@ type CheckToken = (token: string) => Caller | undefined | Promise<Caller | undef
 
 /**
  * Makes what returns the caller of a request that must carry all of `scopes`, or throws Problem 401
- * or 403 with the challenge of RFC 6750 §3. Only the Authorization header is read (RFC 9700
- * §4.3.2).
+ * or 403 with the challenge of RFC 6750 §3: a promise only where it must be. Only the Authorization
+ * header is read (RFC 9700 §4.3.2).
  */
 export function authenticateBy(check: CheckToken, issuer: string) {
-  return async (request: HttpRequest, scopes: readonly string[]): Promise<Caller> => {
+  return (request: HttpRequest, scopes: readonly string[]): Caller | Promise<Caller> => {
     const refusal = (status: 401 | 403, detail: string, error?: ChallengeError) =>
       new Problem(status, error ?? "unauthorized", detail, {
         headers: bearerChallenge(issuer, request.path, scopes.map(toAskFor), error),
       });
+    const admit = (caller: Caller | undefined): Caller => {
+      if (!caller || caller.audience !== undefined) {
+        throw refusal(401, "The access token is expired, revoked or invalid.", "invalid_token");
+      }
+      if (scopes.every((scope) => opens(caller.scopes, scope))) return caller;
+      const detail = `The access token needs scope ${scopes.map(toAskFor).join(" ")}.`;
+      throw refusal(403, detail, "insufficient_scope");
+    };
     const token = bearerToken(request);
     if (token === undefined) throw refusal(401, "An access token is needed.");
     const checked = check(token);
-    const caller = checked instanceof Promise ? await checked : checked;
-    if (!caller || caller.audience !== undefined) {
-      throw refusal(401, "The access token is expired, revoked or invalid.", "invalid_token");
-    }
-    if (!scopes.every((scope) => opens(caller.scopes, scope))) {
-      const detail = `The access token needs scope ${scopes.map(toAskFor).join(" ")}.`;
-      throw refusal(403, detail, "insufficient_scope");
-    }
-    return caller;
+    return checked instanceof Promise ? checked.then(admit) : admit(checked);
   };
 }
 

@@ -45,25 +45,27 @@ export function corsOf({ cors }: { readonly cors: boolean | "anyone" | CorsPolic
 
 /**
  * Adds to a response's headers those that let a page of an allowed origin read it (Fetch standard,
- * CORS protocol). Its own headers of that name count, and Vary is merged (RFC 9110 §12.5.5).
+ * CORS protocol). Its own headers of that name count, and Vary is merged (RFC 9110 §12.5.5). A
+ * promise only where there is something to wait for.
  */
-export async function addCors(
+export function addCors(
   headers: Record<string, string | string[]>,
   { headers: { origin } }: HttpRequest,
   { origins, exposeHeaders }: CorsPolicy,
   isOriginAllowed: IsOriginAllowed,
-): Promise<void> {
-  let allowed: string | undefined = "*";
-  if (origins !== "*") {
-    headers["Vary"] = mergeVary(headers["Vary"]);
-    // Where it cannot be found out, programs that are not browsers still get the response.
-    const isKnown = origin !== undefined &&
-      (origins?.includes(origin) ?? await isOriginAllowed(origin).catch(() => false));
-    allowed = isKnown ? origin : undefined;
-  }
-  if (allowed === undefined) return;
-  headers["Access-Control-Allow-Origin"] ??= allowed;
-  headers["Access-Control-Expose-Headers"] ??= exposeHeaders;
+): Promise<void> | undefined {
+  const allow = (allowed: string): undefined => {
+    headers["Access-Control-Allow-Origin"] ??= allowed;
+    headers["Access-Control-Expose-Headers"] ??= exposeHeaders;
+  };
+  if (origins === "*") return allow("*");
+  headers["Vary"] = mergeVary(headers["Vary"]);
+  if (origin === undefined) return undefined;
+  if (origins) return origins.includes(origin) ? allow(origin) : undefined;
+  // Where it cannot be found out, programs that are not browsers still get the response.
+  return isOriginAllowed(origin).catch(() => false).then((isAllowed) => {
+    if (isAllowed) allow(origin);
+  });
 }
 
 function mergeVary(own: string | readonly string[] | undefined): string {

@@ -42,7 +42,7 @@ interface Progress {
 }
 
 /** What the log and the metrics call a request whose client went away before its response. */
-const GONE: HttpResponse = { status: 499 };
+const GONE_STATUS = 499;
 
 /**
  * Makes the one way that every request goes: path → operation → token and scope → limits → query
@@ -92,7 +92,8 @@ export function createPipeline(
     progress: Progress,
   ): Promise<HttpResponse> {
     const { access } = operation;
-    const caller = access === "public" ? undefined : await bearer.authenticate(request, access);
+    const checked = access === "public" ? undefined : bearer.authenticate(request, access);
+    const caller = checked instanceof Promise ? await checked : checked; // an await costs all
     if (caller) progress.caller = caller;
     const limited = limit(operation, caller, request);
     if (limited) {
@@ -138,18 +139,16 @@ export function createPipeline(
     try {
       response = await respondTo(request, progress);
     } catch (error) {
-      if (request.isGone) log.debug("failed without its client", { request_id: request.id, error });
-      response = request.isGone ? GONE : errorResponse(error, request, progress.match);
+      response = errorResponse(error, request, progress.match);
     }
-    const status = request.isGone ? GONE.status : response.status;
+    const status = request.isGone ? GONE_STATUS : response.status;
     const { match, caller, quotas } = progress;
     const route = match?.sibling.path ?? "";
     const exactMs = now() - startedMs;
     observe(route, request.method, status, exactMs);
     const ms = Math.round(exactMs * 100) / 100;
     const { method, id: request_id } = request;
-    const fields = { method, route, status, ms, request_id };
-    log.info("request", caller ? { ...fields, sub: caller.sub } : fields);
+    log.info("request", { method, route, status, ms, request_id, sub: caller?.sub });
     const headers: Record<string, string | string[]> = {
       ...response.headers,
       ...quotas,
@@ -157,7 +156,8 @@ export function createPipeline(
       "X-Content-Type-Options": "nosniff",
     };
     const policy = match && method !== "OPTIONS" ? corsOf(match.sibling) : undefined;
-    if (policy) await addCors(headers, request, policy, isOriginAllowed);
+    const adding = policy && addCors(headers, request, policy, isOriginAllowed);
+    if (adding) await adding;
     return { status: response.status, headers, body: response.body };
   };
 }
@@ -189,6 +189,10 @@ function toProblem(error: unknown, request: HttpRequest, log: Log): Problem {
   if (error instanceof OAuthError) {
     const { status, error: code, message, headers } = error;
     return new Problem(status, code, message, { headers });
+  }
+  if (request.isGone) {
+    log.debug("failed without its client", { request_id: request.id, error });
+    return new Problem(GONE_STATUS, "client_gone", "The client sends no more; this was given up.");
   }
   if (error instanceof UnavailableError) {
     log.warn("storage unavailable", { request_id: request.id, error });

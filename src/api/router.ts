@@ -42,17 +42,17 @@ interface TreeNode {
 
 const ANY_PATH = new URLPattern({ pathname: "*" });
 const NO_PARAMS: PathParams = Object.freeze(Object.create(null));
+const NO_METHODS: readonly string[] = [];
 
 /**
  * Makes a router of operations of which no two may have one method and shape. Paths match as
  * URLPattern has it: percent-encoded, by case, and a parameter takes one segment that is not empty.
  * Of several the most literal one counts, segment by segment.
  *
- * Literal paths cost one look-up, patterns of literals and `:parameters` one per segment; only what
- * is fancier costs a URLPattern each.
+ * Literals and `:parameters` cost one look-up per segment; only what is fancier costs a URLPattern
+ * each.
  */
 export function createRouter(operations: readonly Operation[]): Router {
-  const literals = new Map<string, RouteMatch>();
   const tree = createNode();
   const fancy: Entry[] = [];
   const ordered = operations.map((operation) => {
@@ -69,11 +69,6 @@ export function createRouter(operations: readonly Operation[]): Router {
     if (first?.rank === 0) tree.literals.getOrInsertComputed(first.literal, createNode);
     if (segments.some(({ rank }) => rank === 1 || rank === 3)) fancy.push(entry);
     else plant(tree, entry);
-    if (segments.every(({ rank }) => rank === 0)) {
-      const path = `/${segments.map(({ literal }) => literal).join("/")}`;
-      const match = { operation, params: NO_PARAMS, methods: [], sibling: operation };
-      literals.set(`${operation.method} ${path}`, match);
-    }
   }
 
   // Paths of another router end early.
@@ -81,25 +76,22 @@ export function createRouter(operations: readonly Operation[]): Router {
     fancy.some(({ pattern: { segments: [first] } }) => first?.rank !== 0);
 
   /** The first entry in order. */
-  const find = (method: string, path: string, segments: readonly string[]) => {
-    const simple = climb(tree, segments, 0, method);
+  const find = (method: string, path: string) => {
+    const simple = climb(tree, path, 1, method);
     for (const entry of fancy) {
       if (simple !== undefined && simple.place < entry.place) break;
       if (entry.operation.method !== method) continue;
-      const params = readGroups(entry, path, segments);
+      const params = readGroups(entry, path);
       if (params !== undefined) return { operation: entry.operation, params };
     }
-    return simple && { operation: simple.operation, params: readSegments(simple, segments) };
+    return simple && { operation: simple.operation, params: readSegments(simple, path) };
   };
 
   return (method, path) => {
-    const literal = literals.get(`${method} ${path}`);
-    if (literal) return literal;
-    if (!takesAnyFirst && !tree.literals.has(firstSegment(path))) return undefined;
-    const segments = path.slice(1).split("/");
-    const found = find(method === "HEAD" ? "GET" : method, path, segments);
-    if (found) return { ...found, methods: [], sibling: found.operation };
-    const others = METHODS.flatMap((other) => find(other, path, segments)?.operation ?? []);
+    if (!takesAnyFirst && !tree.literals.has(segmentAt(path, 1))) return undefined;
+    const found = find(method === "HEAD" ? "GET" : method, path);
+    if (found) return { ...found, methods: NO_METHODS, sibling: found.operation };
+    const others = METHODS.flatMap((other) => find(other, path)?.operation ?? []);
     const [sibling] = others;
     if (!sibling) return undefined;
     const methods = others.flatMap(({ method }) => method === "GET" ? ["GET", "HEAD"] : method);
@@ -107,9 +99,9 @@ export function createRouter(operations: readonly Operation[]): Router {
   };
 }
 
-function firstSegment(path: string): string {
-  const end = path.indexOf("/", 1);
-  return end < 0 ? path.slice(1) : path.slice(1, end);
+function segmentAt(path: string, start: number): string {
+  const end = path.indexOf("/", start);
+  return end < 0 ? path.slice(start) : path.slice(start, end);
 }
 
 function createNode(): TreeNode {
@@ -127,25 +119,23 @@ function plant(root: TreeNode, entry: Entry): void {
 }
 
 /** The first entry in order: at each segment the literal's branch before the parameter's. */
-function climb(
-  node: TreeNode,
-  segments: readonly string[],
-  index: number,
-  method: string,
-): Entry | undefined {
-  const segment = segments[index];
-  if (segment === undefined) return node.entries.get(method);
+function climb(node: TreeNode, path: string, start: number, method: string): Entry | undefined {
+  if (start > path.length) return node.entries.get(method);
+  const segment = segmentAt(path, start);
+  const rest = start + segment.length + 1;
   const next = node.literals.get(segment);
-  const found = next && climb(next, segments, index + 1, method);
+  const found = next && climb(next, path, rest, method);
   if (found !== undefined || node.parameter === undefined || segment === "") return found;
-  return climb(node.parameter, segments, index + 1, method);
+  return climb(node.parameter, path, rest, method);
 }
 
-function readSegments({ pattern }: Entry, segments: readonly string[]): PathParams {
+function readSegments({ pattern }: Entry, path: string): PathParams {
   const params: Record<string, string> = Object.create(null);
-  for (let index = 0; index < segments.length; index++) {
-    const name = pattern.segments[index]?.name;
-    if (name) params[name] = decode(segments[index] ?? "");
+  let start = 1;
+  for (const { name } of pattern.segments) {
+    const segment = segmentAt(path, start);
+    start += segment.length + 1;
+    if (name !== "") params[name] = decode(segment);
   }
   return params;
 }
@@ -153,10 +143,9 @@ function readSegments({ pattern }: Entry, segments: readonly string[]): PathPara
 function readGroups(
   { pattern: { segments: [first], urlPattern } }: Entry,
   path: string,
-  segments: readonly string[],
 ): PathParams | undefined {
   // This spares most URLPatterns, which cost some microseconds each.
-  if (first?.rank === 0 && first.literal !== segments[0]) return undefined;
+  if (first?.rank === 0 && first.literal !== segmentAt(path, 1)) return undefined;
   const result = urlPattern.exec({ pathname: path });
   if (!result) return undefined;
   const params: Record<string, string> = Object.create(null);

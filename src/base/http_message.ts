@@ -20,7 +20,7 @@ export interface HttpRequest {
   readonly address: string;
   /** Aborts when nobody waits for the response. */
   readonly signal: AbortSignal;
-  /** Whether the client went away before its response. */
+  /** Whether the client has left before its response, or closed its side as one that leaves. */
   readonly isGone: boolean;
   abort(): void;
   /** The whole body, read at most once; throws Problem 413 past `maxBytes`. */

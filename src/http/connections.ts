@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
 import { parseAddress } from "../base/address.ts";
 import type { Cidr } from "../base/cidr.ts";
+import type { HttpRequest } from "../base/http_message.ts";
 import type { Problem } from "../base/problem.ts";
 import { isTrustedProxy, throttleAddress } from "./client_address.ts";
 import type { HttpLimits } from "./limits.ts";
@@ -9,16 +10,14 @@ import { createTurnLimit } from "./turn_limit.ts";
 export interface Connection {
   readonly socket: Socket;
   /**
-   * One for each request whose response is not complete: releases what it holds. No response goes
-   * out while requests are parsed, so it holds all of those that were sent ahead.
+   * The requests whose responses are not complete, and what releases all that each holds. No
+   * response goes out while requests are parsed, so those that were sent ahead are all in it.
    */
-  readonly unanswered: Set<() => void>;
+  readonly unanswered: Map<Pick<HttpRequest, "abort">, () => void>;
   /** The last request: whose body may still be coming in. */
   receiving?: {
     readonly incoming: { readonly complete: boolean };
     readonly fail: (problem: Problem) => void;
-    /** Counts bytes that are kept on its account until its response is complete. */
-    readonly hold: (bytes: number) => void;
   };
   /** Nothing more is read from it. */
   isClosing: boolean;
@@ -26,8 +25,9 @@ export interface Connection {
   problem?: Problem;
 }
 
-/** What Node keeps of a request that is dropped, for as long as its connection is open. */
-const BYTES_OF_DROPPED = 4096;
+/** Node's own parser calls `onIncoming` for each request, and reads no more after an error. */
+type ParsedSocket = Socket & { readonly parser?: object | null };
+const PARSER_ERROR = -1;
 
 /** Keeps the open connections; one too many of an address is closed as it comes. */
 export function createConnections(limits: HttpLimits, trustedProxies: readonly Cidr[]) {
@@ -48,13 +48,14 @@ export function createConnections(limits: HttpLimits, trustedProxies: readonly C
      * The connection of one more request; undefined where it closes, as it does once this is more
      * than may be sent ahead: its client sends the rest again (RFC 9112 §9.3.2).
      */
-    take(socket: Socket): Connection | undefined {
+    take(socket: ParsedSocket): Connection | undefined {
       countRequest(); // also one that is dropped
       const connection = open.get(socket);
       if (!connection) return undefined;
       if (connection.unanswered.size >= limits.maxPipelined) connection.isClosing = true;
       if (!connection.isClosing) return connection;
-      connection.receiving?.hold(BYTES_OF_DROPPED);
+      // One read may hold 2,500 requests more, and Node has no other way to stop its parser.
+      Object.assign(socket.parser ?? {}, { onIncoming: () => PARSER_ERROR });
       return undefined;
     },
     open(socket: Socket): void {
@@ -69,12 +70,17 @@ export function createConnections(limits: HttpLimits, trustedProxies: readonly C
       }
       // Node listens no more once it has handed out the socket, as for CONNECT; it closes anyway.
       socket.on("error", () => {});
-      const unanswered = new Set<() => void>();
-      open.set(socket, { socket, unanswered, isClosing: false });
+      const connection: Connection = { socket, unanswered: new Map(), isClosing: false };
+      open.set(socket, connection);
+      // Its client has left, or still waits for responses: those that there will be are sent.
+      socket.once("end", () => {
+        connection.isClosing = true;
+        for (const request of connection.unanswered.keys()) request.abort();
+      });
       socket.once("close", () => {
         open.delete(socket);
         // Node emits "close" on the first of several responses alone.
-        for (const release of unanswered) release();
+        for (const release of connection.unanswered.values()) release();
       });
     },
     /**

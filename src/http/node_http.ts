@@ -49,6 +49,8 @@ export function createHttpServer(options: {
     noDelay: true,
   });
   server.maxConnections = limits.maxConnections;
+  // A client that sends no more may still want its responses.
+  Object.assign(server, { httpAllowHalfOpen: true });
 
   function onRequest(
     incoming: IncomingMessage,
@@ -63,22 +65,22 @@ export function createHttpServer(options: {
     const request = new NodeRequest(incoming, body, trustedProxies);
     let held: Reservation | undefined;
     const release = (): void => {
-      connection.unanswered.delete(release);
+      connection.unanswered.delete(request);
       body.release();
       held?.release();
       if (!outgoing.writableFinished) request.abort();
     };
     const hold = (bytes: number): void => {
-      if (!connection.unanswered.has(release)) return; // the client has gone
+      if (!connection.unanswered.has(request)) return; // the client has gone
       incoming.socket.setTimeout(limits.stallTimeoutMs); // here alone: it costs, and few wait
       if (bytes === 0) return; // who holds nothing does not pay for those who do
       held ??= responses.reserve(() => incoming.socket.destroy());
       held.add(bytes);
     };
-    connection.unanswered.add(release);
-    connection.receiving = { incoming, fail: body.fail, hold };
+    connection.unanswered.set(request, release);
+    connection.receiving = { incoming, fail: body.fail };
     outgoing.on("close", () => {
-      if (!connection.unanswered.has(release)) return; // its connection has closed before
+      if (!connection.unanswered.has(request)) return; // its connection has closed before
       release();
       const isOver = connection.isClosing || !server.listening;
       if (isOver && connection.unanswered.size === 0) endConnection(connection);

@@ -43,7 +43,8 @@ export class NodeRequest implements HttpRequest {
   }
 
   get isGone(): boolean {
-    return this.#incoming.socket.destroyed;
+    const { destroyed, readableEnded } = this.#incoming.socket;
+    return destroyed || readableEnded;
   }
 
   abort(): void {
@@ -57,7 +58,7 @@ export class NodeRequest implements HttpRequest {
 
 /** Path and query of a request target in origin-form or absolute-form (RFC 9112 §3.2). */
 function splitTarget(target: string): [path: string, query: string] {
-  const origin = target.startsWith("/") ? "" : /^https?:\/\/[^/?#]*/i.exec(target)?.[0] ?? "";
+  const origin = target.startsWith("/") ? "" : /^https?:\/\/[^/?#@]+/i.exec(target)?.[0] ?? "";
   const rest = target.slice(origin.length);
   const mark = rest.indexOf("?");
   return mark < 0 ? [rest || "/", ""] : [rest.slice(0, mark) || "/", rest.slice(mark + 1)];

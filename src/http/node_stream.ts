@@ -32,22 +32,24 @@ export function createStreamSender(stopping: AbortSignal) {
     unread: IncomingMessage | undefined,
   ): Promise<void> => {
     const reader = body.getReader();
+    const cancel = (): void => void reader.cancel().catch(() => {});
     const isEndless = /^text\/event-stream\b/i.test(String(type));
     const onAbort = (): void => {
-      if (!isEndless && !request.isGone) return;
       // Whoever feeds the stream may send a last chunk before.
-      setImmediate(() => void reader.cancel().catch(() => {}));
+      if (isEndless) setImmediate(cancel);
+      else if (request.isGone) outgoing.destroy();
     };
     requests.add(request);
     request.signal.addEventListener("abort", onAbort);
     if (stopping.aborted) request.abort();
-    if (request.signal.aborted) onAbort();
+    if (request.signal.aborted && isEndless) onAbort();
     // A client waits for the head: it goes with the first bytes, unless those take their time.
-    const head = setImmediate(() => outgoing.flushHeaders());
+    setImmediate(() => outgoing.flushHeaders());
     try {
-      await pipeline(readAll(reader, () => clearImmediate(head), unread), outgoing);
+      await pipeline(readAll(reader, unread), outgoing);
     } finally {
       requests.delete(request);
+      cancel();
     }
   };
 }
@@ -55,11 +57,10 @@ export function createStreamSender(stopping: AbortSignal) {
 /** Unlike the stream's own iterator this one ends at once when the reader is cancelled. */
 async function* readAll(
   reader: ReadableStreamDefaultReader<Uint8Array>,
-  onRead: () => void,
   unread: IncomingMessage | undefined,
 ) {
   for (;;) {
-    const { done, value } = await reader.read().finally(onRead);
+    const { done, value } = await reader.read();
     if (done) break;
     yield value;
   }

@@ -171,12 +171,14 @@ test("the challenge names the metadata of the request's path, and no more than t
   const { createFor } = await open(t);
   const bearer = createFor("https://as.example");
   const request = sampleRequest({ path: '/mcp/a"b', query: "x=1" });
-  const problem = await bearer.authenticate(request, []).catch((error: unknown) => error);
-  assert.ok(problem instanceof Problem);
-  assert.match(
-    String(problem.headers["WWW-Authenticate"]),
-    /="https:\/\/as\.example\/\.well-known\/oauth-protected-resource\/mcp\/a%22b"$/,
-  );
+  await assert.rejects(async () => bearer.authenticate(request, []), (problem) => {
+    assert.ok(problem instanceof Problem);
+    assert.match(
+      String(problem.headers["WWW-Authenticate"]),
+      /="https:\/\/as\.example\/\.well-known\/oauth-protected-resource\/mcp\/a%22b"$/,
+    );
+    return true;
+  });
 });
 
 describe("bearerToken() reads (RFC 6750 §2.1, RFC 9110 §11.1)", () => {
@@ -203,7 +205,7 @@ test("a token in the query or the body is not looked at (RFC 9700 §4.3.2)", asy
   const { bearer, issue } = await open(t);
   const { token } = issue();
   const request = sampleRequest({ query: `access_token=${token}`, body: `access_token=${token}` });
-  await assert.rejects(bearer.authenticate(request, []), { status: 401 });
+  await assert.rejects(async () => bearer.authenticate(request, []), { status: 401 });
 });
 
 async function open(t: TestContext) {

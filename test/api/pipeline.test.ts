@@ -114,9 +114,10 @@ test("the log and the metrics hear of each request once, with the route's patter
   const { ask, logged, observed } = openStage(() => ({ status: 200 }));
   await ask({ query: "secret=1" });
   await ask({ path: "/secret" });
+  const line = { method: "GET", ms: 1.23, request_id: "r1", sub: undefined };
   assert.deepEqual(logged, [
-    ["request", { method: "GET", route: "/x", status: 200, ms: 1.23, request_id: "r1" }],
-    ["request", { method: "GET", route: "", status: 404, ms: 1.23, request_id: "r1" }],
+    ["request", { ...line, route: "/x", status: 200 }],
+    ["request", { ...line, route: "", status: 404 }],
   ]);
   assert.deepEqual(observed.map(([route, method, status]) => [route, method, status]), [
     ["/x", "GET", 200],
@@ -204,6 +205,17 @@ for (const [thrown, errors, status, says] of THROWN) {
     if (status === 503) assert.deepEqual(valuesOf(answer, "retry-after"), ["2"]);
   });
 }
+
+test("what fails for a client that closed its side is 499, and a refusal what it is", async () => {
+  const statuses: unknown[] = [];
+  for (const thrown of [new Error("aborted"), new Problem(409, "conflict", "No.")]) {
+    const { ask, logged } = openStage(() => {
+      throw thrown;
+    });
+    statuses.push((await ask({ isGone: true })).status, logged.at(-1)?.[1]["status"]);
+  }
+  assert.deepEqual(statuses, [499, 499, 409, 499]);
+});
 
 test("a browser that has lost its way gets a page, a program the problem document", async () => {
   const { ask } = openStage(() => ({ status: 200 }));

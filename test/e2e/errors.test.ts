@@ -159,6 +159,8 @@ describe("a path that others may read in another way is 400", () => {
     "/system\\health",
     "/system/health\x01",
     "/system/h\xe9alth",
+    "http:///system/health", // RFC 9110 §4.2.1
+    "http://user@localhost/system/health", // RFC 9110 §4.2.4
   ];
   for (const target of targets) {
     test(JSON.stringify(target), async () => {

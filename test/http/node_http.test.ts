@@ -318,15 +318,17 @@ test("of too many requests ahead the first are answered, then the connection end
   assert.deepEqual([all.answers.length, all.isClosed], [4, false]);
 });
 
-test("requests ahead that are dropped count in the budget of responses", async (t) => {
-  const { port, requests } = await startStage(t, {
-    limits: { maxPipelined: 4, maxHeldResponseBytes: 1_000_000 },
+test("what is sent too far ahead is not even parsed", async (t) => {
+  const { port, server, requests } = await startStage(t, {
+    limits: { maxPipelined: 4 },
     handle: () => new Promise(() => {}),
   });
-  const bytes = `GET / HTTP/1.1\r\n${HOST}\r\n`.repeat(1000);
-  const { isClosed } = await exchangeRaw(port, bytes, { waitMs: 2000 });
-  assert.ok(isClosed);
-  assert.equal(requests.length, 4);
+  let parsed = 0;
+  server.on("request", () => parsed++);
+  for (let connections = 1; connections <= 2; connections++) {
+    await exchangeRaw(port, GET.repeat(6000), { waitMs: 300 });
+    assert.deepEqual([requests.length, parsed], [4 * connections, 5 * connections]);
+  }
 });
 
 test("a body that nobody read ends the connection, after the whole response", async (t) => {
@@ -380,6 +382,55 @@ test("a small body that nobody read keeps the connection", async (t) => {
   const { answers, isClosed } = await exchangeRaw(port, bytes);
   assert.deepEqual(answers.map(({ body }) => body), ["ok", "ok"]);
   assert.equal(isClosed, false);
+});
+
+test("a client that closes its side gets what it waits for, in case it has not left", async (t) => {
+  const aborted: boolean[] = [];
+  const { port, log } = await startStage(t, {
+    async handle(request) {
+      await delay(50);
+      aborted.push(request.signal.aborted);
+      return echo(request);
+    },
+  });
+  const options = { end: true, waitMs: 3000 };
+  const bytes = GET + post("Content-Length: 2\r\n", "ab");
+  const { answers, isClosed } = await exchangeRaw(port, bytes, options);
+  assert.deepEqual(answers.map(({ status }) => status), [200, 200]);
+  assert.equal(answers[1]?.headers["connection"], "close");
+  assert.ok(isClosed);
+  assert.deepEqual([aborted, log], [[true, true], []]);
+});
+
+const counting = (ms: number) => () => new ReadableStream<Uint8Array>({
+  async start(controller) {
+    for (const count of ["one ", "two ", "three"]) {
+      controller.enqueue(Buffer.from(count));
+      await delay(ms);
+    }
+    controller.close();
+  },
+});
+
+test("a stream whose client closes its side is cut off, and seen to be", async (t) => {
+  const body = counting(100);
+  const { port, server } = await startStage(t, { handle: () => ({ status: 200, body: body() }) });
+  const socket = await openRaw(port);
+  const all = text(socket);
+  socket.write(GET);
+  await once(server, "request");
+  await delay(50);
+  socket.end();
+  assert.match(await all, /one [^]*(?<!0\r\n\r\n)$/);
+});
+
+test("a stream that begins after its client has closed its side is sent whole", async (t) => {
+  const body = counting(10);
+  const { port } = await startStage(t, {
+    handle: () => delay(50).then(() => ({ status: 200, body: body() })),
+  });
+  const { answers } = await exchangeRaw(port, GET, { end: true, waitMs: 3000 });
+  assert.equal(answers[0]?.body, "one two three");
 });
 
 test("HEAD has the length of GET's body and no body", async (t) => {

@@ -217,7 +217,7 @@ export function streamOperation(
       const nowMs = now();
       const lastMs = Number(request.headers["last-event-id"] ?? NaN);
       const isBack = lastMs < nowMs - STORED_AFTER_MS;
-      const check = () => bearer.authenticate(request, [BACKEND_READ_SCOPE]);
+      const check = async () => bearer.authenticate(request, [BACKEND_READ_SCOPE]);
       let watcher: Watcher;
       const body = new ReadableStream<Uint8Array>({
         start(controller) {
