@@ -1,5 +1,5 @@
 import { closeSync, existsSync, openSync, readSync } from "node:fs";
-import { constants, DatabaseSync, type StatementSync } from "node:sqlite";
+import { constants, DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import type { Sql } from "./sql.ts";
 
@@ -74,13 +74,6 @@ export function readHeader(path: string): Buffer {
   } finally {
     closeSync(file);
   }
-}
-
-/** Prepares each statement of a connection once. */
-export function prepareOnce(connection: DatabaseSync): (sql: string) => StatementSync {
-  const prepared = new Map<string, StatementSync>();
-  const prepare = (sql: string) => connection.prepare(sql);
-  return (sql) => prepared.getOrInsertComputed(sql, prepare);
 }
 
 /**
