@@ -58,11 +58,13 @@ export function openAtRest(path: string): DatabaseSync {
 /**
  * Opens a database to read it and leave no trace. While any process has it open, and after one
  * died, its log is there. One that has never had a log is being made: its readers wait for locks.
+ * Whoever has died making it has left a journal, which only a connection that may write takes back.
  */
 export function openForLook(path: string): DatabaseSync {
   const isAtRest = !existsSync(`${path}-wal`) && readHeader(path)[WRITE_VERSION_AT] === USES_LOG;
   if (isAtRest) return openAtRest(path);
-  return openSqlite(path, { readOnly: true, lockTimeoutMs: LONG_LOCK_TIMEOUT_MS });
+  const readOnly = !existsSync(`${path}-journal`);
+  return openSqlite(path, { readOnly, lockTimeoutMs: LONG_LOCK_TIMEOUT_MS });
 }
 
 /** How a database file begins (https://sqlite.org/fileformat2.html): what of it there is. */
