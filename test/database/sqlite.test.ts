@@ -182,6 +182,10 @@ const LOSSES: readonly (readonly [
     renameSync(`${path}.copy`, path);
   }, (path) => renameSync(`${path}.away`, path)],
   ["left without its log", (path) => rmSync(`${path}-wal`), undefined],
+  ["not to be looked at any more", (path) => { // as where its folder is closed to the process
+    renameSync(path, `${path}.away`);
+    symlinkSync(path, path);
+  }, (path) => renameSync(`${path}.away`, path)],
 ];
 
 for (const [what, lose, restore] of LOSSES) {
@@ -204,6 +208,16 @@ for (const [what, lose, restore] of LOSSES) {
     assert.equal((await database.query(sql`SELECT 1 FROM settings`)).length, 2);
   });
 }
+
+test("a file that cannot be looked at any more is one that is not in place", async (t) => {
+  const path = join(makeFolder(t), "gatepost.db");
+  const database = await createSqliteEngine(path).open();
+  t.after(() => database.close());
+  assert.equal(database.state(), "ok");
+  renameSync(path, `${path}.away`);
+  symlinkSync(path, path);
+  assert.equal(database.state(), "replaced");
+});
 
 test("a damaged page: what meets it is refused and says why, other writes go on", async (t) => {
   const path = join(makeFolder(t), "gatepost.db");
