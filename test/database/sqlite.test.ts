@@ -232,6 +232,21 @@ test("a damaged page: what meets it is refused and says why, other writes go on"
   assert.deepEqual(refusals, ["damaged", undefined]);
 });
 
+test("a damaged page refuses nothing of what gathers while it is met", async (t) => {
+  const path = join(makeFolder(t), "gatepost.db");
+  const refusals: (Refusal | undefined)[] = [];
+  const database = openSqliteDatabase(path, ({ refusal }) => void refusals.push(refusal));
+  t.after(() => database.close());
+  spoilTable(path, "audit");
+  const audit = sql`INSERT INTO audit (id, actor, action, target) VALUES ('t1', 'a', 'b', 'c')`;
+  const first = database.write([audit]);
+  await new Promise((resolve) => setImmediate(resolve)); // it is being committed
+  const gathered = ["a", "b"].map((name) => database.write([put(name)]));
+  await assert.rejects(first, UnavailableError);
+  assert.deepEqual(await Promise.all(gathered), [[1], [1]]);
+  assert.deepEqual(refusals, ["damaged", undefined]);
+});
+
 test("the log is watched too where the path was a link to a file still to be made", async (t) => {
   const folder = makeFolder(t);
   const [link, path] = [join(folder, "link.db"), join(folder, "data", "gatepost.db")];
