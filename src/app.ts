@@ -145,7 +145,7 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
       loadPageKey(database, seal),
       loadRevocations(database, cautiousNow),
       loadRates(database),
-      loadKeyRing({ database, seal, alg, accessTokenTtlMs, now }),
+      loadKeyRing({ database, seal, alg, accessTokenTtlMs, now, cautiousNow }),
       ensureFirstUser(database, hasher, config.adminPassword, now()).then((password) => {
         // At once, whatever becomes of the rest: it is stored, and never shown again.
         if (password !== undefined) host.print(`Created user admin, with password ${password}`);

@@ -15,12 +15,12 @@ import { toJobState } from "../job/shared_cron.ts";
 import { CLI_ACTOR, insertAudit } from "../store/audit.ts";
 import { hastenCronjob, listStoredCronjobs } from "../store/cronjobs.ts";
 import { createEngine } from "../database/engine.ts";
+import { paceWrites } from "../database/pace_writes.ts";
 import type { Sql } from "../database/sql.ts";
 import { loadKeyRing } from "../store/key_ring.ts";
 import { loadRevocations } from "../store/revocations.ts";
 import { checkSeal } from "../database/settings.ts";
 import { Failure } from "./failure.ts";
-import { paceWrites } from "./pace_writes.ts";
 import type { Members } from "./table.ts";
 
 /** The backend's operations in this process, without a socket. */
@@ -53,10 +53,7 @@ export async function openBackend(config: Config, onCreate?: (address: string) =
   const now = Date.now;
   const egress = createDocumentEgress(config.callbackAllow);
   const seal = createSeal(...config.secretKeys ?? []);
-  const database = paceWrites(await engine.open(undefined, undefined, seal), {
-    elapsedMs: () => performance.now(),
-    sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
-  });
+  const database = paceWrites(await engine.open(undefined, undefined, seal));
   try {
     if (isNew) onCreate?.(engine.address);
     if (await checkSeal(database, seal)) database.forgetOverwritten();

@@ -110,11 +110,14 @@ function checkAccess(path: string): void {
   accessSync(folder, W_OK | X_OK); // the write-ahead log comes and goes beside the file
 }
 
-/** Whether a file is empty or begins as SQLite's do; SQLite takes any short one for empty. */
+/**
+ * Whether a file is empty or begins as SQLite's do, or will once a journal has been taken back.
+ * SQLite takes any short one for empty.
+ */
 function isDatabase(path: string): boolean {
   if (!statSync(path).isFile()) return false;
   const header = readHeader(path).toString("latin1");
-  return header === "" || header.startsWith("SQLite format 3\0");
+  return header === "" || header.startsWith("SQLite format 3\0") || existsSync(`${path}-journal`);
 }
 
 /** Whether a database holds nothing at all. */

@@ -12,7 +12,7 @@ import {
   versionOf,
 } from "./judge.ts";
 import { APPLICATION_ID, applyMigrations, NEWEST_VERSION } from "./migrations.ts";
-import { classifySqliteError } from "./sqlite_error.ts";
+import { refusalOf } from "./sqlite_error.ts";
 import { LOCK_TIMEOUT_MS, LONG_LOCK_TIMEOUT_MS, openSqlite, readPragma } from "./sqlite_file.ts";
 
 /**
@@ -70,7 +70,7 @@ function useWriteAheadLog(connection: DatabaseSync): void {
       throw new UnusableDatabaseError("The database's file system cannot hold a write-ahead log");
     } catch (error) {
       // SQLite waits for every lock but this one, which several processes that start at once want.
-      if (classifySqliteError(error) !== "unavailable" || performance.now() > untilMs) throw error;
+      if (refusalOf(error) === undefined || performance.now() > untilMs) throw error;
     }
   }
 }

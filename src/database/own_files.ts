@@ -22,6 +22,15 @@ export function identify(path: string): string {
   return identityOf(look(path));
 }
 
+/** Whether a path leads to the file of this identity; not where it cannot be looked at. */
+export function leadsTo(path: string, identity: string): boolean {
+  try {
+    return identify(path) === identity;
+  } catch {
+    return false;
+  }
+}
+
 /** Watches over the file at `path`, which was `identity` when it was opened, and over its log. */
 export function watchOwnFiles(path: string, identity: string) {
   let log: string | undefined;
@@ -29,10 +38,11 @@ export function watchOwnFiles(path: string, identity: string) {
   return {
     /** Whether the paths still lead to the open files: what goes to others would be lost. */
     areInPlace(): boolean {
+      if (!leadsTo(path, identity)) return false;
       const found = look(`${path}-wal`);
       logBytes = Number(found?.size ?? 0);
       log ??= identityOf(found);
-      return identityOf(found) === log && identify(path) === identity;
+      return identityOf(found) === log;
     },
     /** How long the log was when it was last looked at. */
     logBytes: () => logBytes,

@@ -3,7 +3,7 @@ import { basename, dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import { UnavailableError } from "./database.ts";
-import { classifySqliteError } from "./sqlite_error.ts";
+import { refusalOf } from "./sqlite_error.ts";
 
 const OWN_LOCK_TIMEOUT_MS = 1000;
 const ATTEMPTS = 5;
@@ -94,7 +94,7 @@ function tryLock(path: string, timeoutMs: number): DatabaseSync | undefined {
     return connection;
   } catch (error) {
     connection?.close();
-    if (classifySqliteError(error) === "unavailable") return undefined;
+    if (refusalOf(error) !== undefined) return undefined;
     throw error;
   }
 }

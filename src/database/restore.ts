@@ -104,14 +104,14 @@ export function asideOf(path: string, nowMs: number): string {
 }
 
 /**
- * At every moment there is a whole database at the path, if there was one. A log without one goes
- * too: SQLite would take it for that of the copy.
+ * At every moment there is a whole database at the path, if there was one. A log or a journal
+ * without one goes too: SQLite would take it for that of the copy.
  */
 function moveAside(path: string, nowMs: number): string | undefined {
   const aside = asideOf(path, nowMs);
   const isThere = existsSync(path);
   if (isThere) linkSync(path, aside);
-  for (const suffix of ["-wal", "-shm"]) {
+  for (const suffix of ["-wal", "-shm", "-journal"]) {
     const log = statSync(path + suffix, { throwIfNoEntry: false });
     if (log?.size === 0) rmSync(path + suffix);
     else if (log) renameSync(path + suffix, aside + suffix);

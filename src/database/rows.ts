@@ -72,16 +72,3 @@ export async function* walk<Row extends { readonly key: string | number }>(
     after = last.key;
   }
 }
-
-/** Writes a batch, and leaves the writer to others for so many times as long as that took. */
-export async function writeAndPause(
-  database: Database,
-  batch: readonly Sql[],
-  times: number,
-): Promise<number[]> {
-  const startedMs = performance.now();
-  const changes = await database.write(batch);
-  const tookMs = performance.now() - startedMs;
-  await new Promise((resolve) => setTimeout(resolve, times * tookMs));
-  return changes;
-}

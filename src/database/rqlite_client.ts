@@ -78,11 +78,6 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
     return inTurn.find((node) => !wasSilent(node, ASKED_LAST_MS)) ?? inTurn[0] ?? "";
   }
 
-  function follow(node: string): void {
-    if (node !== leader) changes++;
-    leader = node;
-  }
-
   function start(node: string, method: string, path: string, timeoutMs: number): ClientRequest {
     const url = `${isTls ? "https" : "http"}://${node}${path}`;
     const outgoing = request(url, { method, agent, headers });
@@ -170,7 +165,8 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
       const node = nextNode();
       const found = await attempt(node, pathOf(), body, Math.min(leftMs, attemptMs));
       if (found.kind === "results") {
-        follow(node);
+        if (node !== leader) changes++;
+        leader = node;
         lostAtMs = undefined;
         return found.results;
       }

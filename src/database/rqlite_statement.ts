@@ -48,7 +48,7 @@ export function decodeRows<Row>({ columns = [], types = [], values = [] }: Rqlit
 const IS_CONFLICT = /constraint failed|cannot store \w+ value in/;
 const IS_TROUBLE = /disk is full|disk I\/O error|readonly database|database is locked|malformed/;
 
-/** What the error of a statement means, as `classifySqliteError` says it of a file's. */
+/** What the error of a statement means. */
 export function toError(message: string): Error {
   if (IS_CONFLICT.test(message)) return new ConflictError(message);
   return IS_TROUBLE.test(message) ? new UnavailableError(message) : new Error(message);

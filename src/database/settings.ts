@@ -1,8 +1,7 @@
 import { newSecret } from "../base/secret.ts";
 import { type Seal, SealError } from "../base/seal.ts";
-import { ConflictError, type Database, UnusableDatabaseError } from "./database.ts";
-import { findValue, writeAndPause } from "./rows.ts";
-import { PAGE_KEY, renewSecrets } from "./sealed_secrets.ts";
+import { ConflictError, type Database, limitTo, UnusableDatabaseError } from "./database.ts";
+import { findValue, walk } from "./rows.ts";
 import { sql, type Sql } from "./sql.ts";
 
 function findSetting(database: Database, name: string): Promise<string | undefined> {
@@ -11,6 +10,37 @@ function findSetting(database: Database, name: string): Promise<string | undefin
 
 /** The setting that only the key decrypts with which the database was sealed. */
 export const SEAL_CHECK = "seal_check";
+
+/** The setting that holds the key of the pages' form tokens. */
+const PAGE_KEY = "page_key";
+
+/** Where secrets are stored that a seal encrypted, with the row's id as their context. */
+const PLACES = [
+  { table: sql`settings`, id: sql`name`, column: sql`value`, only: sql`name = ${PAGE_KEY}` },
+  { table: sql`keys`, id: sql`kid`, column: sql`private`, only: sql`TRUE` },
+  { table: sql`subscriptions`, id: sql`id`, column: sql`secret`, only: sql`TRUE` },
+  { table: sql`subscriptions`, id: sql`id`, column: sql`oldSecret`, only: sql`oldSecret NOT NULL` },
+];
+const BATCH = 500;
+
+/**
+ * Makes, in bounded batches, what encrypts every stored secret anew that the seal's first key did
+ * not encrypt. One that is replaced meanwhile is left alone: whoever did that used the first key.
+ */
+async function* renewSecrets(database: Database, seal: Seal): AsyncGenerator<Sql[]> {
+  for (const { table, id, column, only } of PLACES) {
+    const parts = walk<{ key: string; stored: string }>(database, "", (after) =>
+      sql`SELECT ${id} AS key, ${column} AS stored FROM ${table}
+        WHERE ${id} > ${after} AND ${only} ORDER BY ${id} ${limitTo(BATCH)}`);
+    for await (const rows of parts) {
+      yield rows.flatMap(({ key, stored }) => {
+        const renewed = seal.renew(stored, key);
+        return renewed === stored ? [] : sql`UPDATE ${table} SET ${column} = ${renewed}
+          WHERE ${id} = ${key} AND ${column} = ${stored}`;
+      });
+    }
+  }
+}
 
 /**
  * Makes sure that the seal decrypts what this database holds: a database that was sealed once needs
@@ -58,10 +88,9 @@ async function sealDatabase(database: Database, seal: Seal): Promise<boolean> {
 }
 
 /**
- * Encrypts with the seal's first key what an older one did, in batches between which others write
- * as long as a batch took. What says which key the database needs comes last, with `beside`: if
- * this ends early, every key is still needed, and the next call continues. Returns the number of
- * secrets; throws the reason of `signal`.
+ * Encrypts with the seal's first key what an older one did, in batches. What says which key the
+ * database needs comes last, with `beside`: if this ends early, every key is still needed, and the
+ * next call continues. Returns the number of secrets; throws the reason of `signal`.
  */
 export async function resealDatabase(
   database: Database,
@@ -73,7 +102,7 @@ export async function resealDatabase(
   for await (const batch of renewSecrets(database, seal)) {
     signal.throwIfAborted();
     if (batch.length === 0) continue;
-    const changes = await writeAndPause(database, batch, 1);
+    const changes = await database.write(batch);
     count += changes.reduce((sum, changed) => sum + changed, 0);
   }
   const check = seal.encrypt("", SEAL_CHECK);

@@ -51,7 +51,7 @@ export function openSqliteDatabase(
     const done = committing;
     committing = [];
     // A locked file: what gathered meanwhile has waited too, and would wait as long again.
-    const refused = report.refusal === undefined ? [] : gathering.splice(0);
+    const refused = report.refusal === "locked" ? gathering.splice(0) : [];
     flush(); // the next group commits while this one's results go out
     done.forEach((waiting, index) => settle(waiting, results[index]));
     for (const waiting of refused) settle(waiting, results[0]);

@@ -3,7 +3,7 @@ import { backUpSqlite } from "./backup.ts";
 import { createDiskReader } from "./disk.ts";
 import type { Engine } from "./engine.ts";
 import { judgeDatabase, judgeFile, refuseUnusable } from "./judge.ts";
-import { followLinks, identify } from "./own_files.ts";
+import { followLinks, identify, leadsTo } from "./own_files.ts";
 import { restoreSqlite } from "./restore.ts";
 import { createSqliteAside } from "./sqlite_aside.ts";
 import { openSqliteDatabase } from "./sqlite.ts";
@@ -36,7 +36,7 @@ export function createSqliteEngine(file: string): Engine {
         heavy: { ...database, query: aside.query },
         backUpAs: (name) => aside.backUp(join(dirname(path), name)),
         disk: createDiskReader(dirname(path)),
-        state: () => identify(given) === identity ? "ok" : "replaced",
+        state: () => leadsTo(given, identity) ? "ok" : "replaced",
         forgetOverwritten: () => emptyLog(path) ? undefined : "others are reading the log",
       };
     },

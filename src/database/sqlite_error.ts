@@ -16,16 +16,14 @@ const REFUSALS: Readonly<Record<number, Refusal>> = {
   26: "damaged", // not a database
 };
 
-/** What an error of node:sqlite means: a broken constraint, an engine in trouble, or a mistake. */
-export function classifySqliteError(error: unknown): "conflict" | "unavailable" | "error" {
-  const code = codeOf(error);
-  if (code === CONFLICT_CODE) return "conflict";
-  return code in REFUSALS ? "unavailable" : "error";
+/** What trouble of the engine an error of node:sqlite tells of; undefined where of none. */
+export function refusalOf(error: unknown): Refusal | undefined {
+  return REFUSALS[codeOf(error)];
 }
 
-/** Why a write was refused with an error that is "unavailable". */
-export function refusalOf(error: unknown): Refusal {
-  return REFUSALS[codeOf(error)] ?? "failing";
+/** Whether an error of node:sqlite tells of a broken constraint. */
+export function isConflict(error: unknown): boolean {
+  return codeOf(error) === CONFLICT_CODE;
 }
 
 /** The primary code; 0, which means no error, for what SQLite has not thrown. */

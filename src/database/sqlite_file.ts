@@ -1,5 +1,5 @@
 import { closeSync, existsSync, openSync, readSync } from "node:fs";
-import { constants, DatabaseSync, type StatementSync } from "node:sqlite";
+import { constants, DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import type { Sql } from "./sql.ts";
 
@@ -58,11 +58,13 @@ export function openAtRest(path: string): DatabaseSync {
 /**
  * Opens a database to read it and leave no trace. While any process has it open, and after one
  * died, its log is there. One that has never had a log is being made: its readers wait for locks.
+ * Whoever has died making it has left a journal, which only a connection that may write takes back.
  */
 export function openForLook(path: string): DatabaseSync {
   const isAtRest = !existsSync(`${path}-wal`) && readHeader(path)[WRITE_VERSION_AT] === USES_LOG;
   if (isAtRest) return openAtRest(path);
-  return openSqlite(path, { readOnly: true, lockTimeoutMs: LONG_LOCK_TIMEOUT_MS });
+  const readOnly = !existsSync(`${path}-journal`);
+  return openSqlite(path, { readOnly, lockTimeoutMs: LONG_LOCK_TIMEOUT_MS });
 }
 
 /** How a database file begins (https://sqlite.org/fileformat2.html): what of it there is. */
@@ -74,13 +76,6 @@ export function readHeader(path: string): Buffer {
   } finally {
     closeSync(file);
   }
-}
-
-/** Prepares each statement of a connection once. */
-export function prepareOnce(connection: DatabaseSync): (sql: string) => StatementSync {
-  const prepared = new Map<string, StatementSync>();
-  const prepare = (sql: string) => connection.prepare(sql);
-  return (sql) => prepared.getOrInsertComputed(sql, prepare);
 }
 
 /**

@@ -1,6 +1,6 @@
 import { type Database, UnavailableError } from "./database.ts";
 import type { Sql } from "./sql.ts";
-import { classifySqliteError } from "./sqlite_error.ts";
+import { refusalOf } from "./sqlite_error.ts";
 import { createRowReader, openSqlite } from "./sqlite_file.ts";
 
 /** Opens a connection that cannot write; its queries run on the calling thread. */
@@ -12,7 +12,7 @@ export function openSqliteReader(path: string): Pick<Database, "query"> & { clos
       try {
         return readRows<Row>(select);
       } catch (cause) {
-        const passing = !connection.isOpen || classifySqliteError(cause) === "unavailable";
+        const passing = !connection.isOpen || refusalOf(cause) !== undefined;
         throw passing ? new UnavailableError("The database cannot be read", { cause }) : cause;
       }
     },

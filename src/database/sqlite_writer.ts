@@ -1,9 +1,9 @@
-import type { DatabaseSync } from "node:sqlite";
+import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { type MessagePort, parentPort, Worker, workerData } from "node:worker_threads";
 import { UnavailableError } from "./database.ts";
 import type { Sql } from "./sql.ts";
 import { type OwnFiles, watchOwnFiles } from "./own_files.ts";
-import { LOCK_TIMEOUT_MS, openSqlite, prepareOnce } from "./sqlite_file.ts";
+import { LOCK_TIMEOUT_MS, openSqlite } from "./sqlite_file.ts";
 import type { WriteCall, WriteReply } from "./shared_database.ts";
 import { type CommitReport, refusalOfGroup, resultOf, type WriteResult } from "./write_result.ts";
 
@@ -37,7 +37,9 @@ export function createGroupWriter(
   connection: DatabaseSync,
   files: Pick<OwnFiles, "areInPlace">,
 ): (batches: Batches) => WriteResult[] {
-  const prepare = prepareOnce(connection);
+  const prepared = new Map<string, StatementSync>();
+  const prepareNew = (sql: string) => connection.prepare(sql);
+  const prepare = (sql: string) => prepared.getOrInsertComputed(sql, prepareNew);
 
   function runBatch(batch: readonly Sql[]): WriteResult {
     const isOne = batch.length === 1; // a statement that fails leaves nothing behind by itself

@@ -1,6 +1,6 @@
 import { messageOf } from "../base/message_of.ts";
 import { ConflictError, type Refusal, UnavailableError } from "./database.ts";
-import { classifySqliteError, refusalOf } from "./sqlite_error.ts";
+import { isConflict, refusalOf } from "./sqlite_error.ts";
 
 /** What became of one batch: rows changed per statement, or why nothing of it is stored. */
 export type WriteResult =
@@ -28,10 +28,9 @@ export function settle(
 /** The result for an error of SQLite, or of the writer itself where files were replaced. */
 export function resultOf(error: unknown): WriteResult {
   const message = messageOf(error);
-  const isReplaced = error instanceof UnavailableError;
-  if (isReplaced) return { kind: "unavailable", message, refusal: "replaced" };
-  const kind = classifySqliteError(error);
-  return kind === "unavailable" ? { kind, message, refusal: refusalOf(error) } : { kind, message };
+  const refusal = error instanceof UnavailableError ? "replaced" : refusalOf(error);
+  if (refusal !== undefined) return { kind: "unavailable", message, refusal };
+  return { kind: isConflict(error) ? "conflict" : "error", message };
 }
 
 /** How one commit went. */

@@ -1,4 +1,5 @@
 import { type Database, limitTo } from "../database/database.ts";
+import { paceWrites } from "../database/pace_writes.ts";
 import { walk } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
 
@@ -25,4 +26,23 @@ export async function* walkKeys<Of extends Key>(
     sql`SELECT ${key} AS key FROM ${table}
       WHERE ${where} AND ${key} > ${last} ORDER BY ${key} ${AT_MOST}`);
   for await (const rows of parts) yield rows.map((row) => row.key);
+}
+
+/**
+ * Writes what `batch` makes of the keys of rows, where those are very many: in steps for which no
+ * other write waits long. Returns the last key of the steps; a rest that is less than one is left.
+ */
+export async function writeInSteps<Of extends Key>(
+  database: Database,
+  rows: KeyedRows<Of>,
+  batch: (keys: readonly Of[]) => readonly Sql[],
+): Promise<Of> {
+  const { write } = paceWrites(database);
+  let last = rows.after;
+  for await (const keys of walkKeys(database, rows)) {
+    if (keys.length < BATCH) break;
+    await write(batch(keys));
+    last = keys.at(-1) ?? last;
+  }
+  return last;
 }

@@ -1,5 +1,6 @@
 import { type Key, type KeyedRows, walkKeys } from "./batch.ts";
 import type { Database } from "../database/database.ts";
+import { paceWrites } from "../database/pace_writes.ts";
 import { changesRow, findValue } from "../database/rows.ts";
 import { listOf, sql, type Sql } from "../database/sql.ts";
 import { updateNextDue } from "./deliveries.ts";
@@ -58,10 +59,11 @@ export function createShift(database: Database, nowMs: number, stepMs: number) {
       ],
     },
   ];
+  const { write } = paceWrites(database);
   return async (): Promise<void> => {
     for (let walk = walks[0]; walk !== undefined; walk = walks[0]) {
       for await (const keys of walkKeys(database, walk)) {
-        await database.write(walk.shift(keys));
+        await write(walk.shift(keys));
         walk.after = keys.at(-1) ?? walk.after;
       }
       walks.shift();

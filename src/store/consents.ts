@@ -3,7 +3,7 @@ import type { App } from "../oauth/app.ts";
 import { type Database, limitTo } from "../database/database.ts";
 import { findValue, type RowOf } from "../database/rows.ts";
 import { andIs, listOf, sql, type Sql } from "../database/sql.ts";
-import { BATCH, walkKeys } from "./batch.ts";
+import { writeInSteps } from "./batch.ts";
 import { isOf, revokeGrantsOf } from "./grant_end.ts";
 import { notBeforeOf } from "./grants.ts";
 import type { Parties, SubscriptionsEnd } from "./subscription_end.ts";
@@ -58,12 +58,10 @@ export async function forgetConsentsOf(database: Database, of: Parties): Promise
   const key = of.user === undefined ? sql`user` : sql`app`;
   const forget = (some: Sql) =>
     sql`UPDATE consents SET scopes = '[]' WHERE ${some} AND scopes <> '[]'`;
-  for await (const part of walkKeys(database, { table: sql`consents`, key, where, after: "" })) {
-    if (part.length < BATCH) break;
-    const some = sql`${where} AND ${key} IN ${listOf(part)}`;
-    const remove = sql`DELETE FROM consents WHERE ${some} AND notBeforeMs = 0`;
-    await database.write([remove, forget(some)]);
-  }
+  await writeInSteps(database, { table: sql`consents`, key, where, after: "" }, (keys) => {
+    const some = sql`${where} AND ${key} IN ${listOf(keys)}`;
+    return [sql`DELETE FROM consents WHERE ${some} AND notBeforeMs = 0`, forget(some)];
+  });
   return forget(where);
 }
 

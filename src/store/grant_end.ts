@@ -3,7 +3,7 @@ import { idBound } from "../base/id.ts";
 import type { Database } from "../database/database.ts";
 import { andIs, listOf, sql, type Sql, sqlText } from "../database/sql.ts";
 import { CONSOLE_APP } from "../oauth/principal.ts";
-import { BATCH, walkKeys } from "./batch.ts";
+import { writeInSteps } from "./batch.ts";
 import { endSubscriptions, type Parties, type SubscriptionsEnd } from "./subscription_end.ts";
 
 /** How subscriptions end together with the grant that they depend on. */
@@ -49,16 +49,9 @@ export async function revokeAllOf(database: Database, app: string, nowMs: number
   await database.write([revokeWhere(sql`${where} AND id > ${last}`, nowMs)]);
 }
 
-/** Returns the last id of the steps: a rest that is less than one is left. */
-async function revokeInSteps(database: Database, where: Sql, nowMs: number): Promise<string> {
-  let last = "";
-  const parts = walkKeys(database, { table: sql`grants`, key: sql`id`, where, after: "" });
-  for await (const ids of parts) {
-    if (ids.length < BATCH) break;
-    last = ids.at(-1) ?? last;
-    await database.write([revokeWhere(sql`id IN ${listOf(ids)}`, nowMs)]);
-  }
-  return last;
+function revokeInSteps(database: Database, where: Sql, nowMs: number): Promise<string> {
+  const rows = { table: sql`grants`, key: sql`id`, where, after: "" };
+  return writeInSteps(database, rows, (ids) => [revokeWhere(sql`id IN ${listOf(ids)}`, nowMs)]);
 }
 
 // A code, whose id becomes that of its grant, lives 10 minutes at most: no older id can come.

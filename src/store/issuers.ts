@@ -6,7 +6,7 @@ import { findRow, type RowOf } from "../database/rows.ts";
 import { listOf, sql, type Sql } from "../database/sql.ts";
 import { afterWrite } from "./after_write.ts";
 import { type Change, deleteWhere, updateWhere } from "./audit.ts";
-import { BATCH, walkKeys } from "./batch.ts";
+import { writeInSteps } from "./batch.ts";
 import { columnsOf } from "./columns.ts";
 import { asItem, is } from "./list.ts";
 
@@ -57,11 +57,9 @@ export function updateIssuer(before: Issuer, after: Issuer): Change {
 export async function deletePrincipalsOf(database: Database, issuer: string): Promise<void> {
   const where = sql`issuer = ${issuer}`;
   const disable = sql`UPDATE issuers SET status = 'disabled' WHERE id = ${issuer}`;
-  const parts = walkKeys(database, { table: sql`principals`, key: sql`id`, where, after: "" });
-  for await (const ids of parts) {
-    if (ids.length < BATCH) return;
-    await database.write([disable, sql`DELETE FROM principals WHERE id IN ${listOf(ids)}`]);
-  }
+  const rows = { table: sql`principals`, key: sql`id`, where, after: "" };
+  await writeInSteps(database, rows, (ids) =>
+    [disable, sql`DELETE FROM principals WHERE id IN ${listOf(ids)}`]);
 }
 
 /** Removes an issuer with its principals; end their subscriptions in the same batch. */

@@ -1,18 +1,36 @@
 import { newId } from "../base/id.ts";
-import { generatePrivateKey, importKey, type VerificationKey } from "../base/jwt.ts";
+import {
+  generatePrivateKey,
+  importKey,
+  type SigningAlgorithm,
+  type VerificationKey,
+} from "../base/jwt.ts";
 import type { Seal } from "../base/seal.ts";
 import type { Database } from "../database/database.ts";
-import type { Sql } from "../database/sql.ts";
+import { sql, type Sql } from "../database/sql.ts";
 import { afterWrite } from "./after_write.ts";
-import {
-  deleteKey,
-  insertKey,
-  insertKeyIfNoneSigns,
-  listKeys,
-  raiseTokenTtl,
-  type StoredKey,
-  withdrawKey,
-} from "./keys.ts";
+
+/** A signing key as it is stored; `private` is its PEM, encrypted by the seal. */
+interface StoredKey {
+  readonly kid: string;
+  readonly alg: SigningAlgorithm;
+  readonly private: string;
+  readonly createdAtMs: number;
+  readonly signsFromMs: number;
+  /** The longest life of a token that it signed. */
+  readonly tokenTtlMs: number;
+}
+
+const COLUMNS = sql`kid, alg, private, createdAtMs, signsFromMs, tokenTtlMs`;
+
+/** Stores a key, where `when` holds, that takes over from the others at its `signsFromMs`. */
+export function insertKey(key: StoredKey, when = sql`TRUE`): Sql {
+  return sql`INSERT INTO keys (${COLUMNS})
+    SELECT ${key.kid}, ${key.alg}, ${key.private}, ${key.createdAtMs}, ${key.signsFromMs},
+      ${key.tokenTtlMs} WHERE ${when}`;
+}
+
+const deleteKey = (kid: string): Sql => sql`DELETE FROM keys WHERE kid = ${kid}`;
 
 /** A key of the ring, with the time when the last token that it signed has expired. */
 export type RingKey = StoredKey & ReturnType<typeof importKey> & {
@@ -40,12 +58,16 @@ export async function loadKeyRing(options: {
   readonly alg: StoredKey["alg"];
   readonly accessTokenTtlMs: number;
   readonly now: () => number;
+  /** The clock by which keys are deleted; without one none is. */
+  readonly cautiousNow?: () => number;
 }) {
-  const { database, seal, alg, accessTokenTtlMs, now } = options;
+  const { database, seal, alg, accessTokenTtlMs, now, cautiousNow = () => 0 } = options;
   let keys: readonly RingKey[] = [];
 
   async function load(): Promise<void> {
-    const stored = await listKeys(database);
+    const stored = await database.query<StoredKey>(
+      sql`SELECT ${COLUMNS} FROM keys ORDER BY signsFromMs, createdAtMs, kid`,
+    );
     keys = stored.map((key, index) => {
       const known = keys.find(({ kid }) => kid === key.kid) ??
         importKey(key.kid, key.alg, seal.decrypt(key.private, key.kid));
@@ -61,8 +83,9 @@ export async function loadKeyRing(options: {
     await load();
     // A key may have been made where tokens live shorter than here; then it is still needed.
     const changes = keys.some((key) => key.tokenTtlMs < accessTokenTtlMs)
-      ? [raiseTokenTtl(accessTokenTtlMs)]
-      : keys.filter((key) => key.publishedUntilMs <= now()).map(({ kid }) => deleteKey(kid));
+      ? [sql`UPDATE keys SET tokenTtlMs = max(tokenTtlMs, ${accessTokenTtlMs})`]
+      : keys.filter((key) => key.publishedUntilMs <= cautiousNow())
+        .map(({ kid }) => deleteKey(kid));
     if (changes.length === 0) return;
     await database.write(changes);
     await load();
@@ -82,7 +105,9 @@ export async function loadKeyRing(options: {
 
   await refresh();
   if (!keys.some((key) => key.signsFromMs <= now())) {
-    await database.write([insertKeyIfNoneSigns(await makeKey(0))]);
+    const made = await makeKey(0);
+    const isFirst = sql`NOT EXISTS (SELECT 1 FROM keys WHERE signsFromMs <= ${made.signsFromMs})`;
+    await database.write([insertKey(made, isFirst)]); // of several processes only one does
     await refresh();
   }
 
@@ -110,14 +135,20 @@ export async function loadKeyRing(options: {
       if (!key) throw new Error("The new key was withdrawn at once");
       return key;
     },
-    /** Takes a key out of use at once; if it signs, a new one does. False without such a key. */
+    /**
+     * Takes a key out of use at once: it neither signs nor verifies, and its private half is gone.
+     * If it is the one that signs, a new one does: an older one never signs again. False without
+     * such a key.
+     */
     async withdraw(kid: string, beside: readonly Sql[] = []): Promise<boolean> {
       await refresh(); // another process may have made it a moment ago
       if (!find(kid)) return false;
-      const batch = withdrawKey(kid, await makeKey(0));
-      const changes = await database.write([...batch, ...beside]);
+      const made = await makeKey(0);
+      const signs = sql`${kid} = (SELECT kid FROM keys WHERE signsFromMs <= ${made.signsFromMs}
+        ORDER BY signsFromMs DESC, createdAtMs DESC, kid DESC LIMIT 1)`;
+      const [, deleted] = await database.write([insertKey(made, signs), deleteKey(kid), ...beside]);
       await afterWrite(refresh());
-      return changes[batch.length - 1] === 1;
+      return deleted === 1;
     },
   };
 }

@@ -1,6 +1,6 @@
 import type { Database } from "../database/database.ts";
 import { sql, type Sql } from "../database/sql.ts";
-import type { Change } from "./audit.ts";
+import { type Change, deleteWhere } from "./audit.ts";
 
 /** Until when each problem is muted, in milliseconds since 1970, by its id. */
 export async function listMuted(database: Database, nowMs: number): Promise<Map<string, number>> {
@@ -18,6 +18,5 @@ export function muteProblem(id: string, untilMs: number): Sql {
 
 /** Mutes a problem no more. */
 export function unmuteProblem(id: string): Change {
-  const muted = sql`muted_problems WHERE id = ${id}`;
-  return { ...sql`DELETE FROM ${muted}`, when: sql`EXISTS (SELECT 1 FROM ${muted})` };
+  return deleteWhere(sql`muted_problems`, sql`id = ${id}`);
 }

@@ -2,6 +2,7 @@ import { idBound } from "../base/id.ts";
 import { GRANT_ALLOWED, trimAudit } from "./audit.ts";
 import { AT_MOST, BATCH, type Key, type KeyedRows } from "./batch.ts";
 import type { Database } from "../database/database.ts";
+import { paceWrites } from "../database/pace_writes.ts";
 import { listOf, sql, type Sql, sqlText } from "../database/sql.ts";
 import { DEVICE_CODE_MS } from "../oauth/device_code.ts";
 import { dropFigures } from "./figures.ts";
@@ -16,14 +17,18 @@ const STAYING_AT_ONCE = 20_000;
 /** How far each sweep has come; kept from purge to purge. */
 export type PurgeProgress = Map<string, Key>;
 
-/** Removes what has expired, in bounded batches, until nothing is left or it is to stop. */
+/**
+ * Removes what has expired, in bounded batches between which others can write, until nothing is
+ * left or it is to stop.
+ */
 export async function purge(
-  database: Database,
+  shared: Database,
   retention: Readonly<Record<"eventsMs" | "auditMs", number>>,
   nowMs: number,
   signal: AbortSignal,
   progress: PurgeProgress = new Map(),
 ): Promise<void> {
+  const database = paceWrites(shared);
   await dropExcessRefreshTokens(database, nowMs, signal);
   const finishedMs = nowMs - retention.eventsMs;
   const expired = (table: Sql, key: Sql, sinceMs = nowMs) =>

@@ -3,7 +3,8 @@ import { ENDS, LAST_ENDING } from "./authority.ts";
 import { type Change, updateWhere } from "./audit.ts";
 import { AT_MOST, BATCH, walkKeys } from "./batch.ts";
 import type { Database } from "../database/database.ts";
-import { hasRow, writeAndPause } from "../database/rows.ts";
+import { paceWrites } from "../database/pace_writes.ts";
+import { hasRow } from "../database/rows.ts";
 import { listOf, sql, type Sql } from "../database/sql.ts";
 import { type ClaimOfDelivery, isClaimed } from "./deliveries.ts";
 import { announceDisabled } from "./events.ts";
@@ -151,7 +152,7 @@ export async function clearEndedSubscriptions(
   now: () => number,
   signal: AbortSignal,
 ): Promise<void> {
-  const step = (batch: readonly Sql[]) => writeAndPause(database, batch, 3);
+  const { write } = paceWrites(database, 3);
   type Row = Record<"seq" | "deletes", number> & Record<"owner" | "reason", string>;
   const endings = await database.query<Row>(
     sql`SELECT seq, owner, deletes, reason FROM subscription_endings ORDER BY seq ${AT_MOST}`,
@@ -162,13 +163,13 @@ export async function clearEndedSubscriptions(
     for await (const part of walkKeys(database, rows)) {
       if (signal.aborted) return;
       const ended = sql`s.seq IN ${listOf(part)} AND ${isEndedBy(seq)}`;
-      await step(end(ended, deletes === 1, reason, now()));
+      await write(end(ended, deletes === 1, reason, now()));
     }
-    await step([sql`DELETE FROM subscription_endings WHERE seq = ${seq}`]);
+    await write([sql`DELETE FROM subscription_endings WHERE seq = ${seq}`]);
   }
   const selectLeft = sql`SELECT 1 FROM subscriptions s WHERE ${TO_CLEAR} LIMIT 1`;
   while (!signal.aborted && await hasRow(database, selectLeft)) {
-    await step(cancelPending(NEXT_TO_CLEAR, now()));
+    await write(cancelPending(NEXT_TO_CLEAR, now()));
   }
 }
 

@@ -3,6 +3,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import {
   chownSync,
+  copyFileSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -113,6 +114,20 @@ test("restore moves the log of a database aside that has been lost", async (t) =
   assert.ok(existsSync(`${cli.databasePath}-wal`));
   assert.equal((await cli.run("restore", copy)).code, 0);
   assert.ok(!existsSync(`${cli.databasePath}-wal`));
+  assert.deepEqual(await userNames(cli), ["alice"]);
+});
+
+test("restore moves aside the journal of a database that has been lost", async (t) => {
+  const { cli, copy } = await openWithBackup(t);
+  // Of a process that was killed while it made the database: SQLite would undo the copy by it.
+  const lost = join(cli.folder, "lost.db");
+  const killed = new DatabaseSync(lost);
+  t.after(() => killed.close());
+  killed.exec(`PRAGMA cache_size = 1; BEGIN; CREATE TABLE t (x);
+    INSERT INTO t VALUES (zeroblob(99999))`);
+  rmSync(cli.databasePath);
+  copyFileSync(`${lost}-journal`, `${cli.databasePath}-journal`);
+  assert.equal((await cli.run("restore", copy)).code, 0);
   assert.deepEqual(await userNames(cli), ["alice"]);
 });
 

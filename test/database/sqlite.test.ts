@@ -182,6 +182,10 @@ const LOSSES: readonly (readonly [
     renameSync(`${path}.copy`, path);
   }, (path) => renameSync(`${path}.away`, path)],
   ["left without its log", (path) => rmSync(`${path}-wal`), undefined],
+  ["not to be looked at any more", (path) => { // as where its folder is closed to the process
+    renameSync(path, `${path}.away`);
+    symlinkSync(path, path);
+  }, (path) => renameSync(`${path}.away`, path)],
 ];
 
 for (const [what, lose, restore] of LOSSES) {
@@ -205,6 +209,16 @@ for (const [what, lose, restore] of LOSSES) {
   });
 }
 
+test("a file that cannot be looked at any more is one that is not in place", async (t) => {
+  const path = join(makeFolder(t), "gatepost.db");
+  const database = await createSqliteEngine(path).open();
+  t.after(() => database.close());
+  assert.equal(database.state(), "ok");
+  renameSync(path, `${path}.away`);
+  symlinkSync(path, path);
+  assert.equal(database.state(), "replaced");
+});
+
 test("a damaged page: what meets it is refused and says why, other writes go on", async (t) => {
   const path = join(makeFolder(t), "gatepost.db");
   const refusals: (Refusal | undefined)[] = [];
@@ -215,6 +229,21 @@ test("a damaged page: what meets it is refused and says why, other writes go on"
   await assert.rejects(database.write([audit]), UnavailableError);
   await assert.rejects(database.query(sql`SELECT * FROM audit`), UnavailableError);
   assert.deepEqual(await database.write([put("a")]), [1]);
+  assert.deepEqual(refusals, ["damaged", undefined]);
+});
+
+test("a damaged page refuses nothing of what gathers while it is met", async (t) => {
+  const path = join(makeFolder(t), "gatepost.db");
+  const refusals: (Refusal | undefined)[] = [];
+  const database = openSqliteDatabase(path, ({ refusal }) => void refusals.push(refusal));
+  t.after(() => database.close());
+  spoilTable(path, "audit");
+  const audit = sql`INSERT INTO audit (id, actor, action, target) VALUES ('t1', 'a', 'b', 'c')`;
+  const first = database.write([audit]);
+  await new Promise((resolve) => setImmediate(resolve)); // it is being committed
+  const gathered = ["a", "b"].map((name) => database.write([put(name)]));
+  await assert.rejects(first, UnavailableError);
+  assert.deepEqual(await Promise.all(gathered), [[1], [1]]);
   assert.deepEqual(refusals, ["damaged", undefined]);
 });
 

@@ -1,14 +1,25 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, type TestContext, test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { createSeal } from "../../src/base/seal.ts";
 import { UnusableDatabaseError } from "../../src/database/database.ts";
+import { judgeDatabase } from "../../src/database/judge.ts";
 import { prepareSqliteFile } from "../../src/database/migrate.ts";
 import { APPLICATION_ID, NEWEST_VERSION } from "../../src/database/migrations.ts";
+import { SCHEMA } from "../../src/database/schema.ts";
 import { openSqlite } from "../../src/database/sqlite_file.ts";
 import { makeFolder } from "../helpers/database.ts";
 import { runNode } from "../helpers/process.ts";
@@ -170,6 +181,30 @@ test("prepareSqliteFile() turns a write-ahead log on where whoever migrated died
   prepareSqliteFile(path);
   assert.deepEqual(pragmas(path, ["journal_mode"]), ["wal"]);
 });
+
+for (const [what, make, change] of [
+  ["making a database", () => {}, SCHEMA],
+  ["changing one without a log", (path: string) => {
+    prepareSqliteFile(path);
+    run(path, `PRAGMA journal_mode = DELETE; INSERT INTO settings (name, value) VALUES ('a', '1')`);
+  }, "UPDATE settings SET value = '2'; CREATE TABLE t (x); INSERT INTO t VALUES (zeroblob(99999))"],
+] as const) {
+  test(`prepareSqliteFile() takes back what was left by a process killed while ${what}`, (t) => {
+    const [path, left] = [join(makeFolder(t), "gatepost.db"), join(makeFolder(t), "gatepost.db")];
+    make(path);
+    const killed = new DatabaseSync(path);
+    t.after(() => killed.close());
+    // So small a cache that pages go to the file before the commit does.
+    killed.exec(`PRAGMA cache_size = 1; BEGIN EXCLUSIVE; ${change}`);
+    for (const suffix of ["", "-journal"]) copyFileSync(path + suffix, left + suffix);
+    assert.equal(judgeDatabase(left, createSeal()).kind, "usable");
+    prepareSqliteFile(left);
+    assert.deepEqual(schemaOf(left), schemaOf(newFile(t)));
+    assert.equal(existsSync(`${left}-journal`), false);
+    const values = new DatabaseSync(left).prepare("SELECT value FROM settings").all();
+    assert.deepEqual(values.map(({ value }) => value), change === SCHEMA ? [] : ["1"]);
+  });
+}
 
 test("prepareSqliteFile() makes an empty file a database, and an empty database too", (t) => {
   const folder = makeFolder(t);

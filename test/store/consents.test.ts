@@ -15,7 +15,7 @@ import { type Database, FIRST_PAGE } from "../../src/database/database.ts";
 import { sql } from "../../src/database/sql.ts";
 import { revokeGrant } from "../../src/store/grant_end.ts";
 import { insertGrant, listGrants, rotateRefreshToken } from "../../src/store/grants.ts";
-import { insertKey } from "../../src/store/keys.ts";
+import { insertKey } from "../../src/store/key_ring.ts";
 import { loadRevocations } from "../../src/store/revocations.ts";
 import { endSubscriptions } from "../../src/store/subscription_end.ts";
 import { insertSubscription } from "../../src/store/subscriptions.ts";

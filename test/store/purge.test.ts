@@ -57,6 +57,28 @@ test("the purge lets other work have its turn while it looks at what must stay",
   assert.equal(new Set(looks.map(({ turn }) => turn)).size, looks.length);
 });
 
+test("the purge leaves the writer to others for as long as each of its steps took", async (t) => {
+  const stored = openDatabase(t);
+  await stored.write([sql`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n
+      WHERE i < ${3 * BATCH})
+    INSERT INTO codes (id, hash, app, user, scopes, redirectUri, untilMs)
+    SELECT 'c' || i, x'', 'a1', 'u1', '[]', '', 1 FROM n`]);
+  const restedMs: number[] = [];
+  let endedMs = -Infinity;
+  await purge({
+    ...stored,
+    async write(batch) {
+      restedMs.push(performance.now() - endedMs);
+      await new Promise((resolve) => setTimeout(resolve, 10));
+      const changes = await stored.write(batch);
+      endedMs = performance.now();
+      return changes;
+    },
+  }, RETENTION, NOW_MS, SIGNAL);
+  assert.deepEqual(await stored.query(sql`SELECT 1 FROM codes`), []);
+  assert.ok(restedMs.length > 3 && restedMs.every((ms) => ms > 8), `${restedMs}`);
+});
+
 test("what must stay is looked at part by part, a part at each purge", async (t) => {
   const { database, looks } = watch(t);
   await addDelivered(database, 2 * AT_ONCE + BATCH, NOW_MS);

@@ -7,7 +7,7 @@ import { ConflictError, FIRST_PAGE, type Page } from "../../src/database/databas
 import { sql } from "../../src/database/sql.ts";
 import { insertGrant } from "../../src/store/grants.ts";
 import { listPart } from "../../src/store/list.ts";
-import { insertKey } from "../../src/store/keys.ts";
+import { insertKey } from "../../src/store/key_ring.ts";
 import { loadRevocations } from "../../src/store/revocations.ts";
 import { findSession, insertSession, isLive } from "../../src/store/sessions.ts";
 import {

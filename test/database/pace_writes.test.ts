@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { paceWrites } from "../../src/cli/pace_writes.ts";
+import { paceWrites } from "../../src/database/pace_writes.ts";
 import { type Database, UnavailableError } from "../../src/database/database.ts";
 import { resendDeliveries } from "../../src/store/resends.ts";
 import { openDatabase } from "../helpers/database.ts";
 
 /** A database whose writes take as long as given; what it waits between them. */
-function open(t: TestContext, writeMs: readonly number[], isLocked = false) {
+function open(t: TestContext, writeMs: readonly number[], { isLocked = false, times = 1 } = {}) {
   const time = { nowMs: 1_000 };
   const pauses: number[] = [];
   const stored = openDatabase(t);
@@ -18,14 +18,12 @@ function open(t: TestContext, writeMs: readonly number[], isLocked = false) {
       return isLocked ? Promise.reject(new UnavailableError("locked")) : stored.write(statements);
     },
   };
-  const database = paceWrites(slow, {
-    elapsedMs: () => time.nowMs,
-    sleep(ms) {
-      pauses.push(ms);
-      time.nowMs += ms;
-      return Promise.resolve();
-    },
-  });
+  const sleep = (ms: number) => {
+    pauses.push(ms);
+    time.nowMs += ms;
+    return Promise.resolve();
+  };
+  const database = paceWrites(slow, times, () => time.nowMs, sleep);
   return { database, pauses, time };
 }
 
@@ -35,6 +33,12 @@ test("a write waits for as long as the one before took, the first for nothing", 
   const { database, pauses } = open(t, [40, 7, 1]);
   for (let writes = 0; writes < 3; writes++) await database.write(BATCH);
   assert.deepEqual(pauses, [40, 7]);
+});
+
+test("or for so many times as long", async (t) => {
+  const { database, pauses } = open(t, [40, 7, 1], { times: 3 });
+  for (let writes = 0; writes < 3; writes++) await database.write(BATCH);
+  assert.deepEqual(pauses, [120, 21]);
 });
 
 test("what has passed since counts", async (t) => {
@@ -48,7 +52,7 @@ test("what has passed since counts", async (t) => {
 });
 
 test("one that failed has taken its time, too", async (t) => {
-  const { database, pauses } = open(t, [800, 800], true);
+  const { database, pauses } = open(t, [800, 800], { isLocked: true });
   await assert.rejects(database.write(BATCH), UnavailableError);
   await assert.rejects(database.write(BATCH), UnavailableError);
   assert.deepEqual(pauses, [800]);
