@@ -142,14 +142,18 @@ export async function runNode(
   return { code, stdout: stdout(), stderr: stderr() };
 }
 
-/** The environment holds what is given and nothing that a test runner or a shell left there. */
+/** What a process that a test starts has of its environment: nothing that a shell left there. */
+export function inheritedEnv(): Env {
+  const { PATH, HOME, NODE_V8_COVERAGE, NODE_COMPILE_CACHE } = process.env;
+  return { PATH, HOME, NODE_V8_COVERAGE, NODE_COMPILE_CACHE };
+}
+
 async function spawnNode(args: readonly string[], env: Env, cwd?: string): Promise<ChildProcess> {
-  const { PATH, HOME, NODE_V8_COVERAGE } = process.env;
   const { GATEPOST_DATABASE: path } = env;
   const database = path && { GATEPOST_DATABASE: await locateDatabase(path) };
   return spawn(process.execPath, args, {
     cwd,
-    env: { PATH, HOME, NODE_V8_COVERAGE, ...env, ...database },
+    env: { ...inheritedEnv(), ...env, ...database },
     stdio: ["pipe", "pipe", "pipe"],
   });
 }
