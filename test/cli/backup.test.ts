@@ -91,7 +91,7 @@ test("backup of a damaged database fails and keeps no copy", async (t) => {
 });
 
 test("backup while others write holds one state: every batch whole or not at all", async (t) => {
-  const cli = await openCommandLine(t);
+  const cli = await openCommandLine(t, { ownProcess: true });
   await cli.run("user", "add", "alice");
   fill(cli.databasePath, 2_000);
   const database = openSqliteDatabase(cli.databasePath);

@@ -17,7 +17,7 @@ test("cronjob run makes a job due, and a running server runs it once", async (t)
   writeFileSync(join(endpoints, "jobs.js"), JOBS);
   const gatepost = await startGatepost({ env: { GATEPOST_ENDPOINTS: endpoints } });
   t.after(() => gatepost.stop());
-  const cli = await openCommandLine(t, { folder: gatepost.server.folder });
+  const cli = await openCommandLine(t, { folder: gatepost.server.folder, ownProcess: true });
   const events = async () =>
     readItems(await cli.run("event", "list", "--name", "tidied", "--json"));
 
