@@ -17,10 +17,10 @@ const processCoverageFolder = join(coverageFolder, "tmp");
 const failuresFile = join(coverageFolder, "failures.txt");
 
 /**
- * What a test sees: the settings of the person who runs it stay out, except for those of tests. What
- * Node makes of a module is kept: some 3,000 processes load hundreds of them each, and to take the
- * types out of them is most of what a start takes. V8 then counts the top level of such a module as
- * a whole, and the branches of its functions as ever.
+ * What a test sees: the settings of the person who runs it stay out, except for those of tests.
+ * What Node makes of a module is kept, for processes by the thousand load hundreds of them each, and
+ * taking the types out of these is most of what a start costs. V8 then counts the top level of such
+ * a module as a whole, and the branches of its functions as ever.
  */
 const cleanEnv = {
   ...Object.fromEntries(
