@@ -18,7 +18,7 @@ const failuresFile = join(coverageFolder, "failures.txt");
 
 /**
  * What a test sees: the settings of the person who runs it stay out, except for those of tests.
- * What Node makes of a module is kept, for processes by the thousand load hundreds of them each, and
+ * What Node makes of a module is kept: processes by the thousand load hundreds of them each, and
  * taking the types out of these is most of what a start costs. V8 then counts the top level of such
  * a module as a whole, and the branches of its functions as ever.
  */
