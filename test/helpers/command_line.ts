@@ -69,7 +69,7 @@ export async function openCommandLine(
       spawn(process.execPath, [CLI_SOURCE, ...args], {
         env: { ...inheritedEnv(), GATEPOST_DATABASE: databasePath, ...env },
         stdio: ["ignore", "pipe", "pipe"],
-        timeout: 30_000,
+        timeout: 60_000,
       }),
   };
 }
