@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -19,6 +20,14 @@ function fill(path: string, count: number): void {
   for (let row = 0; row < count; row++) insert.run(`t${row}`, "x".repeat(10_000));
   database.exec("COMMIT");
   database.close();
+}
+
+/** Waits until a backup is under way; fails where its process ends before. */
+async function waitForPartial(copy: string, child: ChildProcess): Promise<void> {
+  while (!existsSync(`${copy}.partial`)) {
+    assert.equal(child.exitCode ?? child.signalCode, null, "it ended before");
+    await sleep(1);
+  }
 }
 
 test("backup makes a private copy that the command line and SQLite open", async (t) => {
@@ -111,7 +120,7 @@ test("backup of a damaged database fails and keeps no copy", async (t) => {
 });
 
 test("backup while others write holds one state: every batch whole or not at all", async (t) => {
-  const cli = await openCommandLine(t);
+  const cli = await openCommandLine(t, { ownProcess: true });
   await cli.run("user", "add", "alice");
   fill(cli.databasePath, 2_000);
   const database = openSqliteDatabase(cli.databasePath);
@@ -159,7 +168,7 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
     const child = cli.start("backup", copy);
     const exited = once(child, "exit");
 
-    while (!existsSync(`${copy}.partial`) && child.exitCode === null) await sleep(1);
+    await waitForPartial(copy, child);
     child.kill(signal);
     const [code] = await exited;
 
@@ -177,7 +186,7 @@ test("the next backup into a folder removes what one that was killed has left th
   for (const copy of [monday, join(cli.folder, "tuesday.db")]) {
     const child = cli.start("backup", copy);
     const exited = once(child, "exit");
-    while (!existsSync(`${copy}.partial`) && child.exitCode === null) await sleep(1);
+    await waitForPartial(copy, child);
     child.kill("SIGKILL");
     await exited;
   }

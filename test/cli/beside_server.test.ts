@@ -23,7 +23,7 @@ before(async () => {
     GATEPOST_RESEND_DELAYS: "none",
   };
   gatepost = await startGatepost({ env });
-  cli = await openCommandLine({ after }, { folder: gatepost.server.folder });
+  cli = await openCommandLine({ after }, { folder: gatepost.server.folder, ownProcess: true });
 });
 
 after(async () => {
@@ -163,7 +163,7 @@ test("an event that the command line dispatches is delivered, and resent", async
 });
 
 test("a server that first starts on a database with a user makes no admin", async (t) => {
-  const alone = await openCommandLine(t);
+  const alone = await openCommandLine(t, { ownProcess: true });
   await alone.runWith({ stdin: PASSWORD }, "user", "add", "ops", "--admin", "--password-stdin");
 
   const server = await startServer({ entry: SOURCE_ENTRY, folder: alone.folder });

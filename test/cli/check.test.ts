@@ -262,7 +262,7 @@ test("check exits 2 on a bad configuration, every error on a line of its own", a
 });
 
 test("check ends by itself when a module has left a timer running", async (t) => {
-  const cli = await openCommandLine(t);
+  const cli = await openCommandLine(t, { ownProcess: true });
   const folder = join(cli.folder, "endpoints");
   mkdirSync(folder);
   writeFileSync(join(folder, "timer.js"), "setInterval(() => {}, 1000);");

@@ -11,7 +11,7 @@ import { until } from "../helpers/until.ts";
 test("servers that start at once on an empty cluster, and commands beside them", async (t) => {
   const { address } = await startRqlited(t);
   const env = { GATEPOST_DATABASE: address };
-  const cli = await openCommandLine(t, { isNew: true, env });
+  const cli = await openCommandLine(t, { isNew: true, ownProcess: true, env });
 
   const before = await cli.run("check");
   assert.equal(before.code, 0, before.stderr);
@@ -49,7 +49,7 @@ test("servers that start at once on an empty cluster, and commands beside them",
 
 test("a server and a command say in one line that no node is reached", async (t) => {
   const env = { GATEPOST_DATABASE: "rqlite://127.0.0.1:1" };
-  const cli = await openCommandLine(t, { isNew: true, env });
+  const cli = await openCommandLine(t, { isNew: true, ownProcess: true, env });
   const line = /^[^\n]*Database rqlite:\/\/127\.0\.0\.1:1: [^\n]*ECONNREFUSED[^\n]*$/m;
   const [command, check] = await Promise.all([cli.run("user", "list"), cli.run("check")]);
   assert.deepEqual([command.code, check.code], [1, 1]);

@@ -6,6 +6,7 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openCommandLine, readItems } from "../helpers/command_line.ts";
 import { startGatepost } from "../helpers/gatepost.ts";
+import { until } from "../helpers/until.ts";
 
 const JOBS = `
 export const tidy = { name: "tidy", every: "12h", run({ dispatch }) { dispatch("tidied", 1); } };
@@ -22,8 +23,8 @@ test("cronjob run makes a job due, and a running server runs it once", async (t)
     readItems(await cli.run("event", "list", "--name", "tidied", "--json"));
 
   const ran = await cli.run("cronjob", "run", "tidy");
-  for (let tries = 0; tries < 50 && (await events()).length === 0; tries++) await sleep(100);
-  await sleep(1_500);
+  await until(async () => (await events()).length > 0);
+  await sleep(1_500); // the server looks again
   const [purge, job] = readItems(await cli.run("cronjob", "list", "--json"));
   const unknown = await cli.run("cronjob", "run", "gatepost.watch");
   const audit = readItems(await cli.run("audit", "list", "--action", "cronjob.run", "--json"));

@@ -8,7 +8,7 @@ import { revision, version } from "../../src/version.ts";
 import { CLI_SOURCE, openCommandLine, readJson } from "../helpers/command_line.ts";
 
 test("help goes to standard output where it was asked for, with exit code 0", async (t) => {
-  const cli = await openCommandLine(t);
+  const cli = await openCommandLine(t, { ownProcess: true });
   for (const args of ["--help", "user --help", "user add --help", "help check"]) {
     const { code, stdout, stderr } = await cli.run(...args.split(" "));
 
@@ -19,7 +19,7 @@ test("help goes to standard output where it was asked for, with exit code 0", as
 });
 
 test("help goes to standard error where a command is unfinished, with exit code 2", async (t) => {
-  const cli = await openCommandLine(t);
+  const cli = await openCommandLine(t, { ownProcess: true });
   for (const args of [[], ["user"]]) {
     const { code, stdout, stderr } = await cli.run(...args);
 
@@ -29,20 +29,20 @@ test("help goes to standard error where a command is unfinished, with exit code 
 });
 
 test("help needs no good configuration", async (t) => {
-  const cli = await openCommandLine(t, { env: { GATEPOST_PORT: "x" } });
+  const cli = await openCommandLine(t, { ownProcess: true, env: { GATEPOST_PORT: "x" } });
 
   assert.equal((await cli.run("user", "add", "--help")).code, 0);
   assert.equal((await cli.run("--version")).code, 0);
 });
 
 test("--version prints name, version and revision", async (t) => {
-  const cli = await openCommandLine(t);
+  const cli = await openCommandLine(t, { ownProcess: true });
 
   assert.equal((await cli.run("--version")).stdout, `gatepost ${version}@${revision}\n`);
 });
 
 test("wrong usage is one line with the nearest command, exit 2, and nothing is done", async (t) => {
-  const cli = await openCommandLine(t, { isNew: true });
+  const cli = await openCommandLine(t, { isNew: true, ownProcess: true });
   for (const args of ["usr add alice", "user ad alice", "user add alice --admn", "user add"]) {
     const { code, stdout, stderr } = await cli.run(...args.split(" "));
 
@@ -53,7 +53,7 @@ test("wrong usage is one line with the nearest command, exit 2, and nothing is d
 });
 
 test("a wrong value is exit 2, whatever the command, and says what would be right", async (t) => {
-  const cli = await openCommandLine(t);
+  const cli = await openCommandLine(t, { ownProcess: true });
   const lines = [
     "user list --limit 0",
     "app add Shop --url https://shop.example/ --grant foo",
@@ -75,7 +75,7 @@ test("a wrong value is exit 2, whatever the command, and says what would be righ
 });
 
 test("a reader that has seen enough ends the output without a complaint", async (t) => {
-  const cli = await openCommandLine(t);
+  const cli = await openCommandLine(t, { ownProcess: true });
   const child = cli.start("check");
   child.stdout?.destroy();
   let complaints = "";
@@ -87,7 +87,7 @@ test("a reader that has seen enough ends the output without a complaint", async 
 });
 
 test("a database that cannot be used is one line, exit 1, with --json too", async (t) => {
-  const cli = await openCommandLine(t);
+  const cli = await openCommandLine(t, { ownProcess: true });
   writeFileSync(cli.databasePath, "no database at all");
 
   for (const args of [["user", "list"], ["user", "list", "--json"], ["user", "add", "alice"]]) {
@@ -99,7 +99,7 @@ test("a database that cannot be used is one line, exit 1, with --json too", asyn
 });
 
 test("a database that cannot be written is one line, exit 1, and nothing is stored", async (t) => {
-  const cli = await openCommandLine(t);
+  const cli = await openCommandLine(t, { ownProcess: true });
   await cli.run("user", "add", "alice");
   const other = new DatabaseSync(cli.databasePath);
   other.exec("BEGIN IMMEDIATE");

@@ -1,3 +1,4 @@
+// On SQLite alone: it is about headers, which no database knows.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";

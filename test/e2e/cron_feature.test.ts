@@ -98,28 +98,3 @@ test("cronjobs of modules run with it on, and dispatch only if they succeed", as
   assert.match(JSON.stringify(broken), /it broke/);
   assert.equal(stage.receiver.count(broke.path), 0);
 });
-
-test("cronjobs of modules do not run with GATEPOST_CRON=off", async (t) => {
-  const stage = await startEventStage({ GATEPOST_CRON: "off" }, { "cronjobs.mjs": CRONJOBS });
-  t.after(() => stage.stop());
-  await sleep(2_200);
-  const events = readItems(await stage.call("GET", "/backend/event?name=ticked", stage.admin));
-  assert.deepEqual(events, []);
-});
-
-test("a cronjob runs once per due time, however many processes there are", async (t) => {
-  const env = { GATEPOST_DATABASE: await newDatabase(t) };
-  const stage = await startEventStage(env, { "cronjobs.mjs": CRONJOBS });
-  t.after(() => stage.stop());
-  const others = await Promise.all(
-    [1, 2].map(() => startEventStage(env, { "cronjobs.mjs": CRONJOBS })),
-  );
-  const startedMs = Date.now();
-  const path = "/backend/event?name=ticked";
-  const before = readItems(await stage.call("GET", path, stage.admin)).length;
-  await sleep(4_000);
-  const runs = readItems(await stage.call("GET", path, stage.admin)).length - before;
-  const seconds = (Date.now() - startedMs) / 1000;
-  assert.ok(runs >= 2 && runs <= seconds + 1, `${runs} in ${seconds} s`);
-  await Promise.all(others.map((other) => other.stop()));
-});

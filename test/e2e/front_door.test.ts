@@ -1,3 +1,4 @@
+// On SQLite alone: it is about pages and their paths.
 import assert from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

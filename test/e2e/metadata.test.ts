@@ -1,3 +1,4 @@
+// On SQLite alone: it is about documents that do not come from the database.
 import assert from "node:assert/strict";
 import { createPublicKey, type JsonWebKeyInput, verify } from "node:crypto";
 import { after, before, describe, test } from "node:test";

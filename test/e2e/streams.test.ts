@@ -1,3 +1,4 @@
+// On SQLite alone: it is about sockets, of a server that stores nothing.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type TestContext, test } from "node:test";

@@ -1,3 +1,4 @@
+// On SQLite alone: it is about the form of requests, before anything is stored.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import {

@@ -55,7 +55,7 @@ function readFolder(folder: string): Record<string, string> {
 
 /** Start and check must say the same in one line, exit 1 and leave every file as it was. */
 async function assertUnusable(t: TestContext, folder: string, says: RegExp): Promise<void> {
-  const cli = await openCommandLine(t, { folder });
+  const cli = await openCommandLine(t, { folder, ownProcess: true });
   const found = readFolder(folder);
   const env = { GATEPOST_PORT: "0", GATEPOST_DATABASE: cli.databasePath };
   const start = await runNode([SOURCE_ENTRY], { env });
@@ -144,7 +144,7 @@ test("a path that leads nowhere is refused", async (t) => {
   rmSync(join(folder, "gatepost.db"));
   symlinkSync("other.db", join(folder, "gatepost.db"));
   symlinkSync("gatepost.db", join(folder, "other.db"));
-  const cli = await openCommandLine(t, { folder });
+  const cli = await openCommandLine(t, { folder, ownProcess: true });
   const env = { GATEPOST_PORT: "0", GATEPOST_DATABASE: cli.databasePath };
   const start = await runNode([SOURCE_ENTRY], { env });
   assert.deepEqual([start.code, start.stdout], [1, ""], start.stderr);
@@ -223,7 +223,7 @@ for (const freeBytes of [0, 36 * 1024]) {
 test("a database that is not this user's to write is refused", async (t) => {
   if (process.getuid?.() !== 0) return t.diagnostic("not run: needs root, to be somebody else");
   const folder = makeFolder(t);
-  const cli = await openCommandLine(t, { folder });
+  const cli = await openCommandLine(t, { folder, ownProcess: true });
   spawnSync("chmod", ["755", folder]);
   const source = (path: string) => JSON.stringify(import.meta.resolve(`../../src/${path}`));
   const program = `process.setgid(65534); process.setuid(65534);

@@ -1,19 +1,29 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { EventEmitter } from "node:events";
 import { existsSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
+import { PassThrough, Readable } from "node:stream";
+import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
+import { main } from "../../src/cli/main.ts";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
-import { createDataFolder, runCli, type RunResult } from "./process.ts";
+import { locateDatabase } from "./engine.ts";
+import { createDataFolder, inheritedEnv, runCli, type RunResult } from "./process.ts";
 
 /** The command line's source: what it runs is counted in the coverage. */
 export const CLI_SOURCE = fileURLToPath(new URL("../../src/cli.ts", import.meta.url));
+
+// Of the terminal of the test runner, which tells its files: none of the commands'.
+delete process.env["FORCE_COLOR"];
 
 type Env = Readonly<Record<string, string | undefined>>;
 
 export interface CommandLineOptions {
   readonly folder?: string;
   readonly isNew?: boolean;
+  /** Whether each command is a process, where a test is about what becomes of one. */
+  readonly ownProcess?: boolean;
   readonly env?: Env;
 }
 
@@ -38,35 +48,56 @@ export interface CommandLine {
  */
 export async function openCommandLine(
   test: { after(release: () => Promise<void>): void },
-  { folder: given, isNew = false, env = {} }: CommandLineOptions = {},
+  { folder: given, isNew = false, ownProcess = false, env = {} }: CommandLineOptions = {},
 ): Promise<CommandLine> {
   const folder = given ?? await createDataFolder();
   if (given === undefined) test.after(() => rm(folder, { recursive: true, force: true }));
   const databasePath = join(folder, "gatepost.db");
+  const run = ownProcess ? runProcess : runHere;
   const runWith: CommandLine["runWith"] = async (options, ...args) => {
     const needsDatabase = !isNew && !["check", "backup", "restore"].includes(args[0] ?? "");
     if (needsDatabase && !existsSync(databasePath)) await openSqliteDatabase(databasePath).close();
-    return runCli(args, {
-      entry: CLI_SOURCE,
-      stdin: options.stdin ?? "",
-      env: { GATEPOST_DATABASE: databasePath, ...env, ...options.env },
-    });
+    const allEnv = { GATEPOST_DATABASE: databasePath, ...env, ...options.env };
+    return run(args, options.stdin ?? "", allEnv);
   };
   return {
     folder,
     databasePath,
     runWith,
     run: (...args) => runWith({}, ...args),
-    start(...args) {
-      const { PATH, HOME, NODE_V8_COVERAGE } = process.env;
-      return spawn(process.execPath, [CLI_SOURCE, ...args], {
-        env: { PATH, HOME, NODE_V8_COVERAGE, GATEPOST_DATABASE: databasePath, ...env },
+    start: (...args) =>
+      spawn(process.execPath, [CLI_SOURCE, ...args], {
+        env: { ...inheritedEnv(), GATEPOST_DATABASE: databasePath, ...env },
         stdio: ["ignore", "pipe", "pipe"],
-        timeout: 30_000,
-      });
-    },
+        timeout: 60_000,
+      }),
   };
 }
+
+type Run = (args: readonly string[], stdin: string, env: Env) => Promise<RunResult>;
+
+const runProcess: Run = (args, stdin, env) => runCli(args, { entry: CLI_SOURCE, stdin, env });
+
+/** What a process does once it has started, without the second that the start takes. */
+const runHere: Run = async (args, stdin, env) => {
+  const address = env["GATEPOST_DATABASE"];
+  const { promise: code, resolve: exit } = Promise.withResolvers<number>();
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+  const host = Object.assign(new EventEmitter(), {
+    argv: [process.execPath, CLI_SOURCE, ...args],
+    env: { ...env, ...address && { GATEPOST_DATABASE: await locateDatabase(address) } },
+    stdin: Readable.from([Buffer.from(stdin)]),
+    stdout,
+    stderr,
+    exit,
+  });
+  const output = Promise.all([text(stdout), text(stderr)]);
+  await main(host as unknown as NodeJS.Process);
+  stdout.end();
+  stderr.end();
+  const [shown, noted] = await output;
+  return { code: await code, stdout: shown, stderr: noted };
+};
 
 /** The JSON object that a run printed. */
 export function readJson(result: RunResult): Readonly<Record<string, unknown>> {

@@ -14,10 +14,10 @@ export const SERVER_ENTRY = join(ROOT, "dist/server.js");
 /** What an operator administers with. */
 export const CLI_ENTRY = join(ROOT, "dist/cli.js");
 
-const START_MS = 20_000;
+const START_MS = 60_000;
 /** The server's own limit for a stop is 10 s. */
 const STOP_MS = 15_000;
-const RUN_MS = 30_000;
+const RUN_MS = 60_000;
 const MAX_LINES = 100_000;
 const MAX_OUTPUT_CHARS = 16_777_216;
 
@@ -65,7 +65,7 @@ export function createDataFolder(): Promise<string> {
   return mkdtemp(join(tmpdir(), "gatepost-test-"));
 }
 
-/** Starts a server and waits until it listens; throws with its output unless it does in 20 s. */
+/** Starts a server and waits until it listens; throws with its output where that takes a minute. */
 export async function startServer(options: ServerOptions = {}): Promise<RunningServer> {
   const { env = {}, entry = SERVER_ENTRY, args = [], nodeFlags = [] } = options;
   const folder = options.folder ?? await createDataFolder();
@@ -125,7 +125,7 @@ export function runCli(
   return runNode([options.entry ?? CLI_ENTRY, ...args], options);
 }
 
-/** Runs Node with these arguments to its end, which comes after 30 s at the latest. */
+/** Runs Node with these arguments to its end, which comes after a minute at the latest. */
 export async function runNode(
   args: readonly string[],
   options: { readonly env?: Env; readonly stdin?: string } = {},
@@ -142,14 +142,18 @@ export async function runNode(
   return { code, stdout: stdout(), stderr: stderr() };
 }
 
-/** The environment holds what is given and nothing that a test runner or a shell left there. */
+/** What a process that a test starts has of its environment: nothing that a shell left there. */
+export function inheritedEnv(): Env {
+  const { PATH, HOME, NODE_V8_COVERAGE, NODE_COMPILE_CACHE } = process.env;
+  return { PATH, HOME, NODE_V8_COVERAGE, NODE_COMPILE_CACHE };
+}
+
 async function spawnNode(args: readonly string[], env: Env, cwd?: string): Promise<ChildProcess> {
-  const { PATH, HOME, NODE_V8_COVERAGE } = process.env;
   const { GATEPOST_DATABASE: path } = env;
   const database = path && { GATEPOST_DATABASE: await locateDatabase(path) };
   return spawn(process.execPath, args, {
     cwd,
-    env: { PATH, HOME, NODE_V8_COVERAGE, ...env, ...database },
+    env: { ...inheritedEnv(), ...env, ...database },
     stdio: ["pipe", "pipe", "pipe"],
   });
 }

@@ -4,6 +4,7 @@ import { test, type TestContext } from "node:test";
 import { createCertificate } from "./certificate.ts";
 import { startReceiver } from "./receiver.ts";
 import { spawnReceiver } from "./receiver_process.ts";
+import { until } from "./until.ts";
 
 async function receiverOf(t: TestContext) {
   const receiver = await startReceiver();
@@ -119,4 +120,16 @@ test("spawnReceiver() does the same in a process of its own", async (t) => {
   await assert.rejects(receiver.waitFor(2, 20), /1 of 2/);
   await receiver.clear();
   assert.equal(await receiver.count(), 0);
+});
+
+test("release() answers what hangs, and what comes later hangs again", async (t) => {
+  const receiver = await receiverOf(t);
+  receiver.react("/hang", { kind: "hang" });
+  for (const status of [500, 204]) {
+    const answer = post(`${receiver.url}/hang`);
+    await until(() => receiver.hanging() === 1);
+    receiver.release(status);
+    assert.equal((await answer).status, status);
+  }
+  assert.deepEqual([receiver.hanging(), receiver.peak()], [0, 1]);
 });

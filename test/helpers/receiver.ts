@@ -18,7 +18,7 @@ export type Reaction =
   | { readonly kind: "drip"; readonly everyMs: number; readonly bytes?: number }
   /** Returns 200 with a body that does not end, as fast as it is taken. */
   | { readonly kind: "endless" }
-  /** Takes the request and never answers. */
+  /** Takes the request and does not answer before `release()`. */
   | { readonly kind: "hang" }
   /** Ends the connection properly, without a response. */
   | { readonly kind: "close" }
@@ -56,6 +56,10 @@ export interface Receiver {
   connections(): number;
   /** The highest number of requests that were unanswered at one time. */
   peak(): number;
+  /** How many requests hang. */
+  hanging(): number;
+  /** Answers what hangs with a status, 204 by default. */
+  release(status?: number): void;
   /** The recorded requests of a path, or all. Only the first 10,000 are kept. */
   requests(path?: string): readonly ReceivedRequest[];
   /** Says what happens to this path's next requests, one reaction each; the last one stays. */
@@ -81,6 +85,7 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
   const waiting = new Set<() => void>();
   const sockets = new Set<Socket>();
   const timers = new Set<NodeJS.Timeout>();
+  const hanging = new Set<ServerResponse>();
   let kept: ReceivedRequest[] = [];
   let total = 0;
   let unanswered = 0;
@@ -119,7 +124,11 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
       // Under TLS the request's own socket is not the one that can send RST.
       const { remotePort } = request.socket;
       const socket = [...sockets].find((each) => each.remotePort === remotePort);
-      if (socket !== undefined) perform(nextReaction(path), socket, response, later);
+      const reaction = nextReaction(path);
+      if (reaction.kind === "hang") {
+        hanging.add(response);
+        response.once("close", () => hanging.delete(response));
+      } else if (socket !== undefined) perform(reaction, socket, response, later);
       for (const check of [...waiting]) check();
     });
   };
@@ -142,6 +151,11 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
     count,
     connections: () => sockets.size,
     peak: () => peak,
+    hanging: () => hanging.size,
+    release(status = 204) {
+      for (const response of hanging) response.writeHead(status).end();
+      hanging.clear();
+    },
     requests,
     react: (path, ...planned) => void reactions.set(path, [...planned]),
     answer: (path, status, headers = {}) =>
@@ -180,7 +194,7 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
 }
 
 function perform(
-  reaction: Reaction,
+  reaction: Exclude<Reaction, { kind: "hang" }>,
   socket: Socket,
   response: ServerResponse,
   later: (ms: number, run: () => void) => void,
@@ -209,8 +223,6 @@ function perform(
       response.on("drain", pour);
       return pour();
     }
-    case "hang":
-      return;
     case "close":
       return void response.socket?.end();
     case "reset":

@@ -34,7 +34,7 @@ export interface RqliteNodeOptions {
   readonly ca?: string;
 }
 
-const START_MS = 20_000;
+const START_MS = 60_000;
 const CALL_MS = 2_000;
 const SURVIVED: readonly string[] = ["SIGSTOP", "SIGCONT"];
 

@@ -33,7 +33,7 @@ export interface RqliteCluster {
   stop(): Promise<void>;
 }
 
-const LEADER_MS = 20_000;
+const LEADER_MS = 60_000;
 
 /** What ends the clusters of a process that ends without having stopped them. */
 const running = new Set<() => void>();

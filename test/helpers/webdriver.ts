@@ -21,7 +21,7 @@ export class WebDriverError extends Error {
   }
 }
 
-const START_MS = 20_000;
+const START_MS = 60_000;
 const COMMAND_MS = 30_000;
 
 /** Starts chromedriver on a free port of the loopback. */

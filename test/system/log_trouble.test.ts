@@ -17,6 +17,7 @@ import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { SOURCE_ENTRY } from "../helpers/gatepost.ts";
+import { inheritedEnv } from "../helpers/process.ts";
 
 const TOKEN = "metrics-token-of-the-log-trouble-test";
 
@@ -40,13 +41,11 @@ async function freePort(): Promise<number> {
 async function start(t: TestContext, stdio: StdioOptions): Promise<Server> {
   const port = await freePort();
   const folder = mkdtempSync(join(tmpdir(), "gatepost-log-"));
-  const { PATH, NODE_V8_COVERAGE } = process.env;
   const child = spawn(process.execPath, [SOURCE_ENTRY], {
     stdio,
     timeout: 60_000,
     env: {
-      PATH,
-      NODE_V8_COVERAGE,
+      ...inheritedEnv(),
       GATEPOST_PORT: String(port),
       GATEPOST_DATABASE: join(folder, "gatepost.db"),
       GATEPOST_ADMIN_PASSWORD: "correct horse battery",
