@@ -60,8 +60,14 @@ export function parseFields(text: string | undefined, what: string): URLSearchPa
 }
 
 /**
+ * The charsets that a body may name: UTF-8 by both its labels (Encoding standard §4.2). A form is
+ * ASCII, whose escapes are UTF-8 whatever some clients name (URL standard §5.1).
+ */
+const CHARSETS = { json: /^utf-?8$/, form: /^(?:utf-?8|us-ascii|iso-8859-1)$/, other: /^/ };
+
+/**
  * The kind of a body, by the media type without regard to case and parameters but the charset (RFC
- * 9110 §8.3; "utf8" is its label too, Encoding standard §4.2), `+json` of any kind (RFC 6839 §3.1).
+ * 9110 §8.3), `+json` of any kind (RFC 6839 §3.1).
  * Throws Problem 415 for another kind than these, and for JSON and forms that are encoded (§8.4) or
  * not UTF-8.
  */
@@ -80,7 +86,7 @@ function checkType({ headers }: Pick<HttpRequest, "headers">, kinds: readonly Ki
   const charset = parameters.map((each) => /^\s*charset\s*=\s*"?([^"\s]*)"?\s*$/.exec(each)?.[1])
     .find((name) => name !== undefined);
   const coding = headers["content-encoding"] ?? "identity";
-  const isPlain = /^utf-?8$/.test(charset ?? "utf-8") && coding.toLowerCase() === "identity";
+  const isPlain = CHARSETS[kind].test(charset ?? "utf-8") && coding.toLowerCase() === "identity";
   if (kind !== "other" && !isPlain) throw wrongType("The body must be UTF-8, not compressed.");
   return kind;
 }
