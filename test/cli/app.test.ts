@@ -129,10 +129,11 @@ test("app delete removes an app once, and no client_id reaches another path", as
   const added = readJson(await cli.run("app", "add", "Shop", ...URL_OPTION, "--json"));
   const id = String(added["client_id"]);
 
-  const stranges = ["..", "", "x/secret", `../user/${id}`, `${id}/secret`, `${id}?limit=1`, "%"];
+  const stranges = ["..", "x/secret", `../user/${id}`, `${id}/secret`, `${id}?limit=1`, "%"];
   for (const strange of stranges) {
     assert.equal((await cli.run("app", "delete", strange)).code, 1, strange);
   }
+  assert.equal((await cli.run("app", "delete", "")).code, 2);
   assert.equal((await cli.run("app", "delete", id)).code, 0);
   const again = await cli.run("app", "delete", id);
   assert.deepEqual([again.code, again.stderr], [1, "gatepost: There is no such app.\n"]);
