@@ -23,8 +23,8 @@ import { OUTCOME_UNKNOWN, unavailable } from "./unavailable.ts";
 
 interface PipelineOptions extends Pick<Services, "site" | "log"> {
   readonly bearer: Pick<Bearer, "authenticate">;
-  /** The first that has method and path decides. */
-  readonly routers: readonly Router[];
+  /** The service's own has its paths alone; of the rest the first with method and path decides. */
+  readonly routers: readonly [own: Router, ...rest: Router[]];
   readonly isOriginAllowed: IsOriginAllowed;
   readonly limit: LimitRequest;
   readonly maxBodyBytes: number;
@@ -53,9 +53,13 @@ export function createPipeline(
   { bearer, site, log, routers, isOriginAllowed, limit, maxBodyBytes, now, observe }:
     PipelineOptions,
 ): (request: HttpRequest) => Promise<HttpResponse> {
+  const [findOwn, ...rest] = routers;
+
   function findRoute(method: string, path: string): RouteMatch | undefined {
+    const own = findOwn(method, path);
+    if (own) return own;
     const others: RouteMatch[] = []; // of other methods
-    for (const find of routers) {
+    for (const find of rest) {
       const match = find(method, path);
       if (match?.operation) return match;
       if (match) others.push(match);

@@ -46,7 +46,7 @@ function openStage(
   handle: () => HttpResponse,
   more: Partial<Operation> = {},
   basePath = "",
-  routers?: readonly Router[],
+  routers?: readonly [Router, ...Router[]],
 ): Stage {
   const observed: (readonly [string, string, number, number])[] = [];
   const logged: (readonly [string, LogFields])[] = [];
@@ -134,13 +134,14 @@ test("HEAD is answered where GET is; 405 says what the path takes", async () => 
   assert.deepEqual(valuesOf(refused, "allow"), ["GET, HEAD, OPTIONS"]);
 });
 
-test("a path of several routers takes the methods of all, the first of them first", async () => {
+test("a path of several routers takes the methods of all, but one of the service's own", async () => {
   const at = (method: Operation["method"], status: number) =>
     sampleOperation({ method, cors: false, handle: async () => ({ status }) });
-  const { ask } = openStage(() => ({ status: 200 }), {}, "", [
-    createRouter([at("POST", 201)]),
-    createRouter([at("GET", 202), at("POST", 203)]),
-  ]);
+  const own = createRouter([at("POST", 201)]);
+  const more = createRouter([at("GET", 202), at("POST", 203)]);
+  const alone = openStage(() => ({ status: 200 }), {}, "", [own, more]);
+  assert.equal((await alone.ask({ method: "GET" })).status, 405);
+  const { ask } = openStage(() => ({ status: 200 }), {}, "", [createRouter([]), own, more]);
   for (const [method, status] of [["POST", 201], ["GET", 202], ["HEAD", 202]] as const) {
     assert.equal((await ask({ method })).status, status, method);
   }
