@@ -229,9 +229,13 @@ function isUtf8(latin1: string): boolean {
 function isBadJson(bytes: Uint8Array): boolean {
   if (!isUtf8(Buffer.from(bytes).toString("latin1"))) return true;
   let hasProto = false;
+  let isHuge = false;
   let value: unknown;
   try {
-    value = JSON.parse(Buffer.from(bytes).toString());
+    value = JSON.parse(Buffer.from(bytes).toString(), (_, inner) => {
+      isHuge ||= typeof inner === "number" && !Number.isFinite(inner);
+      return inner;
+    });
   } catch {
     return true;
   }
@@ -240,7 +244,7 @@ function isBadJson(bytes: Uint8Array): boolean {
   for (const [, token = ""] of text.matchAll(/("(?:[^"\\]|\\.)*")(?=\s*:)|"(?:[^"\\]|\\.)*"/g)) {
     if (token !== "" && JSON.parse(token) === "__proto__") hasProto = true;
   }
-  return hasProto || depthOf(value) > 64;
+  return hasProto || isHuge || depthOf(value) > 64;
 }
 
 function depthOf(value: unknown): number {

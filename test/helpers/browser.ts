@@ -188,7 +188,12 @@ function createBrowser(command: Command, close: () => Promise<void>): Browser {
       waitFor(`an element ${css}`, async () => (await findAll(css))[0], browser.url),
     count: async (css) => (await findAll(css)).length,
     async click(css) {
-      await post(`/element/${await browser.find(css)}/click`);
+      await waitFor(`an element ${css} to click`, async () => {
+        const [element] = await findAll(css);
+        if (element === undefined) return undefined;
+        await post(`/element/${element}/click`);
+        return element;
+      }, browser.url);
     },
     async type(css, text) {
       const element = await browser.find(css);
@@ -202,7 +207,7 @@ function createBrowser(command: Command, close: () => Promise<void>): Browser {
       ]);
       await post("/actions", { actions: [{ type: "key", id: "keyboard", actions }] });
     },
-    // Looked for and read together: a page that comes between takes the element away.
+    // Looked for and read together, as in a click: what comes between takes the element away.
     text: (css) =>
       waitFor(`the text of ${css}`, async () => {
         const [element] = await findAll(css);
