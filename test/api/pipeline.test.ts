@@ -134,7 +134,7 @@ test("HEAD is answered where GET is; 405 says what the path takes", async () => 
   assert.deepEqual(valuesOf(refused, "allow"), ["GET, HEAD, OPTIONS"]);
 });
 
-test("a path of several routers has the methods of all, unless it is the service's own", async () => {
+test("a path of several routers has the methods of all, but not one of the service's", async () => {
   const at = (method: Operation["method"], status: number) =>
     sampleOperation({ method, cors: false, handle: async () => ({ status }) });
   const own = createRouter([at("POST", 201)]);
