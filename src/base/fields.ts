@@ -27,6 +27,7 @@ export type FieldsOf<R, Missing = null> =
 
 const TIME_NAME = /(?:^|_)(?:at|from|since|until)$/;
 
+/** The field of a member, as its type `FieldName` has it. */
 export function fieldName(member: string): string {
   const camel = member.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
   return TIME_NAME.test(member) ? `${camel}Ms` : camel;

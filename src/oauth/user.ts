@@ -78,6 +78,7 @@ export type GivenPassword = "one-time" | "printed";
 
 export const toUserRecord = recordOf(UserRecord);
 
+/** The user that is asked for; the password is stored beside it, as a hash. */
 export function newUser(
   { password, ...wanted }: Infer<typeof NewUser>,
   more: Pick<User, "id" | "createdAtMs">,

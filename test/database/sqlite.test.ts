@@ -219,13 +219,19 @@ test("a file that cannot be looked at any more is one that is not in place", asy
   assert.equal(database.state(), "replaced");
 });
 
-test("a damaged page: what meets it is refused and says why, other writes go on", async (t) => {
+/** A database, its refusals, and a statement that meets a damaged page of it. */
+function openDamaged(t: TestContext) {
   const path = join(makeFolder(t), "gatepost.db");
   const refusals: (Refusal | undefined)[] = [];
   const database = openSqliteDatabase(path, ({ refusal }) => void refusals.push(refusal));
   t.after(() => database.close());
   spoilTable(path, "audit");
   const audit = sql`INSERT INTO audit (id, actor, action, target) VALUES ('t1', 'a', 'b', 'c')`;
+  return { database, refusals, audit };
+}
+
+test("a damaged page: what meets it is refused and says why, other writes go on", async (t) => {
+  const { database, refusals, audit } = openDamaged(t);
   await assert.rejects(database.write([audit]), UnavailableError);
   await assert.rejects(database.query(sql`SELECT * FROM audit`), UnavailableError);
   assert.deepEqual(await database.write([put("a")]), [1]);
@@ -233,12 +239,7 @@ test("a damaged page: what meets it is refused and says why, other writes go on"
 });
 
 test("a damaged page refuses nothing of what gathers while it is met", async (t) => {
-  const path = join(makeFolder(t), "gatepost.db");
-  const refusals: (Refusal | undefined)[] = [];
-  const database = openSqliteDatabase(path, ({ refusal }) => void refusals.push(refusal));
-  t.after(() => database.close());
-  spoilTable(path, "audit");
-  const audit = sql`INSERT INTO audit (id, actor, action, target) VALUES ('t1', 'a', 'b', 'c')`;
+  const { database, refusals, audit } = openDamaged(t);
   const first = database.write([audit]);
   await new Promise((resolve) => setImmediate(resolve)); // it is being committed
   const gathered = ["a", "b"].map((name) => database.write([put(name)]));
