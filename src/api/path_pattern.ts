@@ -82,6 +82,7 @@ export function parsePathPattern(path: string, report: Report): PathPattern | un
 
 /** A path as patterns have it: the case of percent-encodings is the same (RFC 3986 §6.2.2.1). */
 export function withUpperEscapes(path: string): string {
+  if (!path.includes("%")) return path; // as nearly all are
   return path.replace(/(?:%[\da-f]{2})+/gi, (codes) => codes.toUpperCase());
 }
 

@@ -136,7 +136,7 @@ function copyOf(fields: LogFields, name: string): unknown {
 function formatJson({ time, level, msg }: Line, fields: LogFields): string {
   let members = encodeMembers(fields);
   // Looking for an Error in every line would cost a tenth of it; one comes out as an object.
-  if (members.includes(":{")) members = encodeMembers(describeFields(fields));
+  if (members.includes("{")) members = encodeMembers(describeFields(fields));
   const comma = members === "}" ? "" : ",";
   const head = `{"time":"${time}","level":"${level}","msg":${JSON.stringify(msg)}`;
   const line = head + comma + members;
@@ -147,11 +147,12 @@ function formatJson({ time, level, msg }: Line, fields: LogFields): string {
 
 /** No field takes the place of these: JSON leaves out what is undefined. */
 const RESERVED = { time: undefined, level: undefined, msg: undefined, toJSON: undefined };
-const RESERVED_NAMES = Object.keys(RESERVED);
 
 function encodeMembers(fields: LogFields): string {
-  const text = RESERVED_NAMES.some((name) => name in fields) ? "" : JSON.stringify(fields);
+  const { time, level, msg, toJSON } = fields;
+  const isFree = time === undefined && level === undefined && msg === undefined && !toJSON;
   // The copy would cost nearly every line a third more.
+  const text = isFree ? JSON.stringify(fields) : "";
   return (text.startsWith("{") ? text : JSON.stringify({ ...fields, ...RESERVED })).slice(1);
 }
 

@@ -13,10 +13,12 @@ const KEPT = 8;
 
 /** SQL as a tagged template: a value is always bound; a piece of SQL becomes part of the text. */
 export function sql(strings: TemplateStringsArray, ...values: readonly (SqlValue | Sql)[]): Sql {
+  // As most are: the values of a row.
+  if (!values.some(isPiece)) return { sql: textOf(strings, []), params: values as SqlValue[] };
   const params: SqlValue[] = [];
   const pieces: string[] = [];
   for (const value of values) {
-    if (typeof value === "object" && value !== null && "sql" in value) {
+    if (isPiece(value)) {
       pieces.push(value.sql);
       for (const param of value.params) params.push(param);
     } else {
@@ -27,15 +29,19 @@ export function sql(strings: TemplateStringsArray, ...values: readonly (SqlValue
   return { sql: textOf(strings, pieces), params };
 }
 
+function isPiece(value: SqlValue | Sql): value is Sql {
+  return typeof value === "object" && value !== null && "sql" in value;
+}
+
 /** A text made anew would be copied, and hashed to find its statement, each time. */
 function textOf(strings: TemplateStringsArray, pieces: readonly string[]): string {
   const texts = TEXTS.getOrInsertComputed(strings, () => []);
   for (const known of texts) {
     let at = 0;
     while (at < pieces.length && known.pieces[at] === pieces[at]) at++;
-    if (at === pieces.length) return known.text;
+    if (at === pieces.length && at === known.pieces.length) return known.text;
   }
-  const text = String.raw({ raw: strings }, ...pieces);
+  const text = strings.reduce((before, rest, at) => `${before}${pieces[at - 1] ?? "?"}${rest}`);
   if (texts.push({ text, pieces }) > KEPT) texts.shift();
   return text;
 }

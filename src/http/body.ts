@@ -73,8 +73,8 @@ const CHARSETS = { json: /^utf-?8$/, form: /^(?:utf-?8|us-ascii|iso-8859-1)$/, o
  */
 function checkType({ headers }: Pick<HttpRequest, "headers">, kinds: readonly Kind[]): Kind {
   // What nearly every request says is found without taking it apart.
-  const isUsual = headers["content-type"] === MEDIA_TYPES.json;
-  if (isUsual && !("content-encoding" in headers) && kinds.includes("json")) return "json";
+  const usual = kinds.find((each) => headers["content-type"] === MEDIA_TYPES[each]);
+  if (usual && usual !== "other" && headers["content-encoding"] === undefined) return usual;
   const [text = "", ...parameters] = (headers["content-type"] ?? "").toLowerCase().split(";");
   const type = text.trim();
   const isJson = type === MEDIA_TYPES.json || /^[\w.-]+\/[\w.-]+\+json$/.test(type);

@@ -71,17 +71,18 @@ const NEW_PARTIES_HOLD_SCOPES = partiesHold(...NEW_PARTIES)(sql`g.scopes`);
 
 /** Stores those of the grants whose user and app allow it at that point of the batch. */
 function insertGrants(grants: readonly NewGrant[]): Sql {
-  const rows = grants.map(({ refresh, ...g }) => {
-    const hex = refresh && Buffer.from(refresh).toString("hex");
-    const times = [g.refreshUntilMs, g.accessUntilMs, g.decidedAtMs ?? idTimeMs(g.id)];
-    return [g.id, g.app, g.user, g.type, g.scopes, hex, g.resource, ...times];
+  const rows = grants.map((g) => {
+    const hex = g.refresh && Buffer.from(g.refresh).toString("hex");
+    const decidedAtMs = g.decidedAtMs ?? idTimeMs(g.id);
+    return [g.id, g.app, g.user, g.type, g.scopes, hex, g.resource, g.refreshUntilMs,
+      g.accessUntilMs, decidedAtMs];
   });
   const columns = sql`id, app, user, type, scopes, refresh, resource, refreshUntilMs,
     accessUntilMs`;
-  // Materialized, so that each value is taken out of the JSON once.
-  return sql`WITH g (${columns}, decidedAtMs) AS MATERIALIZED (SELECT value ->> 0, value ->> 1,
-      value ->> 2, value ->> 3, value -> 4, unhex(value ->> 5), value ->> 6, value ->> 7,
-      value ->> 8, value ->> 9 FROM json_each(${JSON.stringify(rows)}))
+  // Materialized, so that each row and each value is taken out of the JSON once.
+  return sql`WITH row AS MATERIALIZED (SELECT value AS v FROM json_each(${JSON.stringify(rows)})),
+      g (${columns}, decidedAtMs) AS MATERIALIZED (SELECT v ->> 0, v ->> 1, v ->> 2, v ->> 3,
+      v -> 4, unhex(v ->> 5), v ->> 6, v ->> 7, v ->> 8, v ->> 9 FROM row)
     INSERT INTO grants (${columns}) SELECT ${columns} FROM g
     WHERE ${NEW_NOT_BEFORE} < decidedAtMs AND ${NEW_PARTIES_HOLD_SCOPES}`;
 }

@@ -30,25 +30,30 @@ export type Exchange = (
   services: IssuingServices & Pick<Services, "accounts" | "issuer" | "passwordLogin">,
 ) => Promise<IssuedTokens | undefined>;
 
+/** A grant as it is wanted. */
+interface WantedGrant extends Pick<NewGrant, "user" | "scopes" | "decidedAtMs"> {
+  readonly app: Pick<App, "id" | "grants" | "metadataUrl"> & Target;
+  readonly type: GrantType | "login";
+  /** Goes into the audit with it. */
+  readonly audited?: AuditRecord;
+}
+
 /**
  * Stores a new grant and returns its first tokens; a refresh token where the app may use it.
  * Undefined, and nothing is stored, where the user or the app has been disabled meanwhile.
  */
 export async function issueGrant(
-  { app, audited, ...wanted }: Pick<NewGrant, "user" | "scopes" | "decidedAtMs"> & {
-    readonly app: Pick<App, "id" | "grants" | "metadataUrl"> & Target;
-    readonly type: GrantType | "login";
-    /** Goes into the audit with it. */
-    readonly audited?: AuditRecord;
-  },
-  services: IssuingServices,
+  wanted: WantedGrant,
+  { database, revocations, tokens, now }: IssuingServices,
 ): Promise<IssuedTokens | undefined> {
-  const nowMs = services.now();
-  const parties = { app: app.id, resource: app.resource?.id ?? null };
-  const grant = { decidedAtMs: nowMs, ...wanted, ...parties, id: newId("g", nowMs) };
-  const { issued, stored } = services.tokens.makeTokens(grant, app, nowMs);
-  const { database, revocations } = services;
-  const isStored = await insertGrant(database, { ...grant, ...stored }, audited, revocations);
+  const { app, user, type, scopes, audited } = wanted;
+  const nowMs = now();
+  const id = newId("g", nowMs);
+  const { issued, stored } = tokens.makeTokens({ id, user, scopes }, app, nowMs);
+  const parties = { app: app.id, user, resource: app.resource?.id ?? null };
+  const decidedAtMs = wanted.decidedAtMs ?? nowMs;
+  const grant = { id, type, scopes, decidedAtMs, ...parties, ...stored };
+  const isStored = await insertGrant(database, grant, audited, revocations);
   return isStored ? issued : undefined;
 }
 

@@ -42,9 +42,7 @@ const SECRET_PARAMETERS = Object.keys(CREDENTIALS)
  * (RFC 6749 §3.2; `resource` may be repeated, RFC 8707 §2).
  */
 export async function readOAuthForm(request: HttpRequest): Promise<Form> {
-  const query = parseForm(request.query);
-  // One that cannot be read may hold anything.
-  if (!query || SECRET_PARAMETERS.some((name) => query.getAll(name).length > 0)) {
+  if (request.query !== "" && holdsSecret(request.query)) {
     throw new OAuthError("invalid_request", "Parameters belong in the body, not in the query.");
   }
   const form = await readForm(request);
@@ -53,6 +51,12 @@ export async function readOAuthForm(request: HttpRequest): Promise<Form> {
     throw new OAuthError("invalid_request", "A parameter is repeated.");
   }
   return form;
+}
+
+/** Whether a query may hold one: one that cannot be read may hold anything. */
+function holdsSecret(text: string): boolean {
+  const query = parseForm(text);
+  return !query || SECRET_PARAMETERS.some((name) => query.getAll(name).length > 0);
 }
 
 export function requireParameter(form: Form, name: string): string {
