@@ -7,13 +7,20 @@ import { isTrustedProxy, throttleAddress } from "./client_address.ts";
 import type { HttpLimits } from "./limits.ts";
 import { createTurnLimit } from "./turn_limit.ts";
 
+export interface Unanswered {
+  readonly request: Pick<HttpRequest, "abort">;
+  /** Releases all that it holds; this is called once. */
+  release(): void;
+}
+
 export interface Connection {
   readonly socket: Socket;
   /**
-   * The requests whose responses are not complete, and what releases all that each holds. No
-   * response goes out while requests are parsed, so those that were sent ahead are all in it.
+   * The requests whose responses are not complete. No response goes out while requests are parsed,
+   * so those that were sent ahead are all in it. An array: where members come and go, a Map or a
+   * Set that has grown old makes all its new tables as old memory, which is costly to free.
    */
-  readonly unanswered: Map<Pick<HttpRequest, "abort">, () => void>;
+  readonly unanswered: Unanswered[];
   /** The last request: whose body may still be coming in. */
   receiving?: {
     readonly incoming: { readonly complete: boolean };
@@ -52,7 +59,7 @@ export function createConnections(limits: HttpLimits, trustedProxies: readonly C
       countRequest(); // also one that is dropped
       const connection = open.get(socket);
       if (!connection) return undefined;
-      if (connection.unanswered.size >= limits.maxPipelined) connection.isClosing = true;
+      if (connection.unanswered.length >= limits.maxPipelined) connection.isClosing = true;
       if (!connection.isClosing) return connection;
       // One read may hold 2,500 requests more, and Node has no other way to stop its parser.
       Object.assign(socket.parser ?? {}, { onIncoming: () => PARSER_ERROR });
@@ -70,17 +77,17 @@ export function createConnections(limits: HttpLimits, trustedProxies: readonly C
       }
       // Node listens no more once it has handed out the socket, as for CONNECT; it closes anyway.
       socket.on("error", () => {});
-      const connection: Connection = { socket, unanswered: new Map(), isClosing: false };
+      const connection: Connection = { socket, unanswered: [], isClosing: false };
       open.set(socket, connection);
       // Its client has left, or still waits for responses: those that there will be are sent.
       socket.once("end", () => {
         connection.isClosing = true;
-        for (const request of connection.unanswered.keys()) request.abort();
+        for (const { request } of connection.unanswered) request.abort();
       });
       socket.once("close", () => {
         open.delete(socket);
         // Node emits "close" on the first of several responses alone.
-        for (const release of connection.unanswered.values()) release();
+        for (const { release } of [...connection.unanswered]) release();
       });
     },
     /**
@@ -88,7 +95,7 @@ export function createConnections(limits: HttpLimits, trustedProxies: readonly C
      * slow handler or a silent stream is not the client's error.
      */
     timeOut(socket: Socket): void {
-      if (socket.writableLength > 0 || !open.get(socket)?.unanswered.size) socket.destroy();
+      if (socket.writableLength > 0 || !open.get(socket)?.unanswered.length) socket.destroy();
     },
   };
 }

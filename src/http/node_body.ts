@@ -50,7 +50,8 @@ export function createIncomingBody(
           const needed = length + chunk.length;
           if (needed > maxBytes) return fail(tooLarge(maxBytes));
           if (length === 0 && needed === announced) {
-            bytes = chunk; // came in one piece, as nearly all do
+            bytes = chunk; // came in one piece, as nearly all do: it is complete
+            held.pin();
             held.add(needed);
           } else if (needed > bytes.length) {
             // Doubled each time, so that a body of many chunks is copied about twice.

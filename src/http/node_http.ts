@@ -63,27 +63,31 @@ export function createHttpServer(options: {
       if (expectation === "continue") outgoing.writeContinue();
     });
     const request = new NodeRequest(incoming, body, trustedProxies);
+    const { unanswered } = connection;
     let held: Reservation | undefined;
-    const release = (): void => {
-      connection.unanswered.delete(request);
-      body.release();
-      held?.release();
-      if (!outgoing.writableFinished) request.abort();
+    const exchange = {
+      request,
+      release(): void {
+        unanswered.splice(unanswered.indexOf(exchange), 1);
+        body.release();
+        held?.release();
+        if (!outgoing.writableFinished) request.abort();
+      },
     };
     const hold = (bytes: number): void => {
-      if (!connection.unanswered.has(request)) return; // the client has gone
+      if (!unanswered.includes(exchange)) return; // the client has gone
       incoming.socket.setTimeout(limits.stallTimeoutMs); // here alone: it costs, and few wait
       if (bytes === 0) return; // who holds nothing does not pay for those who do
       held ??= responses.reserve(() => incoming.socket.destroy());
       held.add(bytes);
     };
-    connection.unanswered.set(request, release);
+    unanswered.push(exchange);
     connection.receiving = { incoming, fail: body.fail };
     outgoing.on("close", () => {
-      if (!connection.unanswered.has(request)) return; // its connection has closed before
-      release();
+      if (!unanswered.includes(exchange)) return; // its connection has closed before
+      exchange.release();
       const isOver = connection.isClosing || !server.listening;
-      if (isOver && connection.unanswered.size === 0) endConnection(connection);
+      if (isOver && unanswered.length === 0) endConnection(connection);
     });
     const problem = findHeadError(incoming) ??
       (expectation === "unknown" ? errorOf("EXPECTATION") : undefined);
@@ -94,7 +98,7 @@ export function createHttpServer(options: {
           isLast: () =>
             connection.isClosing
               ? connection.receiving?.incoming === incoming && !connection.problem
-              : !server.listening && connection.unanswered.size === 1,
+              : !server.listening && unanswered.length === 1,
           hold,
           request,
           sendStream,
@@ -121,7 +125,7 @@ export function createHttpServer(options: {
       receiving.fail(connection.problem); // this is the response to its request
       delete connection.problem;
     }
-    if (connection.unanswered.size === 0) endConnection(connection);
+    if (connection.unanswered.length === 0) endConnection(connection);
   }
 
   /** Says what was wrong, after the responses to all that came before, and takes nothing more. */
@@ -149,7 +153,7 @@ export function createHttpServer(options: {
   server.on("connect", ({ socket }) => {
     // Node listens no more to what a response before it would need, or to a client that leaves.
     socket.on("timeout", () => socket.destroy());
-    if (connections.find(socket)?.unanswered.size) socket.destroy();
+    if (connections.find(socket)?.unanswered.length) socket.destroy();
     else onError("CONNECT", socket);
   });
   return server.on("timeout", connections.timeOut);
