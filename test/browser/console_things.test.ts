@@ -142,6 +142,8 @@ test("the grants of a user are revoked, all of them with their number", async ()
   await call("POST", "/consumer/login", { username: "berta", password });
   const [{ id }] = (await call("GET", "/backend/user?q=berta")).items;
   await open(`users/${id}`);
+  await waitFor("the app of the grant", async () =>
+    /Grants\s[^]*\bApp\s[^]*\blogin\b/.test(await browser.text("main")));
   await press("Revoke all…", "main");
   assert.match(await browser.text("dialog .dh"), /berta\?[^]*1 grant\./);
   await press("Revoke all");
