@@ -8,7 +8,7 @@ import { createPasswordLogin, type PasswordLogin } from "../api/password_login.t
 import { createInspectorCheck } from "../api/system/metrics.ts";
 import { pathOf } from "../base/base_url.ts";
 import { Problem } from "../base/problem.ts";
-import { checkReachable, isReceiver } from "../outbound/reachable.ts";
+import { isReachableUrl, isReceiver } from "../outbound/reachable.ts";
 import { scopeWords } from "../hosting/catalogue.ts";
 import type { Hosted } from "../hosting/check.ts";
 import { consoleApp, CONSOLE_PATH, WEBHOOKS_PATH } from "../oauth/console_app.ts";
@@ -100,10 +100,6 @@ function countLogins(
 function refuseEndpoint(url: URL, own: readonly string[], { config, receivers }: Foundation) {
   if (isReceiver(url.href, receivers?.at)) return undefined;
   if (own.includes(url.origin)) return "Must not be an address of this service.";
-  try {
-    checkReachable(url, config.callbackAllow);
-    return undefined;
-  } catch {
-    return "Must not be an address that callbacks may not reach.";
-  }
+  return isReachableUrl(url, config.callbackAllow) ? undefined
+    : "Must not be an address that callbacks may not reach.";
 }

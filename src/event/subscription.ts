@@ -26,9 +26,8 @@ const checkEndpoint: Check = (text) => {
   // URL forgives spaces around, tabs inside, backslashes and slashes too many; what is sent should
   // be what is meant. Half of a character could not be stored.
   const isPlain = /^https?:\/\/[^\s\\/][^\s\\]*$/i.test(text) && !/[\p{Cc}\p{Cs}]/u.test(text);
-  const url = isPlain ? URL.parse(text) : null;
-  if (!url) return "Must be an absolute http or https URL.";
-  if (url.username !== "" || url.password !== "") return "Must not contain credentials.";
+  if (!isPlain || !URL.canParse(text)) return "Must be an absolute http or https URL.";
+  if (/^https?:\/\/[^/?#]*@/i.test(text)) return "Must not contain credentials.";
   return text.includes("#") ? "Must not contain a fragment." : undefined;
 };
 

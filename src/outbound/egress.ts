@@ -6,7 +6,7 @@ import { type AgentOptions, createAgentPool, findAgentClass, UNSUPPORTED } from 
 import { type FetchHandler, followExchange } from "./exchange.ts";
 import { findCode } from "./failure.ts";
 import { createNameLookup, type NameLookup } from "./name_lookup.ts";
-import { checkReachable, isReachable, isReceiver, refusal } from "./reachable.ts";
+import { isReachable, isReachableUrl, isReceiver, refusal } from "./reachable.ts";
 
 export interface EgressOptions extends AgentOptions {
   /** Blocks that may be reached although they are not public. */
@@ -56,7 +56,7 @@ export function createEgress(options: EgressOptions) {
 
   function checkOrigin(origin: string): void {
     if (checked.has(origin)) return;
-    checkReachable(new URL(origin), allow);
+    if (!isReachableUrl(new URL(origin), allow)) throw refusal(origin);
     if (checked.size >= MAX_ORIGINS) checked.clear();
     checked.add(origin);
   }

@@ -1,4 +1,4 @@
-import { type Address, formatAddress, parseAddress } from "../base/address.ts";
+import { type Address, parseAddress } from "../base/address.ts";
 import { type Cidr, cidrContains } from "../base/cidr.ts";
 import { isPublicAddress } from "../base/public_address.ts";
 
@@ -31,16 +31,14 @@ export function isReceiver(url: string, receivers: string | undefined): boolean 
 }
 
 /**
- * Throws EgressError for a URL that is not http(s) or whose literal address callbacks may not
- * reach; the addresses of a name are checked when a connection is made.
+ * Whether callbacks may go to a URL: http(s), and no literal address that they may not reach; the
+ * addresses of a name are checked when a connection is made.
  */
-export function checkReachable(url: URL, allow: readonly Cidr[]): void {
-  if (url.protocol !== "http:" && url.protocol !== "https:") {
-    throw new EgressError("EGRESS_REFUSED", "only http and https may be reached");
-  }
+export function isReachableUrl({ protocol, hostname }: URL, allow: readonly Cidr[]): boolean {
+  if (protocol !== "http:" && protocol !== "https:") return false;
   // A URL's host is canonical: decimal, octal and hexadecimal IPv4 have become dotted quads.
-  const literal = parseAddress(url.hostname.replace(/^\[|\]$/g, ""));
-  if (literal !== undefined && !isReachable(literal, allow)) throw refusal(formatAddress(literal));
+  const literal = parseAddress(hostname.replace(/^\[|\]$/g, ""));
+  return literal === undefined || isReachable(literal, allow);
 }
 
 /** The error of a target, an address or a name, that callbacks may not reach. */

@@ -19,6 +19,11 @@ export function revokeGrant(id: string, nowMs: number): Sql[] {
   return [revokeWhere(sql`id = ${id}`, nowMs), ...endSubscriptions({ grant: id }, REVOKED, nowMs)];
 }
 
+/** Ends a grant with its only token; its subscriptions stay, as they do when that expires. */
+export function revokeBareGrant(id: string, nowMs: number): Sql {
+  return revokeWhere(sql`id = ${id} AND refreshUntilMs = 0`, nowMs);
+}
+
 /** Ends every valid grant and code of a user through a built-in app, and its subscriptions. */
 export function revokeOwnOf(user: string, app: string, nowMs: number): Sql[] {
   const own = { user, app };

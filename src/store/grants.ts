@@ -261,10 +261,7 @@ export function listGrants(
 
 /** By what somebody can act for a user, newest first. */
 export async function listLiveGrants(database: Database, user: string, nowMs: number) {
-  // An access token's jti, by which it is revoked alone, is its grant's id and hexadecimal digits.
-  const isAlive = sql`revokedAtMs IS NULL AND untilMs > ${nowMs}
-    AND NOT (refreshUntilMs = 0 AND EXISTS (SELECT 1 FROM revocations r
-      WHERE r.target > grants.id AND r.target < grants.id || 'g'))`;
+  const isAlive = sql`revokedAtMs IS NULL AND untilMs > ${nowMs}`;
   const all = { limit: 1_000, before: FIRST_PAGE }; // more than a user can have
   const { items } = await listGrants(database, { user }, all, nowMs, isAlive);
   return items.filter(({ status }) => status === "active");

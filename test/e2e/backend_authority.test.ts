@@ -493,6 +493,7 @@ test("a consent, the grant that comes of it and its end are audited, with the ap
   const allowed = await list(`/backend/audit?actor=${user.id}&action=grant.allow`);
   assert.deepEqual(allowed.map((entry) => entry["app"]), [app.id, app.id]);
   assert.equal(allowed[0]?.["target"], id);
+  for (const { address } of allowed) assert.match(String(address), /^10\./); // consent or none
   await gatepost.api.postForm("/authorization/revoke", {
     token: tokens.refresh_token,
     client_id: app.id,

@@ -112,9 +112,10 @@ describe("POST /authorization/introspect tells only", () => {
     test(`scope backend about ${kind}`, async () => {
       await assertActive(await get(), bearer(gatepost.adminToken));
     });
-    test(`nothing to a caller without scope backend about ${kind}`, async () => {
+    test(`nothing to a caller without scope backend about ${kind} (§2.3)`, async () => {
       const answer = await introspect(await get(), bearer(await gatepost.login(user)));
-      assertOAuthError(answer, 403, "insufficient_scope");
+      assertOAuthError(answer, 401, "insufficient_scope");
+      assert.match(answer.headers.get("www-authenticate") ?? "", /scope="backend"/);
     });
     test(`nothing to a public app about ${kind} (§2.1)`, async () => {
       const fields = { token: await get(), client_id: publicApp.id };

@@ -33,6 +33,8 @@ after(() => gatepost.stop());
 const revoke = (fields: Fields, headers: Fields = basicAuth(app)): Promise<Answer> =>
   gatepost.api.postForm("/authorization/revoke", fields, headers);
 
+const REVOKE = "/authorization/revoke";
+
 const refresh = (token: string, by: TestApp = app): Promise<Answer> =>
   gatepost.refresh(by, token);
 
@@ -217,6 +219,28 @@ describe("POST /authorization/revoke with Authorization: Bearer", () => {
     const [one, other] = [await gatepost.login(user), await gatepost.login(user)];
     assert.equal((await revokeOwn(one)).status, 200);
     assert.equal(await gatepost.isAlive(other), true);
+  });
+
+  test("leaves no valid grant of a login, which is audited; its subscriptions stay", async () => {
+    const owner = await gatepost.createUser();
+    const token = await gatepost.login(owner);
+    const admin = bearer(gatepost.adminToken);
+    const list = async (path: string) => {
+      const answer = await gatepost.api.get(path, admin);
+      assert.equal(answer.status, 200, answer.text);
+      const { items }: { items: Record<string, unknown>[] } = JSON.parse(answer.text);
+      return items;
+    };
+    const fields = { event: "order.created", endpoint: "https://shop.example/hook" };
+    await gatepost.api.postJson("/consumer/subscription", fields, bearer(token));
+    const headers = bearer(token);
+    await Promise.all([1, 2, 3].map(() => gatepost.api.send("POST", REVOKE, { headers })));
+    const [grant] = await list(`/backend/grant?user=${owner.id}`);
+    assert.equal(grant?.["status"], "revoked");
+    const ends = await list(`/backend/audit?target=${grant?.["id"]}&action=grant.revoke`);
+    assert.deepEqual(ends.map(({ actor }) => actor), [owner.id]);
+    const [subscription] = await list(`/backend/subscription?owner=${owner.id}`);
+    assert.equal(subscription?.["status"], "active");
   });
 
   test("ends an app's access token, and its refresh token goes on", async () => {

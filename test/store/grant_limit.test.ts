@@ -5,6 +5,7 @@ import { sha256 } from "../../src/base/secret.ts";
 import { insertCode, redeemCode } from "../../src/store/codes.ts";
 import { type Database, UnavailableError } from "../../src/database/database.ts";
 import { sql, type Sql } from "../../src/database/sql.ts";
+import { revokeBareGrant } from "../../src/store/grant_end.ts";
 import { insertGrant, type NewGrant } from "../../src/store/grants.ts";
 import { purge } from "../../src/store/purge.ts";
 import { loadRevocations } from "../../src/store/revocations.ts";
@@ -31,6 +32,18 @@ test("a user has 100 grants through an app: each one more ends the oldest", asyn
   );
   assert.deepEqual(audited.map(({ target }) => target), [user, user]);
   assert.equal((await listEnded(database)).some((id) => neighbours.includes(id)), false);
+});
+
+test("a login whose token was revoked is none of the 100", async (t) => {
+  const database = openDatabase(t);
+  const user = await addUser(database);
+  const [oldest, second = ""] = await addMany(database, "login", user, 100);
+  const noRefreshTokens = sql`UPDATE grants SET refreshUntilMs = 0`;
+  await database.write([noRefreshTokens, revokeBareGrant(second, NOW_MS)]);
+  await addGrant(database, "login", user);
+  assert.deepEqual(await listEnded(database), [second]);
+  await addGrant(database, "login", user);
+  assert.deepEqual(await listEnded(database), [oldest, second]);
 });
 
 test("a user has 500 grants in all", async (t) => {

@@ -80,7 +80,7 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
       if (http.method === "HEAD") return { status: 200, headers: NO_STORE };
       const choice = await choosePassword(visit, http, form, services);
       if (choice) return choice;
-      return await (form ? carryOut(form, http, visit, services) : showNext(visit, services));
+      return await (form ? carryOut(form, http, visit, services) : showNext(http, visit, services));
     } catch (error) {
       if (!(error instanceof OAuthError)) throw error;
       return sendToApp(target, { error: error.error, error_description: error.message }, issuer);
@@ -100,12 +100,12 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
 }
 
 /** The next step of a visit: log in, consent, or back to the app with a code. */
-async function showNext(visit: Visit, services: AuthorizeServices): Promise<HttpResponse> {
+async function showNext({ address }: HttpRequest, visit: Visit, services: AuthorizeServices) {
   const { request, session: { user } } = visit;
   if (!user || !isRecent(visit, services)) return showLogin(visit, {}, services);
   const scopes = findScopes(request, user);
   return await canSkipConsent(request, user, scopes, services)
-    ? sendCode(visit, user, scopes, undefined, services)
+    ? sendCode(visit, user, scopes, { address, isConsent: false }, services)
     : showConsent(visit, user, scopes, {}, services);
 }
 
@@ -123,7 +123,7 @@ async function carryOut(form: Form, http: HttpRequest, visit: Visit, services: A
   switch (decision) {
     case "allow":
       if (!isRecent(visit, services)) return showLogin(visit, { error: "expired" }, services);
-      return sendCode(visit, user, scopes, http.address, services);
+      return sendCode(visit, user, scopes, { address: http.address, isConsent: true }, services);
     case "deny":
       throw new OAuthError("access_denied", "The user did not allow it.");
     case "switch": {

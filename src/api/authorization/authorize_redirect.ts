@@ -1,4 +1,4 @@
-import type { HttpResponse } from "../../base/http_message.ts";
+import type { HttpRequest, HttpResponse } from "../../base/http_message.ts";
 import { newId } from "../../base/id.ts";
 import { sha256 } from "../../base/secret.ts";
 import { CONSOLE_APP } from "../../oauth/principal.ts";
@@ -15,14 +15,14 @@ import type { AuthorizeTarget } from "./authorize_request.ts";
 import { newHandle } from "./token_issuer.ts";
 
 /**
- * Stores a code, and the consent where it was given just now (from an address), and sends the code
- * to the app. When the session has ended meanwhile nothing is stored, and the user logs in again.
+ * Stores a code, and the consent where the request gives it, and sends the code to the app. When
+ * the session has ended meanwhile nothing is stored, and the user logs in again.
  */
 export async function sendCode(
   visit: Visit,
   user: User,
   scopes: readonly string[],
-  consentFrom: string | undefined,
+  { address, isConsent }: Pick<HttpRequest, "address"> & { readonly isConsent: boolean },
   services: Pick<Services, "database" | "issuer" | "config" | "now" | "sessions" | "site">,
 ): Promise<HttpResponse> {
   const { request: { app, redirectUri, challenge, resource: at, registration = [] } } = visit;
@@ -30,7 +30,7 @@ export async function sendCode(
   const nowMs = now();
   const id = newId("g", nowMs);
   const { token, hash } = newHandle(id);
-  const audited = { actor: user.id, app: app.id, address: consentFrom || null };
+  const audited = { actor: user.id, app: app.id, address: address || null };
   const untilMs = nowMs + config.codeTtlMs;
   const parties = { app: app.id, user: user.id, resource: at?.id ?? null };
   const code = { id, ...parties, scopes, redirectUri, challenge, untilMs };
@@ -41,10 +41,10 @@ export async function sendCode(
     ...app.id === CONSOLE_APP ? [] : [
       insertAudit({ ...audited, action: GRANT_ALLOWED, target: id }, nowMs, hasCode(id)),
     ],
-    ...consentFrom === undefined ? [] : [
+    ...isConsent ? [
       putConsentOfCode(id),
       insertAudit({ ...audited, action: "consent.allow", target: app.id }, nowMs, hasCode(id)),
-    ],
+    ] : [],
   ]).catch(refuseConflict("The app has just been changed."));
   if (changes[registration.length] !== 1) return showLogin(visit, { error: "expired" }, services);
   return sendToApp(visit.request, { code: token }, issuer);

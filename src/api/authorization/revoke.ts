@@ -3,10 +3,10 @@ import type { HttpRequest } from "../../base/http_message.ts";
 import { Problem } from "../../base/problem.ts";
 import { described, named, optional, record, shown, TEXT } from "../../base/shape.ts";
 import { OAuthError } from "../../oauth/errors.ts";
-import { type Caller, CONSOLE_APP } from "../../oauth/principal.ts";
+import { type Caller, CONSOLE_APP, LOGIN_APP } from "../../oauth/principal.ts";
 import { insertAuditOfGrant } from "../../store/audit.ts";
 import type { Sql } from "../../database/sql.ts";
-import { revokeGrant } from "../../store/grant_end.ts";
+import { revokeBareGrant, revokeGrant } from "../../store/grant_end.ts";
 import { revocation } from "../../store/revocations.ts";
 import type { Services } from "../../services.ts";
 import { readAnyBody } from "../../http/body.ts";
@@ -81,18 +81,20 @@ export function revokeOperation(
 }
 
 /**
- * An access token ends alone, a refresh token with its grant (RFC 7009 §2.1), which is recorded
- * where a user had given it; so does a personal token, which is all that its grant has.
+ * An access token ends alone, a refresh token with its grant (RFC 7009 §2.1). A personal token and
+ * that of a login are all that their grants have. The end of a grant of a user is recorded.
  */
 function endToken(presented: PresentedToken, address: string, nowMs: number): Sql[] {
   const { app, user, grantId, jti, untilMs } = presented;
-  if (jti !== undefined && jti !== grantId) return [revocation(jti, untilMs, untilMs)];
+  const isAlone = jti !== undefined && jti !== grantId;
   const actor = jti === undefined ? app : user ?? app;
   const audited = { actor, action: "grant.revoke", target: grantId, address };
   // A window of the console gives its own back whenever it is closed.
-  const isNews = user !== null && app !== CONSOLE_APP;
+  const isNews = user !== null && app !== CONSOLE_APP && (!isAlone || app === LOGIN_APP);
   const audit = isNews ? [insertAuditOfGrant(grantId, audited, nowMs)] : [];
-  return [...audit, ...revokeGrant(grantId, nowMs)];
+  return isAlone
+    ? [...audit, revocation(jti, untilMs, untilMs), revokeBareGrant(grantId, nowMs)]
+    : [...audit, ...revokeGrant(grantId, nowMs)];
 }
 
 /** The caller of a request that revokes the token it presents, and may name no other. */
