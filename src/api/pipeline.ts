@@ -220,7 +220,7 @@ function toOAuthError({ status, code, message, headers }: Problem): OAuthError {
   if (status === 503 || status === 429) return as("temporarily_unavailable");
   if (status >= 500) return as("server_error");
   if (status === 401) return as("invalid_token"); // RFC 6750 §3.1
-  if (status === 403) return as("insufficient_scope", 401); // RFC 7662 §2.3
+  if (status === 403) return as("insufficient_scope");
   // RFC 6749 §5.2: whatever is wrong with the form of a request is invalid_request, status 400.
   return as("invalid_request", status === 415 ? 400 : status);
 }

@@ -2,14 +2,14 @@ import type { ProblemOptions } from "../base/problem.ts";
 
 /**
  * Every `error` of Gatepost's OAuth endpoints, and its status: RFC 6749 §4.1.2.1 (authorize) and
- * §5.2 (token), RFC 6750 §3.1 (bearer), RFC 7009 §2.2.1 (revoke), RFC 7662 §2.3 (introspect),
- * RFC 8628 §3.5 (device), RFC 8707 §2 (resource).
+ * §5.2 (token), RFC 6750 §3.1 (bearer), RFC 7009 §2.2.1 (revoke), RFC 8628 §3.5 (device),
+ * RFC 8707 §2 (resource).
  */
 const STATUS = {
   access_denied: 400,
   authorization_pending: 400,
   expired_token: 400,
-  insufficient_scope: 401,
+  insufficient_scope: 403,
   invalid_client: 401,
   invalid_grant: 400,
   invalid_request: 400,

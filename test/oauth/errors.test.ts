@@ -7,7 +7,7 @@ describe("OAuthError has its code's status (RFC 6749 §5.2, RFC 6750 §3.1, RFC 
     access_denied: 400,
     authorization_pending: 400,
     expired_token: 400,
-    insufficient_scope: 401,
+    insufficient_scope: 403,
     invalid_client: 401,
     invalid_grant: 400,
     invalid_request: 400,
