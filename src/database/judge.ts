@@ -40,8 +40,6 @@ export const SELECT_SCHEMA =
 const WHOLE_LOOK_BYTES = 32 * 1024 * 1024;
 const ROWS_OF_LOOK = 20_000;
 
-const PROC = 0x9fa0; // statfs(2)
-
 // SQLite would make an empty database, and remove the log.
 const LOST = "It is gone, and its log (-wal) is there: put it back beside that, or a backup in " +
   "its place with gatepost restore FILE.";
@@ -109,7 +107,8 @@ function checkAccess(path: string): void {
   let folder = dirname(path);
   while (!existsSync(folder) && folder !== dirname(folder)) folder = dirname(folder);
   if (!statSync(folder).isDirectory()) throw new Error(`${folder} is no folder`);
-  if (statfsSync(folder).type === PROC) throw new Error(`${folder} keeps no files`); // mkdir hangs
+  // Below /proc Node would try for ever to make a folder.
+  if (statfsSync(folder).type === 0x9fa0) throw new Error(`${folder} keeps no files`);
   accessSync(folder, W_OK | X_OK); // the write-ahead log comes and goes beside the file
 }
 
