@@ -1,4 +1,4 @@
-import { readFileSync, statSync } from "node:fs";
+import { lstatSync, readFileSync, statSync } from "node:fs";
 import { formatAddress } from "./base/address.ts";
 import {
   canonicalHost,
@@ -267,6 +267,7 @@ export function parseConfig(env: Environment, readText: ReadText = readSecret) {
 /** The text of a NAME_FILE; throws where it cannot be read. */
 export function readSecret(path: string): string {
   if (statSync(path).isCharacterDevice()) throw new Error(`${path} is a device`); // without an end
+  if (lstatSync(path).isFIFO()) throw new Error(`${path} is a named pipe`); // without a writer
   const text = decodeText(readFileSync(path));
   if (text === undefined) throw new Error(`${path} is not UTF-8`);
   return text;

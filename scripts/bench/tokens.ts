@@ -182,7 +182,7 @@ async function seedCodes({ databasePath, app }: BenchGatepost, count: number) {
         redirectUri: REDIRECT_URI,
         challenge: null,
         untilMs: nowMs + CODE_TTL_MS,
-      }, hash, user.session);
+      }, hash, user.session, nowMs);
     }));
   }
   await database.close();

@@ -27,6 +27,7 @@ export function insertCode(
   code: Code,
   hash: Uint8Array,
   session: Uint8Array,
+  nowMs: number, // the id's time is later after the clock was set back
   when = sql`TRUE`,
 ): Sql {
   const { id, app, user, scopes, redirectUri, challenge, untilMs, resource = null } = code;
@@ -35,7 +36,7 @@ export function insertCode(
       (id, hash, app, user, scopes, redirectUri, challenge, untilMs, resource)
     SELECT ${id}, ${hash}, ${app}, ${user}, ${JSON.stringify(scopes)}, ${redirectUri},
       ${challenge}, ${untilMs}, ${resource}
-    WHERE EXISTS (SELECT 1 ${liveSession(session, idTimeMs(id))} AND u.id = ${user})
+    WHERE EXISTS (SELECT 1 ${liveSession(session, nowMs)} AND u.id = ${user})
       AND (${isOfNoApp(sql`${app}`)}
         OR EXISTS (SELECT 1 FROM apps WHERE id = ${app} AND status = 'active'))
       AND ${hold(JSON.stringify(scopes))} AND ${when}`;

@@ -61,7 +61,7 @@ export async function decideDeviceCode(
   const isWaiting = sql`EXISTS (SELECT 1 FROM device_codes WHERE ${waits})`;
   const when = code ? hasCode(code.id) : isWaiting;
   const changes = await database.write([
-    ...code ? [insertCode(code, hash, session, isWaiting)] : [],
+    ...code ? [insertCode(code, hash, session, nowMs, isWaiting)] : [],
     insertAudit(audited, nowMs, when),
     sql`UPDATE device_codes SET decision = ${code?.id ?? DENIED} WHERE ${waits} AND ${when}`,
   ]);

@@ -48,7 +48,7 @@ export const ROTATION_LEAD_MS = 10 * 60_000;
 const TOKEN_SLACK_MS = 2000;
 
 /**
- * Loads the ring; on a database without a key that signs it makes one. Throws SealError.
+ * Loads the ring; on a database without a key it makes one. Throws SealError.
  *
  * @param options `alg` is that of new keys; each key keeps its own
  */
@@ -104,10 +104,9 @@ export async function loadKeyRing(options: {
     keys.find((key) => key.kid === kid && key.publishedUntilMs > now());
 
   await refresh();
-  if (!keys.some((key) => key.signsFromMs <= now())) {
-    const made = await makeKey(0);
-    const isFirst = sql`NOT EXISTS (SELECT 1 FROM keys WHERE signsFromMs <= ${made.signsFromMs})`;
-    await database.write([insertKey(made, isFirst)]); // of several processes only one does
+  if (keys.length === 0) {
+    const isFirst = sql`NOT EXISTS (SELECT 1 FROM keys)`; // of several processes only one does
+    await database.write([insertKey(await makeKey(0), isFirst)]);
     await refresh();
   }
 

@@ -180,10 +180,12 @@ describe("other errors of an authorization request go to the app (RFC 6749 §4.1
     assertErrorRedirect(gatepost, answer, publicApp, { error: "invalid_request" });
   });
 
-  test("an app that may not use the grant: unauthorized_client", async () => {
+  test("an app that may not use the grant: unauthorized_client, and how to allow it", async () => {
     const other = await gatepost.createApp({ grants: ["client_credentials"] });
     const answer = await gatepost.authorize(gatepost.api, other);
     assertErrorRedirect(gatepost, answer, other, { error: "unauthorized_client" });
+    const description = readCallback(gatepost, answer, other).get("error_description") ?? "";
+    assert.match(description, /add authorization_code to the grants of the app/);
   });
 
   test("no scope that the user has: invalid_scope, once that is known", async () => {

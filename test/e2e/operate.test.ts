@@ -32,6 +32,8 @@ import {
 import { exchangeRaw, openRaw, parseAnswers } from "../helpers/raw_http.ts";
 import { startReceiver } from "../helpers/receiver.ts";
 
+const onLinux = process.platform === "linux" ? test : () => {};
+
 const KEY = Buffer.alloc(32, 7).toString("base64");
 
 async function createFolder(t: TestContext): Promise<string> {
@@ -199,6 +201,20 @@ test("a folder that cannot be made: one line, exit 1", async (t) => {
   const env = { GATEPOST_DATABASE: join(file, "data/gatepost.db") };
   assertRefused(await tryStart(folder, env), /file is no folder/);
   assert.deepEqual(readFolder(folder), { file: Buffer.from("here").toString("base64") });
+});
+
+onLinux("a database below /proc, where no folder can be made: one line, exit 1", async (t) => {
+  const env = { GATEPOST_DATABASE: "/proc/none/gatepost.db" };
+  assertRefused(await tryStart(await createFolder(t), env), /\/proc keeps no files/);
+});
+
+onLinux("a secret that a named pipe is to give: one line, exit 2", async (t) => {
+  const pipe = join(await createFolder(t), "pipe");
+  await once(spawn("mkfifo", [pipe]), "exit");
+  const env = { GATEPOST_PORT: "0", GATEPOST_METRICS_TOKEN_FILE: pipe };
+  const { code, stderr } = await run(process.execPath, [SOURCE_ENTRY], env);
+  assert.match(stderr, /^GATEPOST_METRICS_TOKEN_FILE: cannot be read: \S+pipe is a named pipe\n$/);
+  assert.equal(code, 2);
 });
 
 test("a working folder that has been removed: one line that says so, exit 1", async (t) => {

@@ -89,7 +89,7 @@ test("of many redemptions at once in two processes exactly one succeeds", async 
   const session = await addSession(one, user);
   for (let round = 0; round < 10; round++) {
     const code = sampleCode(app, user);
-    await one.write([insertCode(code, HASH, session)]);
+    await one.write([insertCode(code, HASH, session, NOW_MS)]);
     const results: boolean[] = await Promise.all(Array.from({ length: 8 }, (_, at) =>
       redeemCode(databases[at % 2] ?? one, {
         ...sampleRedemption(code),
@@ -191,7 +191,7 @@ describe("a code is not stored, nor the consent that was given with it,", () => 
       const code = sampleCode(await addApp(database), await addUser(database));
       const session = await addSession(database, code.user);
       await arrange(database, code, session);
-      const batch = [insertCode(code, HASH, session), putConsentOfCode(code.id)];
+      const batch = [insertCode(code, HASH, session, NOW_MS), putConsentOfCode(code.id)];
       assert.deepEqual(await database.write(batch), [0, 0]);
       assert.equal(await findCode(database, code.id, HASH), undefined);
       assert.deepEqual(await findConsentedScopes(database, code.user, code.app), []);
@@ -199,11 +199,20 @@ describe("a code is not stored, nor the consent that was given with it,", () => 
   }
 });
 
+test("a code is stored for a session of a clock that was set back", async (t) => {
+  const database = openDatabase(t);
+  const code = sampleCode(await addApp(database), await addUser(database));
+  const nowMs = NOW_MS - 30 * 86_400_000;
+  const session = sha256("session");
+  await database.write([insertSession(session, code.user, nowMs, nowMs + 1_000)]);
+  assert.deepEqual(await database.write([insertCode(code, HASH, session, nowMs)]), [1]);
+});
+
 test("deleteCodesOf() removes the codes of one app alone", async (t) => {
   const { database, code } = await openWithCode(t);
   const other = sampleCode(await addApp(database), code.user);
   const session = await addSession(database, code.user);
-  await database.write([insertCode(other, HASH, session)]);
+  await database.write([insertCode(other, HASH, session, NOW_MS)]);
   await database.write([deleteCodesOf(code.app)]);
   assert.equal(await findCode(database, code.id, HASH), undefined);
   assert.deepEqual(await findCode(database, other.id, HASH), other);
@@ -217,7 +226,7 @@ test("a code may be redeemed to the last millisecond of its life", async (t) => 
 async function openWithCode(t: TestContext, more: Partial<Code> = {}) {
   const database = openDatabase(t);
   const code = { ...sampleCode(await addApp(database), await addUser(database)), ...more };
-  await database.write([insertCode(code, HASH, await addSession(database, code.user))]);
+  await database.write([insertCode(code, HASH, await addSession(database, code.user), NOW_MS)]);
   return { database, code, redemption: sampleRedemption(code) };
 }
 

@@ -315,7 +315,7 @@ function sampleCode(user: string, app: string, scopes: readonly string[]) {
 async function addCode(database: Database, user: string, app: string) {
   const code = sampleCode(user, app, ["orders"]);
   const hash = sha256(code.id);
-  await database.write([insertCode(code, hash, await addSession(database, user))]);
+  await database.write([insertCode(code, hash, await addSession(database, user), NOW_MS)]);
   return { ...code, hash };
 }
 
@@ -328,5 +328,6 @@ async function consent(
 ): Promise<number[]> {
   const code = sampleCode(user, app, scopes);
   const session = await addSession(database, user);
-  return database.write([insertCode(code, sha256(code.id), session), putConsentOfCode(code.id)]);
+  const stored = insertCode(code, sha256(code.id), session, NOW_MS);
+  return database.write([stored, putConsentOfCode(code.id)]);
 }

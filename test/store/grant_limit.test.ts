@@ -88,7 +88,7 @@ test("a redeemed code counts, and what ends is refused at once", async (t) => {
     untilMs: NOW_MS + HOUR_MS,
   };
   const hash = sha256(code.id);
-  await database.write([insertCode(code, hash, await addSession(database, user))]);
+  await database.write([insertCode(code, hash, await addSession(database, user), NOW_MS)]);
   assert.equal(
     await redeemCode(database, {
       id: code.id,

@@ -24,7 +24,13 @@ interface Ringing {
   /** By the clock to delete by, where that is another. */
   cautiousMs?: number;
   /** Another process on the same database. */
-  open(more?: { alg?: SigningAlgorithm; ttlMs?: number; key?: Uint8Array }): Promise<KeyRing>;
+  open(more?: {
+    readonly alg?: SigningAlgorithm;
+    readonly ttlMs?: number;
+    readonly key?: Uint8Array;
+    /** How far its clock is ahead. */
+    readonly aheadMs?: number;
+  }): Promise<KeyRing>;
 }
 
 async function setUp(t: TestContext): Promise<Ringing> {
@@ -32,13 +38,13 @@ async function setUp(t: TestContext): Promise<Ringing> {
   const ringing: Ringing = {
     database,
     nowMs: START_MS,
-    open: ({ alg = "ES256", ttlMs = TTL_MS, key } = {}) =>
+    open: ({ alg = "ES256", ttlMs = TTL_MS, key, aheadMs = 0 } = {}) =>
       loadKeyRing({
         database,
         seal: createSeal(key),
         alg,
         accessTokenTtlMs: ttlMs,
-        now: () => ringing.nowMs,
+        now: () => ringing.nowMs + aheadMs,
         cautiousNow: () => ringing.cautiousMs ?? ringing.nowMs,
       }),
   };
@@ -65,6 +71,13 @@ test("a second process on the database signs with the same key", async (t) => {
   const [first, second] = [await open(), await open()];
   assert.equal(second.signing().kid, first.signing().kid);
   assert.equal(second.published().length, 1);
+});
+
+test("of several processes one makes the first key, though its time may be later", async (t) => {
+  const { open } = await setUp(t);
+  const [ahead, behind] = [await open({ aheadMs: 200 }), await open()];
+  assert.deepEqual(kids(behind), kids(ahead));
+  assert.equal(behind.signing().kid, ahead.signing().kid);
 });
 
 test("a rotated key is published 10 minutes before it signs", async (t) => {

@@ -57,9 +57,9 @@ for (const [what, end] of ENDS) {
       redirectUri: "https://orders.example/cb", untilMs: NOW_MS + 60_000,
     });
     const code = newCode();
-    assert.deepEqual(await database.write([insertCode(code, FIRST, session)]), [1]);
+    assert.deepEqual(await database.write([insertCode(code, FIRST, session, NOW_MS)]), [1]);
     await end(database, resource);
-    assert.deepEqual(await database.write([insertCode(newCode(), SECOND, session)]), [0]);
+    assert.deepEqual(await database.write([insertCode(newCode(), SECOND, session, NOW_MS)]), [0]);
     const redemption = {
       ...code, type: "authorization_code", hash: FIRST, accessScopes: ["consumer"], refresh: SECOND,
       refreshUntilMs: NOW_MS + 60_000, accessUntilMs: NOW_MS + 60_000,

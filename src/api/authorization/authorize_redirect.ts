@@ -36,7 +36,7 @@ export async function sendCode(
   const code = { id, ...parties, scopes, redirectUri, challenge, untilMs };
   const changes = await database.write([
     ...registration,
-    insertCode(code, hash, sha256(visit.session.id)),
+    insertCode(code, hash, sha256(visit.session.id), nowMs),
     // The console gets one whenever it is loaded: its user's login is recorded, and nothing more.
     ...app.id === CONSOLE_APP ? [] : [
       insertAudit({ ...audited, action: GRANT_ALLOWED, target: id }, nowMs, hasCode(id)),

@@ -14,6 +14,7 @@ import type { Services } from "../../services.ts";
 import { findClient, insertApp, updateApp } from "../../store/apps.ts";
 import type { ErrorPageInput } from "../pages/error_page.ts";
 import { readResource, readScope } from "./oauth_form.ts";
+import { checkAllowed } from "./token.ts";
 
 /** An active app and a redirect URI of it: where the outcome of a request may go. */
 export interface AuthorizeTarget {
@@ -50,9 +51,11 @@ export async function findTarget(
   const { config: { clientMetadata, profile }, consoleApp, database } = services;
   const clientId = form.get("client_id");
   if (clientId === undefined) return { detail: "client_id is missing or repeated." };
+  const redirectUri = form.get("redirect_uri");
+  if (redirectUri === undefined) return { detail: "redirect_uri is missing or repeated." };
   const app = clientId === consoleApp?.id ? consoleApp : await findClient(database, clientId);
   if (app?.status !== "disabled" && isDocumentUrl(clientId, clientMetadata)) {
-    return findDocumentTarget(form, clientId, address, app, services);
+    return findDocumentTarget(form, clientId, redirectUri, address, app, services);
   }
   if (app?.status !== "active" || app.metadataUrl) {
     return { detail: "client_id names no active app." };
@@ -61,8 +64,6 @@ export async function findTarget(
     const detail = `The app lists no redirect_uris, as profile ${profile} of this service demands.`;
     return { detail, facts: [["App", app.name]] };
   }
-  const redirectUri = form.get("redirect_uri");
-  if (redirectUri === undefined) return { detail: "redirect_uri is missing or repeated." };
   // The console's may be of two origins, and none is a mere prefix.
   const isAllowed = app === consoleApp
     ? app.redirectUris.includes(redirectUri)
@@ -80,6 +81,7 @@ export async function findTarget(
 async function findDocumentTarget(
   form: Form,
   clientId: string,
+  redirectUri: string,
   address: string,
   known: App | undefined,
   services: DocumentServices,
@@ -89,8 +91,6 @@ async function findDocumentTarget(
     const detail = `The metadata document of the app is not taken. ${found.reason}`;
     return { detail, facts: [["client_id", clientId]] };
   }
-  const redirectUri = form.get("redirect_uri");
-  if (redirectUri === undefined) return { detail: "redirect_uri is missing or repeated." };
   if (!isListedRedirectUri(redirectUri, found.redirectUris)) {
     const detail = "redirect_uri is not one of those in the app's metadata document.";
     return { detail, facts: [["client_id", clientId], ["redirect_uri", redirectUri]] };
@@ -112,7 +112,6 @@ export async function readAuthorizeRequest(
   services: Pick<Services, "config" | "database" | "issuer">,
 ): Promise<AuthorizeRequest> {
   const { form } = target;
-  const { profile } = services.config;
   if (form.duplicates.some((name) => name !== "resource")) {
     throw new OAuthError("invalid_request", "A parameter is repeated.");
   }
@@ -122,13 +121,11 @@ export async function readAuthorizeRequest(
   if ((form.get("response_mode") ?? "query") !== "query") {
     throw new OAuthError("invalid_request", "The only response_mode is query.");
   }
-  if (!target.app.grants.includes("authorization_code")) {
-    throw new OAuthError("unauthorized_client", "The app may not use grant authorization_code.");
-  }
+  checkAllowed(target.app, "authorization_code");
   const resource = await readResource(form, services) ?? null;
   const requestedScopes = readScope(form);
   const app = appAt(target.app, resource, requestedScopes);
-  const challenge = readChallenge(form, needsPkce(app, profile));
+  const challenge = readChallenge(form, needsPkce(app, services.config.profile));
   checkAppScopes(requestedScopes, app.scopes);
   const seconds = form.get("max_age");
   if (/\D/.test(seconds ?? "")) {
