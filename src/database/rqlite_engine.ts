@@ -2,6 +2,7 @@ import { createReadStream, createWriteStream, rmSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { text } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
+import { newId } from "../base/id.ts";
 import { messageOf } from "../base/message_of.ts";
 import type { Seal } from "../base/seal.ts";
 import { backUpSqlite, withTemporary } from "./backup.ts";
@@ -13,7 +14,7 @@ import { openRqliteDatabase } from "./rqlite.ts";
 import { createRqliteClient, type RqliteAddress, type RqliteClient } from "./rqlite_client.ts";
 import { createRqliteClock } from "./rqlite_clock.ts";
 import { judgeCluster, migrateCluster, readCluster } from "./rqlite_judge.ts";
-import { isAnybodyOnCluster } from "./rqlite_presence.ts";
+import { acquireRqlitePresence, isAnybodyOnCluster } from "./rqlite_presence.ts";
 
 const LEADER_MS = 5_000;
 const COPY_MS = 3_600_000;
@@ -92,14 +93,17 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
       const client = createRqliteClient(cluster);
       const database = openRqliteDatabase(client, observe);
       const clock = log && createRqliteClock(client, log, Date.now);
+      // A server is to be seen also before its worker has started, and where it never does.
+      const presence = log && await acquireRqlitePresence(database, newId("c", Date.now()));
       const stopClock = clock?.start();
       return {
         ...database,
         heavy: database, // it is read elsewhere
         backUpAs: undefined,
         disk: async () => undefined,
-        close() {
+        async close() {
           stopClock?.();
+          await presence?.close();
           return database.close();
         },
         state: () => clock?.state() ?? "ok",
