@@ -69,15 +69,13 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
   /** The copy comes whole into a file of its own, which is then backed up as any other. */
   async function backUp(...[target, options]: Parameters<Engine["backUp"]>): Promise<number> {
     return withTemporary(`${target}.download`, async (file) => {
-      const download = async (client: RqliteClient) =>
-        pipeline(await send(client), createWriteStream(file));
-      await ask(download, options.signal);
+      const { signal } = options;
+      await ask(async (client) => pipeline(await send(client), createWriteStream(file)), signal);
       return await backUpSqlite(file, target, options);
     });
   }
 
-  const open = (observe?: Parameters<Engine["open"]>[0]) =>
-    openRqliteDatabase(createRqliteClient(cluster), observe);
+  const open = () => openRqliteDatabase(createRqliteClient(cluster));
 
   return {
     address: name,
@@ -122,8 +120,7 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
           throw new UnusableDatabaseError(`A process works on ${name}: stop every server first.`);
         }
         if (keptAs !== undefined) await backUp(keptAs, options);
-        const load = async (client: RqliteClient) => text(await send(client, file));
-        const found = await ask(load, options.signal);
+        const found = await ask(async (client) => text(await send(client, file)), options.signal);
         if (found.includes('"error"')) throw new UnusableDatabaseError(`${name}: ${found}`);
         refuseUnusable(name, await judge(seal));
         return { bytes, keptAs };
