@@ -112,7 +112,7 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
       const [incoming] = await once(outgoing.end(body), "response");
       return judge(node, incoming, await text(incoming));
     } catch (cause) {
-      const reason = `${node}: ${(cause as Error).message}`;
+      const reason = `${node}: ${(cause as Error).message.trim()}`; // OpenSSL ends its with \n
       return { kind: "failed", mayHaveRun: isSent, reason };
     }
   }

@@ -2,6 +2,7 @@ import { createReadStream, createWriteStream, rmSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { text } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
+import { newId } from "../base/id.ts";
 import { messageOf } from "../base/message_of.ts";
 import type { Seal } from "../base/seal.ts";
 import { backUpSqlite, withTemporary } from "./backup.ts";
@@ -13,7 +14,7 @@ import { openRqliteDatabase } from "./rqlite.ts";
 import { createRqliteClient, type RqliteAddress, type RqliteClient } from "./rqlite_client.ts";
 import { createRqliteClock } from "./rqlite_clock.ts";
 import { judgeCluster, migrateCluster, readCluster } from "./rqlite_judge.ts";
-import { isAnybodyOnCluster } from "./rqlite_presence.ts";
+import { acquireRqlitePresence, isAnybodyOnCluster } from "./rqlite_presence.ts";
 
 const LEADER_MS = 5_000;
 const COPY_MS = 3_600_000;
@@ -68,15 +69,13 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
   /** The copy comes whole into a file of its own, which is then backed up as any other. */
   async function backUp(...[target, options]: Parameters<Engine["backUp"]>): Promise<number> {
     return withTemporary(`${target}.download`, async (file) => {
-      const download = async (client: RqliteClient) =>
-        pipeline(await send(client), createWriteStream(file));
-      await ask(download, options.signal);
+      const { signal } = options;
+      await ask(async (client) => pipeline(await send(client), createWriteStream(file)), signal);
       return await backUpSqlite(file, target, options);
     });
   }
 
-  const open = (observe?: Parameters<Engine["open"]>[0]) =>
-    openRqliteDatabase(createRqliteClient(cluster), observe);
+  const open = () => openRqliteDatabase(createRqliteClient(cluster));
 
   return {
     address: name,
@@ -92,14 +91,17 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
       const client = createRqliteClient(cluster);
       const database = openRqliteDatabase(client, observe);
       const clock = log && createRqliteClock(client, log, Date.now);
+      // A server is to be seen also before its worker has started, and where it never does.
+      const presence = log && await acquireRqlitePresence(database, newId("c", Date.now()));
       const stopClock = clock?.start();
       return {
         ...database,
         heavy: database, // it is read elsewhere
         backUpAs: undefined,
         disk: async () => undefined,
-        close() {
+        async close() {
           stopClock?.();
+          await presence?.close();
           return database.close();
         },
         state: () => clock?.state() ?? "ok",
@@ -118,8 +120,7 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
           throw new UnusableDatabaseError(`A process works on ${name}: stop every server first.`);
         }
         if (keptAs !== undefined) await backUp(keptAs, options);
-        const load = async (client: RqliteClient) => text(await send(client, file));
-        const found = await ask(load, options.signal);
+        const found = await ask(async (client) => text(await send(client, file)), options.signal);
         if (found.includes('"error"')) throw new UnusableDatabaseError(`${name}: ${found}`);
         refuseUnusable(name, await judge(seal));
         return { bytes, keptAs };

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Database } from "./database.ts";
 import { sql } from "./sql.ts";
 
-/** A row for each process that works on the cluster: its beat rises for as long as it lives. */
+/** A row for each server and each delivery thread: its beat rises for as long as that lives. */
 export const RQLITE_PROCESSES = sql`CREATE TABLE IF NOT EXISTS processes
   (name TEXT PRIMARY KEY, beat INTEGER NOT NULL) STRICT, WITHOUT ROWID`;
 

@@ -5,7 +5,7 @@ import type { App } from "./app.ts";
 /** The only `client_assertion_type` (RFC 7523 §2.2). */
 export const ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
-/** How long an assertion may live, and how far the clocks may differ. */
+/** How long an assertion may live, and how far the clocks may differ where its life begins. */
 const [MAX_LIFE_S, LEEWAY_S] = [5 * 60, 60];
 
 const HEADER_MEMBERS = ["alg", "typ", "kid"];
@@ -28,12 +28,11 @@ export function verifyAssertion(
   const audiences: readonly unknown[] = Array.isArray(aud) ? aud : [aud];
   if (iss !== app.id || sub !== app.id) return undefined;
   if (audiences.length !== 1 || audiences[0] !== issuer) return undefined;
-  const aheadS = (time: unknown) => typeof time === "number" ? time - nowMs / 1000 : NaN;
-  const isWithin = (time: unknown, fromS: number, toS: number) =>
-    aheadS(time) >= fromS - LEEWAY_S && aheadS(time) <= toS + LEEWAY_S;
-  if (typeof exp !== "number" || !isWithin(exp, 0, MAX_LIFE_S)) return undefined;
-  if (iat !== undefined && !isWithin(iat, -MAX_LIFE_S, 0)) return undefined;
-  if (nbf !== undefined && !isWithin(nbf, -Infinity, 0)) return undefined;
+  const isWithin = (time: unknown, fromS: number, toS: number): time is number =>
+    typeof time === "number" && time > nowMs / 1000 + fromS && time <= nowMs / 1000 + toS;
+  if (!isWithin(exp, 0, MAX_LIFE_S)) return undefined;
+  if (iat !== undefined && !isWithin(iat, -MAX_LIFE_S - LEEWAY_S, LEEWAY_S)) return undefined;
+  if (nbf !== undefined && !isWithin(nbf, -Infinity, LEEWAY_S)) return undefined;
   if (typeof jti !== "string" || jti === "" || !TYPES.includes(typ)) return undefined;
   if (!Object.keys(jwt.header).every((name) => HEADER_MEMBERS.includes(name))) return undefined;
   const isProven = app.jwks.filter((jwk) => kid === undefined || jwk.kid === kid)

@@ -18,8 +18,8 @@ export function isReachable(address: Address, allow: readonly Cidr[]): boolean {
   return isPublicAddress(address) || allow.some((cidr) => cidrContains(cidr, address));
 }
 
-/** The id of a receiver: 128 bits in base64url. */
-const RECEIVER_ID = /^[\w-]{22}$/;
+/** The id of a receiver: 128 bits in hexadecimal. */
+const RECEIVER_ID = /^[0-9a-f]{32}$/;
 
 /**
  * Whether a URL is that of a receiver of this service: its address as it is written, without a name

@@ -47,6 +47,21 @@ test("servers that start at once on an empty cluster, and commands beside them",
   assert.equal((await cli.run("restore", copy)).code, 0);
 });
 
+test("restore is refused beside a server whose cronjobs are off", async (t) => {
+  const { address } = await startRqlited(t);
+  const env = { GATEPOST_DATABASE: address, GATEPOST_CRON: "off" };
+  const cli = await openCommandLine(t, { isNew: true, ownProcess: true, env });
+  const server = await startServer({ entry: SOURCE_ENTRY, env });
+  t.after(() => server.kill());
+  const copy = join(cli.folder, "copy.db");
+  assert.equal((await cli.run("backup", copy)).code, 0);
+  const restored = await cli.run("restore", copy);
+  assert.equal(restored.code, 1);
+  assert.match(restored.stderr, /^gatepost: A process works on rqlite:[^\n]*\n$/);
+  assert.equal(await server.stop(), 0);
+  assert.equal((await cli.run("restore", copy)).code, 0);
+});
+
 test("a server and a command say in one line that no node is reached", async (t) => {
   const env = { GATEPOST_DATABASE: "rqlite://127.0.0.1:1" };
   const cli = await openCommandLine(t, { isNew: true, ownProcess: true, env });

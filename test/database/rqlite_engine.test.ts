@@ -126,6 +126,12 @@ describe("a cluster that no server would start on", { concurrency: true }, () =>
     await assert.rejects(engine.open(), { name: "UnusableDatabaseError", message });
   });
 
+  test("speaks no TLS, which OpenSSL says with a line break at its end", async () => {
+    const engine = engineOf(cluster.address.replace("rqlite:", "rqlites:"));
+    const message = /^Database rqlites:.* cannot be reached: [^\n]*SSL[^\n]*$/;
+    await assert.rejects(engine.open(), { name: "UnusableDatabaseError", message });
+  });
+
   test("knows other credentials", async (t) => {
     const auth = { username: "gatepost", password: "right:horse" };
     const { address } = await startRqlited(t, { auth });

@@ -34,7 +34,7 @@ let dialled: string[] = [];
 before(async () => {
   for (const address of [PUBLIC, PRIVATE]) {
     const server = createServer((request, response) => {
-      if (request.url?.endsWith("away")) {
+      if (request.url?.endsWith("fade")) {
         response.writeHead(307, { location: `http://${PRIVATE}:${port}/` });
       } else if (request.url === "/close") {
         response.setHeader("connection", "close");
@@ -267,7 +267,7 @@ test("more requests than connections all get their answer", async (t) => {
 
 test("a redirect to a refused address is not followed there", async (t) => {
   const egress = open(t);
-  const following = await send(egress, `http://${PUBLIC}:${port}/away`, { redirect: "follow" });
+  const following = await send(egress, `http://${PUBLIC}:${port}/fade`, { redirect: "follow" });
   assert.equal(following, "EGRESS_REFUSED");
   assert.deepEqual(dialled, [PUBLIC]);
 });
@@ -275,18 +275,18 @@ test("a redirect to a refused address is not followed there", async (t) => {
 test("of this service itself its receivers alone are reached, by their own address", async (t) => {
   const receivers = `http://${PRIVATE}:${port}/console/receiver/`;
   const egress = open(t, { allow: [], receivers, lookup: answering(PRIVATE) });
-  const id = "a".repeat(22);
+  const id = "a".repeat(32);
   assert.equal(await send(egress, receivers + id), PRIVATE);
   const tries = [
     receivers, `${receivers}${id}/`, `${receivers}${id}a`, `${receivers}${id}?a`, `${receivers}..`,
-    `${receivers}../${id}`, `${receivers}%2e%2e/${id}`, `${receivers}aaaaaaaaaaaaaaa%2e%2e%2f`,
+    `${receivers}../${id}`, `${receivers}%2e%2e/${id}`, `${receivers}${"a".repeat(23)}%2e%2e%2f`,
     `http://${PRIVATE}:${port}/`, `http://${PRIVATE}:${port + 1}/console/receiver/${id}`,
     ...["http://localhost", "http://[::1]", `https://${PRIVATE}`, `http://${PUBLIC}`]
       .map((host) => `${host}:${port}/console/receiver/${id}`),
   ];
   for (const url of tries) assert.equal(await send(egress, url), "EGRESS_REFUSED", url);
   assert.deepEqual(dialled, [PRIVATE]);
-  const away = `${receivers}${"a".repeat(18)}away`;
+  const away = `${receivers}${"a".repeat(28)}fade`;
   assert.equal(await send(egress, away), PRIVATE, "a redirect is an answer");
   assert.equal(await send(egress, away, { redirect: "follow" }), "EGRESS_REFUSED");
   assert.equal(await send(open(t, { allow: [] }), receivers + id), "EGRESS_REFUSED", "it has none");

@@ -75,7 +75,7 @@ export function receiverOperations({ at, byId }: Receivers, services: Administra
         if (byId.size >= MAX_RECEIVERS) {
           throw new Problem(409, "limit", `There are ${MAX_RECEIVERS} receivers already.`);
         }
-        const id = randomBytes(16).toString("base64url");
+        const id = randomBytes(16).toString("hex");
         const expires_at = toTime(services.now() + LIFE_MS);
         const record = { id, url: at + id, answer: "200", expires_at } as const;
         byId.set(id, { record, callbacks: [] }); // at once, so that it counts

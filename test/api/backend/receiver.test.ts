@@ -50,6 +50,11 @@ test("a receiver ends an hour after it was made", async (t) => {
   await assert.rejects(call("getReceiver", id), { status: 404 });
 });
 
+test("a receiver's id is alphanumeric, as all are", async () => {
+  const { call } = openStage();
+  for (let n = 0; n < 20; n++) assert.match((await call("addReceiver")).id, /^[0-9a-z]+$/);
+});
+
 test("the last 20 callbacks are kept, the newest first", async () => {
   const { call } = openStage();
   const { id } = await call("addReceiver");
