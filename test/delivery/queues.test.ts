@@ -109,6 +109,14 @@ describe("next()", () => {
   });
 });
 
+test("next() gives a principal what others leave of its three quarters", () => {
+  const queues = createQueues({ total: 8, perSubscription: 8 });
+  put(queues, 1, 3);
+  assert.equal(takeAll(queues).length, 3);
+  put(queues, 2, 8);
+  assert.equal(takeAll(queues).length, 5);
+});
+
 test("next() leaves slots to a third principal beside two whose subscriptions hang", () => {
   for (const [health, expected] of [["healthy", [48, 12]], ["unknown", [42, 10]]] as const) {
     const queues = createQueues({ total: 64, perSubscription: 8 });
