@@ -145,7 +145,7 @@ test("a key pressed twice leaves a secret there; that it is copied is said besid
   await browser.until("/^Copied/.test(document.querySelector('dialog [aria-live]')?.textContent)");
   await browser.press(ESCAPE);
   await browser.until("!document.querySelector('dialog')");
-  assert.equal(await read("document.querySelector('.msg b').ariaLive"), "off"); // it counts down
+  await browser.until("document.querySelector('.msg b')?.ariaLive === 'off'"); // it counts down
 });
 
 test("a page is seen from its top, and in the history once", async () => {
