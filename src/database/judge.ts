@@ -107,7 +107,7 @@ function checkAccess(path: string): void {
   let folder = dirname(path);
   while (!existsSync(folder) && folder !== dirname(folder)) folder = dirname(folder);
   if (!statSync(folder).isDirectory()) throw new Error(`${folder} is no folder`);
-  // Below /proc Node would try for ever to make a folder.
+  // Below /proc (PROC_SUPER_MAGIC of statfs(2)) Node would try for ever to make a folder.
   if (statfsSync(folder).type === 0x9fa0) throw new Error(`${folder} keeps no files`);
   accessSync(folder, W_OK | X_OK); // the write-ahead log comes and goes beside the file
 }
