@@ -1,0 +1,11 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { openBrowser } from "./browser.ts";
+
+test("a browser that does not answer is closed all the same", async () => {
+  const browser = await openBrowser({ width: 360, height: 640 });
+  await browser.goto("about:blank");
+  await browser.close();
+  await assert.rejects(browser.url());
+  await browser.close();
+});
