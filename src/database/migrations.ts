@@ -15,7 +15,7 @@ const ADDED_BY_2 = `subscriptions.grantId subscriptions.granted subscriptions.gr
 
 /**
  * Which parts of the schema the versions from 4 on have each added to the one before: tables and
- * their columns, indexes, and triggers, of which one may take the place of its former self.
+ * their columns, and indexes and triggers, which may take the place of their former selves.
  */
 const ADDED = [
   `events.key events_by_key users.rate users_by_rate user_added apps.rate apps_by_rate app_added`,
@@ -33,6 +33,7 @@ const ADDED = [
    sessions.address sessions.agent sessions.seenAtMs sessions_by_user
    audit_by_address resends resends_running`,
   `users.passwordPrinted codes_of_console`,
+  `grants_of_user`,
 ];
 
 /** The file's `user_version`: 1 in 0.1.0, and one more with each entry of this list. */
@@ -47,8 +48,8 @@ export function migrationsFrom(version: number): readonly string[] {
   const add = (part: string): string => {
     const [name = "", column] = part.split(".");
     const { type, sql } = { ...select.get(name) };
-    if (type === "trigger") return `DROP TRIGGER IF EXISTS ${name}; ${sql}`;
-    if (column === undefined) return `${sql}`;
+    const former = type === "table" ? "" : `DROP ${type} IF EXISTS ${name};`;
+    if (column === undefined) return `${former} ${sql}`;
     const [, definition] = new RegExp(`^ +(${column} .+?),? *(--.*)?$`, "m").exec(`${sql}`) ?? [];
     return `ALTER TABLE ${name} ADD COLUMN ${definition}`;
   };

@@ -1,4 +1,4 @@
-/** What versions 2 to 13 each did to a database of the one before, by their own programs. */
+/** What versions 2 to 14 each did to a database of the one before, by their own programs. */
 export const OLD_MIGRATIONS: readonly string[] = [
   `
     ALTER TABLE subscriptions ADD COLUMN grant_id TEXT;
@@ -324,5 +324,10 @@ export const OLD_MIGRATIONS: readonly string[] = [
   `
     ALTER TABLE users ADD COLUMN passwordPrinted INTEGER;
     CREATE INDEX codes_of_console ON codes (user) WHERE app = 'console';
+  `,
+  `
+    DROP INDEX grants_of_user;
+    CREATE INDEX grants_of_user ON grants (user, id, app, revokedAtMs)
+      WHERE revokedAtMs IS NULL AND user IS NOT NULL;
   `,
 ];
