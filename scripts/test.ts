@@ -6,8 +6,9 @@
  *   npm test -- test/base/id.test.ts  these files alone, without the checks and the coverage
  *   npm run check                     types, layers and documents alone
  */
-import { spawnSync } from "node:child_process";
-import { globSync, mkdirSync, readFileSync, rmSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, globSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 
@@ -50,16 +51,36 @@ const coverageReport = [
 ];
 const coverageLimits = ["--check-coverage", "--lines=95", "--branches=90"];
 
+/** The limit of one file; the runner has one of each test alone. */
+const FILE_MS = 15 * 60_000;
+
 /** Runs Node on one step; true if it went well. */
-function run(args: string[], extraEnv: Record<string, string> = {}): boolean {
+async function run(args: string[], extraEnv: Record<string, string> = {}): Promise<boolean> {
   const env = { ...cleanEnv, ...extraEnv };
-  return spawnSync(process.execPath, args, { cwd: root, env, stdio: "inherit" }).status === 0;
+  const child = spawn(process.execPath, args, { cwd: root, env, stdio: "inherit" });
+  const watch = setInterval(endHanging, 10_000, `/proc/${child.pid}/task/${child.pid}/children`);
+  const [code] = await once(child, "exit");
+  clearInterval(watch);
+  return code === 0;
+}
+
+let firstSeenMs = new Map<string, number>();
+
+/** Ends each process of a list (Linux has it) that has run for too long: its file fails. */
+function endHanging(list: string): void {
+  const pids = existsSync(list) ? readFileSync(list, "utf8").match(/\d+/g) ?? [] : [];
+  firstSeenMs = new Map(pids.map((pid) => [pid, firstSeenMs.get(pid) ?? Date.now()]));
+  for (const [pid, sinceMs] of firstSeenMs) {
+    if (Date.now() - sinceMs < FILE_MS) continue;
+    console.log(`\nProcess ${pid} has run for ${FILE_MS / 60_000} minutes, and is ended.`);
+    process.kill(Number(pid), "SIGKILL");
+  }
 }
 
 /** Runs one step under its title, and ends everything where it fails. */
-function step(title: string, succeeds: () => boolean): void {
+async function step(title: string, succeeds: () => Promise<boolean>): Promise<void> {
   console.log(`\n${title}`);
-  if (succeeds()) return;
+  if (await succeeds()) return;
   console.log(`\n${title}: failed`);
   process.exit(1);
 }
@@ -69,13 +90,13 @@ function step(title: string, succeeds: () => boolean): void {
  * real processes, sockets and browsers, and a machine that is busy with something else can make any
  * of them late. What fails twice fails.
  */
-function runTests(files: string[], env: Record<string, string>): boolean {
+async function runTests(files: string[], env: Record<string, string>): Promise<boolean> {
   const reporters = [
     "--test-reporter-destination=stdout",
     "--test-reporter=./scripts/failed_files.mjs",
     `--test-reporter-destination=${failuresFile}`,
   ];
-  if (run([...testRunner, ...reporters, ...files], env)) return true;
+  if (await run([...testRunner, ...reporters, ...files], env)) return true;
   const failed = readFileSync(failuresFile, "utf8").split("\n").filter((file) => file !== "");
   if (failed.length === 0) return false;
   console.log("\nFiles with a test that failed, once more and one at a time");
@@ -89,29 +110,29 @@ function findTestsOfBothEngines(): string[] {
     .filter((file) => !readFileSync(join(root, file), "utf8").startsWith("// On SQLite alone: "));
 }
 
-function checks(): void {
-  step("Types", () => run(["node_modules/typescript/bin/tsc", "-p", "test/tsconfig.json"]));
-  step("Layers", () => run(["scripts/check_layers.ts"]));
-  step("Documents", () => run(["scripts/docs.ts", "--check"]));
+async function checks(): Promise<void> {
+  await step("Types", () => run(["node_modules/typescript/bin/tsc", "-p", "test/tsconfig.json"]));
+  await step("Layers", () => run(["scripts/check_layers.ts"]));
+  await step("Documents", () => run(["scripts/docs.ts", "--check"]));
 }
 
-function everything(): void {
+async function everything(): Promise<void> {
   rmSync(coverageFolder, { recursive: true, force: true });
   mkdirSync(coverageFolder);
-  checks();
-  step("Build", () => run(["scripts/build.mjs"]));
+  await checks();
+  await step("Build", () => run(["scripts/build.mjs"]));
   const files = globSync("test/**/*.test.ts", { cwd: root }).sort();
-  step("Tests", () => runTests(files, { NODE_V8_COVERAGE: processCoverageFolder }));
+  await step("Tests", () => runTests(files, { NODE_V8_COVERAGE: processCoverageFolder }));
   const shared = findTestsOfBothEngines();
-  step("Tests on rqlite", () => runTests(shared, { GATEPOST_TEST_ENGINE: "rqlite" }));
-  step("Coverage", () => {
-    if (run([...coverageReport, ...coverageLimits, "--reporter=text-summary"])) return true;
-    run([...coverageReport, "--reporter=text"]);
+  await step("Tests on rqlite", () => runTests(shared, { GATEPOST_TEST_ENGINE: "rqlite" }));
+  await step("Coverage", async () => {
+    if (await run([...coverageReport, ...coverageLimits, "--reporter=text-summary"])) return true;
+    await run([...coverageReport, "--reporter=text"]);
     return false;
   });
 }
 
 const names = process.argv.slice(2);
-if (names.length === 0) everything();
-else if (names.includes("--checks")) checks();
-else step("Tests", () => run([...testRunner, ...names]));
+if (names.length === 0) await everything();
+else if (names.includes("--checks")) await checks();
+else await step("Tests", () => run([...testRunner, ...names]));

@@ -42,6 +42,7 @@ function serve(root: string, env: Env, args = ["--locked"], nodeFlags: string[] 
   return spawnSync(process.execPath, [...nodeFlags, "src/cli.ts", "serve", ...args], {
     cwd: root,
     encoding: "utf8",
+    timeout: 60_000,
     env: { PATH: process.env["PATH"], ...env },
   });
 }
