@@ -30,10 +30,8 @@ const cleanEnv = {
   NODE_COMPILE_CACHE: join(coverageFolder, "modules"),
 };
 
-// A file ends with its last test: one whose `after` failed leaves servers that would hold it up.
 const testRunner = [
   "--test",
-  "--test-force-exit",
   "--test-reporter=spec",
   "--test-timeout=300000",
   `--test-concurrency=${Math.max(2, availableParallelism())}`,
