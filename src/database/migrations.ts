@@ -15,7 +15,8 @@ const ADDED_BY_2 = `subscriptions.grantId subscriptions.granted subscriptions.gr
 
 /**
  * Which parts of the schema the versions from 4 on have each added to the one before: tables and
- * their columns, and indexes and triggers, which may take the place of their former selves.
+ * their columns, and indexes and triggers, which may take the place of their former selves. After a
+ * dash is an index that it took away.
  */
 const ADDED = [
   `events.key events_by_key users.rate users_by_rate user_added apps.rate apps_by_rate app_added`,
@@ -33,7 +34,7 @@ const ADDED = [
    sessions.address sessions.agent sessions.seenAtMs sessions_by_user
    audit_by_address resends resends_running`,
   `users.passwordPrinted codes_of_console`,
-  `grants_of_user`,
+  `grants_of_user ended_grants_of_user -grants_by_user`,
 ];
 
 /** The file's `user_version`: 1 in 0.1.0, and one more with each entry of this list. */
@@ -46,6 +47,7 @@ export function migrationsFrom(version: number): readonly string[] {
   newest.exec(SCHEMA);
   const select = newest.prepare("SELECT type, sql FROM sqlite_schema WHERE name = ?");
   const add = (part: string): string => {
+    if (part.startsWith("-")) return `DROP INDEX ${part.slice(1)}`;
     const [name = "", column] = part.split(".");
     const { type, sql } = { ...select.get(name) };
     const former = type === "table" ? "" : `DROP ${type} IF EXISTS ${name};`;

@@ -128,13 +128,14 @@ export const SCHEMA = `
     lastUsedAtMs INTEGER,                -- of any access token; stored once a minute
     resource TEXT                        -- what its tokens are for; none: this service
   ) STRICT, WITHOUT ROWID;
-  CREATE INDEX grants_by_user ON grants (user, id) WHERE user IS NOT NULL;
   CREATE INDEX grants_by_app ON grants (app, id);
   CREATE INDEX grants_by_end ON grants (untilMs);
   -- A user's grants that have not been ended, of which there are some hundred at most. With the
-  -- column that is always NULL the engine counts them here, and looks at no row.
+  -- column that is always NULL they are counted here, and no row is looked at.
   CREATE INDEX grants_of_user ON grants (user, id, app, revokedAtMs)
     WHERE revokedAtMs IS NULL AND user IS NOT NULL;
+  CREATE INDEX ended_grants_of_user ON grants (user, id)
+    WHERE revokedAtMs IS NOT NULL AND user IS NOT NULL;
   -- Refresh tokens of apps that act for themselves.
   CREATE INDEX grants_of_apps ON grants (app, id) WHERE user IS NULL AND refresh IS NOT NULL;
   -- Ends the access tokens of a grant that ends. Without a time, unlike a user's or an app's end: a

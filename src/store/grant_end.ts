@@ -54,7 +54,8 @@ export async function revokeAllOf(database: Database, app: string, nowMs: number
   await database.write([revokeWhere(sql`${where} AND id > ${last}`, nowMs)]);
 }
 
-function revokeInSteps(database: Database, where: Sql, nowMs: number): Promise<string> {
+function revokeInSteps(database: Database, of: Sql, nowMs: number): Promise<string> {
+  const where = sql`${of} AND revokedAtMs IS NULL`; // as their index says
   const rows = { table: sql`grants`, key: sql`id`, where, after: "" };
   return writeInSteps(database, rows, (ids) => [revokeWhere(sql`id IN ${listOf(ids)}`, nowMs)]);
 }

@@ -329,5 +329,8 @@ export const OLD_MIGRATIONS: readonly string[] = [
     DROP INDEX grants_of_user;
     CREATE INDEX grants_of_user ON grants (user, id, app, revokedAtMs)
       WHERE revokedAtMs IS NULL AND user IS NOT NULL;
+    CREATE INDEX ended_grants_of_user ON grants (user, id)
+      WHERE revokedAtMs IS NOT NULL AND user IS NOT NULL;
+    DROP INDEX grants_by_user;
   `,
 ];

@@ -339,6 +339,28 @@ test("listGrants() lists by user, by app, by both, or all, newest first", async 
   assert.deepEqual(rest.items.map(({ id }) => id), [first]);
 });
 
+test("those of a user that have ended stand in their places among the others", async (t) => {
+  const { database, grant } = await openWithGrant(t);
+  const { app } = grant;
+  const user = grant.user ?? "";
+  const made = [grant, ...Array.from({ length: 6 }, () => sampleGrant(app, user))];
+  for (const more of made.slice(1)) assert.ok(await insertGrant(database, more));
+  for (const at of [0, 2, 3, 5]) {
+    await database.write(revokeGrant(made[at]?.id ?? "", NOW_MS + 1));
+  }
+  for (const filter of [{ user }, { user, app }]) {
+    const found: string[] = [];
+    for (let before: string | undefined = FIRST_PAGE; before !== undefined;) {
+      const page = { limit: 2, before };
+      const { items, next } = await listGrants(database, filter, page, NOW_MS + 1);
+      found.push(...items.map(({ id, status }) => `${id} ${status}`));
+      before = next;
+    }
+    const states = ["revoked", "active", "revoked", "revoked", "active", "revoked", "active"];
+    assert.deepEqual(found, made.map(({ id }, at) => `${id} ${states[at]}`).toReversed());
+  }
+});
+
 test("listGrants() tells what has become of a grant", async (t) => {
   const { database, grant } = await openWithGrant(t);
   const cut = sampleGrant(grant.app, await addUser(database));

@@ -45,7 +45,8 @@ import {
 } from "../../src/store/fan_out.ts";
 import { createFigureCounter, dropFigures, listFigures } from "../../src/store/figures.ts";
 import { endExcessGrants, endOldest } from "../../src/store/grant_limit.ts";
-import { insertGrant, listLiveGrants } from "../../src/store/grants.ts";
+import { revokeGrantsWithScopes, revokeOthersOf } from "../../src/store/grant_end.ts";
+import { insertGrant, listGrants, listLiveGrants } from "../../src/store/grants.ts";
 import { createAttempt } from "../../src/store/idempotency.ts";
 import {
   admitLogin,
@@ -582,6 +583,21 @@ for (const { name, sorts = false, by, run } of CASES) {
     }
   });
 }
+
+test("the grants of a user are found by their indexes, and in order", async () => {
+  const { database, statements } = record();
+  await listGrants(database, { user: OWNER }, PAGE, NOW_MS);
+  await listGrants(database, { user: OWNER, app: "a1" }, PAGE, NOW_MS);
+  await listLiveGrants(database, OWNER, NOW_MS);
+  await endExcessGrants(database, OWNER, "a1", NOW_MS);
+  await database.write(revokeOthersOf(OWNER, GRANT, NOW_MS));
+  await database.write(await revokeGrantsWithScopes(database, { user: OWNER }, ["x"], NOW_MS));
+  for (const sql of statements) {
+    const ways = readPlan(sql).filter((step) => /^(SEARCH|SCAN) grants /.test(step));
+    const others = ways.filter((way) => !/ (ended_)?grants_of_user \(user=\?/.test(way));
+    assert.deepEqual([others, findSorts(sql)], [[], []], sql);
+  }
+});
 
 test("what the purge leaves behind is pending", () => {
   for (const table of ["events", "deliveries", "attempts", "subscriptions"]) {
