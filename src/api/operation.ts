@@ -30,8 +30,11 @@ export interface Context<Path extends string, A extends Access, Query, Body> {
   readonly caller: A extends "public" ? undefined : Caller;
   readonly query: Query;
   readonly body: Body;
-  /** For handlers that read the body themselves: throws where the token has ended meanwhile. */
-  readonly authenticateAgain: () => Promise<void>;
+  /**
+   * For handlers that read the body themselves: throws where the token has ended meanwhile, or
+   * rejects; undefined where there is nothing to wait for.
+   */
+  readonly authenticateAgain: () => Promise<unknown> | undefined;
 }
 
 /** One method on one path: what it takes, who may call it, its responses and its handler. */

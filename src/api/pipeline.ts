@@ -105,8 +105,10 @@ export function createPipeline(
       if (limited.refusal) throw limited.refusal;
     }
     // A body may come slowly: once it is in, its token may have ended.
-    const authenticateAgain = async (): Promise<void> => {
-      if (access !== "public" && hasBody(request)) await bearer.authenticate(request, access);
+    const authenticateAgain = () => {
+      if (access === "public" || !hasBody(request)) return undefined;
+      const again = bearer.authenticate(request, access);
+      return again instanceof Promise ? again : undefined;
     };
     // OAuth and pages have rules of their own for parameters that are missing, repeated or wrong.
     const isParsed = operation.errors === undefined || operation.errors === "problem";

@@ -16,16 +16,14 @@ export function sql(strings: TemplateStringsArray, ...values: readonly (SqlValue
   // As most are: the values of a row.
   if (!values.some(isPiece)) return { sql: textOf(strings, []), params: values as SqlValue[] };
   const params: SqlValue[] = [];
-  const pieces: string[] = [];
-  for (const value of values) {
+  const pieces = values.map((value) => {
     if (isPiece(value)) {
-      pieces.push(value.sql);
-      for (const param of value.params) params.push(param);
-    } else {
-      pieces.push("?");
-      params.push(value);
+      params.push(...value.params);
+      return value.sql;
     }
-  }
+    params.push(value);
+    return "?";
+  });
   return { sql: textOf(strings, pieces), params };
 }
 

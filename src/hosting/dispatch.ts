@@ -39,7 +39,7 @@ export function collectEvents(
   origin: EventOrigin,
   idempotent = false,
 ) {
-  const events: Event[] = [];
+  let events: Event[] = [];
   let isOpen = true;
   let storing: Promise<void> | undefined;
 
@@ -60,7 +60,8 @@ export function collectEvents(
   /** Stores what is collected behind what is being stored, and not at all where that fails. */
   function store(more: readonly Sql[] = []): Promise<void> | undefined {
     if (events.length + more.length === 0) return storing;
-    const batch = events.splice(0);
+    const batch = events;
+    events = [];
     const next = () => storeEvents(batch, more, services, origin);
     const stored = storing ? storing.then(next) : next();
     stored.catch(() => {
@@ -78,7 +79,7 @@ export function collectEvents(
      */
     close(end: "store" | "drop", more?: readonly Sql[]): Promise<void> | undefined {
       isOpen = false;
-      if (end === "drop") events.length = 0;
+      if (end === "drop") events = [];
       return store(more);
     },
   };

@@ -11,7 +11,7 @@ import { hasDelivery } from "../store/deliveries.ts";
 import type { LoadedEndpoint } from "./check_endpoint.ts";
 import { addToContext, createContext } from "./context.ts";
 import { collectEvents, type DispatchServices } from "./dispatch.ts";
-import { readInput } from "./input.ts";
+import { createInputReader } from "./input.ts";
 import { isReturnedRefusal, toProblem } from "./refusal.ts";
 import { toResponse } from "./result.ts";
 
@@ -29,6 +29,7 @@ export function hostedOperation(
   const basePath = pathOf(issuer); // once: reading an address costs as much as routing
   const maxBytes = maxBodyBytes ?? config.maxBodyBytes;
   const maxFormBytes = maxBodyBytes ?? Math.min(maxBytes, MAX_FORM_BYTES);
+  const readInput = createInputReader(endpoint, { maxBytes, maxFormBytes });
   const route = `${method} ${pattern.text}`;
 
   return {
@@ -46,8 +47,7 @@ export function hostedOperation(
         const detail = "A callback of this service does not come to itself.";
         throw new Problem(403, "own_callback", detail);
       }
-      const limits = { params, maxBytes, maxFormBytes, authenticateAgain };
-      const read = readInput(endpoint, request, limits);
+      const read = readInput(request, params, authenticateAgain);
       const input = read instanceof Promise ? await read : read; // an await costs every request
       const run = async (keep: Keep): Promise<HttpResponse> => {
         const by = { request: request.id, source: route, principal: caller?.sub };

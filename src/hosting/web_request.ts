@@ -11,7 +11,7 @@ export interface WebRequestParts {
   readonly origin: string;
   readonly maxBytes: number;
   /** Throws where the caller's token has ended meanwhile: a body may come slowly. */
-  readonly authenticateAgain: () => Promise<void>;
+  readonly authenticateAgain: () => Promise<unknown> | undefined;
 }
 
 /**

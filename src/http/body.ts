@@ -11,6 +11,15 @@ const MEDIA_TYPES = {
 } as const;
 type Kind = keyof typeof MEDIA_TYPES;
 
+/** Which bodies are taken. */
+export interface BodyRules {
+  readonly kinds: readonly Kind[];
+  readonly maxBytes: number;
+  readonly maxFormBytes: number;
+  /** Also those of another type. */
+  readonly readsAll: boolean;
+}
+
 /**
  * The JSON of a body; integers that a double does not hold exactly are infinite in it. Throws
  * Problem 400, 413 or 415.
@@ -31,22 +40,16 @@ export async function readForm(request: HttpRequest): Promise<Form | undefined> 
  * where it is left to be read on demand. Throws Problem 400 `malformed`, 413, or 415 for one that
  * is not taken, or says that it is compressed or not UTF-8.
  */
-export async function readAnyBody(request: HttpRequest, limits: {
-  readonly maxBytes: number;
-  readonly maxFormBytes: number;
-  readonly takesForms: boolean;
-  readonly takesOthers: boolean;
-  readonly readsAll: boolean;
-}): Promise<{ readonly value?: JsonValue | URLSearchParams; readonly bytes?: Buffer }> {
+export async function readAnyBody(
+  request: HttpRequest,
+  rules: BodyRules,
+): Promise<{ readonly value?: JsonValue | URLSearchParams; readonly bytes?: Buffer }> {
   if (!hasBody(request)) return {};
-  const kinds: Kind[] = ["json"];
-  if (limits.takesForms) kinds.push("form");
-  if (limits.takesOthers) kinds.push("other");
-  const kind = checkType(request, kinds);
-  const maxBytes = kind === "form" ? limits.maxFormBytes : limits.maxBytes;
+  const kind = checkType(request, rules.kinds);
+  const maxBytes = kind === "form" ? rules.maxFormBytes : rules.maxBytes;
   // Also where it is left unread: the handler might respond without looking at it.
   if (Number(request.headers["content-length"] ?? 0) > maxBytes) throw tooLarge(maxBytes);
-  if (kind === "other" && !limits.readsAll) return {};
+  if (kind === "other" && !rules.readsAll) return {};
   const bytes = await request.readBody(maxBytes);
   if (kind === "other" || bytes.length === 0) return { bytes };
   const isForm = kind === "form";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { Problem } from "../../src/base/problem.ts";
-import { readInput } from "../../src/hosting/input.ts";
+import { createInputReader } from "../../src/hosting/input.ts";
 import { loadedEndpoint } from "../helpers/hosting.ts";
 import { sampleRequest } from "../helpers/http_request.ts";
 
@@ -36,8 +36,7 @@ async function read(fields: Readonly<Record<string, unknown>>, sent: Sent = {}, 
     : { "content-type": type, "content-length": String(Buffer.byteLength(body)) };
   const request = sampleRequest({ method: "POST", query, headers, body: body ?? "" });
   const limits = { maxBytes: 1_000_000, maxFormBytes: 65_536 };
-  const authenticateAgain = async () => again();
-  return await readInput(endpoint, request, { params, ...limits, authenticateAgain });
+  return await createInputReader(endpoint, limits)(request, params, async () => again());
 }
 
 /** What an endpoint that takes this says of a request: the problem's status, and its errors. */

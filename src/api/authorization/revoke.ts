@@ -31,7 +31,7 @@ const RevokeForm = optional(named("RevokeRequest", record({
 
 const NAMES_ANOTHER = ["token", ...Object.keys(CREDENTIALS)];
 const [maxBytes, maxFormBytes] = [MAX_FORM_BYTES, MAX_FORM_BYTES];
-const BODY = { maxBytes, maxFormBytes, takesForms: true, takesOthers: false, readsAll: false };
+const BODY = { kinds: ["json", "form"], maxBytes, maxFormBytes, readsAll: false } as const;
 
 const Empty = named("Empty", shown({ type: "object", maxProperties: 0 }));
 
