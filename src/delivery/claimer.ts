@@ -56,6 +56,7 @@ export function createClaimer(options: DistributorOptions, queues: Queues) {
       failed = failed.filter((leaseMs) => leaseMs > nowMs).slice(-FAILED_LIMIT);
       if (failed.length > 0) await takeOverDeliveries(options, name, failed);
       if (queues.capacityFor("healthy") === 0) return undefined;
+      using _held = queues.hold();
       const kinds = await Promise.all(HEALTHS.map((health) => {
         const limit = queues.capacityFor(health);
         if (limit === 0) return [];

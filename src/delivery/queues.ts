@@ -86,6 +86,19 @@ export function createQueues(limits: QueueLimits) {
       closeIfDone(queue);
     },
     /**
+     * Keeps all open queues open until it is disposed of. What is read of their health meanwhile
+     * may be older than what they have learned, which one that closed would forget.
+     */
+    hold(): Disposable {
+      const held = [...queues.values()];
+      for (const queue of held) queue.uses++;
+      const letGo = () => held.forEach((queue) => {
+        queue.uses--;
+        closeIfDone(queue);
+      });
+      return { [Symbol.dispose]: letGo };
+    },
+    /**
      * The next item that may be sent, from the queue with the fewest in flight, and of several from
      * the one that sent longest ago; it is in flight from then on.
      */

@@ -411,6 +411,37 @@ describe("the caps", () => {
     assert.equal(process.open.length, 8);
   });
 
+  test("are those of one that has succeeded, though what is due was read before that", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe();
+    await stage.dispatch(20);
+    let hold = Promise.resolve();
+    let isHeld = false;
+    const database: Database = {
+      ...stage.database,
+      async query(select) {
+        const rows = await stage.database.query(select);
+        isHeld ||= rows.length > 0 && select.sql.includes("dueAtMs IS NOT NULL AND dueAtMs <=");
+        if (isHeld) await hold;
+        return rows as never;
+      },
+    };
+    const process = stage.startProcess({ database });
+    process.distributor.wake();
+    await settle(process);
+    for (const attempt of [...process.open]) attempt.end(500);
+    await settle(process);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    [hold, isHeld] = [promise, false];
+    process.open[0]?.end(204);
+    await until(() => isHeld);
+    await until(async () => (await stage.counts())["delivered"] === 1);
+    await process.stored();
+    resolve();
+    await settle(process);
+    assert.equal(process.open.length, 8);
+  });
+
   test("leave a healthy one its slots beside a hundred that never respond", async (t) => {
     const stage = await openStage(t);
     await stage.subscribe("http://healthy.example/");
@@ -797,7 +828,8 @@ describe("several processes", () => {
     await stage.dispatch();
     const slow = stage.startProcess({ name: "c1" });
     slow.distributor.wake();
-    await until(() => slow.open.length === 1);
+    await settle(slow); // or it would take them over itself
+    assert.equal(slow.open.length, 1);
     stage.nowMs += 2 * TIMEOUT_MS + 30_000;
     const other = stage.startProcess({ name: "c2", answer: () => 204 });
     other.distributor.wake();
