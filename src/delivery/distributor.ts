@@ -82,6 +82,7 @@ export function createDistributor(options: DistributorOptions) {
   async function fanOutEvents(): Promise<boolean> {
     const events = await listPendingEvents(database, EVENTS_AT_ONCE);
     if (events.length === 0) return false;
+    using _held = queues.hold();
     const { chosen, limit } = chooseFanOuts(events);
     const nowMs = now();
     const idleLimit = shortages.pauseMs() > 0 ? 0 : claimer.newLimit();

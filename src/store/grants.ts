@@ -2,7 +2,7 @@ import { hasScope, isOfNoApp } from "./authority.ts";
 import { idTimeMs } from "../base/id.ts";
 import { afterWrite } from "./after_write.ts";
 import { type AuditRecord, insertAuditOfGrant } from "./audit.ts";
-import { type Database, type Page, type Pagination } from "../database/database.ts";
+import type { Database, Page, Pagination } from "../database/database.ts";
 import { changesRow, findRow, parseScopes, queryPage, type RowOf } from "../database/rows.ts";
 import { andIs, listOf, sql, type Sql } from "../database/sql.ts";
 import { endExcessGrants } from "./grant_limit.ts";

@@ -411,7 +411,7 @@ describe("the caps", () => {
     assert.equal(process.open.length, 8);
   });
 
-  test("are those of one that has succeeded, though what is due was read before that", async (t) => {
+  test("are those of one that recovers, though what is due was read before", async (t) => {
     const stage = await openStage(t);
     await stage.subscribe();
     await stage.dispatch(20);
