@@ -67,6 +67,11 @@ export function encodeJson(data: unknown): string {
   return text.includes("null") || text.includes("{}") ? stringify(data, refuseLost) : text;
 }
 
+/** Whether a media type in lower case, without parameters, is JSON: `+json` too (RFC 6839 §3.1). */
+export function isJsonType(type: string): boolean {
+  return type === "application/json" || /^[\w.-]+\/[\w.-]+\+json$/.test(type);
+}
+
 /** Whether `encodeJson` takes it. */
 export function isJson(data: unknown): boolean {
   try {
@@ -100,13 +105,16 @@ function refuseLost(_name: string, value: unknown): unknown {
   return value;
 }
 
-/** Whether `{}` would come of something that has content, but no members. */
+/**
+ * Whether `{}` would come of an instance of a class (Map, Promise, Error, Blob, Headers, one of
+ * the author's): what it holds is in none of the members that JSON sees.
+ */
 function isEmptied(value: unknown): boolean {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
-  // Others than plain ones are rare, and some of these types are loaded where they are named.
-  return Object.getPrototypeOf(value) !== Object.prototype &&
-    [Promise, Map, Set, Iterator, ArrayBuffer, Blob, Request, Response, ReadableStream]
-      .some((type) => value instanceof type);
+  if (value instanceof Number || value instanceof String || value instanceof Boolean) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  const isPlain = !prototype || Object.getPrototypeOf(prototype) === null; // of any realm
+  return !isPlain && Object.keys(value).length === 0;
 }
 
 /** Counted before anything is built, on the bytes: none inside a UTF-8 character is below 0x80. */

@@ -1,6 +1,6 @@
 import { decodeFormText, type Form, MAX_FORM_BYTES, parseForm } from "../base/form.ts";
 import { hasBody, type HttpRequest, tooLarge } from "../base/http_message.ts";
-import { type JsonValue, parseJson } from "../base/json.ts";
+import { isJsonType, type JsonValue, parseJson } from "../base/json.ts";
 import { malformed, Problem } from "../base/problem.ts";
 import { decodeUtf8 } from "../base/utf8.ts";
 
@@ -80,8 +80,7 @@ function checkType({ headers }: Pick<HttpRequest, "headers">, kinds: readonly Ki
   if (usual && usual !== "other" && headers["content-encoding"] === undefined) return usual;
   const [text = "", ...parameters] = (headers["content-type"] ?? "").toLowerCase().split(";");
   const type = text.trim();
-  const isJson = type === MEDIA_TYPES.json || /^[\w.-]+\/[\w.-]+\+json$/.test(type);
-  const kind = isJson ? "json" : type === MEDIA_TYPES.form ? "form" : "other";
+  const kind = isJsonType(type) ? "json" : type === MEDIA_TYPES.form ? "form" : "other";
   if (!kinds.includes(kind)) {
     const types = kinds.flatMap((each) => MEDIA_TYPES[each] ?? []);
     throw wrongType(`Send the body as ${types.join(" or ")}.`, { Accept: types.join(", ") });

@@ -1,5 +1,5 @@
 import type { Cidr } from "../base/cidr.ts";
-import { parseJson } from "../base/json.ts";
+import { isJsonType, parseJson } from "../base/json.ts";
 import { Problem } from "../base/problem.ts";
 import { isRecord } from "../base/shape.ts";
 import { isSecureUrl } from "../oauth/redirect_uri.ts";
@@ -34,10 +34,12 @@ export function createDocumentEgress(allow: readonly Cidr[]): Egress {
 export function createDocumentFetch(egress: Pick<Egress, "send" | "selfTest">) {
   let tested: ReturnType<Egress["selfTest"]> | undefined;
 
-  return async (url: string, { limitBytes, timeoutMs }: {
+  return async (url: string, { limitBytes, timeoutMs, isTyped = false }: {
     readonly limitBytes: number;
     /** For the whole exchange, however slowly its bytes come. */
     readonly timeoutMs: number;
+    /** Not where its `Content-Type` says that it is anything but JSON. */
+    readonly isTyped?: boolean;
   }): Promise<FetchedDocument> => {
     const parsed = URL.parse(url);
     if (!parsed || !isSecureUrl(parsed)) return { reason: "its address is not https" };
@@ -57,10 +59,10 @@ export function createDocumentFetch(egress: Pick<Egress, "send" | "selfTest">) {
         signal: AbortSignal.timeout(timeoutMs),
       });
       const { status, headers, body } = response;
-      const isEncoded = (headers.get("content-encoding") ?? "identity") !== "identity";
-      if (status !== 200 || isEncoded) {
+      const reason = status === 200 ? unreadable(headers, isTyped) : `status ${status}`;
+      if (reason) {
         await body?.cancel();
-        return { reason: status === 200 ? "it is encoded" : `status ${status}` };
+        return { reason };
       }
       const bytes = await readStart(response, limitBytes + 1);
       if (bytes.length > limitBytes) return { reason: `it is longer than ${limitBytes} bytes` };
@@ -73,6 +75,13 @@ export function createDocumentFetch(egress: Pick<Egress, "send" | "selfTest">) {
       return { reason: await settleFailure(error, startedMs) };
     }
   };
+}
+
+/** Why the body is not read, by what its headers say of it. */
+function unreadable(headers: Headers, isTyped: boolean): string | undefined {
+  if ((headers.get("content-encoding") ?? "identity") !== "identity") return "it is encoded";
+  const [type = ""] = (headers.get("content-type") ?? "application/json").toLowerCase().split(";");
+  return isTyped && !isJsonType(type.trim()) ? "its type is not JSON" : undefined;
 }
 
 /** `max-age` of a Cache-Control (RFC 9111 §5.2.2.1), within our bounds. */

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { runInNewContext } from "node:vm";
 import { encodeJson, parseJson } from "../../src/base/json.ts";
 import { Problem } from "../../src/base/problem.ts";
 
@@ -134,6 +135,10 @@ describe("encodeJson() writes", () => {
     ["a lone surrogate as an escape", "\ud800", '"\\ud800"'],
     ["empty objects", { a: {}, b: [{}] }, '{"a":{},"b":[{}]}'],
     ["a map that says what it is in JSON", Object.assign(new Map(), { toJSON: () => 1 }), "1"],
+    ["boxed values", [new Number(1), new String(""), new Boolean(false), {}], '[1,"",false,{}]'],
+    ["empty objects of another realm or of none", [runInNewContext("({})"), Object.create(null)],
+      "[{},{}]"],
+    ["what an error says in members", Object.assign(new Error("a"), { code: "B" }), '{"code":"B"}'],
     ["the word null in a string", { a: "nullable" }, '{"a":"nullable"}'],
   ];
   for (const [what, data, text] of table) {
@@ -171,6 +176,11 @@ describe("encodeJson() throws TypeError for", () => {
     ["what a map iterates", new Map([[1, 2]]).values()],
     ["a generator inside", [(function* () { yield 1; })()]],
     ["a stream inside", { a: new ReadableStream() }],
+    ["an error inside", { a: new Error("lost") }],
+    ["the query of a request", { query: new URLSearchParams("a=1") }],
+    ["headers inside", [new Headers({ a: "1" })]],
+    ["a pattern", /a/],
+    ["private fields", new (class { #a = 1; read() { return this.#a; } })()],
     ["bytes inside", { a: new ArrayBuffer(1), b: new Blob(["x"]) }],
     ["nesting that the stack cannot hold", deep],
   ];

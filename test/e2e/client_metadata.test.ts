@@ -263,6 +263,7 @@ describe("a document", () => {
         { kind: "answer", status: 200, body: "<!doctype html>" },
         { kind: "answer", status: 200, body: "" },
         { kind: "answer", status: 200, body, headers: { "content-encoding": "gzip" } },
+        { kind: "answer", status: 200, body, headers: { "content-type": "text/plain" } },
         { kind: "endless" },
         { kind: "close" },
         { kind: "reset" },

@@ -68,6 +68,23 @@ for (const [header, seconds] of FRESH) {
   });
 }
 
+const TYPES: readonly (readonly [type: string | undefined, isTaken: boolean])[] = [
+  [undefined, true], ["application/json", true], ["Application/JSON ; charset=utf-8", true],
+  ["application/vnd.client+json", true], ["text/plain", false], ["application/octet-stream", false],
+  ["text/html, application/json", false], ["application/json5", false], ["", false],
+];
+for (const [type, isTaken] of TYPES) {
+  test(`a document of the type ${type} is ${isTaken ? "" : "not "}taken as typed`, async () => {
+    receiver.react("/", json("{}", type === undefined ? {} : { "content-type": type }));
+    const typed = await open()(`${receiver.url}/`, { ...LIMITS, isTyped: true });
+    assert.deepEqual(
+      typed,
+      isTaken ? { document: {}, freshMs: 300_000 } : { reason: "its type is not JSON" },
+    );
+    assert.ok("document" in await open()(`${receiver.url}/`, LIMITS)); // many serve keys as bytes
+  });
+}
+
 const filled = (length: number) => `{"a":"${"x".repeat(length - 8)}"}`;
 const gzip = gzipSync("x".repeat(1_000_000)).toString("latin1");
 const head = (...lines: string[]) => ["HTTP/1.1 200 OK", ...lines, "", ""].join("\r\n");

@@ -13,7 +13,8 @@ import type { Services } from "../../services.ts";
 export type ClientDocuments = ReturnType<typeof createClientDocuments>;
 
 const CACHE_LIMIT = 1_000;
-const FETCH = { limitBytes: MAX_DOCUMENT_BYTES, timeoutMs: 5_000 };
+// Typed: what somebody could upload to a host as text or a picture says nothing for the host.
+const FETCH = { limitBytes: MAX_DOCUMENT_BYTES, timeoutMs: 5_000, isTyped: true };
 // Anybody can cause fetches: so many by one address, and by all of them together.
 const WINDOW_MS = 15 * 60_000;
 const FETCHES_OF_ADDRESS = 30;
