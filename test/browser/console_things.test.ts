@@ -144,6 +144,9 @@ test("the grants of a user are revoked, all of them with their number", async ()
   await open(`users/${id}`);
   await waitFor("the app of the grant", async () =>
     /Grants\s[^]*\bApp\s[^]*\blogin\b/.test(await browser.text("main")));
+  await waitFor("what the user did, and what was done to the user", async () =>
+    /Own actions\s(?:(?!created)[^])*signed in[^]*Actions upon it\s[^]*created/
+      .test(await browser.text("main")));
   await press("Revoke all…", "main");
   assert.match(await browser.text("dialog .dh"), /berta\?[^]*1 grant\./);
   await press("Revoke all");
