@@ -36,6 +36,7 @@ import { formatRate, parseRate, type Rate, RATE_FORM } from "./base/rate.ts";
 import { decodeText } from "./base/utf8.ts";
 import type { DocumentHosts } from "./oauth/client_metadata.ts";
 import { PROFILES } from "./oauth/profile.ts";
+import { checkPassword } from "./oauth/user.ts";
 
 /** Where the console is served: with everything else, nowhere, or by a listener of its own. */
 type ConsolePlace = "on" | "off" | { readonly host: string; readonly port: number };
@@ -134,10 +135,8 @@ const metricsToken = textKind(
   "is not a token of 16 to 1024 characters of A-Z a-z 0-9 - . _ ~ + /",
 );
 
-const password = textKind((text) => {
-  const bytes = Buffer.byteLength(text);
-  return bytes >= PASSWORD_BYTES.min && bytes <= PASSWORD_BYTES.max;
-}, `is not a password of ${PASSWORD_BYTES.min} to ${PASSWORD_BYTES.max} bytes`);
+const password = textKind((text) => checkPassword(text) === undefined,
+  `is not a password of ${PASSWORD_BYTES.min} to ${PASSWORD_BYTES.max} bytes`);
 
 const secretKeys = kindOf((text) => {
   const keys = text.split(",").map((part) => part.trim())

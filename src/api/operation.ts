@@ -101,6 +101,9 @@ export function operation<
   };
 }
 
+/** The responses of an operation that declares none. */
+const NOTHING: Operation["responses"] = { 204: undefined };
+
 /** Makes what makes operations for the same callers: of their place, id, summary and the rest. */
 function operationsFor<const A extends Access>(
   access: A,
@@ -119,11 +122,12 @@ function operationsFor<const A extends Access>(
     summary: string,
     rest: Omit<
       Operation<Path, A, Q, Body, Declared>,
-      "method" | "path" | "id" | "summary" | "access" | "cors" | "limit"
-    >,
+      "method" | "path" | "id" | "summary" | "access" | "cors" | "limit" | "responses"
+    > & Partial<Pick<Operation, "responses">>,
   ) => {
     const needed = method === "GET" ? toRead : access;
-    return operation({ access: needed, cors, limit, method, path, id, summary, ...rest });
+    const made = { access: needed, cors, limit, method, path, id, summary, responses: NOTHING };
+    return operation({ ...made, ...rest });
   };
 }
 

@@ -137,7 +137,6 @@ function listedOperations(isOwn: boolean, services: Administration): Operation[]
     }),
     make("DELETE", `${path}/:${key}`, `stopResend${of}`,
       "Stop a resend; what it has sent stays so", {
-      responses: { 204: undefined },
       refuses: [409],
       async handle({ params, ...context }) {
         const { id, state } = await find(params, context.caller);

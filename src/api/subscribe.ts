@@ -61,8 +61,7 @@ export function subscribeOperations(
           }
           throw new Problem(409, "limit", `There are ${SUBSCRIPTION_LIMIT} subscriptions already.`);
         }
-        const none = { disabledReason: null, failingSinceMs: null, pausedUntilMs: null };
-        const record = toSubscriptionRecord({ ...subscription, status: "active", ...none });
+        const record = toSubscriptionRecord({ ...subscription, status: "active" });
         return locatedResponse(201, context.request.path, id, { ...record, secret });
       },
     }),

@@ -141,7 +141,6 @@ export function subscriptionOperations(
     }),
     make("DELETE", `${path}/:id`, isOwn ? "unsubscribe" : "deleteAnySubscription",
       isOwn ? "Unsubscribe" : "Remove a subscription; what it has not been sent is cancelled", {
-      responses: { 204: undefined },
       async handle({ params: { id }, ...context }) {
         await find(id, context.caller);
         const action = { action: "subscription.delete", target: id };

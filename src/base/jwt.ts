@@ -1,5 +1,6 @@
 import { createPrivateKey, createPublicKey, generateKeyPair, sign, verify } from "node:crypto";
 import { promisify } from "node:util";
+import { isRecord } from "./shape.ts";
 
 const generate = promisify(generateKeyPair); // an RSA key takes long: in a thread of the pool
 
@@ -90,7 +91,7 @@ export function verifyJwt(
   token: string,
   typ: string,
   findKey: (kid: string) => VerificationKey | undefined,
-): Record<string, unknown> | undefined {
+): Readonly<Record<string, unknown>> | undefined {
   const jwt = parseJwt(token);
   if (jwt === undefined || Object.keys(jwt.header).length !== 3) return undefined;
   const { kid, typ: given } = jwt.header;
@@ -108,13 +109,12 @@ function decodeBytes(part: string): Buffer | undefined {
   return bytes.toString("base64url") === part ? bytes : undefined;
 }
 
-function decode(part: string): Record<string, unknown> | undefined {
+function decode(part: string): Readonly<Record<string, unknown>> | undefined {
   const bytes = decodeBytes(part);
   if (bytes === undefined) return undefined;
   try {
     const value: unknown = JSON.parse(bytes.toString());
-    const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
-    return isObject ? value as Record<string, unknown> : undefined;
+    return isRecord(value) ? value : undefined;
   } catch {
     return undefined; // not JSON
   }

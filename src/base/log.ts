@@ -1,4 +1,5 @@
 import { messageOf } from "./message_of.ts";
+import { isRecord } from "./shape.ts";
 
 /** Log levels, least urgent first. */
 export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
@@ -199,10 +200,6 @@ function describeError(error: Error, depth: number): Record<string, unknown> {
     stack,
     ...(isShown && { cause: describeError(cause, depth + 1) }),
   };
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null;
 }
 
 /**

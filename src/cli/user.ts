@@ -1,5 +1,6 @@
+import { found } from "../api/administration.ts";
 import { isId } from "../base/id.ts";
-import { Problem } from "../base/problem.ts";
+import { conflict } from "../base/problem.ts";
 import { parseShape, record } from "../base/shape.ts";
 import { BACKEND_SCOPE, CONSUMER_SCOPE } from "../oauth/principal.ts";
 import { NewUser, UserChange } from "../oauth/user.ts";
@@ -106,9 +107,7 @@ export async function findUserId(context: CommandContext, nameOrId: string): Pro
   const { database } = await context.openBackend();
   // An id first: a user might be named like another's id.
   const known = isId("u", nameOrId) ? await findUser(database, nameOrId) : undefined;
-  const user = known ?? await findUserByName(database, nameOrId);
-  if (user === undefined) throw new Problem(404, "not_found", "There is no such user.");
-  return user.id;
+  return found(known ?? await findUserByName(database, nameOrId), "user").id;
 }
 
 /** The same of a user, or the id of anybody else as it was given. */
@@ -122,9 +121,7 @@ async function readNewPassword(values: Values, context: CommandContext): Promise
   if (context.terminal.canAsk) {
     parseShape(record({ username: NewUser.members.username }), { username }, "user");
     const { database } = await context.openBackend();
-    if (await findUserByName(database, username)) {
-      throw new Problem(409, "conflict", "The user name is taken.");
-    }
+    if (await findUserByName(database, username)) throw conflict("The user name is taken.");
   }
   return obtainPassword(context, username);
 }

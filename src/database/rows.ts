@@ -20,6 +20,16 @@ export async function findRow<Row>(database: Database, select: Sql): Promise<Row
   return (await database.query<Row>(select))[0];
 }
 
+/** The item of the first row of a SELECT. */
+export async function findItem<Row, Item>(
+  database: Database,
+  select: Sql,
+  toItem: (row: Row) => Item,
+): Promise<Item | undefined> {
+  const row = await findRow<Row>(database, select);
+  return row && toItem(row);
+}
+
 /** The value of a SELECT of one column, in its first row. */
 export async function findValue<Value>(database: Database, select: Sql) {
   const [row] = await database.query<Record<string, Value>>(select);

@@ -1,4 +1,4 @@
-import { recordOf } from "../base/fields.ts";
+import { type FieldsOf, recordOf } from "../base/fields.ts";
 import { idOf } from "../base/id.ts";
 import {
   COUNT,
@@ -54,21 +54,8 @@ export const AttemptRecord = named("Attempt", record({
   duration_ms: COUNT,
 }));
 
-/** An event on its way to one subscription. */
-export interface Delivery extends Pick<
-  Infer<typeof ManagedDelivery>,
-  "id" | "event" | "subscription" | "status" | "attempt"
-> {
-  readonly eventName: string;
-  /** Of the event. */
-  readonly createdAtMs: number;
-  /** Of the next attempt; none while one is being made, and none when there is no more. */
-  readonly dueAtMs: number | null;
-  readonly finishedAtMs: number | null;
-  /** Of the last attempt. */
-  readonly lastStatus: number | null;
-  readonly lastError: string | null;
-}
+/** An event on its way to one subscription; no next attempt while one is being made. */
+export type Delivery = FieldsOf<Infer<typeof ManagedDelivery>>;
 
 /** A delivery of which an attempt has been recorded. */
 export type ChangedDelivery = Pick<Delivery, "id" | "subscription">;
@@ -89,15 +76,12 @@ export interface Attempt {
 const toRecord = recordOf(DeliveryRecord);
 
 /** A delivery as the owner of its subscription sees it. */
-export function toDeliveryRecord(delivery: Delivery): Infer<typeof DeliveryRecord> {
-  const { eventName: event, dueAtMs: nextAttemptAtMs } = delivery;
-  return toRecord({ ...delivery, event, nextAttemptAtMs });
+export function toDeliveryRecord({ name, ...delivery }: Delivery): Infer<typeof DeliveryRecord> {
+  return toRecord({ ...delivery, event: name });
 }
 
 /** A delivery as the backend shows it. */
-export function toManagedDelivery(delivery: Delivery): Infer<typeof ManagedDelivery> {
-  return { ...toDeliveryRecord(delivery), event: delivery.event, name: delivery.eventName };
-}
+export const toManagedDelivery = recordOf(ManagedDelivery);
 
 /** An attempt as the owner of the subscription sees it. */
 export function toAttemptRecord(

@@ -1,3 +1,4 @@
+import type { FieldsOf } from "../base/fields.ts";
 import { idOf } from "../base/id.ts";
 import { encodeJson } from "../base/json.ts";
 import {
@@ -124,13 +125,9 @@ export const EventRecord = named("Event", record({
 }));
 
 /** An event as lists show it. */
-export interface EventSummary
-  extends
-    Pick<Infer<typeof EventRecord>, "id" | "name" | "status">,
-    Readonly<Record<"subject" | "request" | "source" | "principal", string | null>> {
+export interface EventSummary extends Omit<FieldsOf<Infer<typeof EventRecord>>, "scope"> {
   /** All that are needed to receive it. */
   readonly scopes: readonly string[];
-  readonly createdAtMs: number;
 }
 
 /** A declared event as those see it who may subscribe to it. */

@@ -1,4 +1,4 @@
-import { recordOf } from "../base/fields.ts";
+import { type FieldsOf, recordOf } from "../base/fields.ts";
 import { idOf } from "../base/id.ts";
 import {
   type Check,
@@ -73,17 +73,9 @@ export const ManagedSubscription = named(
 );
 
 /** One principal's wish to be called back on one event. */
-export interface Subscription extends Pick<
-  Infer<typeof ManagedSubscription>,
-  "id" | "principal" | "app" | "event" | "endpoint" | "status"
-> {
+export interface Subscription extends FieldsOf<Infer<typeof ManagedSubscription>> {
   /** The order in which subscriptions were made; never reused. */
   readonly seq: number;
-  readonly disabledReason: string | null;
-  readonly pausedUntilMs: number | null;
-  readonly createdAtMs: number;
-  /** Of the first failed attempt since the last success. */
-  readonly failingSinceMs: number | null;
 }
 
 const toRecord = recordOf(SubscriptionRecord);

@@ -3,7 +3,7 @@ import { described } from "../base/shape.ts";
 import { type App, AppChange } from "../oauth/app.ts";
 import { ACCOUNT_STATUS } from "../oauth/user.ts";
 import { type Database, valueIf } from "../database/database.ts";
-import { findRow, hasRow, type RowOf } from "../database/rows.ts";
+import { findItem, hasRow } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
 import { type Change, updateWhere } from "./audit.ts";
 import { columnsOf } from "./columns.ts";
@@ -23,17 +23,14 @@ const COLUMNS = sql`id, type, ${CHANGED.names}, secret, oldSecret, oldSecretUnti
   notBeforeMs, metadataUrl`;
 const toApp = CHANGED.read<AppWithSecrets>;
 
-export async function findApp(database: Database, id: string): Promise<AppWithSecrets | undefined> {
-  const select = sql`SELECT ${COLUMNS} FROM apps WHERE id = ${id}`;
-  const row = await findRow<RowOf<AppWithSecrets>>(database, select);
-  return row && toApp(row);
+export function findApp(database: Database, id: string) {
+  return findItem(database, sql`SELECT ${COLUMNS} FROM apps WHERE id = ${id}`, toApp);
 }
 
 /** An app by what it sends as its `client_id`: its id, or the URL of the document about it. */
-export async function findClient(database: Database, clientId: string) {
+export function findClient(database: Database, clientId: string) {
   const select = sql`SELECT ${COLUMNS} FROM apps WHERE ifnull(metadataUrl, id) = ${clientId}`;
-  const row = await findRow<RowOf<AppWithSecrets>>(database, select);
-  return row && toApp(row);
+  return findItem(database, select, toApp);
 }
 
 /** What lists of apps go by. */

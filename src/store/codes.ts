@@ -1,6 +1,6 @@
 import { idTimeMs } from "../base/id.ts";
 import type { Database } from "../database/database.ts";
-import { changesRow, findRow, parseScopes, type RowOf } from "../database/rows.ts";
+import { changesRow, findItem, findRow, parseScopes, type RowOf } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
 import { isOfNoApp } from "./authority.ts";
 import { endExcessGrants } from "./grant_limit.ts";
@@ -48,15 +48,10 @@ export function hasCode(id: string): Sql {
 }
 
 /** A code that has not been redeemed or purged. */
-export async function findCode(
-  database: Database,
-  id: string,
-  hash: Uint8Array,
-): Promise<Code | undefined> {
+export function findCode(database: Database, id: string, hash: Uint8Array) {
   const select = sql`SELECT id, app, user, scopes, resource, redirectUri, challenge, untilMs
     FROM codes WHERE id = ${id} AND hash = ${hash}`;
-  const row = await findRow<RowOf<Code>>(database, select);
-  return row && parseScopes(row);
+  return findItem(database, select, parseScopes<RowOf<Code>>);
 }
 
 export function deleteCodesOf(app: string): Sql {

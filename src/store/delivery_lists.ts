@@ -27,9 +27,9 @@ const { status: STATUS_SHAPE, subscription: SUBSCRIPTION, event: EVENT } = Manag
 const STATUS = sql`iif(d.status = 'pending' AND d.claim IS NULL
   AND s.status IN ('disabled', 'deleted'), 'cancelled', d.status)`;
 
-const COLUMNS = sql`d.id, d.event, e.name AS eventName, s.id AS subscription, ${STATUS} AS status,
+const COLUMNS = sql`d.id, d.event, e.name, s.id AS subscription, ${STATUS} AS status,
   d.attempt, e.createdAtMs, d.finishedAtMs, d.lastStatus, d.lastError,
-  iif(${STATUS} = 'pending' AND d.claim IS NULL, d.dueAtMs, NULL) AS dueAtMs`;
+  iif(${STATUS} = 'pending' AND d.claim IS NULL, d.dueAtMs, NULL) AS nextAttemptAtMs`;
 
 const PARTIES = sql`CROSS JOIN events e ON e.id = d.event
   CROSS JOIN subscriptions s ON s.seq = d.subscription`;

@@ -1,5 +1,5 @@
 import { type Database, limitTo } from "../database/database.ts";
-import { changesRow, findRow, parseScopes, type RowOf } from "../database/rows.ts";
+import { changesRow, findItem, parseScopes, type RowOf } from "../database/rows.ts";
 import { andIs, sql } from "../database/sql.ts";
 import { type AuditRecord, insertAudit } from "./audit.ts";
 import { type Code, hasCode, insertCode } from "./codes.ts";
@@ -34,15 +34,10 @@ export function insertDeviceCode(
 }
 
 /** A device code by its own SHA-256 or its user code's, until some time after its end. */
-export async function findDeviceCode(
-  database: Database,
-  by: "hash" | "userCode",
-  hash: Uint8Array,
-): Promise<DeviceCode | undefined> {
+export function findDeviceCode(database: Database, by: "hash" | "userCode", hash: Uint8Array) {
   const select = sql`SELECT hash, app, scopes, decision, untilMs FROM device_codes
     WHERE ${by === "hash" ? sql`hash` : sql`userCode`} = ${hash}`;
-  const row = await findRow<RowOf<DeviceCode>>(database, select);
-  return row && parseScopes(row);
+  return findItem(database, select, parseScopes<RowOf<DeviceCode>>);
 }
 
 /**

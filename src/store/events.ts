@@ -11,7 +11,7 @@ import {
 import { BACKEND_SCOPE } from "../oauth/principal.ts";
 import { declaredScopes } from "./authority.ts";
 import type { Database } from "../database/database.ts";
-import { findRow, findValue, parseScopes, type RowOf } from "../database/rows.ts";
+import { findItem, findValue, parseScopes, type RowOf } from "../database/rows.ts";
 import { joinSql, sql, type Sql, sqlText } from "../database/sql.ts";
 import type { Change } from "./audit.ts";
 import { type ClaimOfDelivery, isClaimed } from "./deliveries.ts";
@@ -38,10 +38,9 @@ export const EVENT_LIST = {
 } as const;
 
 /** An event by id, with its data as JSON. */
-export async function findEvent(database: Database, id: string) {
+export function findEvent(database: Database, id: string) {
   const select = sql`SELECT ${COLUMNS}, data AS json FROM events WHERE id = ${id}`;
-  const row = await findRow<RowOf<EventSummary> & { readonly json: string }>(database, select);
-  return row && parseScopes(row);
+  return findItem(database, select, parseScopes<RowOf<EventSummary> & { readonly json: string }>);
 }
 
 /** The columns that are left are id, name, time, scopes, subject, data, key and the origin. */

@@ -7,7 +7,8 @@ import { type ClaimedDelivery, type DueQueue, QUEUE } from "./deliveries.ts";
 import { IS_OPEN } from "./subscriptions.ts";
 
 /** An event on its way to its deliveries. */
-export interface PendingEvent extends Pick<EventSummary, "id" | "name" | "subject"> {
+export interface PendingEvent extends Pick<EventSummary, "id" | "name"> {
+  readonly subject: string | null;
   /** What a subscriber must be allowed, a JSON array. */
   readonly needed: string;
   /** The last subscription that it is meant for, and the last that has its delivery. */

@@ -2,7 +2,7 @@ import { idOf, newId } from "../base/id.ts";
 import { described } from "../base/shape.ts";
 import { type Issuer, IssuerChange, type Principal } from "../oauth/issuer.ts";
 import { type Database, valueIf } from "../database/database.ts";
-import { findRow, type RowOf } from "../database/rows.ts";
+import { findItem, findRow, type RowOf } from "../database/rows.ts";
 import { listOf, sql, type Sql } from "../database/sql.ts";
 import { afterWrite } from "./after_write.ts";
 import { type Change, deleteWhere, updateWhere } from "./audit.ts";
@@ -17,9 +17,8 @@ const SELECT = sql`SELECT ${COLUMNS} FROM issuers`;
 const PRINCIPAL_COLUMNS = sql`id, issuer, subject, status, createdAtMs`;
 const SELECT_PRINCIPAL = sql`SELECT ${PRINCIPAL_COLUMNS} FROM principals`;
 
-export async function findIssuer(database: Database, id: string): Promise<Issuer | undefined> {
-  const row = await findRow<RowOf<Issuer>>(database, sql`${SELECT} WHERE id = ${id}`);
-  return row && CHANGED.read(row);
+export function findIssuer(database: Database, id: string) {
+  return findItem(database, sql`${SELECT} WHERE id = ${id}`, CHANGED.read<Issuer>);
 }
 
 /** What lists of issuers go by. */

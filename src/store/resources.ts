@@ -1,6 +1,6 @@
 import { type Resource, ResourceChange } from "../oauth/resource.ts";
 import type { Database } from "../database/database.ts";
-import { findRow, type RowOf } from "../database/rows.ts";
+import { findItem } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
 import { type Change, deleteWhere, updateWhere } from "./audit.ts";
 import { columnsOf } from "./columns.ts";
@@ -9,10 +9,9 @@ const CHANGED = columnsOf(ResourceChange.members);
 const COLUMNS = sql`id, url, createdAtMs, ${CHANGED.names}`;
 
 /** A resource by its id, or by its URL, whether or not that ends in a slash. */
-export async function findResource(database: Database, key: string): Promise<Resource | undefined> {
-  const row = await findRow<RowOf<Resource>>(database, sql`SELECT ${COLUMNS} FROM resources
-    WHERE id = ${key} OR rtrim(url, '/') = rtrim(${key}, '/')`);
-  return row && CHANGED.read(row);
+export function findResource(database: Database, key: string) {
+  return findItem(database, sql`SELECT ${COLUMNS} FROM resources
+    WHERE id = ${key} OR rtrim(url, '/') = rtrim(${key}, '/')`, CHANGED.read<Resource>);
 }
 
 /** What lists of resources go by. */

@@ -2,7 +2,7 @@ import { ACCOUNT_STATUS, type User, UserChange } from "../oauth/user.ts";
 import type { FieldsOf } from "../base/fields.ts";
 import type { Infer } from "../base/shape.ts";
 import { type Database, valueIf } from "../database/database.ts";
-import { changesRow, findRow, hasRow, type RowOf } from "../database/rows.ts";
+import { changesRow, findItem, findRow, hasRow } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
 import { type Change, updateWhere } from "./audit.ts";
 import { columnsOf } from "./columns.ts";
@@ -25,17 +25,15 @@ const CHANGED = columnsOf(MEMBERS);
 const COLUMNS = sql`id, username, ${CHANGED.names}, createdAtMs, notBeforeMs`;
 const SELECT = sql`SELECT ${COLUMNS}`;
 
-export async function findUser(database: Database, id: string): Promise<User | undefined> {
-  const row = await findRow<RowOf<User>>(database, sql`${SELECT} FROM users WHERE id = ${id}`);
-  return row && CHANGED.read(row);
+export function findUser(database: Database, id: string) {
+  return findItem(database, sql`${SELECT} FROM users WHERE id = ${id}`, CHANGED.read<User>);
 }
 
 /** A user by name, whatever its case, with the password's hash. */
-export async function findUserByName(database: Database, username: string) {
+export function findUserByName(database: Database, username: string) {
   const select = sql`${SELECT}, phc, passwordUntilMs, passwordPrinted FROM users
     WHERE username = ${username}`;
-  const row = await findRow<RowOf<UserWithPassword>>(database, select);
-  return row && CHANGED.read(row);
+  return findItem(database, select, CHANGED.read<UserWithPassword>);
 }
 
 /** What lists of users go by. */

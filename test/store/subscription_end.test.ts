@@ -144,7 +144,7 @@ for (const [name, end] of ENDS) {
     const [left] = await database.query<{ id: string }>(sql`
       SELECT id FROM deliveries WHERE subscription = ${seq} AND status = 'pending' LIMIT 1`);
     const shown = await findDelivery(database, left?.id ?? "");
-    assert.deepEqual([shown?.status, shown?.dueAtMs], ["cancelled", null]);
+    assert.deepEqual([shown?.status, shown?.nextAttemptAtMs], ["cancelled", null]);
   });
 
   test(`${name} leaves nothing that is claimed`, async () => {

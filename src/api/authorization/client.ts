@@ -1,5 +1,6 @@
 import type { HttpRequest } from "../../base/http_message.ts";
 import type { Form } from "../../base/form.ts";
+import { tooMany } from "../../base/problem.ts";
 import { equalBytes, randomBytes, sha256 } from "../../base/secret.ts";
 import type { App } from "../../oauth/app.ts";
 import { verifyAssertion } from "../../oauth/client_assertion.ts";
@@ -35,15 +36,10 @@ export function createClientAuthenticator(
   const throttle = createThrottle({ limit: 50, windowMs: 15 * 60_000, now });
 
   /** Counts a failure; returns it, or the 429 that takes its place. */
-  function countFailure(failure: OAuthError, address: string, app: App | undefined): OAuthError {
+  function countFailure(failure: OAuthError, address: string, app: App | undefined): Error {
     const from = throttleAddress(address);
     const waitMs = throttle.waitMs(from);
-    if (waitMs > 0) {
-      return new OAuthError("temporarily_unavailable", "Too many failures from this address.", {
-        status: 429,
-        headers: { "Retry-After": String(Math.ceil(waitMs / 1000)) },
-      });
-    }
+    if (waitMs > 0) return tooMany("throttled", "Too many failures from this address.", waitMs);
     throttle.fail(from);
     const target = app?.id ?? UNKNOWN;
     failures.record(from, { actor: ANONYMOUS, action: FAILED_AUTHENTICATION, target, address });

@@ -82,7 +82,6 @@ export function appOperations(services: Administration): Operation[] {
         storeAppChange(context, () => find(id), body, services),
     }),
     backend("DELETE", ITEM, "deleteApp", "Remove an app", {
-      responses: { 204: undefined },
       async handle({ params, ...context }) {
         const { id } = await find(params.client_id);
         await checkRecentLogin(context.caller, services);

@@ -89,7 +89,6 @@ export function grantOperations(services: Administration): Operation[] {
         listResponse(await listGrants(database, query, toPagination(query), now()), toGrantRecord),
     }),
     backend("DELETE", `${PATH}/:id`, "revokeGrant", "Revoke a grant and every token of it", {
-      responses: { 204: undefined },
       async handle({ params, ...context }) {
         const { id } = found(await findGrant(database, params.id), "grant");
         const action = { action: "grant.revoke", target: id };
@@ -99,7 +98,6 @@ export function grantOperations(services: Administration): Operation[] {
     backend("POST", `${PATH}/revoke`, "revokeGrants",
       "Revoke every grant of a user, of an app, or of a user through an app", {
       body: Revocation,
-      responses: { 204: undefined },
       refuses: [404],
       async handle({ body, ...context }) {
         const { user, app } = body;

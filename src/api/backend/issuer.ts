@@ -90,7 +90,6 @@ export function issuerOperations(services: IssuerServices): Operation[] {
       },
     }),
     backend("DELETE", ITEM, "deleteIssuer", "Remove an issuer, and its principals", {
-      responses: { 204: undefined },
       async handle({ params, ...context }) {
         const { id } = await find(params.id);
         const end = { reason: "issuer deleted", deletes: true };

@@ -73,7 +73,6 @@ export function keyOperations(services: Pick<Services, "keys" | "now" | "databas
     }),
     backend("DELETE", `${PATH}/:kid`, "withdrawSigningKey",
       "Withdraw a key and every token that it signed at once", {
-      responses: { 204: undefined },
       async handle({ params: { kid }, ...context }) {
         await checkRecentLogin(context.caller, services);
         const isWithdrawn = await keys.withdraw(kid, [audit(context, "key.withdraw", kid)]);

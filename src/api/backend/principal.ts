@@ -42,7 +42,6 @@ export function principalOperations(services: Administration): Operation[] {
       },
     }),
     backend("DELETE", ITEM, "deletePrincipal", "Forget a principal until its next token", {
-      responses: { 204: undefined },
       async handle({ params, ...context }) {
         const { id } = await find(params.id);
         const end = { reason: "principal deleted", deletes: true };

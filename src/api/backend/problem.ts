@@ -138,7 +138,6 @@ export function problemOperations(services: ProblemServices & Administration): O
     }),
     backend("PUT", `${PATH}/:id/mute`, "muteProblem", "Mute a problem until then", {
       body: Mute,
-      responses: { 204: undefined },
       async handle({ params: { id }, body: { until }, ...context }) {
         const detail = "Must be in the future.";
         checkErrors(until > now() ? [] : [{ pointer: "/until", detail }], "body");
@@ -148,7 +147,6 @@ export function problemOperations(services: ProblemServices & Administration): O
       },
     }),
     backend("DELETE", `${PATH}/:id/mute`, "unmuteProblem", "Mute a problem no more", {
-      responses: { 204: undefined },
       async handle({ params: { id }, ...context }) {
         const action = { action: "problem.unmute", target: id };
         const changes = await storeAudited(context, [unmuteProblem(id)], action, services);

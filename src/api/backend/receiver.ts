@@ -106,7 +106,6 @@ export function receiverOperations({ at, byId }: Receivers, services: Administra
       },
     }),
     backend("DELETE", `${path}/:id`, "deleteReceiver", "Remove a receiver", {
-      responses: { 204: undefined },
       async handle({ params: { id }, ...context }) {
         find(id);
         await storeAudited(context, [], { action: "receiver.delete", target: id }, services);

@@ -74,7 +74,6 @@ export function resourceOperations(
       },
     }),
     backend("DELETE", ITEM, "deleteResource", "Remove a resource, and end the grants for it", {
-      responses: { 204: undefined },
       handle: ({ params: { id }, ...context }) =>
         removeAudited(context, "resource", id, [deleteResource(id)], services),
     }),

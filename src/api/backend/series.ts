@@ -117,7 +117,7 @@ export function healthOperation(
       const ofToday = records.filter(({ time }) => time >= toTime(todayMs));
       const answers = Map.groupBy(ofToday, ({ status, error }) => String(status ?? error));
       return jsonResponse(200, {
-        failing_since: failingSinceMs === null ? null : toTime(failingSinceMs),
+        failing_since: typeof failingSinceMs === "number" ? toTime(failingSinceMs) : null,
         days: Array.from({ length: DAYS }, (_, index) => {
           const atMs = firstMs + index * DAY_MS;
           const { ok, bad, failed } = ofDay(atMs);

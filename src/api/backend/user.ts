@@ -82,7 +82,6 @@ export function userOperations(services: Administration & Pick<Services, "hasher
       },
     }),
     backend("DELETE", ITEM, "deleteUser", "Remove a user", {
-      responses: { 204: undefined },
       async handle({ params, ...context }) {
         const { id } = await find(params.id);
         await checkRecentLogin(context.caller, services);

@@ -74,7 +74,6 @@ export function accountOperations(
     }),
     consumer("DELETE", `${APPS}/:id`, "withdrawGrant",
       "Withdraw from an app what it may do for the caller", {
-      responses: { 204: undefined },
       handle: ({ params, ...context }) => withdrawApp(context, params.id, services),
     }),
     consumer("GET", TOKENS, "listTokens", "List logins, personal tokens and grants of apps", {
@@ -100,12 +99,10 @@ export function accountOperations(
       },
     }),
     consumer("DELETE", `${TOKENS}/:id`, "endToken", "End one of those, with all its tokens", {
-      responses: { 204: undefined },
       handle: ({ params, ...context }) => endOwnGrant(context, params.id, services),
     }),
     consumer("DELETE", TOKENS, "endOtherTokens",
       "Sign out everywhere else: end all other tokens, browser sessions and subscriptions", {
-      responses: { 204: undefined },
       async handle(context) {
         const target = loggedInUser(context.caller);
         const end = revokeOthersOf(target, context.caller.grantId, now());
@@ -122,7 +119,6 @@ export function accountOperations(
     consumer("PUT", `${ACCOUNT}/password`, "changePassword",
       "Set a new password, which ends every token and browser session of the caller", {
       body: PasswordChange,
-      responses: { 204: undefined },
       refuses: [409, 429],
       async handle({ body, ...context }) {
         await changePassword(context, body, services);

@@ -40,11 +40,9 @@ export function sessionOperations(
       },
     }),
     consumer("DELETE", `${PATH}/:id`, "endSession", "Sign out in one browser", {
-      responses: { 204: undefined },
       handle: ({ params, ...context }) => endSession(context, params.id, services),
     }),
     consumer("DELETE", PATH, "endSessions", "Sign out in every browser", {
-      responses: { 204: undefined },
       handle: (context) => endSessions(context, undefined, services),
     }),
   ];
