@@ -167,6 +167,7 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
     jobs = createJobs({
       config, database, keys, revocations, rates, failures, uses, figures, log, now, metrics,
       events, name, writes, worker, cautiousNow,
+      isClockRight: () => database.state() !== "clock_skewed",
     });
     const services = createServices({
       config, log, now, database, seal, revocations, rates, keys, failures, uses, figures, hasher,

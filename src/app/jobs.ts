@@ -16,6 +16,7 @@ type JobsOptions =
     readonly worker: DeliveryWorker;
     /** Of this process, in its leases. */
     readonly name: string;
+    readonly isClockRight: () => boolean;
     /** The clock by which rows are deleted. */
     readonly cautiousNow: () => number;
   };
@@ -36,7 +37,10 @@ export function createJobs(options: JobsOptions) {
     options;
   const elapsedMs = () => performance.now();
   const cron = createCron({ log, now, elapsedMs });
-  const sharedCron = createSharedCron({ database, cron, claim: options.name, log, now, elapsedMs });
+  const { name: claim, isClockRight } = options;
+  const sharedCron = createSharedCron({
+    database, cron, claim, isClockRight, log, now, elapsedMs,
+  });
   const retention = { eventsMs: config.retentionMs, auditMs: AUDIT_RETENTION_MS };
   const progress: PurgeProgress = new Map();
 

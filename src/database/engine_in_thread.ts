@@ -10,6 +10,14 @@ export interface DatabaseSettings {
   readonly databaseCredentials: string | undefined;
 }
 
+/** The comparison of this machine's clock with those of the others on the database. */
+export interface ClockCheck {
+  /** Compares them; never rejects. */
+  look(): Promise<void>;
+  /** Whether it agreed with most of them when it was last looked. */
+  state(): "ok" | "clock_skewed";
+}
+
 /**
  * Opens in another thread what this process has open, and shows other processes that the one with
  * this name lives; the port is what `connect` made. It is apart from engine.ts, so that no other
@@ -23,14 +31,25 @@ export async function openInThread(
   if (address.kind === "file") {
     if (port === undefined) throw new Error("The database's writer has given no port");
     const path = followLinks(address.path);
-    return { database: openSharedDatabase(path, port), presence: acquirePresence(path, name) };
+    const database = openSharedDatabase(path, port);
+    return { database, presence: acquirePresence(path, name), clockCheck: ONE_MACHINE };
   }
-  const [{ openRqliteDatabase }, { createRqliteClient }, { acquireRqlitePresence }] =
-    await Promise.all([
-      import("./rqlite.ts"),
-      import("./rqlite_client.ts"),
-      import("./rqlite_presence.ts"),
-    ]);
-  const database = openRqliteDatabase(createRqliteClient({ ...address, credentials }));
-  return { database, presence: await acquireRqlitePresence(database, name) };
+  const [
+    { openRqliteDatabase },
+    { createRqliteClient },
+    { acquireRqlitePresence },
+    { createRqliteClock },
+  ] = await Promise.all([
+    import("./rqlite.ts"),
+    import("./rqlite_client.ts"),
+    import("./rqlite_presence.ts"),
+    import("./rqlite_clock.ts"),
+  ]);
+  const client = createRqliteClient({ ...address, credentials });
+  const database = openRqliteDatabase(client);
+  const clockCheck = createRqliteClock(client, { warn() {} }, Date.now); // the server warns
+  return { database, presence: await acquireRqlitePresence(database, name), clockCheck };
 }
+
+/** Whoever works on a file goes by one clock. */
+const ONE_MACHINE: ClockCheck = { look: () => Promise.resolve(), state: () => "ok" };

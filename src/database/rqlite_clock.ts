@@ -4,7 +4,7 @@ import type { RqliteClient } from "./rqlite_client.ts";
 
 const WARN_MS = 250;
 /** Beyond it what one process revokes may not reach what another has just issued. */
-const REFUSE_MS = 2_000;
+export const MAX_SKEW_MS = 2_000;
 const INTERVAL_MS = 2_000;
 const TIMEOUT_MS = 1_000;
 
@@ -14,7 +14,7 @@ const TIME_PATH = `/db/query?level=none&q=${encodeURIComponent("SELECT unixepoch
 /** Makes the comparison of this machine's clock with those of the nodes. */
 export function createRqliteClock(
   client: Pick<RqliteClient, "nodes" | "request">,
-  log: Log,
+  log: Pick<Log, "warn">,
   now: () => number,
 ) {
   let skewMs = 0;
@@ -49,6 +49,6 @@ export function createRqliteClock(
       return () => clearInterval(timer);
     },
     skewMs: () => skewMs,
-    state: (): "ok" | "clock_skewed" => (skewMs > REFUSE_MS ? "clock_skewed" : "ok"),
+    state: (): "ok" | "clock_skewed" => (skewMs > MAX_SKEW_MS ? "clock_skewed" : "ok"),
   };
 }

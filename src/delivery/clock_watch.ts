@@ -1,41 +1,70 @@
 import type { SteadyClock } from "../base/steady_clock.ts";
+import type { ClockCheck } from "../database/engine_in_thread.ts";
 import { countClockSteps, createShift, takeClockStep } from "../store/clock_shift.ts";
 import type { Distributor, DistributorOptions } from "./distributor.ts";
 
 /**
- * Makes the check whether the system clock has been set. If so, the times of all that waits are
+ * Makes the watch over the system clock. If it has been set, the times of all that waits are
  * shifted by as much, once for all processes on the database, so that nothing waits longer or less.
+ * Where it has been set wrong on this machine alone nothing is shifted, and `clock` goes on.
  */
 export function createClockWatch(
   { database, log }: Pick<DistributorOptions, "database" | "log">,
   clock: SteadyClock,
-  distributor: Pick<Distributor, "followClock">,
-): () => Promise<void> {
+  clockCheck: ClockCheck,
+  distributor: () => Pick<Distributor, "followClock">,
+) {
   let lastCount: number | undefined;
-  let following: { readonly stepMs: number; readonly shift: () => Promise<void> } | undefined;
+  /** Whether `clock` agrees with those of the other machines. */
+  let isRight = true;
+  /** By how much the system clock has been set wrong. */
+  let ignoredMs = 0;
+  let following: { stepMs: number; shiftMs: number; shift: () => Promise<void> } | undefined;
+  let checking: Promise<void> | undefined;
+
+  const isSet = () => Math.abs(clock.stepMs() - ignoredMs) >= 1000;
 
   async function notice(): Promise<void> {
     // Read first: a step after this cannot have been counted by another process yet.
     const count = await countClockSteps(database);
+    const isNew = isRight && count === (lastCount ?? count);
     const stepMs = clock.stepMs();
-    // The process that has counted it since the last check shifts for all.
-    const isNew = stepMs !== 0 && count === (lastCount ?? count);
-    if (stepMs === 0) clock.follow();
-    else {
+    const looked = clockCheck.look();
+    // Else not waited for: a node that is silent would hold up everything for a second.
+    if (lastCount === undefined || !isRight || stepMs !== 0) await looked;
+    lastCount = count;
+    const agrees = clockCheck.state() === "ok";
+    if (stepMs === 0) {
+      isRight = ignoredMs === 0 ? agrees : isRight;
+      ignoredMs = 0;
+      clock.follow();
+    } else if (!agrees) {
+      if (isSet()) log.warn("the clock has been set, and only here: it is wrong", { ms: stepMs });
+      ignoredMs = stepMs;
+    } else {
       log.warn("the clock has been set; what waits is shifted", { ms: stepMs });
+      // The process that has counted it since the last check shifts for all.
       const isMine = isNew && await takeClockStep(database, count);
       const shift = isMine ? createShift(database, clock.now(), stepMs) : () => Promise.resolve();
-      following = { stepMs, shift };
+      following = { stepMs, shiftMs: isRight ? stepMs : 0, shift };
+      if (isNew) lastCount++;
     }
-    lastCount = isNew ? count + 1 : count;
   }
 
-  return async () => {
+  async function check(): Promise<void> {
     if (following === undefined) await notice();
     if (following === undefined) return;
     // If the database does not take all of it now, the next check continues.
-    await distributor.followClock(following.stepMs, following.shift);
+    await distributor().followClock(following.shiftMs, following.shift);
     clock.follow(following.stepMs); // and no further: it may have been set again meanwhile
     following = undefined;
+    [isRight, ignoredMs] = [true, 0];
+  }
+
+  return {
+    /** Looks whether it has been set; rejects where the database does not take what follows. */
+    check: () => checking ??= check().finally(() => checking = undefined),
+    /** Whether `clock` is right, as far as is known: else nothing is to be claimed or sent. */
+    isRight: () => isRight && !isSet(),
   };
 }

@@ -23,8 +23,8 @@ export interface DistributorOptions extends Pick<Services, "database" | "log" | 
   readonly now: () => number;
   /** Milliseconds by a clock that is never set, which attempts and pauses are timed by. */
   readonly elapsedMs: () => number;
-  /** Whether the clock has been set and `followClock` is to come: until then nothing is sent. */
-  readonly isClockSet: () => boolean;
+  /** Whether `now` may be gone by; else nothing is sent, as while `followClock` is to come. */
+  readonly isClockRight: () => boolean;
   /** A number from 0 to 1. */
   readonly random: () => number;
   /** Called once an attempt has been recorded: for metrics, figures and streams. */
@@ -44,7 +44,7 @@ export function createDistributor(options: DistributorOptions) {
   const { database, settings, log, now, elapsedMs } = options;
   let isStopping = false;
   let lastRoundMs = elapsedMs();
-  const isActive = () => !isStopping && !options.isClockSet();
+  const isActive = () => !isStopping && options.isClockRight();
   const rounds = createRounds(runRound, isActive);
   const { gather } = rounds;
   const queues = createQueues({
@@ -52,8 +52,8 @@ export function createDistributor(options: DistributorOptions) {
     perSubscription: settings.callbackConcurrencyPerSubscription,
   });
   const shortages = createShortageWatch(log, elapsedMs);
-  const claimer = createClaimer(options, queues);
   const recorder = createRecorder(options, gather, () => isStopping);
+  const claimer = createClaimer(options, queues, recorder);
   const sender = createSender(options, { queues, recorder, shortages, maySend: isActive, gather });
 
   /** Returns whether there was anything to make due: then there may be more. */

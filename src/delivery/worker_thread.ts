@@ -13,6 +13,7 @@ import type { WorkerEvent, WorkerReport, WorkerRequest, WorkerStart } from "./wo
 
 const REPORT_INTERVAL_MS = 250;
 const FIGURES_INTERVAL_MS = 1_000;
+const CLOCK_INTERVAL_MS = 1_000;
 /** Of one report; more change than anybody is shown. */
 const MAX_CHANGED = 500;
 
@@ -24,7 +25,7 @@ export async function runWorker(port: MessagePort, start: WorkerStart) {
   process.on("unhandledRejection", (error) => log.error("unhandled rejection", { error }));
   const clock = createSteadyClock(Date.now, () => performance.now());
   const { now } = clock;
-  const { database, presence } = await openInThread(settings, toDatabase, name);
+  const { database, presence, clockCheck } = await openInThread(settings, toDatabase, name);
   let isStopping = false;
   toDatabase?.on("close", () => {
     if (!isStopping) throw new Error("The writer of the database has ended"); // and start again
@@ -40,6 +41,7 @@ export async function runWorker(port: MessagePort, start: WorkerStart) {
   let changed: WorkerReport["changed"][number][] = [];
   let isWatched = false;
   const figures = createFigureCounter(database, now);
+  const watch = createClockWatch({ database, log }, clock, clockCheck, () => distributor);
   const distributor = createDistributor({
     database,
     settings,
@@ -49,7 +51,7 @@ export async function runWorker(port: MessagePort, start: WorkerStart) {
     log,
     now,
     elapsedMs: () => performance.now(),
-    isClockSet: () => clock.stepMs() !== 0,
+    isClockRight: watch.isRight,
     random: Math.random,
     observe({ id, subscriptionId: subscription }, isSuccess, isLast, ms) {
       attempts.push({ isSuccess, ms });
@@ -90,11 +92,14 @@ export async function runWorker(port: MessagePort, start: WorkerStart) {
   const wake = () => {
     if (reporting) distributor.wake();
   };
-  const followClock = createClockWatch({ database, log }, clock, distributor);
   const look = () =>
-    followClock()
+    watch.check()
       .then(() => presence.forEnded((gone) => takeOver({ database, log, now }, gone)))
       .finally(wake);
+
+  // Whatever the interval of the looks is; the next one tries again.
+  const checkClock = () => watch.isRight() || watch.check().then(wake, () => {});
+  setInterval(checkClock, CLOCK_INTERVAL_MS).unref();
 
   // What the thread before this one had claimed, if it died; before this one claims.
   await takeOverDeliveries({ database, log, now }, name)

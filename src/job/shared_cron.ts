@@ -1,10 +1,12 @@
 import { messageOf } from "../base/message_of.ts";
+import { MAX_SKEW_MS } from "../database/rqlite_clock.ts";
 import type { Services } from "../services.ts";
 import {
   claimCronjob,
   type CronjobRun,
   findCronjob,
   finishCronjob,
+  isRunClaimed,
   registerCronjob,
   renewCronjob,
   type StoredCronjob,
@@ -28,16 +30,27 @@ export function createSharedCron(options: Pick<Services, "database" | "log" | "n
   readonly cron: Cron;
   /** The name of this process, which its leases carry. */
   readonly claim: string;
+  /** Whether this machine's clock agrees with those of the others on the database. */
+  readonly isClockRight: () => boolean;
 }) {
   const { database, cron, log, now, elapsedMs } = options;
   const jobs = new Map<string, IntervalJob>();
+  /** Claims that failed, of which it is not known whether they are stored. */
+  const unknown = new Map<string, CronjobRun>();
 
   async function runIfDue(job: IntervalJob, signal: AbortSignal): Promise<void> {
+    if (!options.isClockRight()) return;
     const { name, everyMs } = job;
+    const failed = unknown.get(name);
+    if (failed) {
+      const isClaimed = await isRunClaimed(database, failed);
+      unknown.delete(name);
+      if (isClaimed) return await runClaimed(job, failed, signal);
+    }
     const nowMs = now();
     const stored = await findCronjob(database, name);
-    // Unknown yet, or due later than it can be: the module has a shorter period now.
-    if (!stored || stored.nextAtMs > nowMs + everyMs) {
+    // Unknown yet, or due later than by any clock: the module has a shorter period now.
+    if (!stored || stored.nextAtMs > nowMs + everyMs + MAX_SKEW_MS) {
       await database.write([registerCronjob(name, nowMs + everyMs)]);
     } else if (stored.nextAtMs <= nowMs && stored.leaseUntilMs <= nowMs) {
       const claimed = await claim(job, false);
@@ -48,9 +61,14 @@ export function createSharedCron(options: Pick<Services, "database" | "log" | "n
   async function claim({ name, everyMs }: IntervalJob, isForced: boolean) {
     const nowMs = now();
     const leaseUntilMs = nowMs + LEASE_MS;
-    const wanted = { name, claim: options.claim, everyMs, leaseUntilMs, isForced };
-    const isClaimed = await claimCronjob(database, wanted, nowMs);
-    return isClaimed ? { name, claimedAtMs: nowMs } : undefined;
+    const run = { name, claim: options.claim, claimedAtMs: nowMs };
+    try {
+      const isClaimed = await claimCronjob(database, run, { everyMs, leaseUntilMs, isForced });
+      return isClaimed ? run : undefined;
+    } catch (error) {
+      unknown.set(name, run);
+      throw error;
+    }
   }
 
   async function runClaimed(

@@ -1,5 +1,5 @@
 import type { Database } from "../database/database.ts";
-import { changesRow, findRow } from "../database/rows.ts";
+import { changesRow, findRow, hasRow } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
 
 /** A job that runs once per due time and database, as it is stored. */
@@ -38,17 +38,25 @@ export function registerCronjob(name: string, nextAtMs: number): Sql {
     ON CONFLICT DO UPDATE SET nextAtMs = min(nextAtMs, excluded.nextAtMs)`;
 }
 
+/** A run that a process claims; after its lease another may begin. */
+export interface CronjobRun {
+  readonly name: string;
+  /** The name of the process. */
+  readonly claim: string;
+  readonly claimedAtMs: number;
+}
+
 /**
- * Claims a run for the process called `claim`; false when it is not due and not forced, another
+ * Claims a run; false when it is not due and not forced, another
  * process was faster, or it runs already. The next due time is whole periods later, so a late run
  * does not shift those after it.
  */
 export function claimCronjob(
   database: Database,
-  { name, claim, everyMs, leaseUntilMs, isForced }:
-    & Readonly<Record<"name" | "claim", string> & Record<"everyMs" | "leaseUntilMs", number>>
+  { name, claim, claimedAtMs: nowMs }: CronjobRun,
+  { everyMs, leaseUntilMs, isForced }:
+    & Readonly<Record<"everyMs" | "leaseUntilMs", number>>
     & { readonly isForced: boolean },
-  nowMs: number,
 ): Promise<boolean> {
   // Numbers are bound as REAL, which do not divide to whole periods by themselves.
   const periods = sql`CAST((${nowMs} - nextAtMs) / ${everyMs} AS INTEGER) + 1`;
@@ -61,10 +69,11 @@ export function claimCronjob(
   );
 }
 
-/** A run that was claimed; after its lease another may begin, with another `claimedAtMs`. */
-export interface CronjobRun {
-  readonly name: string;
-  readonly claimedAtMs: number;
+/** Whether a run is claimed; for where claiming it has failed in between. */
+export function isRunClaimed(database: Database, { name, claim, claimedAtMs }: CronjobRun) {
+  const select = sql`SELECT 1 FROM cronjobs
+    WHERE name = ${name} AND claim = ${claim} AND lastAtMs = ${claimedAtMs}`;
+  return hasRow(database, select);
 }
 
 /** Extends the lease of a run whose process is alive. */

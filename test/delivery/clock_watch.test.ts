@@ -12,17 +12,21 @@ const HOUR_MS = 3_600_000;
 /** Processes on one machine: they share the clock on the wall, and each has its own watch. */
 async function openMachine(t: TestContext) {
   const database = openDatabase(t);
-  const machine = { wallMs: START_MS, elapsedMs: 0, warnings: 0, database };
+  const machine = { wallMs: START_MS, elapsedMs: 0, warnings: 0, database, isRight: true };
+  const clockCheck = {
+    look: async () => {},
+    state: () => machine.isRight ? "ok" as const : "clock_skewed" as const,
+  };
   const log = { debug() {}, info() {}, warn: () => void machine.warnings++, error() {} };
   return {
     machine,
     async start() {
       const clock = createSteadyClock(() => machine.wallMs, () => machine.elapsedMs);
-      const look = createClockWatch({ database: machine.database, log }, clock, {
+      const watch = createClockWatch({ database: machine.database, log }, clock, clockCheck, () => ({
         followClock: (_stepMs, shift) => shift(),
-      });
-      await look();
-      return { clock, look };
+      }));
+      await watch.check();
+      return { clock, look: watch.check, isRight: watch.isRight };
     },
   };
 }
@@ -81,6 +85,45 @@ test("set back: a backlog stays due, resends and leases come at their true time"
   await look();
   assert.deepEqual(await dueIn(machine.database, machine.wallMs), due);
   assert.equal(machine.warnings, 1);
+});
+
+test("set on one machine alone: nothing is shifted, then nor when it is mended", async (t) => {
+  const { machine, start } = await openMachine(t);
+  const { clock, look, isRight } = await start();
+  await addDeliveries(machine.database, [{ id: "d1", dueMs: START_MS + 10_000, attempt: 1 }]);
+  machine.wallMs += HOUR_MS;
+  machine.isRight = false;
+  assert.equal(isRight(), false); // not judged yet
+  await look();
+  assert.equal(isRight(), true); // the old time goes on
+  assert.equal(clock.now(), START_MS);
+  machine.wallMs += HOUR_MS;
+  assert.equal(isRight(), false);
+  await look();
+  await look();
+  assert.equal(machine.warnings, 2);
+  machine.wallMs = START_MS;
+  machine.isRight = true;
+  await look();
+  assert.deepEqual([isRight(), clock.now(), machine.warnings], [true, START_MS, 2]);
+  assert.deepEqual(await dueIn(machine.database, START_MS), { d1: 10_000 });
+});
+
+test("begun with a wrong clock: it is not gone by, and followed to the right one", async (t) => {
+  const { machine, start } = await openMachine(t);
+  machine.wallMs -= HOUR_MS;
+  machine.isRight = false;
+  const { clock, look, isRight } = await start();
+  assert.equal(isRight(), false);
+  await addDeliveries(machine.database, [{ id: "d1", dueMs: START_MS + 10_000, attempt: 1 }]);
+  machine.wallMs += HOUR_MS;
+  machine.isRight = true;
+  await look();
+  assert.deepEqual([isRight(), clock.now()], [true, START_MS]);
+  assert.deepEqual(await dueIn(machine.database, START_MS), { d1: 10_000 });
+  machine.wallMs += HOUR_MS; // with those of the others: that is shifted
+  await look();
+  assert.deepEqual(await dueIn(machine.database, machine.wallMs), { d1: 10_000 });
 });
 
 test("set forward: no resend comes early, no lease ends, and what is due stays so", async (t) => {

@@ -43,6 +43,19 @@ function warnings(): readonly string[] {
   return stage.gatepost.server.lines.filter((line) => line.includes("the clock has been set"));
 }
 
+test("what is dispatched after the clock was set goes out, whatever the interval", async () => {
+  const other = await startEventStage({ ...clock.env, GATEPOST_DISTRIBUTE_INTERVAL: "1h" });
+  try {
+    const { event, path } = await other.subscribe(await other.newConsumer(), newName("e"));
+    await setClock(5_000);
+    await sleep(200);
+    await other.dispatch(event, { n: 1 });
+    await other.receiver.waitFor(1, PATIENCE_MS, path);
+  } finally {
+    await other.stop();
+  }
+});
+
 describe("when the clock on the wall is set", () => {
   const SETTINGS = [["back by an hour", -HOUR_MS], ["forward by two", 2 * HOUR_MS]] as const;
   for (const [what, aheadMs] of SETTINGS) {

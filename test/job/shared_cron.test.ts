@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { createCron, type IntervalJob } from "../../src/job/cron.ts";
 import { createSharedCron } from "../../src/job/shared_cron.ts";
 import { releaseCronjobs } from "../../src/store/cronjobs.ts";
-import type { Database } from "../../src/database/database.ts";
+import { type Database, OutcomeUnknownError } from "../../src/database/database.ts";
 import { openDatabase } from "../helpers/database.ts";
 
 const log = { debug() {}, info() {}, warn() {}, error() {} };
@@ -22,8 +22,13 @@ interface Office {
   readonly database: Database;
   nowMs: number;
   elapsedMs: number;
+  isClockRight: boolean;
   /** Begins a process; its first look is done. */
-  open(run: IntervalJob["run"], everyMs?: number): Promise<Worker>;
+  open(
+    run: IntervalJob["run"],
+    everyMs?: number,
+    more?: { readonly aheadMs?: number; readonly database?: Database },
+  ): Promise<Worker>;
 }
 
 async function setUp(t: TestContext): Promise<Office> {
@@ -33,8 +38,9 @@ async function setUp(t: TestContext): Promise<Office> {
     database,
     nowMs: START_MS,
     elapsedMs: 0,
-    async open(run, everyMs = HOUR_MS) {
-      const now = () => office.nowMs;
+    isClockRight: true,
+    async open(run, everyMs = HOUR_MS, { aheadMs = 0, ...more } = {}) {
+      const now = () => office.nowMs + aheadMs;
       const cron = createCron({ log, now, elapsedMs: now });
       t.after(() => cron.stop(0));
       let turn: IntervalJob["run"] = () => {};
@@ -58,6 +64,8 @@ async function setUp(t: TestContext): Promise<Office> {
       };
       const shared = createSharedCron({
         database,
+        isClockRight: () => office.isClockRight,
+        ...more,
         claim: `c${++processes}`,
         log,
         now,
@@ -254,4 +262,55 @@ test("every process lists how the last run went, wherever it ran", async (t) => 
   office.nowMs = START_MS + 2 * HOUR_MS;
   await second.look();
   assert.equal((await first.shared.list())[0]?.lastError, null);
+});
+
+test("clocks that differ by less than two seconds make no run more", async (t) => {
+  const office = await setUp(t);
+  const counter = createCounter();
+  const { look } = await office.open(counter.run, 2_000);
+  const ahead = await office.open(counter.run, 2_000, { aheadMs: 1_900 });
+  for (const startMs = office.nowMs; office.nowMs < startMs + 60_000; office.nowMs += 500) {
+    await look();
+    await ahead.look();
+  }
+  assert.ok(counter.runs <= 31, `${counter.runs} runs`);
+});
+
+test("nothing is run by a clock that is wrong", async (t) => {
+  const office = await setUp(t);
+  const counter = createCounter();
+  const { look } = await office.open(counter.run);
+  office.nowMs += HOUR_MS;
+  office.isClockRight = false;
+  await look();
+  assert.equal(counter.runs, 0);
+  office.isClockRight = true;
+  await look();
+  assert.equal(counter.runs, 1);
+});
+
+test("a claim that was stored, but not known to be, is run at the next look, once", async (t) => {
+  const office = await setUp(t);
+  const counter = createCounter();
+  let isLost = false;
+  const database: Database = {
+    ...office.database,
+    async write(batch) {
+      const changes = await office.database.write(batch);
+      if (isLost) throw new OutcomeUnknownError("no response");
+      return changes;
+    },
+  };
+  const { look } = await office.open(counter.run, HOUR_MS, { database });
+  const other = await office.open(counter.run);
+  office.nowMs += HOUR_MS;
+  isLost = true;
+  await look();
+  isLost = false;
+  await other.look();
+  assert.equal(counter.runs, 0);
+  await look();
+  await look();
+  await other.look();
+  assert.equal(counter.runs, 1);
 });
