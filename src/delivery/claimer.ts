@@ -9,6 +9,7 @@ import {
 import { fanOut, type FanOutPart } from "../store/fan_out.ts";
 import type { DistributorOptions } from "./distributor.ts";
 import type { Queues } from "./queues.ts";
+import type { Recorder } from "./recorder.ts";
 import { takeOverDeliveries } from "./take_over.ts";
 
 // Beyond the times of an attempt and of one before it in its queue: for recording them.
@@ -17,7 +18,11 @@ const LEASE_MARGIN_MS = 30_000;
 const FAILED_LIMIT = 64;
 
 /** Makes the claimer of one distributor. */
-export function createClaimer(options: DistributorOptions, queues: Queues) {
+export function createClaimer(
+  options: DistributorOptions,
+  queues: Queues,
+  { isUnstored }: Pick<Recorder, "isUnstored">,
+) {
   const { database, settings, claim: name } = options;
   const leaseMs = 2 * settings.callbackTimeoutMs + LEASE_MARGIN_MS;
   let lastLeaseMs = 0;
@@ -39,7 +44,9 @@ export function createClaimer(options: DistributorOptions, queues: Queues) {
       failed.push(lease);
       return [];
     });
-    const found = Map.groupBy(claimed, ({ subscription }) => subscription);
+    // While the database refused to store an attempt its lease may have ended.
+    const unsent = claimed.filter(({ id }) => !isUnstored(id));
+    const found = Map.groupBy(unsent, ({ subscription }) => subscription);
     for (const { subscription, count } of requests) {
       queues.add(subscription, count, found.get(subscription) ?? []);
       found.delete(subscription); // it may have been reserved several times

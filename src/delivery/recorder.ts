@@ -30,6 +30,8 @@ export function createRecorder(
   let ended: AttemptRecord[] = [];
   let requeued: ClaimedDelivery[] = [];
   let recording: Promise<void> | undefined;
+  /** The deliveries whose attempts have ended and are not stored. */
+  const unstored = new Set<string>();
   /** Resolves when what is being stored has been tried: what ends meanwhile is stored together. */
   let tried: Promise<unknown> = Promise.resolve();
 
@@ -41,7 +43,7 @@ export function createRecorder(
     const failed = attempts.filter(({ outcome }) => !isSuccess(outcome));
     await Promise.all([
       storeDelivered(delivered),
-      ...failed.map((each) => store(finishFailure(each))),
+      ...failed.map((each) => storeAttempt(each, finishFailure(each))),
       release(unsent),
     ]);
   }
@@ -51,8 +53,11 @@ export function createRecorder(
     if (attempts.length === 0) return;
     try {
       await write(recordDelivered(attempts, claim, now()));
+      for (const { delivery } of attempts) unstored.delete(delivery);
     } catch {
-      await Promise.all(attempts.map((each) => store(recordDelivered([each], claim, now()))));
+      await Promise.all(attempts.map((each) =>
+        storeAttempt(each, recordDelivered([each], claim, now()))
+      ));
     }
   }
 
@@ -80,6 +85,11 @@ export function createRecorder(
     await store(releaseDeliveries(deliveries, claim, nowMs, nowMs + delayMs));
   }
 
+  async function storeAttempt(record: AttemptRecord, statements: readonly Sql[]): Promise<void> {
+    await store(statements);
+    unstored.delete(record.delivery);
+  }
+
   function write(statements: readonly Sql[]): Promise<unknown> {
     const written = database.write(statements);
     tried = Promise.allSettled([tried, written]).then(() => {}); // keeps no results
@@ -102,12 +112,15 @@ export function createRecorder(
 
   return {
     release,
+    /** Whether an attempt of it has ended that cannot be stored yet: it is not to be sent again. */
+    isUnstored: (delivery: string) => unstored.has(delivery),
     /**
      * Records an attempt, together with those that end at about the same time, and releases what
      * was claimed for the same queue and is not to be sent now.
      */
     record(attempt: AttemptRecord, unsent: readonly ClaimedDelivery[]): Promise<void> {
       ended.push(attempt);
+      unstored.add(attempt.delivery);
       requeued.push(...unsent);
       return recording ??= recordEnded();
     },

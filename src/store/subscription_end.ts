@@ -130,14 +130,22 @@ export function disableAfterFailure(
   return { before: disable(failed, reason, nowMs), after: cancelPending(one, nowMs) };
 }
 
-/** Cancels what is left of a disabled subscription; false if there is more than fits a request. */
+/**
+ * Cancels what is left of a disabled subscription that is to be active again, and what is claimed
+ * too: none of it is sent then, nor again. False if there is more than fits a request.
+ */
 export async function clearSubscription(
   database: Database,
   id: string,
   nowMs: number,
 ): Promise<boolean> {
   for (let batches = 0; batches < 20; batches++) {
-    const [cancelled = 0] = await database.write(cancelPending(sql`s.id = ${id}`, nowMs));
+    const [cancelled = 0] = await database.write([
+      ...cancelPending(sql`s.id = ${id}`, nowMs),
+      sql`UPDATE deliveries SET status = 'cancelled', claim = NULL, finishedAtMs = ${nowMs}
+        WHERE status = 'pending' AND claim IS NOT NULL AND subscription =
+          (SELECT seq FROM subscriptions WHERE id = ${id} AND status = 'disabled')`,
+    ]);
     if (cancelled < BATCH) return true;
   }
   return false;

@@ -74,7 +74,7 @@ interface Stage {
   nowMs: number;
   /** By how much it has been set back. */
   setBackMs: number;
-  isClockSet: boolean;
+  isClockWrong: boolean;
   startProcess(options?: ProcessOptions): Process;
   /** Makes a subscription to event "e" and returns its id. */
   subscribe(endpoint?: string): Promise<string>;
@@ -110,7 +110,7 @@ async function openStage(t: TestContext): Promise<Stage> {
     database,
     nowMs: START_MS,
     setBackMs: 0,
-    isClockSet: false,
+    isClockWrong: false,
     startProcess(options = {}) {
       const process = createProcess(stage, options);
       processes.push(process);
@@ -165,7 +165,7 @@ function createProcess(stage: Stage, options: ProcessOptions): Process {
     log: SILENT,
     now: () => stage.nowMs,
     elapsedMs: () => stage.nowMs + stage.setBackMs,
-    isClockSet: () => stage.isClockSet,
+    isClockRight: () => !stage.isClockWrong,
     random: () => 0.5,
     observe() {},
     callbacks: {
@@ -224,7 +224,7 @@ async function setBack(stage: Stage, { distributor }: Process, ms: number): Prom
     await createShift(stage.database, stage.nowMs, -ms)();
     stage.nowMs -= ms;
     stage.setBackMs += ms;
-    stage.isClockSet = false;
+    stage.isClockWrong = false;
   });
 }
 
@@ -906,6 +906,20 @@ describe("when storage is in trouble", () => {
     assert.equal(database.left(), 0);
   });
 
+  test("an attempt that is not recorded within its lease is not made again either", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe();
+    await stage.dispatch();
+    const database = failing(stage.database, "INSERT INTO attempts", 4);
+    const process = stage.startProcess({ database, answer: () => 204 });
+    process.distributor.wake();
+    await until(() => Promise.resolve(database.left() < 4));
+    stage.nowMs += 2 * TIMEOUT_MS + 30_001;
+    process.distributor.wake();
+    await until(async () => (await stage.counts())["delivered"] === 1);
+    assert.equal(process.begun.length, 1);
+  });
+
   for (const text of ["INSERT INTO deliveries", "SET claim = ?"]) {
     test(`a failed ${text} is done again soon, whatever the interval`, async (t) => {
       const stage = await openStage(t);
@@ -1132,7 +1146,7 @@ describe("while the clock has been set and what is stored is to be shifted", () 
     const process = stage.startProcess({ perSubscription: 4 });
     process.distributor.wake();
     await settle(process);
-    stage.isClockSet = true;
+    stage.isClockWrong = true;
     for (const attempt of [...process.open]) attempt.end(204);
     await settle(process);
     process.distributor.wake();

@@ -10,6 +10,7 @@ import {
   claimDeliveries,
   listClaimed,
   listDueQueues,
+  listSendable,
   releaseDeliveries,
 } from "../../src/store/deliveries.ts";
 import { listPart } from "../../src/store/list.ts";
@@ -176,6 +177,21 @@ test("a disabled subscription is active again only when nothing is left of it", 
   assert.equal((await findSubscription(database, id))?.status, "active");
   assert.equal(await countShown("cancelled"), AT_ONCE + 1);
   assert.equal(await countShown("pending"), 0);
+});
+
+test("what was claimed of a subscription before its end is not sent after it", async () => {
+  await fill(3);
+  const [lease, claim] = [NOW_MS + 9999, "c1"];
+  const request = [{ subscription: seq, count: 2 }];
+  const claimed = await claimDeliveries(database, request, claim, lease, NOW_MS);
+  await database.write(disableSubscription(id, "why", NOW_MS));
+  assert.equal(await clearSubscription(database, id, NOW_MS), true);
+  assert.equal(await activate(), 1);
+  const ids = claimed.map((each) => each.id);
+  assert.equal(ids.length, 2);
+  assert.deepEqual(await listSendable(database, ids, claim, NOW_MS), []);
+  await database.write(releaseDeliveries(claimed, claim, NOW_MS));
+  assert.equal(await countStored("cancelled"), 3);
 });
 
 test("clearing a subscription stops after a bounded part, and goes on from there", async () => {
