@@ -11,6 +11,15 @@ export function endOnSignal(host: NodeJS.Process): void {
   }
 }
 
+/** Handles the signals that have come; from then on each does what it does by default. */
+export async function releaseSignals(
+  host: Pick<NodeJS.Process, "removeAllListeners">,
+): Promise<void> {
+  // The event loop takes them between two immediates.
+  await new Promise<void>((resolve) => setImmediate(() => setImmediate(resolve)));
+  for (const signal of STOP_SIGNALS) host.removeAllListeners(signal);
+}
+
 /** Runs a program, or says in one line why this Node.js cannot; `run` imports what needs it. */
 export async function runProgram(host: NodeJS.Process, run: () => Promise<void>): Promise<void> {
   const error = runtimeError(host.versions.node);

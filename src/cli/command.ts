@@ -43,7 +43,8 @@ export interface CommandContext {
   readonly config: Config;
   readonly values: Values;
   /** The process that the command runs in. */
-  readonly host: Pick<NodeJS.Process, "argv" | "env" | "execArgv" | "execPath" | "execve" | "on">;
+  readonly host: Pick<NodeJS.Process,
+    "argv" | "env" | "execArgv" | "execPath" | "execve" | "on" | "removeAllListeners">;
   readonly terminal: Terminal;
   /** Whether the response is printed as JSON. */
   readonly isJson: boolean;

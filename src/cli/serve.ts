@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, realpathSync, statSync } from "node:fs";
 import { dirname, extname, join, relative, resolve, sep } from "node:path";
+import { releaseSignals } from "../base/runtime.ts";
 import { type Config, readSecret } from "../config.ts";
 import { createEngine } from "../database/engine.ts";
 import type { Command } from "./command.ts";
@@ -40,10 +41,11 @@ export const SERVE_COMMAND: Command = {
   // The server reads it again, and what a pipe gives is there once.
   readSecret: (path) => statSync(path).isFile() ? readSecret(path) : undefined,
   examples: ["gatepost serve", "GATEPOST_ENDPOINTS=./endpoints gatepost serve --locked"],
-  run({ config, values, host }) {
+  async run({ config, values, host }) {
     const server = join(import.meta.dirname, `../server${extname(import.meta.filename)}`);
     const flags = values.flag("locked") ? permissionFlags(config, dirname(server), host.env) : [];
     const args = [host.execPath, ...memoryFlags(host.env), ...host.execArgv, ...flags, server];
+    await releaseSignals(host); // one that waited would be lost with this program
     // Signals reach the server itself, and its exit code is this process's.
     host.execve?.(host.execPath, args, { ...MEMORY_ENV, ...host.env });
     throw new UsageError("this system cannot replace a process; start dist/server.js with Node");

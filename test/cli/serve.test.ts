@@ -20,6 +20,18 @@ const src = join(import.meta.dirname, "../../src");
 const scratch = realpathSync(mkdtempSync(join(tmpdir(), "gatepost-serve-")));
 after(() => rmSync(scratch, { recursive: true, force: true }));
 
+// What each is set to do is done to the program when it is about to start the server.
+const SIGNAL = `process.kill(process.pid, "SIGTERM");`;
+const SIGNALLED: [when: string, hook: string, ended: [number | null, string | null]][] = [
+  ["has not been handled yet", `const path = process.execPath;
+    Object.defineProperty(process, "execPath", { get() {
+      if (process.listenerCount("SIGTERM") > 0) ${SIGNAL}
+      return path;
+    } });`, [0, null]],
+  ["comes at the last moment", `const execve = process.execve;
+    process.execve = (...args) => { ${SIGNAL} execve(...args); };`, [null, "SIGTERM"]],
+];
+
 /** A stand-in for the server: tells what it may do, asked for as `scope` or `scope=path`. */
 const FAKE_SERVER = `
 const asked = process.env.ASKED.split(",").map((entry) => entry.split("="));
@@ -75,6 +87,18 @@ test("serve leaves a setting of memory to NODE_OPTIONS, where that has one", () 
 
   assert.deepEqual(JSON.parse(stdout), MEMORY_FLAGS.filter((flag) => !flag.includes("old-space")));
 });
+
+for (const [when, hook, ended] of SIGNALLED) {
+  test(`a signal that ${when} when the server takes the place ends it`, () => {
+    const root = makeProject();
+    writeFileSync(join(root, "src/server.ts"), "console.log('it serves')");
+    writeFileSync(join(root, "hook.mjs"), hook);
+
+    const { status, signal, stdout } = serve(root, {}, [], ["--import", `${root}/hook.mjs`]);
+
+    assert.deepEqual([status, signal, stdout], [...ended, ""]);
+  });
+}
 
 test("serve refuses a bad configuration as the server does: a line each, exit 2", () => {
   const env = { ASKED: "net", GATEPOST_PORT: "x", GATEPOST_CRON: "maybe" };
