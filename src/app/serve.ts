@@ -24,12 +24,15 @@ const NO_ARGUMENTS = "The server takes no arguments but --version: GATEPOST_… 
  * 1 could not start, 2 bad configuration or an argument). A second signal ends the process at once.
  */
 export async function serve(host: NodeJS.Process, cores: number): Promise<void> {
-  const refuse = (text: string): void => {
+  host.stderr.on("error", () => {}); // what it does not take is lost
+  const refuse = (text: string, exitCode = EXIT_MISCONFIGURED): void => {
     host.stderr.write(text);
-    host.exitCode = EXIT_MISCONFIGURED;
+    host.exitCode = exitCode;
   };
   const [argument] = host.argv.slice(2);
   if (argument === "--version") {
+    host.stdout.on("error", ({ message }) =>
+      refuse(`gatepost: the output could not be written: ${message}\n`, EXIT_FAILED));
     host.stdout.write(`gatepost ${version}@${revision}\n`);
     return;
   }
@@ -40,7 +43,6 @@ export async function serve(host: NodeJS.Process, cores: number): Promise<void> 
   // libuv reads this when the pool gets its first task, which comes later.
   host.env["UV_THREADPOOL_SIZE"] ??= String(poolSize(cores));
   const sink = createLineSink(host.stdout);
-  host.stderr.on("error", () => {}); // what it does not take is lost
   const log = createLogger({
     level: config.logLevel,
     write: sink.write,

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { readdirSync, readFileSync } from "node:fs";
+import { spawnSync, type StdioOptions } from "node:child_process";
+import { closeSync, openSync, readdirSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { test, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -23,6 +24,28 @@ async function loadsFetch(specifier: string): Promise<boolean> {
 test("the program is imported without fetch, which takes as long as half of it", async () => {
   assert.equal(await loadsFetch(SERVE), false);
   assert.equal(await loadsFetch("node:http"), true, "then the test cannot tell any longer");
+});
+
+/** Runs the server with one of its outputs on a disk that is full; what the other one got. */
+function runOnFullDisk(output: "stdout" | "stderr", args: string[], env: Record<string, string>) {
+  const full = openSync("/dev/full", "w");
+  const stdio = ["ignore", ...["stdout", "stderr"].map((name) => name === output ? full : "pipe")];
+  const { status, stdout, stderr } = spawnSync(process.execPath, [SOURCE_ENTRY, ...args], {
+    stdio: stdio as StdioOptions, env, encoding: "utf8",
+  });
+  closeSync(full);
+  return [status, stdout ?? stderr];
+}
+
+test("a bad configuration ends it with 2, and so does an argument, whatever takes the line", () => {
+  assert.deepEqual(runOnFullDisk("stderr", [], { GATEPOST_PORT: "x" }), [2, ""]);
+  assert.deepEqual(runOnFullDisk("stderr", ["--port"], {}), [2, ""]);
+});
+
+test("a version that its disk does not take is a failure, in one line", () => {
+  const [status, stderr] = runOnFullDisk("stdout", ["--version"], {});
+  assert.equal(status, 1);
+  assert.match(String(stderr), /^gatepost: the output could not be written: ENOSPC.*\n$/);
 });
 
 // The kernel tells the names of threads on Linux alone.
