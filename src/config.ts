@@ -255,10 +255,11 @@ export function parseConfig(env: Environment, readText: ReadText = readSecret) {
         "every address; set it to the public one, such as https://api.example.com",
     );
   }
-  const { host, port, console } = config;
-  if (port !== 0 && typeof console === "object" && console.host === host && console.port === port) {
-    errors.push(`${TABLE.console.name}: is where everything else is; write on, or another port`);
-  }
+  const { host, port, console, sharePort } = config;
+  // Of two listeners that share it, the system would give each connection to either.
+  const isShared = port !== 0 && typeof console === "object" && console.port === port &&
+    (sharePort || console.host === host);
+  if (isShared) errors.push(`${TABLE.console.name}: needs a port of its own; write that, or on`);
   errors.push(...findUnknown(env));
   return errors.length === 0 ? { ok: true, config } as const : { ok: false, errors } as const;
 }

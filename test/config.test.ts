@@ -231,6 +231,13 @@ test("parseConfig() gives the console no listener at the address of everything e
   assert.deepEqual([at("8080", "127.0.0.1:65535"), at("0", "127.0.0.1:0")], [[], []]);
 });
 
+test("parseConfig() gives the console no port that it might share with everything else", () => {
+  const at = (port: string, console: string) =>
+    errorsOf({ GATEPOST_SHARE_PORT: "on", GATEPOST_PORT: port, GATEPOST_CONSOLE: console });
+  assert.match(at("8080", "localhost:8080").join(), /^GATEPOST_CONSOLE: /);
+  assert.deepEqual([at("8080", "localhost:9090"), at("0", "localhost:0")], [[], []]);
+});
+
 test("parseConfig() reports every error at once, a line each", () => {
   const errors = errorsOf({
     GATEPOST_PORT: "http",
