@@ -92,9 +92,9 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
     metrics.observe("gatepost_database_commit_duration_seconds", [], ms / 1000);
     writes.observe(refusal);
   }, log);
-  if (found.kind === "usable" && found.schemaVersion < found.knownVersion) {
+  if (found.kind === "usable") {
     const { schemaVersion: from, knownVersion: to } = found;
-    log.info("the database has been migrated", { from, to });
+    if (from > 0 && from < to) log.info("the database has been migrated", { from, to });
   }
   const failures = createFailureAudit({ database, now });
   const uses = createUses(database, now);

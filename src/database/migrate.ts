@@ -1,4 +1,13 @@
-import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from "node:fs";
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+} from "node:fs";
 import { dirname } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { messageOf } from "../base/message_of.ts";
@@ -24,22 +33,37 @@ export function prepareSqliteFile(path: string, seal?: Seal): void {
   // Without writing: whoever closes a database last merges the log of a crash into its file, which
   // is not to be done to one that this program does not know.
   refuseUnusable(path, judgeFile(path, (file) => seal && findOwnSealError(file, seal)));
+  const isNew = !existsSync(path);
+  let topFolder: string | undefined; // of those that are made
   try {
-    createFile(path);
+    if (isNew) topFolder = mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    if (isNew) createFile(path);
     using connection = openSqlite(path, { readOnly: false, lockTimeoutMs: LONG_LOCK_TIMEOUT_MS });
     migrate(connection);
     useWriteAheadLog(connection); // no part of the migration: whoever did that may have died
   } catch (error) {
-    const detail = `The database cannot be opened: ${messageOf(error)}`;
+    // Whoever has locked it is about to fill it.
+    if (isNew && refusalOf(error) !== "locked") removeEmpty(path, topFolder);
+    const detail = `Database ${path}: It cannot be opened: ${messageOf(error)}`;
     throw new UnusableDatabaseError(detail, { cause: error });
   }
 }
 
 function createFile(path: string): void {
-  if (existsSync(path)) return;
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   closeSync(openSync(path, "a", 0o600));
   chmodSync(path, 0o600); // whatever the umask says
+}
+
+/** Takes back a file that got no content, as on a full disk, and the folders down from `top`. */
+function removeEmpty(path: string, top: string | undefined): void {
+  try {
+    if (statSync(path, { throwIfNoEntry: false })?.size === 0) rmSync(path);
+    for (let folder = dirname(path); top && folder.startsWith(top); folder = dirname(folder)) {
+      rmdirSync(folder);
+    }
+  } catch {
+    // Not all of it is empty any more.
+  }
 }
 
 function migrate(connection: DatabaseSync): void {

@@ -5,6 +5,7 @@ import { once } from "node:events";
 import { hash } from "node:crypto";
 import {
   copyFileSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -21,7 +22,7 @@ import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { sql } from "../../src/database/sql.ts";
 import { openCommandLine } from "../helpers/command_line.ts";
 import { SOURCE_ENTRY } from "../helpers/gatepost.ts";
-import { runNode } from "../helpers/process.ts";
+import { runNode, startServer } from "../helpers/process.ts";
 
 let template = "";
 
@@ -219,6 +220,29 @@ for (const freeBytes of [0, 36 * 1024]) {
     assert.match(stderr, /^[^\n]*disk is full[^\n]*\n$/, "one line");
   });
 }
+
+test("a first start on a full disk names the database and leaves nothing behind", async (t) => {
+  const folder = mountSmallDisk(t);
+  if (folder === undefined) return;
+  const { bavail, bsize } = statfsSync(folder);
+  const filler = join(folder, "filler");
+  writeFileSync(filler, Buffer.alloc(bavail * bsize));
+  const data = join(folder, "new/data");
+  const env = { GATEPOST_PORT: "0", GATEPOST_DATABASE: join(data, "gatepost.db") };
+
+  const { code, stdout, stderr } = await runNode([SOURCE_ENTRY], { env });
+
+  assert.deepEqual([code, stdout], [1, ""], stderr);
+  assert.match(stderr, /^Database \S+\/new\/data\/gatepost\.db: [^\n]*disk is full[^\n]*\n$/);
+  assert.deepEqual(readdirSync(folder).sort(), ["filler", "gatepost.db"]);
+
+  rmSync(filler);
+  mkdirSync(data, { recursive: true });
+  writeFileSync(env.GATEPOST_DATABASE, ""); // as an older version would have left it
+  const server = await startServer({ entry: SOURCE_ENTRY, folder: data });
+  assert.equal(await server.stop(), 0);
+  assert.deepEqual(server.lines.filter((line) => line.includes("migrated")), []);
+});
 
 test("a database that is not this user's to write is refused", async (t) => {
   if (process.getuid?.() !== 0) return t.diagnostic("not run: needs root, to be somebody else");
