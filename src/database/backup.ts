@@ -3,6 +3,7 @@ import {
   constants,
   existsSync,
   linkSync,
+  realpathSync,
   renameSync,
   rmSync,
   statSync,
@@ -42,6 +43,9 @@ export async function backUpSqlite(
   options: BackupOptions,
 ): Promise<number> {
   if (existsSync(target)) throw targetExists(target);
+  if (isOwnName(path, target)) {
+    throw new UnusableDatabaseError(`${target} is a name that files beside the database have`);
+  }
   return withTemporary(partialOf(target), async (partial) => {
     // Not read-only: such a connection would leave its write-ahead log behind if it is the last.
     using source = openSqlite(path, { readOnly: false });
@@ -49,6 +53,12 @@ export async function backUpSqlite(
     await keepAs(target, partial);
     return statSync(target).size;
   });
+}
+
+/** Whether a path is that of a file which SQLite or a process puts beside the database. */
+function isOwnName(path: string, target: string): boolean {
+  const own = join(realpathSync(dirname(target)), basename(target));
+  return /^-(wal|shm|journal|process-.*)$/.test(own.replace(path, ""));
 }
 
 /**

@@ -1,7 +1,14 @@
 import assert from "node:assert/strict";
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -76,6 +83,20 @@ test("backup replaces no file and leaves it as it was", async (t) => {
   assert.equal(refused.code, 1);
   assert.match(refused.stderr, /copy\.db is there already/);
   assert.equal(readFileSync(copy, "utf8"), "precious");
+});
+
+test("backup takes none of the names of the database's own files", async (t) => {
+  const cli = await openCommandLine(t);
+  await cli.run("user", "add", "alice");
+  const link = join(cli.folder, "link");
+  symlinkSync(cli.folder, link);
+  for (const end of ["journal", "wal", "shm", "process-c1"]) {
+    const { code, stderr } = await cli.run("backup", join(link, `gatepost.db-${end}`));
+    assert.equal(code, 1);
+    assert.match(stderr, /^gatepost: \S+gatepost\.db-\S+ is a name that [^\n]+\n$/);
+  }
+  assert.deepEqual(readdirSync(cli.folder).sort(), ["gatepost.db", "link"]);
+  assert.equal((await cli.run("backup", join(cli.folder, "gatepost.db-2026"))).code, 0);
 });
 
 test("backup fails in one line where there is no database or no folder", async (t) => {
