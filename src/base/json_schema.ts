@@ -160,7 +160,9 @@ function checkNumber({ multipleOf, ...keywords }: Keywords): Check<number> {
 function isMultiple(value: number, of: number): boolean {
   if (Number.isInteger(value) && Number.isInteger(of)) return value % of === 0;
   const quotient = value / of;
-  return Math.abs(quotient - Math.round(quotient)) <= Number.EPSILON * Math.abs(quotient);
+  // Three roundings: of the value, of the divisor and of the quotient.
+  const error = 2 * Number.EPSILON * Math.abs(quotient);
+  return error === Infinity || Math.abs(quotient - Math.round(quotient)) <= error;
 }
 
 function checkList(

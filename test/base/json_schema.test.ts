@@ -38,6 +38,7 @@ describe("a schema takes", () => {
     [{ type: "string", maxLength: 3 }, "😀😀😀"], [{ pattern: "^.$" }, "😀"],
     [{ enum: ["a", 1, null, { b: 1, a: [2] }] }, { a: [2], b: 1 }], [{ const: 0 }, -0],
     [{ minimum: 1, maximum: 1 }, 1], [{ multipleOf: 0.01 }, 19.99], [{ multipleOf: 3 }, -9],
+    [{ multipleOf: 0.07 }, 2.03], [{ multipleOf: 0.5 }, 1e308],
     [{ items: { type: "string" }, uniqueItems: true }, ["1", "2"]],
     [{ uniqueItems: true }, [1, "1", true, "true", null, "null", [1], "[1]", { a: 1 }, { a: 2 }]],
     [PERSON, { name: "Ada", more: [1] }], [{ required: ["toString"] }, { toString: 1 }],
@@ -138,6 +139,17 @@ test("missing members get a copy of their default, deep too, and the value stays
   assert.deepEqual(value, { given: {}, items: [{}, { n: 0 }], more: 1 });
   const again = parseShape(shape, value, "body") as typeof parsed;
   assert.notEqual(Reflect.get(Object(again), "list"), Reflect.get(Object(parsed), "list"));
+});
+
+test("every multiple that a decimal has is one", () => {
+  const values = Array.from({ length: 20_000 }, (_, index) => Number((index * 0.07).toFixed(2)));
+  assert.deepEqual(errorsOf({ items: { multipleOf: 0.07 } }, values), []);
+  assert.deepEqual(errorsOf({ multipleOf: 0.07 }, 2.031), [" Must be a multiple of 0.07."]);
+});
+
+test("items that only defaults make the same are not the same", () => {
+  const items = { type: "object", properties: { n: { default: 1 } } };
+  assert.deepEqual(errorsOf({ items, uniqueItems: true }, [{}, { n: 1 }]), []);
 });
 
 test("defaults of a member __proto__ and of an alternative that fits are applied", () => {
