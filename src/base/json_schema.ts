@@ -54,7 +54,8 @@ function compile(
   ofTexts: boolean,
 ): Compiled {
   // Objects of a class are libraries'.
-  const wrong = !isPlainObject(schema) ? "Must be a JSON Schema or a Standard Schema."
+  const orElse = above.length === 0 ? " or" : ": the whole alone may be";
+  const wrong = !isPlainObject(schema) ? `Must be a JSON Schema${orElse} a Standard Schema.`
     : above.includes(schema) ? "Is in itself: no schema is recursive."
     : above.length === MAX_DEPTH ? `Is deeper than ${MAX_DEPTH} schemas.` : undefined;
   if (wrong !== undefined) {

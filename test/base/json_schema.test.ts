@@ -178,7 +178,10 @@ test("everything that is wrong with a schema is said at once, with its place", (
     [true, [/^ Must be a JSON Schema or a Standard Schema\.$/]],
     [[], [/^ Must be/]],
     [library, [/^ Must be a JSON Schema or a Standard Schema\.$/]],
-    [{ properties: { a: library } }, [/^\/properties\/a Must be a JSON Schema or a/]],
+    [{ properties: { a: library }, items: { anyOf: [true] } }, [
+      /^\/items\/anyOf\/0 Must be a JSON Schema: the whole alone may be a Standard Schema\.$/,
+      /^\/properties\/a Must be a JSON Schema: the whole/,
+    ]],
     [{ typ: "string" }, [/^\/typ Unknown member; did .* "type"\?$/]],
     [{ $ref: "#/a" }, [/^\/\$ref Unknown member\.$/]],
     [own('{"__proto__": 1, "constructor": 1}'), [/^\/__proto__ /, /^\/constructor /]],
