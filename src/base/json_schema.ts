@@ -2,7 +2,7 @@ import { checkPattern } from "./pattern.ts";
 import { isPlainObject } from "./plain_object.ts";
 import type { FieldError } from "./problem.ts";
 import { FORMATS, KEYWORDS, type Keywords, TYPES } from "./schema_keywords.ts";
-import { convertText, plainTexts, separate } from "./schema_texts.ts";
+import { convertText, plainTexts, separate, textsOf } from "./schema_texts.ts";
 import { below, isRecord, LIST_LIMIT, pointerTo, type Report, type Shape } from "./shape.ts";
 
 type Errors = FieldError[];
@@ -76,23 +76,26 @@ function compile(
   const text = checkText(keywords, report);
   const number = checkNumber(keywords);
   const free = ofTexts && !keywords.anyOf ? plainTexts : anything;
-  const list = checkList(keywords, free, compileAt);
+  const list = checkList(keywords, free, compileAt, ofTexts);
   const members = checkMembers(keywords, free, compileAt);
   const anyOf = checkAnyOf(keywords, compileAt);
 
-  const check: Check = (value, at, errors) => {
+  const check: Check = (given, at, errors) => {
+    // What a text means is for the alternatives to say where nothing else does.
+    const isOpen = ofTexts && textsOf(given) !== undefined;
+    const value = isOpen ? anyOf(given, at, errors) : given;
     if (!hasType(value)) return fail(errors, at, typeDetail);
-    for (const { keys, detail } of lists) if (!keys.has(keyOf(value))) fail(errors, at, detail);
     let parsed = value;
     if (typeof value === "string") text(value, at, errors);
     else if (typeof value === "number") number(value, at, errors);
     else if (Array.isArray(value)) parsed = list(value, at, errors);
     else if (isRecord(value)) parsed = members(value, at, errors);
-    return anyOf(parsed, at, errors);
+    const key = lists.length === 0 ? undefined : keyOf(ofTexts ? parsed : value);
+    for (const { keys, detail } of lists) if (!keys.has(key)) fail(errors, at, detail);
+    return isOpen ? parsed : anyOf(parsed, at, errors);
   };
   const isListed = (value: unknown) => lists.some(({ keys }) => keys.has(keyOf(value)));
   const read = types.includes("array") ? separate
-    // What a text means is then for each of the alternatives to say.
     : types.length + lists.length === 0 && keywords.anyOf ? anything
     : (value: unknown) => convertText(value, isListed, hasType);
   const compiled: Compiled = !ofTexts ? { check, hasType } : {
@@ -170,6 +173,7 @@ function checkList(
   { minItems = 0, maxItems = Infinity, uniqueItems = false, items }: Keywords,
   free: Check,
   compileAt: CompileAt,
+  ofTexts: boolean,
 ): Check<readonly unknown[]> {
   const item = items === undefined ? free : compileAt(items, "items").check;
   return (list, at, errors) => {
@@ -181,7 +185,9 @@ function checkList(
       const value: unknown = list[index];
       const parsed = item(value, `${at}/${index}`, errors);
       if (parsed !== value) (changed ??= [...list])[index] = parsed;
-      if (uniqueItems && seen.size === seen.add(keyOf(value)).size) {
+      // Texts are the same that mean the same; no default makes other values so.
+      const key = uniqueItems && keyOf(ofTexts ? plainTexts(parsed ?? value) : value);
+      if (uniqueItems && seen.size === seen.add(key).size) {
         fail(errors, `${at}/${index}`, "Must not be there twice.");
       }
     }

@@ -47,6 +47,7 @@ function meaningOf(text: string): unknown {
   return NUMBER.test(text) && isExact ? Number(text) : text;
 }
 
-function textsOf(value: unknown): readonly string[] | undefined {
+/** The texts of one name, where that is what a value is. */
+export function textsOf(value: unknown): readonly string[] | undefined {
   return isRecord(value) && TEXTS in value ? value[TEXTS] as readonly string[] : undefined;
 }

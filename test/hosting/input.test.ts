@@ -95,6 +95,13 @@ describe("a text of a query becomes what its schema says:", () => {
     [{ anyOf: [INTEGER, { type: "array", items: INTEGER }] }, "a=5&a=6", [5, 6]],
     [{ type: "array", items: INTEGER, anyOf: [{ minItems: 1 }] }, "a=5", [5]],
     [{ anyOf: [{}] }, "a=5", "5"],
+    [{ type: "array", uniqueItems: true }, "a=x&a=y", ["x", "y"]],
+    [{ type: "array", items: INTEGER, uniqueItems: true }, "a=1&a=2", [1, 2]],
+    [{ type: "array", uniqueItems: true, anyOf: [{ minItems: 1 }] }, "a=x&a=y", ["x", "y"]],
+    [{ type: "array", enum: [["x"], ["x", "y"]] }, "a=x&a=y", ["x", "y"]],
+    [{ type: "array", items: INTEGER, const: [1, 2] }, "a=1&a=2", [1, 2]],
+    [{ minimum: 5, anyOf: [INTEGER, { const: "all" }] }, "a=all", "all"],
+    [{ maxItems: 2, anyOf: [{ type: "array" }, INTEGER] }, "a=1&a=2", ["1", "2"]],
   ];
   for (const [schema, query, a] of rows) {
     test(`${query} by ${JSON.stringify(schema)}`, async () => {
@@ -113,6 +120,22 @@ describe("a text of a query becomes what its schema says:", () => {
     [{ type: "integer", enum: [1, 2] }, "a=3", ["/a Must be one of: 1, 2."]],
     [{ anyOf: [INTEGER, { const: "all" }] }, "a=x", ["/a Must be one of: all."]],
     [INTEGER, "a=1&a=2", ["/a Must be given once."]],
+    [{ type: "array", uniqueItems: true }, "a=x&a=y&a=x", ["/a/2 Must not be there twice."]],
+    [{ type: "array", items: { type: "number" }, uniqueItems: true }, "a=1&a=1.0", [
+      "/a/1 Must not be there twice.",
+    ]],
+    [{ type: "array", items: INTEGER, uniqueItems: true }, "a=x&a=y", [
+      "/a/0 Must be an integer.", "/a/1 Must be an integer.",
+    ]],
+    [{ type: "array", enum: [["x"], ["y"]] }, "a=z", ['/a Must be one of: ["x"], ["y"].']],
+    [{ minimum: 5, anyOf: [INTEGER, { type: "null" }] }, "a=1", ["/a Must be at least 5."]],
+    [{ maxLength: 3, anyOf: [{ pattern: "^a" }, { pattern: "^b" }] }, "a=abcd", [
+      "/a Must have at most 3 characters.",
+    ]],
+    [{ maxItems: 1, anyOf: [{ type: "array" }, INTEGER] }, "a=1&a=2", [
+      "/a Must have at most 1 items.",
+    ]],
+    [{ minimum: 5, anyOf: [INTEGER, { const: true }] }, "a=x", ["/a Must be one of: true."]],
   ];
   for (const [schema, query, errors] of wrong) {
     test(`not ${query} by ${JSON.stringify(schema)}`, async () => {
