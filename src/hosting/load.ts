@@ -34,9 +34,17 @@ export async function loadEndpoints(
   };
   const onUnreadable = (path: string, why: string) => onError(path, `cannot be read: ${why}`);
   const files = await findModules(folder, onUnreadable, (file) => hosted.passedOver.push({ file }));
+  // Before the first import, since each module may import any other.
+  const folders = files.map((file) => dirname(realpathSync(file)));
+  if (files.length > 0) folders.unshift(realpathSync(folder));
+  folders.forEach(loadAsEsModules);
+  const loading = new Set<string>();
+  using _exit = watchExit(loading);
   const loads: Promise<Export[]>[] = [];
   for (const file of files) {
+    loading.add(file);
     const load = importModule(file, timeoutMs).then((loaded) => {
+      loading.delete(file);
       if (typeof loaded !== "string") return exportsOf(file, loaded);
       onError(file, loaded);
       return [];
@@ -87,11 +95,22 @@ async function importModule(file: string, timeoutMs: number): Promise<Members | 
   const { promise: late, resolve } = Promise.withResolvers<string>();
   using _timer = setTimeout(resolve, timeoutMs, `its top-level await took over ${timeoutMs} ms`);
   try {
-    loadAsEsModules(dirname(realpathSync(file)));
     return await Promise.race([import(pathToFileURL(file).href), late]);
   } catch (error) {
     return describe(error);
   }
+}
+
+/** Names what is loading where that ends the process, which would look as if all were well. */
+function watchExit(loading: ReadonlySet<string>): Disposable {
+  const onExit = (): void => {
+    process.exitCode = 1;
+    for (const file of loading) {
+      process.stderr.write(`${file}: the process ended while this was loading\n`);
+    }
+  };
+  process.on("exit", onExit);
+  return { [Symbol.dispose]: () => process.off("exit", onExit) };
 }
 
 function findHookErrors(hooks: readonly Export[]): string[] {

@@ -86,6 +86,21 @@ test("a handler and a run are called as methods of their objects", async (t) => 
   assert.deepEqual(y && Reflect.apply(y.run, undefined, [2]), ["y", 2]);
 });
 
+/** Loads a folder in a process of its own: exit code, paths and stderr. */
+async function loadApart(folder: string): Promise<unknown[]> {
+  const script = `const { loadEndpoints } = await import("${pathToFileURL(LOAD).href}");
+    const { endpoints } = await loadEndpoints(${JSON.stringify(folder)});
+    console.log(endpoints.map(({ pattern }) => pattern.text).join());`;
+  const child = spawn(process.execPath, ["--input-type=module", "--eval", script], {
+    cwd: folder,
+    env: {},
+  });
+  const closed = once(child, "close");
+  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)]);
+  const [code] = await closed;
+  return [code, out.trim(), err];
+}
+
 const MANIFESTS = [
   ["no package.json", {}],
   ["one without a type", { "package.json": "{}" }],
@@ -112,19 +127,34 @@ for (const [what, above] of MANIFESTS) {
       "node_modules/classic/index.js": "exports.kind = typeof require;",
       "node_modules/classic/package.json": '{ "main": "index.js" }',
     });
-    const script = `const { loadEndpoints } = await import("${pathToFileURL(LOAD).href}");
-      const { endpoints } = await loadEndpoints(${JSON.stringify(folder)});
-      console.log(endpoints.map(({ pattern }) => pattern.text).join());`;
-    const child = spawn(process.execPath, ["--input-type=module", "--eval", script], {
-      cwd: folder,
-      env: {},
+    assert.deepEqual(await loadApart(folder), [0, "/a,/b,/c,/d,/f-function,/e", ""]);
+  });
+
+  test(`modules import others of later folders and behind links, below ${what}`, async (t) => {
+    const folder = await writeFolder(t, {
+      ...above,
+      "in/api/a.js": `import { path } from "../lib/path.js"; import "../lib/b.js";
+        export const x = { method: "GET", path, public: true, handle() {} };`,
+      "in/lib/path.js": 'export const path = "/" + typeof require;',
+      "out/b.js": 'if (typeof require !== "undefined") throw Error("CommonJS");',
     });
-    const closed = once(child, "close");
-    const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)]);
-    await closed;
-    assert.deepEqual([out.trim(), err], ["/a,/b,/c,/d,/f-function,/e", ""]);
+    await symlink("../../out/b.js", join(folder, "in/lib/b.js"));
+    await symlink("in", join(folder, "link"));
+    assert.deepEqual(await loadApart(join(folder, "link")), [0, "/undefined", ""]);
   });
 }
+
+test("a module that ends the process while it loads is named, and exit code is 1", async (t) => {
+  const folder = await writeFolder(t, {
+    "a.js": endpoint(""),
+    "b.js": "await 1; process.exit(0);",
+  });
+  const said = `${join(folder, "b.js")}: the process ended while this was loading\n`;
+  assert.deepEqual(await loadApart(folder), [1, "", said]);
+  const listening = process.listenerCount("exit");
+  await loadEndpoints(FIXTURES);
+  assert.equal(process.listenerCount("exit"), listening);
+});
 
 test("declarations, tests, hidden files, node_modules and others are left alone", async (t) => {
   const folder = await writeFolder(t, {
