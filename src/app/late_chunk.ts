@@ -1,3 +1,4 @@
+import { STREAM_ENDED } from "../base/http_message.ts";
 import type { Log } from "../base/log.ts";
 
 const WARN_EVERY_MS = 60_000;
@@ -11,8 +12,8 @@ const WARN_EVERY_MS = 60_000;
 export function createLateChunkCheck(log: Log): (error: unknown) => boolean {
   let warnedAtMs = -Infinity;
   return (error) => {
-    const isLate = error instanceof TypeError && "code" in error &&
-      error.code === "ERR_INVALID_STATE" && /node:internal\/webstreams\//.test(error.stack ?? "");
+    const isLate = error === STREAM_ENDED || (error instanceof TypeError && "code" in error &&
+      error.code === "ERR_INVALID_STATE" && /node:internal\/webstreams\//.test(error.stack ?? ""));
     const nowMs = performance.now();
     if (isLate && nowMs - warnedAtMs >= WARN_EVERY_MS) {
       warnedAtMs = nowMs;

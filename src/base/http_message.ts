@@ -48,11 +48,14 @@ export function tooLarge(maxBytes: number): Problem {
   return new Problem(413, "too_large", `The body is larger than ${maxBytes} bytes.`);
 }
 
+/** Why a stream is cancelled: whoever still writes to one has this as the reason. */
+export const STREAM_ENDED = new Error("Nobody reads this stream any more.");
+
 /**
  * Cancels a stream that is not sent. `signal` aborts first, so that the stream's source can stop
  * before it is closed; an error of that changes nothing for the client.
  */
 export function discardStream(request: Pick<HttpRequest, "abort">, body: ReadableStream): void {
   request.abort();
-  body.cancel().catch(() => {});
+  body.cancel(STREAM_ENDED).catch(() => {});
 }

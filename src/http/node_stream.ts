@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { finished, pipeline } from "node:stream/promises";
-import type { HttpRequest } from "../base/http_message.ts";
+import { type HttpRequest, STREAM_ENDED } from "../base/http_message.ts";
 
 const UNREAD_MS = 2_000;
 
@@ -32,7 +32,7 @@ export function createStreamSender(stopping: AbortSignal) {
     unread: IncomingMessage | undefined,
   ): Promise<void> => {
     const reader = body.getReader();
-    const cancel = (): void => void reader.cancel().catch(() => {});
+    const cancel = (): void => void reader.cancel(STREAM_ENDED).catch(() => {});
     const isEndless = /^text\/event-stream\b/i.test(String(type));
     const onAbort = (): void => {
       // Whoever feeds the stream may send a last chunk before.

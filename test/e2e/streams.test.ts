@@ -58,18 +58,20 @@ function linesOf(server: RunningServer): Line[] {
 }
 
 for (const method of ["HEAD", "GET"]) {
-  test(`an endless stream does not end the process after a finished ${method}`, async (t) => {
-    const server = await start(t);
-    if (method === "GET") await leave(server, "/deaf");
-    else assert.equal((await head(server, "/deaf")).answers[0]?.status, 200);
-    await until(() => linesOf(server).some(({ msg }) => msg.includes("stream that has ended")));
-    await delay(200); // the timer has fired some twenty times by now
-    assert.equal((await fetch(`${server.url}/system/health`)).status, 200);
-    const told = linesOf(server).filter(({ level }) => level === "warn" || level === "error");
-    assert.deepEqual(told.map(({ level, msg }) => [level, msg]), [
-      ["warn", "an endpoint feeds a stream that has ended; stop on signal or cancel"],
-    ]);
-  });
+  for (const path of ["/deaf", "/deaf-writer"]) {
+    test(`${path} is a warning, and does not end the process, after its ${method}`, async (t) => {
+      const server = await start(t);
+      if (method === "GET") await leave(server, path);
+      else assert.equal((await head(server, path)).answers[0]?.status, 200);
+      await until(() => linesOf(server).some(({ msg }) => msg.includes("stream that has ended")));
+      await delay(200); // the timer has fired some twenty times by now
+      assert.equal((await fetch(`${server.url}/system/health`)).status, 200);
+      const told = linesOf(server).filter(({ level }) => level === "warn" || level === "error");
+      assert.deepEqual(told.map(({ level, msg }) => [level, msg]), [
+        ["warn", "an endpoint feeds a stream that has ended; stop on signal or cancel"],
+      ]);
+    });
+  }
 
   test(`signal aborts, and then the stream is cancelled, after such a ${method}`, async (t) => {
     const server = await start(t);
