@@ -155,10 +155,15 @@ function checkInput(
   report: Report,
 ): void {
   const names = [...tokensOf(path?.text ?? "")].map(({ name }) => name);
-  for (const name of path ? Object.keys(Object(params?.schema["properties"])) : []) {
+  const { properties, required } = params?.schema ?? {};
+  const named = [
+    ...Object.keys(Object(properties)).map((name) => [name, "properties", name] as const),
+    ...[required ?? []].flat().map((name, index) => [String(name), "required", index] as const),
+  ];
+  for (const [name, ...place] of path ? named : []) {
     // What has no name in the path has a number.
     if (names.includes(name) || /^\d+$/.test(name)) continue;
-    below(report, "input", "params", "properties", name)("Is not a parameter of the path.");
+    below(report, "input", "params", ...place)("Is not a parameter of the path.");
   }
   if (body && (method === "GET" || method === "DELETE")) {
     report(`Not for ${method}: its body has no meaning (RFC 9110 §9.3).`, "/input/body");

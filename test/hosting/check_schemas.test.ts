@@ -20,6 +20,7 @@ describe("an endpoint with schemas loads:", () => {
   const params = { ...OBJECT, properties: { id: {}, 0: {} } };
   const cases: Readonly<Record<string, unknown>>[] = [
     { input: {} },
+    { input: { params: { ...params, required: ["id", "0"] } } },
     { input: { params, query: OBJECT, body: {} }, output: { type: "string" } },
     { input: { query: standard(String), body: Object.assign(() => {}, standard(String)) } },
     { accepts: ["json", "form"], input: { body: OBJECT } },
@@ -45,6 +46,10 @@ describe("wrong schemas stop the start, each with a line:", () => {
     ]],
     [{ input: { params: { ...OBJECT, properties: { idd: {} } } } }, [
       "/input/params/properties/idd Is not a parameter of the path.",
+    ]],
+    [{ input: { params: { ...OBJECT, properties: { more: {} }, required: ["id", "0", "b"] } } }, [
+      "/input/params/properties/more Is not a parameter of the path.",
+      "/input/params/required/2 Is not a parameter of the path.",
     ]],
     [{ input: { body: 1 } }, ["/input/body Must be a JSON Schema or a Standard Schema."]],
     [{ method: "GET", input: { body: {} } }, [`/input/body Not for GET: ${meaning}`]],
