@@ -123,7 +123,9 @@ function createEvent(
   const isNamed = (event: DeclaredEvent) => event.name === name;
   const declared = emits.find(isNamed) ?? events.find(isNamed);
   // What was meant for one principal must never reach all, so anything unclear is refused.
-  if (options !== undefined && !isPlainObject(options)) {
+  const isClear = options === undefined || (isPlainObject(options) &&
+    Reflect.ownKeys(options).length === Object.keys(options).length);
+  if (!isClear) {
     throw new TypeError("dispatch() takes { subject, key } as options.");
   }
   const { subject, key }: Infer<typeof OPTIONS> = options

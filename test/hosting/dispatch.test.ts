@@ -205,6 +205,8 @@ test("a subject that is there but no id is refused, never a broadcast", async ()
     { subjct: "u00000001" },
     { Subject: "u00000001" },
     Object.create({ subject: "u00000001" }),
+    Object.defineProperty({}, "subject", { value: "u00000001" }),
+    { [Symbol("subject")]: "u00000001" },
     new Map([["subject", "u00000001"]]),
     null,
     "u00000001",
