@@ -31,6 +31,7 @@ export function hostedOperation(
   const maxFormBytes = maxBodyBytes ?? Math.min(maxBytes, MAX_FORM_BYTES);
   const readInput = createInputReader(endpoint, { maxBytes, maxFormBytes });
   const route = `${method} ${pattern.text}`;
+  const canCreate = ["POST", "PUT", "PATCH"].includes(method);
 
   return {
     ...endpoint,
@@ -39,7 +40,7 @@ export function hostedOperation(
     access: scopes ?? "public",
     cors: endpoint.cors ?? true,
     summary: endpoint.summary ?? exportName,
-    responses: output ? { 200: output, ...(method === "POST" && { 201: output }) } : {},
+    responses: output ? { 200: output, ...(canCreate && { 201: output }) } : {},
     refuses: limit ? [429] : [],
     async handle({ request, params, caller, authenticateAgain }) {
       const delivery = callbackOf(request);

@@ -109,6 +109,16 @@ test("the document says what an endpoint declares", () => {
   }
 });
 
+test("the document has an output for each status with which a method may return it", () => {
+  const output = shown({ type: "object" });
+  const services = hostingServices();
+  const statuses = (["GET", "POST", "PUT", "PATCH", "DELETE"] as const).map((method) =>
+    Object.keys(hostedOperation({ ...endpoint(method, "/x", []), output }, services).responses)
+  );
+  const created = ["200", "201"];
+  assert.deepEqual(statuses, [["200"], created, created, created, ["200"]]);
+});
+
 test("this service's callback is refused, not another Gatepost's or a forwarded one", async () => {
   const services = hostingServices({ deliveries: ["d1"] });
   const find = createRouter([hostedOperation(endpoint("POST", "/hook", undefined), services)]);
