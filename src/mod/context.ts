@@ -1,5 +1,5 @@
 import type { Emits } from "./endpoint.ts";
-import type { Infer } from "./schema.ts";
+import type { InferInput } from "./schema.ts";
 
 /** What a handler gets. `request`, `query`, `signal` and `log` are made when they are read. */
 export interface Context<
@@ -89,7 +89,7 @@ export interface Dispatch<E = Emits> {
 
 type NameOf<E> = keyof E extends never ? string : keyof E & string;
 type DataOf<E, N> = N extends keyof E
-  ? E[N] extends { readonly schema: infer S } ? Infer<S> : unknown
+  ? E[N] extends { readonly schema: infer S } ? InferInput<S> : unknown
   : unknown;
 
 /** Of an event. An option that is there but not valid, even undefined, is a TypeError. */

@@ -65,34 +65,44 @@ export interface StandardIssue {
 }
 
 /** The type of what a schema has checked. */
-export type Infer<S> = S extends StandardSchema<infer _In, infer Out> ? Out
+export type Infer<S> = TypeOf<S, "output">;
+
+/** The type of what a schema takes: a member that has a `default` may be missing. */
+export type InferInput<S> = TypeOf<S, "input">;
+
+type TypeOf<S, Side> =
+  S extends StandardSchema<infer In, infer Out> ? Side extends "input" ? In : Out
   : S extends { readonly const: infer C } ? C
   : S extends { readonly enum: readonly (infer E)[] } ? E
-  : OfTypes<S> & (S extends { readonly anyOf: readonly (infer A)[] } ? Infer<A> : unknown);
+  : OfTypes<S, Side>
+    & (S extends { readonly anyOf: readonly (infer A)[] } ? TypeOf<A, Side> : unknown);
 
-type OfTypes<S> = S extends { readonly type: readonly (infer T)[] } ? OfType<S, T>
-  : S extends { readonly type: infer T } ? OfType<S, T>
+type OfTypes<S, Side> = S extends { readonly type: readonly (infer T)[] } ? OfType<S, T, Side>
+  : S extends { readonly type: infer T } ? OfType<S, T, Side>
   : unknown;
 
-type OfType<S, T> = T extends "string" ? string
+type OfType<S, T, Side> = T extends "string" ? string
   : T extends "number" | "integer" ? number
   : T extends "boolean" ? boolean
   : T extends "null" ? null
-  : T extends "array" ? readonly Infer<S extends { readonly items: infer I } ? I : unknown>[]
-  : T extends "object" ? OfMembers<S>
+  : T extends "array" ? readonly TypeOf<S extends { readonly items: infer I } ? I : unknown, Side>[]
+  : T extends "object" ? OfMembers<S, Side>
   : unknown;
 
-type OfMembers<S> = S extends { readonly properties: infer P }
+type OfMembers<S, Side> = S extends { readonly properties: infer P }
   ? Flat<
-    & { readonly [K in keyof P as IsThere<S, P, K> extends true ? K : never]: Infer<P[K]> }
-    & { readonly [K in keyof P as IsThere<S, P, K> extends true ? never : K]?: Infer<P[K]> }
+    & { readonly [K in keyof P as K extends There<S, P, Side> ? K : never]: TypeOf<P[K], Side> }
+    & { readonly [K in keyof P as K extends There<S, P, Side> ? never : K]?: TypeOf<P[K], Side> }
   >
   : Readonly<Record<string, S extends { readonly additionalProperties: infer A extends object }
-    ? Infer<A>
+    ? TypeOf<A, Side>
     : unknown>>;
 
-type IsThere<S, P, K extends keyof P> = S extends { readonly required: readonly (infer R)[] }
-  ? K extends R ? true : HasDefault<P[K]>
-  : HasDefault<P[K]>;
-type HasDefault<S> = S extends { readonly default: unknown } ? true : false;
+/** The names of members that are always there. */
+type There<S, P, Side> = Side extends "input" ? Exclude<RequiredOf<S>, Defaulted<P>>
+  : RequiredOf<S> | Defaulted<P>;
+type RequiredOf<S> = S extends { readonly required: readonly (infer R)[] } ? R : never;
+type Defaulted<P> = {
+  [K in keyof P]: P[K] extends { readonly default: unknown } ? K : never;
+}[keyof P];
 type Flat<T> = { [K in keyof T]: T[K] };

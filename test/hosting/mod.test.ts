@@ -87,6 +87,7 @@ const TYPED = `
 import type { DefineEndpoint, Endpoint, StandardSchema } from "gatepost";
 const endpoint: DefineEndpoint = (given) => given;
 declare const zod: StandardSchema<{ a?: string }, { a: string }>;
+declare const time: StandardSchema<{ at: string; n?: number }, { at: Date; n: number }>;
 const text = { type: "string" } as const;
 const is = <T>(value: T) => value;
 
@@ -166,6 +167,31 @@ export const library = endpoint({
   input: { body: zod },
   handle: ({ body }) => ({ status: 201, body: { a: body.a.length } }),
 });
+export const given = endpoint({
+  method: "POST",
+  path: "/g",
+  scope: [],
+  emits: {
+    library: { description: "A", schema: time },
+    defaults: {
+      description: "B",
+      schema: {
+        type: "object",
+        properties: {
+          n: { type: "integer", default: 1 },
+          list: { type: "array", items: { type: "object", properties: { m: { default: 2 } } } },
+          is: { anyOf: [{ type: "null" }, { type: "boolean" }] },
+        },
+        required: ["n", "is"],
+      },
+    },
+  },
+  handle({ dispatch }) {
+    dispatch("library", { at: "2030-01-31" });
+    dispatch("defaults", { is: true, list: [{}] });
+    dispatch("defaults", { is: null, n: 5 });
+  },
+});
 export const plain = {
   method: "POST",
   path: "/s",
@@ -183,12 +209,14 @@ plain.handle(context);
 
 /** Each line is a mistake of its own that the compiler must find. */
 const MISTAKES = `
-import type { DefineEndpoint, Endpoint, Cronjob, Scopes } from "gatepost";
+import type { DefineEndpoint, Endpoint, Cronjob, Scopes, StandardSchema } from "gatepost";
 const endpoint: DefineEndpoint = (given) => given;
 const a = { type: "object", properties: { n: { type: "number" } }, required: ["n"] } as const;
 const at = { method: "GET", path: "/" } as const;
 const base = { ...at, handle() {} } as const;
 const emits = { ...at, scope: "a", emits: { a: { description: "A", schema: a } } } as const;
+declare const time: StandardSchema<{ at: string }, { at: Date }>;
+const times = { ...at, scope: "a", emits: { a: { description: "A", schema: time } } } as const;
 const query = { query: a } as const;
 const every = { name: "j", every: "1s" } as const;
 export const neither: Endpoint = { ...base };
@@ -202,6 +230,7 @@ export const member: Endpoint = { ...at, scope: "a", handle: (c) => c.body?.a.b 
 export const owner: Cronjob = { ...every, run: (c) => c.dispatch("a", 1, { subject: undefined }) };
 export const heavy: Scopes = { a: { description: "Do a", heavy: true } };
 export const data = endpoint({ ...emits, handle: (c) => c.dispatch("a", { n: "1" }) });
+export const parsed = endpoint({ ...times, handle: (c) => c.dispatch("a", { at: new Date() }) });
 export const name = endpoint({ ...emits, handle: (c) => c.dispatch("b", 1) });
 export const input = endpoint({ ...base, scope: "a", input: query, handle: (c) => c.query.m });
 export const output = endpoint({ ...base, public: true, output: a, handle: () => ({ n: "1" }) });
