@@ -69,8 +69,11 @@ export async function answerOnce(
   const known = await attempt.find();
   if (known?.isSame === 0) throw new Problem(422, "key_reused", "Another request had this key.");
   if (known?.response) {
-    const { body, ...rest } = JSON.parse(known.response);
-    return { ...rest, body: body && Buffer.from(body, "base64") };
+    const { body: encoded, ...rest } = JSON.parse(known.response);
+    const body = encoded && Buffer.from(encoded, "base64");
+    // A problem, and nothing else, says in its header and body of which request it is.
+    if (rest.headers?.["X-Request-Id"] === undefined) return { ...rest, body };
+    return { ...rest, body: JSON.stringify({ ...JSON.parse(body), request_id: request.id }) };
   }
   const detail = "A request with this Idempotency-Key is still running.";
   throw new Problem(409, "key_in_use", detail, { headers: { "Retry-After": "1" } });

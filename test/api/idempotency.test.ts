@@ -151,6 +151,20 @@ test("a refusal is kept, but not one that says when to come again", async () => 
   }
 });
 
+test("a refusal that is repeated has the id of the request that repeats it", async () => {
+  const { send } = stage();
+  const errors = [{ pointer: "/a", detail: "Is wrong." }];
+  const refuse = () => Promise.reject(new Problem(409, "conflict", "Sold.", { errors }));
+  const first = await send({ id: "first" }, refuse);
+  const again = await send({ id: "again" }, refuse);
+  assert.equal(again.body, first.body?.replace('"request_id":"first"', '"request_id":"again"'));
+  assert.notEqual(again.body, first.body);
+  const headers = { "Content-Type": "application/problem+json" };
+  const own = async () => ({ status: 409, headers, body: '{"request_id":"own"}' });
+  await send({ key: "k2" }, own);
+  assert.equal((await send({ key: "k2" }, own)).body, '{"request_id":"own"}');
+});
+
 test("after a failure a repeat runs at once: thrown, or a response of 500 or more", async () => {
   const { send, countEvents } = stage();
   await assert.rejects(send({}, () => Promise.reject(new Error("failed"))), { message: "failed" });
