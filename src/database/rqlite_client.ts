@@ -39,7 +39,7 @@ type Attempt =
 const [ASKED_LAST_MS, NOT_FOLLOWED_MS] = [5_000, 1_000];
 /** How long all wait together where nobody leads; who comes later waits for a moment. */
 const [PATIENCE_MS, MOMENT_MS] = [5_000, 500];
-/** How long one node may take for each mebibyte of a request; then another is asked. */
+/** How long one node may take for each mebibyte of a request, if nothing else is said. */
 const ATTEMPT_MS = 1_000;
 const MEBIBYTE = 1024 * 1024;
 const PAUSE_MS = 40;
@@ -100,6 +100,7 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
     node: string,
     path: string,
     body: string,
+    count: number,
     timeoutMs: number,
   ): Promise<Attempt> {
     const outgoing = start(node, "POST", path, timeoutMs);
@@ -110,23 +111,30 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
     });
     try {
       const [incoming] = await once(outgoing.end(body), "response");
-      return judge(node, incoming, await text(incoming));
+      return judge(node, incoming, await text(incoming), count);
     } catch (cause) {
       const reason = `${node}: ${(cause as Error).message.trim()}`; // OpenSSL ends its with \n
       return { kind: "failed", mayHaveRun: isSent, reason };
     }
   }
 
-  function judge(node: string, incoming: IncomingMessage, content: string): Attempt {
+  function judge(
+    node: string,
+    incoming: IncomingMessage,
+    content: string,
+    count: number,
+  ): Attempt {
     const { statusCode: status = 0, headers: { location, date } } = incoming;
     aheadMs = Date.parse(`${date}`) - Date.now() || 0;
     if (status === 301 && location !== undefined) {
       return { kind: "redirect", leader: new URL(location).host };
     }
     if (status === 200) {
-      const { results, error } = JSON.parse(content);
-      // With an error beside no results, leadership was lost in between: it may be stored yet.
-      if (error === undefined) return { kind: "results", results };
+      const { results, error = "not a result of each statement" } = JSON.parse(content);
+      // A transaction ends with the statement that failed.
+      const isWhole = results?.length === count || results?.at(-1)?.error !== undefined;
+      if (isWhole) return { kind: "results", results };
+      // With an error of its own, leadership was lost in between: it may be stored yet.
       return { kind: "failed", mayHaveRun: true, reason: `${node}: ${error}` };
     }
     // It refuses our request, or our credentials, which another may know already or still.
@@ -142,15 +150,18 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
    * OutcomeUnknownError where an attempt may have run.
    *
    * @param pathOf makes the path of each attempt
+   * @param statements at least one, each in JSON
    * @param untilMs the deadline, in elapsed time
-   * @param attemptMs how long one node may take; then another is asked
+   * @param mebibyteMs how long one node may take for each mebibyte; then another is asked
    */
   async function ask(
     pathOf: () => string,
-    body: string,
+    statements: readonly string[],
     untilMs: number,
-    attemptMs = Math.ceil(body.length / MEBIBYTE) * ATTEMPT_MS,
+    mebibyteMs = ATTEMPT_MS,
   ): Promise<readonly RqliteResult[]> {
+    const body = `[${statements.join(",")}]`;
+    const attemptMs = Math.ceil(body.length / MEBIBYTE) * mebibyteMs;
     const startedMs = performance.now();
     let mayHaveRun = false;
     let reason = "no time was left";
@@ -163,7 +174,8 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
         throw mayHaveRun ? new OutcomeUnknownError(message) : new UnavailableError(message);
       }
       const node = nextNode();
-      const found = await attempt(node, pathOf(), body, Math.min(leftMs, attemptMs));
+      const timeoutMs = Math.min(leftMs, attemptMs);
+      const found = await attempt(node, pathOf(), body, statements.length, timeoutMs);
       if (found.kind === "results") {
         if (node !== leader) changes++;
         leader = node;
@@ -208,7 +220,7 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
     },
     /** The node that leads now; throws as `ask`. */
     async findLeader(untilMs: number): Promise<string> {
-      await ask(() => "/db/query?level=weak&redirect", '["SELECT 1"]', untilMs);
+      await ask(() => "/db/query?level=weak&redirect", ['"SELECT 1"'], untilMs);
       return leader ?? nextNode();
     },
     close(): void {

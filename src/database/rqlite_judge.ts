@@ -58,12 +58,12 @@ async function checkNode({ request }: RqliteClient, node: string): Promise<void>
 async function copySchema(client: RqliteClient, copy: DatabaseSync): Promise<number> {
   const results = await client.ask(
     () => "/db/query?level=strong&redirect", // through the log: what the cluster agrees on
-    JSON.stringify([
+    [
       `SELECT application_id, user_version, page_count * page_size
        FROM pragma_application_id, pragma_user_version, pragma_page_count, pragma_page_size`,
       SELECT_SCHEMA,
       `SELECT value FROM settings WHERE name = '${SEAL_CHECK}'`,
-    ]),
+    ].map((text) => JSON.stringify(text)),
     performance.now() + START_MS,
     NODE_MS,
   );
@@ -99,8 +99,8 @@ export async function migrateCluster(
   try {
     const untilMs = performance.now() + MIGRATION_MS;
     const path = "/db/execute?transaction&redirect";
-    const body = JSON.stringify(statements);
-    const results = await client.ask(() => path, body, untilMs, MIGRATION_MS);
+    const texts = statements.map((text) => JSON.stringify(text));
+    const results = await client.ask(() => path, texts, untilMs, MIGRATION_MS);
     return results.at(-1)?.error;
   } catch (error) {
     return messageOf(error);

@@ -36,7 +36,7 @@ export function createRqliteReader(client: RqliteClient) {
           // A new leader may not have applied all yet; a read through the log waits until it has.
           return `/db/query?level=${confirmedAt === changes ? "weak" : "strong"}&redirect&noparse`;
         },
-        `[${group.keys().toArray().join(",")}]`,
+        group.keys().toArray(),
         performance.now() + DEADLINE_MS,
       );
       if (client.leaderChanges() === changes) confirmedAt = changes;

@@ -111,8 +111,7 @@ export function createRqliteWriter(client: RqliteClient, observe: (report: Commi
     const untilMs = Math.min(...group.map((batch) => batch.untilMs));
     let isStored = false;
     try {
-      const request = `[${[...head, ...body].join(",")}]`;
-      const results = await client.ask(() => WRITE_PATH, request, untilMs);
+      const results = await client.ask(() => WRITE_PATH, [...head, ...body], untilMs);
       const error = results.at(-1)?.error;
       isStored = error === undefined || error === IS_STORED;
       if (error !== undefined && !isStored) {
@@ -152,7 +151,7 @@ export function createRqliteWriter(client: RqliteClient, observe: (report: Commi
     try {
       const untilMs = performance.now() + COUNTS_MS;
       const path = "/db/query?level=strong&redirect";
-      const [found] = await client.ask(() => path, `[${select}]`, untilMs);
+      const [found] = await client.ask(() => path, [select], untilMs);
       return String(found?.values?.[0]?.[0]).trimEnd().split(" ").map(Number);
     } catch (cause) {
       throw new OutcomeUnknownError(`It is stored, but: ${messageOf(cause)}`, { cause });

@@ -175,7 +175,7 @@ test("a response that came while this process stood still counts", async (t) => 
   const client = createRqliteClient({ nodes, isTls: false, credentials: undefined });
   t.after(client.close);
   const ask = () =>
-    client.ask(() => "/db/query?level=weak", '["SELECT 1"]', performance.now() + 5_000);
+    client.ask(() => "/db/query?level=weak", ['"SELECT 1"'], performance.now() + 5_000);
   await ask();
   const changes = client.leaderChanges();
   const asked = ask();

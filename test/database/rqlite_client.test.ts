@@ -1,0 +1,53 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { Server } from "node:net";
+import { type TestContext, test } from "node:test";
+import { OutcomeUnknownError } from "../../src/database/database.ts";
+import { createRqliteClient } from "../../src/database/rqlite_client.ts";
+
+type Handle = (request: IncomingMessage, response: ServerResponse) => void;
+
+const answer: Handle = (_, response) => void response.end('{"results":[{}]}');
+
+for (const content of ['{"results":[]}', '{"results":[{},{}]}', '{"results":null}', "{}", ""]) {
+  test(`${content || "nothing"} is no result of one statement: it may have run`, async (t) => {
+    const { ask, does } = await stage(t);
+    does((_, response) => void response.end(content));
+    await assert.rejects(ask("", 400), OutcomeUnknownError);
+    const asked = ask();
+    setTimeout(() => does(answer), 100);
+    assert.deepEqual(await asked, [{}]);
+  });
+}
+
+/** A client of some nodes, which do as they are told. */
+async function stage(t: TestContext, count = 1) {
+  let handle = answer;
+  let asked = 0;
+  const nodes = await Promise.all(Array.from({ length: count }, () => {
+    const server = createServer((request, response) => {
+      asked++;
+      handle(request, response);
+    });
+    t.after(() => void server.close().closeAllConnections());
+    return listen(server);
+  }));
+  const client = createRqliteClient({ nodes, isTls: false, credentials: undefined });
+  t.after(client.close);
+  return {
+    ask(param = "", forMs = 5_000) {
+      const statements = [JSON.stringify(["SELECT ?", param])];
+      return client.ask(() => "/db/query", statements, performance.now() + forMs);
+    },
+    asked: () => asked,
+    does: (next: Handle) => void (handle = next),
+  };
+}
+
+async function listen(server: Server): Promise<string> {
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const address = server.address();
+  assert.ok(typeof address === "object" && address !== null);
+  return `127.0.0.1:${address.port}`;
+}
