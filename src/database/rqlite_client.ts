@@ -107,7 +107,7 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
     let isSent = false;
     outgoing.once("socket", (socket: Socket) => {
       if (!socket.connecting) isSent = true;
-      else socket.once("connect", () => isSent = true);
+      else socket.once(isTls ? "secureConnect" : "connect", () => isSent = true);
     });
     try {
       const [incoming] = await once(outgoing.end(body), "response");

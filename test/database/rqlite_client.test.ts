@@ -1,14 +1,18 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { Server } from "node:net";
+import { createServer as createTcpServer, type Server } from "node:net";
 import { type TestContext, test } from "node:test";
-import { OutcomeUnknownError } from "../../src/database/database.ts";
+import { OutcomeUnknownError, UnavailableError } from "../../src/database/database.ts";
 import { createRqliteClient } from "../../src/database/rqlite_client.ts";
 
 type Handle = (request: IncomingMessage, response: ServerResponse) => void;
 
 const answer: Handle = (_, response) => void response.end('{"results":[{}]}');
+
+function isRefusal(error: unknown): boolean {
+  return error instanceof UnavailableError && !(error instanceof OutcomeUnknownError);
+}
 
 for (const content of ['{"results":[]}', '{"results":[{},{}]}', '{"results":null}', "{}", ""]) {
   test(`${content || "nothing"} is no result of one statement: it may have run`, async (t) => {
@@ -20,6 +24,17 @@ for (const content of ['{"results":[]}', '{"results":[{},{}]}', '{"results":null
     assert.deepEqual(await asked, [{}]);
   });
 }
+
+test("a request has not run where the TLS handshake failed", async (t) => {
+  const server = createTcpServer((socket) => {
+    socket.on("error", () => {}).once("data", () => socket.destroy());
+  });
+  const nodes = [await listen(server)];
+  const client = createRqliteClient({ nodes, isTls: true, credentials: undefined });
+  t.after(() => void server.close());
+  t.after(client.close);
+  await assert.rejects(client.ask(() => "/", ['"SELECT 1"'], performance.now() + 400), isRefusal);
+});
 
 /** A client of some nodes, which do as they are told. */
 async function stage(t: TestContext, count = 1) {
