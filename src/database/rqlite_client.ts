@@ -164,6 +164,7 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
     const attemptMs = Math.ceil(body.length / MEBIBYTE) * mebibyteMs;
     const startedMs = performance.now();
     let mayHaveRun = false;
+    let redirects = 0;
     let reason = "no time was left";
     for (;;) {
       const nowMs = performance.now();
@@ -185,13 +186,13 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
       lostAtMs ??= nowMs;
       changes++; // whoever answers next may lead since a moment ago
       if (leader === node) leader = undefined;
-      if (found.kind === "redirect" && !wasSilent(found.leader, NOT_FOLLOWED_MS)) {
-        leader = found.leader;
-        continue;
-      }
       if (found.kind === "failed") {
         mayHaveRun ||= found.mayHaveRun;
         ({ reason } = found);
+      } else if (!wasSilent(found.leader, NOT_FOLLOWED_MS)) {
+        ({ leader } = found);
+        if (redirects++ === 0) continue;
+        reason = `${node} names ${leader} as the leader`; // they may name each other, or itself
       }
       await pause(PAUSE_MS);
     }

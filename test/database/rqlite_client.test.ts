@@ -14,6 +14,15 @@ function isRefusal(error: unknown): boolean {
   return error instanceof UnavailableError && !(error instanceof OutcomeUnknownError);
 }
 
+test("a node that redirects to itself is asked in intervals", async (t) => {
+  const { ask, asked, does } = await stage(t);
+  does(({ headers }, response) =>
+    void response.writeHead(301, { Location: `http://${headers.host}/` }).end());
+  await assert.rejects(ask("", 600), (error: Error) =>
+    isRefusal(error) && /names 127\.0\.0\.1:\d+ as the leader/.test(error.message));
+  assert.ok(asked() > 3 && asked() < 20, `${asked()} requests`);
+});
+
 for (const content of ['{"results":[]}', '{"results":[{},{}]}', '{"results":null}', "{}", ""]) {
   test(`${content || "nothing"} is no result of one statement: it may have run`, async (t) => {
     const { ask, does } = await stage(t);
