@@ -63,8 +63,9 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
   let turn = 0;
   let isOpen = true;
   let aheadMs = 0;
-  /** Since when nothing has been answered. */
+  /** Since when nothing has been answered, and whether a request waits longer than the others. */
   let lostAtMs: number | undefined;
+  let isProbing = false;
   /** Nodes that did not answer in time, and when. */
   const silent = new Map<string, number>();
 
@@ -175,8 +176,12 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
         throw mayHaveRun ? new OutcomeUnknownError(message) : new UnavailableError(message);
       }
       const node = nextNode();
-      const timeoutMs = Math.min(leftMs, attemptMs);
+      // One at a time has all its time, or a cluster that is slow would never be found again.
+      const isProbe = lostAtMs !== undefined && !isProbing;
+      isProbing ||= isProbe;
+      const timeoutMs = Math.min(isProbe ? untilMs - nowMs : leftMs, attemptMs);
       const found = await attempt(node, pathOf(), body, statements.length, timeoutMs);
+      if (isProbe) isProbing = false;
       if (found.kind === "results") {
         if (node !== leader) changes++;
         leader = node;

@@ -9,10 +9,35 @@ import { createRqliteClient } from "../../src/database/rqlite_client.ts";
 type Handle = (request: IncomingMessage, response: ServerResponse) => void;
 
 const answer: Handle = (_, response) => void response.end('{"results":[{}]}');
+const refuse: Handle = (_, response) => void response.writeHead(503).end("leader not found");
+const hang: Handle = () => {};
 
 function isRefusal(error: unknown): boolean {
   return error instanceof UnavailableError && !(error instanceof OutcomeUnknownError);
 }
+
+test("after an outage a node that answers slowly is taken", async (t) => {
+  const { ask, does } = await stage(t);
+  await lose(t, ask, does);
+  does((request, response) => void setTimeout(() => answer(request, response), 700));
+  assert.equal((await ask()).length, 1);
+  // Again all have the time that they had.
+  assert.equal((await Promise.all([ask(), ask()])).length, 2);
+});
+
+test("while a node is silent one request at a time waits for it, the others fail", async (t) => {
+  const { ask, does } = await stage(t);
+  await lose(t, ask, does);
+  does(hang);
+  const startedMs = process.hrtime.bigint();
+  const took = await Promise.all(Array.from({ length: 6 }, async () => {
+    await assert.rejects(ask(), UnavailableError);
+    return Number(process.hrtime.bigint() - startedMs) / 1e6;
+  }));
+  took.sort((a, b) => a - b);
+  assert.ok((took.at(-1) ?? 0) < 1_800, `${took}`);
+  assert.ok((took.at(-2) ?? 0) < 900, `${took}`);
+});
 
 test("a node that redirects to itself is asked in intervals", async (t) => {
   const { ask, asked, does } = await stage(t);
@@ -67,6 +92,18 @@ async function stage(t: TestContext, count = 1) {
     asked: () => asked,
     does: (next: Handle) => void (handle = next),
   };
+}
+
+/** Nobody leads for six seconds. */
+async function lose(
+  t: TestContext,
+  ask: (param: string, forMs: number) => Promise<unknown>,
+  does: (next: Handle) => void,
+): Promise<void> {
+  const elapsedMs = performance.now.bind(performance);
+  does(refuse);
+  await assert.rejects(ask("", 200), isRefusal);
+  t.mock.method(performance, "now", () => elapsedMs() + 6_000);
 }
 
 async function listen(server: Server): Promise<string> {
