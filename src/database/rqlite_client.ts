@@ -97,6 +97,17 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
     return outgoing.once("close", () => clearTimeout(limit));
   }
 
+  /** Ends a large request, which takes its time, where the node leaves a small one waiting. */
+  function watch(node: string, outgoing: ClientRequest): void {
+    if (outgoing.destroyed) return;
+    start(node, "GET", "/readyz?noleader", ATTEMPT_MS).end()
+      .once("error", (error) => outgoing.destroy(error))
+      .once("response", (incoming: IncomingMessage) => {
+        incoming.resume();
+        setTimeout(watch, ATTEMPT_MS, node, outgoing).unref();
+      });
+  }
+
   async function attempt(
     node: string,
     path: string,
@@ -105,6 +116,7 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
     timeoutMs: number,
   ): Promise<Attempt> {
     const outgoing = start(node, "POST", path, timeoutMs);
+    if (timeoutMs > ATTEMPT_MS) watch(node, outgoing);
     let isSent = false;
     outgoing.once("socket", (socket: Socket) => {
       if (!socket.connecting) isSent = true;

@@ -39,6 +39,23 @@ test("while a node is silent one request at a time waits for it, the others fail
   assert.ok((took.at(-2) ?? 0) < 900, `${took}`);
 });
 
+test("a leader that falls silent is left after a second, however large a request", async (t) => {
+  const { ask, does } = await stage(t, 2);
+  let leader: string | undefined;
+  does((request, response) => {
+    leader ??= request.headers.host;
+    answer(request, response);
+  });
+  await ask();
+  does((request, response) => {
+    if (request.headers.host !== leader) answer(request, response);
+  });
+  const startedMs = performance.now();
+  assert.equal((await ask("x".repeat(4 * 2 ** 20))).length, 1);
+  const tookMs = performance.now() - startedMs;
+  assert.ok(tookMs < 1_900, `${tookMs} ms`);
+});
+
 test("a node that redirects to itself is asked in intervals", async (t) => {
   const { ask, asked, does } = await stage(t);
   does(({ headers }, response) =>

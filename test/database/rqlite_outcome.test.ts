@@ -227,6 +227,7 @@ async function stage(t: TestContext) {
   const held: (() => Promise<void>)[] = [];
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (request.url?.startsWith("/readyz")) return void response.end();
     paths.push(request.url ?? "");
     const now = following ?? mode;
     following = undefined;
