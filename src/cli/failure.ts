@@ -31,7 +31,8 @@ export function explain(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const isForeseen = [Failure, UnusableDatabaseError, LoadError, SealError]
     .some((kind) => error instanceof kind);
-  const isSystemError = "code" in error && ("syscall" in error || "errcode" in error);
+  const isSystemError = "code" in error &&
+    ("syscall" in error || "errcode" in error || error.code === "ECONNRESET");
   return isForeseen || isSystemError ? error.message : error.stack ?? error.message;
 }
 

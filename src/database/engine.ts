@@ -38,7 +38,8 @@ export interface Engine {
   /**
    * Puts a copy of the file `source`, which is judged first, in its place, and keeps what was there
    * in the file `keptAs`. Throws UnusableDatabaseError, also while any process works on it, the
-   * signal's reason or the system's error; then nothing has changed.
+   * signal's reason or the system's error; then nothing has changed, or the message says that this
+   * is not known.
    */
   restore(source: string, seal: Seal, nowMs: number, options: BackupOptions): Promise<Restored>;
 }

@@ -6,7 +6,7 @@ import { newId } from "../base/id.ts";
 import { messageOf } from "../base/message_of.ts";
 import type { Seal } from "../base/seal.ts";
 import { backUpSqlite, withTemporary } from "./backup.ts";
-import { UnusableDatabaseError } from "./database.ts";
+import { UnavailableError, UnusableDatabaseError } from "./database.ts";
 import type { Engine } from "./engine.ts";
 import { findOwnSealError, findSchemaError, isEmpty, refuseUnusable } from "./judge.ts";
 import { asideOf, restoreSqlite } from "./restore.ts";
@@ -120,9 +120,16 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
           throw new UnusableDatabaseError(`A process works on ${name}: stop every server first.`);
         }
         if (keptAs !== undefined) await backUp(keptAs, options);
-        const found = await ask(async (client) => text(await send(client, file)), options.signal);
-        if (found.includes('"error"')) throw new UnusableDatabaseError(`${name}: ${found}`);
-        refuseUnusable(name, await judge(seal));
+        try {
+          const found = await ask(async (client) => text(await send(client, file)), options.signal);
+          if (found.includes('"error"')) throw new UnusableDatabaseError(found);
+          refuseUnusable(name, await judge(seal));
+        } catch (cause) {
+          if (cause instanceof UnavailableError) throw cause; // nobody leads, so it was not sent
+          const reason = `It is not known whether ${name} was replaced (${messageOf(cause)})`;
+          const kept = keptAs === undefined ? "" : `; what was there is in ${keptAs}`;
+          throw new UnusableDatabaseError(`${reason}${kept}.`, { cause });
+        }
         return { bytes, keptAs };
       } finally {
         rmSync(file, { force: true });

@@ -2,9 +2,10 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { buffer } from "node:stream/consumers";
 import { after, describe, type TestContext, test } from "node:test";
 import { createSeal } from "../../src/base/seal.ts";
 import { parseConfig } from "../../src/config.ts";
@@ -184,6 +185,48 @@ test("a file moves into a cluster and out of it; what was there is kept", async 
   const moved = "gatepost.db.before-19700101T000000Z";
   assert.deepEqual(readdirSync(folder).sort(), ["back.db", "gatepost.db", moved, "out.db", kept]);
 });
+
+for (const [how, reason] of [["is lost", "socket hang up"], ["is not waited for", "Stop"]]) {
+  test(`where the response to a restore ${how}, what was there is named`, async (t) => {
+    const copy = join(makeFolder(t), "copy.db");
+    const direct = await stage(t);
+    await addUser(direct, "u1");
+    await direct.backUp(copy, COPYING);
+    await addUser(direct, "u2");
+    const controller = new AbortController();
+    const engine = engineOf(await passOn(t, (socket) => {
+      if (reason === "Stop") controller.abort(new Error(reason));
+      else socket.destroy();
+    }));
+    const { signal } = controller;
+    await assert.rejects(engine.restore(copy, SEAL, 0, { signal }), (error: Error) => {
+      const kept = `${copy}.before-19700101T000000Z`;
+      const end = ` was replaced (${reason}); what was there is in ${kept}.`;
+      assert.match(error.message, /^It is not known whether rqlite:\/\/[\d.:]+ was replaced/);
+      assert.equal(error.name, "UnusableDatabaseError");
+      return error.message.endsWith(end) && existsSync(kept);
+    });
+    assert.deepEqual(await listUsers(direct), ["u1"]);
+  });
+}
+
+/** The address of a node that passes on what it is asked, and does this once it has loaded. */
+async function passOn(t: TestContext, afterLoad: (socket: Socket) => void): Promise<string> {
+  const server = createServer(async (request, response) => {
+    const { url = "", method = "" } = request;
+    const body = method === "GET" ? undefined : new Uint8Array(await buffer(request));
+    const headers = { "Content-Type": request.headers["content-type"] ?? "" };
+    const answer = await fetch(`${cluster.nodes[0]?.url}${url}`, { method, headers, body });
+    if (url === "/db/load") return afterLoad(request.socket);
+    response.writeHead(answer.status, {
+      "X-Rqlite-Version": answer.headers.get("x-rqlite-version") ?? "",
+    });
+    response.end(await answer.bytes());
+  }).listen(0, "127.0.0.1");
+  t.after(() => server.close().closeAllConnections());
+  await once(server, "listening");
+  return `rqlite://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
 
 test("a backup may take the place of what a newer program has made", async (t) => {
   const folder = makeFolder(t);

@@ -1,0 +1,19 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer, request } from "node:http";
+import type { AddressInfo } from "node:net";
+import { test } from "node:test";
+import { explain } from "../../src/cli/failure.ts";
+
+test("a connection that breaks is explained in a line", async (t) => {
+  const server = createServer(({ socket }) => socket.destroy()).listen(0, "127.0.0.1");
+  t.after(() => server.close());
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const [error] = await once(request({ port, host: "127.0.0.1" }).end(), "error");
+  assert.equal(explain(error), "socket hang up");
+});
+
+test("an error that nobody foresaw keeps its stack", () => {
+  assert.match(explain(new TypeError("x is not a function")), /\n +at /);
+});
