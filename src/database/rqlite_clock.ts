@@ -9,9 +9,13 @@ const INTERVAL_MS = 2_000;
 const TIMEOUT_MS = 1_000;
 
 // Of the node that is asked alone: by the log, each node would have a time of its own.
-const TIME_PATH = `/db/query?level=none&q=${encodeURIComponent("SELECT unixepoch('subsec')")}`;
+const SELECT = "SELECT unixepoch('subsec'), foreign_keys FROM pragma_foreign_keys";
+const TIME_PATH = `/db/query?level=none&q=${encodeURIComponent(SELECT)}`;
 
-/** Makes the comparison of this machine's clock with those of the nodes. */
+/**
+ * Makes the comparison of this machine's clock with those of the nodes. It also logs a node that
+ * was started without what the start of this process would have refused (rqlite_judge.ts).
+ */
 export function createRqliteClock(
   client: Pick<RqliteClient, "nodes" | "request">,
   log: Pick<Log, "warn">,
@@ -19,12 +23,19 @@ export function createRqliteClock(
 ) {
   let skewMs = 0;
   let isWarned = false;
+  /** Nodes that ignore foreign keys. */
+  const lax = new Set<string>();
 
   /** By how much ours surely differs: the node's time is from between the two of ours. */
   async function measure(node: string): Promise<number> {
     const sentMs = now();
     const response = await client.request(node, "GET", TIME_PATH, TIMEOUT_MS);
-    const { results: [{ values: [[seconds]] }] } = JSON.parse(await text(response));
+    const { results: [{ values: [[seconds, keys]] }] } = JSON.parse(await text(response));
+    if (keys !== 0) lax.delete(node);
+    else if (!lax.has(node)) {
+      lax.add(node);
+      log.error("a node of the database ignores foreign keys: start it with -fk", { node });
+    }
     return Math.max(sentMs - 1_000 * seconds, 1_000 * seconds - now(), 0);
   }
 

@@ -29,9 +29,20 @@ export async function readCluster<Result>(
   client: RqliteClient,
   read: (schema: DatabaseSync, bytes: number) => Result,
 ): Promise<Result> {
-  await Promise.all(client.nodes.map((node) => checkNode(client, node)));
+  const nodes = new Set([...client.nodes, ...await findMembers(client)]);
+  await Promise.all(nodes.values().map((node) => checkNode(client, node)));
   using schema = new DatabaseSync(":memory:");
   return read(schema, await copySchema(client, schema));
+}
+
+/** The nodes of the cluster that the first listed one to respond reaches. */
+function findMembers({ nodes, request }: RqliteClient): Promise<string[]> {
+  const asked = nodes.map(async (node) => {
+    const response = await request(node, "GET", "/nodes?nonvoters&timeout=1s", NODE_MS);
+    const members: Record<string, { api_addr?: string }> = JSON.parse(await text(response));
+    return Object.values(members).flatMap(({ api_addr: url }) => url ? new URL(url).host : []);
+  });
+  return Promise.any(asked).catch(() => []); // each is asked why
 }
 
 /** Throws where a node would not do what the others do; one that is not reached passes. */

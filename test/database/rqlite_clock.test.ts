@@ -39,13 +39,27 @@ test("one node whose clock is wrong, or that is down, makes nobody else unready"
   assert.deepEqual(warnings, []);
 });
 
+test("a node that ignores foreign keys is an error, which is logged once", async (t) => {
+  const { clock, errors } = await stage(t, [0, 0], [], [1, 0]);
+  await clock.look();
+  await clock.look();
+  assert.equal(errors.length, 1);
+  assert.match(errors[0] ?? "", /ignores foreign keys: start it with -fk 127\.0\.0\.1:\d+$/);
+});
+
 /** Nodes whose clocks are ahead of ours by so many milliseconds, and others that are down. */
-async function stage(t: TestContext, aheadMs: readonly number[], down: readonly string[] = []) {
+async function stage(
+  t: TestContext,
+  aheadMs: readonly number[],
+  down: readonly string[] = [],
+  foreignKeys: readonly (0 | 1)[] = [],
+) {
   let offsets = aheadMs;
   const nodes = await Promise.all(aheadMs.map(async (_, index) => {
     const server = createServer((_request, response) => {
       const seconds = (Date.now() + (offsets[index] ?? 0)) / 1_000;
-      response.end(JSON.stringify({ results: [{ values: [[seconds]] }] }));
+      const values = [[seconds, foreignKeys[index] ?? 1]];
+      response.end(JSON.stringify({ results: [{ values }] }));
     });
     await once(server.listen(0, "127.0.0.1"), "listening");
     t.after(() => void server.close().closeAllConnections());
@@ -60,15 +74,17 @@ async function stage(t: TestContext, aheadMs: readonly number[], down: readonly 
   });
   t.after(client.close);
   const warnings: string[] = [];
+  const errors: string[] = [];
   const log: Log = {
     debug: assert.fail,
     info: assert.fail,
     warn: (message) => void warnings.push(message),
-    error: assert.fail,
+    error: (message, fields) => void errors.push(`${message} ${fields?.["node"]}`),
   };
   return {
     clock: createRqliteClock(client, log, Date.now),
     warnings,
+    errors,
     set: (newMs: readonly number[]) => void (offsets = newMs),
   };
 }

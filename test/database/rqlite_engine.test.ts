@@ -143,8 +143,15 @@ describe("a cluster that no server would start on", { concurrency: true }, () =>
   });
 
   test("has a node that ignores foreign keys", async (t) => {
-    const { address } = await startRqlited(t, { fk: false });
+    const { address } = await startRqlited(t, { withoutFk: [0] });
     assert.match(await reasonOf(engineOf(address)), /-fk/);
+  });
+
+  test("has one that is not listed", async (t) => {
+    const { nodes } = await startRqlited(t, { nodes: 2, withoutFk: [1] });
+    const [listed, other] = nodes.map((node) => new URL(node.url).host);
+    const reason = await reasonOf(engineOf(`rqlite://127.0.0.1:1,${listed}`));
+    assert.ok(reason.startsWith(`${other} ignores foreign keys`), reason);
   });
 
   for (const [version, says] of [["v8.25.9", "old"], [undefined, "other"]] as const) {
@@ -214,7 +221,7 @@ for (const [how, reason] of [["is lost", "socket hang up"], ["is not waited for"
 async function passOn(t: TestContext, afterLoad: (socket: Socket) => void): Promise<string> {
   const server = createServer(async (request, response) => {
     const { url = "", method = "" } = request;
-    const body = method === "GET" ? undefined : new Uint8Array(await buffer(request));
+    const body = method === "GET" ? null : new Uint8Array(await buffer(request));
     const headers = { "Content-Type": request.headers["content-type"] ?? "" };
     const answer = await fetch(`${cluster.nodes[0]?.url}${url}`, { method, headers, body });
     if (url === "/db/load") return afterLoad(request.socket);

@@ -16,8 +16,8 @@ export interface RqliteOptions {
   readonly auth?: { readonly username: string; readonly password: string };
   /** For HTTPS; the address is `rqlites://` then. */
   readonly tls?: Certificate;
-  /** Whether foreign keys are held; true by default. */
-  readonly fk?: boolean;
+  /** Which nodes ignore foreign keys; none by default. */
+  readonly withoutFk?: readonly number[];
   /** More flags of rqlited, for each node. */
   readonly flags?: readonly string[];
 }
@@ -83,14 +83,13 @@ async function createNodes(
   folder: string,
   options: RqliteOptions,
 ): Promise<RqliteNode[]> {
-  const { nodes: count = 1, auth, tls, fk = true, flags = [] } = options;
+  const { nodes: count = 1, auth, tls, withoutFk = [], flags = [] } = options;
   const ports = await findPorts(2 * count);
   const [httpPorts, raftPorts] = [ports.slice(0, count), ports.slice(count)];
   const members = raftPorts.map((port) => `127.0.0.1:${port}`).join();
   const common = [
     ...(count > 1 ? ["-bootstrap-expect", String(count), "-join", members] : []),
     ...raftTimeouts(count),
-    ...(fk ? ["-fk"] : []),
     ...(await writeAccess(folder, options)),
     ...flags,
   ];
@@ -101,7 +100,7 @@ async function createNodes(
       url: `http${tls === undefined ? "" : "s"}://127.0.0.1:${port}`,
       folder: data,
       program,
-      args: [...own, ...common, data],
+      args: [...own, ...withoutFk.includes(index) ? [] : ["-fk"], ...common, data],
       ...(auth !== undefined && { auth: `${auth.username}:${auth.password}` }),
       ...(tls !== undefined && { ca: tls.ca }),
     });
