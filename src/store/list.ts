@@ -76,14 +76,20 @@ export function startsWith(column: Sql, beginning: string): Sql {
 /** So many rows are found by how they begin. */
 const FOUND_AT_MOST = 1000;
 
-/** A filter by how a column begins that has such an index. */
-export function beginsWith(table: Sql, column: Sql, what: string, toText = (text: string) => text) {
+/** A filter by how a column begins that has such an index; `always` as the list has it. */
+export function beginsWith(
+  table: Sql,
+  column: Sql,
+  what: string,
+  toText = (text: string) => text,
+  always = sql`TRUE`,
+) {
   const meaning = `How ${what} begins; of more than ${FOUND_AT_MOST} the first by that.`;
   return where(described(meaning, WANTED), (beginning, { owner }) => {
     const begins = startsWith(column, toText(beginning));
     // One owner has few, which must not be missing because others have very many that begin so.
     return owner !== undefined ? begins : sql`id IN (SELECT id FROM ${table} WHERE ${begins}
-      ORDER BY ${column} COLLATE NOCASE ${limitTo(FOUND_AT_MOST)})`;
+      AND ${always} ORDER BY ${column} COLLATE NOCASE ${limitTo(FOUND_AT_MOST)})`;
   });
 }
 

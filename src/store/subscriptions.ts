@@ -47,16 +47,18 @@ export function findSubscription(
 /** The beginning of an endpoint; it may be without its scheme, where that is https. */
 export const toUrl = (text: string): string => text.includes("://") ? text : `https://${text}`;
 
+const IS_LISTED = sql`status <> 'deleted'`;
+
 export const SUBSCRIPTION_LIST = {
   table: sql`subscriptions`,
   columns: COLUMNS,
-  always: sql`status <> 'deleted'`,
+  always: IS_LISTED,
   filters: {
     owner: is(sql`principal`, described("The user's or app's id.", PRINCIPAL_ID)),
     app: is(sql`app`, described("What it was made through.", WANTED)),
     event: is(sql`event`, described("The event's name.", EVENT_NAME)),
     status: is(sql`status`, SubscriptionRecord.members.status),
-    q: beginsWith(sql`subscriptions`, sql`endpoint`, "the endpoint", toUrl),
+    q: beginsWith(sql`subscriptions`, sql`endpoint`, "the endpoint", toUrl, IS_LISTED),
   },
   indexes: { owner: [], q: [] },
   toItem: asItem<Subscription>(),

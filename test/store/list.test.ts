@@ -67,3 +67,21 @@ test("how an owner's subscriptions begin is looked for among those alone", async
   const other = await listPart(database, SUBSCRIPTION_LIST, { owner, q: "a.example" }, page);
   assert.deepEqual(other.items, []);
 });
+
+test("deleted subscriptions take no place of those that are found by how they begin", async (t) => {
+  const database = openDatabase(t);
+  const ids = Array.from({ length: 1_002 }, (_, at) => newId("s", NOW_MS + at));
+  await database.write([sql`INSERT INTO subscriptions
+    (id, principal, app, event, endpoint, status, secret, createdAtMs, failingSinceMs)
+    SELECT value, 'u00000001', 'login', 'e' || key, 'https://q.example/' || (key + 1000),
+      iif(key < 1001, 'deleted', 'active'), 'x', 1, 1
+    FROM json_each(${JSON.stringify(ids)})`]);
+  const given = { q: "q.example" };
+  const page = { limit: 9, before: "~" };
+  for (const part of [
+    await listPart(database, SUBSCRIPTION_LIST, given, page),
+    await listFailing(database, given, page),
+  ]) {
+    assert.deepEqual(part.items.map(({ id }) => id), [ids[1001]]);
+  }
+});
