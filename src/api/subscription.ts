@@ -34,6 +34,7 @@ import {
   findSubscription,
   grantOf,
   listFailing,
+  SUBSCRIPTION_CURSOR,
   SUBSCRIPTION_LIST,
   updateSubscription,
 } from "../store/subscriptions.ts";
@@ -88,7 +89,7 @@ export function subscriptionOperations(
   return [
     make("GET", path, isOwn ? "listSubscriptions" : "listAllSubscriptions",
       `List ${isOwn ? "the caller's" : "everybody's"} subscriptions`, {
-      query: { ...pagination(SubscriptionRecord.members.id), ...filters, sort: SORT },
+      query: { ...pagination(SUBSCRIPTION_CURSOR), ...filters, sort: SORT },
       responses: { 200: pageOf(record) },
       async handle({ query: { sort, ...query }, caller }) {
         const given = isOwn ? { ...query, ...ownerOf(caller) } : query;

@@ -1,6 +1,6 @@
-import { idTimeMs, isId } from "../base/id.ts";
+import { ID_LENGTH, idBound, idTimeMs, isId } from "../base/id.ts";
 import type { Seal } from "../base/seal.ts";
-import { described, type Infer } from "../base/shape.ts";
+import { described, type Infer, matching } from "../base/shape.ts";
 import { EVENT_NAME, PRINCIPAL_ID } from "../event/event.ts";
 import { type Caller, isOwnLogin, LOGIN_APP } from "../oauth/principal.ts";
 import { declaredScopes, isPrincipalActive, LAST_ENDING, mayReceive } from "./authority.ts";
@@ -64,13 +64,20 @@ export const SUBSCRIPTION_LIST = {
   toItem: asItem<Subscription>(),
 } as const;
 
+/** The next_cursor of a list of subscriptions: an id; of those that fail, their time before it. */
+export const SUBSCRIPTION_CURSOR = matching(
+  new RegExp(`^s(?:[0-9a-z]{9}s)?[0-9a-z]{${ID_LENGTH - 1}}$`),
+  "Must be a next_cursor of this list.",
+);
+
 /** Those that are not disabled and fail, the one that has failed for longest first. */
 export async function listFailing(
   database: Database,
   given: Given<typeof SUBSCRIPTION_LIST.filters>,
   page: Pagination,
 ): Promise<Page<Subscription>> {
-  const lastMs = sql`(SELECT failingSinceMs FROM subscriptions WHERE id = ${page.before})`;
+  // The last one itself may fail no more, or be gone.
+  const [lastMs, lastId] = [idTimeMs(page.before) || 0, page.before.slice(-ID_LENGTH)];
   const [first = sql`TRUE`, ...others] = narrow(SUBSCRIPTION_LIST.filters, given).conditions
     .map(({ condition }) => condition);
   // With the plus no index is used but that of the first: an owner has few.
@@ -78,10 +85,11 @@ export async function listFailing(
   const rows = await database.query<Subscription>(
     sql`SELECT ${COLUMNS} FROM subscriptions
       WHERE ${first}${rest} AND ${IS_OPEN} AND status <> 'deleted' AND failingSinceMs IS NOT NULL
-      AND (failingSinceMs, id) > (ifnull(${lastMs}, 0), ${page.before})
+      AND (failingSinceMs, id) > (${lastMs}, ${lastId})
       ORDER BY failingSinceMs, id ${limitTo(page.limit + 1)}`,
   );
-  return pageOf(rows, page);
+  const { items, next } = pageOf(rows, page);
+  return { items, next: next && idBound("s", items.at(-1)?.failingSinceMs ?? 0) + next };
 }
 
 /** What a subscription depends on: the grant of a token, and the scopes of that token. */

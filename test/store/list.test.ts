@@ -85,3 +85,24 @@ test("deleted subscriptions take no place of those that are found by how they be
     assert.deepEqual(part.items.map(({ id }) => id), [ids[1001]]);
   }
 });
+
+test("those that fail go on where they were, though the last one fails no more", async (t) => {
+  const database = openDatabase(t);
+  const ids = Array.from({ length: 5 }, (_, at) => newId("s", NOW_MS + at));
+  await database.write([sql`INSERT INTO subscriptions
+    (id, principal, app, event, endpoint, status, secret, createdAtMs, failingSinceMs)
+    SELECT value, 'u00000001', 'login', 'e' || key, 'https://a.example/', 'active', 'x', 1,
+      ${NOW_MS} + key / 3
+    FROM json_each(${JSON.stringify(ids)})`]);
+  const list = (before: string) => listFailing(database, {}, { limit: 2, before });
+  const first = await list("~");
+  const [, recovered = "", , purged = ""] = ids;
+  const succeeds = sql`UPDATE subscriptions SET failingSinceMs = NULL WHERE id = ${recovered}`;
+  await database.write([succeeds]);
+  const second = await list(first.next ?? "");
+  await database.write([sql`DELETE FROM subscriptions WHERE id = ${purged}`]);
+  const third = await list(second.next ?? "");
+  assert.deepEqual([first, second, third].map(({ items }) => items.map(({ id }) => id)),
+    [ids.slice(0, 2), ids.slice(2, 4), ids.slice(4)]);
+  assert.equal(third.next, undefined);
+});
