@@ -91,7 +91,10 @@ export function createHttpServer(options: {
     });
     const problem = findHeadError(incoming) ??
       (expectation === "unknown" ? errorOf("EXPECTATION") : undefined);
-    if (problem) connection.isClosing = true;
+    // Node's parser gives up on what comes behind a request to upgrade, which nobody takes here.
+    const { upgrade, connection: options = "" } = incoming.headers;
+    const upgrades = upgrade !== undefined && /\bupgrade\b/i.test(options);
+    if (problem || upgrades) connection.isClosing = true;
     (problem ? Promise.resolve(refusal(problem, request.id)) : handle(request))
       .then((response) =>
         sendResponse(response, incoming, outgoing, {

@@ -274,6 +274,20 @@ test("pipelined requests are answered in order", async (t) => {
   assert.deepEqual(answers.map(({ body }) => JSON.parse(body).path), ["/slow", "/b", "/c"]);
 });
 
+test("a request to upgrade is answered, and nothing waits behind it", async (t) => {
+  const { port } = await startStage(t);
+  const get = (path: string, more = "") => `GET ${path} HTTP/1.1\r\n${HOST}${more}\r\n`;
+  const upgrade = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n";
+  const bytes = get("/a") + get("/b", upgrade) + get("/c");
+  const { answers, isClosed } = await exchangeRaw(port, bytes, { waitMs: 3000 });
+  assert.deepEqual(answers.map(({ body }) => JSON.parse(body).path), ["/a", "/b"]);
+  assert.equal(answers[1]?.headers["connection"], "close");
+  assert.ok(isClosed);
+  // Named in Connection or not offered at all (RFC 9110 §7.8).
+  const { answers: all } = await exchangeRaw(port, get("/d", "Upgrade: h2c\r\n") + get("/e"));
+  assert.deepEqual(all.map(({ body }) => JSON.parse(body).path), ["/d", "/e"]);
+});
+
 test("an invalid request after good pipelined ones is refused after their responses", async (t) => {
   const { port, refusals } = await startStage(t, {
     async handle(request) {
