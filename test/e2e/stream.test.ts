@@ -154,6 +154,25 @@ test("another process shows what this one does, and what was missed comes once",
   for (const { id } of users) assert.equal(targets.filter((each) => each === id).length, 1, id);
 });
 
+test("who comes back learns that more was missed than is sent", async (t) => {
+  const consumer = await stage.newConsumer();
+  const subscription = await stage.subscribe(consumer, "stream.missed");
+  const lastId = String(Date.now());
+  await Promise.all(Array.from({ length: 102 }, () => stage.dispatch("stream.missed", {})));
+  await stage.deliveries(subscription, ...Array<string>(50).fill("delivered"));
+  await new Promise((resolve) => setTimeout(resolve, 2_500)); // until they are of the past
+  const queries = ["?topics=audit", `?topics=delivery&subscription=${subscription.id}`];
+  for (const query of queries) {
+    const { seen } = await watch(t, query, { at: other, lastId });
+    await until(() => seen.at(-1)?.event === "dropped");
+    assert.equal(seen.length, 1 + 100, query);
+  }
+  const dayAgo = String(Date.now() - 86_400_000);
+  const { seen } = await watch(t, "?topics=problem", { at: other, lastId: dayAgo });
+  await until(() => seen.length > 0);
+  assert.equal(seen[0]?.event, "dropped", "what is older than an hour is not looked for");
+});
+
 test("of many at once two are shown, and how many were left out", async (t) => {
   const stream = await watch(t, "?topics=audit");
   await Promise.all(Array.from({ length: 10 }, () => stage.dispatch("stream.many", {})));

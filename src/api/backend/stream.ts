@@ -24,6 +24,8 @@ const TICK_MS = 500;
 const [LOOK_MS, ROWS] = [1_000, 2];
 /** How much of what somebody missed is sent, and how long ago it may have been. */
 const [MISSED_ROWS, MISSED_MS] = [100, 3_600_000];
+/** With one more than is sent, to see that there is more. */
+const READ_ROWS = MISSED_ROWS + 1;
 /** Until what has been given an id is stored. */
 const STORED_AFTER_MS = 2_000;
 const PROBLEMS_MS = 5_000;
@@ -157,7 +159,7 @@ export function streamOperation(
         if (shown.get(id) !== json) events.push(["delivery", json]);
       }
     } else if (topics.includes("delivery")) {
-      const page = { limit: MISSED_ROWS, before: idBound("d", untilMs) };
+      const page = { limit: READ_ROWS, before: idBound("d", untilMs) };
       const { items } = await once(`deliveries ${subscription}`, () =>
         listDeliveries(heavy, { subscription }, page));
       const fresh = items.map(({ id }) => id).reverse()
@@ -172,7 +174,7 @@ export function streamOperation(
       }
     }
     if (topics.includes("audit")) {
-      const page = { limit: MISSED_ROWS, before: FIRST_PAGE };
+      const page = { limit: READ_ROWS, before: FIRST_PAGE };
       const given = { since: sinceMs, until: untilMs };
       const { items } = await once(`audit ${sinceMs}`, () =>
         listPart(heavy, AUDIT_LIST, given, page));
@@ -184,7 +186,7 @@ export function streamOperation(
       watcher.problems = problems.json;
       events.push(["problem", problems.json]);
     }
-    if (dropped > 0) events.push(["dropped", JSON.stringify({ count: dropped })]);
+    if (dropped > 0) events.push(["dropped", JSON.stringify({ count: dropped })]); // or more
     watcher.sinceMs = untilMs;
     watcher.rows = ROWS;
     if (events.length === 0 || !watchers.has(watcher)) return;
@@ -226,7 +228,8 @@ export function streamOperation(
           const seen = { sinceMs, rows, shown: new Map(), problems: "", beatMs: nowMs };
           watcher = { ...query, controller, check, ...seen };
           // The head goes with it; who is cut off before anything has come takes it up from here.
-          send(watcher, `id: ${sinceMs}\n\n`);
+          const dropped = lastMs < sinceMs ? 'event: dropped\ndata: {"count":1}\n' : "";
+          send(watcher, `${dropped}id: ${sinceMs}\n\n`);
           if (watchers.size === 0) {
             timer = setInterval(tick, TICK_MS).unref();
             watch(); // from now on, not only when it is first looked
