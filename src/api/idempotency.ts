@@ -2,7 +2,7 @@ import type { HttpResponse } from "../base/http_message.ts";
 import { newId } from "../base/id.ts";
 import { malformed, Problem } from "../base/problem.ts";
 import { sha256 } from "../base/secret.ts";
-import { ConflictError } from "../database/database.ts";
+import { ConflictError, UnavailableError } from "../database/database.ts";
 import type { Sql } from "../database/sql.ts";
 import { problemResponse } from "../http/respond.ts";
 import type { Services } from "../services.ts";
@@ -21,8 +21,8 @@ const KEY = /^(?:"((?:[ !#-[\]-~]|\\["\\]){1,255})"|([!#-~][ -~]{0,254}))$/;
  * 422 where it asks something else, and 409 while the first still runs. Kept is every response
  * below 500 but a refusal that says when to come again.
  *
- * @param run must store nothing without what keeps its response; that throws TypeError for a
- * stream, and for more than 256 KiB
+ * @param run must store nothing without what keeps its response, unless a second run stores nothing
+ * more; that throws TypeError for a stream, and for more than 256 KiB
  */
 export async function answerOnce(
   { database, now }: Pick<Services, "database" | "now">,
@@ -57,7 +57,12 @@ export async function answerOnce(
         if (isProblem && error.status < 500) return problemResponse(error, request.id);
         throw error;
       });
-      if (!isKept && response.status < 500) await database.write(keep(response));
+      if (!isKept && response.status < 500) {
+        await database.write(keep(response)).catch((error: unknown) => {
+          if (!(error instanceof UnavailableError)) throw error;
+          isKept = false; // it is sent all the same, as what it tells of is stored
+        });
+      }
       if (!isKept) extend(0);
       return response;
     }

@@ -5,7 +5,11 @@ import { answerOnce, type Keep } from "../../src/api/idempotency.ts";
 import type { HttpRequest, HttpResponse } from "../../src/base/http_message.ts";
 import { newId } from "../../src/base/id.ts";
 import { Problem } from "../../src/base/problem.ts";
-import { type Database, OutcomeUnknownError } from "../../src/database/database.ts";
+import {
+  type Database,
+  OutcomeUnknownError,
+  UnavailableError,
+} from "../../src/database/database.ts";
 import { createMemoryDatabase } from "../../src/database/memory.ts";
 import type { Sql } from "../../src/database/sql.ts";
 import { insertEvent, listDispatched } from "../../src/store/events.ts";
@@ -283,6 +287,23 @@ for (const fate of FATES) {
     assert.equal(await countEvents(), 1);
   });
 }
+
+test("a response that cannot be kept by itself is sent, and a repeat runs", async () => {
+  const memory = createMemoryDatabase();
+  let writes = 0;
+  const { send } = stage({
+    ...memory,
+    async write(batch) {
+      if (++writes === 2) throw new UnavailableError("full");
+      return memory.write(batch);
+    },
+  });
+  let runs = 0;
+  const run = async (): Promise<HttpResponse> => ({ status: 202, body: String(++runs) });
+  assert.equal((await send({}, run)).body, "1");
+  assert.equal((await send({}, run)).body, "2");
+  assert.equal((await send({}, run)).body, "2");
+});
 
 test("what is overtaken while it runs stores nothing", async () => {
   const memory = createMemoryDatabase();
