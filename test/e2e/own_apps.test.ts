@@ -94,5 +94,11 @@ test("ownership ends with the user, or as an operator says; an owner must exist"
   const shown = readObject(await call("GET", `/backend/app/${app.id}`, gatepost.adminToken));
   assert.equal(shown["owner"], null);
   const unknown = { owner: `u${"0".repeat(24)}` };
-  assertProblem(await call("PATCH", `/backend/app/${app.id}`, gatepost.adminToken, unknown), 409);
+  const fresh = { name: "App", url: "https://a.example", ...unknown };
+  for (const answer of [
+    await call("PATCH", `/backend/app/${app.id}`, gatepost.adminToken, unknown),
+    await call("POST", "/backend/app", gatepost.adminToken, fresh),
+  ]) {
+    assert.deepEqual(assertProblem(answer, 400), ["/owner"]);
+  }
 });

@@ -1,8 +1,9 @@
 import type { HttpResponse } from "../../base/http_message.ts";
 import { newId } from "../../base/id.ts";
-import { conflict } from "../../base/problem.ts";
+import { conflict, invalid } from "../../base/problem.ts";
 import { newSecret, sha256 } from "../../base/secret.ts";
 import { type Infer, optional } from "../../base/shape.ts";
+import type { Database } from "../../database/database.ts";
 import { jsonResponse } from "../../http/respond.ts";
 import {
   type App,
@@ -29,6 +30,7 @@ import { afterWrite } from "../../store/after_write.ts";
 import { deleteCodesOf } from "../../store/codes.ts";
 import { forgetConsentsOf } from "../../store/consents.ts";
 import { revokeGrantsWithScopes } from "../../store/grant_end.ts";
+import { findUser } from "../../store/users.ts";
 import {
   type Actor,
   type Administration,
@@ -60,6 +62,7 @@ export function appOperations(services: Administration): Operation[] {
         const createdAtMs = now();
         const id = newId("a", createdAtMs);
         const app = newApp(body, { id, createdAtMs }, profile);
+        await checkOwner(database, body.owner);
         await checkGivesBackend(context.caller, app.scopes, [], services);
         const hasSecret = app.type === "confidential" && app.jwks.length === 0;
         const secret = hasSecret ? newSecret() : undefined;
@@ -105,6 +108,12 @@ export function appOperations(services: Administration): Operation[] {
   ];
 }
 
+/** Throws Problem 400 where an app's owner is to be a user that there is not. */
+async function checkOwner(database: Database, owner: string | null | undefined): Promise<void> {
+  if (!owner || await findUser(database, owner)) return;
+  throw invalid([{ pointer: "/owner", detail: "There is no such user." }], "body");
+}
+
 /** Changes an app as it is when that is stored; throws Problem as `find` and `changeApp` do. */
 export async function storeAppChange(
   context: Actor,
@@ -117,6 +126,7 @@ export async function storeAppChange(
     const app = await find();
     const { id } = app;
     const changed = changeApp(app, body, profile);
+    await checkOwner(database, body.owner);
     // New keys are a way to all that an app may do.
     const before = body.jwks ? [] : app.scopes;
     await checkGivesBackend(context.caller, changed.scopes, before, services);
