@@ -58,6 +58,7 @@ export function appOperations(services: Administration): Operation[] {
     backend("POST", PATH, "addApp", "Add an app; its secret is shown here only", {
       body: NewApp,
       responses: { 201: AppWithSecret },
+      refuses: [409],
       async handle({ body, ...context }) {
         const createdAtMs = now();
         const id = newId("a", createdAtMs);
@@ -81,6 +82,7 @@ export function appOperations(services: Administration): Operation[] {
     backend("PATCH", ITEM, "changeApp", "Change an app, or disable it", {
       body: AppChange,
       responses: { 200: AppRecord },
+      refuses: [409],
       handle: ({ params: { client_id: id }, body, ...context }) =>
         storeAppChange(context, () => find(id), body, services),
     }),

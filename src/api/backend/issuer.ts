@@ -70,6 +70,7 @@ export function issuerOperations(services: IssuerServices): Operation[] {
     backend("PATCH", ITEM, "changeIssuer", "Change an issuer, or disable it", {
       body: IssuerChange,
       responses: { 200: IssuerRecord },
+      refuses: [409],
       async handle({ params: { id }, body, ...context }) {
         const jwksUri = body.jwks_uri === undefined
           ? undefined

@@ -59,6 +59,7 @@ export function userOperations(services: Administration & Pick<Services, "hasher
     backend("PATCH", ITEM, "changeUser", "Change a user's password, scopes, rate or status", {
       body: UserChange,
       responses: { 200: UserRecord },
+      refuses: [409],
       async handle({ params: { id }, body: { password, ...change }, ...context }) {
         await find(id); // before a hash is made
         const phc = password === undefined ? undefined : await hasher.hash(password);

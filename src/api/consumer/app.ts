@@ -45,6 +45,7 @@ export function ownAppOperations(services: Administration): Operation[] {
     consumer("PATCH", ITEM, "changeOwnApp", "Change the name or the addresses of one's app", {
       body: OwnAppChange,
       responses: { 200: AppRecord },
+      refuses: [409],
       handle: ({ params, body, ...context }) =>
         storeAppChange(context, async () => {
           const app = await find(params.client_id, context.caller);
