@@ -15,12 +15,14 @@ export interface RateLimit extends Rate {
 /** What `parseRate` takes, in words. */
 export const RATE_FORM = "a rate such as 100/1m: 1 to 1000000 in 1s to 1d, whole seconds";
 
+export const RATE_PATTERN = /^([1-9]\d{0,6})\/(\w+)$/;
+
 const MAX_COUNT = 1_000_000;
 const MAX_WINDOW_MS = 86_400_000;
 
 /** Returns the rate of `100/1m`, else undefined. */
 export function parseRate(text: string): Rate | undefined {
-  const [, number, duration = ""] = /^([1-9]\d{0,6})\/(\w+)$/.exec(text) ?? [];
+  const [, number, duration = ""] = RATE_PATTERN.exec(text) ?? [];
   const count = Number(number);
   const windowMs = parseDuration(duration) ?? 0;
   const isWhole = windowMs > 0 && windowMs % 1_000 === 0;

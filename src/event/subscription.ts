@@ -33,7 +33,7 @@ const checkEndpoint: Check = (text) => {
 
 const ENDPOINT = described("Where callbacks are sent.", text(checkEndpoint, {
   format: "uri",
-  pattern: "^https?://",
+  pattern: "^[Hh][Tt][Tt][Pp][Ss]?://",
   maxLength: MAX_LENGTH,
 }));
 const STATUS = oneOf("active", "paused", "disabled");

@@ -4,6 +4,7 @@ import {
   described,
   FLAG,
   type Infer,
+  matching,
   named,
   nullable,
   object,
@@ -36,7 +37,7 @@ const ISSUER = described("As its tokens name it in iss.",
 const KEYS_URL = described("Where its keys are; found by its metadata where not given.",
   urlOf(/^https?:\/\/[!-"$-[\]-~]{1,2000}$/, "credentials and fragment"));
 const AUDIENCE = described("What its tokens name in aud; this service's base URL where not given.",
-  text((value) => /^[\x21-\x7e]{1,2048}$/.test(value) ? undefined : "Must be printable ASCII."));
+  matching(/^[\x21-\x7e]{1,2048}$/, "Must be printable ASCII."));
 const ISSUER_SCOPES = described("What its tokens may carry here, and nothing else counts.",
   refined(SCOPES, (scopes, report) => {
     if (scopes.length === 0) report("Must name one at least.");

@@ -1,7 +1,7 @@
 import { type FieldsOf, recordOf, toFields } from "../base/fields.ts";
 import { idOf } from "../base/id.ts";
 import { PASSWORD_BYTES } from "../base/password.ts";
-import { parseRate, RATE_FORM } from "../base/rate.ts";
+import { parseRate, RATE_FORM, RATE_PATTERN } from "../base/rate.ts";
 import {
   type Check,
   described,
@@ -32,14 +32,17 @@ export const checkPassword: Check = (password) => {
 
 const PASSWORD = described(
   `${min} to ${max} bytes of UTF-8.`,
-  text(checkPassword, { format: "password", minLength: min, maxLength: max }),
+  // A schema counts characters, which have up to four bytes.
+  text(checkPassword, { format: "password", minLength: min / 4, maxLength: max }),
 );
 
 export const ACCOUNT_STATUS = oneOf("active", "disabled");
 
 export const RATE = described(
   "How often it may call, such as 100/1m, in place of GATEPOST_RATE_LIMIT.",
-  nullable(text((rate) => parseRate(rate) ? undefined : `Must be ${RATE_FORM}.`)),
+  nullable(text((rate) => parseRate(rate) ? undefined : `Must be ${RATE_FORM}.`, {
+    pattern: RATE_PATTERN.source,
+  })),
 );
 
 export const NewUser = named("NewUser", object({

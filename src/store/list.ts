@@ -63,11 +63,12 @@ const MAX_LENGTH = 200;
 
 /** What is looked for, as it is written. */
 export const WANTED = text(
-  (value) => value.length <= MAX_LENGTH ? undefined : `Must be at most ${MAX_LENGTH} characters.`,
+  (value) =>
+    [...value].length <= MAX_LENGTH ? undefined : `Must be at most ${MAX_LENGTH} characters.`,
   { maxLength: MAX_LENGTH },
 );
 
-/** Holds where a column begins so, whatever its case; found by an index on it with NOCASE. */
+/** Holds where a column begins so, ASCII letters in any case; found by a NOCASE index on it. */
 export function startsWith(column: Sql, beginning: string): Sql {
   return sql`(${column} >= ${beginning} COLLATE NOCASE
     AND ${column} < ${`${beginning}\u{10ffff}`} COLLATE NOCASE)`;

@@ -465,6 +465,27 @@ test("what the rest of the backend and the system return is as declared", async 
   await ask("DELETE", `/backend/key/${String(key["kid"])}`);
 });
 
+test("what is taken fits its schema, and what does not fit is refused", async () => {
+  const user = { username: newName("user"), password: "\u{1f600}\u{1f600}" };
+  const issuer = { issuer: "https://issuer.example", scopes: ["consumer"], audience: "a b" };
+  const subscription = { event: newName("e"), endpoint: receiver.url.replace("http", "HTTP") };
+  const rows: [name: string, path: string, body: object, status: number][] = [
+    ["NewUser", "/backend/user", user, 201],
+    ["NewUser", "/backend/user", { ...user, rate: "often" }, 400],
+    ["NewIssuer", "/backend/issuer", issuer, 400],
+    ["NewSubscription", "/consumer/subscription", subscription, 201],
+  ];
+  const resolve = (ref: string) => lookUp(document, ref);
+  for (const [name, path, body, status] of rows) {
+    const answer = await gatepost.api.postJson(path, body, bearer(gatepost.adminToken));
+    assert.equal(answer.status, status, answer.text);
+    const errors = findErrors({ $ref: `#/components/schemas/${name}` }, body, { resolve });
+    assert.equal(errors.length > 0, status === 400, `${name} ${errors.join()}`);
+  }
+  const q = encodeURIComponent("\u{1f600}".repeat(200)); // as many as its maxLength
+  await ask("GET", `/backend/user?q=${q}`);
+});
+
 test("refusals are as declared", async () => {
   const refused: [method: string, path: string, status: number, body?: string, type?: string][] = [
     ["GET", "/authorization/whoami", 401],
