@@ -1,7 +1,8 @@
 import { newId } from "../base/id.ts";
 import { conflict, Problem } from "../base/problem.ts";
+import { refinedMember } from "../base/refined_member.ts";
 import { randomBytes } from "../base/secret.ts";
-import { described, named, refined, shown, withMembers } from "../base/shape.ts";
+import { described, named, shown, withMembers } from "../base/shape.ts";
 import { formatSigningSecret } from "../event/signature.ts";
 import {
   NewSubscription,
@@ -39,7 +40,7 @@ export function subscribeOperations(
 
   return [
     consumer("POST", PATH, "subscribe", "Subscribe to an event", {
-      body: refined(NewSubscription, checkReachable(services)),
+      body: refinedMember(NewSubscription, "endpoint", checkReachable(services)),
       responses: { 201: WithSecret },
       refuses: [409],
       async handle({ body, ...context }) {

@@ -1,4 +1,5 @@
 import { conflict, Problem } from "../base/problem.ts";
+import { refinedMember } from "../base/refined_member.ts";
 import {
   described,
   type Infer,
@@ -108,7 +109,7 @@ export function subscriptionOperations(
     make("PATCH", `${path}/:id`, isOwn ? "changeSubscription" : "changeAnySubscription",
       isOwn ? "Change a subscription's endpoint, pause it or activate it"
         : "Change a subscription's endpoint, pause, activate or disable it", {
-      body: refined(changes, checkChange(services)),
+      body: refinedMember(refined(changes, checkPause), "endpoint", checkReachable(services)),
       responses: { 200: record },
       refuses: [409],
       async handle({ params: { id }, body: { endpoint, paused_until, ...body }, ...context }) {
@@ -152,20 +153,19 @@ export function subscriptionOperations(
   ];
 }
 
-/** Reports an endpoint that is never called back, and the end of a pause that is none. */
-function checkChange(services: Pick<Services, "refuseEndpoint">) {
-  return (change: Infer<typeof ManagedSubscriptionChange>, report: Report) => {
-    const { paused_until: until, status = "paused" } = change;
-    if (until !== undefined && status !== "paused") report("Is for paused.", "/paused_until");
-    checkReachable(services)(change, report);
-  };
+/** Reports the end of a pause that is none. */
+function checkPause(
+  { paused_until: until, status = "paused" }: Infer<typeof ManagedSubscriptionChange>,
+  report: Report,
+) {
+  if (until !== undefined && status !== "paused") report("Is for paused.", "/paused_until");
 }
 
 /** Reports an endpoint that is never called back. */
 export function checkReachable({ refuseEndpoint }: Pick<Services, "refuseEndpoint">) {
-  return ({ endpoint }: { readonly endpoint?: string | undefined }, report: Report) => {
-    const refusal = endpoint === undefined ? undefined : refuseEndpoint(new URL(endpoint));
-    if (refusal !== undefined) report(refusal, "/endpoint");
+  return (endpoint: string, report: Report) => {
+    const refusal = refuseEndpoint(new URL(endpoint));
+    if (refusal !== undefined) report(refusal);
   };
 }
 

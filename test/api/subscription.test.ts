@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { parseShape, refined } from "../../src/base/shape.ts";
+import { refinedMember } from "../../src/base/refined_member.ts";
+import { parseShape } from "../../src/base/shape.ts";
 import { checkReachable } from "../../src/api/subscription.ts";
 import { NewSubscription, SubscriptionChange } from "../../src/event/subscription.ts";
 
@@ -9,11 +10,9 @@ test("an endpoint is refused for the reason that the service has", () => {
   const check = checkReachable({ refuseEndpoint });
   const endpoint = "http://10.1/"; // the same address, written shorter
   const errors = [{ pointer: "/endpoint", detail: "Not there." }];
-  assert.throws(
-    () => parseShape(refined(NewSubscription, check), { event: "a", endpoint }, "body"),
-    { status: 400, errors },
-  );
-  const change = refined(SubscriptionChange, check);
+  const fresh = refinedMember(NewSubscription, "endpoint", check);
+  assert.throws(() => parseShape(fresh, { event: "a", endpoint }, "body"), { status: 400, errors });
+  const change = refinedMember(SubscriptionChange, "endpoint", check);
   assert.throws(() => parseShape(change, { endpoint }, "body"), { status: 400, errors });
   assert.deepEqual(parseShape(change, { status: "paused" }, "body"), { status: "paused" });
 });

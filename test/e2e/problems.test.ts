@@ -84,8 +84,8 @@ test("what is no problem cannot be muted, nor one until a time that is past", as
     stage.call("PUT", `/backend/problem/${id}/mute`, stage.admin, body);
   assertProblem(await mute("nothing", FUTURE), 404);
   const [first] = await listProblems();
-  const past = await mute(String(first?.["id"]), { until: "2020-01-01T00:00:00Z" });
-  assert.deepEqual(assertProblem(past, 400), ["/until"]);
+  const past = await mute(String(first?.["id"]), { until: "2020-01-01T00:00:00Z", x: 1 });
+  assert.deepEqual(assertProblem(past, 400), ["/until", "/x"]);
   assert.deepEqual(assertProblem(await mute(String(first?.["id"]), {}), 400), ["/until"]);
 });
 

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { assertConsentPage, assertErrorRedirect, passLogin } from "../helpers/authorize_pages.ts";
+import { assertProblem } from "../helpers/event_stage.ts";
 import {
   assertOAuthError,
   basicAuth,
@@ -270,9 +271,8 @@ describe("/backend/resource", () => {
       gatepost.issuer, `${gatepost.issuer}/x`, "http://mcp.example", "https://mcp.example/#x",
       "https://mcp.example/?x", "https://a@mcp.example/", "mcp", 7,
     ]) {
-      const answer = await add(url);
-      assert.equal(answer.status, 400, String(url));
-      assert.match(answer.text, /"pointer":"\/url"/);
+      const answer = await add(url, ["a b"]);
+      assert.deepEqual(assertProblem(answer, 400), ["/scopes/0", "/url"], String(url));
     }
     for (const url of [MCP, `${MCP}/`]) {
       assert.equal((await add(url)).status, 409);

@@ -186,6 +186,7 @@ describe("POST /consumer/subscription", () => {
     [{ event: "e" }, ["/endpoint"]],
     [{ endpoint: "https://shop.example/" }, ["/event"]],
     [{ event: "", endpoint: "", more: 1 }, ["/endpoint", "/event", "/more"]],
+    [{ event: "bad event", endpoint: "http://10.0.0.1/" }, ["/endpoint", "/event"]],
     [{ event: 1, endpoint: 2, id: 3, "a/b~": 4 }, ["/a~1b~0", "/endpoint", "/event", "/id"]],
     [goodBody({ secret: "whsec_mine" }), ["/secret"]],
     [goodBody({ status: "paused" }), ["/status"]],
@@ -419,6 +420,7 @@ describe("PATCH /consumer/subscription/{id}", () => {
     [{ event: "other" }, ["/event"]],
     [{ secret: "whsec_x" }, ["/secret"]],
     [{ endpoint: "http://10.0.0.1/" }, ["/endpoint"]],
+    [{ endpoint: "http://10.0.0.1/", status: "bogus" }, ["/endpoint", "/status"]],
     [{ endpoint: "x", status: "y", z: 1 }, ["/endpoint", "/status", "/z"]],
   ];
   for (const [body, pointers] of FAULTS) {

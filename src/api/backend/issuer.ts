@@ -1,5 +1,6 @@
 import { newId } from "../../base/id.ts";
 import { invalid } from "../../base/problem.ts";
+import { refinedMember } from "../../base/refined_member.ts";
 import { jsonResponse } from "../../http/respond.ts";
 import {
   changeIssuer,
@@ -45,12 +46,13 @@ export function issuerOperations(services: IssuerServices): Operation[] {
 
   return [
     backend("POST", PATH, "addIssuer", "Accept the access tokens of another issuer", {
-      body: NewIssuer,
+      body: refinedMember(NewIssuer, "issuer", (issuer, report) => {
+        if (issuer === services.issuer) report("Is this service itself.");
+      }),
       responses: { 201: IssuerRecord },
       refuses: [409],
       async handle({ body, ...context }) {
         await checkGivesBackend(context.caller, body.scopes, [], services);
-        if (body.issuer === services.issuer) throw refuse("/issuer", "Is this service itself.");
         const jwksUri = await findKeys(body.issuer, body.jwks_uri, services);
         const createdAtMs = now();
         const id = newId("i", createdAtMs);

@@ -1,4 +1,4 @@
-import { checkErrors } from "../../base/problem.ts";
+import { refinedMember } from "../../base/refined_member.ts";
 import {
   described,
   named,
@@ -137,10 +137,10 @@ export function problemOperations(services: ProblemServices & Administration): O
         listResponse({ items: await findProblems(services), next: undefined }, (each) => each),
     }),
     backend("PUT", `${PATH}/:id/mute`, "muteProblem", "Mute a problem until then", {
-      body: Mute,
+      body: refinedMember(Mute, "until", (untilMs, report) => {
+        if (untilMs <= now()) report("Must be in the future.");
+      }),
       async handle({ params: { id }, body: { until }, ...context }) {
-        const detail = "Must be in the future.";
-        checkErrors(until > now() ? [] : [{ pointer: "/until", detail }], "body");
         found((await findProblems(services)).find((each) => each.id === id), "problem");
         const action = { action: "problem.mute", target: id };
         await storeAudited(context, [muteProblem(id, until)], action, services);

@@ -1,5 +1,5 @@
 import { newId } from "../../base/id.ts";
-import { invalid } from "../../base/problem.ts";
+import { refinedMember } from "../../base/refined_member.ts";
 import { jsonResponse } from "../../http/respond.ts";
 import {
   isOwnResource,
@@ -41,13 +41,12 @@ export function resourceOperations(
 
   return [
     backend("POST", PATH, "addResource", "Register a resource that tokens are issued for", {
-      body: NewResource,
+      body: refinedMember(NewResource, "url", (url, report) => {
+        if (isOwnResource(url, issuer)) report("Must not be this service.");
+      }),
       responses: { 201: ResourceRecord },
       refuses: [409],
       async handle({ body, ...context }) {
-        if (isOwnResource(body.url, issuer)) {
-          throw invalid([{ pointer: "/url", detail: "Must not be this service." }], "body");
-        }
         const createdAtMs = now();
         const resource = { ...body, id: newId("p", createdAtMs), createdAtMs };
         const action = { action: "resource.create", target: resource.id };
