@@ -18,7 +18,7 @@ const TIME_PATH = `/db/query?level=none&q=${encodeURIComponent(SELECT)}`;
  */
 export function createRqliteClock(
   client: Pick<RqliteClient, "nodes" | "request">,
-  log: Pick<Log, "warn">,
+  log: Pick<Log, "warn" | "error">,
   now: () => number,
 ) {
   let skewMs = 0;

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { createSteadyClock } from "../../src/base/steady_clock.ts";
 import { createClockWatch } from "../../src/delivery/clock_watch.ts";
+import type { Distributor } from "../../src/delivery/distributor.ts";
 import { type Database, UnavailableError } from "../../src/database/database.ts";
 import { sql } from "../../src/database/sql.ts";
 import { openDatabase } from "../helpers/database.ts";
@@ -22,9 +23,11 @@ async function openMachine(t: TestContext) {
     machine,
     async start() {
       const clock = createSteadyClock(() => machine.wallMs, () => machine.elapsedMs);
-      const watch = createClockWatch({ database: machine.database, log }, clock, clockCheck, () => ({
+      const distributor: Pick<Distributor, "followClock"> = {
         followClock: (_stepMs, shift) => shift(),
-      }));
+      };
+      const services = { database: machine.database, log };
+      const watch = createClockWatch(services, clock, clockCheck, () => distributor);
       await watch.check();
       return { clock, look: watch.check, isRight: watch.isRight };
     },
