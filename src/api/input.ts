@@ -34,6 +34,6 @@ export async function readBody(
   limitBytes: number,
 ): Promise<unknown> {
   if (body === undefined || (body.isOptional && !hasBody(request))) return undefined;
-  const json = await readJson(request, Math.min(maxBodyBytes, limitBytes));
-  return parseShape(body, json, "body");
+  const json = await readJson(request, Math.min(maxBodyBytes, limitBytes), body.isOptional);
+  return json === undefined ? undefined : parseShape(body, json, "body");
 }

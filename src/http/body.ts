@@ -21,12 +21,19 @@ export interface BodyRules {
 }
 
 /**
- * The JSON of a body; integers that a double does not hold exactly are infinite in it. Throws
- * Problem 400, 413 or 415.
+ * The JSON of a body; integers that a double does not hold exactly are infinite in it. Undefined
+ * where it may be missing and has no bytes. Throws Problem 400, 413 or 415.
  */
-export async function readJson(request: HttpRequest, maxBytes: number): Promise<JsonValue> {
+export async function readJson(
+  request: HttpRequest,
+  maxBytes: number,
+  mayBeMissing = false,
+): Promise<JsonValue | undefined> {
+  // Of chunks only their end says that there are none: such a body has no type.
+  const bytes = mayBeMissing ? await request.readBody(maxBytes) : undefined;
+  if (bytes?.length === 0) return undefined;
   checkType(request, ["json"]);
-  return parseJson(await request.readBody(maxBytes), { exactIntegers: true });
+  return parseJson(bytes ?? await request.readBody(maxBytes), { exactIntegers: true });
 }
 
 /** The form of a body, or undefined when it is not well-formed; throws Problem 413 or 415. */
