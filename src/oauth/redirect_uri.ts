@@ -91,7 +91,10 @@ const PRIVATE_USE = /^[a-z][a-z0-9+-]*(?:\.[a-z0-9+-]+)+:\/[^\\#\x00-\x20\x7f-\u
  */
 export function isListedRedirectUri(raw: string, redirectUris: readonly string[]): boolean {
   const url = parseCanonical(raw);
-  if (!url) return raw.length <= MAX_LENGTH && PRIVATE_USE.test(raw) && redirectUris.includes(raw);
+  if (!url) {
+    const isPrivateUse = raw.length <= MAX_LENGTH && PRIVATE_USE.test(raw) && URL.canParse(raw);
+    return isPrivateUse && redirectUris.includes(raw);
+  }
   if (!PLAIN_HOST.test(url.hostname)) return false;
   if (url.protocol === "https:") return redirectUris.includes(raw);
   if (!LOOPBACK_HOSTS.includes(url.hostname)) return false;

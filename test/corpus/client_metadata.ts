@@ -186,3 +186,8 @@ export const REFUSED_REDIRECTS: readonly string[] = [
   "com.example.app://cb", "com.example.app.evil:/cb", "com.example.app:/cb?x",
   "javascript:alert(1)", "data:text/html,x", "",
 ];
+
+/** Of a private-use scheme, and no URL to a browser (URL Standard §4.4). */
+export const UNREADABLE_REDIRECTS: readonly string[] = [
+  "com.example.app://h:99999/cb", "com.example.app://[bad/cb", "com.example.app://a<b/cb",
+];

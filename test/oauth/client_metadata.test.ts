@@ -11,6 +11,7 @@ import {
   REFUSED_URLS,
   TAKEN_DOCUMENTS,
   TAKEN_REDIRECTS,
+  UNREADABLE_REDIRECTS,
 } from "../corpus/client_metadata.ts";
 
 /** As it comes out of a response. */
@@ -68,5 +69,10 @@ describe("of redirect URIs that no app URL bounds", () => {
   }
   for (const uri of REFUSED_REDIRECTS) {
     test(`${uri} is none`, () => assert.equal(isListedRedirectUri(uri, LISTED), false));
+  }
+  for (const uri of UNREADABLE_REDIRECTS) {
+    test(`${uri} is none, though it is listed`, () => {
+      assert.equal(isListedRedirectUri(uri, [uri]), false);
+    });
   }
 });
