@@ -76,6 +76,17 @@ test("max_age=0 asks a new browser once, however its name is written", async () 
   }
 });
 
+test("what else is asked for is written after the login as it was before", async () => {
+  const { user: { username, password }, app } = await open();
+  const path = `${authorizePath(app)}&state=${"~".repeat(6_000)}`;
+  for (const asked of [path, `${path}&max_age=0`]) {
+    const browser = gatepost.openBrowser();
+    const answer = await browser.submit(await browser.get(asked), { username, password });
+    assert.equal(answer.location, new URL(path, answer.url).href);
+    assertCode(gatepost, await browser.follow(answer), app);
+  }
+});
+
 test("somebody else may sign in where the password is asked for again", async () => {
   const { app, browser, ask } = await open({ trusted: true });
   const other = await gatepost.createUser();

@@ -1,4 +1,4 @@
-import type { Form } from "../../base/form.ts";
+import { decodeFormText, type Form } from "../../base/form.ts";
 import type { HttpRequest, HttpResponse } from "../../base/http_message.ts";
 import { malformed, Problem } from "../../base/problem.ts";
 import { described, matching, named, oneOf, optional, record, TEXT } from "../../base/shape.ts";
@@ -70,12 +70,12 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
     }
     try {
       const request = await readAuthorizeRequest(target, services);
-      const address = `${site.basePath}${path}?${http.query}`;
+      const addressOf = (query: string) => `${site.basePath}${path}?${query}`;
+      const address = addressOf(http.query);
       // A login for the request itself is recent enough, where none ever is for long too.
-      const onward = new URLSearchParams(http.query);
-      onward.delete("max_age");
+      const onward = addressOf(http.query.split("&").filter((pair) => !isMaxAge(pair)).join("&"));
       const session = await sessions.open(http);
-      const visit = { request, session, address, onward: `${site.basePath}${path}?${onward}` };
+      const visit = { request, session, address, onward };
       // HEAD is what scanners of links send; it makes no code and no session.
       if (http.method === "HEAD") return { status: 200, headers: NO_STORE };
       const choice = await choosePassword(visit, http, form, services);
@@ -97,6 +97,11 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
       form: AuthorizeForm,
     },
   }, (...request) => changeFresh(() => respond(...request)), services);
+}
+
+function isMaxAge(pair: string): boolean {
+  const [name = ""] = pair.split("=");
+  return decodeFormText(name) === "max_age";
 }
 
 /** The next step of a visit: log in, consent, or back to the app with a code. */
