@@ -267,6 +267,16 @@ describe("POST /authorization/revoke with Authorization: Bearer", () => {
     assert.equal(await gatepost.isAlive(access_token), true);
   });
 
+  test("returns 400 for a token in the header and one in the query, and ends neither", async () => {
+    const token = await gatepost.login(user);
+    const { access_token } = await gatepost.codeTokens(publicApp, user);
+    const path = `${REVOKE}?token=${access_token}`;
+    const answer = await gatepost.api.send("POST", path, { headers: bearer(token) });
+    assertOAuthError(answer, 400, "invalid_request");
+    assert.equal(await gatepost.isAlive(token), true);
+    assert.equal(await gatepost.isAlive(access_token), true);
+  });
+
   test("returns 401 for a token that never was", async () => {
     const answer = await revokeOwn("a.b.c");
     assert.equal(answer.status, 401);

@@ -42,9 +42,7 @@ const SECRET_PARAMETERS = Object.keys(CREDENTIALS)
  * (RFC 6749 §3.2; `resource` may be repeated, RFC 8707 §2).
  */
 export async function readOAuthForm(request: HttpRequest): Promise<Form> {
-  if (request.query !== "" && holdsSecret(request.query)) {
-    throw new OAuthError("invalid_request", "Parameters belong in the body, not in the query.");
-  }
+  checkQuery(request);
   const form = await readForm(request);
   if (!form) throw new OAuthError("invalid_request", "The body is not a well-formed form.");
   if (form.duplicates.some((name) => name !== "resource")) {
@@ -53,10 +51,12 @@ export async function readOAuthForm(request: HttpRequest): Promise<Form> {
   return form;
 }
 
-/** Whether a query may hold one: one that cannot be read may hold anything. */
-function holdsSecret(text: string): boolean {
-  const query = parseForm(text);
-  return !query || SECRET_PARAMETERS.some((name) => query.getAll(name).length > 0);
+/** Throws where a query may hold a secret: one that cannot be read may hold anything. */
+export function checkQuery(request: HttpRequest): void {
+  if (request.query === "") return;
+  const query = parseForm(request.query);
+  if (query && !SECRET_PARAMETERS.some((name) => query.getAll(name).length > 0)) return;
+  throw new OAuthError("invalid_request", "Parameters belong in the body, not in the query.");
 }
 
 export function requireParameter(form: Form, name: string): string {

@@ -13,7 +13,7 @@ import { readAnyBody } from "../../http/body.ts";
 import { type Bearer, bearerToken } from "../bearer.ts";
 import { jsonResponse } from "../../http/respond.ts";
 import { type Operation, operation } from "../operation.ts";
-import { BY_APP, CREDENTIALS, readOAuthForm, requireParameter } from "./oauth_form.ts";
+import { BY_APP, checkQuery, CREDENTIALS, readOAuthForm, requireParameter } from "./oauth_form.ts";
 import {
   findPresentedToken,
   presentedBy,
@@ -99,6 +99,7 @@ function endToken(presented: PresentedToken, address: string, nowMs: number): Sq
 
 /** The caller of a request that revokes the token it presents, and may name no other. */
 async function authenticateAlone(request: HttpRequest, bearer: Bearer): Promise<Caller> {
+  checkQuery(request);
   // Some clients send {} with every POST, which names no other token.
   const { value } = await readAnyBody(request, BODY);
   const fields = value instanceof URLSearchParams ? [...value] : Object.entries(value ?? {});
