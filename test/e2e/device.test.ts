@@ -172,10 +172,16 @@ describe("the token endpoint (RFC 8628 §3.4, §3.5)", () => {
     assertOAuthError(await poll(gatepost, app, other), 400, "authorization_pending");
   });
 
-  test("says at once that a resource is not known", async () => {
+  test("says at once that a resource is not known, or is not this service", async () => {
     const { device_code } = await newDevice(gatepost, app);
-    const fields = { grant_type: DEVICE_GRANT, device_code, resource: "https://else.example" };
-    assertOAuthError(await gatepost.token(app, fields), 400, "invalid_target");
+    const url = "https://known.example";
+    const added = await gatepost.api.postJson("/backend/resource", { url, scopes },
+      bearer(gatepost.adminToken));
+    assert.equal(added.status, 201, added.text);
+    for (const resource of ["https://else.example", url]) {
+      const fields = { grant_type: DEVICE_GRANT, device_code, resource };
+      assertOAuthError(await gatepost.token(app, fields), 400, "invalid_target");
+    }
   });
 
   test("writes nothing for a poll", async () => {

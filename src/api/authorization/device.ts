@@ -3,13 +3,12 @@ import { newSecret, sha256 } from "../../base/secret.ts";
 import { described, named, optional, record, shown, TEXT, URI } from "../../base/shape.ts";
 import { jsonResponse } from "../../http/respond.ts";
 import { DEVICE_CODE_MS, newUserCode, POLL_INTERVAL_MS } from "../../oauth/device_code.ts";
-import { OAuthError } from "../../oauth/errors.ts";
 import { DEVICE_GRANT } from "../../oauth/grant_type.ts";
 import { checkAppScopes } from "../../oauth/scope.ts";
 import type { Services } from "../../services.ts";
 import { insertDeviceCode } from "../../store/device_codes.ts";
 import { type Operation, operation } from "../operation.ts";
-import { BY_APP, CREDENTIALS, readOAuthForm, readResource, readScope } from "./oauth_form.ts";
+import { BY_APP, checkOwnResource, CREDENTIALS, readOAuthForm, readScope } from "./oauth_form.ts";
 import { checkAllowed } from "./token.ts";
 
 const DeviceForm = named("DeviceRequest", record({
@@ -49,9 +48,7 @@ export function deviceOperation(
       const form = await readOAuthForm(request);
       return clients.serve(request, form, async (app) => {
         checkAllowed(app, DEVICE_GRANT);
-        if (await readResource(form, services)) {
-          throw new OAuthError("invalid_target", "Tokens of devices are for this service alone.");
-        }
+        await checkOwnResource(form, services);
         const scopes = readScope(form);
         checkAppScopes(scopes, app.scopes);
         const [deviceCode, userCode, nowMs] = [newSecret(), newUserCode(), now()];

@@ -6,7 +6,7 @@ import { DEVICE_GRANT } from "../../oauth/grant_type.ts";
 import { DENIED, findDeviceCode } from "../../store/device_codes.ts";
 import { badCode, redeem } from "./exchange_code.ts";
 import type { Exchange } from "./issue_grant.ts";
-import { readResource, requireParameter } from "./oauth_form.ts";
+import { checkOwnResource, requireParameter } from "./oauth_form.ts";
 
 /**
  * Makes the exchange of device codes (RFC 8628 §3.4, §3.5). A poll writes nothing: when a device
@@ -21,7 +21,7 @@ export function createDeviceExchange(): Exchange {
     if (device?.app !== request.app.id) throw badCode();
     const { decision: grantId, untilMs } = device;
     if (grantId === DENIED) throw new OAuthError("access_denied", "The user did not allow it.");
-    await readResource(request.form, services); // a wrong one is not found out at the end
+    await checkOwnResource(request.form, services); // a wrong one is not found out at the end
     if (untilMs <= now()) throw new OAuthError("expired_token", "The device_code has expired.");
     if (grantId !== null) return redeem({ grantId, hash }, DEVICE_GRANT, request, services);
     const key = hash.toString("base64url");

@@ -87,3 +87,9 @@ export async function readResource(
   if (resource) return resource;
   throw new OAuthError("invalid_target", "Tokens are issued for one resource, known here.");
 }
+
+/** Throws OAuthError `invalid_target` where the form of a device asks for a registered resource. */
+export async function checkOwnResource(...asked: Parameters<typeof readResource>): Promise<void> {
+  if (!await readResource(...asked)) return;
+  throw new OAuthError("invalid_target", "Tokens of devices are for this service alone.");
+}
