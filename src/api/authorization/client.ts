@@ -51,12 +51,14 @@ export function createClientAuthenticator(
     app: AppWithSecrets | undefined,
     { clientId, secrets, assertion }: ClientCredentials,
   ): Promise<boolean> {
+    const isTaken = !app?.metadataUrl || isDocumentUrl(app.metadataUrl, clientMetadata);
+    const isGood = isTaken && app?.status === "active";
     const proof = assertion && app && verifyAssertion(assertion, app, issuer, now());
-    const isOwner = assertion ? proof && await useAssertion(database, clientId, proof)
+    // What is refused does not use it up: another process may have let the app in just now.
+    const isOwner = assertion ? isGood && proof && await useAssertion(database, clientId, proof)
       : app?.type === "public" ? secrets.length === 0
       : hasSecret(app, secrets, now());
-    const isTaken = !app?.metadataUrl || isDocumentUrl(app.metadataUrl, clientMetadata);
-    return Boolean(isOwner) && isTaken && app?.status === "active";
+    return Boolean(isOwner) && isGood;
   }
 
   /** The app; throws OAuthError (RFC 6749 §2.3, §5.2), the same one whatever did not fit. */

@@ -1,8 +1,11 @@
 import assert from "node:assert/strict";
+import { generateKeyPairSync } from "node:crypto";
 import { describe, test, type TestContext } from "node:test";
 import { createClientAuthenticator } from "../../../src/api/authorization/client.ts";
 import { parseForm } from "../../../src/base/form.ts";
+import { PUBLIC_JWK } from "../../../src/base/jwk.ts";
 import { sha256 } from "../../../src/base/secret.ts";
+import { sql } from "../../../src/database/sql.ts";
 import type { App } from "../../../src/oauth/app.ts";
 import { Problem } from "../../../src/base/problem.ts";
 import { OAuthError } from "../../../src/oauth/errors.ts";
@@ -12,9 +15,11 @@ import { loadRevocations } from "../../../src/store/revocations.ts";
 import { insertApp, replaceAppSecret } from "../../../src/store/apps.ts";
 import { AUDIT_LIST } from "../../../src/store/audit.ts";
 import { createFailureAudit } from "../../../src/store/failure_audit.ts";
+import { assertionClaims, assertionFields, signAssertion } from "../../corpus/client_assertions.ts";
 import { openDatabase, sampleApp } from "../../helpers/database.ts";
 import { sampleRequest } from "../../helpers/http_request.ts";
 
+const ISSUER = "https://gatepost.example";
 const NOW_MS = Date.UTC(2040, 0, 1);
 const WINDOW_MS = 15 * 60_000;
 const DAY_MS = 24 * 60 * 60_000;
@@ -24,10 +29,11 @@ async function open(t: TestContext, more: Partial<App> = {}) {
   const clock = { nowMs: NOW_MS };
   const now = () => clock.nowMs;
   const app = sampleApp(more);
-  await database.write([insertApp(app, app.type === "public" ? undefined : sha256("right"))]);
+  const hasSecret = app.type === "confidential" && app.jwks.length === 0;
+  await database.write([insertApp(app, hasSecret ? sha256("right") : undefined)]);
   const failures = createFailureAudit({ database, now });
   const accounts = createAccounts(database, await loadRevocations(database, now));
-  const issuer = "https://gatepost.example";
+  const issuer = ISSUER;
   const clients = createClientAuthenticator({
     accounts, config: { clientMetadata: "off" }, database, failures, issuer, now,
   });
@@ -45,8 +51,13 @@ async function open(t: TestContext, more: Partial<App> = {}) {
       return page.items.map(({ target, address }) => `${target} from ${address}`);
     },
     /** The app, or the error that it gets. */
-    async authenticate(secret: string, address = "192.0.2.1", id = app.id) {
-      const form = parseForm(`client_id=${id}&client_secret=${secret}`);
+    async authenticate(
+      secret: string,
+      address = "192.0.2.1",
+      id = app.id,
+      fields: Readonly<Record<string, string>> = { client_id: id, client_secret: secret },
+    ) {
+      const form = parseForm(String(new URLSearchParams(fields)));
       assert.ok(form);
       return clients.authenticate(sampleRequest({ address }), form).catch((error: unknown) => {
         assert.ok(error instanceof OAuthError || error instanceof Problem);
@@ -91,6 +102,22 @@ test("what another process has just changed of an app lets it in", async (t) => 
   }
   assert.deepEqual(await clients.listFailures(), []);
   assertStatus(await clients.authenticate("right"), 401);
+});
+
+test("an assertion is not used up by what is held of its app in memory", async (t) => {
+  const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  const jwks = [PUBLIC_JWK.parse(publicKey.export({ format: "jwk" }), assert.fail)];
+  const clients = await open(t, { jwks, status: "disabled" });
+  const { app: { id }, database } = clients;
+  const prove = () => {
+    const exp = NOW_MS / 1000 + 60;
+    const claims = { ...assertionClaims(id, ISSUER), iat: undefined, exp };
+    const assertion = signAssertion({ alg: "ES256" }, claims, privateKey);
+    return clients.authenticate("", "192.0.2.1", id, assertionFields(assertion));
+  };
+  assertStatus(await prove(), 401);
+  await database.write([sql`UPDATE apps SET status = 'active' WHERE id = ${id}`]);
+  assert.equal((await prove() as App).id, id);
 });
 
 test("failures count by the /64 of an IPv6 address", async (t) => {
