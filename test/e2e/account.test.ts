@@ -258,6 +258,15 @@ describe("the password", () => {
     assert.equal((await gatepost.tryLogin(user)).status, 200);
   });
 
+  test("is of any length to the browser, which would count other units than bytes", async () => {
+    const { user, browser } = await openAccount();
+    const page = await browser.get(`${ACCOUNT}?do=password`);
+    assert.doesNotMatch(page.text, /minlength|maxlength/);
+    const short = "ä".repeat(6);
+    await assertDone(browser, await change(browser, PASSWORD, short), /password is changed/);
+    assert.equal((await gatepost.tryLogin({ ...user, password: short })).status, 200);
+  });
+
   test("is guessed as seldom as at a login", async () => {
     const { user, browser, page } = await openAccount();
     const csrf = page.forms()[1]?.fields["csrf"] ?? "";

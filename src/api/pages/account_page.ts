@@ -2,6 +2,7 @@ import type { Form } from "../../base/form.ts";
 import type { HttpResponse } from "../../base/http_message.ts";
 import { attributes, type Html, html, type HtmlValue } from "../../base/html.ts";
 import { idTimeMs } from "../../base/id.ts";
+import { PASSWORD_BYTES } from "../../base/password.ts";
 import { isLoopbackHost } from "../../oauth/redirect_uri.ts";
 import type { ScopeWords } from "../../oauth/scope.ts";
 import type { ActingApp } from "../../store/consents.ts";
@@ -89,13 +90,13 @@ again, you are asked anew.</dd></dl>`;
 }
 
 export function passwordPage(frame: AccountFrame): HttpResponse {
-  const input = (name: string, label: string, more: Parameters<typeof attributes>[0]) =>
-    field(frame, name, label, { type: "password", ...more });
+  const input = (name: string, label: string, autocomplete: string) =>
+    field(frame, name, label, { type: "password", autocomplete });
   return askPage(frame, "Change your password", PASSWORD_ENDS, html`
 <input name="username" value="${frame.username}" autocomplete="username" hidden>
-${input("current", "Current password", { autocomplete: "current-password" })}
-${input("new", "New password", { autocomplete: "new-password", minlength: 8, maxlength: 1024 })}
-<p class="small muted">At least 8 characters; a sentence is best.</p>`,
+${input("current", "Current password", "current-password")}
+${input("new", "New password", "new-password")}
+<p class="small muted">At least ${PASSWORD_BYTES.min} characters; a sentence is best.</p>`,
   actButton("password", "Change password", "primary"));
 }
 
