@@ -57,20 +57,27 @@ export function grantScope({ requested, app, user }: {
   /** Undefined where the app acts for itself (client_credentials). */
   readonly user: readonly string[] | undefined;
 }): string[] {
-  checkAppScopes(requested, app);
+  checkAppScopes(requested, { scopes: app });
   const [first] = requested;
   const wanted = first === undefined ? app.filter((name) => !isOfBackend(name)) : requested;
   const granted = wanted.filter((name) => (user ?? app).includes(name));
   if (granted.length > 0) return granted;
   throw first === undefined
     ? new OAuthError("invalid_scope", "No scope can be granted unless it is asked for by name.")
-    : refuseScope("The user does not have", first, "user");
+    : refuseScope("The user does not have", first, addTo("user"));
 }
 
 /** Throws OAuthError `invalid_scope` where the app may not ask for all of the scopes. */
-export function checkAppScopes(requested: readonly string[], app: readonly string[]): void {
-  const missing = requested.find((name) => !app.includes(name));
-  if (missing !== undefined) throw refuseScope("The app may not have", missing, "app");
+export function checkAppScopes(
+  requested: readonly string[],
+  { scopes, metadataUrl }: {
+    readonly scopes: readonly string[];
+    readonly metadataUrl?: string | null | undefined;
+  },
+): void {
+  const missing = requested.find((name) => !scopes.includes(name));
+  if (missing === undefined) return;
+  throw refuseScope("The app may not have", missing, metadataUrl ? REGISTER_APP : addTo("app"));
 }
 
 /**
@@ -84,8 +91,14 @@ export function narrowScope(requested: readonly string[], chain: readonly string
   throw new OAuthError("invalid_scope", detail);
 }
 
+const addTo = (party: "app" | "user"): string =>
+  `An administrator can allow it: add it to the scopes of the ${party}.`;
+
+/** How an app gets what its metadata document cannot give it. */
+export const REGISTER_APP = "One that is known by its metadata document cannot; an administrator " +
+  "can register it.";
+
 /** Names a scope, which is well-formed; nothing else of the request is repeated. */
-function refuseScope(reason: string, name: string, party: "app" | "user"): OAuthError {
-  const remedy = `An administrator can allow it: add it to the scopes of the ${party}.`;
+function refuseScope(reason: string, name: string, remedy: string): OAuthError {
   return new OAuthError("invalid_scope", `${reason} scope ${name}. ${remedy}`);
 }

@@ -144,6 +144,9 @@ describe("a client that nobody has registered", () => {
     await gatepost.codeTokens(app, user);
     const fields = { grant_type: "client_credentials" };
     assertOAuthError(await gatepost.token(app, fields), 400, "unauthorized_client");
+    const device = await gatepost.api.postForm("/authorization/device", { client_id: app.id });
+    assertOAuthError(device, 400, "unauthorized_client");
+    assert.match(device.text, /an administrator can register it/);
   });
 
   test("that two users allow at once is one app", async () => {

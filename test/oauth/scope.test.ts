@@ -97,8 +97,11 @@ describe("invalid_scope says which scope, and how it is allowed:", () => {
       /asked for by name/],
     ["one that was not granted", () => narrowScope(["a", "c"], ["a"]),
       /does not carry scope c\. Authorize anew/],
-    ["one that an app may not ask for", () => checkAppScopes(["a", "b"], ["b"]),
-      /app may not have scope a\./],
+    ["one that an app may not ask for", () => checkAppScopes(["a", "b"], { scopes: ["b"] }),
+      /app may not have scope a\. .*add it to the scopes of the app/],
+    ["one that no document gives", () =>
+      checkAppScopes(["a"], { scopes: ["b"], metadataUrl: "https://app.example/client.json" }),
+      /app may not have scope a\. .*an administrator can register it/],
   ];
   for (const [what, decide, names] of table) {
     test(what, () => assert.throws(decide, { error: "invalid_scope", message: names }));

@@ -126,7 +126,7 @@ export async function readAuthorizeRequest(
   const requestedScopes = readScope(form);
   const app = appAt(target.app, resource, requestedScopes);
   const challenge = readChallenge(form, needsPkce(app, services.config.profile));
-  checkAppScopes(requestedScopes, app.scopes);
+  checkAppScopes(requestedScopes, app);
   const seconds = form.get("max_age");
   if (/\D/.test(seconds ?? "")) {
     throw new OAuthError("invalid_request", "The max_age is not a whole number of seconds.");

@@ -50,7 +50,7 @@ export function deviceOperation(
         checkAllowed(app, DEVICE_GRANT);
         await checkOwnResource(form, services);
         const scopes = readScope(form);
-        checkAppScopes(scopes, app.scopes);
+        checkAppScopes(scopes, app);
         const [deviceCode, userCode, nowMs] = [newSecret(), newUserCode(), now()];
         const untilMs = nowMs + DEVICE_CODE_MS;
         const device = { hash: sha256(deviceCode), app: app.id, scopes, untilMs };

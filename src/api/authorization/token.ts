@@ -16,7 +16,7 @@ import { DEVICE_GRANT, type GrantType } from "../../oauth/grant_type.ts";
 import { CODE_VERIFIER } from "../../oauth/pkce.ts";
 import { grantTypesOf, type Profile } from "../../oauth/profile.ts";
 import { appAt } from "../../oauth/resource.ts";
-import { grantScope } from "../../oauth/scope.ts";
+import { grantScope, REGISTER_APP } from "../../oauth/scope.ts";
 import type { Services } from "../../services.ts";
 import { type Operation, operation } from "../operation.ts";
 import { exchangeCode } from "./exchange_code.ts";
@@ -121,6 +121,7 @@ export function checkAllowed(app: App, type: GrantType): void {
   if (app.grants.includes(type)) return;
   const remedy = app.type === "public" && type === "client_credentials"
     ? "A public app cannot use it (RFC 6749 section 4.4)."
+    : app.metadataUrl ? REGISTER_APP
     : `An administrator can allow it: add ${type} to the grants of the app.`;
   throw new OAuthError("unauthorized_client", `The app may not use grant ${type}. ${remedy}`);
 }
