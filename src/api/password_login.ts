@@ -68,7 +68,9 @@ export function createPasswordLogin(
           if (!right || user?.status !== "active") return;
           // It shares the commit of what the login stores next. Should it fail, so does that, and
           // the failures age out.
-          database.write([deleteLoginFailures(login.account, login.place)]).catch(() => {});
+          const here = throttleAddress(address);
+          const cleared = [login.place, here, here + BY_APP];
+          database.write([deleteLoginFailures(login.account, cleared)]).catch(() => {});
         },
       });
       if (isRight === undefined) throw throttled((await count()).untilMs);

@@ -1,7 +1,7 @@
 import { sha256 } from "../base/secret.ts";
 import { type Database, limitTo } from "../database/database.ts";
 import { changesRow, findRow } from "../database/rows.ts";
-import { andIs, sql, type Sql } from "../database/sql.ts";
+import { listOf, sql, type Sql } from "../database/sql.ts";
 
 /** How long a failed login counts, in milliseconds. */
 const WINDOW_MS = 15 * 60_000;
@@ -84,7 +84,8 @@ export function accountOf(username: string): Uint8Array {
   return sha256(username.toLowerCase());
 }
 
-/** Forgets what one account has failed, in one place or anywhere. */
-export function deleteLoginFailures(account: Uint8Array, place?: string): Sql {
-  return sql`DELETE FROM login_failures WHERE account = ${account}${andIs(sql`place`, place)}`;
+/** Forgets what one account has failed, in some places or anywhere. */
+export function deleteLoginFailures(account: Uint8Array, places?: readonly string[]): Sql {
+  const there = places ? sql` AND place IN ${listOf(places)}` : sql``;
+  return sql`DELETE FROM login_failures WHERE account = ${account}${there}`;
 }

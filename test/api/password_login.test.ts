@@ -342,6 +342,18 @@ test("through it and beside it an account has 10 failures from one address toget
   assert.equal((await login("marta", RIGHT, `${HERE}0`)).kind, "ok", "another address");
 });
 
+test("a success clears the account at its address, however it came and comes", async (t) => {
+  const { login, fail } = await openLogin(t);
+  const ways = [{}, APP, { findDevice: () => "d1" }];
+  for (const failing of [{}, APP]) {
+    for (const succeeding of ways) {
+      await fail(9, "marta", HERE, failing);
+      assert.equal((await login("marta", RIGHT, HERE, succeeding)).kind, "ok");
+    }
+  }
+  await fail(9, "marta");
+});
+
 test("an app that has proven nothing is limited by its address", async (t) => {
   const { login, fail } = await openLogin(t);
   const unproven = { app: { id: "a1", isProven: false } };

@@ -329,7 +329,7 @@ const CASES: readonly Case[] = [
   },
   { name: "admitting a login", run: (database) => admitLogin(database, LOGIN, NOW_MS) },
   writing("forgetting failed logins", () => [
-    deleteLoginFailures(LOGIN.account, LOGIN.place),
+    deleteLoginFailures(LOGIN.account, [LOGIN.place]),
     deleteLoginFailures(LOGIN.account),
   ]),
   writing("giving deliveries back", () =>
