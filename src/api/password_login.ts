@@ -10,7 +10,7 @@ import {
   countLoginFailures,
   deleteLoginFailures,
 } from "../store/login_failures.ts";
-import { admitPassword, findUserByName } from "../store/users.ts";
+import { findUserByName, opensLogin, usePassword } from "../store/users.ts";
 import { throttleAddress, throttleNetworks } from "../http/client_address.ts";
 
 /** A user name and a password as they came in. */
@@ -43,9 +43,11 @@ export function createPasswordLogin(
 ) {
   return {
     /**
-     * The user, and when the check began: what has been revoked since stays revoked. Undefined for
-     * an unknown or disabled user and a wrong password: the caller cannot tell which, nor by the
-     * time. Throws Problem 429 `throttled`, and 503 `busy` when too many are being checked.
+     * The user; when the check began, since what has been revoked since stays revoked; and what
+     * goes into the batch of what the login stores: a ConflictError then says that its one-time
+     * password has been used meanwhile. Undefined for an unknown or disabled user and a wrong
+     * password: the caller cannot tell which, nor by the time. Throws Problem 429 `throttled`, and
+     * 503 `busy` when too many are being checked.
      */
     async check(attempt: LoginAttempt) {
       const { username, password, address } = attempt;
@@ -84,8 +86,8 @@ export function createPasswordLogin(
       // The check may have waited long: a password that was replaced meanwhile opens nothing.
       const current = await findUserByName(database, username);
       return current?.phc === user?.phc && current?.status === "active" &&
-          (attempt.isLoggedIn || await admitPassword(database, current, now()))
-        ? { user: current, sinceMs }
+          (attempt.isLoggedIn || opensLogin(current, now()))
+        ? { user: current, sinceMs, uses: usePassword(current, now()) }
         : refuse();
     },
   };

@@ -104,15 +104,17 @@ function gather(database: Database) {
 }
 
 /**
- * Stores a grant, with an entry of the audit beside it, and ends those of its user that are too
- * many with it; false, and it is not stored, when its user or app has been disabled, has had its
- * grants revoked or has lost a scope meanwhile. The revocations take in what has ended.
+ * Stores a grant, with an entry of the audit and, of a user's, more beside it, and ends those of
+ * its user that are too many with it; false, and it is not stored, when its user or app has been
+ * disabled, has had its grants revoked or has lost a scope meanwhile. The revocations take in what
+ * has ended.
  */
 export async function insertGrant(
   database: Database,
   grant: NewGrant,
   audited?: AuditRecord,
   revocations?: Revocations,
+  beside: readonly Sql[] = [],
 ): Promise<boolean> {
   const { id, app, user } = grant;
   if (user === null && !audited) {
@@ -125,6 +127,7 @@ export async function insertGrant(
     database,
     insertGrants([grant]),
     ...audited ? [insertAuditOfGrant(id, audited, madeAtMs)] : [],
+    ...beside,
   );
   if (isInserted && user !== null) {
     await endExcessGrants(database, user, app, madeAtMs, revocations);

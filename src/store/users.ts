@@ -2,7 +2,7 @@ import { ACCOUNT_STATUS, type User, UserChange } from "../oauth/user.ts";
 import type { FieldsOf } from "../base/fields.ts";
 import type { Infer } from "../base/shape.ts";
 import { type Database, valueIf } from "../database/database.ts";
-import { changesRow, findItem, findRow, hasRow } from "../database/rows.ts";
+import { findItem, findRow, hasRow } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
 import { type Change, updateWhere } from "./audit.ts";
 import { columnsOf } from "./columns.ts";
@@ -121,18 +121,19 @@ export function makePasswordOneTime(id: string, untilMs: number): Sql {
   return sql`UPDATE users SET passwordUntilMs = ${untilMs} WHERE id = ${id}`;
 }
 
-/** Whether a password that was found right opens a login now: a one-time password opens one. */
-export async function admitPassword(
-  database: Database,
-  { id, phc, passwordUntilMs, passwordPrinted }: UserWithPassword,
-  nowMs: number,
-): Promise<boolean> {
-  return passwordUntilMs === null && passwordPrinted !== 1 || await changesRow(
-    database,
-    sql`UPDATE users
-      SET passwordUntilMs = min(passwordUntilMs, 0), passwordPrinted = min(passwordPrinted, 0)
-      WHERE id = ${id} AND phc = ${phc} AND ifnull(passwordUntilMs > ${nowMs}, TRUE)`,
-  );
+/** Whether a user's password, if it is right, opens a login: a one-time password opens one. */
+export function opensLogin({ passwordUntilMs }: UserWithPassword, nowMs: number): boolean {
+  return passwordUntilMs === null || passwordUntilMs > nowMs;
+}
+
+/** Notes a password as used, if that matters; ConflictError where it opens no login any more. */
+export function usePassword(user: UserWithPassword, nowMs: number): Sql[] {
+  const { id, phc, passwordUntilMs, passwordPrinted } = user;
+  if (passwordUntilMs === null && passwordPrinted !== 1) return [];
+  const isOpen = sql`phc = ${phc} AND ifnull(passwordUntilMs > ${nowMs}, TRUE)`;
+  return [sql`UPDATE users SET phc = ${valueIf(isOpen, phc)},
+      passwordUntilMs = min(passwordUntilMs, 0), passwordPrinted = min(passwordPrinted, 0)
+    WHERE id = ${id}`];
 }
 
 /**

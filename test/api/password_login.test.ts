@@ -5,7 +5,7 @@ import { runInNewContext } from "node:vm";
 import { createPasswordHasher } from "../../src/base/password.ts";
 import { Problem } from "../../src/base/problem.ts";
 import { purge } from "../../src/store/purge.ts";
-import { updateUser } from "../../src/store/users.ts";
+import { makePasswordOneTime, updateUser } from "../../src/store/users.ts";
 import {
   createInstantHasher,
   HERE,
@@ -14,6 +14,7 @@ import {
   RIGHT,
   WRONG,
 } from "../helpers/login_stage.ts";
+import { ConflictError } from "../../src/database/database.ts";
 import { sql } from "../../src/database/sql.ts";
 
 const MINUTE_MS = 60_000;
@@ -227,6 +228,16 @@ test("a user who is disabled while the check waits is not let in", async (t) => 
   await database.write([updateUser(user, change)]);
   gate.open();
   assert.deepEqual(await outcome, { kind: "wrong" });
+});
+
+test("a one-time password is used up by what the login stores, not by its check", async (t) => {
+  const { database, login, user, clock } = await openLogin(t);
+  await database.write([makePasswordOneTime(user, clock.nowMs + MINUTE_MS)]);
+  const logins = [await login("marta", RIGHT), await login("marta", RIGHT)];
+  const [first, second] = logins.map((outcome) => outcome.kind === "ok" ? outcome.uses : []);
+  await database.write(first ?? []);
+  await assert.rejects(database.write(second ?? []), ConflictError);
+  assert.deepEqual(await login("marta", RIGHT), { kind: "wrong" });
 });
 
 const IPV6 = (subnet: number, site = "2001:db8:1") => `${site}:${subnet.toString(16)}::1`;

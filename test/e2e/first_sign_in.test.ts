@@ -3,7 +3,7 @@ import { after, before, describe, test } from "node:test";
 import { assertErrorPage, assertLoginPage } from "../helpers/authorize_pages.ts";
 import { type CommandLine, readItems, readJson } from "../helpers/command_line.ts";
 import { assertCodePage, VERIFY } from "../helpers/device.ts";
-import { authorizePath, PASSWORD, type TestApp } from "../helpers/gatepost.ts";
+import { assertOAuthError, authorizePath, PASSWORD, type TestApp } from "../helpers/gatepost.ts";
 import { type FirstStart, startFirst } from "../helpers/first_start.ts";
 import type { Answer, Client } from "../helpers/http_client.ts";
 
@@ -148,6 +148,39 @@ describe("whoever signs in with a password of setup", () => {
     assert.match((await browser.follow(chosen)).location ?? "", /[?&]code=/);
     assert.equal(await stage.tryLogin(NEW_PASSWORD), 200);
     assert.equal(await stage.tryLogin(NEW_PASSWORD), 200);
+  });
+
+  /** An app of the password grant, and that grant. */
+  async function addPasswordApp() {
+    const url = "https://shell.example";
+    const added = await stage.cli.run("app", "add", "Shell", "--url", url, "--json",
+      "--scope", "consumer", "--grant", "password");
+    const { client_id, client_secret } = readJson(added);
+    return (password: string, scope = "consumer") => {
+      const fields = { username: "admin", password, scope, grant_type: "password" };
+      const proof = { client_id: String(client_id), client_secret: String(client_secret) };
+      return stage.openBrowser().postForm("/authorization/token", { ...fields, ...proof });
+    };
+  }
+
+  test("has still a good one where nothing came of the login", async () => {
+    const getToken = await addPasswordApp();
+    const password = String(readJson(await stage.cli.run("setup", "--json"))["password"]);
+    assertOAuthError(await getToken(password, "orders"), 400, "invalid_scope");
+    assert.equal((await getToken(password)).status, 200);
+    assertOAuthError(await getToken(password), 400, "invalid_grant");
+  });
+
+  test("signs in once of many times at once, by whatever way", async () => {
+    const getToken = await addPasswordApp();
+    const password = String(readJson(await stage.cli.run("setup", "--json"))["password"]);
+    const logins = await Promise.all([1, 2, 3].flatMap(() => [
+      getToken(password).then(({ status }) => status),
+      stage.tryLogin(password),
+      stage.signIn(stage.openBrowser(), stage.path, password).then(({ status }) => status),
+    ]));
+    assert.equal(logins.filter((status) => status === 200).length, 1, logins.join());
+    assert.ok(logins.every((status) => [200, 400, 401, 403].includes(status)), logins.join());
   });
 
   test("is told what is wrong with a password; nothing changes then", async () => {

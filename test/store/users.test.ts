@@ -11,7 +11,6 @@ import { insertKey } from "../../src/store/key_ring.ts";
 import { loadRevocations } from "../../src/store/revocations.ts";
 import { findSession, insertSession, isLive } from "../../src/store/sessions.ts";
 import {
-  admitPassword,
   revokeTokensOfUser,
   deleteUser,
   findUnusedFirstUser,
@@ -22,9 +21,12 @@ import {
   insertFirstUser,
   insertUser,
   keepPassword,
+  makePasswordOneTime,
+  opensLogin,
   replacePassword,
   USER_LIST,
   updateUser,
+  usePassword,
 } from "../../src/store/users.ts";
 import { addApp, addUser, makeFolder, openDatabase } from "../helpers/database.ts";
 
@@ -114,13 +116,16 @@ test("a printed password is used, kept, and forgotten with a new one", async (t)
   const id = newId("u", NOW_MS);
   const user = { id, username: "admin", phc: "$phc", scopes: [], createdAtMs: NOW_MS };
   const printed = async () => (await findUserByName(database, "admin"))?.passwordPrinted;
-  const admit = async () => {
+  const use = async () => {
     const found = await findUserByName(database, "admin");
-    return found && admitPassword(database, found, NOW_MS);
+    assert.ok(found && opensLogin(found, NOW_MS));
+    await database.write(usePassword(found, NOW_MS));
   };
   await database.write([insertUser({ ...user, passwordPrinted: 1 })]);
   assert.equal((await findUnusedFirstUser(database))?.username, "admin");
-  assert.deepEqual([await admit(), await admit(), await printed()], [true, true, 0]);
+  await use();
+  await use();
+  assert.equal(await printed(), 0);
   assert.equal(await findUnusedFirstUser(database), undefined);
   await database.write([updateUser(id, { status: "active" })]);
   assert.equal(await printed(), 0);
@@ -137,6 +142,26 @@ test("a printed password is used, kept, and forgotten with a new one", async (t)
   await database.write([deleteUser(id), insertUser({ ...user, passwordPrinted: 1 })]);
   await addUser(database);
   assert.equal(await findUnusedFirstUser(database), undefined, "there are others");
+});
+
+test("a one-time password is used once, in time, and while it is the user's", async (t) => {
+  const database = openDatabase(t);
+  const id = await addUser(database, { username: "admin", phc: "$phc" });
+  const find = async () => {
+    const user = await findUserByName(database, "admin");
+    assert.ok(user);
+    return user;
+  };
+  await database.write([makePasswordOneTime(id, NOW_MS + HOUR_MS)]);
+  const user = await find();
+  assert.deepEqual([NOW_MS, NOW_MS + HOUR_MS].map((at) => opensLogin(user, at)), [true, false]);
+  await assert.rejects(database.write(usePassword(user, NOW_MS + HOUR_MS)), ConflictError);
+  await assert.rejects(database.write(usePassword({ ...user, phc: "$old" }, NOW_MS)),
+    ConflictError);
+  const uses = await Promise.allSettled([1, 2].map(() =>
+    database.write(usePassword(user, NOW_MS))));
+  assert.deepEqual(uses.map(({ status }) => status).sort(), ["fulfilled", "rejected"]);
+  assert.equal(opensLogin(await find(), NOW_MS), false);
 });
 
 test("a password is replaced in a valid session only", async (t) => {

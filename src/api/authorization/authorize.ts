@@ -2,6 +2,7 @@ import { decodeFormText, type Form } from "../../base/form.ts";
 import type { HttpRequest, HttpResponse } from "../../base/http_message.ts";
 import { malformed, Problem } from "../../base/problem.ts";
 import { described, matching, named, oneOf, optional, record, TEXT } from "../../base/shape.ts";
+import { ConflictError } from "../../database/database.ts";
 import { isPosable } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import { CODE_CHALLENGE } from "../../oauth/pkce.ts";
@@ -166,9 +167,11 @@ export async function logIn(
     const { address } = from;
     const login = await passwordLogin.check({ username, password, address, findDevice });
     if (!login) return showAgain({ error: "wrong" });
-    const cookies = await sessions.logIn(session, login.user.id, login.sinceMs, from);
+    const { user, sinceMs, uses } = login;
+    const cookies = await sessions.logIn(session, user.id, sinceMs, from, uses);
     return seeOther(visit.onward ?? visit.address, { "Set-Cookie": cookies });
   } catch (error) {
+    if (error instanceof ConflictError) return showAgain({ error: "wrong" });
     if (!(error instanceof Problem)) throw error;
     const { code, headers } = error;
     if (code !== "busy" && code !== "throttled") throw error;

@@ -129,12 +129,19 @@ export function createBrowserSessions(
      * Logs a user in; returns the Set-Cookie values.
      *
      * @param sinceMs when the check of the password began: a session that was ended since stays so
+     * @param uses what that check stores: the login is refused by a ConflictError where this is
      */
-    async logIn(session: BrowserSession, userId: string, sinceMs: number, from: Sender) {
+    async logIn(
+      session: BrowserSession,
+      userId: string,
+      sinceMs: number,
+      from: Sender,
+      uses: readonly Sql[] = [],
+    ) {
       const { insert, cookie } = newSession(userId, sinceMs, from);
       const { address } = from;
       const entry = { actor: userId, action: "user.login", target: userId, address };
-      await end(session, userId, insert, insertAudit(entry, now()));
+      await end(session, userId, insert, insertAudit(entry, now()), ...uses);
       const own = findEntry(session, userId);
       const others = session.devices.filter((entry) => entry !== own);
       const devices = [signDevice(newId("k", now()), userId), ...others].slice(0, MOST_DEVICES);

@@ -1,6 +1,8 @@
 import type { Form } from "../../base/form.ts";
 import type { HttpRequest } from "../../base/http_message.ts";
 import { newId } from "../../base/id.ts";
+import { ConflictError } from "../../database/database.ts";
+import type { Sql } from "../../database/sql.ts";
 import type { App } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import type { GrantType } from "../../oauth/grant_type.ts";
@@ -36,24 +38,31 @@ interface WantedGrant extends Pick<NewGrant, "user" | "scopes" | "decidedAtMs"> 
   readonly type: GrantType | "login";
   /** Goes into the audit with it. */
   readonly audited?: AuditRecord;
+  /** What its password login stores. */
+  readonly uses?: readonly Sql[];
 }
 
 /**
  * Stores a new grant and returns its first tokens; a refresh token where the app may use it.
- * Undefined, and nothing is stored, where the user or the app has been disabled meanwhile.
+ * Undefined, and nothing is stored, where the user or the app has been disabled meanwhile, or a
+ * one-time password has been used.
  */
 export async function issueGrant(
   wanted: WantedGrant,
   { database, revocations, tokens, now }: IssuingServices,
 ): Promise<IssuedTokens | undefined> {
-  const { app, user, type, scopes, audited } = wanted;
+  const { app, user, type, scopes, audited, uses } = wanted;
   const nowMs = now();
   const id = newId("g", nowMs);
   const { issued, stored } = tokens.makeTokens({ id, user, scopes }, app, nowMs);
   const parties = { app: app.id, user, resource: app.resource?.id ?? null };
   const decidedAtMs = wanted.decidedAtMs ?? nowMs;
   const grant = { id, type, scopes, decidedAtMs, ...parties, ...stored };
-  const isStored = await insertGrant(database, grant, audited, revocations);
+  const isStored = await insertGrant(database, grant, audited, revocations, uses)
+    .catch((error: unknown) => {
+      if (error instanceof ConflictError) return false;
+      throw error;
+    });
   return isStored ? issued : undefined;
 }
 

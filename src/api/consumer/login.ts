@@ -36,10 +36,10 @@ export function loginOperation(
     async handle({ body: { username, password }, request: { address } }) {
       const login = await passwordLogin.check({ username, password, address });
       if (!login) throw wrongCredentials(issuer);
-      const { user: { id: user, scopes }, sinceMs: decidedAtMs } = login;
+      const { user: { id: user, scopes }, sinceMs: decidedAtMs, uses } = login;
       const audited = { actor: user, action: "user.login", target: user, address };
-      const grant = { app: APP, user, type: "login", scopes, decidedAtMs, audited } as const;
-      const issued = await issueGrant(grant, services);
+      const grant = { app: APP, user, scopes, decidedAtMs, audited, uses };
+      const issued = await issueGrant({ ...grant, type: "login" }, services);
       if (!issued) throw wrongCredentials(issuer);
       metrics.count("gatepost_tokens_issued_total", ["login"]);
       figures.add("tokens", true);
