@@ -69,7 +69,8 @@ async function showList(query: URLSearchParams) {
     empty: query.size > 0 ? "No delivery is like this. Take a filter away to see others."
       : "No delivery yet: an event makes one for each of its subscriptions.",
   });
-  add = async (item) => {
+  const addHere = async (item: Delivery) => {
+    if (!made.node.matches(".list-of")) return; // it was refused
     const isThere = made.node.querySelector(`[data-id=${item.id}]`);
     const newest = made.node.querySelector("[data-id]")?.getAttribute("data-id") ?? "";
     const isNew = selection["status"] || item.id > newest;
@@ -90,9 +91,12 @@ async function showList(query: URLSearchParams) {
     }, () => {});
   }
   return {
-    head: head("Deliveries",
-      [live.node, " · One event for one subscription, with each attempt to send it."],
-      mayWrite() && all),
+    head() {
+      add = addHere;
+      return head("Deliveries",
+        [live.node, " · One event for one subscription, with each attempt to send it."],
+        mayWrite() && all);
+    },
     above: [filters(NAMES), segments("status", STATUSES.map(([value, label]) =>
       [value, value === status ? [label, counted] : label]))],
     list: el("div", chart, made.node),

@@ -50,11 +50,13 @@ async function showList(query: URLSearchParams) {
     empty: query.size > 0 ? "No event is like this. Take a filter away to see others."
       : "No event yet: endpoints and cronjobs dispatch them, and so does the button above.",
   });
-  add = made.add;
   return {
-    head: head(request ? "What this request set off" : "Events",
-      request ? ["Request ", el("code", request)] : "What has been dispatched, and by whom.",
-      mayWrite() && button("Dispatch…", dispatch, { picture: "plus" })),
+    head() {
+      add = made.add;
+      return head(request ? "What this request set off" : "Events",
+        request ? ["Request ", el("code", request)] : "What has been dispatched, and by whom.",
+        mayWrite() && button("Dispatch…", dispatch, { picture: "plus" }));
+    },
     above: filters(NAMES),
     list: made.node,
   };

@@ -24,15 +24,21 @@ const listAddress = (): string => href(here().page, "", Object.fromEntries(here(
  */
 export async function besideList(
   { id, signal }: Place,
-  parts: () => Promise<{ readonly head: Child; readonly above: Child; readonly list: HTMLElement }>,
+  parts: () => Promise<{
+    /** Makes the head of a list that is shown, which hears from then on of what is new. */
+    head(): Child;
+    readonly above: Child;
+    readonly list: HTMLElement;
+  }>,
   one: (id: string) => Promise<Child>,
-): Promise<HTMLElement> {
+): Promise<Child> {
   const address = listAddress();
   if (kept?.address !== address || !kept.node.isConnected) {
     const { head, above, list } = await parts();
+    if (signal.aborted) return null; // another list may be kept already
     const pane = (...held: Child[]) => el("div.list-pane", held);
     const split = el("div", pane(above, el("section.card", list)));
-    kept = { address, list, split, node: el("div", pane(head), split) };
+    kept = { address, list, split, node: el("div", pane(head()), split) };
   }
   const { node, list, split } = kept;
   if (signal.aborted) return node;
