@@ -1,4 +1,4 @@
-import { call, get, type Query } from "./api.ts";
+import { call, get, type Query, Refusal } from "./api.ts";
 import { ask, openDialog } from "./dialog.ts";
 import { type Child, el, fill } from "./element.ts";
 import { number, time } from "./format.ts";
@@ -66,16 +66,14 @@ export async function openResend(
   const first = el("input", { type: "checkbox", checked: true, onchange: show });
   const label = el("span");
   const said = el("div", { role: "status" });
-  let chosen = 0;
+  let chosen: Query = {};
   let total = 0;
 
   const body = () => ({
     ...base === "/backend" && { subscription },
     ...selection,
     status,
-    since: undefined,
-    until: undefined,
-    ...choices[chosen]?.[2](),
+    ...chosen,
   });
   const send = (how = {}) => call<Begun>("POST", resend, { ...body(), ...how });
 
@@ -88,16 +86,20 @@ export async function openResend(
   }
 
   async function choose(at: number): Promise<void> {
-    [chosen, total] = [at, 0];
+    const { since, until = new Date().toISOString() } = choices[at]?.[2]() ?? {};
+    const asked = chosen = { since, until }; // what is counted now is what is sent then
+    total = 0;
     picks.forEach((pick, index) => pick.checked = index === at);
     show();
     fill(label, "Counting…");
     try {
       const { count } = await send({ dry_run: true });
-      if (chosen === at) total = count;
+      if (chosen !== asked) return; // another answer comes
+      total = count;
       fill(numbers[at] ?? said, number(count));
       fill(said);
     } catch (error) {
+      if (chosen !== asked) return;
       fill(said, failure(error));
     }
     show();
@@ -162,13 +164,18 @@ async function showProgress(path: string): Promise<void> {
     call("DELETE", path).catch((error: unknown) => fill(far, failure(error))), { kind: "danger" });
   const opened = openDialog("Sending again", null, [bar, how, far], [stop, close]);
   while (opened.isConnected) {
-    const now = await get<{ state: string; count: number; done: number }>(path);
-    [bar.max, bar.value] = [Math.max(1, now.count), now.done];
-    renew(how, now.state, () => state(now.state));
-    fill(far, ` ${number(now.done)} of ${number(now.count)}`);
-    if (now.state !== "running") {
-      stop.remove();
-      return close.focus();
+    try {
+      const now = await get<{ state: string; count: number; done: number }>(path);
+      [bar.max, bar.value] = [Math.max(1, now.count), now.done];
+      renew(how, now.state, () => state(now.state));
+      fill(far, ` ${number(now.done)} of ${number(now.count)}`);
+      if (now.state !== "running") {
+        stop.remove();
+        return close.focus();
+      }
+    } catch (error) {
+      if (error instanceof Refusal && error.status < 500) return fill(far, failure(error));
+      fill(far, " Not live; it tries again");
     }
     await pause();
   }

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
 import { type Browser, openBrowser } from "../helpers/browser.ts";
 import { createClient } from "../helpers/http_client.ts";
 import { memberOf, openStage, type Stage } from "../helpers/sign_in_stage.ts";
@@ -50,10 +51,12 @@ async function read(look: () => Promise<string>, pattern: RegExp): Promise<strin
 /** Dispatches events which all fail, at last. */
 async function fail(...all: readonly unknown[]): Promise<void> {
   stage.appSite.answer("/hook", 503);
-  for (const data of all) await post("/backend/event", { name: "order.created", data });
   const failed = { status: "failed", dry_run: true };
-  const counted = async () => JSON.stringify(await post("/backend/delivery/resend", failed));
-  await read(counted, RegExp(`:${all.length}}`));
+  const counted = async () =>
+    Number(/\d+/.exec(JSON.stringify(await post("/backend/delivery/resend", failed))));
+  const already = await counted();
+  for (const data of all) await post("/backend/event", { name: "order.created", data });
+  await until(async () => await counted() === already + all.length, () => "fewer have failed");
 }
 const open = (path: string) => browser.goto(`${stage.server.url}/console/${path}`);
 const PRIMARY = "dialog .df .primary";
@@ -167,6 +170,59 @@ test("what ended when stands above a list that goes by what is counted", async (
   const bars = /^failed\n(\d\d:\d\d 0\n){29}\d\d:\d\d 2\n(\d\d:\d\d 0\s*){6}$/;
   await seen(".ended .figures table", bars);
   assert.equal(await browser.label(".ended .plot"), "Deliveries by time: failed");
+});
+
+test("a list that comes after its tab was left changes nothing of what is shown", async () => {
+  stage.appSite.answer("/hook", 200);
+  await open("deliveries?status=");
+  await browser.execute("const send = fetch; window.fetch = async (to, init) => { " +
+    "if (/delivery\\?.*status=cancelled/.test(to)) await new Promise((go) => window.letGo = go); " +
+    "return send(to, init); }");
+  await browser.click(".seg a[href*='status=cancelled']");
+  await browser.until("window.letGo");
+  await browser.click(".seg a[href*='status=delivered']");
+  await seen(".seg [aria-current]", /Delivered/);
+  await browser.execute("letGo()");
+  await pause(300);
+  await seen(".live", /Live/);
+  await post("/backend/event", { name: "order.created", data: "new" });
+  await seen(".fresh", /1 new/);
+  await browser.type("[type=search]", "event:order.created since:1w\uE007");
+  await browser.waitForUrl(/event=order.created&since=1w/);
+});
+
+test("the number that is sent is the one on the button, which is of what was asked last", async () => {
+  await fail(1, 2, 3);
+  await open("deliveries?status=failed&do=many");
+  await seen(PRIMARY, /send 3$/);
+  const ask = (from: string) => browser.execute("const input = arguments[0] && " +
+    "document.querySelector('dialog .pair input'); input.value = arguments[0]; " +
+    "input.dispatchEvent(new Event('input'))", from);
+  await browser.execute("const send = fetch; let [held, failed] = [0, 2]; " +
+    "window.fetch = async (to, init) => { " +
+    "if (/resend\\//.test(to) && failed-- > 0) throw new TypeError(); " +
+    "const answer = await send(to, init); " +
+    "if (/resend$/.test(to) && !held++) await new Promise((go) => window.letGo = go); " +
+    "return answer; }");
+  await ask("2000-01-01T00:00");
+  await browser.until("window.letGo");
+  await ask("2999-01-01T00:00");
+  await seen(PRIMARY, /^Nothing to send$/);
+  await browser.execute("letGo()");
+  await pause(300);
+  assert.match(await browser.text(PRIMARY), /^Nothing to send$/);
+  await browser.click("dialog [type=radio]");
+  await seen(PRIMARY, /send 3$/);
+  await fail(4);
+  stage.appSite.answer("/hook", 200);
+  await browser.click("dialog [type=checkbox]");
+  await browser.click(PRIMARY);
+  await seen("dialog", /Not live; it tries again/);
+  await seen("dialog", /Done\s+3 of 3/);
+  await browser.click("dialog .primary");
+  await browser.click("a.main");
+  await seen(".insp", /webhook-id/);
+  assert.equal(await browser.count("dialog"), 0); // it was asked for once
 });
 
 test("a signature is checked in the browser alone", async () => {
