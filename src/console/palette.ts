@@ -36,7 +36,7 @@ const HELP: readonly (readonly [keys: string, what: string])[] = [
 
 /** Opens the palette: pages, things by name, and any id that is pasted. */
 export function openPalette(): void {
-  if (document.querySelector("dialog.palette")) return;
+  if (document.querySelector("dialog[open]")) return; // which it would lead away from
   const options = el("div", { id: "found", role: "listbox", "aria-label": "Found" });
   const field = el("input", {
     type: "text", role: "combobox", placeholder: "Find or run…", "aria-label": "Find or run",
