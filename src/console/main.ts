@@ -37,10 +37,14 @@ function showFrame(): void {
  * same as before, what had the focus keeps it.
  */
 async function showPage(place: Place): Promise<void> {
+  const { page, id, query } = place;
   for (const link of app.querySelectorAll("[data-page]")) {
-    link.ariaCurrent = link.getAttribute("data-page") === place.page ? "page" : null;
+    link.ariaCurrent = link.getAttribute("data-page") === page ? "page" : null;
   }
   main.ariaBusy = "true";
+  const wanted = query.get("do");
+  query.delete("do"); // it is asked for once
+  if (wanted) history.replaceState(null, "", href(page, id, Object.fromEntries(query)));
   const content = await contentOf(place);
   if (place.signal.aborted) return; // the window has gone elsewhere meanwhile
   const [last, before] = [document.activeElement, main.querySelector("h1")?.textContent];
@@ -48,7 +52,7 @@ async function showPage(place: Place): Promise<void> {
   main.ariaBusy = null;
   const heading = main.querySelector("h1");
   const name = shown(heading?.textContent ?? "");
-  const one = CONSOLE_PAGES[place.page]?.name === name && place.id;
+  const one = CONSOLE_PAGES[page]?.name === name && id;
   document.title = [one, name, site.name].filter(Boolean).join(" · ");
   said.textContent = name;
   if (name === before) refocus(last);
@@ -56,11 +60,12 @@ async function showPage(place: Place): Promise<void> {
     scrollTo(0, 0);
     heading?.focus({ preventScroll: true });
   }
-  press(place);
+  if (wanted) press(wanted);
 }
 
 async function contentOf(place: Place): Promise<Child> {
-  const entry = isAccount ? webhooks : CONSOLE_PAGES[place.page];
+  const entry = isAccount ? webhooks
+    : Object.hasOwn(CONSOLE_PAGES, place.page) && CONSOLE_PAGES[place.page];
   if (!entry) {
     return head("Nothing here", ["This console has no page at this address. ",
       el("a", { href: href("") }, "Overview")]);
@@ -74,11 +79,7 @@ async function contentOf(place: Place): Promise<Child> {
 }
 
 /** Presses what an address asks for (`?do=`), which must be a button that asks in turn. */
-function press({ page, id, query }: Place): void {
-  const wanted = query.get("do");
-  if (!wanted) return;
-  query.delete("do");
-  history.replaceState(null, "", href(page, id, Object.fromEntries(query)));
+function press(wanted: string): void {
   const found = wanted === "first" ? ".head .primary" : `[data-key="${CSS.escape(wanted)}"]`;
   const button = main.querySelector<HTMLButtonElement>(found);
   if (button?.textContent.endsWith("…")) button.click();
@@ -90,8 +91,9 @@ function showRefused(reason: string): void {
   fill(app, el("main.card",
     el("h1", "This does not open"),
     message("bad", reason),
-    el("p", "The console needs scope ", el("code", "backend"), " or ",
-      el("code", "backend:read"), ". Your own account is at ",
+    el("p", isAccount ? ["This page needs scope ", el("code", "consumer")]
+      : ["The console needs scope ", el("code", "backend"), " or ", el("code", "backend:read")],
+      ". Your own account is at ",
       el("a", { href: `${site.base}/account` }, `${site.base}/account`), ".")));
 }
 
@@ -125,6 +127,7 @@ function consoleFrame(): Child {
   };
   document.addEventListener("click", ({ target }) =>
     open(more.contains(target as Element) && more.ariaExpanded === "false"));
+  matchMedia("(max-width: 48rem)").addEventListener("change", () => open(false));
   document.addEventListener("keydown", ({ key }) => {
     if (key !== "Escape" || more.ariaExpanded === "false") return;
     open(false);

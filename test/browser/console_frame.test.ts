@@ -118,6 +118,9 @@ test("the palette finds pages, people and what can be done, by keys alone", asyn
   await browser.press("\uE007");
   await browser.waitForUrl(/\/console\/users$/);
   await hasFocus("dialog [name=username]");
+  await key("k", 2);
+  await pause(200);
+  await hasFocus("dialog [name=username]");
   await browser.press("\uE00C");
   await hasFocus("main h1");
   await key("k", 2);
@@ -163,9 +166,19 @@ test("nothing is beside the window at 320 px, and the menu opens over it", async
   assert.equal(await browser.execute("return document.querySelector('main').inert"), true);
   await browser.press("\uE00C");
   await hasFocus(".tabs-bottom button[aria-expanded=false]");
+  await browser.click(".tabs-bottom button");
+  await resize(1280, 800);
+  await becomes("document.querySelector('main').inert", false);
   await resize(320, 256); // 1280 × 1024 at 400 %
   await becomes("getComputedStyle(document.querySelector('.tabs-bottom')).position", "static");
   await resize(1280, 800);
+});
+
+test("what is no page is none", async () => {
+  for (const page of ["constructor", "toString", "__proto__"]) {
+    await browser.goto(`${server.url}/console/${page}`);
+    await heading("Nothing here");
+  }
 });
 
 test("two windows have tokens of their own, which are replaced before they expire", async () => {
