@@ -233,11 +233,13 @@ export function filters(names: readonly string[], hint = `${names.join(": ")}: o
     event.preventDefault();
     const text = field.value.trim();
     if (text === "") return;
-    const [, name = "", value = ""] = PARAMETER.exec(text) ?? [];
-    if (names.includes(name)) return refine({ [name]: value });
     const page = pageOf(text);
     if (page) return go(href(page, text));
-    if (names.includes("q")) return refine({ q: text });
+    const changes = text.split(RegExp(`\\s+(?=(?:${names.join("|")}):)`)).map((part) => {
+      const [, name = "", value = ""] = PARAMETER.exec(part) ?? [];
+      return names.includes(name) ? [name, value] as const : ["q", part] as const;
+    });
+    if (changes.every(([name]) => names.includes(name))) return refine(Object.fromEntries(changes));
     field.setCustomValidity(`Filters here: ${names.join(", ")}`);
     field.reportValidity();
   };
@@ -247,13 +249,16 @@ export function filters(names: readonly string[], hint = `${names.join(": ")}: o
     el("datalist", { id: "filters" }, names.map((name) => el("option", { value: `${name}:` }))));
 }
 
-const SPAN = /^(\d+)(m|h|d)$/;
-const UNIT_MS = { m: 60_000, h: 3_600_000, d: 86_400_000 };
+const SPAN = /^(\d+)(m|h|d|w)$/;
+const UNIT_MS = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
 
-/** A time that a filter names: `24h` is as long ago, anything else is taken as it is. */
+/** A time that a filter names: `24h` is as long ago, a day or a time is that of this place. */
 export function since(text: string | null): string | undefined {
   const [, many, unit] = SPAN.exec(text ?? "") ?? [];
-  if (!many) return text ?? undefined;
+  if (!many) {
+    const at = new Date(text?.replace(/^\d+-\d+-\d+$/, "$& 00:00") ?? "");
+    return /^\d{4}-/.test(text ?? "") && Number(at) ? at.toISOString() : text ?? undefined;
+  }
   const agoMs = Number(many) * UNIT_MS[unit as keyof typeof UNIT_MS];
   return new Date(Math.max(0, Date.now() - agoMs)).toISOString();
 }
