@@ -13,7 +13,7 @@ interface ChartOptions {
   /** What it shows, in a sentence, for who does not see it. */
   readonly label: string;
   readonly series: readonly Series[];
-  /** Of each step, as the axis and the table name it. */
+  /** Of each step, as the table names it, and the axis up to its comma. */
   readonly steps: readonly string[];
   readonly kind: "area" | "bars";
   readonly height?: string;
@@ -53,7 +53,7 @@ export function chart(options: ChartOptions): HTMLElement {
   // The first and the last, and as many between: they stand at equal distances.
   const gaps = Math.max(1, Math.min(LABELS, steps.length) - 1);
   const ticks = Array.from({ length: gaps + 1 }, (_, at) =>
-    steps[Math.round(at * (steps.length - 1) / gaps)]);
+    steps[Math.round(at * (steps.length - 1) / gaps)]?.split(",")[0]);
   const plot = el(options.bare ? "div.plot.bare" : "div.plot", { role: "img", "aria-label": label },
     !options.bare && el("div.y", [top, top / 2, 0].map((value) => el("span", format(value)))),
     el("div.p", { onpointermove: point, onpointerleave: leave },

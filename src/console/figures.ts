@@ -16,13 +16,14 @@ export let bounds: readonly number[] = [];
 
 /**
  * So many hours until the last step that has ended, and is stored: one that runs would look like a
- * fall. With the steps that it is told in, and how an axis names one.
+ * fall. With the steps that it is told in, and how one is named: an axis
+ * has room for its day alone.
  */
 export function closedSpan(hours: number, untilMs = Date.now()) {
   const isLong = hours > 24;
   const stepMs = isLong ? HOUR_MS : MINUTE_MS;
   const toMs = Math.floor((untilMs - 2000) / stepMs) * stepMs;
-  const name = ({ at }: { readonly at: string }) => isLong ? day(at) : clock(at);
+  const name = ({ at }: { readonly at: string }) => `${isLong ? `${day(at)}, ` : ""}${clock(at)}`;
   return { step: isLong ? "hour" : "minute", fromMs: toMs - hours * HOUR_MS, toMs, name };
 }
 
