@@ -1,7 +1,7 @@
 import type { Question } from "./dialog.ts";
 import type { Child } from "./element.ts";
 import { button, type ButtonLook } from "./parts.ts";
-import { refine } from "./router.ts";
+import { arrivals, refine } from "./router.ts";
 import { mayWrite } from "./session.ts";
 
 /**
@@ -17,21 +17,24 @@ export const showOnce = (title: string, words: Child, body: Child) =>
 
 /**
  * A button for who may change things: it asks, with what `words` says or finds out, and once it is
- * done the page is shown anew, if nothing else is to follow.
+ * done the page is shown anew, if nothing else is to follow and it is still there.
  */
 export function asking<Made>(
   label: string,
   name: string,
   words: string | (() => Promise<string>),
   act: () => Promise<Made>,
-  { look, after = () => refine({}), ...more }:
+  { look, after, ...more }:
     Partial<Question<Made>> & { readonly look?: ButtonLook; after?(made: Made): unknown } = {},
 ): Child {
   return mayWrite() && button(`${label}…`, async () => {
+    const came = arrivals;
     const said = typeof words === "string" ? words : await words();
     const made = await ask({
       title: `${label} ${name}?`, words: said, action: label, act, ...more,
     });
-    if (made !== undefined) await after(made);
+    if (made === undefined) return;
+    if (after) await after(made);
+    else if (came === arrivals) refine({});
   }, { key: `${label} ${name}`, ...look });
 }
