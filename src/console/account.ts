@@ -1,7 +1,9 @@
-import { call, get, request } from "./api.ts";
+import { call, get, request, withQuery } from "./api.ts";
 import { type Child, el, fill } from "./element.ts";
 import { button } from "./parts.ts";
 import { me, root, site } from "./session.ts";
+
+const SESSIONS = "/consumer/session";
 
 /** Fills the bar above people's own pages, with what `/account` has in its. */
 export function fillBar(bar: HTMLElement, mark: Child): void {
@@ -21,10 +23,15 @@ export function fillBar(bar: HTMLElement, mark: Child): void {
 
 /** Ends this browser's session, which its cookie names, and goes to where one signs in. */
 async function signOut(): Promise<void> {
-  const path = "/consumer/session";
-  const answer = await request("GET", `${path}?limit=200`, { credentials: "same-origin" });
-  const { items } = await answer.json();
-  const { id } = items.find(({ current }: { current: boolean }) => current) ?? {};
-  if (id) await call("DELETE", `${path}/${id}`);
+  const id = await findSession();
+  if (id) await call("DELETE", `${SESSIONS}/${id}`);
   location.assign(`${site.base}/account${id ? "?done=session" : ""}`);
+}
+
+async function findSession(cursor = ""): Promise<string | undefined> {
+  const path = withQuery(SESSIONS, { limit: 200, cursor });
+  const answer = await request("GET", path, { credentials: "same-origin" });
+  const { items, next_cursor } = await answer.json();
+  const { id } = items.find(({ current }: { current: boolean }) => current) ?? {};
+  return id ?? (next_cursor ? findSession(next_cursor) : undefined);
 }

@@ -1,8 +1,8 @@
-import { call, list } from "./api.ts";
+import { call, listUntil } from "./api.ts";
 import { asking } from "./asking.ts";
 import { bodySchema, findOperation, resolve } from "./document.ts";
 import { type Child, el, fill, shown } from "./element.ts";
-import { count } from "./format.ts";
+import { count, number } from "./format.ts";
 import { findIn, idOf, nameOf, NAMES, type Thing } from "./names.ts";
 import { button, card, facts, filters, head } from "./parts.ts";
 import { go, href, type Place, refine } from "./router.ts";
@@ -10,6 +10,9 @@ import { mayWrite } from "./session.ts";
 import { every } from "./stream.ts";
 import { type Column, later, listTable } from "./table.ts";
 import { AUDIT_COLUMNS, columnsOf, valueOf, wordsOf } from "./values.ts";
+
+/** Of more the newest are counted, as long as nobody minds to wait. */
+const MOST_COUNTED = 2000;
 
 /** A list of what belongs to a thing. */
 interface Related {
@@ -165,10 +168,10 @@ async function showOne(kind: Kind, { page, id, signal }: Place, all: string): Pr
 /** How many of what ends with a thing there are now, in words. */
 async function whatEnds(related: readonly Related[], item: Thing): Promise<string> {
   const ending = related.filter(({ ends }) => ends).map(async ({ path, by = "", ends = "" }) => {
-    const query = { [by]: idOf(item), limit: 200 };
-    const { items, next_cursor } = await list<Thing>(`/backend/${path}`, query);
+    const query = { [by]: idOf(item) };
+    const { items, next_cursor } = await listUntil<Thing>(`/backend/${path}`, query, MOST_COUNTED);
     const many = items.filter(({ status }) => status === "active" || status === "paused").length;
-    return `${next_cursor ? "more than " : ""}${count(many, ends)}`;
+    return `${count(many, ends)}${next_cursor ? ` of the first ${number(MOST_COUNTED)}` : ""}`;
   });
   const parts = await Promise.all(ending);
   return parts.length > 0 ? `Ends at once: ${parts.join(", ")}.` : "";

@@ -1,6 +1,6 @@
-import { list, type Part, type Query } from "../api.ts";
+import { listUntil, type Query } from "../api.ts";
 import { el } from "../element.ts";
-import { button, filters, head, since } from "../parts.ts";
+import { button, filters, head, notify, since } from "../parts.ts";
 import { href, pageOf, type Place } from "../router.ts";
 import { listTable } from "../table.ts";
 import { AUDIT_COLUMNS, type Entry } from "../values.ts";
@@ -9,6 +9,7 @@ const path = "/backend/audit";
 const NAMES = ["action", "-action", "actor", "target", "address", "since", "until"];
 const TRY = ["action:user.login_failed", "action:key.", "since:24h", "-action:event."];
 const MOST_EXPORTED = 1000;
+const MOST_LOOKED_AT = 2000;
 
 export async function show({ query: given }: Place) {
   const all = Object.fromEntries(given);
@@ -33,20 +34,19 @@ export async function show({ query: given }: Place) {
 /** A user's id, where the name was given. */
 async function idOfUser(text = ""): Promise<string> {
   if (!text || pageOf(text)) return text;
-  const { items } = await list<Record<"id" | "username", string>>("/backend/user", { q: text });
-  return items.find(({ username }) => username === text)?.id ?? text;
+  const isMeant = ({ username }: Record<"id" | "username", string>) => username === text;
+  const { items } = await listUntil("/backend/user", { q: text }, MOST_LOOKED_AT, isMeant);
+  return items.find(isMeant)?.id ?? text;
 }
 
 /** Saves what is listed, the newest thousand at most. */
 async function exportCsv(query: Query): Promise<void> {
-  const rows = ["id,time,actor,action,target,address,app"];
-  for (let cursor: string | null = ""; cursor !== null && rows.length <= MOST_EXPORTED;) {
-    const part: Part<Entry> = await list<Entry>(path, { ...query, limit: 200, cursor });
-    rows.push(...part.items.map((entry) => Object.values(entry).map(cell).join()));
-    cursor = part.next_cursor;
-  }
+  const { items, next_cursor } = await listUntil<Entry>(path, query, MOST_EXPORTED);
+  const rows = ["id,time,actor,action,target,address,app",
+    ...items.map((entry) => Object.values(entry).map(cell).join())];
   const file = new Blob([rows.join("\r\n")], { type: "text/csv" });
   el("a", { href: URL.createObjectURL(file), download: "audit.csv" }).click();
+  if (next_cursor) notify("The newest 1,000. Set until: to get older ones.");
 }
 
 /** A text as CSV has it (RFC 4180 §2); what a spreadsheet would take for a formula is none. */
