@@ -179,4 +179,9 @@ test("calls are found by text, and one that deletes asks for the name first", as
   assert.equal(await browser.count("dialog .danger[disabled]"), 1);
   await browser.press("\uE00C"); // Escape
   await answers(/Send the call/);
+  await browser.type(".ops input", "user\uE007");
+  await browser.waitForUrl(/deleteUser\?q=user/);
+  await browser.until("document.querySelectorAll('.ops li').length > 1");
+  const typed = "return document.querySelector('#parameter-id').value";
+  assert.equal(await browser.execute(typed), "u123");
 });

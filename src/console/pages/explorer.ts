@@ -9,15 +9,24 @@ import { me, site } from "../session.ts";
 import { type Answer, app, type Call, showAnswer, snippet } from "./explorer_call.ts";
 import { tabs } from "../tabs.ts";
 
+/** The call that is shown: it stays as it is while others are looked for. */
+let kept: { id: string; answer: Answer; card: HTMLElement } | undefined;
+let leaving: AbortSignal;
+
 export async function show({ id, query, signal }: Place) {
+  leaving = signal;
   const operations = await listOperations();
   const all = [true, false].flatMap((wanted) =>
     operations.filter((each) => isHosted(each) === wanted));
   const chosen = all.find(({ operationId }) => id === "" || operationId === id);
-  const answer: Answer = {
-    head: el("span.row", { role: "status" }),
-    body: el("div", el("p.muted", "Send the call to see it.")),
-  };
+  let shown = kept?.card.isConnected && kept.id === chosen?.operationId ? kept : undefined;
+  if (!shown && chosen) {
+    const answer = {
+      head: el("span.row", { role: "status" }),
+      body: el("div", el("p.muted", "Send the call to see it.")),
+    };
+    shown = kept = { id: chosen.operationId, answer, card: await callCard(chosen, answer) };
+  }
   const calls = el("nav.card.ops", { "aria-label": "Calls" },
     filters(["q"], "Filter calls"), groups(all, chosen, query.get("q") ?? ""));
   requestAnimationFrame(() => {
@@ -29,9 +38,8 @@ export async function show({ id, query, signal }: Place) {
       el("a.btn", { href: `${site.base}/openapi.json` }, "openapi.json")),
     el("div.trio",
       calls,
-      chosen ? await callCard(chosen, answer, signal)
-        : message("warn", "There is no such call, or none that you may know of."),
-      card("Answer", { end: answer.head }, answer.body)),
+      shown ? [shown.card, card("Answer", { end: shown.answer.head }, shown.answer.body)]
+        : message("warn", "There is no such call, or none that you may know of.")),
   ];
 }
 
@@ -49,7 +57,7 @@ function groups(all: readonly Operation[], chosen: Operation | undefined, q: str
     const open = q !== "" || own.some((each) => each === chosen || isHosted(each));
     return el("details", { open }, el("summary.nav-h", name),
       el("ul", own.map(({ operationId, method, path, summary }) => el("li", el("a.main", {
-                href: href("explorer", operationId, { q }),
+        href: href("explorer", operationId, { q }),
         "aria-current": operationId === chosen?.operationId ? "true" : undefined,
       }, verb(method), el("span", el("code", path),
         el("span.sub", summary)))))));
@@ -57,7 +65,7 @@ function groups(all: readonly Operation[], chosen: Operation | undefined, q: str
 }
 
 /** The form of a call, and the same call in other languages. */
-async function callCard(operation: Operation, answer: Answer, signal: AbortSignal) {
+async function callCard(operation: Operation, answer: Answer) {
   const { method, path, summary, description, parameters = [], requestBody, security } = operation;
   const ways = (security ?? []).flatMap(({ token }) => (token ? [token] : []));
   const [scopes] = ways;
@@ -120,7 +128,7 @@ async function callCard(operation: Operation, answer: Answer, signal: AbortSigna
   async function submit(event: Event): Promise<void> {
     event.preventDefault();
     Object.assign(app, secrets.read());
-    const act = () => showAnswer(answer, read, signal);
+    const act = () => showAnswer(answer, read, leaving);
     if (method === "DELETE") {
       const [typed = method] = Object.values(given.read()).map(String);
       const words = `DELETE ${read().path}`;
