@@ -23,7 +23,9 @@ const RECEIVER = /\/console\/receiver\/([\w-]+)$/;
 const ANSWERS = ["200", "503", "410", "none"];
 
 export async function show({ signal }: Place) {
-  const { items: events } = me.scopes.includes("consumer")
+  const isConsumer = me.scopes.includes("consumer");
+  const mayReceive = isConsumer && mayWrite();
+  const { items: events } = isConsumer
     ? await list<DeclaredEvent>("/consumer/event", { limit: 100 }) : { items: [] };
   const event = events.length > 0
     ? el("select", { id: "event" }, events.map(({ name }) => el("option", name)))
@@ -63,14 +65,17 @@ export async function show({ signal }: Place) {
       [true, "Server set up", el("span.pill.ok", site.version), site.issuer],
       [
         hosted.length > 0, "Endpoint modules loaded", el("span.pill",
-          `${count(hosted.length, "endpoint")}, ${count(events.length, "event")}`),
+          count(hosted.length, "endpoint"), isConsumer && `, ${count(events.length, "event")}`),
         hosted.length > 0 ? el("code", hosted.join(", "))
           : "A module is a file in the folder that GATEPOST_ENDPOINTS names.",
       ],
       [
         isReceived, "Receive your first callback",
-        act("use", "Use a built-in receiver", subscribe, isReceived ? "tiny" : "tiny primary"),
-        el("p.row", "It subscribes to ", event), "What arrives is shown here. Or ",
+        mayReceive &&
+          act("use", "Use a built-in receiver", subscribe, isReceived ? "tiny" : "tiny primary"),
+        mayReceive && [el("p.row", "It subscribes to ", event),
+          "What arrives is shown here. "],
+        mayReceive ? "Or " : !isConsumer && "With scope consumer: ",
         el("a", { href: `${site.base}/account/webhooks` }, "subscribe an address of yours"), ".",
       ],
       [
