@@ -30,7 +30,7 @@ export function showTail(latest: readonly Delivery[], signal: AbortSignal) {
   let [come, dropped] = [0, 0];
   let waiting: Delivery[] = [];
   const hold = el("button.btn.tiny", {
-        onclick() {
+    onclick() {
       isHeld = !isHeld;
       settle();
     },

@@ -97,7 +97,7 @@ function showProblem(problem: Problem, changed: () => Promise<void>): Child {
     since && [" since ", when(since)], ". ", detail.replace(ISO_TIME, (iso) => time(iso)),
     el("div.row.actions",
       noun && el("a.btn.tiny", {
-                href: href(place, about, Object.fromEntries(new URLSearchParams(query))),
+        href: href(place, about, Object.fromEntries(new URLSearchParams(query))),
       }, "See why"),
       asking("Mute for an hour", id, "Until then nobody is shown it here.", mute,
         { title, look: { kind: "tiny quiet" }, after: changed })));
