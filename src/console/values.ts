@@ -84,5 +84,5 @@ export const AUDIT_COLUMNS: readonly Column<Entry>[] = [
     el("span", { class: `st what ${look(action)}` }, el("span", sentence(action),
       target !== actor && target.split(" ").map((id) => [" · ", linkTo(id)])))],
   ["Action", "hide-s mono muted", ({ action }) => action],
-  ["From", "wide named mono muted", ({ address }) => address],
+  ["From", "wide named mono muted", ({ address }) => address ?? "–"],
 ];
