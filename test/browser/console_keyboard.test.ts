@@ -218,6 +218,22 @@ test("at 320 px lists say all that no other page does, and calls are not cut off
   await resize(1280, 800);
 });
 
+test("on a phone what is pressed is 44 px tall", async () => {
+  await resize(360, 740);
+  const small = "[...document.querySelectorAll('main :is(.btn, .seg a, .seg button, [role=tab], " +
+    "summary)')].filter((each) => each.checkVisibility() && each.offsetHeight < 44)" +
+    ".map((each) => `${each.textContent} ${each.className} ${each.offsetHeight}`)";
+  for (const page of ["", "cronjobs", "keys", "start", "explorer/addUser", "deliveries"]) {
+    await open(page);
+    assert.deepEqual(await read(small), [], page);
+  }
+  await browser.click("a.main");
+  await browser.find(".insp h2");
+  await browser.until("!document.querySelector('[aria-busy]')");
+  assert.deepEqual(await read(small), []);
+  await resize(1280, 800);
+});
+
 test("what is long takes three lines of a list, and words are not broken beside it", async () => {
   await open("deliveries");
   await browser.execute("document.querySelector('td a.main').textContent = 'x/'.repeat(900)");
