@@ -191,7 +191,7 @@ test("a list that comes after its tab was left changes nothing of what is shown"
   await browser.waitForUrl(/event=order.created&since=1w/);
 });
 
-test("the number that is sent is the one on the button, which is of what was asked last", async () => {
+test("what is sent is what the button says, which is of what was asked last", async () => {
   await fail(1, 2, 3);
   await open("deliveries?status=failed&do=many");
   await seen(PRIMARY, /send 3$/);
