@@ -28,7 +28,7 @@ export const CONSOLE_PAGES: Readonly<Record<string, Entry>> = {
   subscriptions: entry("Subscriptions", "subscriptions", "Events",
     () => import("./pages/subscriptions.ts")),
   users: entry("Users", "users", "Access"),
-  apps: entry("Apps", "apps", "Access"),
+  apps: entry("Apps", "apps", "Access", () => import("./pages/apps.ts")),
   grants: entry("Grants", "grants", "Access"),
   issuers: entry("Issuers", "globe", "Access"),
   resources: entry("Resources", "apps", "Access"),

@@ -1,21 +1,21 @@
-import { call, listUntil } from "./api.ts";
+import { call } from "./api.ts";
 import { asking } from "./asking.ts";
 import { bodySchema, findOperation, resolve } from "./document.ts";
 import { type Child, el, fill, shown } from "./element.ts";
-import { count, number } from "./format.ts";
+import { filters } from "./filters.ts";
 import { findIn, idOf, nameOf, NAMES, type Thing } from "./names.ts";
-import { button, card, facts, filters, head } from "./parts.ts";
+import { button, card, facts, head } from "./parts.ts";
 import { go, href, type Place, refine } from "./router.ts";
 import { mayWrite } from "./session.ts";
 import { every } from "./stream.ts";
 import { type Column, later, listTable } from "./table.ts";
 import { AUDIT_COLUMNS, columnsOf, valueOf, wordsOf } from "./values.ts";
 
-/** Of more the newest are counted, as long as nobody minds to wait. */
-const MOST_COUNTED = 2000;
+const whatEnds = async (related: readonly Related[], item: Thing): Promise<string> =>
+  (await import("./what_ends.ts")).whatEnds(related, item);
 
 /** A list of what belongs to a thing. */
-interface Related {
+export interface Related {
   readonly title: string;
   /** Below /backend; `{id}` in it is the thing's. */
   readonly path: string;
@@ -163,18 +163,6 @@ async function showOne(kind: Kind, { page, id, signal }: Place, all: string): Pr
       return card(title, { wide: "w12", padded: false, end: end?.(item) },
         later(found.then(({ node }) => node)));
     }))];
-}
-
-/** How many of what ends with a thing there are now, in words. */
-async function whatEnds(related: readonly Related[], item: Thing): Promise<string> {
-  const ending = related.filter(({ ends }) => ends).map(async ({ path, by = "", ends = "" }) => {
-    const query = { [by]: idOf(item) };
-    const { items, next_cursor } = await listUntil<Thing>(`/backend/${path}`, query, MOST_COUNTED);
-    const many = items.filter(({ status }) => status === "active" || status === "paused").length;
-    return `${count(many, ends)}${next_cursor ? ` of the first ${number(MOST_COUNTED)}` : ""}`;
-  });
-  const parts = await Promise.all(ending);
-  return parts.length > 0 ? `Ends at once: ${parts.join(", ")}.` : "";
 }
 
 /** A button that disables something, or lets it in again. */

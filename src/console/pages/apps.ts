@@ -4,13 +4,13 @@ import { type Child, el, fill } from "../element.ts";
 import { duration } from "../format.ts";
 import { idOf, nameOf, type Thing } from "../names.ts";
 import { card, code, message } from "../parts.ts";
-import { refine } from "../router.ts";
+import { type Place, refine } from "../router.ts";
 import { site } from "../session.ts";
 import { every } from "../stream.ts";
-import { auditBy, grantsBy, type Kind, subscriptionsBy } from "../things.ts";
+import { auditBy, grantsBy, type Kind, showKind, subscriptionsBy } from "../things.ts";
 
 /** Apps have more than members: secrets, and how to use them. */
-export const APPS: Kind = {
+const APPS: Kind = {
   words: "OAuth clients: what may ask for tokens.",
   path: "app",
   columns: ["name", "status", "scopes", "type", "owner", "created_at"],
@@ -23,6 +23,8 @@ export const APPS: Kind = {
   more: (app, signal) => card("Use it", { wide: "w6" }, oldSecret(app, signal), code(snippet(app))),
   related: [grantsBy("app"), subscriptionsBy("app"), auditBy("target"), auditBy("actor")],
 };
+
+export const show = (place: Place, name: string) => showKind(APPS, place, name);
 
 async function showSecret({ client_secret: secret }: Thing): Promise<unknown> {
   return secret && showOnce("The secret", "It is shown here only.", code(String(secret)));

@@ -1,6 +1,8 @@
-import { listUntil, type Query } from "../api.ts";
+import type { Query } from "../api.ts";
 import { el } from "../element.ts";
-import { button, filters, head, notify, since } from "../parts.ts";
+import { filters, since } from "../filters.ts";
+import { listUntil } from "../list_until.ts";
+import { button, head, notify } from "../parts.ts";
 import { href, pageOf, type Place } from "../router.ts";
 import { listTable } from "../table.ts";
 import { AUDIT_COLUMNS, type Entry } from "../values.ts";

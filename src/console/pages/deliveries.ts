@@ -1,13 +1,14 @@
 import { call, get, list, type Query } from "../api.ts";
 import { entry, openDelivery, openResend } from "../delivery.ts";
 import { type Child, el, fill } from "../element.ts";
+import { filters, since } from "../filters.ts";
 import { number } from "../format.ts";
 import { endpoint, linkTo } from "../names.ts";
 import {
   aboveTabs, answered, besideList, copied, DISPATCHED, type EventOfOne, linked, payload,
   requested,
 } from "./inspector.ts";
-import { button, facts, filters, head, segments, since, when } from "../parts.ts";
+import { button, facts, head, segments, when } from "../parts.ts";
 import type { Delivery, Attempted } from "../records.ts";
 import { href, pageOf, type Place } from "../router.ts";
 import { mayWrite } from "../session.ts";

@@ -1,13 +1,14 @@
 import { call, get, list } from "../api.ts";
 import { bodySchema, findOperation } from "../document.ts";
 import { type Child, el } from "../element.ts";
+import { filters, since } from "../filters.ts";
 import { askWith, fieldsOf } from "../form.ts";
 import { endpoint, linkTo } from "../names.ts";
 import {
   aboveTabs, answered, besideList, copied, DISPATCHED, type EventOfOne, payload,
   requested,
 } from "./inspector.ts";
-import { button, filters, head, since, state, when } from "../parts.ts";
+import { button, head, state, when } from "../parts.ts";
 import type { Delivery } from "../records.ts";
 import { go, href, type Place } from "../router.ts";
 import { mayWrite } from "../session.ts";

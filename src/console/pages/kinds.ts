@@ -5,14 +5,12 @@ import type { Place } from "../router.ts";
 import {
   auditBy, grantsBy, type Kind, revokeGrant, showKind, statusButton, subscriptionsBy,
 } from "../things.ts";
-import { APPS } from "./apps.ts";
 
 const rotate = (label: string, words: string, at_once: boolean) =>
   asking(label, "to 1 new key", words, () => call("POST", "/backend/key", { at_once }));
 
 /** The pages that are nothing but records with their members, by the first part of the address. */
 const KINDS: Readonly<Record<string, Kind>> = {
-  apps: APPS,
   users: {
     words: "Who can sign in, and with which scopes at most.",
     path: "user",

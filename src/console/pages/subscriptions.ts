@@ -1,8 +1,9 @@
 import { get, list } from "../api.ts";
 import { type Child, el } from "../element.ts";
+import { filters, since } from "../filters.ts";
 import { duration, share } from "../format.ts";
 import { eventAndEndpoint, linkTo } from "../names.ts";
-import { filters, head, segments, since } from "../parts.ts";
+import { head, segments } from "../parts.ts";
 import type { Health, Subscription } from "../records.ts";
 import { href, type Place } from "../router.ts";
 import { daysOf, healthOf, PATH, showSubscription, standing } from "./subscription.ts";
