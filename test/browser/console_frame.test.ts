@@ -174,13 +174,6 @@ test("nothing is beside the window at 320 px, and the menu opens over it", async
   await resize(1280, 800);
 });
 
-test("what is no page is none", async () => {
-  for (const page of ["constructor", "toString", "__proto__"]) {
-    await browser.goto(`${server.url}/console/${page}`);
-    await heading("Nothing here");
-  }
-});
-
 test("two windows have tokens of their own, which are replaced before they expire", async () => {
   const url = `${server.url}/console/explorer/getHealth`;
   const close = await browser.openWindow(url, /API explorer/);
@@ -235,6 +228,13 @@ test("a stream that falls silent is taken up again", async () => {
   await browser.until("times > 1");
   await browser.goto(`${server.url}/console/apps`);
   await heading("Apps");
+});
+
+test("what is no page is none", async () => {
+  for (const page of ["constructor", "toString", "__proto__"]) {
+    await browser.goto(`${server.url}/console/${page}`);
+    await heading("Nothing here");
+  }
 });
 
 test("where browsers give no cryptography the page says so", async () => {
