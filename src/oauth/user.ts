@@ -32,8 +32,8 @@ export const checkPassword: Check = (password) => {
 
 const PASSWORD = described(
   `${min} to ${max} bytes of UTF-8.`,
-  // A schema counts characters, which have up to four bytes.
-  text(checkPassword, { format: "password", minLength: min / 4, maxLength: max }),
+  // A schema counts characters, of which so many are never too few.
+  text(checkPassword, { format: "password", minLength: min, maxLength: max }),
 );
 
 export const ACCOUNT_STATUS = oneOf("active", "disabled");
