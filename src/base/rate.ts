@@ -15,6 +15,7 @@ export interface RateLimit extends Rate {
 /** What `parseRate` takes, in words. */
 export const RATE_FORM = "a rate such as 100/1m: 1 to 1000000 in 1s to 1d, whole seconds";
 
+/** How the text of a rate looks; `parseRate` knows the limits too. */
 export const RATE_PATTERN = /^([1-9]\d{0,6})\/(\w+)$/;
 
 const MAX_COUNT = 1_000_000;

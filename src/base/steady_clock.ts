@@ -1,6 +1,9 @@
 /** A clock that goes on evenly when the system's clock is set, until it follows that. */
 export type SteadyClock = ReturnType<typeof createSteadyClock>;
 
+/** Less is no step: clocks are corrected by little all the time. */
+export const LEAST_STEP_MS = 1_000;
+
 /** Makes one of the system's clock and one that is never set, both in milliseconds. */
 export function createSteadyClock(wallMs: () => number, elapsedMs: () => number) {
   const offset = () => wallMs() - elapsedMs();
@@ -8,10 +11,10 @@ export function createSteadyClock(wallMs: () => number, elapsedMs: () => number)
   return {
     /** Milliseconds since 1970. */
     now: () => Math.round(followed + elapsedMs()),
-    /** By how much the system's clock has been set since, in milliseconds; 0 below a second. */
+    /** By how many milliseconds the system's clock has been set since; 0 below `LEAST_STEP_MS`. */
     stepMs(): number {
       const stepMs = Math.round(offset() - followed);
-      return Math.abs(stepMs) < 1000 ? 0 : stepMs;
+      return Math.abs(stepMs) < LEAST_STEP_MS ? 0 : stepMs;
     },
     /** Follows it, or by so many milliseconds only. */
     follow(byMs = offset() - followed) {

@@ -16,8 +16,8 @@ export let bounds: readonly number[] = [];
 
 /**
  * So many hours until the last step that has ended, and is stored: one that runs would look like a
- * fall. With the steps that it is told in, and how one is named: an axis
- * has room for its day alone.
+ * fall. With the steps that it is told in, and how one is named: an axis has room for its day
+ * alone.
  */
 export function closedSpan(hours: number, untilMs = Date.now()) {
   const isLong = hours > 24;

@@ -1,4 +1,4 @@
-import type { SteadyClock } from "../base/steady_clock.ts";
+import { LEAST_STEP_MS, type SteadyClock } from "../base/steady_clock.ts";
 import type { ClockCheck } from "../database/engine_in_thread.ts";
 import { countClockSteps, createShift, takeClockStep } from "../store/clock_shift.ts";
 import type { Distributor, DistributorOptions } from "./distributor.ts";
@@ -22,7 +22,7 @@ export function createClockWatch(
   let following: { stepMs: number; shiftMs: number; shift: () => Promise<void> } | undefined;
   let checking: Promise<void> | undefined;
 
-  const isSet = () => Math.abs(clock.stepMs() - ignoredMs) >= 1000;
+  const isSet = () => Math.abs(clock.stepMs() - ignoredMs) >= LEAST_STEP_MS;
 
   async function notice(): Promise<void> {
     // Read first: a step after this cannot have been counted by another process yet.
@@ -42,7 +42,9 @@ export function createClockWatch(
       if (isSet()) log.warn("the clock has been set, and only here: it is wrong", { ms: stepMs });
       ignoredMs = stepMs;
     } else {
-      log.warn("the clock has been set; what waits is shifted", { ms: stepMs });
+      log.warn(`the clock has been set; what waits ${isRight ? "is shifted" : "stays"}`, {
+        ms: stepMs,
+      });
       // The process that has counted it since the last check shifts for all.
       const isMine = isNew && await takeClockStep(database, count);
       const shift = isMine ? createShift(database, clock.now(), stepMs) : () => Promise.resolve();
