@@ -5,6 +5,7 @@ import type { HttpRequest } from "../base/http_message.ts";
 import type { Problem } from "../base/problem.ts";
 import { isTrustedProxy, throttleAddress } from "./client_address.ts";
 import type { HttpLimits } from "./limits.ts";
+import { cutOff } from "./node_body.ts";
 import { createTurnLimit } from "./turn_limit.ts";
 
 export interface Unanswered {
@@ -82,6 +83,9 @@ export function createConnections(limits: HttpLimits, trustedProxies: readonly C
       // Its client has left, or still waits for responses: those that there will be are sent.
       socket.once("end", () => {
         connection.isClosing = true;
+        const { receiving } = connection;
+        // Node's parser says so itself, but not of a request to upgrade.
+        if (receiving && !receiving.incoming.complete) receiving.fail(cutOff());
         for (const { request } of connection.unanswered) request.abort();
       });
       socket.once("close", () => {

@@ -90,6 +90,7 @@ export function createIncomingBody(
   };
 }
 
-function cutOff(): Problem {
+/** Says that a body will not be complete. */
+export function cutOff(): Problem {
   return new Problem(400, "cut_off", "The body ended too early.");
 }

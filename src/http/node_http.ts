@@ -120,13 +120,14 @@ export function createHttpServer(options: {
       socket.destroy();
       return;
     }
-    if (connection.isClosing) return;
+    const { receiving, isClosing } = connection;
     connection.isClosing = true;
-    connection.problem = errorOf(code);
-    const { receiving } = connection;
     if (receiving && !receiving.incoming.complete) {
-      receiving.fail(connection.problem); // this is the response to its request
-      delete connection.problem;
+      receiving.fail(errorOf(code)); // this is the response to its request
+    } else if (isClosing) {
+      return; // what comes behind the last request is not looked at
+    } else {
+      connection.problem = errorOf(code);
     }
     if (connection.unanswered.length === 0) endConnection(connection);
   }

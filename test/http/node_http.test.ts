@@ -288,6 +288,24 @@ test("a request to upgrade is answered, and nothing waits behind it", async (t) 
   assert.deepEqual(all.map(({ body }) => JSON.parse(body).path), ["/d", "/e"]);
 });
 
+test("a request to upgrade whose body does not come, or breaks off, is refused", async (t) => {
+  const { port } = await startStage(t, {
+    limits: { headersTimeoutMs: 100, requestTimeoutMs: 200 },
+  });
+  const head = `POST / HTTP/1.1\r\n${HOST}Connection: Upgrade\r\nUpgrade: h2c\r\n`;
+  const rows: [bytes: string, status: number, end?: true][] = [
+    ["Content-Length: 5\r\n\r\nabc", 408],
+    ["Content-Length: 5\r\n\r\nabc", 400, true],
+    ["Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nx", 408], // the parser is silent
+    ["Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nx", 400, true],
+  ];
+  for (const [bytes, status, end] of rows) {
+    const exchange = await exchangeRaw(port, head + bytes, { waitMs: 5000, ...end && { end } });
+    assert.deepEqual(exchange.answers.map((answer) => answer.status), [status], bytes);
+    assert.ok(exchange.isClosed, bytes);
+  }
+});
+
 test("an invalid request after good pipelined ones is refused after their responses", async (t) => {
   const { port, refusals } = await startStage(t, {
     async handle(request) {
