@@ -25,7 +25,7 @@ const failuresFile = join(coverageFolder, "failures.txt");
  */
 const cleanEnv = {
   ...Object.fromEntries(
-    Object.entries(process.env).filter(([name]) => !/^GATEPOST_(?!TEST_)/.test(name)),
+    Object.entries(process.env).filter(([name]) => !/^GATEPOST_(?!TEST_|SEED|FUZZ_)/.test(name)),
   ),
   NODE_COMPILE_CACHE: join(coverageFolder, "modules"),
 };

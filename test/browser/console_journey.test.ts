@@ -25,13 +25,7 @@ const printed = () => /with password (\S+)/.exec(server.stderr())?.[1] ?? "";
 /** Clicks what bears these words, as a person finds it. */
 async function click(words: string): Promise<void> {
   clicks++;
-  const at = `[...document.querySelectorAll("button, a.btn")].findIndex((each) =>
-    each.textContent.trim() === ${JSON.stringify(words)} && each.offsetParent)`;
-  await browser.until(`${at} >= 0`);
-  await browser.execute(`const at = ${at};` +
-    "document.querySelectorAll('button, a.btn')[at].setAttribute('data-test', at)");
-  await browser.click("[data-test]");
-  await browser.execute("document.querySelector('[data-test]')?.removeAttribute('data-test')");
+  await browser.click("button, a.btn", words);
 }
 
 async function fill(css: string, text: string): Promise<void> {

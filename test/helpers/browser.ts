@@ -34,7 +34,8 @@ export interface Browser {
   find(css: string): Promise<string>;
   /** How many elements match now. */
   count(css: string): Promise<number>;
-  click(css: string): Promise<void>;
+  /** Clicks the first such element; with `words`, the first that is shown and says just this. */
+  click(css: string, words?: string): Promise<void>;
   /** Replaces what a field holds by these keystrokes. */
   type(css: string, text: string): Promise<void>;
   /** Sends keys to whatever has the focus: "\uE004" Tab, "\uE007" Enter, "\uE00D" Space. */
@@ -178,6 +179,13 @@ function createBrowser(command: Command, close: () => Promise<void>): Browser {
     return Array.isArray(found) ? found.map((each) => String(asRecord(each)[ELEMENT])) : [];
   };
 
+  const findSaying = async (css: string, words: string): Promise<string | undefined> => {
+    const script = "return [...document.querySelectorAll(arguments[0])].find((each) => " +
+      "each.offsetParent && each.textContent.trim() === arguments[1])";
+    const found = await browser.execute(script, css, words);
+    return found === null ? undefined : String(asRecord(found)[ELEMENT]);
+  };
+
   const browser: Browser = {
     async goto(url) {
       await post("/url", { url });
@@ -185,9 +193,11 @@ function createBrowser(command: Command, close: () => Promise<void>): Browser {
     find: (css) =>
       waitFor(`an element ${css}`, async () => (await findAll(css))[0], browser.url),
     count: async (css) => (await findAll(css)).length,
-    async click(css) {
-      await waitFor(`an element ${css} to click`, async () => {
-        const [element] = await findAll(css);
+    async click(css, words) {
+      await waitFor(`an element ${css} ${words ?? ""} to click`, async () => {
+        const element = words === undefined
+          ? (await findAll(css))[0]
+          : await findSaying(css, words);
         if (element === undefined) return undefined;
         await post(`/element/${element}/click`);
         return element;
