@@ -47,23 +47,34 @@ type CheckToken = (token: string) => Caller | undefined | Promise<Caller | undef
  * header is read (RFC 9700 §4.3.2).
  */
 export function authenticateBy(check: CheckToken, issuer: string) {
+  const refusal = (
+    status: 401 | 403,
+    detail: string,
+    request: HttpRequest,
+    scopes: readonly string[],
+    error?: ChallengeError,
+  ) =>
+    new Problem(status, error ?? "unauthorized", detail, {
+      headers: bearerChallenge(issuer, request.path, scopes.map(toAskFor), error),
+    });
+
+  function admit(caller: Caller | undefined, request: HttpRequest, scopes: readonly string[]) {
+    if (!caller || caller.audience !== undefined) {
+      const detail = "The access token is expired, revoked or invalid.";
+      throw refusal(401, detail, request, scopes, "invalid_token");
+    }
+    if (scopes.every((scope) => opens(caller.scopes, scope))) return caller;
+    const detail = `The access token needs scope ${scopes.map(toAskFor).join(" ")}.`;
+    throw refusal(403, detail, request, scopes, "insufficient_scope");
+  }
+
   return (request: HttpRequest, scopes: readonly string[]): Caller | Promise<Caller> => {
-    const refusal = (status: 401 | 403, detail: string, error?: ChallengeError) =>
-      new Problem(status, error ?? "unauthorized", detail, {
-        headers: bearerChallenge(issuer, request.path, scopes.map(toAskFor), error),
-      });
-    const admit = (caller: Caller | undefined): Caller => {
-      if (!caller || caller.audience !== undefined) {
-        throw refusal(401, "The access token is expired, revoked or invalid.", "invalid_token");
-      }
-      if (scopes.every((scope) => opens(caller.scopes, scope))) return caller;
-      const detail = `The access token needs scope ${scopes.map(toAskFor).join(" ")}.`;
-      throw refusal(403, detail, "insufficient_scope");
-    };
     const token = bearerToken(request);
-    if (token === undefined) throw refusal(401, "An access token is needed.");
+    if (token === undefined) throw refusal(401, "An access token is needed.", request, scopes);
     const checked = check(token);
-    return checked instanceof Promise ? checked.then(admit) : admit(checked);
+    return checked instanceof Promise
+      ? checked.then((caller) => admit(caller, request, scopes))
+      : admit(checked, request, scopes);
   };
 }
 

@@ -58,17 +58,16 @@ export function createPipeline(
   function findRoute(method: string, path: string): RouteMatch | undefined {
     const own = findOwn(method, path);
     if (own) return own;
-    const others: RouteMatch[] = []; // of other methods
     for (const find of rest) {
       const match = find(method, path);
       if (match?.operation) return match;
-      if (match) others.push(match);
     }
+    const others = rest.flatMap((find) => find(method, path) ?? []); // of other methods
     const methods = [...new Set(others.flatMap((match) => match.methods))];
     return others[0] && { ...others[0], methods };
   }
 
-  /** Not an async function: each promise on the way costs every request. */
+  /** These are no async functions: each promise on the way costs every request. */
   function respondTo(request: HttpRequest, progress: Progress) {
     // RFC 9110 §9.3.7: the server itself is asked.
     const isOfServer = request.method === "OPTIONS" && request.path === "*";
@@ -83,21 +82,25 @@ export function createPipeline(
       const { sibling } = findRoute(wanted, path) ?? match;
       return optionsResponse(request, methods, corsOf(sibling), isOriginAllowed);
     }
-    if (operation) return carryOut(operation, request, params, progress);
-    throw new Problem(405, "method_not_allowed", `This path takes ${methods.join(", ")}.`, {
-      headers: { Allow: methods.join(", ") },
-    });
+    if (!operation) {
+      throw new Problem(405, "method_not_allowed", `This path takes ${methods.join(", ")}.`, {
+        headers: { Allow: methods.join(", ") },
+      });
+    }
+    const { access } = operation;
+    const carryOutFor = (caller?: Caller) =>
+      carryOut(operation, { request, params, caller }, progress);
+    const checked = access === "public" ? undefined : bearer.authenticate(request, access);
+    return checked instanceof Promise ? checked.then(carryOutFor) : carryOutFor(checked);
   }
 
-  async function carryOut(
+  function carryOut(
     operation: Operation,
-    request: HttpRequest,
-    params: RouteMatch["params"],
+    known: Pick<Parameters<Operation["handle"]>[0], "request" | "params" | "caller">,
     progress: Progress,
   ): Promise<HttpResponse> {
     const { access } = operation;
-    const checked = access === "public" ? undefined : bearer.authenticate(request, access);
-    const caller = checked instanceof Promise ? await checked : checked; // an await costs all
+    const { request, caller } = known;
     if (caller) progress.caller = caller;
     const limited = limit(operation, caller, request);
     if (limited) {
@@ -113,12 +116,12 @@ export function createPipeline(
     // OAuth and pages have rules of their own for parameters that are missing, repeated or wrong.
     const isParsed = operation.errors === undefined || operation.errors === "problem";
     const query = operation.query && isParsed ? readQuery(request.query, operation.query) : {};
-    let body: unknown;
-    if (operation.body) {
-      body = await readBody(operation, request, maxBodyBytes);
+    const context = { ...known, query, body: undefined, authenticateAgain };
+    if (!operation.body) return operation.handle(context);
+    return readBody(operation, request, maxBodyBytes).then(async (body) => {
       await authenticateAgain();
-    }
-    return await operation.handle({ request, params, caller, query, body, authenticateAgain });
+      return operation.handle({ ...context, body });
+    });
   }
 
   function errorResponse(error: unknown, request: HttpRequest, match: RouteMatch | undefined) {

@@ -99,9 +99,13 @@ export function createRouter(operations: readonly Operation[]): Router {
   };
 }
 
-function segmentAt(path: string, start: number): string {
+function endOfSegment(path: string, start: number): number {
   const end = path.indexOf("/", start);
-  return end < 0 ? path.slice(start) : path.slice(start, end);
+  return end < 0 ? path.length : end;
+}
+
+function segmentAt(path: string, start: number): string {
+  return path.slice(start, endOfSegment(path, start));
 }
 
 function createNode(): TreeNode {
@@ -133,9 +137,9 @@ function readSegments({ pattern }: Entry, path: string): PathParams {
   const params: Record<string, string> = Object.create(null);
   let start = 1;
   for (const { name } of pattern.segments) {
-    const segment = segmentAt(path, start);
-    start += segment.length + 1;
-    if (name !== "") params[name] = decode(segment);
+    const end = endOfSegment(path, start);
+    if (name !== "") params[name] = decode(path.slice(start, end));
+    start = end + 1;
   }
   return params;
 }

@@ -11,9 +11,11 @@ import { hasDelivery } from "../store/deliveries.ts";
 import type { LoadedEndpoint } from "./check_endpoint.ts";
 import { addToContext, createContext } from "./context.ts";
 import { collectEvents, type DispatchServices } from "./dispatch.ts";
-import { createInputReader } from "./input.ts";
+import { createInputReader, type Input } from "./input.ts";
 import { isReturnedRefusal, toProblem } from "./refusal.ts";
 import { toResponse } from "./result.ts";
+
+type Exchange = Parameters<Operation["handle"]>[0];
 
 /**
  * Makes an endpoint of a module into an operation, which reads the body, calls the handler, stores
@@ -33,6 +35,68 @@ export function hostedOperation(
   const route = `${method} ${pattern.text}`;
   const canCreate = ["POST", "PUT", "PATCH"].includes(method);
 
+  async function refuseOwn(delivery: string): Promise<void> {
+    if (!await hasDelivery(database, delivery)) return;
+    throw new Problem(403, "own_callback", "A callback of this service does not come to itself.");
+  }
+
+  async function run(
+    { request, caller, authenticateAgain }: Exchange,
+    input: Input,
+    keep: Keep = () => [],
+  ): Promise<HttpResponse> {
+    const by = { request: request.id, source: route, principal: caller?.sub };
+    const collector = collectEvents(services, emits, by, endpoint.idempotent);
+    const context = createContext(request, {
+      ...input,
+      caller: caller && pickCaller(caller), // what else is known of the token stays here
+      dispatch: collector.dispatch,
+      log,
+      origin,
+      maxBytes,
+      authenticateAgain,
+    });
+    let result: unknown;
+    let response: HttpResponse;
+    let kept: ReturnType<Keep> = [];
+    try {
+      for (const before of endpoint.before) addToContext(context, await before(context));
+      result = await endpoint.handle(context);
+      if (result instanceof Error || isReturnedRefusal(result)) throw result;
+      response = confineWorker(toResponse(result), request, basePath);
+      if (response.status < 500) kept = keep(response);
+    } catch (error) {
+      await Promise.allSettled([collector.close("drop")]); // a flush may still run
+      if (result instanceof Response && result.body?.locked === false) {
+        discardStream(request, result.body);
+      }
+      if (request.isGone) throw error; // nobody waits for a response, and nothing has failed
+      const challenge = scopes ? bearerChallenge(issuer, request.path, scopes) : {};
+      const refused = toProblem(error, endpoint.onError, context, challenge);
+      throw await refused.catch((failure: unknown) => {
+        const thrown = error instanceof Error && failure !== error && { thrown: error };
+        const fields = { request_id: request.id, route, error: failure, ...thrown };
+        log.error("endpoint failed", fields);
+        const detail = "The request failed inside the service.";
+        return new Problem(500, "internal", detail, { cause: failure });
+      });
+    }
+    try {
+      const stored = collector.close(response.status < 500 ? "store" : "drop", kept);
+      if (stored) await stored;
+    } catch (error) {
+      if (response.body instanceof ReadableStream) discardStream(request, response.body);
+      throw error;
+    }
+    return response;
+  }
+
+  function runOnce(exchange: Exchange, input: Input): Promise<HttpResponse> {
+    if (!endpoint.idempotent) return run(exchange, input);
+    const body = () => input.bytes ?? "";
+    return answerOnce(services, exchange, body, (keep) => run(exchange, input, keep));
+  }
+
   return {
     ...endpoint,
     id: route,
@@ -42,62 +106,15 @@ export function hostedOperation(
     summary: endpoint.summary ?? exportName,
     responses: output ? { 200: output, ...(canCreate && { 201: output }) } : {},
     refuses: limit ? [429] : [],
-    async handle({ request, params, caller, authenticateAgain }) {
+    /** Not an async function: each promise on the way costs every request. */
+    handle(exchange) {
+      const { request, params, authenticateAgain } = exchange;
       const delivery = callbackOf(request);
-      if (delivery !== undefined && await hasDelivery(database, delivery)) {
-        const detail = "A callback of this service does not come to itself.";
-        throw new Problem(403, "own_callback", detail);
-      }
-      const read = readInput(request, params, authenticateAgain);
-      const input = read instanceof Promise ? await read : read; // an await costs every request
-      const run = async (keep: Keep): Promise<HttpResponse> => {
-        const by = { request: request.id, source: route, principal: caller?.sub };
-        const collector = collectEvents(services, emits, by, endpoint.idempotent);
-        const context = createContext(request, {
-          ...input,
-          caller: caller && pickCaller(caller), // what else is known of the token stays here
-          dispatch: collector.dispatch,
-          log,
-          origin,
-          maxBytes,
-          authenticateAgain,
-        });
-        let result: unknown;
-        let response: HttpResponse;
-        let kept: ReturnType<Keep> = [];
-        try {
-          for (const before of endpoint.before) addToContext(context, await before(context));
-          result = await endpoint.handle(context);
-          if (result instanceof Error || isReturnedRefusal(result)) throw result;
-          response = confineWorker(toResponse(result), request, basePath);
-          if (response.status < 500) kept = keep(response);
-        } catch (error) {
-          await Promise.allSettled([collector.close("drop")]); // a flush may still run
-          if (result instanceof Response && result.body?.locked === false) {
-            discardStream(request, result.body);
-          }
-          if (request.isGone) throw error; // nobody waits for a response, and nothing has failed
-          const challenge = scopes ? bearerChallenge(issuer, request.path, scopes) : {};
-          const refused = toProblem(error, endpoint.onError, context, challenge);
-          throw await refused.catch((failure: unknown) => {
-            const thrown = error instanceof Error && failure !== error && { thrown: error };
-            const fields = { request_id: request.id, route, error: failure, ...thrown };
-            log.error("endpoint failed", fields);
-            const detail = "The request failed inside the service.";
-            return new Problem(500, "internal", detail, { cause: failure });
-          });
-        }
-        try {
-          const stored = collector.close(response.status < 500 ? "store" : "drop", kept);
-          if (stored) await stored;
-        } catch (error) {
-          if (response.body instanceof ReadableStream) discardStream(request, response.body);
-          throw error;
-        }
-        return response;
-      };
-      if (!endpoint.idempotent) return await run(() => []);
-      return await answerOnce(services, { request, caller }, () => input.bytes ?? "", run);
+      const read = () => readInput(request, params, authenticateAgain);
+      const input = delivery === undefined ? read() : refuseOwn(delivery).then(read);
+      return input instanceof Promise
+        ? input.then((input) => runOnce(exchange, input))
+        : runOnce(exchange, input);
     },
   };
 }

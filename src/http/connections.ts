@@ -5,7 +5,7 @@ import type { HttpRequest } from "../base/http_message.ts";
 import type { Problem } from "../base/problem.ts";
 import { isTrustedProxy, throttleAddress } from "./client_address.ts";
 import type { HttpLimits } from "./limits.ts";
-import { cutOff } from "./node_body.ts";
+import { cutOff, type IncomingBody } from "./node_body.ts";
 import { createTurnLimit } from "./turn_limit.ts";
 
 export interface Unanswered {
@@ -23,10 +23,7 @@ export interface Connection {
    */
   readonly unanswered: Unanswered[];
   /** The last request: whose body may still be coming in. */
-  receiving?: {
-    readonly incoming: { readonly complete: boolean };
-    readonly fail: (problem: Problem) => void;
-  };
+  receiving?: Pick<IncomingBody, "incoming" | "fail">;
   /** Nothing more is read from it. */
   isClosing: boolean;
   /** What is sent before it ends. */

@@ -3,91 +3,94 @@ import { tooLarge } from "../base/http_message.ts";
 import { Problem } from "../base/problem.ts";
 import type { Reservation, MemoryBudget } from "./memory_budget.ts";
 
-/** The body of one request on its way in. */
-export type IncomingBody = ReturnType<typeof createIncomingBody>;
-
 /**
- * Makes the reader of a body. It holds what has come and not what was announced, in one piece
- * however small the chunks are, and counts it in the budget until its release.
- *
- * @param onStart called before the first byte is waited for: a client may wait for 100 (Continue)
+ * The body of one request on its way in. It holds what has come and not what was announced, in one
+ * piece however small the chunks are, and counts it in the budget until its release.
  */
-export function createIncomingBody(
-  incoming: IncomingMessage,
-  budget: MemoryBudget,
-  onStart: () => void,
-) {
-  let failure: Problem | undefined;
-  let stop: ((problem: Problem) => void) | undefined;
-  let holding: Reservation | undefined;
+export class IncomingBody {
+  readonly incoming: IncomingMessage;
+  readonly #budget: MemoryBudget;
+  readonly #onStart: () => void;
+  #failure: Problem | undefined;
+  #stop: ((problem: Problem) => void) | undefined;
+  #holding: Reservation | undefined;
 
-  /** Ends the reading, now or when it begins: the rest is not coming, or not well-formed. */
-  function fail(problem: Problem): void {
-    failure ??= problem;
-    stop?.(failure);
+  /** @param onStart called before the first byte is waited for: a client may wait for 100 */
+  constructor(incoming: IncomingMessage, budget: MemoryBudget, onStart: () => void) {
+    this.incoming = incoming;
+    this.#budget = budget;
+    this.#onStart = onStart;
   }
 
-  return {
-    fail,
-    /** Releases what it holds, once the response is complete. */
-    release: () => holding?.release(),
-    /** The whole body, once; rejects with Problem 400, 408, 413 or 503. */
-    read(maxBytes: number): Promise<Buffer> {
-      const announced = Number(incoming.headers["content-length"] ?? 0);
-      if (announced > maxBytes) return Promise.reject(tooLarge(maxBytes));
-      if (failure) return Promise.reject(failure);
-      if (incoming.destroyed) return Promise.reject(cutOff()); // its "close" does not come again
-      onStart();
-      const held = holding = budget.reserve(() => {
-        const detail = "Too many bodies are coming in at once; send it again.";
-        fail(new Problem(503, "busy", detail, { headers: { "Retry-After": "1" } }));
-      });
-      return new Promise((resolve, reject) => {
-        let bytes: Buffer = Buffer.alloc(0);
-        let length = 0;
+  /** Ends the reading, now or when it begins: the rest is not coming, or not well-formed. */
+  fail(problem: Problem): void {
+    this.#failure ??= problem;
+    this.#stop?.(this.#failure);
+  }
 
-        const onData = (chunk: Buffer): void => {
-          const needed = length + chunk.length;
-          if (needed > maxBytes) return fail(tooLarge(maxBytes));
-          if (length === 0 && needed === announced) {
-            bytes = chunk; // came in one piece, as nearly all do: it is complete
-            held.pin();
-            held.add(needed);
-          } else if (needed > bytes.length) {
-            // Doubled each time, so that a body of many chunks is copied about twice.
-            const size = Math.max(needed, 2 * bytes.length, 4096);
-            const larger = Buffer.allocUnsafeSlow(Math.min(size, maxBytes));
-            bytes.copy(larger, 0, 0, length);
-            chunk.copy(larger, length);
-            held.add(larger.length - bytes.length);
-            bytes = larger;
-          } else {
-            chunk.copy(bytes, length);
-          }
-          length = needed;
-        };
-        const onEnd = (): void => {
+  /** Releases what it holds, once the response is complete. */
+  release(): void {
+    this.#holding?.release();
+  }
+
+  /** The whole body, once; rejects with Problem 400, 408, 413 or 503. */
+  read(maxBytes: number): Promise<Buffer> {
+    const { incoming } = this;
+    const announced = Number(incoming.headers["content-length"] ?? 0);
+    if (announced > maxBytes) return Promise.reject(tooLarge(maxBytes));
+    if (this.#failure) return Promise.reject(this.#failure);
+    if (incoming.destroyed) return Promise.reject(cutOff()); // its "close" does not come again
+    this.#onStart();
+    const fail = (problem: Problem): void => this.fail(problem);
+    const held = this.#holding = this.#budget.reserve(() => {
+      const detail = "Too many bodies are coming in at once; send it again.";
+      fail(new Problem(503, "busy", detail, { headers: { "Retry-After": "1" } }));
+    });
+    return new Promise((resolve, reject) => {
+      let bytes: Buffer = Buffer.alloc(0);
+      let length = 0;
+
+      const onData = (chunk: Buffer): void => {
+        const needed = length + chunk.length;
+        if (needed > maxBytes) return fail(tooLarge(maxBytes));
+        if (length === 0 && needed === announced) {
+          bytes = chunk; // came in one piece, as nearly all do: it is complete
           held.pin();
-          finish();
-          resolve(bytes.subarray(0, length));
-        };
-        const onClose = (): void => fail(cutOff());
-        const finish = (): void => {
-          stop = undefined;
-          incoming.off("data", onData).off("end", onEnd).off("close", onClose);
-        };
+          held.add(needed);
+        } else if (needed > bytes.length) {
+          // Doubled each time, so that a body of many chunks is copied about twice.
+          const size = Math.max(needed, 2 * bytes.length, 4096);
+          const larger = Buffer.allocUnsafeSlow(Math.min(size, maxBytes));
+          bytes.copy(larger, 0, 0, length);
+          chunk.copy(larger, length);
+          held.add(larger.length - bytes.length);
+          bytes = larger;
+        } else {
+          chunk.copy(bytes, length);
+        }
+        length = needed;
+      };
+      const onEnd = (): void => {
+        held.pin();
+        finish();
+        resolve(bytes.subarray(0, length));
+      };
+      const onClose = (): void => fail(cutOff());
+      const finish = (): void => {
+        this.#stop = undefined;
+        incoming.off("data", onData).off("end", onEnd).off("close", onClose);
+      };
 
-        stop = (problem) => {
-          finish();
-          incoming.pause();
-          bytes = Buffer.alloc(0);
-          held.release();
-          reject(problem);
-        };
-        incoming.on("data", onData).once("end", onEnd).once("close", onClose);
-      });
-    },
-  };
+      this.#stop = (problem) => {
+        finish();
+        incoming.pause();
+        bytes = Buffer.alloc(0);
+        held.release();
+        reject(problem);
+      };
+      incoming.on("data", onData).once("end", onEnd).once("close", onClose);
+    });
+  }
 }
 
 /** Says that a body will not be complete. */

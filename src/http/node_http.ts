@@ -7,7 +7,7 @@ import { malformed, Problem } from "../base/problem.ts";
 import { type Connection, createConnections } from "./connections.ts";
 import { type HttpLimits, limitsFor } from "./limits.ts";
 import { createMemoryBudget, type Reservation } from "./memory_budget.ts";
-import { createIncomingBody } from "./node_body.ts";
+import { IncomingBody } from "./node_body.ts";
 import { refuseSocket, sendResponse } from "./node_response.ts";
 import { NodeRequest } from "./node_request.ts";
 import { createStreamSender } from "./node_stream.ts";
@@ -59,7 +59,7 @@ export function createHttpServer(options: {
   ): void {
     const connection = connections.take(incoming.socket);
     if (!connection) return;
-    const body = createIncomingBody(incoming, bodies, () => {
+    const body = new IncomingBody(incoming, bodies, () => {
       if (expectation === "continue") outgoing.writeContinue();
     });
     const request = new NodeRequest(incoming, body, trustedProxies);
@@ -82,7 +82,7 @@ export function createHttpServer(options: {
       held.add(bytes);
     };
     unanswered.push(exchange);
-    connection.receiving = { incoming, fail: body.fail };
+    connection.receiving = body;
     outgoing.on("close", () => {
       if (!unanswered.includes(exchange)) return; // its connection has closed before
       exchange.release();
