@@ -88,19 +88,19 @@ export function createPipeline(
       });
     }
     const { access } = operation;
-    const carryOutFor = (caller?: Caller) =>
-      carryOut(operation, { request, params, caller }, progress);
+    const carryOutFor = (caller?: Caller) => carryOut(operation, request, params, caller, progress);
     const checked = access === "public" ? undefined : bearer.authenticate(request, access);
     return checked instanceof Promise ? checked.then(carryOutFor) : carryOutFor(checked);
   }
 
   function carryOut(
     operation: Operation,
-    known: Pick<Parameters<Operation["handle"]>[0], "request" | "params" | "caller">,
+    request: HttpRequest,
+    params: RouteMatch["params"],
+    caller: Caller | undefined,
     progress: Progress,
   ): Promise<HttpResponse> {
     const { access } = operation;
-    const { request, caller } = known;
     if (caller) progress.caller = caller;
     const limited = limit(operation, caller, request);
     if (limited) {
@@ -116,7 +116,7 @@ export function createPipeline(
     // OAuth and pages have rules of their own for parameters that are missing, repeated or wrong.
     const isParsed = operation.errors === undefined || operation.errors === "problem";
     const query = operation.query && isParsed ? readQuery(request.query, operation.query) : {};
-    const context = { ...known, query, body: undefined, authenticateAgain };
+    const context = { request, params, caller, query, body: undefined, authenticateAgain };
     if (!operation.body) return operation.handle(context);
     return readBody(operation, request, maxBodyBytes).then(async (body) => {
       await authenticateAgain();
@@ -158,12 +158,11 @@ export function createPipeline(
     const ms = Math.round(exactMs * 100) / 100;
     const { method, id: request_id } = request;
     log.info("request", { method, route, status, ms, request_id, sub: caller?.sub });
-    const headers: Record<string, string | string[]> = {
-      ...response.headers,
-      ...quotas,
-      "X-Request-Id": request_id,
-      "X-Content-Type-Options": "nosniff",
-    };
+    // One by one: behind what is spread a literal's members cost several times as much.
+    const headers: Record<string, string | string[]> = { ...response.headers };
+    if (quotas) Object.assign(headers, quotas);
+    headers["X-Request-Id"] = request_id;
+    headers["X-Content-Type-Options"] = "nosniff";
     const policy = match && method !== "OPTIONS" ? corsOf(match.sibling) : undefined;
     const adding = policy && addCors(headers, request, policy, isOriginAllowed);
     if (adding) await adding;

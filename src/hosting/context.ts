@@ -6,8 +6,8 @@ import type { Input } from "./input.ts";
 import { findRefusal } from "./refusal.ts";
 import { toWebRequest, type WebRequestParts } from "./web_request.ts";
 
-/** What a context is made of beside the request. */
-type ContextParts = Input & WebRequestParts & Pick<Context, "caller" | "dispatch" | "log">;
+/** What a context is made of beside the request and what was read of it. */
+type ContextParts = WebRequestParts & Pick<Context, "caller" | "dispatch" | "log">;
 
 /**
  * What a handler gets; costly members are made when they are first read. Their getters are on
@@ -20,19 +20,21 @@ class RequestContext implements Context<unknown> {
   readonly dispatch: Context["dispatch"];
   readonly requestId: string;
   readonly #http: HttpRequest;
+  readonly #bytes: Buffer | undefined;
   readonly #parts: ContextParts;
   #query: URLSearchParams | undefined;
   #request: Request | undefined;
   #log: Logger | undefined;
 
-  constructor(http: HttpRequest, parts: ContextParts) {
-    this.params = parts.params;
-    this.body = parts.body;
+  constructor(http: HttpRequest, { params, query, body, bytes }: Input, parts: ContextParts) {
+    this.params = params;
+    this.body = body;
     this.caller = parts.caller;
     this.dispatch = parts.dispatch;
     this.requestId = http.id;
-    this.#query = parts.query;
+    this.#query = query;
     this.#http = http;
+    this.#bytes = bytes;
     this.#parts = parts;
   }
 
@@ -45,7 +47,7 @@ class RequestContext implements Context<unknown> {
   }
 
   get request(): Request {
-    return this.#request ??= toWebRequest(this.#http, this.#parts);
+    return this.#request ??= toWebRequest(this.#http, this.#bytes, this.#parts);
   }
 
   get address(): string {
@@ -73,8 +75,12 @@ const COPIED_WHOLE: ProxyHandler<RequestContext> = {
 };
 
 /** Makes what a handler gets; a copy of it has every member. */
-export function createContext(http: HttpRequest, parts: ContextParts): Context<unknown> {
-  return new Proxy(new RequestContext(http, parts), COPIED_WHOLE);
+export function createContext(
+  http: HttpRequest,
+  input: Input,
+  parts: ContextParts,
+): Context<unknown> {
+  return new Proxy(new RequestContext(http, input, parts), COPIED_WHOLE);
 }
 
 /** Adds what a `before` has returned. Throws the refusal or Error that this is, TypeError else. */

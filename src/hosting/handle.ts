@@ -47,8 +47,7 @@ export function hostedOperation(
   ): Promise<HttpResponse> {
     const by = { request: request.id, source: route, principal: caller?.sub };
     const collector = collectEvents(services, emits, by, endpoint.idempotent);
-    const context = createContext(request, {
-      ...input,
+    const context = createContext(request, input, {
       caller: caller && pickCaller(caller), // what else is known of the token stays here
       dispatch: collector.dispatch,
       log,

@@ -5,8 +5,6 @@ import { wrongType } from "../http/body.ts";
 
 /** What a web Request is made of beside the request. */
 export interface WebRequestParts {
-  /** The body where it was read already. */
-  readonly bytes: Buffer | undefined;
   /** Of the base URL, whose path the request's begins with. */
   readonly origin: string;
   readonly maxBytes: number;
@@ -21,7 +19,8 @@ export interface WebRequestParts {
  */
 export function toWebRequest(
   request: HttpRequest,
-  { bytes, origin, maxBytes, authenticateAgain }: WebRequestParts,
+  bytes: Buffer | undefined,
+  { origin, maxBytes, authenticateAgain }: WebRequestParts,
 ): Request {
   const { method, path, query, signal } = request;
   const url = origin + path + (query === "" ? "" : `?${query}`);
