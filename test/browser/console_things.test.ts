@@ -192,6 +192,31 @@ test("a key is made and withdrawn, a cronjob run, and what is in force shown", a
   assert.match(await browser.text(".toast"), /^gatepost-\d+\.db, \d+ bytes/);
 });
 
+test("what has come meanwhile is put on top of a list by a button", async () => {
+  const rows = () => browser.count("main tbody tr");
+  const add = (name: string) => call("POST", "/backend/event", { name, data: {} });
+  await open("events");
+  await sees("No event yet");
+  await add("first.sent");
+  await waitFor("it, as the list was empty", async () => await rows() === 1);
+  await add("second.sent");
+  await add("third.sent");
+  await sees("2 new");
+  assert.equal(await rows(), 1); // nothing moves by itself
+  await browser.click("main .fresh");
+  assert.match(await browser.text("main tbody"), /third\.sent[^]*second\.sent[^]*first\.sent/);
+  await open("audit?action=user.create");
+  const shown = await rows();
+  await call("POST", "/backend/user", { username: "late", password: "a long password" });
+  await sees("1 new");
+  await browser.click("main .fresh");
+  assert.equal(await rows(), shown + 1);
+  await open("keys");
+  const keys = await rows();
+  await call("POST", "/backend/key", {});
+  await waitFor("the new key", async () => await rows() === keys + 1);
+});
+
 test("who may only read is shown no button that changes anything", async () => {
   const [{ id }] = (await call("GET", "/backend/user?q=operator")).items;
   await signIn("reviewer", await stage.addUser("reviewer", ["backend:read", "consumer"]));

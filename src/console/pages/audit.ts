@@ -2,8 +2,10 @@ import type { Query } from "../api.ts";
 import { el } from "../element.ts";
 import { filters, since } from "../filters.ts";
 import { listUntil } from "../list_until.ts";
+import { look, LOOK_MS } from "../look.ts";
 import { button, head, notify } from "../parts.ts";
 import { href, pageOf, type Place } from "../router.ts";
+import { every } from "../stream.ts";
 import { listTable } from "../table.ts";
 import { AUDIT_COLUMNS, type Entry } from "../values.ts";
 
@@ -13,13 +15,14 @@ const TRY = ["action:user.login_failed", "action:key.", "since:24h", "-action:ev
 const MOST_EXPORTED = 1000;
 const MOST_LOOKED_AT = 2000;
 
-export async function show({ query: given }: Place) {
+export async function show({ query: given, signal }: Place) {
   const all = Object.fromEntries(given);
   const { "-action": not, actor, target, since: from = "", until = "", ...rest } = all;
   const [by, to] = [await idOfUser(actor), await idOfUser(target)];
   const query = { ...rest, not, actor: by, target: to, since: since(from), until: since(until) };
   const empty = "Nothing like it in the time that the log is kept. Take a filter away.";
-  const { node } = await listTable<Entry>({ path, query, columns: AUDIT_COLUMNS, empty });
+  const made = await listTable<Entry>({ path, query, columns: AUDIT_COLUMNS, empty });
+  every(LOOK_MS, () => look(path, query, made).catch(() => {}), signal); // the next look tells
   return [
     head("Audit log", "Every change, sign-in and refusal. It can be read, not edited.",
       button("Export CSV", () => exportCsv(query))),
@@ -29,7 +32,7 @@ export async function show({ query: given }: Place) {
       const to = href("audit", "", { ...all, [name]: value });
       return el("a", { href: to, class: "mono" }, wanted);
     })),
-    el("section.card", node),
+    el("section.card", made.node),
   ];
 }
 

@@ -8,11 +8,12 @@ import {
   aboveTabs, answered, besideList, copied, DISPATCHED, type EventOfOne, payload,
   requested,
 } from "./inspector.ts";
+import { look, LOOK_MS } from "../look.ts";
 import { button, head, state, when } from "../parts.ts";
 import type { Delivery } from "../records.ts";
 import { go, href, type Place } from "../router.ts";
 import { mayWrite } from "../session.ts";
-import { listen } from "../stream.ts";
+import { every, listen } from "../stream.ts";
 import { later, listTable } from "../table.ts";
 import { tabs } from "../tabs.ts";
 
@@ -30,14 +31,17 @@ const sourceOf = (source?: string) => source ? el("code", source) : "the service
 const linkToDelivery = ({ id, subscription }: Delivery) =>
   el("a", { href: href("deliveries", id) }, endpoint(subscription));
 
+/** Of the list that is shown. */
 let add: (item: Event) => void = () => {};
+let lookAgain = () => Promise.resolve();
 
 async function showList(query: URLSearchParams) {
   const request = query.get("request");
   const given = Object.fromEntries(query);
+  const asked = { ...given, since: since(query.get("since")), until: since(query.get("until")) };
   const made = await listTable<Event>({
     path: PATH,
-    query: { ...given, since: since(query.get("since")), until: since(query.get("until")) },
+    query: asked,
     columns: [
       DISPATCHED,
       ["Event", "", ({ id, name, created_at }) => [
@@ -54,6 +58,7 @@ async function showList(query: URLSearchParams) {
   return {
     head() {
       add = made.add;
+      lookAgain = () => look(PATH, asked, made);
       return head(request ? "What this request set off" : "Events",
         request ? ["Request ", el("code", request)] : "What has been dispatched, and by whom.",
         mayWrite() && button("Dispatch…", dispatch, { picture: "plus" }));
@@ -138,5 +143,7 @@ async function dispatch(): Promise<void> {
   go(href("events", made.id));
 }
 
-export const show = (place: Place) =>
-  besideList(place, () => showList(place.query), (id) => showOne(id, place.signal));
+export function show(place: Place): Promise<Child> {
+  every(LOOK_MS, () => lookAgain().catch(() => {}), place.signal); // the next look tells
+  return besideList(place, () => showList(place.query), (id) => showOne(id, place.signal));
+}
