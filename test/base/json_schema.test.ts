@@ -41,6 +41,7 @@ describe("a schema takes", () => {
     [{ multipleOf: 0.07 }, 2.03], [{ multipleOf: 0.5 }, 1e308],
     [{ items: { type: "string" }, uniqueItems: true }, ["1", "2"]],
     [{ uniqueItems: true }, [1, "1", true, "true", null, "null", [1], "[1]", { a: 1 }, { a: 2 }]],
+    [{ minItems: 1, maxItems: 1 }, [1]],
     [PERSON, { name: "Ada", more: [1] }], [{ required: ["toString"] }, { toString: 1 }],
     [{ properties: { constructor: { type: "string" } } }, {}],
     [{ anyOf: [{ type: "string" }, { minimum: 3 }] }, 3],

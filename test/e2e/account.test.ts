@@ -147,6 +147,7 @@ describe("browsers", () => {
     const [second, third] = [await openAccount(user), await openAccount(user)];
     const page = await browser.get(ACCOUNT);
     assert.equal(actsOf(page).filter((act) => act.startsWith("session ")).length, 2);
+    assert.match(wordsOf(page), / 10\.0\.0\.\d+ · signed in 1 min ago/);
     // Newest first.
     const fewer = await assertDone(browser, await press(browser, page, actOf(page, "session")),
       /signed out there/);

@@ -242,6 +242,14 @@ test("the scopes of endpoint modules are known to the OAuth flows, in words", ()
   assert.equal(asFields(flows)["orders"], "Place orders");
 });
 
+test("that a scope is missing is a response only where one is needed", () => {
+  const statuses = (path: string) =>
+    Object.keys(asFields(lookUp(document, `#/paths/~1${path.replaceAll("/", "~1")}/get/responses`)))
+      .filter((status) => /^40[13]$/.test(status));
+  assert.deepEqual(statuses("authorization/whoami"), ["401"]);
+  assert.deepEqual(statuses("backend/config"), ["401", "403"]);
+});
+
 test("what users and apps are answered is as declared", async () => {
   const password = PASSWORD;
   const user = await ask("POST", "/backend/user", { username: newName("u"), password });
