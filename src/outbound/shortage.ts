@@ -1,5 +1,5 @@
 import { isIP } from "node:net";
-import { networkInterfaces } from "node:os";
+import { type NetworkInterfaceInfo, networkInterfaces } from "node:os";
 import { findCode, findIn } from "./failure.ts";
 
 /** What any call would lack: descriptors, memory, an interface that is up. */
@@ -17,16 +17,16 @@ export function isShortage(code: string | undefined): boolean {
  * and so is one of a family that this machine does not use. No local address for a family that it
  * uses means that no port is left.
  *
- * @param families those (4, 6) in which this machine has an address that leads out
+ * @param interfaces those of this machine, with their addresses
  */
 export function findShortage(
   error: unknown,
-  families: () => ReadonlySet<number> = listFamilies,
+  interfaces: () => Interfaces = networkInterfaces,
 ): string | undefined {
   const code = findCode(error);
   if (isShortage(code)) return code;
   if (code !== "ENETUNREACH" && code !== "EADDRNOTAVAIL") return undefined;
-  const used = families();
+  const used = familiesOf(interfaces());
   if (used.size === 0) return code;
   const family = isIP(findIn(error, addressOf) ?? "");
   return code === "EADDRNOTAVAIL" && used.has(family) ? code : undefined;
@@ -36,10 +36,14 @@ function addressOf(error: Error): string | undefined {
   return "address" in error && typeof error.address === "string" ? error.address : undefined;
 }
 
-function listFamilies(): ReadonlySet<number> {
-  const addresses = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
-  const leadingOut = addresses.filter(({ internal, address }) =>
-    !internal && !address.startsWith("fe80:") // link-local: to the next machine and no farther
-  );
+type Address = Pick<NetworkInterfaceInfo, "address" | "internal">;
+type Interfaces = Readonly<Record<string, readonly Address[] | undefined>>;
+
+/** The families (4, 6) in which there is an address that leads out. */
+function familiesOf(interfaces: Interfaces): ReadonlySet<number> {
+  const leadingOut = Object.values(interfaces).flatMap((each) => each ?? [])
+    .filter(({ internal, address }) =>
+      !internal && !address.startsWith("fe80:") // link-local: to the next machine and no farther
+    );
   return new Set(leadingOut.map(({ address }) => isIP(address)));
 }

@@ -10,18 +10,22 @@ function failed(code: string, address?: string): Error {
 }
 
 describe("findShortage()", () => {
-  const FAMILIES: Readonly<Record<string, readonly number[]>> = {
-    "no network": [],
-    "IPv4 alone": [4],
-    "IPv6 alone": [6],
-    "both": [4, 6],
+  const lo = ["127.0.0.1", "::1"].map((address) => ({ address, internal: true }));
+  const [linkLocal, ipv4, ipv6] = ["fe80::1", "198.51.100.7", "2001:db8::7"].map((address) =>
+    ({ address, internal: false })
+  );
+  const NETWORKS = {
+    "no network": { lo, eth0: [linkLocal] },
+    "IPv4 alone": { lo, eth0: [ipv4, linkLocal] },
+    "IPv6 alone": { lo, eth0: [linkLocal, ipv6] },
+    "both": { lo, eth0: [ipv4], eth1: [ipv6], eth2: undefined },
   };
   const CASES: readonly (readonly [code: string, address: string, own: readonly string[]])[] = [
-    ["EMFILE", "192.0.2.1", Object.keys(FAMILIES)],
-    ["ENFILE", "192.0.2.1", Object.keys(FAMILIES)],
-    ["ENOBUFS", "2001:db8::1", Object.keys(FAMILIES)],
-    ["ENOMEM", "192.0.2.1", Object.keys(FAMILIES)],
-    ["ENETDOWN", "192.0.2.1", Object.keys(FAMILIES)],
+    ["EMFILE", "192.0.2.1", Object.keys(NETWORKS)],
+    ["ENFILE", "192.0.2.1", Object.keys(NETWORKS)],
+    ["ENOBUFS", "2001:db8::1", Object.keys(NETWORKS)],
+    ["ENOMEM", "192.0.2.1", Object.keys(NETWORKS)],
+    ["ENETDOWN", "192.0.2.1", Object.keys(NETWORKS)],
     ["ENETUNREACH", "192.0.2.1", ["no network"]],
     ["ENETUNREACH", "2001:db8::1", ["no network"]],
     ["EADDRNOTAVAIL", "192.0.2.1", ["no network", "IPv4 alone", "both"]],
@@ -33,8 +37,8 @@ describe("findShortage()", () => {
   for (const [code, address, own] of CASES) {
     test(`finds ${code} of ${address} a shortage with ${own.join(", ") || "nothing"}`, () => {
       const error = failed(code, address);
-      const found = Object.entries(FAMILIES)
-        .filter(([, families]) => findShortage(error, () => new Set(families)) === code)
+      const found = Object.entries(NETWORKS)
+        .filter(([, interfaces]) => findShortage(error, () => interfaces) === code)
         .map(([name]) => name);
       assert.deepEqual(found, own);
     });
@@ -45,8 +49,8 @@ describe("findShortage()", () => {
       Object.assign(new Error("connect"), { code: "EADDRNOTAVAIL", address })
     );
     const all = Object.assign(new AggregateError(errors), { code: "EADDRNOTAVAIL" });
-    assert.equal(findShortage(all, () => new Set([4])), "EADDRNOTAVAIL");
-    assert.equal(findShortage(all, () => new Set([6])), undefined);
+    assert.equal(findShortage(all, () => NETWORKS["IPv4 alone"]), "EADDRNOTAVAIL");
+    assert.equal(findShortage(all, () => NETWORKS["IPv6 alone"]), undefined);
   });
 
   test("asks this machine for its addresses, and finds nothing in what is no error", () => {
