@@ -142,8 +142,9 @@ export async function clearSubscription(
   for (let batches = 0; batches < 20; batches++) {
     const [cancelled = 0] = await database.write([
       ...cancelPending(sql`s.id = ${id}`, nowMs),
+      // The pluses: found among all that is claimed, since very many may be left of this one.
       sql`UPDATE deliveries SET status = 'cancelled', claim = NULL, finishedAtMs = ${nowMs}
-        WHERE status = 'pending' AND claim IS NOT NULL AND subscription =
+        WHERE +status = 'pending' AND claim IS NOT NULL AND +subscription =
           (SELECT seq FROM subscriptions WHERE id = ${id} AND status = 'disabled')`,
     ]);
     if (cancelled < BATCH) return true;

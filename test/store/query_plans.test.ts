@@ -624,6 +624,14 @@ test("listing the audit until a time searches by that alone, and reads nothing n
   for (const sql of statements) assert.equal(sql.match(/\bid < /g)?.length, 1, sql);
 });
 
+test("clearing a subscription finds what is claimed by that, however much is pending", async () => {
+  const { database, statements } = record();
+  await clearSubscription(database, SUBSCRIPTION.id, NOW_MS);
+  const [update = ""] = [...statements].filter((sql) => sql.includes("claim IS NOT NULL"));
+  const ways = readPlan(update).filter((step) => / deliveries /.test(step));
+  assert.deepEqual(ways, ["SEARCH deliveries USING INDEX deliveries_claimed (claim>?)"]);
+});
+
 test("the search for scans finds one", () => {
   assert.equal(findScans("SELECT * FROM deliveries WHERE attempt = 3").length, 1);
   assert.equal(findScans("SELECT count(data) FROM events").length, 1);
