@@ -30,8 +30,9 @@ export function createClockWatch(
     const isNew = isRight && count === (lastCount ?? count);
     const stepMs = clock.stepMs();
     const looked = clockCheck.look();
-    // Else not waited for: a node that is silent would hold up everything for a second.
-    if (lastCount === undefined || !isRight || stepMs !== 0) await looked;
+    // Where another has counted a step, this machine may be the last to be set. Else not waited
+    // for: a node that is silent would hold up everything for a second.
+    if (count !== lastCount || !isRight || stepMs !== 0) await looked;
     lastCount = count;
     const agrees = clockCheck.state() === "ok";
     if (stepMs === 0) {
@@ -66,7 +67,7 @@ export function createClockWatch(
   return {
     /** Looks whether it has been set; rejects where the database does not take what follows. */
     check: () => checking ??= check().finally(() => checking = undefined),
-    /** Whether `clock` is right, as far as is known: else nothing is to be claimed or sent. */
-    isRight: () => isRight && !isSet(),
+    /** Whether `clock` is right, as was found: else nothing is to be claimed or sent. */
+    isRight: () => lastCount !== undefined && isRight && !isSet(),
   };
 }

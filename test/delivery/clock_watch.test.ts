@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { createSteadyClock } from "../../src/base/steady_clock.ts";
 import { createClockWatch } from "../../src/delivery/clock_watch.ts";
 import type { Distributor } from "../../src/delivery/distributor.ts";
 import { type Database, UnavailableError } from "../../src/database/database.ts";
 import { sql } from "../../src/database/sql.ts";
+import { takeClockStep } from "../../src/store/clock_shift.ts";
 import { openDatabase } from "../helpers/database.ts";
 
 const START_MS = Date.UTC(2026, 0, 1);
@@ -14,9 +16,13 @@ const HOUR_MS = 3_600_000;
 async function openMachine(t: TestContext) {
   const database = openDatabase(t);
   const machine = { wallMs: START_MS, elapsedMs: 0, warnings: 0, database, isRight: true };
+  let state: "ok" | "clock_skewed" = "ok";
   const clockCheck = {
-    look: async () => {},
-    state: () => machine.isRight ? "ok" as const : "clock_skewed" as const,
+    async look() {
+      await nextTurn(); // the nodes are asked
+      state = machine.isRight ? "ok" : "clock_skewed";
+    },
+    state: () => state,
   };
   const log = { debug() {}, info() {}, warn: () => void machine.warnings++, error() {} };
   return {
@@ -28,8 +34,9 @@ async function openMachine(t: TestContext) {
       };
       const services = { database: machine.database, log };
       const watch = createClockWatch(services, clock, clockCheck, () => distributor);
+      const wasRight = watch.isRight();
       await watch.check();
-      return { clock, look: watch.check, isRight: watch.isRight };
+      return { clock, look: watch.check, isRight: watch.isRight, wasRight };
     },
   };
 }
@@ -116,8 +123,8 @@ test("begun with a wrong clock: it is not gone by, and followed to the right one
   const { machine, start } = await openMachine(t);
   machine.wallMs -= HOUR_MS;
   machine.isRight = false;
-  const { clock, look, isRight } = await start();
-  assert.equal(isRight(), false);
+  const { clock, look, isRight, wasRight } = await start();
+  assert.deepEqual([wasRight, isRight()], [false, false]);
   await addDeliveries(machine.database, [{ id: "d1", dueMs: START_MS + 10_000, attempt: 1 }]);
   machine.wallMs += HOUR_MS;
   machine.isRight = true;
@@ -127,6 +134,20 @@ test("begun with a wrong clock: it is not gone by, and followed to the right one
   machine.wallMs += HOUR_MS; // with those of the others: that is shifted
   await look();
   assert.deepEqual(await dueIn(machine.database, machine.wallMs), { d1: 10_000 });
+});
+
+test("set after the other machines, which have shifted already: nothing is shifted anew", async (t) => {
+  const { machine, start } = await openMachine(t);
+  const { clock, look } = await start();
+  await addDeliveries(machine.database, [{ id: "d1", dueMs: START_MS + 10_000, attempt: 1 }]);
+  await takeClockStep(machine.database, 0);
+  machine.isRight = false;
+  await look();
+  machine.wallMs += HOUR_MS;
+  machine.isRight = true;
+  await look();
+  assert.equal(clock.now(), machine.wallMs);
+  assert.deepEqual(await dueIn(machine.database, START_MS), { d1: 10_000 });
 });
 
 test("set forward: no resend comes early, no lease ends, and what is due stays so", async (t) => {
