@@ -6,9 +6,9 @@ import {
   type CronjobRun,
   findCronjob,
   finishCronjob,
-  isRunClaimed,
   registerCronjob,
   renewCronjob,
+  renewIfClaimed,
   type StoredCronjob,
 } from "../store/cronjobs.ts";
 import { type Cron, type IntervalJob, type JobState, NEVER, type RunOutcome } from "./cron.ts";
@@ -43,7 +43,7 @@ export function createSharedCron(options: Pick<Services, "database" | "log" | "n
     const { name, everyMs } = job;
     const failed = unknown.get(name);
     if (failed) {
-      const isClaimed = await isRunClaimed(database, failed);
+      const isClaimed = await renewIfClaimed(database, failed, now() + LEASE_MS);
       unknown.delete(name);
       if (isClaimed) return await runClaimed(job, failed, signal);
     }

@@ -1,5 +1,5 @@
 import type { Database } from "../database/database.ts";
-import { changesRow, findRow, hasRow } from "../database/rows.ts";
+import { changesRow, findRow } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
 
 /** A job that runs once per due time and database, as it is stored. */
@@ -69,17 +69,19 @@ export function claimCronjob(
   );
 }
 
-/** Whether a run is claimed; for where claiming it has failed in between. */
-export function isRunClaimed(database: Database, { name, claim, claimedAtMs }: CronjobRun) {
-  const select = sql`SELECT 1 FROM cronjobs
-    WHERE name = ${name} AND claim = ${claim} AND lastAtMs = ${claimedAtMs}`;
-  return hasRow(database, select);
-}
-
 /** Extends the lease of a run whose process is alive. */
 export function renewCronjob({ name, claimedAtMs }: CronjobRun, leaseUntilMs: number): Sql {
   return sql`UPDATE cronjobs SET leaseUntilMs = ${leaseUntilMs}
     WHERE name = ${name} AND lastAtMs = ${claimedAtMs}`;
+}
+
+/** The same, where claiming it has failed in between: false if it is not claimed. */
+export function renewIfClaimed(
+  database: Database,
+  run: CronjobRun,
+  leaseUntilMs: number,
+): Promise<boolean> {
+  return changesRow(database, sql`${renewCronjob(run, leaseUntilMs)} AND claim = ${run.claim}`);
 }
 
 /** Ends a run and records how it went. */

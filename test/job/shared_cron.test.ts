@@ -289,28 +289,56 @@ test("nothing is run by a clock that is wrong", async (t) => {
   assert.equal(counter.runs, 1);
 });
 
+/** Writes that are stored while `isLost`, but nobody is told. */
+function losingAnswers({ database }: Office) {
+  const lossy = {
+    isLost: false,
+    database: {
+      ...database,
+      async write(batch) {
+        const changes = await database.write(batch);
+        if (lossy.isLost) throw new OutcomeUnknownError("no response");
+        return changes;
+      },
+    } satisfies Database,
+  };
+  return lossy;
+}
+
 test("a claim that was stored, but not known to be, is run at the next look, once", async (t) => {
   const office = await setUp(t);
   const counter = createCounter();
-  let isLost = false;
-  const database: Database = {
-    ...office.database,
-    async write(batch) {
-      const changes = await office.database.write(batch);
-      if (isLost) throw new OutcomeUnknownError("no response");
-      return changes;
-    },
-  };
-  const { look } = await office.open(counter.run, HOUR_MS, { database });
+  const lossy = losingAnswers(office);
+  const { look } = await office.open(counter.run, HOUR_MS, lossy);
   const other = await office.open(counter.run);
   office.nowMs += HOUR_MS;
-  isLost = true;
+  lossy.isLost = true;
   await look();
-  isLost = false;
+  lossy.isLost = false;
   await other.look();
   assert.equal(counter.runs, 0);
   await look();
   await look();
   await other.look();
   assert.equal(counter.runs, 1);
+});
+
+test("a run whose claim was long not known to be stored keeps others from the next", async (t) => {
+  const office = await setUp(t);
+  const long = createLongRun();
+  const lossy = losingAnswers(office);
+  const { look } = await office.open(long.run, 60_000, lossy);
+  const other = await office.open(long.run, 60_000);
+  office.nowMs += 60_000;
+  lossy.isLost = true;
+  await look();
+  lossy.isLost = false;
+  office.nowMs += 60_000; // its lease has ended, and it is due again
+  const running = look();
+  while (long.runs === 0) await nextTurn();
+  const looked = other.look();
+  for (let turn = 0; turn < 20; turn++) await nextTurn();
+  long.end();
+  await Promise.all([running, looked]);
+  assert.equal(long.runs, 1);
 });
