@@ -92,9 +92,11 @@ export async function runWorker(port: MessagePort, start: WorkerStart) {
   const wake = () => {
     if (reporting) distributor.wake();
   };
+  const release = (gone: string) => takeOver({ database, log, now }, gone);
   const look = () =>
     watch.check()
-      .then(() => presence.forEnded((gone) => takeOver({ database, log, now }, gone)))
+      // By a wrong clock what is released would be due at a wrong time, also for others.
+      .then(() => watch.isRight() ? presence.forEnded(release) : undefined)
       .finally(wake);
 
   // Whatever the interval of the looks is; the next one tries again.

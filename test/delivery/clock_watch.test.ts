@@ -136,7 +136,7 @@ test("begun with a wrong clock: it is not gone by, and followed to the right one
   assert.deepEqual(await dueIn(machine.database, machine.wallMs), { d1: 10_000 });
 });
 
-test("set after the other machines, which have shifted already: nothing is shifted anew", async (t) => {
+test("set after other machines, which have shifted already: nothing is shifted anew", async (t) => {
   const { machine, start } = await openMachine(t);
   const { clock, look } = await start();
   await addDeliveries(machine.database, [{ id: "d1", dueMs: START_MS + 10_000, attempt: 1 }]);

@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { readdirSync } from "node:fs";
+import { createServer } from "node:http";
 import { join } from "node:path";
+import { buffer } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type DeliveryWorker, createDeliveryWorker } from "../../src/delivery/worker.ts";
@@ -131,6 +134,53 @@ test("on a cluster it delivers by a client of its own, and shows that it lives",
   assert.deepEqual(await database.query(present), [{ name: "c1" }]);
   await stage.worker.stop(1_000);
   assert.deepEqual(await database.query(present), []);
+});
+
+test("on a cluster nothing is taken over while the clock is wrong", async (t) => {
+  const cluster = await runRqlited();
+  const [{ url } = { url: "" }] = cluster.nodes;
+  const address = { kind: "rqlite", nodes: [new URL(url).host], isTls: false } as const;
+  const database = await createEngine({ database: address, databaseCredentials: undefined }).open();
+  let aheadSeconds = -3600;
+  // Between the worker and the node, whose clock it changes.
+  const between = createServer(async (incoming, outgoing) => {
+    const body = await buffer(incoming);
+    const { method = "", headers: { "content-type": type = "" } } = incoming;
+    const response = await fetch(url + incoming.url, {
+      method,
+      headers: { "Content-Type": type },
+      ...method === "POST" && { body },
+    });
+    const content = await response.text();
+    const isTime = incoming.url?.includes("unixepoch");
+    const change = (seconds: string) => String(Number(seconds) + aheadSeconds);
+    outgoing.writeHead(response.status, { Date: response.headers.get("date") ?? "" })
+      .end(isTime ? content.replace(/\d+\.\d+/, change) : content);
+  });
+  await once(between.listen(0, "127.0.0.1"), "listening");
+  const bound = between.address();
+  assert.ok(typeof bound === "object" && bound !== null);
+  const stage = open(t, { GATEPOST_DATABASE: `rqlite://127.0.0.1:${bound.port}` }, database);
+  t.after(() => database.close());
+  t.after(() => void between.close().closeAllConnections());
+  t.after(() => cluster.stop());
+  await subscribe(stage, "http://127.0.0.1:9/");
+  const leaseMs = Date.now() + 3_600_000;
+  await database.write([
+    sql`INSERT INTO processes (name, beat) VALUES ('c9', 1)`,
+    sql`INSERT INTO deliveries (id, event, subscription, status, dueAtMs, claim)
+      VALUES ('d1', 'e1', 1, 'pending', ${leaseMs}, 'c9')`,
+  ]);
+  await stage.started;
+  const look = async () => {
+    await stage.worker.look();
+    return database.query<{ claim: string | null }>(sql`SELECT claim, dueAtMs FROM deliveries`);
+  };
+  for (const endMs = Date.now() + 8_000; Date.now() < endMs; await sleep(500)) {
+    assert.deepEqual(await look(), [{ claim: "c9", dueAtMs: leaseMs }]);
+  }
+  aheadSeconds = 0;
+  await until(async () => (await look()).some((row) => row.claim !== "c9"));
 });
 
 test("an attempt that failed is counted as one; callbacks under way are counted", async (t) => {
