@@ -44,7 +44,8 @@ export function createClaimer(
       failed.push(lease);
       return [];
     });
-    // While the database refused to store an attempt its lease may have ended.
+    // Its lease may have ended while the database refused to store an attempt, and what is in
+    // flight may have been cancelled and sent again by hand.
     const unsent = claimed.filter(({ id }) => !isUnstored(id));
     const found = Map.groupBy(unsent, ({ subscription }) => subscription);
     for (const { subscription, count } of requests) {

@@ -30,7 +30,7 @@ export function createRecorder(
   let ended: AttemptRecord[] = [];
   let requeued: ClaimedDelivery[] = [];
   let recording: Promise<void> | undefined;
-  /** The deliveries whose attempts have ended and are not stored. */
+  /** The deliveries whose attempts have begun and are not stored. */
   const unstored = new Set<string>();
   /** Resolves when what is being stored has been tried: what ends meanwhile is stored together. */
   let tried: Promise<unknown> = Promise.resolve();
@@ -83,6 +83,7 @@ export function createRecorder(
     if (deliveries.length === 0) return;
     const nowMs = now();
     await store(releaseDeliveries(deliveries, claim, nowMs, nowMs + delayMs));
+    for (const { id } of deliveries) unstored.delete(id);
   }
 
   async function storeAttempt(record: AttemptRecord, statements: readonly Sql[]): Promise<void> {
@@ -112,7 +113,9 @@ export function createRecorder(
 
   return {
     release,
-    /** Whether an attempt of it has ended that cannot be stored yet: it is not to be sent again. */
+    /** An attempt begins, for which `record` or `release` is called in the end. */
+    begin: (delivery: string) => void unstored.add(delivery),
+    /** Whether an attempt of it is under way or not stored yet: none is to be made beside it. */
     isUnstored: (delivery: string) => unstored.has(delivery),
     /**
      * Records an attempt, together with those that end at about the same time, and releases what
@@ -120,7 +123,6 @@ export function createRecorder(
      */
     record(attempt: AttemptRecord, unsent: readonly ClaimedDelivery[]): Promise<void> {
       ended.push(attempt);
-      unstored.add(attempt.delivery);
       requeued.push(...unsent);
       return recording ??= recordEnded();
     },

@@ -21,9 +21,11 @@ import { claimDeliveries } from "../../src/store/deliveries.ts";
 import { createShift } from "../../src/store/clock_shift.ts";
 import { insertEvent } from "../../src/store/events.ts";
 import { fanOut, listPendingEvents } from "../../src/store/fan_out.ts";
+import { resendDeliveries } from "../../src/store/resends.ts";
 import { updateSubscription } from "../../src/store/subscriptions.ts";
 import {
   clearEndedSubscriptions,
+  clearSubscription,
   deleteSubscription,
   disableSubscription,
 } from "../../src/store/subscription_end.ts";
@@ -742,6 +744,27 @@ describe("what is in flight when its subscription changes", () => {
       assert.equal(process.begun.length, 1);
     });
   }
+
+  test("is not sent beside itself where it is cancelled and sent again by hand", async (t) => {
+    const { stage, id, process, end } = await begin(t);
+    await stage.database.write(disableSubscription(id, "why", stage.nowMs));
+    assert.equal(await clearSubscription(stage.database, id, stage.nowMs), true);
+    await stage.database.write([
+      updateSubscription(id, { endpoint: undefined, status: "active" }),
+      ...resendDeliveries([process.begun[0]?.deliveryId ?? ""], stage.nowMs, "cancelled"),
+    ]);
+    assert.deepEqual(await stage.counts(), { pending: 1 });
+    await lookForWork(stage, process);
+    await settle(process);
+    assert.equal(process.begun.length, 1);
+    await end("shortage");
+    stage.nowMs += 2_000;
+    await lookForWork(stage, process);
+    await until(() => process.begun.length === 2);
+    await end(204);
+    assert.deepEqual(await stage.counts(), { delivered: 1 });
+    assert.equal(process.begun.length, 2);
+  });
 
   test("says nothing of the new endpoint", async (t) => {
     const { stage, id, end, read } = await begin(t);
