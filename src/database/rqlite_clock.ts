@@ -53,9 +53,9 @@ export function createRqliteClock(
 
   return {
     look,
-    /** Looks again and again, until the returned function is called. */
-    start(): () => void {
-      void look();
+    /** Looks, and then again and again until the function is called that it gives. */
+    async start(): Promise<() => void> {
+      await look(); // else what begins now would go by a clock that may be wrong
       const timer = setInterval(() => void look(), INTERVAL_MS).unref();
       return () => clearInterval(timer);
     },

@@ -93,7 +93,7 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
       const clock = log && createRqliteClock(client, log, Date.now);
       // A server is to be seen also before its worker has started, and where it never does.
       const presence = log && await acquireRqlitePresence(database, newId("c", Date.now()));
-      const stopClock = clock?.start();
+      const stopClock = await clock?.start();
       return {
         ...database,
         heavy: database, // it is read elsewhere

@@ -32,6 +32,13 @@ test("ours is 5 s behind: not ready after the first look, and again when it is s
   assert.equal(clock.state(), "ok");
 });
 
+test("what is started goes by the first look, also where one node is silent", async (t) => {
+  const { clock } = await stage(t, [3_600_000, 3_600_000, NaN]);
+  const stop = await clock.start();
+  assert.equal(clock.state(), "clock_skewed");
+  stop();
+});
+
 test("one node whose clock is wrong, or that is down, makes nobody else unready", async (t) => {
   const { clock, warnings } = await stage(t, [0, 60_000, 0], ["127.0.0.1:1"]);
   await clock.look();
@@ -47,7 +54,7 @@ test("a node that ignores foreign keys is an error, which is logged once", async
   assert.match(errors[0] ?? "", /ignores foreign keys: start it with -fk 127\.0\.0\.1:\d+$/);
 });
 
-/** Nodes whose clocks are ahead of ours by so many milliseconds, and others that are down. */
+/** Nodes whose clocks are ahead of ours by so many milliseconds (NaN: silent); others are down. */
 async function stage(
   t: TestContext,
   aheadMs: readonly number[],
@@ -58,6 +65,7 @@ async function stage(
   const nodes = await Promise.all(aheadMs.map(async (_, index) => {
     const server = createServer((_request, response) => {
       const seconds = (Date.now() + (offsets[index] ?? 0)) / 1_000;
+      if (Number.isNaN(seconds)) return;
       const values = [[seconds, foreignKeys[index] ?? 1]];
       response.end(JSON.stringify({ results: [{ values }] }));
     });
