@@ -17,6 +17,7 @@ const CASES: readonly (readonly [typed: string, meant: string | undefined])[] = 
   ["rotate", "rotate-secret"],
   ["rotate_secret", "rotate-secret"],
   ["sat", "set"],
+  ["st", "set"],
   ["frobnicate", undefined],
   ["", undefined],
   ["x", undefined],
