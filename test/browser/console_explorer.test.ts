@@ -125,6 +125,21 @@ test("an app's call is answered, and what it set off followed until it is delive
   assert.equal(await browser.count(`.trio a[href*="/console/deliveries/d"]`), 2);
 });
 
+test("what a call set off is followed on while other calls are looked for", async () => {
+  stage.appSite.answer("/bad", 503);
+  await open("post_orders_id");
+  await browser.click(".acts .seg button:last-child");
+  await browser.type("#app-client_id", app.clientId);
+  await browser.type("#app-client_secret", app.clientSecret ?? "");
+  await browser.type("#parameter-id", "8");
+  await browser.click(".acts .primary");
+  await answers(/503 · next attempt at/);
+  await browser.type(".ops input", "user\uE007");
+  await browser.waitForUrl(/\?q=user/);
+  stage.appSite.answer("/bad", 204);
+  await answers(/\/bad\s+\+\d[^\n]*\s+204 · delivered/);
+});
+
 test("the same call in other languages does the same", async () => {
   await open("dispatchEvent");
   await browser.type("#field-name", "order.paid");

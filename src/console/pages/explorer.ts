@@ -10,24 +10,27 @@ import { me, site } from "../session.ts";
 import { type Answer, app, type Call, showAnswer, snippet } from "./explorer_call.ts";
 import { tabs } from "../tabs.ts";
 
-/** The call that is shown: it stays as it is while others are looked for. */
+/** The call that is shown: it stays as it is, and goes on, while others are looked for. */
 let kept: { id: string; answer: Answer; card: HTMLElement } | undefined;
-let leaving: AbortSignal;
 
 export async function show({ id, query, signal }: Place) {
-  leaving = signal;
+  const { pathname } = location;
   const operations = await listOperations();
   const all = [true, false].flatMap((wanted) =>
     operations.filter((each) => isHosted(each) === wanted));
   const chosen = all.find(({ operationId }) => id === "" || operationId === id);
-  let shown = kept?.card.isConnected && kept.id === chosen?.operationId ? kept : undefined;
-  if (!shown && chosen) {
-    const answer = {
+  if (kept?.id !== chosen?.operationId) {
+    const answer: Answer = {
       head: el("span.row", { role: "status" }),
       body: el("div", el("p.muted", "Send the call to see it.")),
     };
-    shown = kept = { id: chosen.operationId, answer, card: await callCard(chosen, answer) };
+    kept = chosen && { id: chosen.operationId, answer, card: await callCard(chosen, answer) };
   }
+  signal.addEventListener("abort", () => {
+    if (location.pathname === pathname) return;
+    kept?.answer.over?.abort();
+    kept = undefined;
+  });
   const calls = el("nav.card.ops", { "aria-label": "Calls" },
     filters(["q"], "Filter calls"), groups(all, chosen, query.get("q") ?? ""));
   requestAnimationFrame(() => {
@@ -39,7 +42,7 @@ export async function show({ id, query, signal }: Place) {
       el("a.btn", { href: `${site.base}/openapi.json` }, "openapi.json")),
     el("div.trio",
       calls,
-      shown ? [shown.card, card("Answer", { end: shown.answer.head }, shown.answer.body)]
+      kept ? [kept.card, card("Answer", { end: kept.answer.head }, kept.answer.body)]
         : message("warn", "There is no such call, or none that you may know of.")),
   ];
 }
@@ -129,7 +132,7 @@ async function callCard(operation: Operation, answer: Answer) {
   async function submit(event: Event): Promise<void> {
     event.preventDefault();
     Object.assign(app, secrets.read());
-    const act = () => showAnswer(answer, read, leaving);
+    const act = () => showAnswer(answer, read);
     if (method === "DELETE") {
       const [typed = method] = Object.values(given.read()).map(String);
       const words = `DELETE ${read().path}`;

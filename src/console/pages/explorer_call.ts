@@ -75,21 +75,24 @@ export function snippet(language: string, { method, path, headers, body, scopes 
   return (lines[language] ?? []).join("\n");
 }
 
-/** Where an answer is shown: its status, and the rest. */
+/** Where an answer is shown: its status, and the rest; what ends the call whose it is. */
 export interface Answer {
   readonly head: HTMLElement;
   readonly body: HTMLElement;
+  over?: AbortController;
 }
 
 /** Sends a call and shows its answer, and what that sets off. */
-export async function showAnswer(place: Answer, read: () => Call, signal: AbortSignal) {
+export async function showAnswer(place: Answer, read: () => Call) {
+  place.over?.abort();
+  const over = place.over = new AbortController();
   fill(place.head, "Waiting …");
   fill(place.body);
   try {
     const { method, path, scopes, isApp, ...rest } = read();
     const token = !scopes ? "" : isApp ? await appToken(scopes) : undefined;
     const fromMs = performance.now();
-    const ends = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_WITHIN_MS)]);
+    const ends = AbortSignal.any([over.signal, AbortSignal.timeout(ANSWER_WITHIN_MS)]);
     const response = await request(method, path, { ...rest, token, signal: ends });
     const body = await response.blob();
     const { status, statusText, headers } = response;
@@ -101,7 +104,7 @@ export async function showAnswer(place: Answer, read: () => Call, signal: AbortS
       await bodyOf(body, headers.get("content-type") ?? ""),
       el("details.figures", el("summary", "Headers"), facts([...headers])),
       trace);
-    follow(trace, headers.get("x-request-id") ?? "", signal)
+    follow(trace, headers.get("x-request-id") ?? "", over)
       .catch((error: unknown) => fill(trace, failure(error)));
   } catch (error) {
     fill(place.head);
@@ -153,14 +156,12 @@ function coloured(json: string): Child {
 type Dispatched = EventOfOne & { readonly deliveries: readonly Delivery[] };
 
 /** Shows the events of a request and their deliveries, until all have ended. */
-async function follow(place: HTMLElement, request: string, signal: AbortSignal): Promise<void> {
-  const ended = new AbortController();
+async function follow(place: HTMLElement, request: string, over: AbortController): Promise<void> {
   const look = async () => {
     const { items } = await list<Dispatched>("/backend/event", { request });
     const events = await Promise.all(items.map(({ id }) =>
       get<Dispatched>(`/backend/event/${id}`)));
-    if (!place.isConnected) ended.abort();
-    if (ended.signal.aborted) return;
+    if (over.signal.aborted) return;
     renew(place, events, () => [el("h3", "What it set off"), events.length === 0 ? "No event."
       : el("ol.line", events.map((event) => [
         step("ok", href("events", event.id), event.name, 0,
@@ -168,12 +169,11 @@ async function follow(place: HTMLElement, request: string, signal: AbortSignal):
         event.deliveries.map((each) => deliveryStep(each, event)),
       ]))]);
     const all = events.flatMap((event) => [event, ...event.deliveries]);
-    if (!all.some(({ status }) => status === "pending")) ended.abort();
+    if (!all.some(({ status }) => status === "pending")) over.abort();
   };
   await look();
   const again = () => look().catch(() => {}); // what comes next tells
-  const ends = AbortSignal.any([signal, ended.signal]);
-  listen({ topics: "delivery", request }, again, ends, again);
+  listen({ topics: "delivery", request }, again, over.signal, again);
 }
 
 function deliveryStep(
