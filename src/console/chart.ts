@@ -101,7 +101,7 @@ function shapes({ kind, series, steps }: ChartOptions, top: number): Child {
 }
 
 function markAt({ at, words }: { at: number; words: string }, steps: number): Child {
-  const look = at > steps * 0.7 ? "m1" : "";
+  const look = at > steps / 2 ? "m1" : ""; // there is more room on its left
   const made = el("div.mark", el("span", { class: look }, words));
   made.style.left = `${(at / Math.max(1, steps - 1)) * 100}%`;
   return made;

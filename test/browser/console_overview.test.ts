@@ -139,6 +139,20 @@ test("a figure says how it has changed, and nothing where it has not", async () 
   assert.doesNotMatch(await browser.text(".kpis a:nth-child(3)"), /[▲▼]/);
 });
 
+test("on a phone no mark of a chart is beside the window", async () => {
+  await signIn("rolf", 360);
+  await browser.execute(`
+    const { fetch } = window;
+    const since = new Date(Date.now() - 2.3 * 86_400_000).toISOString();
+    const failing = { id: "failing:x", kind: "failing", title: "x", detail: "", since };
+    window.fetch = (url, init) => /backend.(problem|stream)/.test(url)
+      ? Promise.resolve(Response.json({ items: [failing], next_cursor: null }))
+      : fetch(url, init)`);
+  await browser.click("a[href$='range=7d']");
+  await browser.until("document.querySelector('.mark')?.textContent.startsWith('failing since')");
+  assert.equal(await browser.execute("return document.documentElement.scrollWidth"), 360);
+});
+
 test("the tail stands still while it is held, and where motion is not wanted", async () => {
   await signIn("ines", 320, [{ name: "prefers-reduced-motion", value: "reduce" }]);
   await browser.find(".overview");

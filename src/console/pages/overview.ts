@@ -144,7 +144,7 @@ async function showFigures(
   });
   const at = (Date.parse(failingSince ?? "") - fromMs) / HOUR_MS / hours * points;
   const since = failingSince && at >= 0 && at < points
-    ? [{ at, words: `failing since ${name({ at: failingSince })}` }] : [];
+    ? [{ at, words: `failing since ${name({ at: failingSince }).split(",")[0]}` }] : [];
   return [
     figures([
       ["Deliveries", `${rate(now.ok / seconds)} /s`, `${number(now.ok)} in ${words}`,
