@@ -25,6 +25,8 @@ export const big = { method: "GET", path: "/files/big", public: true,
 export const picture = { method: "GET", path: "/files/picture", public: true,
   handle: () =>
     ({ status: 200, headers: { "Content-Type": "image/png" }, body: Buffer.alloc(1234) }) };
+export const item = { method: "GET", path: "/customers/:customer/orders/:order/items/:item",
+  public: true, handle: () => null };
 export const page = { method: "GET", path: "/files/page", public: true, handle: () =>
   ({ status: 200, headers: { "Content-Type": "text/html" },
     body: "<img src=x onerror=alert(1)>" + "x".repeat(300_000) }) };
@@ -92,6 +94,14 @@ test("no two fields of a call have the same id", async () => {
     assert.deepEqual(await browser.execute("return [...document.querySelectorAll('[id]')]" +
       ".map(({ id }) => id).filter((id, at, all) => all.indexOf(id) < at)"), [], call);
   }
+});
+
+test("a long path stays in its card", async () => {
+  await open("get_customers_by_customer_orders_by_order_items_by_item");
+  await browser.find(".trio > section h2");
+  const right = (css: string) => `document.querySelector("${css}").getBoundingClientRect().right`;
+  const inside = `return ${right(".trio > section h2")} < ${right(".trio > section")}`;
+  assert.equal(await browser.execute(inside), true);
 });
 
 test("an app's call is answered, and what it set off followed until it is delivered", async () => {
