@@ -122,6 +122,9 @@ test("those of a list are counted, one is tried, and the rest follows if wanted"
   await fail(1, 2, 3);
   await open("deliveries?status=failed");
   await seen(".head .btn", /Send 3 again…/);
+  // A clock that is an hour slow leaves none out.
+  await browser.execute("const Right = Date; window.Date = class extends Right {" +
+    "constructor(at = Date.now()) { super(at); } static now() { return Right.now() - 3600e3; } }");
   stage.appSite.answer("/hook", 200);
   const sent = stage.appSite.count("/hook");
   await browser.click(".head .btn");
