@@ -61,6 +61,21 @@ test("a resend goes on batch by batch until all are sent", async (context) => {
   assert.deepEqual(await countByStatus(database), { pending: COUNT });
 });
 
+test("a resend makes its own subscription due, and no other", async (context) => {
+  const database = await open(context);
+  await database.write([
+    sql`INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, createdAtMs,
+        dueAtMs)
+      VALUES ('s2', 'u1', 'login', 'x', 'https://b.example/', 'active', '', 1, ${NOW_MS + 9})`,
+    sql`INSERT INTO deliveries (id, event, subscription, status, attempt, dueAtMs)
+      SELECT 'd2', id, 2, 'pending', 1, ${NOW_MS + 9} FROM events`,
+  ]);
+  await begin(database);
+  await continueResends(database, NOW_MS);
+  const due = await database.query(sql`SELECT dueAtMs FROM subscriptions ORDER BY seq`);
+  assert.deepEqual(due.map(({ dueAtMs }) => dueAtMs), [NOW_MS, NOW_MS + 9]);
+});
+
 test("of many who go on with the same step one does, whatever fails meanwhile", async (context) => {
   const database = await open(context);
   const { resend } = await begin(database);
