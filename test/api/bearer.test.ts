@@ -7,9 +7,12 @@ import { Problem } from "../../src/base/problem.ts";
 import { type Bearer, bearerToken, createBearer } from "../../src/api/bearer.ts";
 import { createTokenIssuer } from "../../src/api/authorization/token_issuer.ts";
 import { createIssuerTokens } from "../../src/api/issuer_tokens.ts";
+import { sha256 } from "../../src/base/secret.ts";
+import { sql } from "../../src/database/sql.ts";
 import { createUses } from "../../src/store/uses.ts";
 import { accessTokenClaims } from "../../src/oauth/claims.ts";
 import { loadRevocations, revocation } from "../../src/store/revocations.ts";
+import { insertUser } from "../../src/store/users.ts";
 import { openDatabase } from "../helpers/database.ts";
 import { sampleRequest } from "../helpers/http_request.ts";
 
@@ -201,6 +204,27 @@ describe("bearerToken() reads (RFC 6750 §2.1, RFC 9110 §11.1)", () => {
   }
 });
 
+for (const ttlMs of [TTL_MS / 4, 4 * TTL_MS]) {
+  test(`of ${ttlMs}: a personal token is looked up again in time`, async (t) => {
+    const { bearer, clock, database, tokens } = await open(t, ttlMs);
+    const id = newId("g", NOW_MS);
+    const token = tokens.makePersonalToken(id);
+    await database.write([
+      insertUser({ id: "u1", username: "one", phc: "", scopes: [], createdAtMs: NOW_MS }),
+      sql`INSERT INTO grants
+          (id, app, user, type, name, scopes, token, refreshUntilMs, accessUntilMs)
+        VALUES (${id}, 'personal', 'u1', 'personal', 'script', '[]', ${sha256(token)}, 0,
+          ${NOW_MS * 2})`,
+    ]);
+    assert.ok(await bearer.verify(token));
+    await database.write([sql`UPDATE grants SET revokedAtMs = ${NOW_MS}`]); // by nobody who tells
+    clock.nowMs += Math.min(ttlMs, TTL_MS) - 1;
+    assert.ok(await bearer.verify(token));
+    clock.nowMs++;
+    assert.equal(await bearer.verify(token), undefined);
+  });
+}
+
 test("a token in the query or the body is not looked at (RFC 9700 §4.3.2)", async (t) => {
   const { bearer, issue } = await open(t);
   const { token } = issue();
@@ -208,20 +232,18 @@ test("a token in the query or the body is not looked at (RFC 9700 §4.3.2)", asy
   await assert.rejects(async () => bearer.authenticate(request, []), { status: 401 });
 });
 
-async function open(t: TestContext) {
+async function open(t: TestContext, accessTokenTtlMs = TTL_MS) {
   const database = openDatabase(t);
   const clock = { nowMs: NOW_MS };
   const now = () => clock.nowMs;
   const revocations = await loadRevocations(database, now);
   const kids = new Set(["k1"]);
   const keys = ringOf(key, (kid) => kids.has(kid) ? key : undefined);
-  const config = {
-    accessTokenTtlMs: TTL_MS, refreshTokenTtlMs: TTL_MS, authorizationServer: true,
-  };
+  const config = { accessTokenTtlMs, refreshTokenTtlMs: TTL_MS, authorizationServer: true };
   const uses = createUses(database, now);
+  const pageKey = new Uint8Array(32);
+  const tokens = createTokenIssuer({ issuer: ISSUER, keys, config, pageKey });
   const createFor = (issuer: string) => {
-    const pageKey = new Uint8Array(32);
-    const tokens = createTokenIssuer({ issuer, keys, config, pageKey });
     const fetchDocument = () => Promise.reject(new Error("not needed here"));
     const issuerTokens = createIssuerTokens({ database, revocations, issuer, fetchDocument, now });
     return createBearer({
@@ -232,6 +254,8 @@ async function open(t: TestContext) {
     bearer: createFor(ISSUER),
     createFor,
     clock,
+    database,
+    tokens,
     kids,
     issue(more: Partial<ReturnType<typeof input>> = {}) {
       const all = { ...input(), ...more };
