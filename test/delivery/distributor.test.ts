@@ -270,6 +270,17 @@ describe("distribution", () => {
     });
   });
 
+  test("has done with more events than one batch takes, though nothing is sent", async (t) => {
+    const stage = await openStage(t);
+    const base = { name: "unheard", json: "1", subject: undefined, createdAtMs: stage.nowMs };
+    await stage.database.write(Array.from({ length: 600 }, () =>
+      insertEvent({ ...base, id: newId("e", stage.nowMs) })));
+    const pending = sql`SELECT 1 FROM events WHERE status = 'pending'`;
+    assert.equal((await stage.database.query(pending)).length, 600);
+    stage.startProcess({ answer: () => 204 }).distributor.wake();
+    await until(async () => (await stage.database.query(pending)).length === 0);
+  });
+
   test("sends a small event while forty large ones are being fanned out", async (t) => {
     const stage = await openStage(t);
     await stage.subscribe("http://small.example/");
