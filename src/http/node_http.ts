@@ -86,6 +86,10 @@ export function createHttpServer(options: {
     outgoing.on("close", () => {
       if (!unanswered.includes(exchange)) return; // its connection has closed before
       exchange.release();
+      if (!outgoing.writableFinished) {
+        // Given up before its turn: Node hands it the socket all the same, for good.
+        outgoing.once("socket", () => incoming.socket.destroy());
+      }
       const isOver = connection.isClosing || !server.listening;
       if (isOver && unanswered.length === 0) endConnection(connection);
     });

@@ -275,6 +275,26 @@ test("pipelined requests are answered in order", async (t) => {
   assert.deepEqual(answers.map(({ body }) => JSON.parse(body).path), ["/slow", "/b", "/c"]);
 });
 
+test("a response that breaks off before its turn ends the connection", async (t) => {
+  const streams: Record<string, ReadableStream> = {
+    "/broken": new ReadableStream({ pull: () => Promise.reject(new Error("broken")) }),
+    "/endless": new ReadableStream({ pull: () => delay(10) }),
+  };
+  const { port } = await startStage(t, {
+    async handle(request) {
+      if (request.path === "/slow") await delay(100);
+      const body = streams[request.path];
+      return body ? { status: 200, body } : echo(request);
+    },
+  });
+  for (const [path, end] of [["/broken", false], ["/endless", true]] as const) {
+    const ahead = ["/slow", path, "/c"].map((each) => `GET ${each} HTTP/1.1\r\n${HOST}\r\n`);
+    const { answers, isClosed } = await exchangeRaw(port, ahead.join(""), { end, waitMs: 2000 });
+    assert.deepEqual(answers.map(({ body }) => JSON.parse(body).path), ["/slow"], path);
+    assert.ok(isClosed, path);
+  }
+});
+
 test("a request to upgrade is answered, and nothing waits behind it", async (t) => {
   const { port } = await startStage(t);
   const get = (path: string, more = "") => `GET ${path} HTTP/1.1\r\n${HOST}${more}\r\n`;
