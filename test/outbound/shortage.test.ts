@@ -11,9 +11,10 @@ function failed(code: string, address?: string): Error {
 
 describe("findShortage()", () => {
   const lo = ["127.0.0.1", "::1"].map((address) => ({ address, internal: true }));
-  const [linkLocal, ipv4, ipv6] = ["fe80::1", "198.51.100.7", "2001:db8::7"].map((address) =>
-    ({ address, internal: false })
-  );
+  const outside = (address: string) => ({ address, internal: false });
+  const linkLocal = outside("fe80::1");
+  const ipv4 = outside("198.51.100.7");
+  const ipv6 = outside("2001:db8::7");
   const NETWORKS = {
     "no network": { lo, eth0: [linkLocal] },
     "IPv4 alone": { lo, eth0: [ipv4, linkLocal] },

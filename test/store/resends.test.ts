@@ -72,7 +72,9 @@ test("a resend makes its own subscription due, and no other", async (context) =>
   ]);
   await begin(database);
   await continueResends(database, NOW_MS);
-  const due = await database.query(sql`SELECT dueAtMs FROM subscriptions ORDER BY seq`);
+  const due = await database.query<{ dueAtMs: number }>(
+    sql`SELECT dueAtMs FROM subscriptions ORDER BY seq`,
+  );
   assert.deepEqual(due.map(({ dueAtMs }) => dueAtMs), [NOW_MS, NOW_MS + 9]);
 });
 
