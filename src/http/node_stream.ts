@@ -45,10 +45,15 @@ export function createStreamSender(stopping: AbortSignal) {
     if (request.signal.aborted && isEndless) onAbort();
     // A client waits for the head: it goes with the first bytes, unless those take their time.
     setImmediate(() => outgoing.flushHeaders());
+    // Of a connection that closes Node says nothing to a response that waits for its turn.
+    const { socket } = outgoing.req;
+    socket.once("close", cancel);
+    if (socket.destroyed) cancel();
     try {
       await pipeline(readAll(reader, unread), outgoing);
     } finally {
       requests.delete(request);
+      socket.off("close", cancel);
       cancel();
     }
   };

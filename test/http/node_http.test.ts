@@ -12,6 +12,7 @@ import type { HttpLimits } from "../../src/http/limits.ts";
 import { createHttpServer } from "../../src/http/node_http.ts";
 import { problemResponse } from "../../src/http/respond.ts";
 import { exchangeRaw, openRaw, parseAnswers, type RawAnswer } from "../helpers/raw_http.ts";
+import { until } from "../helpers/until.ts";
 
 const MAX_BODY = 64 * 1024;
 const HOST = "Host: a\r\n";
@@ -484,6 +485,26 @@ test("a stream that begins after its client has closed its side is sent whole", 
   });
   const { answers } = await exchangeRaw(port, GET, { end: true, waitMs: 3000 });
   assert.equal(answers[0]?.body, "one two three");
+});
+
+test("a stream whose turn never comes is cancelled", async (t) => {
+  const begin = Promise.withResolvers<void>();
+  const cancelled = Promise.withResolvers<string>();
+  const { port, requests } = await startStage(t, {
+    async handle({ path }) {
+      if (path === "/first") return new Promise(() => {});
+      await begin.promise;
+      const body = new ReadableStream({ cancel: () => cancelled.resolve("cancelled") });
+      return { status: 200, body };
+    },
+  });
+  const socket = await openRaw(port);
+  socket.write(GET.replace("/", "/first") + GET);
+  await until(() => requests.length === 2);
+  socket.resetAndDestroy();
+  await until(() => requests[1]?.isGone);
+  begin.resolve();
+  assert.equal(await Promise.race([cancelled.promise, delay(2000, "held")]), "cancelled");
 });
 
 test("HEAD has the length of GET's body and no body", async (t) => {
