@@ -33,7 +33,7 @@ interface ListOptions<Item> {
 }
 
 /** How many rows a list that is told of new ones keeps. */
-const MOST_ROWS = 200;
+export const MOST_ROWS = 200;
 
 /**
  * A list of the server's in parts: `node` to be shown; `add` puts a new item on top, but behind a
