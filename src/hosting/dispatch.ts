@@ -52,10 +52,13 @@ export function collectEvents(
     events.push({ ...event, origin });
     return event.id;
   }
-  dispatch.flush = (): Promise<void> =>
-    isOpen && !idempotent
+  dispatch.flush = flush;
+
+  function flush(): Promise<void> {
+    return isOpen && !idempotent
       ? store() ?? Promise.resolve()
       : Promise.reject(new Error("flush() is not for idempotent or settled handlers."));
+  }
 
   /** Stores what is collected behind what is being stored, and not at all where that fails. */
   function store(more: readonly Sql[] = []): Promise<void> | undefined {

@@ -81,13 +81,14 @@ export class IncomingBody {
         incoming.off("data", onData).off("end", onEnd).off("close", onClose);
       };
 
-      this.#stop = (problem) => {
+      const stop = (problem: Problem): void => {
         finish();
         incoming.pause();
         bytes = Buffer.alloc(0);
         held.release();
         reject(problem);
       };
+      this.#stop = stop;
       incoming.on("data", onData).once("end", onEnd).once("close", onClose);
     });
   }

@@ -27,19 +27,21 @@ export function followExchange() {
     follow(handler: FetchHandler): FetchHandler {
       const { onRequestStart, onResponseStart } = handler;
       status = undefined;
-      handler.onRequestStart = (controller, context) => {
-        abort = () => controller.abort(new DOMException("Nothing more is read", "AbortError"));
-        onRequestStart.call(handler, controller, context);
-      };
-      handler.onResponseStart = (controller, code, ...head) => {
-        if (code >= 200) status = code;
-        else if (++interim > MAX_INTERIM) {
-          throw Object.assign(new Error("Too many interim responses"), { code: "INTERIM_LIMIT" });
-        }
-        onResponseStart.call(handler, controller, code, ...head);
-        handler.body?.on("error", () => {}); // where fetch does not listen it would end the thread
-      };
-      return handler;
+      return Object.assign(handler, {
+        onRequestStart(controller, context) {
+          abort = () => controller.abort(new DOMException("Nothing more is read", "AbortError"));
+          onRequestStart.call(handler, controller, context);
+        },
+        onResponseStart(controller, code, ...head) {
+          if (code >= 200) status = code;
+          else if (++interim > MAX_INTERIM) {
+            throw Object.assign(new Error("Too many interim responses"), { code: "INTERIM_LIMIT" });
+          }
+          onResponseStart.call(handler, controller, code, ...head);
+          // Where fetch does not listen it would end the thread.
+          handler.body?.on("error", () => {});
+        },
+      } satisfies Pick<FetchHandler, "onRequestStart" | "onResponseStart">);
     },
     /** The status of the response, once its head has come. */
     status: () => status,

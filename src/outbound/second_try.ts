@@ -25,18 +25,19 @@ export function trySecond(
 ): ExchangeHandler {
   const { onRequestStart, onResponseStarted, onResponseError } = handler;
   let mayTry = true; // it has not been sent
-  handler.onRequestStart = (controller, context) => {
-    mayTry &&= !isNew();
-    onRequestStart.call(handler, controller, context);
-  };
-  handler.onResponseStarted = () => {
-    mayTry = false;
-    onResponseStarted?.call(handler);
-  };
-  handler.onResponseError = (controller, error) => {
-    const isReset = mayTry && classifyFailure(error) === "reset";
-    mayTry = false;
-    if (!isReset || !again()) onResponseError.call(handler, controller, error);
-  };
-  return handler;
+  return Object.assign(handler, {
+    onRequestStart(controller, context) {
+      mayTry &&= !isNew();
+      onRequestStart.call(handler, controller, context);
+    },
+    onResponseStarted() {
+      mayTry = false;
+      onResponseStarted?.call(handler);
+    },
+    onResponseError(controller, error) {
+      const isReset = mayTry && classifyFailure(error) === "reset";
+      mayTry = false;
+      if (!isReset || !again()) onResponseError.call(handler, controller, error);
+    },
+  } satisfies ExchangeHandler);
 }

@@ -109,6 +109,11 @@ const FORBIDDEN: [string, string, number, RegExp][] = [
   ["job/x.ts", "const a = `${name}<p class='x'>`;", 1, /^html: belongs to api\/pages/],
   ["base/x.ts", `export default 1;`, 1, /^default export/],
   ["base/x.ts", `const a = 1;\nexport { a as default };`, 2, /^default export/],
+  ["http/x.ts", `\nparser.onIncoming = () => PARSER_ERROR;`, 2, /^function: give it a name/],
+  ["http/x.ts", `  this.#stop = (problem) => {`, 1, /^function: give it a name/],
+  ["http/x.ts", `dispatch.flush = async (): Promise<void> => {`, 1, /^function: give it a name/],
+  ["http/x.ts", `    a.b.c ??= async function () {`, 1, /^function: give it a name/],
+  ["http/x.ts", `this.once = value => value;`, 1, /^function: give it a name/],
   ["base/x.ts", LONG, 301, /^size: 301 lines/],
   ["base/x.ts", `\n${WIDE}`, 2, /^width: 101 columns, more than 100/],
   ["base/index.ts", "", 1, /^name: index\.ts/],
@@ -132,6 +137,8 @@ for (const [file, source, line, rule] of FORBIDDEN) {
 }
 
 const HARMLESS = [
+  `const stop = (problem: Problem): void => {\n};\nthis.#stop = stop;`,
+  `dispatch.flush = flush;\nthis.end = of((a) => a);\nconst x = { on: (a) => a };`,
   `// import { a } from "express";`,
   `/* fetch(url); process.env */`,
   `const a = 'import { a } from "express"';`,
