@@ -19,13 +19,14 @@ export interface PathPattern {
   readonly segments: readonly Segment[];
   /** The pattern without its parameters' names: two with one shape match the same paths. */
   readonly shape: string;
-  readonly urlPattern: URLPattern;
+  /** Where the segments do not say all: one has a rank of 1 or 3. */
+  readonly urlPattern: URLPattern | undefined;
 }
 
 /**
  * One part of a URLPattern pathname, under what it is: a parameter's `name` without its colon, the
- * `regexp` of a group with its parentheses, a `mark`, which is one of `* ? + { }`, or a `literal`
- * character without the backslash that may be before it.
+ * `regexp` of a group with its parentheses, a `mark`, which is one of `* ? + { }`, or a `literal`:
+ * a word, or another character without the backslash that may be before it.
  */
 type PathToken = { readonly [Kind in "name" | "regexp" | "mark" | "literal"]?: string };
 
@@ -34,7 +35,7 @@ const TOKEN = new RegExp(
     String.raw`\\(?<literal>.)`,
     String.raw`:(?<name>[\p{ID_Start}$_][\p{ID_Continue}$\u200c\u200d]*)`,
     String.raw`(?<mark>[*?+{}])`,
-    String.raw`(?<literal>.)`,
+    String.raw`(?<literal>\w+|.)`,
   ].join("|"),
   "suy",
 );
@@ -67,12 +68,14 @@ function endOfGroup(pathname: string, start: number): number {
   return pathname.length;
 }
 
+/** Those of before: a path has an operation for each method, in several routers. */
+const parsed = new Map<string, PathPattern>();
+
 /** Returns the pattern of `path`, or reports why a route cannot have it. */
 export function parsePathPattern(path: string, report: Report): PathPattern | undefined {
   let wrong = whyNoRoute(path);
   try {
-    const pathname = withUpperEscapes(path);
-    if (wrong === undefined) return toPattern(path, new URLPattern({ pathname }));
+    if (wrong === undefined) return parsed.getOrInsertComputed(path, toPattern);
   } catch {
     wrong = "Is not a valid URLPattern pathname.";
   }
@@ -117,15 +120,18 @@ function weightAt({ segments }: PathPattern, index: number): number {
   return segment.rank === 1 ? 1 - segment.literal.length / 1e6 : segment.rank;
 }
 
-/** Reads URLPattern's own spelling of the pattern, in which literals are percent-encoded. */
-function toPattern(text: string, urlPattern: URLPattern): PathPattern {
+/** Reads URLPattern's own spelling, with literals percent-encoded; TypeError where it has none. */
+function toPattern(text: string): PathPattern {
+  const urlPattern = new URLPattern({ pathname: withUpperEscapes(text) });
   const parts: PathToken[][] = [[]];
   for (const token of tokensOf(urlPattern.pathname.slice(1))) {
     if (token.literal === "/") parts.push([]);
     else parts.at(-1)?.push(token);
   }
   const shape = parts.map((tokens) => `/${tokens.map(toShape).join("")}`).join("");
-  return { text, segments: parts.map(toSegment), shape, urlPattern };
+  const segments = parts.map(toSegment);
+  const isFancy = segments.some(({ rank }) => rank === 1 || rank === 3);
+  return { text, segments, shape, urlPattern: isFancy ? urlPattern : undefined };
 }
 
 function toSegment(tokens: readonly PathToken[]): Segment {

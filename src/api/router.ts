@@ -62,12 +62,11 @@ export function createRouter(operations: readonly Operation[]): Router {
     return { operation, pattern };
   }).sort((a, b) => comparePatterns(a.pattern, b.pattern));
   for (const [place, { operation, pattern }] of ordered.entries()) {
-    const { segments } = pattern;
+    const { segments: [first], urlPattern } = pattern;
     const entry = { operation, pattern, place };
-    const [first] = segments;
     // Of one that is fancy only the beginning, by which its paths are known as this router's.
     if (first?.rank === 0) tree.literals.getOrInsertComputed(first.literal, createNode);
-    if (segments.some(({ rank }) => rank === 1 || rank === 3)) fancy.push(entry);
+    if (urlPattern) fancy.push(entry);
     else plant(tree, entry);
   }
 
@@ -150,7 +149,7 @@ function readGroups(
 ): PathParams | undefined {
   // This spares most URLPatterns, which cost some microseconds each.
   if (first?.rank === 0 && first.literal !== segmentAt(path, 1)) return undefined;
-  const result = urlPattern.exec({ pathname: path });
+  const result = urlPattern?.exec({ pathname: path });
   if (!result) return undefined;
   const params: Record<string, string> = Object.create(null);
   for (const [name, value] of Object.entries(result.pathname.groups)) {
