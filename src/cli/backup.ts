@@ -1,9 +1,8 @@
 import { existsSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { createSeal } from "../base/seal.ts";
-import type { BackupOptions } from "../database/backup.ts";
 import { createEngine } from "../database/engine.ts";
-import type { Command, CommandContext } from "./command.ts";
+import type { Command } from "./command.ts";
 import { Failure, UsageError } from "./failure.ts";
 
 /** `gatepost backup`. */
@@ -22,7 +21,7 @@ export const BACKUP_COMMAND: Command = {
   ],
   examples: ['gatepost backup "/var/backups/gatepost-$(date +%F).db"'],
   async run(context) {
-    const { config, values } = context;
+    const { config, values, interruptible } = context;
     const engine = createEngine(config);
     if (!await engine.exists()) {
       throw new Failure(`There is no database at ${engine.address} (GATEPOST_DATABASE).`);
@@ -34,7 +33,7 @@ export const BACKUP_COMMAND: Command = {
     if (existsSync(file) && !statSync(file).isFile()) {
       throw new Failure(`${file} is not a regular file; a backup makes a new one.`);
     }
-    const bytes = await copy(context, (options) => engine.backUp(file, options));
+    const bytes = await interruptible((signal) => engine.backUp(file, signal));
     context.print({ file, bytes }, () =>
       `The database has been copied to ${file} (${bytes} bytes).`
     );
@@ -55,12 +54,12 @@ export const RESTORE_COMMAND: Command = {
   ],
   examples: ["gatepost restore /var/backups/gatepost-2026-11-20.db"],
   async run(context) {
-    const { config, values } = context;
+    const { config, values, interruptible } = context;
     const engine = createEngine(config);
     const file = resolve(values.argument("FILE"));
     const seal = createSeal(...config.secretKeys ?? []);
-    const { bytes, keptAs } = await copy(context, (options) =>
-      engine.restore(file, seal, Date.now(), options)
+    const { bytes, keptAs } = await interruptible((signal) =>
+      engine.restore(file, seal, Date.now(), signal)
     );
     const kept = keptAs === undefined ? "" : `\nThe one that was there is now ${keptAs}.`;
     context.print({ file: engine.address, bytes, kept_as: keptAs ?? null }, () =>
@@ -68,14 +67,3 @@ export const RESTORE_COMMAND: Command = {
     );
   },
 };
-
-/** Shows how far a copy is, and lets Ctrl+C end it. */
-function copy<Result>(
-  { interruptible, terminal }: CommandContext,
-  work: (options: BackupOptions) => Promise<Result>,
-): Promise<Result> {
-  const onProgress = (done: number, total: number) =>
-    terminal.progress(`${Math.floor(100 * done / Math.max(total, 1))} % of ${total} pages`);
-  return interruptible((signal) => work({ signal, onProgress }))
-    .finally(() => terminal.progress(undefined));
-}

@@ -11,7 +11,6 @@ export type Terminal = ReturnType<typeof createTerminal>;
 type Dialogue<Result> = (ask: (question: string) => Promise<string>) => Promise<Result>;
 
 const MAX_STDIN_BYTES = 1_048_576;
-const CLEAR_LINE = "\r\u001b[K";
 
 /** Opens the terminal of a process. */
 export function createTerminal(host: NodeJS.Process) {
@@ -20,31 +19,15 @@ export function createTerminal(host: NodeJS.Process) {
     columns: stdout.isTTY ? stdout.columns || 80 : undefined,
     bold: (text) => styleText("bold", text, { stream: stdout }),
   };
-  let isProgressing = false;
-
-  /** Replaces the line of progress, where it is shown; undefined clears it. */
-  function progress(text: string | undefined): void {
-    if (!stderr.isTTY || (text === undefined && !isProgressing)) return;
-    isProgressing = text !== undefined;
-    stderr.write(`${CLEAR_LINE}${(text ?? "").slice(0, (stderr.columns || 80) - 1)}`);
-  }
 
   return {
     ...layout,
     /** Whether somebody can be asked. */
     canAsk: stdin.isTTY === true,
-    /** Whether progress is shown: stderr is a terminal. */
-    progress,
     /** Writes a line of the result to stdout. */
-    print(text: string): void {
-      progress(undefined);
-      stdout.write(`${text}\n`);
-    },
+    print: (text: string) => void stdout.write(`${text}\n`),
     /** Writes a line beside the result to stderr. */
-    note(text: string): void {
-      progress(undefined);
-      stderr.write(`${text}\n`);
-    },
+    note: (text: string) => void stderr.write(`${text}\n`),
     /** All of stdin as text; throws UsageError where it is not UTF-8, or longer than a mebibyte. */
     async readStdin(): Promise<string> {
       const chunks: Buffer[] = [];

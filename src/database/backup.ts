@@ -17,14 +17,6 @@ import { UnusableDatabaseError } from "./database.ts";
 import { acquirePresence } from "./presence.ts";
 import { openAtRest, openSqlite, quickCheck } from "./sqlite_file.ts";
 
-/** How a backup goes on. */
-export interface BackupOptions {
-  /** Ends it between two steps; what has been written is removed. */
-  readonly signal: AbortSignal;
-  /** Gets how many pages have been copied, of how many. */
-  readonly onProgress?: (done: number, total: number) => void;
-}
-
 // Four mebibytes a step: seldom enough to be quick, often enough to be interrupted.
 const PAGES_PER_STEP = 1024;
 
@@ -40,7 +32,7 @@ export function removeCopy(file: string): void {
 export async function backUpSqlite(
   path: string,
   target: string,
-  options: BackupOptions,
+  signal: AbortSignal,
 ): Promise<number> {
   if (existsSync(target)) throw targetExists(target);
   if (isOwnName(path, target)) {
@@ -49,7 +41,7 @@ export async function backUpSqlite(
   return withTemporary(partialOf(target), async (partial) => {
     // Not read-only: such a connection would leave its write-ahead log behind if it is the last.
     using source = openSqlite(path, { readOnly: false });
-    await copySqlite(source, partial, options);
+    await copySqlite(source, partial, signal);
     await keepAs(target, partial);
     return statSync(target).size;
   });
@@ -68,7 +60,7 @@ function isOwnName(path: string, target: string): boolean {
 export async function copySqlite(
   source: DatabaseSync,
   target: string,
-  { signal, onProgress }: BackupOptions,
+  signal: AbortSignal,
 ): Promise<void> {
   // A transaction that stays open keeps one state for all steps; without it each write of
   // another connection would make the copy begin again.
@@ -76,10 +68,7 @@ export async function copySqlite(
   source.prepare("SELECT count(*) FROM sqlite_schema").get();
   await backup(source, target, {
     rate: PAGES_PER_STEP,
-    progress({ totalPages, remainingPages }) {
-      signal.throwIfAborted();
-      onProgress?.(totalPages - remainingPages, totalPages);
-    },
+    progress: () => signal.throwIfAborted(),
   });
   signal.throwIfAborted();
   checkCopy(target);

@@ -2,7 +2,6 @@ import type { MessagePort } from "node:worker_threads";
 import { DATABASE_ADDRESS } from "../base/database_address.ts";
 import type { Log } from "../base/log.ts";
 import type { Seal } from "../base/seal.ts";
-import type { BackupOptions } from "./backup.ts";
 import type { Database } from "./database.ts";
 import type { Disk } from "./disk.ts";
 import type { DatabaseState } from "./judge.ts";
@@ -34,14 +33,14 @@ export interface Engine {
    * when it gets its name. Returns its size in bytes. Throws UnusableDatabaseError, the signal's
    * reason or the system's error, EEXIST where the target is there; then there is no copy.
    */
-  backUp(target: string, options: BackupOptions): Promise<number>;
+  backUp(target: string, signal: AbortSignal): Promise<number>;
   /**
    * Puts a copy of the file `source`, which is judged first, in its place, and keeps what was there
    * in the file `keptAs`. Throws UnusableDatabaseError, also while any process works on it, the
    * signal's reason or the system's error; then nothing has changed, or the message says that this
    * is not known.
    */
-  restore(source: string, seal: Seal, nowMs: number, options: BackupOptions): Promise<Restored>;
+  restore(source: string, seal: Seal, nowMs: number, signal: AbortSignal): Promise<Restored>;
 }
 
 /** A database that this process works on, and that others may. */

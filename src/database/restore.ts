@@ -10,7 +10,7 @@ import {
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { Seal } from "../base/seal.ts";
-import { type BackupOptions, copySqlite, syncToDisk, withTemporary } from "./backup.ts";
+import { copySqlite, syncToDisk, withTemporary } from "./backup.ts";
 import { UnusableDatabaseError } from "./database.ts";
 import type { Restored } from "./engine.ts";
 import { judgeDatabase, refuseUnusable } from "./judge.ts";
@@ -27,12 +27,12 @@ export async function restoreSqlite(
   path: string,
   seal: Seal,
   nowMs: number,
-  options: BackupOptions,
+  signal: AbortSignal,
 ): Promise<Restored> {
   checkSource(source, path);
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 }); // it may have been lost as a whole
   return withTemporary(`${path}.restoring`, async (copy) => {
-    await copyFrom(source, copy, options);
+    await copyFrom(source, copy, signal);
     const state = judgeDatabase(copy, seal);
     refuseUnusable(source, state);
     if (state.kind === "usable" && state.schemaVersion === 0) {
@@ -48,10 +48,10 @@ export async function restoreSqlite(
   });
 }
 
-async function copyFrom(source: string, copy: string, options: BackupOptions): Promise<void> {
+async function copyFrom(source: string, copy: string, signal: AbortSignal): Promise<void> {
   try {
     using connection = openAtRest(source);
-    await copySqlite(connection, copy, options);
+    await copySqlite(connection, copy, signal);
   } catch (cause) {
     if (refusalOf(cause) !== "damaged") throw cause;
     throw new UnusableDatabaseError(`${source} is no database, or damaged.`, { cause });

@@ -67,11 +67,10 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
     });
 
   /** The copy comes whole into a file of its own, which is then backed up as any other. */
-  async function backUp(...[target, options]: Parameters<Engine["backUp"]>): Promise<number> {
+  async function backUp(target: string, signal: AbortSignal): Promise<number> {
     return withTemporary(`${target}.download`, async (file) => {
-      const { signal } = options;
       await ask(async (client) => pipeline(await send(client), createWriteStream(file)), signal);
-      return await backUpSqlite(file, target, options);
+      return await backUpSqlite(file, target, signal);
     });
   }
 
@@ -110,18 +109,18 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
       };
     },
     backUp,
-    async restore(source, seal, nowMs, options) {
+    async restore(source, seal, nowMs, signal) {
       const file = `${source}.load`;
       try {
-        const { bytes } = await restoreSqlite(source, file, seal, nowMs, options);
+        const { bytes } = await restoreSqlite(source, file, seal, nowMs, signal);
         const keptAs = await holdsNothing() ? undefined : asideOf(source, nowMs);
         const database = open();
         if (await isAnybodyOnCluster(database).finally(database.close)) {
           throw new UnusableDatabaseError(`A process works on ${name}: stop every server first.`);
         }
-        if (keptAs !== undefined) await backUp(keptAs, options);
+        if (keptAs !== undefined) await backUp(keptAs, signal);
         try {
-          const found = await ask(async (client) => text(await send(client, file)), options.signal);
+          const found = await ask(async (client) => text(await send(client, file)), signal);
           if (found.includes('"error"')) throw new UnusableDatabaseError(found);
           refuseUnusable(name, await judge(seal));
         } catch (cause) {

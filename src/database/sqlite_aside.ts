@@ -69,7 +69,7 @@ if (parentPort && workerData?.role === ASIDE_ROLE) {
   const { signal } = new AbortController();
   parent.on("message", ({ id, ...work }: AsideRequest) => {
     const reply = (more: object) => parent.postMessage({ id, ...more } satisfies AsideReply);
-    ("target" in work ? backUpSqlite(path, work.target, { signal }) : reader.query(work.statement))
+    ("target" in work ? backUpSqlite(path, work.target, signal) : reader.query(work.statement))
       .then((result) => reply({ result }), (error) => reply({ error: messageOf(error) }));
   });
 }

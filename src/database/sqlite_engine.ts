@@ -40,11 +40,11 @@ export function createSqliteEngine(file: string): Engine {
         forgetOverwritten: () => emptyLog(path) ? undefined : "others are reading the log",
       };
     },
-    async backUp(target, options) {
+    async backUp(target, signal) {
       refuseUnusable(given, judgeFile(path)); // another program's would be copied as well
-      return await backUpSqlite(path, target, options);
+      return await backUpSqlite(path, target, signal);
     },
-    restore: (source, seal, nowMs, options) =>
-      restoreSqlite(followLinks(source), path, seal, nowMs, options),
+    restore: (source, seal, nowMs, signal) =>
+      restoreSqlite(followLinks(source), path, seal, nowMs, signal),
   };
 }

@@ -16,7 +16,7 @@ test("each operation of the backend has a command, whose example calls it", asyn
   const called = new Set<string>();
   const parsed = parseConfig({});
   assert.ok(parsed.ok);
-  const asked = { canAsk: false, readStdin: async () => "{}", note() {}, progress() {} };
+  const asked = { canAsk: false, readStdin: async () => "{}", note() {} };
   for (const example of COMMANDS.flatMap(({ examples }) => examples)) {
     const typed = example.replace(/^.*?\bgatepost /, "").match(/'[^']*'|"[^"]*"|\S+/g) ?? [];
     const args = typed.map((arg) => arg.replace(/^(['"])(.*)\1$/, "$2"));

@@ -145,11 +145,11 @@ test("of two restores in one second each keeps what was there", async (t) => {
     database: { kind: "file", path: cli.databasePath },
     databaseCredentials: undefined,
   });
-  const options = { signal: AbortSignal.any([]) };
+  const signal = AbortSignal.any([]);
   const nowMs = Date.UTC(2030, 0, 31, 23, 59, 59, 500);
   const names = [];
   for (const _ of [1, 2, 3]) {
-    const { keptAs = "" } = await engine.restore(copy, seal, nowMs, options);
+    const { keptAs = "" } = await engine.restore(copy, seal, nowMs, signal);
     names.push(keptAs.replace(/^.*before-/, ""));
   }
   assert.deepEqual(names, ["20300131T235959Z", "20300201T000000Z", "20300201T000001Z"]);

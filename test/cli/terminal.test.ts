@@ -104,19 +104,6 @@ test("standard input that is not UTF-8, or far too long, is refused", async () =
   }
 });
 
-test("progress replaces its own line on a terminal and is silent elsewhere", () => {
-  const on = openFakeTerminal();
-  on.terminal.progress("1 %");
-  on.terminal.progress("2 %");
-  on.terminal.print("done");
-  const off = openFakeTerminal({ isTTY: false });
-  off.terminal.progress("1 %");
-  off.terminal.print("done");
-
-  assert.equal(on.text(), "\r\u001b[K1 %\r\u001b[K2 %\r\u001b[Kdone\n");
-  assert.equal(off.text(), "done\n");
-});
-
 const REPLIES = [["y\r", true], ["Yes\r", true], ["n\r", false], ["\r", false]] as const;
 for (const [typed, expected] of REPLIES) {
   test(`a question that is answered by ${JSON.stringify(typed)} is ${expected}`, async () => {

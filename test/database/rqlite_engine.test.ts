@@ -22,7 +22,7 @@ import { runRqlited, startRqlited } from "../helpers/rqlited.ts";
 const cluster = await runRqlited();
 after(() => cluster.stop());
 const SEAL = createSeal(undefined);
-const COPYING = { signal: AbortSignal.any([]) };
+const COPYING = AbortSignal.any([]);
 
 function engineOf(address: string, credentials = ""): Engine {
   const result = parseConfig({
@@ -206,7 +206,7 @@ for (const [how, reason] of [["is lost", "socket hang up"], ["is not waited for"
       else socket.destroy();
     }));
     const { signal } = controller;
-    await assert.rejects(engine.restore(copy, SEAL, 0, { signal }), (error: Error) => {
+    await assert.rejects(engine.restore(copy, SEAL, 0, signal), (error: Error) => {
       const kept = `${copy}.before-19700101T000000Z`;
       const end = ` was replaced (${reason}); what was there is in ${kept}.`;
       assert.match(error.message, /^It is not known whether rqlite:\/\/[\d.:]+ was replaced/);
@@ -272,7 +272,7 @@ test("a backup never takes another file's place, and leaves nothing when it fail
   writeFileSync(target, "mine");
   await assert.rejects(engine.backUp(target, COPYING), { code: "EEXIST" });
   const ended = AbortSignal.abort(new Error("interrupted"));
-  await assert.rejects(engine.backUp(join(folder, "new.db"), { signal: ended }));
+  await assert.rejects(engine.backUp(join(folder, "new.db"), ended));
   const gone = engineOf("rqlite://127.0.0.1:1");
   await assert.rejects(gone.backUp(join(folder, "new.db"), COPYING), { name: "UnavailableError" });
   assert.deepEqual(readdirSync(folder), ["there.db"]);
@@ -294,7 +294,7 @@ test("a backup that is interrupted while the leader makes it ends at once", asyn
   const { port } = server.address() as AddressInfo;
   const engine = engineOf(`rqlite://127.0.0.1:${port}`);
   const { signal } = controller;
-  await assert.rejects(engine.backUp(join(folder, "new.db"), { signal }), reason);
+  await assert.rejects(engine.backUp(join(folder, "new.db"), signal), reason);
   assert.deepEqual(readdirSync(folder), []);
 });
 
