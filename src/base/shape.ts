@@ -199,14 +199,6 @@ export function record<const M extends Members>(members: M, isStrict = false): O
   };
 }
 
-/** What a record of this shape shows of a value: its members that are there, and no others. */
-export function pick<const M extends Members>({ members }: ObjectShape<M>, value: InferMembers<M>) {
-  const given: Readonly<Record<string, unknown>> = value;
-  const names = Object.keys(members)
-    .filter((name) => Object.hasOwn(given, name) && given[name] !== undefined);
-  return Object.fromEntries(names.map((name) => [name, given[name]])) as InferMembers<M>;
-}
-
 /** A record with those members of a change that are given. */
 export function withChange<T extends object>(
   before: T,

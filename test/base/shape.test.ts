@@ -10,14 +10,12 @@ import {
   listOf,
   manyOf,
   matching,
-  type Members,
   named,
   nullable,
   object,
   oneOf,
   optional,
   parseShape,
-  pick,
   record,
   refined,
   type Shape,
@@ -147,13 +145,6 @@ test("withChange() lays what is given over a record, null too, and leaves the re
   const after = withChange(before, { a: undefined, b: null, c: 2 });
   assert.deepEqual(after, { a: "x", b: null, c: 2 });
   assert.deepEqual(before, { a: "x", b: 1, c: null });
-});
-
-test("pick() shows own members alone, in the order of the shape", () => {
-  const members: Members = { b: TEXT, a: TEXT, constructor: TEXT, ["__proto__"]: TEXT };
-  const shown = pick(record(members), { a: "x", c: "z", b: "y" });
-  assert.deepEqual(Object.entries(shown), [["b", "y"], ["a", "x"]]);
-  assert.deepEqual(Object.keys(pick(record(members), { a: undefined, b: "y" })), ["b"]);
 });
 
 test("a problem has status, code, what it speaks of, and a sentence for each error", () => {

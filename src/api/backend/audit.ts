@@ -1,5 +1,6 @@
+import { recordOf } from "../../base/fields.ts";
 import { idOf, idTimeMs } from "../../base/id.ts";
-import { described, type Infer, named, nullable, pick, record, TEXT } from "../../base/shape.ts";
+import { described, named, nullable, record, TEXT } from "../../base/shape.ts";
 import { TIME, toTime } from "../../base/time.ts";
 import type { Services } from "../../services.ts";
 import { AUDIT_LIST, type AuditEntry } from "../../store/audit.ts";
@@ -31,7 +32,9 @@ export function auditOperations({ heavy }: Pick<Services, "heavy">): Operation[]
   ];
 }
 
+const toRecord = recordOf(AuditRecord);
+
 /** An entry as the backend shows it. */
-export function toAuditRecord(entry: AuditEntry): Infer<typeof AuditRecord> {
-  return pick(AuditRecord, { ...entry, time: toTime(idTimeMs(entry.id)) });
+export function toAuditRecord(entry: AuditEntry) {
+  return toRecord({ ...entry, time: toTime(idTimeMs(entry.id)) });
 }

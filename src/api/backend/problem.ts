@@ -1,3 +1,4 @@
+import { recordOf } from "../../base/fields.ts";
 import { refinedMember } from "../../base/refined_member.ts";
 import {
   described,
@@ -6,7 +7,6 @@ import {
   object,
   oneOf,
   optional,
-  pick,
   record,
   TEXT,
 } from "../../base/shape.ts";
@@ -49,6 +49,7 @@ export const ProblemRecord = named("OpenProblem", record({
   link: optional(described("What it is about.", TEXT)),
   muted_until: optional(TIME),
 }));
+const toRecord = recordOf(ProblemRecord);
 
 const UNTIL = described("It comes last until then.", TIME_MS);
 export const Mute = named("Mute", object({ until: UNTIL }));
@@ -76,13 +77,11 @@ export async function findProblems(services: ProblemServices) {
     kind: typeof KINDS[number],
     about: string | undefined, // which one, where there may be several of the kind
     [title, detail]: readonly [title: string, detail: string],
-    sinceMs?: number | null,
+    sinceMs: number | null = null,
     link?: string,
   ) => {
     const id = about === undefined ? kind : `${kind}-${about}`;
-    const [since = null, muted_until] =
-      [sinceMs, muted.get(id)].map((ms) => ms ? toTime(ms) : undefined);
-    return pick(ProblemRecord, { id, kind, title, detail, since, link, muted_until });
+    return toRecord({ id, kind, title, detail, sinceMs, link, mutedUntilMs: muted.get(id) });
   };
   const problems = [
     ...PARTS.filter(([kind]) => !READY_STATES.has(String(parts[kind] ?? "ok")))

@@ -6,7 +6,6 @@ import {
   named,
   oneOf,
   optional,
-  pick,
   record,
   TEXT,
   URI,
@@ -128,7 +127,7 @@ export function accountOperations(
 }
 
 function toOwnToken(grant: ListedGrant, { grantId }: Caller) {
-  const { app, ...shared } = toGrantRecord(grant);
+  const { user, app, type, status, revoked_at, ...shared } = toGrantRecord(grant);
   const kind = isBuiltIn(app) ? { kind: app } : { kind: "app", app } as const;
-  return pick(OwnTokenRecord, { ...shared, ...kind, current: grant.id === grantId });
+  return { ...shared, ...kind, current: grant.id === grantId };
 }
