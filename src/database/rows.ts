@@ -1,5 +1,5 @@
-import { type Database, limitTo, type Page, type Pagination } from "./database.ts";
-import { type Sql, sql } from "./sql.ts";
+import type { Database, Page, Pagination } from "./database.ts";
+import type { Sql } from "./sql.ts";
 
 /** A record as its row has it: a list as its JSON, a boolean as 0 or 1. */
 export type RowOf<Item> = { readonly [Key in keyof Item]: Stored<Item[Key]> };
@@ -44,19 +44,6 @@ export async function hasRow(database: Database, select: Sql): Promise<boolean> 
 /** Writes one batch; whether its first statement changed one row. */
 export async function changesRow(database: Database, ...batch: readonly Sql[]): Promise<boolean> {
   return (await database.write(batch))[0] === 1;
-}
-
-/** The items of a SELECT without order, newest first, as many as the page holds. */
-export async function queryPage<Row, Item extends { readonly id: string }>(
-  database: Database,
-  select: Sql,
-  page: Pagination,
-  toItem: (row: Row) => Item,
-): Promise<Page<Item>> {
-  const rows = await database.query<Row>(
-    sql`${select} ORDER BY id DESC ${limitTo(page.limit + 1)}`,
-  );
-  return pageOf(rows.map(toItem), page);
 }
 
 /** Makes a page of the rows of a query that asked for one row more than the page holds. */

@@ -2,8 +2,8 @@ import { hasScope, isOfNoApp } from "./authority.ts";
 import { idTimeMs } from "../base/id.ts";
 import { afterWrite } from "./after_write.ts";
 import { type AuditRecord, insertAuditOfGrant } from "./audit.ts";
-import type { Database, Page, Pagination } from "../database/database.ts";
-import { changesRow, findRow, parseScopes, queryPage, type RowOf } from "../database/rows.ts";
+import { type Database, limitTo, type Page, type Pagination } from "../database/database.ts";
+import { changesRow, findRow, pageOf, parseScopes, type RowOf } from "../database/rows.ts";
 import { andIs, listOf, sql, type Sql } from "../database/sql.ts";
 import { endExcessGrants } from "./grant_limit.ts";
 import type { Revocations } from "./revocations.ts";
@@ -241,7 +241,7 @@ export interface ListedGrant extends Grant {
 }
 
 /** Grants of a user or an app or both, newest first; those that ended wait there for the purge. */
-export function listGrants(
+export async function listGrants(
   database: Database,
   { user, app }: Partial<Record<"user" | "app", string | undefined>>,
   page: Pagination,
@@ -254,7 +254,9 @@ export function listGrants(
     ? selectGrants(sql`${before}${andIs(sql`app`, app)}`)
     : sql`${selectGrants(sql`${ofUser} AND revokedAtMs IS NULL`)} UNION ALL
       ${selectGrants(sql`${ofUser} AND revokedAtMs IS NOT NULL`)}`;
-  return queryPage(database, select, page, (row: ListedRow) => toListed(row, nowMs));
+  const ordered = sql`${select} ORDER BY id DESC ${limitTo(page.limit + 1)}`;
+  const rows = await database.query<ListedRow>(ordered);
+  return pageOf(rows.map((row) => toListed(row, nowMs)), page);
 }
 
 /** By what somebody can act for a user, newest first. */
