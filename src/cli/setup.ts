@@ -7,11 +7,11 @@ import { ConflictError } from "../database/database.ts";
 import { BACKEND_SCOPE, CONSUMER_SCOPE } from "../oauth/principal.ts";
 import { accountOf, deleteLoginFailures } from "../store/login_failures.ts";
 import {
-  revokeTokensOfUser,
   findUserByName,
+  hasPassword,
   insertUser,
   makePasswordOneTime,
-  updateUser,
+  replacePassword,
 } from "../store/users.ts";
 import { auditOwn } from "./backend.ts";
 import type { Command } from "./command.ts";
@@ -37,6 +37,7 @@ export const SETUP_COMMAND: Command = {
     if (known?.status === "disabled") {
       throw new Failure(`User ${ADMIN} is disabled: gatepost user set ${ADMIN} --status active`);
     }
+    const { accessTokenTtlMs } = context.config;
     const password = newPassword();
     const phc = await createPasswordHasher(1).hash(password);
     const nowMs = Date.now();
@@ -46,8 +47,7 @@ export const SETUP_COMMAND: Command = {
     await database.write([
       ...known
         ? [
-          updateUser(id, { phc }),
-          ...revokeTokensOfUser(id, nowMs, context.config.accessTokenTtlMs),
+          ...replacePassword(id, phc, hasPassword(known.phc), nowMs, accessTokenTtlMs),
           deleteLoginFailures(accountOf(ADMIN)),
         ]
         : [insertUser({ id, username: ADMIN, phc, scopes, createdAtMs: nowMs })],
@@ -55,7 +55,7 @@ export const SETUP_COMMAND: Command = {
       auditOwn("user.setup", id, nowMs),
     ]).catch((cause: unknown) => {
       if (!(cause instanceof ConflictError)) throw cause;
-      throw new Failure(`Another command has just made user ${ADMIN}; nothing was changed.`);
+      throw new Failure(`User ${ADMIN} was just made or given a password; nothing was changed.`);
     });
     const until = toTime(untilMs);
     context.print({ username: ADMIN, password, expires_at: until }, () => {

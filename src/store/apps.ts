@@ -2,7 +2,7 @@ import { idOf } from "../base/id.ts";
 import { described } from "../base/shape.ts";
 import { type App, AppChange } from "../oauth/app.ts";
 import { ACCOUNT_STATUS } from "../oauth/user.ts";
-import { type Database, valueIf } from "../database/database.ts";
+import type { Database } from "../database/database.ts";
 import { findItem, hasRow } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
 import { type Change, updateWhere } from "./audit.ts";
@@ -61,13 +61,12 @@ export function insertApp(app: App, secret: Uint8Array | undefined): Sql {
 
 /** Stores a changed app; ConflictError, for the whole batch, where it is no longer as `before`. */
 export function updateApp(before: App, after: App): Change {
-  const isUnchanged = sql`(${CHANGED.names}) IS (${CHANGED.values(before)})`;
+  const { origin } = new URL(after.url);
   // Whoever has the old secret is not to pose as an app that has keys.
   const kept = after.jwks.length > 0 ? sql`NULL, NULL, NULL`
     : sql`secret, oldSecret, oldSecretUntilMs`;
-  return updateWhere(sql`apps`, sql`(${CHANGED.names}) = (${CHANGED.values(after)}),
-    (secret, oldSecret, oldSecretUntilMs) = (${kept}),
-    origin = ${valueIf(isUnchanged, new URL(after.url).origin)}`, sql`id = ${after.id}`);
+  return updateWhere(sql`apps`, sql`${CHANGED.replace(before, after, sql`origin`, origin)},
+    (secret, oldSecret, oldSecretUntilMs) = (${kept})`, sql`id = ${after.id}`);
 }
 
 /** Gives an app a new secret; the one before stays valid until `oldUntilMs`. */

@@ -1,10 +1,11 @@
 import { fieldName, type FieldName } from "../base/fields.ts";
 import type { Members, Schema } from "../base/shape.ts";
+import { valueIf } from "../database/database.ts";
 import type { RowOf } from "../database/rows.ts";
 import { joinSql, sql, type Sql, type SqlValue } from "../database/sql.ts";
 
-/** The fields of members, by which their columns are named. */
-type Fields<M, Value> = { readonly [N in keyof M & string as FieldName<N>]: Value };
+/** What may have the fields of members, by which their columns are named. */
+type Fields<M> = { readonly [N in keyof M & string as FieldName<N>]?: unknown };
 
 /**
  * The columns of what has such members, one for each: lists and objects are stored as JSON, flags
@@ -14,20 +15,23 @@ export function columnsOf<const M extends Members>(members: M) {
   const columns = Object.entries(members).map(([member, { schema }]) =>
     ({ name: fieldName(member), read: readerOf(schema) })
   );
-  const pairsOf = (item: object) => {
+  const names: Sql = { sql: columns.map(({ name }) => name).join(", "), params: [] };
+  const values = (item: Fields<M>) => {
     const given = new Map<string, unknown>(Object.entries(item));
-    return columns.map(({ name }) => ({ name, value: given.get(name) }));
+    return joinSql(columns.map(({ name }) => sql`${toColumn(given.get(name))}`), ", ");
   };
   return {
     /** Their names, with commas between. */
-    names: raw(columns.map(({ name }) => name).join(", ")),
+    names,
     /** The values of an item, in the same order; what it has not is NULL. */
-    values: (item: Partial<Fields<M, unknown>>): Sql =>
-      joinSql(pairsOf(item).map(({ value }) => sql`${toColumn(value)}`), ", "),
-    /** `, name = value` for each that is given. */
-    changes: (change: Partial<Fields<M, unknown>>): Sql =>
-      joinSql(pairsOf(change).filter(({ value }) => value !== undefined)
-        .map(({ name, value }) => sql`, ${raw(name)} = ${toColumn(value)}`), ""),
+    values,
+    /**
+     * `names = values` of a changed item, beside another column that is not NULL: ConflictError
+     * where the item is no longer as `before`.
+     */
+    replace: (before: Fields<M>, after: Fields<M>, column: Sql, value: Sql | SqlValue): Sql =>
+      sql`(${names}) = (${values(after)}),
+        ${column} = ${valueIf(sql`(${names}) IS (${values(before)})`, value)}`,
     /** The item that a row with them holds. */
     read<Item>(row: RowOf<Item>): Item {
       const stored = new Map<string, unknown>(Object.entries(row));
@@ -36,8 +40,6 @@ export function columnsOf<const M extends Members>(members: M) {
     },
   };
 }
-
-const raw = (text: string): Sql => ({ sql: text, params: [] });
 
 /** A value as its column has it. */
 function toColumn(value: unknown = null): SqlValue {

@@ -1,7 +1,7 @@
 import { idOf, newId } from "../base/id.ts";
 import { described } from "../base/shape.ts";
 import { type Issuer, IssuerChange, type Principal } from "../oauth/issuer.ts";
-import { type Database, valueIf } from "../database/database.ts";
+import type { Database } from "../database/database.ts";
 import { findItem, findRow, type RowOf } from "../database/rows.ts";
 import { listOf, sql, type Sql } from "../database/sql.ts";
 import { afterWrite } from "./after_write.ts";
@@ -44,9 +44,8 @@ export function insertIssuer(issuer: Issuer): Sql {
 
 /** Stores a changed issuer; ConflictError, for the whole batch, where it is not as `before` now. */
 export function updateIssuer(before: Issuer, after: Issuer): Change {
-  const isUnchanged = sql`(${CHANGED.names}) IS (${CHANGED.values(before)})`;
-  return updateWhere(sql`issuers`, sql`(${CHANGED.names}) = (${CHANGED.values(after)}),
-    issuer = ${valueIf(isUnchanged, after.issuer)}`, sql`id = ${after.id}`);
+  const replace = CHANGED.replace(before, after, sql`issuer`, after.issuer);
+  return updateWhere(sql`issuers`, replace, sql`id = ${after.id}`);
 }
 
 /**

@@ -1,6 +1,4 @@
 import { ACCOUNT_STATUS, type User, UserChange } from "../oauth/user.ts";
-import type { FieldsOf } from "../base/fields.ts";
-import type { Infer } from "../base/shape.ts";
 import { type Database, valueIf } from "../database/database.ts";
 import { findItem, findRow, hasRow } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
@@ -70,25 +68,14 @@ export function insertFirstUser(user: UserRecord): Sql {
   return sql`${insertUser(user)} WHERE NOT EXISTS (SELECT 1 FROM users)`;
 }
 
-type UserUpdate =
-  & FieldsOf<Omit<Infer<typeof UserChange>, "password">, undefined>
-  & { readonly phc?: string | undefined };
-
 /**
- * Replaces what of a user changes; what is undefined stays as it is by now. ConflictError, for the
- * whole batch, where the scopes that are replaced are no longer as they were read.
+ * Stores a changed user, and the new password where there is one; ConflictError, for the whole
+ * batch, where the user is no longer as `before`.
  */
-export function updateUser(
-  id: string,
-  { phc, ...change }: UserUpdate,
-  scopesBefore?: readonly string[],
-): Change {
-  const isFresh = change.scopes && scopesBefore
-    ? sql`scopes = ${JSON.stringify(scopesBefore)}`
-    : sql`TRUE`;
+export function updateUser(before: User, after: User, phc?: string): Change {
+  const replace = CHANGED.replace(before, after, sql`username`, after.username);
   const password = phc === undefined ? sql`` : sql`, ${setPassword(phc)}`;
-  return updateWhere(sql`users`, sql`username = ${valueIf(isFresh, sql`username`)}
-    ${password}${CHANGED.changes(change)}`, sql`id = ${id}`);
+  return updateWhere(sql`users`, sql`${replace}${password}`, sql`id = ${after.id}`);
 }
 
 export const hasPassword = (phc: string): Sql => sql`phc = ${phc}`;

@@ -1,3 +1,4 @@
+import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,7 +15,7 @@ import type { Sql } from "../../src/database/sql.ts";
 import type { NewGrant } from "../../src/store/grants.ts";
 import { insertSession } from "../../src/store/sessions.ts";
 import { openSqliteDatabase, type SqliteDatabase } from "../../src/database/sqlite.ts";
-import { insertUser } from "../../src/store/users.ts";
+import { findUser, insertUser, updateUser } from "../../src/store/users.ts";
 import { isOnRqlite, locateDatabase, releaseDatabase } from "./engine.ts";
 
 /** Makes a folder that is removed when the test has ended. */
@@ -99,6 +100,13 @@ export async function addUser(
   const user = { username: id, phc: "$phc", scopes: ["consumer", "orders"], ...more };
   await database.write([insertUser({ ...user, id, createdAtMs })]);
   return id;
+}
+
+/** Stores a change of a user, as the backend does. */
+export async function changeUser(database: Database, id: string, change: Partial<User>) {
+  const user = await findUser(database, id);
+  assert.ok(user);
+  await database.write([updateUser(user, { ...user, ...change })]);
 }
 
 /** Stores a browser session of the user, without end, and returns its hash. */

@@ -5,8 +5,7 @@ import { createPasswordLogin, type LoginAttempt } from "../../src/api/password_l
 import { Problem } from "../../src/base/problem.ts";
 import { type AuditRecord, insertAudit } from "../../src/store/audit.ts";
 import type { Database } from "../../src/database/database.ts";
-import { updateUser } from "../../src/store/users.ts";
-import { addUser, openDatabase } from "./database.ts";
+import { addUser, changeUser, openDatabase } from "./database.ts";
 
 /** The password of user `marta`, and one that is not. */
 export const RIGHT = "correct horse battery";
@@ -118,8 +117,7 @@ export async function openLogin(t: TestContext, hasher: PasswordHasher = createI
     },
     async addDisabled(username: string) {
       const id = await addUser(database, { username, phc });
-      const change = { phc: undefined, scopes: undefined, status: "disabled" } as const;
-      await database.write([updateUser(id, change)]);
+      await changeUser(database, id, { status: "disabled" });
     },
   };
 }

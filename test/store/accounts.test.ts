@@ -5,8 +5,7 @@ import { deleteApp, replaceAppSecret, updateApp } from "../../src/store/apps.ts"
 import type { Database } from "../../src/database/database.ts";
 import { sql, type Sql } from "../../src/database/sql.ts";
 import { loadRevocations } from "../../src/store/revocations.ts";
-import { updateUser } from "../../src/store/users.ts";
-import { addApp, addUser, openDatabase } from "../helpers/database.ts";
+import { addApp, addUser, changeUser, openDatabase } from "../helpers/database.ts";
 
 test("createAccounts() reads an app or a user once, for as long as none changes", async (t) => {
   const database = openDatabase(t);
@@ -47,8 +46,7 @@ test("a change of an app or a user, by whomever, is seen after the next refresh"
   await revocations.refresh();
   assert.deepEqual(Buffer.from((await accounts.findClient(app))?.secret ?? []), secret);
 
-  const change = { phc: undefined, scopes: ["other"], status: undefined };
-  await database.write([updateUser(user, change)]);
+  await changeUser(database, user, { scopes: ["other"] });
   await revocations.refresh();
   assert.deepEqual((await accounts.findUser(user))?.scopes, ["other"]);
 

@@ -5,6 +5,7 @@ import { describe, test } from "node:test";
 import { scanSource } from "../../scripts/source_scan.ts";
 import { newId } from "../../src/base/id.ts";
 import { createSeal } from "../../src/base/seal.ts";
+import type { User } from "../../src/oauth/user.ts";
 import { sql } from "../../src/database/sql.ts";
 import { replaceAppSecret, revokeTokensOfApp, updateApp } from "../../src/store/apps.ts";
 import { actorOf, type Change, insertAudit } from "../../src/store/audit.ts";
@@ -25,6 +26,15 @@ const SEAL = createSeal();
 const ENTRY = { actor: "cli", action: "test", target: "target", address: null };
 const APP = sampleApp();
 const USER = newId("u", NOW_MS);
+const MARTA: User = {
+  id: USER,
+  username: "marta",
+  scopes: ["consumer"],
+  rate: null,
+  status: "active",
+  createdAtMs: NOW_MS,
+  notBeforeMs: 0,
+};
 const GRANT = sampleGrant("login", USER);
 const SUBSCRIPTION = {
   id: newId("s", NOW_MS),
@@ -48,7 +58,7 @@ const keyed = () =>
 
 /** Each change, and what keeps it from changing anything. */
 const CHANGES: readonly [what: string, make: () => Change | undefined, spoil: string][] = [
-  ["a user", () => updateUser(USER, { status: "active" }), "DELETE FROM users"],
+  ["a user", () => updateUser(MARTA, MARTA), "DELETE FROM users"],
   ["a user's tokens", () => revokeTokensOfUser(USER, NOW_MS, 1)[0], "DELETE FROM users"],
   ["an app", () => updateApp(APP, APP), "DELETE FROM apps"],
   ["an app's tokens", () => revokeTokensOfApp(APP.id, NOW_MS, 1)[0], "DELETE FROM apps"],
@@ -77,7 +87,7 @@ describe("an audit entry is stored with a change, and not where nothing is chang
       test(`${what}${isSpoilt ? ", spoilt" : ""}`, async (t) => {
         const database = openDatabase(t);
         await addApp(database, APP);
-        await addUser(database, { id: USER });
+        await addUser(database, MARTA);
         await insertGrant(database, GRANT);
         await database.write([
           insertSubscription(SUBSCRIPTION, SEAL),

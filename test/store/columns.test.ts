@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { FLAG, listOf, nullable, optional, record, TEXT } from "../../src/base/shape.ts";
 import { columnsOf } from "../../src/store/columns.ts";
 
-const { names, values, changes, read } = columnsOf({
+const { names, values, read } = columnsOf({
   name: optional(TEXT),
   redirect_uris: optional(nullable(listOf(TEXT))),
   jwks: optional(nullable(record({ keys: listOf(TEXT) }))),
@@ -28,10 +28,4 @@ test("columnsOf() reads of a row what was stored, and leaves its other columns",
   const [name, redirectUris, jwks, resourceServer, rate] = STORED;
   const row = { id: "a1", name, redirectUris, jwks, resourceServer, rate };
   assert.deepEqual(read(row), { id: "a1", ...ITEM });
-});
-
-test("columnsOf() changes what is given, null included, and nothing else", () => {
-  assert.deepEqual(changes({ rate: null, name: undefined, resourceServer: false }),
-    { sql: ", resourceServer = ?, rate = ?", params: [0, null] });
-  assert.deepEqual(changes({}), { sql: "", params: [] });
 });

@@ -19,11 +19,12 @@ import { insertKey } from "../../src/store/key_ring.ts";
 import { loadRevocations } from "../../src/store/revocations.ts";
 import { endSubscriptions } from "../../src/store/subscription_end.ts";
 import { insertSubscription } from "../../src/store/subscriptions.ts";
-import { revokeTokensOfUser, updateUser } from "../../src/store/users.ts";
+import { revokeTokensOfUser } from "../../src/store/users.ts";
 import {
   addApp,
   addSession,
   addUser,
+  changeUser,
   countChanges,
   countRows,
   openDatabase,
@@ -244,8 +245,7 @@ describe("listActingApps() lists", () => {
     }, undefined],
     ["no scope that the user has lost", async (database, user, app) => {
       await consent(database, user, app, ["orders", "consumer"]);
-      const change = { phc: undefined, scopes: ["consumer"], status: undefined };
-      await database.write([updateUser(user, change)]);
+      await changeUser(database, user, { scopes: ["consumer"] });
     }, ["consumer"]],
   ];
   for (const [what, arrange, scopes] of table) {

@@ -15,8 +15,14 @@ import {
 } from "../../src/store/device_codes.ts";
 import { purge } from "../../src/store/purge.ts";
 import { deleteSession } from "../../src/store/sessions.ts";
-import { updateUser } from "../../src/store/users.ts";
-import { addApp, addSession, addUser, makeFolder, openDatabase } from "../helpers/database.ts";
+import {
+  addApp,
+  addSession,
+  addUser,
+  changeUser,
+  makeFolder,
+  openDatabase,
+} from "../helpers/database.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 1);
 const UNTIL_MS = NOW_MS + DEVICE_CODE_MS;
@@ -100,9 +106,7 @@ test("nothing is decided, and nothing left, once a party or the time has ended",
     async ({ decide, code }) => assert.equal(await decide(code, UNTIL_MS), false),
     async ({ decide }) => assert.equal(await decide(undefined, UNTIL_MS), false),
     async ({ database, session }) => database.write([deleteSession(session)]),
-    async ({ database, user }) => database.write([
-      updateUser(user, { phc: undefined, scopes: ["orders"], status: undefined }),
-    ]),
+    async ({ database, user }) => changeUser(database, user, { scopes: ["orders"] }),
     async ({ database }) => database.write([sql`UPDATE apps SET status = 'disabled'`]),
   ];
   for (const [index, end] of cases.entries()) {

@@ -20,8 +20,15 @@ import {
   type NewGrant,
   rotateRefreshToken,
 } from "../../src/store/grants.ts";
-import { revokeTokensOfUser, deleteUser, updateUser } from "../../src/store/users.ts";
-import { addApp, addUser, makeFolder, openDatabase, sampleGrant } from "../helpers/database.ts";
+import { revokeTokensOfUser, deleteUser } from "../../src/store/users.ts";
+import {
+  addApp,
+  addUser,
+  changeUser,
+  makeFolder,
+  openDatabase,
+  sampleGrant,
+} from "../helpers/database.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 1);
 const HOUR_MS = 3_600_000;
@@ -49,16 +56,14 @@ test("a grant of an app for itself has no user, and one of a login no stored app
 
 describe("at its commit a grant is refused, and a refresh token not rotated, where", () => {
   type Change = (database: Database, grant: NewGrant) => Promise<unknown>;
-  const disableUser = { phc: undefined, scopes: undefined, status: "disabled" } as const;
-  const loseScopes = { phc: undefined, scopes: ["orders"], status: undefined } as const;
   const table: [what: string, change: Change][] = [
     ["the user was disabled", (database, { user }) =>
-      database.write([updateUser(user ?? "", disableUser)])],
+      changeUser(database, user ?? "", { status: "disabled" })],
     ["the user was deleted", (database, { user }) => database.write([deleteUser(user ?? "")])],
     ["the user was cut off", (database, { user, id }) =>
       database.write(revokeTokensOfUser(user ?? "", timeOf(id), 1))],
     ["the user has lost a scope", (database, { user }) =>
-      database.write([updateUser(user ?? "", loseScopes)])],
+      changeUser(database, user ?? "", { scopes: ["orders"] })],
     ["the app was disabled", (database) =>
       database.write([sql`UPDATE apps SET status = 'disabled'`])],
     ["the app was deleted", (database, { app }) => database.write([deleteApp(app)])],

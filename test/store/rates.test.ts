@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { findApp, updateApp } from "../../src/store/apps.ts";
 import { loadRates } from "../../src/store/rates.ts";
-import { deleteUser, findUser, updateUser } from "../../src/store/users.ts";
-import { addApp, addUser, countRows, openDatabase } from "../helpers/database.ts";
+import { deleteUser, findUser } from "../../src/store/users.ts";
+import { addApp, addUser, changeUser, countRows, openDatabase } from "../helpers/database.ts";
 
 const RATE = { count: 5, windowMs: 60_000 };
 
@@ -31,13 +31,11 @@ test("a rate that is given, changed or taken away holds after the next look", as
 
   const before = await findApp(database, app);
   assert.ok(before);
-  await database.write([
-    updateUser(user, { rate: "7/1m" }),
-    updateApp(before, { ...before, rate: null }),
-  ]);
+  await changeUser(database, user, { rate: "7/1m" });
+  await database.write([updateApp(before, { ...before, rate: null })]);
   await rates.refresh();
   assert.deepEqual([user, app].map(rates.find), [{ ...RATE, count: 7 }, undefined]);
-  await database.write([updateUser(user, { scopes: ["other"] })]);
+  await changeUser(database, user, { scopes: ["other"] });
   assert.equal((await findUser(database, user))?.rate, "7/1m");
 
   await database.write([deleteUser(user)]);

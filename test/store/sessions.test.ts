@@ -13,8 +13,8 @@ import {
   isLive,
   sessionId,
 } from "../../src/store/sessions.ts";
-import { revokeTokensOfUser, deleteUser, updateUser } from "../../src/store/users.ts";
-import { addUser, openDatabase } from "../helpers/database.ts";
+import { revokeTokensOfUser, deleteUser } from "../../src/store/users.ts";
+import { addUser, changeUser, openDatabase } from "../helpers/database.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 1);
 const UNTIL_MS = NOW_MS + 12 * 3_600_000;
@@ -83,7 +83,7 @@ test("a session of a disabled user is none, and is one again with the user", asy
   const database = openDatabase(t);
   const user = await addUser(database);
   const set = (status: "active" | "disabled") =>
-    database.write([updateUser(user, { phc: undefined, scopes: undefined, status })]);
+    changeUser(database, user, { status });
   await database.write([insertSession(HASH, user, NOW_MS, UNTIL_MS)]);
   await set("disabled");
   assert.equal((await findSession(database, HASH, NOW_MS))?.user, undefined);

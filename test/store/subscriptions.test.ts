@@ -14,7 +14,7 @@ import {
   updateSubscription,
   wakePaused,
 } from "../../src/store/subscriptions.ts";
-import { revokeTokensOfUser, deleteUser, updateUser } from "../../src/store/users.ts";
+import { revokeTokensOfUser, deleteUser } from "../../src/store/users.ts";
 import { addApp, addUser, openDatabase, sampleApp, sampleGrant } from "../helpers/database.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 1, 1);
@@ -51,10 +51,10 @@ async function insert({ database, user, app, grant }: Stage, endpoint: string) {
   return { id, inserted };
 }
 
-const DISABLED = { phc: undefined, scopes: undefined, status: "disabled" } as const;
 const ENDS: readonly (readonly [name: string, end: (stage: Stage) => Sql[]])[] = [
   ["its grant is revoked", ({ grant }) => revokeGrant(grant.id, NOW_MS)],
-  ["its user is disabled", ({ user }) => [updateUser(user, DISABLED)]],
+  ["its user is disabled", ({ user }) => 
+    [sql`UPDATE users SET status = 'disabled' WHERE id = ${user}`]],
   ["its user is deleted", ({ user }) => [deleteUser(user)]],
   ["its user is cut off", ({ user, grant }) =>
     revokeTokensOfUser(user, idTimeMs(grant.id), HOUR_MS)],

@@ -127,12 +127,14 @@ test("a printed password is used, kept, and forgotten with a new one", async (t)
   await use();
   assert.equal(await printed(), 0);
   assert.equal(await findUnusedFirstUser(database), undefined);
-  await database.write([updateUser(id, { status: "active" })]);
+  const found = await findUser(database, id);
+  assert.ok(found);
+  await database.write([updateUser(found, found)]);
   assert.equal(await printed(), 0);
   await database.write([keepPassword(id)]);
   assert.equal(await printed(), null);
   for (const change of [
-    [updateUser(id, { phc: "$own" })],
+    [updateUser(found, found, "$own")],
     replacePassword(id, "$own", hasPassword("$phc"), NOW_MS, HOUR_MS),
   ]) {
     await database.write([deleteUser(id), insertUser({ ...user, passwordPrinted: 1 })]);
@@ -213,20 +215,23 @@ test("of two processes that store a first user at once exactly one does", async 
   assert.deepEqual(changes.flat().sort(), [0, 1]);
 });
 
-test("updateUser() changes what is given and leaves the rest, of that user alone", async (t) => {
+test("updateUser() stores what differs, and a new password, of that user alone", async (t) => {
   const database = openDatabase(t);
   const id = await addUser(database, { username: "marta", phc: "$one", scopes: ["a"] });
   const other = await addUser(database, { username: "otto", phc: "$two", scopes: ["b"] });
-  const nothing = { phc: undefined, scopes: undefined, status: undefined };
+  const read = await findUser(database, id);
+  assert.ok(read);
+  const scoped = { ...read, scopes: ["a", "c"] };
+  const disabled = { ...scoped, status: "disabled" } as const;
 
-  await database.write([updateUser(id, { ...nothing, scopes: ["a", "c"] })]);
-  await database.write([updateUser(id, { ...nothing, phc: "$new" })]);
-  await database.write([updateUser(id, { ...nothing, status: "disabled" })]);
-  await database.write([updateUser(id, nothing)]);
+  await database.write([updateUser(read, scoped)]);
+  assert.equal((await findUserByName(database, "marta"))?.phc, "$one");
+  await database.write([updateUser(scoped, scoped, "$new")]);
+  await database.write([updateUser(scoped, disabled)]);
   const user = await findUserByName(database, "marta");
   assert.deepEqual([user?.phc, user?.scopes, user?.status], ["$new", ["a", "c"], "disabled"]);
-  await database.write([updateUser(id, { ...nothing, scopes: [] })]);
-  assert.deepEqual((await findUser(database, id))?.scopes, []);
+  await assert.rejects(database.write([updateUser(read, read)]), ConflictError);
+  assert.deepEqual(await findUser(database, id), disabled);
 
   const untouched = await findUserByName(database, "otto");
   assert.deepEqual([untouched?.id, untouched?.phc, untouched?.scopes, untouched?.status],

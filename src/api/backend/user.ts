@@ -1,5 +1,6 @@
 import { toFields } from "../../base/fields.ts";
 import { newId } from "../../base/id.ts";
+import { withChange } from "../../base/shape.ts";
 import { jsonResponse } from "../../http/respond.ts";
 import { NewUser, newUser, toUserRecord, UserChange, UserRecord } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
@@ -66,15 +67,16 @@ export function userOperations(services: Administration & Pick<Services, "hasher
         const isDisabled = change.status === "disabled";
         await changeFresh(async () => {
           const user = await find(id);
+          const changed = withChange(user, toFields(change));
           // A new password is a way to all that its user may do.
           const before = phc === undefined ? user.scopes : [];
-          await checkGivesBackend(context.caller, change.scopes ?? user.scopes, before, services);
-          const lost = user.scopes.filter((scope) => change.scopes?.includes(scope) === false);
+          await checkGivesBackend(context.caller, changed.scopes, before, services);
+          const lost = user.scopes.filter((scope) => !changed.scopes.includes(scope));
           const end = isDisabled ? { reason: "user disabled" } : undefined;
           // Before the time of the cut is read: what is granted meanwhile ends with it.
           const revoke = await revokeGrantsWithScopes(database, { user: id }, lost, now());
           await storeAudited(context, [
-            updateUser(id, { phc, ...toFields(change) }, user.scopes),
+            updateUser(user, changed, phc),
             ...isDisabled || phc ? revokeTokensOfUser(id, now(), accessTokenTtlMs, end) : [],
             ...revoke,
           ], { action: "user.change", target: id }, services);

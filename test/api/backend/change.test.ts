@@ -10,8 +10,8 @@ import { type Database, UnavailableError } from "../../../src/database/database.
 import { sql, type Sql } from "../../../src/database/sql.ts";
 import { findGrant, insertGrant } from "../../../src/store/grants.ts";
 import { loadRevocations } from "../../../src/store/revocations.ts";
-import { findUser, updateUser } from "../../../src/store/users.ts";
-import { addApp, addUser, openDatabase, sampleGrant } from "../../helpers/database.ts";
+import { findUser } from "../../../src/store/users.ts";
+import { addApp, addUser, changeUser, openDatabase, sampleGrant } from "../../helpers/database.ts";
 import { backendCaller, sampleRequest } from "../../helpers/http_request.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 1);
@@ -81,14 +81,10 @@ for (const kind of ["user", "app"] as const) {
     const grant = sampleGrant(app, user, { scopes: ["orders"] });
     others = async () => {
       others = undefined;
-      const none = { phc: undefined, status: undefined };
       const found = await findApp(stored, app);
       assert.ok(found);
-      await stored.write([
-        kind === "user"
-          ? updateUser(user, { ...none, scopes: all })
-          : updateApp(found, { ...found, scopes: all }),
-      ]);
+      if (kind === "user") await changeUser(stored, user, { scopes: all });
+      else await stored.write([updateApp(found, { ...found, scopes: all })]);
       assert.equal(await insertGrant(stored, grant), true);
       return [];
     };
