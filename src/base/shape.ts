@@ -62,9 +62,9 @@ export function text(check?: Check, schema: Schema = {}): Shape<string> {
 }
 
 /** A string of this form; `detail` says in words which that is. */
-export function matching(pattern: RegExp, detail: string, schema: Schema = {}): Shape<string> {
+export function matching(pattern: RegExp, detail: string): Shape<string> {
   const check: Check = (value) => pattern.test(value) ? undefined : detail;
-  return text(check, { pattern: pattern.source, ...schema });
+  return text(check, { pattern: pattern.source });
 }
 
 /** One of a few words. */
