@@ -21,7 +21,7 @@ const FAILED_LIMIT = 64;
 export function createClaimer(
   options: DistributorOptions,
   queues: Queues,
-  { isUnstored }: Pick<Recorder, "isUnstored">,
+  { hold, isHeld }: Pick<Recorder, "hold" | "isHeld">,
 ) {
   const { database, settings, claim: name } = options;
   const leaseMs = 2 * settings.callbackTimeoutMs + LEASE_MARGIN_MS;
@@ -44,10 +44,11 @@ export function createClaimer(
       failed.push(lease);
       return [];
     });
-    // Its lease may have ended while the database refused to store an attempt, and what is in
-    // flight may have been cancelled and sent again by hand.
-    const unsent = claimed.filter(({ id }) => !isUnstored(id));
-    const found = Map.groupBy(unsent, ({ subscription }) => subscription);
+    // Of what is held the lease may have ended, while it waited or the database refused to store
+    // its attempt, and it may have been cancelled and sent again by hand.
+    const others = claimed.filter(({ id }) => !isHeld(id));
+    for (const { id } of others) hold(id);
+    const found = Map.groupBy(others, ({ subscription }) => subscription);
     for (const { subscription, count } of requests) {
       queues.add(subscription, count, found.get(subscription) ?? []);
       found.delete(subscription); // it may have been reserved several times

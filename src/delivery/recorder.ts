@@ -30,8 +30,8 @@ export function createRecorder(
   let ended: AttemptRecord[] = [];
   let requeued: ClaimedDelivery[] = [];
   let recording: Promise<void> | undefined;
-  /** The deliveries whose attempts have begun and are not stored. */
-  const unstored = new Set<string>();
+  /** The deliveries that are in a queue or in flight, or whose attempts are not stored. */
+  const held = new Set<string>();
   /** Resolves when what is being stored has been tried: what ends meanwhile is stored together. */
   let tried: Promise<unknown> = Promise.resolve();
 
@@ -53,7 +53,7 @@ export function createRecorder(
     if (attempts.length === 0) return;
     try {
       await write(recordDelivered(attempts, claim, now()));
-      for (const { delivery } of attempts) unstored.delete(delivery);
+      for (const { delivery } of attempts) held.delete(delivery);
     } catch {
       await Promise.all(attempts.map((each) =>
         storeAttempt(each, recordDelivered([each], claim, now()))
@@ -81,14 +81,15 @@ export function createRecorder(
   /** Releases claims of what was not sent; it is due again after so many milliseconds. */
   async function release(deliveries: readonly ClaimedDelivery[], delayMs = 0): Promise<void> {
     if (deliveries.length === 0) return;
+    // Before it is stored: right after that they may be claimed again.
+    for (const { id } of deliveries) held.delete(id);
     const nowMs = now();
     await store(releaseDeliveries(deliveries, claim, nowMs, nowMs + delayMs));
-    for (const { id } of deliveries) unstored.delete(id);
   }
 
   async function storeAttempt(record: AttemptRecord, statements: readonly Sql[]): Promise<void> {
     await store(statements);
-    unstored.delete(record.delivery);
+    held.delete(record.delivery);
   }
 
   function write(statements: readonly Sql[]): Promise<unknown> {
@@ -113,10 +114,10 @@ export function createRecorder(
 
   return {
     release,
-    /** An attempt begins, for which `record` or `release` is called in the end. */
-    begin: (delivery: string) => void unstored.add(delivery),
-    /** Whether an attempt of it is under way or not stored yet: none is to be made beside it. */
-    isUnstored: (delivery: string) => unstored.has(delivery),
+    /** It has been claimed: `record` or `release` is called for it in the end. */
+    hold: (delivery: string) => void held.add(delivery),
+    /** Whether that is still to come: it is not to be sent beside itself. */
+    isHeld: (delivery: string) => held.has(delivery),
     /**
      * Records an attempt, together with those that end at about the same time, and releases what
      * was claimed for the same queue and is not to be sent now.

@@ -64,7 +64,6 @@ export function createSender(
   }
 
   async function attempt(delivery: SendableDelivery): Promise<void> {
-    recorder.begin(delivery.id);
     const startedAtMs = now();
     const startedMs = elapsedMs();
     const number = delivery.attempt + 1;

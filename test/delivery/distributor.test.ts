@@ -638,11 +638,12 @@ describe("slow subscribers", () => {
 });
 
 describe("what has waited in its queue", () => {
-  /** Eight attempts are in flight, and as many are claimed and wait behind them. */
-  async function crowd(t: TestContext) {
+  /** Eight attempts are in flight; the other deliveries are claimed and wait behind them. */
+  async function crowd(t: TestContext, { deliveries = 16, isHealthy = false } = {}) {
     const stage = await openStage(t);
     const id = await stage.subscribe("http://old.example/");
-    await stage.dispatch(16);
+    if (isHealthy) await stage.database.write([sql`UPDATE subscriptions SET hasSucceeded = 1`]);
+    await stage.dispatch(deliveries);
     const process = stage.startProcess();
     process.distributor.wake();
     await settle(process);
@@ -684,6 +685,26 @@ describe("what has waited in its queue", () => {
     await letOthersGo(process);
     const endpoints = process.begun.map(({ endpoint }) => endpoint);
     assert.deepEqual(endpoints.slice(8), Array(8).fill("http://new.example/"));
+  });
+
+  test("is sent once where it is cancelled and sent again by hand", async (t) => {
+    const { stage, id, process } = await crowd(t, { deliveries: 12, isHealthy: true });
+    const sent = process.begun.map(({ deliveryId }) => deliveryId);
+    const all = await stage.database.query<{ id: string }>(sql`SELECT id FROM deliveries`);
+    const waiting = all.map((row) => row.id).filter((each) => !sent.includes(each));
+    assert.equal(waiting.length, 4);
+    await stage.database.write(disableSubscription(id, "why", stage.nowMs));
+    assert.equal(await clearSubscription(stage.database, id, stage.nowMs), true);
+    await stage.database.write([
+      updateSubscription(id, { endpoint: undefined, status: "active" }),
+      ...resendDeliveries(waiting, stage.nowMs, "cancelled"),
+    ]);
+    await lookForWork(stage, process);
+    await letOthersGo(process);
+    assert.deepEqual(process.begun.slice(8).map(({ deliveryId }) => deliveryId), waiting);
+    await letOthersGo(process);
+    assert.deepEqual(await stage.counts(), { cancelled: 8, delivered: 4 });
+    assert.equal(process.begun.length, 12);
   });
 
   test("is not sent on the last stretch of its lease, when another may take it over", async (t) => {
