@@ -75,6 +75,8 @@ export function createConnections(limits: HttpLimits, trustedProxies: readonly C
       }
       // Node listens no more once it has handed out the socket, as for CONNECT; it closes anyway.
       socket.on("error", () => {});
+      // All streams that wait for their turns listen to it, which Node would take for a leak.
+      socket.setMaxListeners(socket.getMaxListeners() + limits.maxPipelined);
       const connection: Connection = { socket, unanswered: [], isClosing: false };
       open.set(socket, connection);
       // Its client has left, or still waits for responses: those that there will be are sent.

@@ -507,6 +507,22 @@ test("a stream whose turn never comes is cancelled", async (t) => {
   assert.equal(await Promise.race([cancelled.promise, delay(2000, "held")]), "cancelled");
 });
 
+test("as many streams as may be sent ahead wait for their turns without a warning", async (t) => {
+  const warnings: string[] = [];
+  const note = ({ message }: Error) => void warnings.push(message);
+  process.on("warning", note);
+  t.after(() => process.off("warning", note));
+  const { port, requests } = await startStage(t, {
+    handle: () => ({ status: 200, body: new ReadableStream() }),
+  });
+  const socket = await openRaw(port);
+  socket.write(GET.repeat(16));
+  await until(() => requests.length === 16);
+  await delay(100);
+  socket.destroy();
+  assert.deepEqual(warnings, []);
+});
+
 test("HEAD has the length of GET's body and no body", async (t) => {
   const { port } = await startStage(t);
   const request = `HEAD / HTTP/1.1\r\n${HOST}\r\n`;
