@@ -103,8 +103,10 @@ export async function runWorker(port: MessagePort, start: WorkerStart) {
   const checkClock = () => watch.isRight() || watch.check().then(wake, () => {});
   setInterval(checkClock, CLOCK_INTERVAL_MS).unref();
 
-  // What the thread before this one had claimed, if it died; before this one claims.
-  await takeOverDeliveries({ database, log, now }, name)
+  // What the thread before this one had claimed, if it died; before this one claims. Where the
+  // clock is wrong its leases end by themselves.
+  await watch.check()
+    .then(() => watch.isRight() ? takeOverDeliveries({ database, log, now }, name) : undefined)
     .catch((error: unknown) => log.warn("own claims cannot be taken over", { error }));
   port.on("message", (message: WorkerRequest) => {
     switch (message.kind) {
