@@ -71,11 +71,11 @@ export function createRecorder(
     const next = afterAttempt(attempt, outcome, delaysMs, nowMs, random());
     const recorded = recordFailure({ ...record, next }, claim, nowMs);
     if (next.status !== "failed") return recorded;
-    const held = { delivery, claim, subscription };
+    const claimed = { delivery, claim, attempt, subscription };
     const rule = next.gone ? { goneEndpoint: endpoint }
       : { failingSinceMs: disableAfterMs > 0 ? nowMs - disableAfterMs : 0 };
-    const { before, after } = disableAfterFailure(held, rule, nowMs);
-    return [announceFailedDelivery(held, nowMs), ...before, ...recorded, ...after];
+    const { before, after } = disableAfterFailure(claimed, rule, nowMs);
+    return [announceFailedDelivery(claimed, nowMs), ...before, ...recorded, ...after];
   }
 
   /** Releases claims of what was not sent; it is due again after so many milliseconds. */

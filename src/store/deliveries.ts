@@ -177,12 +177,19 @@ export function releaseDeliveries(
   ];
 }
 
-/** A delivery that some process has claimed. */
-export type ClaimOfDelivery = Readonly<Record<"delivery" | "claim", string>>;
+/** A delivery that some process has claimed, for the attempt of this number. */
+export interface ClaimOfDelivery extends Pick<Attempt, "attempt"> {
+  readonly delivery: string;
+  readonly claim: string;
+}
 
-/** Holds for the row of a delivery while the process still has it claimed. */
-export function isClaimed({ delivery, claim }: ClaimOfDelivery): Sql {
-  return sql`id = ${delivery} AND claim = ${claim} AND status = 'pending'`;
+/**
+ * Holds for the row of a delivery while the process still has it claimed, and it has not been sent
+ * again by hand meanwhile: then its attempts are counted anew.
+ */
+export function isClaimed({ delivery, claim, attempt }: ClaimOfDelivery): Sql {
+  return sql`id = ${delivery} AND claim = ${claim} AND status = 'pending'
+    AND attempt = ${attempt - 1}`;
 }
 
 /** One attempt that has ended, as it is recorded. */
@@ -204,7 +211,7 @@ export function recordFailure(
   nowMs: number,
 ): Sql[] {
   const { delivery, subscription, endpoint, attempt, outcome, next } = record;
-  const claimed = isClaimed({ delivery, claim });
+  const claimed = isClaimed({ delivery, claim, attempt });
   const [status, error] = outcome.kind === "response" ? [outcome.status, null]
     : [null, outcome.error];
   const [dueAtMs, finishedAtMs] = next.status === "pending" ? [next.dueAtMs, null] : [nowMs, nowMs];
@@ -216,6 +223,9 @@ export function recordFailure(
     sql`UPDATE deliveries SET status = ${next.status}, attempt = ${attempt}, dueAtMs = ${dueAtMs},
         finishedAtMs = ${finishedAtMs}, lastStatus = ${status}, lastError = ${error}, claim = NULL
       WHERE ${claimed}`,
+    // One that was sent again by hand meanwhile is to begin with its first attempt.
+    sql`UPDATE deliveries SET claim = NULL, dueAtMs = ${nowMs}
+      WHERE id = ${delivery} AND claim = ${claim} AND status = 'pending'`,
   ]);
 }
 

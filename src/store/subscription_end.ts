@@ -113,7 +113,7 @@ function end(condition: Sql, deletes: boolean, reason: string, nowMs: number): S
  * claim still holds: by what goes `before` and `after` the statements that record the failure.
  */
 export function disableAfterFailure(
-  { delivery, claim, subscription }: ClaimOfDelivery & { readonly subscription: number },
+  { subscription, ...held }: ClaimOfDelivery & { readonly subscription: number },
   rule:
     /** It responded to the last attempt with 410: it wants no more. */
     | { readonly goneEndpoint: string }
@@ -126,7 +126,7 @@ export function disableAfterFailure(
     : [sql`s.failingSinceMs <= ${rule.failingSinceMs}`, "failing"] as const;
   const one = sql`s.seq = ${subscription}`;
   const failed = sql`${one} AND ${holds}
-    AND EXISTS (SELECT 1 FROM deliveries WHERE ${isClaimed({ delivery, claim })})`;
+    AND EXISTS (SELECT 1 FROM deliveries WHERE ${isClaimed(held)})`;
   return { before: disable(failed, reason, nowMs), after: cancelPending(one, nowMs) };
 }
 

@@ -220,6 +220,20 @@ async function lookForWork(stage: Stage, { distributor }: Process): Promise<void
   await until(() => Promise.resolve(distributor.quietMs() === 0));
 }
 
+/** Ends a subscription, makes it active again, and sends some of what that has cancelled. */
+async function sendAgain(
+  { database, nowMs }: Stage,
+  subscription: string,
+  deliveries: readonly string[],
+): Promise<void> {
+  await database.write(disableSubscription(subscription, "why", nowMs));
+  assert.equal(await clearSubscription(database, subscription, nowMs), true);
+  await database.write([
+    updateSubscription(subscription, { endpoint: undefined, status: "active" }),
+    ...resendDeliveries(deliveries, nowMs, "cancelled"),
+  ]);
+}
+
 /** Has a process follow the clock, which is set back. */
 async function setBack(stage: Stage, { distributor }: Process, ms: number): Promise<void> {
   await distributor.followClock(-ms, async () => {
@@ -693,12 +707,7 @@ describe("what has waited in its queue", () => {
     const all = await stage.database.query<{ id: string }>(sql`SELECT id FROM deliveries`);
     const waiting = all.map((row) => row.id).filter((each) => !sent.includes(each));
     assert.equal(waiting.length, 4);
-    await stage.database.write(disableSubscription(id, "why", stage.nowMs));
-    assert.equal(await clearSubscription(stage.database, id, stage.nowMs), true);
-    await stage.database.write([
-      updateSubscription(id, { endpoint: undefined, status: "active" }),
-      ...resendDeliveries(waiting, stage.nowMs, "cancelled"),
-    ]);
+    await sendAgain(stage, id, waiting);
     await lookForWork(stage, process);
     await letOthersGo(process);
     assert.deepEqual(process.begun.slice(8).map(({ deliveryId }) => deliveryId), waiting);
@@ -722,8 +731,12 @@ describe("what has waited in its queue", () => {
 describe("what is in flight when its subscription changes", () => {
   const NEW = { endpoint: "http://new.example/", status: undefined };
 
-  /** The attempt of this number is in flight, after others that were answered with 410. */
-  async function begin(t: TestContext, attempt = 1) {
+  /**
+   * The attempt of this number is in flight, after others that were answered with 410.
+   *
+   * @param isHealthy whether other deliveries have arrived meanwhile
+   */
+  async function begin(t: TestContext, attempt = 1, isHealthy = false) {
     const stage = await openStage(t);
     const id = await stage.subscribe("http://old.example/");
     await stage.dispatch();
@@ -736,6 +749,11 @@ describe("what is in flight when its subscription changes", () => {
       await inFlight(number);
       process.open[0]?.end(410);
       await settle(process);
+      if (isHealthy) {
+        await stage.database.write([
+          sql`UPDATE subscriptions SET hasSucceeded = 1, failingSinceMs = NULL`,
+        ]);
+      }
       stage.nowMs += 3_600_000;
     }
     await inFlight(attempt);
@@ -779,12 +797,7 @@ describe("what is in flight when its subscription changes", () => {
 
   test("is not sent beside itself where it is cancelled and sent again by hand", async (t) => {
     const { stage, id, process, end } = await begin(t);
-    await stage.database.write(disableSubscription(id, "why", stage.nowMs));
-    assert.equal(await clearSubscription(stage.database, id, stage.nowMs), true);
-    await stage.database.write([
-      updateSubscription(id, { endpoint: undefined, status: "active" }),
-      ...resendDeliveries([process.begun[0]?.deliveryId ?? ""], stage.nowMs, "cancelled"),
-    ]);
+    await sendAgain(stage, id, [process.begun[0]?.deliveryId ?? ""]);
     assert.deepEqual(await stage.counts(), { pending: 1 });
     await lookForWork(stage, process);
     await settle(process);
@@ -797,6 +810,24 @@ describe("what is in flight when its subscription changes", () => {
     assert.deepEqual(await stage.counts(), { delivered: 1 });
     assert.equal(process.begun.length, 2);
   });
+
+  for (const ending of [500, 410] as const) {
+    test(`that is sent again by hand and fails (${ending}) has all attempts anew`, async (t) => {
+      const { stage, id, process, end, read } = await begin(t, 4, true);
+      await sendAgain(stage, id, [process.begun[0]?.deliveryId ?? ""]);
+      await lookForWork(stage, process);
+      await end(ending);
+      assert.equal((await read())["status"], "active");
+      for (const attempt of [1, 2, 3, 4]) {
+        await lookForWork(stage, process);
+        await until(() => process.open[0]?.callback.attempt === attempt);
+        assert.deepEqual(await stage.counts(), { pending: 1 });
+        await end(500);
+        stage.nowMs += 3_600_000;
+      }
+      assert.deepEqual(await stage.counts(), { failed: 1 });
+    });
+  }
 
   test("says nothing of the new endpoint", async (t) => {
     const { stage, id, end, read } = await begin(t);

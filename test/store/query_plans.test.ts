@@ -211,11 +211,10 @@ const PENDING = {
   lastSubscription: 1,
   fannedOut: 0,
 };
-const FAILURE = { delivery: DELIVERY, subscription: 1, claim: CLAIM };
+const FAILURE = { delivery: DELIVERY, subscription: 1, claim: CLAIM, attempt: 1 };
 const ATTEMPT = {
   ...FAILURE,
   endpoint: SUBSCRIPTION.endpoint,
-  attempt: 1,
   startedAtMs: NOW_MS,
   durationMs: 1,
   meanMs: 1,
