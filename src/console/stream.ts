@@ -93,6 +93,7 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
 
 /** Does something again and again, while the page is seen, until the signal aborts. */
 export function every(ms: number, act: () => unknown, signal: AbortSignal): void {
+  if (signal.aborted) return; // of a page that was left before it had come
   const timer = setInterval(() => document.hidden || act(), ms);
   signal.addEventListener("abort", () => clearInterval(timer));
 }

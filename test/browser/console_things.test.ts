@@ -217,6 +217,29 @@ test("what has come meanwhile is put on top of a list by a button", async () => 
   await waitFor("the new key", async () => await rows() === keys + 1);
 });
 
+test("a page that is left before it has come does not go on looking for what is new", async () => {
+  await open("users");
+  await browser.execute(`
+    const [begin, end] = [setInterval, clearInterval];
+    window.going = new Set();
+    window.setInterval = (...given) => {
+      const timer = begin(...given);
+      going.add(timer);
+      return timer;
+    };
+    window.clearInterval = (timer) => (going.delete(timer), end(timer));
+  `);
+  for (const [page, path] of [["audit", "/backend/audit"], ["keys", "/backend/key"]] as const) {
+    await browser.execute(`for (const page of arguments) {
+      document.querySelector(".side [data-page=" + page + "]").click();
+    }`, page, "users");
+    await browser.until(`performance.getEntriesByType("resource")
+      .some(({ name, responseEnd }) => name.includes("${path}?") && responseEnd > 0)`);
+    await browser.execute("return new Promise((resolve) => setTimeout(resolve, 200))");
+    assert.equal(await browser.execute("return going.size"), 0, page);
+  }
+});
+
 test("who may only read is shown no button that changes anything", async () => {
   const [{ id }] = (await call("GET", "/backend/user?q=operator")).items;
   await signIn("reviewer", await stage.addUser("reviewer", ["backend:read", "consumer"]));
