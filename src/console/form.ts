@@ -51,7 +51,6 @@ export async function fieldsOf(
       for (const { name, input, help } of fields) {
         const own = errors.filter(({ pointer }) => pointer?.split("/")[1] === name);
         input.ariaInvalid = String(own.length > 0);
-        help.classList.toggle("down", own.length > 0);
         if (own.length > 0) help.textContent = own.map(({ detail }) => detail).join(" ");
       }
     },

@@ -57,7 +57,11 @@ test("a user is added, found, changed in what is new alone, disabled and deleted
   await press("Add user");
   assert.match(await browser.text("dialog .msg"), /Request [0-9a-f]{24}/);
   assert.match(String(await browser.consoleErrors()), /status of 400/);
-  assert.equal(await browser.attribute("#field-password", "aria-invalid"), "true");
+  const invalid = "[...document.querySelectorAll('[aria-invalid=true]')].map(({ id }) => id)";
+  assert.deepEqual(await browser.execute(`return ${invalid}`), ["field-password"]);
+  const colour = (name: string) => browser.execute(
+    `return getComputedStyle(document.getElementById("field-${name}-help")).color`);
+  assert.notEqual(await colour("password"), await colour("username"));
   await browser.type("#field-password", "long enough");
   await press("Add user");
   await sees("Created");
