@@ -110,29 +110,19 @@ function consoleFrame(): Child {
     entries.filter(([, entry]) => entry.group === group)
       .map(([page, { name, icon }]) => link(page, name, icon, 18)),
   ]);
-  const more = el("button", { type: "button", "aria-expanded": "false" }, icon("menu", 20), "More");
-  const side = el("aside.side",
+  const side = el("aside.side", { id: "side", popover: "auto" },
     el("div.side-in", brand(), find, el("nav.nav", { "aria-label": "Console" }, nav), who()));
+  const close = () => side.hidePopover();
+  side.addEventListener("click", close);
+  side.addEventListener("toggle", ({ newState }) =>
+    newState === "open" && side.querySelector("a")?.focus());
+  matchMedia("(max-width: 48rem)").addEventListener("change", close);
   const top = el("header.top", mark(), el("b", site.name),
     el("div.row",
       el("button.icon", { type: "button", "aria-label": "Find or run", onclick: openPalette },
         icon("search", 20)),
       el("a.icon", { href: `${site.issuer}/account`, "aria-label": "Your account" },
         icon("users", 20))));
-  const open = (isOpen: boolean) => {
-    document.body.classList.toggle("menu", isOpen);
-    more.ariaExpanded = String(isOpen);
-    main.inert = top.inert = isOpen; // what it covers has no focus
-    if (isOpen) side.querySelector("a")?.focus();
-  };
-  document.addEventListener("click", ({ target }) =>
-    open(more.contains(target as Element) && more.ariaExpanded === "false"));
-  matchMedia("(max-width: 48rem)").addEventListener("change", () => open(false));
-  document.addEventListener("keydown", ({ key }) => {
-    if (key !== "Escape" || more.ariaExpanded === "false") return;
-    open(false);
-    more.focus();
-  });
   return [
     side,
     top,
@@ -142,7 +132,7 @@ function consoleFrame(): Child {
       link("deliveries", "Deliveries", "deliveries", 20),
       link("subscriptions", "Subscribers", "subscriptions", 20),
       link("apps", "Access", "grants", 20),
-      more),
+      el("button", { type: "button", popovertarget: "side" }, icon("menu", 20), "More")),
   ];
 }
 
