@@ -99,16 +99,15 @@ function showRefused(reason: string): void {
 
 function consoleFrame(): Child {
   const entries = Object.entries(CONSOLE_PAGES).filter(([, { icon }]) => icon !== "");
-  const groups = [...new Set(entries.map(([, { group }]) => group))];
+  const groups = Map.groupBy(entries, ([, { group }]) => group);
   const link = (page: string, name: string, picture: string, size: number) =>
     el("a", { href: href(page), "data-page": page }, icon(picture, size), name,
       page === "" && size < 20 && badge);
   const find = el("button.find", { type: "button", onclick: openPalette }, icon("search", 16),
     "Find or run…", el("kbd", /Mac/.test(navigator.platform) ? "⌘ K" : "Ctrl K"));
-  const nav = groups.map((group) => [
+  const nav = [...groups].map(([group, own]) => [
     group && el("p.nav-h", group),
-    entries.filter(([, entry]) => entry.group === group)
-      .map(([page, { name, icon }]) => link(page, name, icon, 18)),
+    own.map(([page, { name, icon }]) => link(page, name, icon, 18)),
   ]);
   const side = el("aside.side", { id: "side", popover: "auto" },
     el("div.side-in", brand(), find, el("nav.nav", { "aria-label": "Console" }, nav), who()));

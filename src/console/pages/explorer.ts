@@ -56,8 +56,7 @@ function groups(all: readonly Operation[], chosen: Operation | undefined, q: str
     isHosted(each) ? each.path.split("/")[1] : `Built in: ${each.tags?.[0]}`;
   const found = all.filter(({ method, path, summary, operationId }) =>
     `${method} ${path} ${summary} ${operationId}`.toLowerCase().includes(q.toLowerCase()));
-  return [...new Set(found.map(nameOf))].map((name) => {
-    const own = found.filter((each) => nameOf(each) === name);
+  return [...Map.groupBy(found, nameOf)].map(([name, own]) => {
     const open = q !== "" || own.some((each) => each === chosen || isHosted(each));
     return el("details", { open }, el("summary.nav-h", name),
       el("ul", own.map(({ operationId, method, path, summary }) => el("li", el("a.main", {
