@@ -4,7 +4,7 @@ import { count, number } from "./format.ts";
 import { beginKeys, openPalette } from "./keys.ts";
 import { CONSOLE_PAGES, webhooks } from "./pages.ts";
 import { failure, head, isOpen, message, type Problem, refocus } from "./parts.ts";
-import { beginRouting, href, type Place } from "./router.ts";
+import { beginRouting, href, type Place, refined } from "./router.ts";
 import { begin, isAccount, mayWrite, me, site } from "./session.ts";
 
 const PROBLEMS_EVERY_MS = 30_000;
@@ -44,7 +44,7 @@ async function showPage(place: Place): Promise<void> {
   main.ariaBusy = "true";
   const wanted = query.get("do");
   query.delete("do"); // it is asked for once
-  if (wanted) history.replaceState(null, "", href(page, id, Object.fromEntries(query)));
+  if (wanted) history.replaceState(null, "", refined({ do: "" }));
   const content = await contentOf(place);
   if (place.signal.aborted) return; // the window has gone elsewhere meanwhile
   const [last, before] = [document.activeElement, main.querySelector("h1")?.textContent];
@@ -80,8 +80,7 @@ async function contentOf(place: Place): Promise<Child> {
 
 /** Presses what an address asks for (`?do=`), which must be a button that asks in turn. */
 function press(wanted: string): void {
-  const found = wanted === "first" ? ".head .primary" : `[data-key="${CSS.escape(wanted)}"]`;
-  const button = main.querySelector<HTMLButtonElement>(found);
+  const button = main.querySelector<HTMLButtonElement>(`[data-key="${CSS.escape(wanted)}"]`);
   if (button?.textContent.endsWith("…")) button.click();
 }
 

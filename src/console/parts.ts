@@ -3,7 +3,7 @@ import type { Infer } from "../base/shape.ts";
 import { Refusal } from "./api.ts";
 import { type Attributes, type Child, el, fill, icon } from "./element.ts";
 import { ago, time } from "./format.ts";
-import { here, href } from "./router.ts";
+import { here, refined } from "./router.ts";
 import { signIn } from "./session.ts";
 
 /** The head of a page: its h1, words below it, and what can be done there. */
@@ -98,11 +98,9 @@ export function failure(error: unknown): HTMLElement {
 /** Leads to the password, where that is too old for what was refused, and back to what asked. */
 export const signInAgain = (maxAge: string | undefined): Child => maxAge &&
   el("p", button("Sign in again", () => {
-    const { page, id, query } = here();
     // What asks cannot be pressed meanwhile.
     const asked = document.querySelector("main [data-key][aria-disabled]");
-    const again = { ...Object.fromEntries(query), do: asked?.getAttribute("data-key") ?? "" };
-    return signIn({ max_age: maxAge }, href(page, id, again));
+    return signIn({ max_age: maxAge }, refined({ do: asked?.getAttribute("data-key") ?? "" }));
   }));
 
 /** How a button looks, and how it is found. */
@@ -190,10 +188,9 @@ export function segments(
   options: readonly (readonly [value: string, label: Child])[],
   current = here().query.get(name) ?? "",
 ): HTMLElement {
-  const { page, id, query } = here();
   const links = options.map(([value, label]) =>
     el("a", {
-      href: href(page, id, { ...Object.fromEntries(query), [name]: value }),
+      href: refined({ [name]: value }),
       "aria-current": current === value ? "true" : undefined,
     }, label));
   return el("div.scroll-x", el("nav.seg", { "aria-label": name }, links));

@@ -42,11 +42,14 @@ export function go(address: string, isReplaced = false): void {
   arrive();
 }
 
-/** The same page with other filters. */
-export function refine(changes: Record<string, string>): void {
+/** The address of the same page with other filters. */
+export function refined(changes: Record<string, string>): string {
   const { page, id, query } = here();
-  go(href(page, id, { ...Object.fromEntries(query), ...changes }), true);
+  return href(page, id, { ...Object.fromEntries(query), ...changes });
 }
+
+/** The same page with other filters. */
+export const refine = (changes: Record<string, string>) => go(refined(changes), true);
 
 /** Where the window is. */
 export function here(): Omit<Place, "signal"> {

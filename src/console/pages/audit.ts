@@ -4,7 +4,7 @@ import { filters, since } from "../filters.ts";
 import { listUntil } from "../list_until.ts";
 import { look, LOOK_MS } from "../look.ts";
 import { button, head, notify } from "../parts.ts";
-import { href, pageOf, type Place } from "../router.ts";
+import { pageOf, type Place, refined } from "../router.ts";
 import { every } from "../stream.ts";
 import { listTable } from "../table.ts";
 import { AUDIT_COLUMNS, type Entry } from "../values.ts";
@@ -16,8 +16,8 @@ const MOST_EXPORTED = 1000;
 const MOST_LOOKED_AT = 2000;
 
 export async function show({ query: given, signal }: Place) {
-  const all = Object.fromEntries(given);
-  const { "-action": not, actor, target, since: from = "", until = "", ...rest } = all;
+  const { "-action": not, actor, target, since: from = "", until = "", ...rest } =
+    Object.fromEntries(given);
   const [by, to] = [await idOfUser(actor), await idOfUser(target)];
   const query = { ...rest, not, actor: by, target: to, since: since(from), until: since(until) };
   const empty = "Nothing like it in the time that the log is kept. Take a filter away.";
@@ -29,8 +29,7 @@ export async function show({ query: given, signal }: Place) {
     filters(NAMES),
     el("p.row.small.muted.tries", "Try", TRY.map((wanted) => {
       const [name = "", value = ""] = wanted.split(":");
-      const to = href("audit", "", { ...all, [name]: value });
-      return el("a", { href: to, class: "mono" }, wanted);
+      return el("a", { href: refined({ [name]: value }), class: "mono" }, wanted);
     })),
     el("section.card", made.node),
   ];
