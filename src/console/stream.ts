@@ -64,7 +64,8 @@ export async function listen(
     }
     if (signal.aborted) return;
     state(false);
-    await pause(document.hidden ? Infinity : waitMs, signal);
+    const timeout = document.hidden ? [] : [AbortSignal.timeout(waitMs)];
+    await seen(AbortSignal.any([signal, ...timeout]));
     waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS);
   }
 }
@@ -80,16 +81,11 @@ function take(block: string, tell: Tell): string | undefined {
   return fields.get("id");
 }
 
-/** Waits, but no longer than until the page is seen again, or the signal aborts. */
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const over = new AbortController();
-    const timer = ms === Infinity ? undefined : setTimeout(() => over.abort(), ms);
-    over.signal.addEventListener("abort", () => (clearTimeout(timer), resolve()));
-    document.addEventListener("visibilitychange", () => over.abort(), { signal: over.signal });
-    signal.addEventListener("abort", () => over.abort(), { signal: over.signal });
-  });
-}
+/** Waits until the page is seen again, or the signal aborts. */
+const seen = (signal: AbortSignal) => new Promise((resolve) => {
+  signal.addEventListener("abort", resolve);
+  document.addEventListener("visibilitychange", resolve, { signal });
+});
 
 /** Does something again and again, while the page is seen, until the signal aborts. */
 export function every(ms: number, act: () => unknown, signal: AbortSignal): void {
