@@ -2,16 +2,11 @@ const NUMBER = new Intl.NumberFormat("en-GB");
 const CLOCK = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
 const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
 
-/** A number with its thousands apart; the big ones of a small place as in `1.6k`. */
-export function number(value: number, isShort = false): string {
-  if (isShort && value >= 1000) return `${(value / 1000).toFixed(value < 10_000 ? 1 : 0)}k`;
-  return NUMBER.format(value);
-}
+/** A number with its thousands apart. */
+export const number = (value: number) => NUMBER.format(value);
 
 /** A number of which three digits say enough. */
-export function rate(value: number): string {
-  return number(Number(value.toPrecision(3)));
-}
+export const rate = (value: number) => number(Number(value.toPrecision(3)));
 
 /** A share of a whole in percent: never 100 where anything is missing. */
 export function percent(part: number, whole: number): string {

@@ -88,7 +88,7 @@ async function showList(query: URLSearchParams) {
     const what = { ...selection, status, dry_run: true };
     call<{ count: number }>("POST", `${PATH}/resend`, what).then(({ count }) => {
       fill(many, `Send ${number(count)} ${how}…`);
-      fill(counted, ` ${number(count, true)}`);
+      fill(counted, ` ${number(count)}`);
       all.hidden = count === 0;
     }, () => {});
   }
