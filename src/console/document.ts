@@ -35,7 +35,6 @@ export interface Operation {
   readonly tags?: readonly string[];
   readonly parameters?: readonly Parameter[];
   readonly requestBody?: {
-    readonly required?: boolean;
     readonly content: Readonly<Record<string, { schema?: Schema; example?: unknown }>>;
   };
   readonly security?: readonly Readonly<Record<string, readonly string[]>>[];

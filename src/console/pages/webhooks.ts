@@ -3,6 +3,7 @@ import { openDelivery } from "../delivery.ts";
 import { ask, asking, showOnce } from "../asking.ts";
 import { type Child, el } from "../element.ts";
 import { filters } from "../filters.ts";
+import { listUntil } from "../list_until.ts";
 import { endpointOf } from "../names.ts";
 import { time } from "../format.ts";
 import { button, card, code, field, head } from "../parts.ts";
@@ -37,9 +38,9 @@ const VERIFY = [
 export const show = (place: Place) => place.page ? showOne(place) : showAll(place);
 
 async function showAll({ query }: Place): Promise<Child> {
-  const [{ items }, events] = await Promise.all([
+  const [{ items }, { items: events }] = await Promise.all([
     list<Subscription>(PATH, { limit: MOST }),
-    listEvents(),
+    listUntil<DeclaredEvent>("/consumer/event", {}, Infinity),
   ]);
   const wanted = query.get("q") ?? "";
   const found = events.filter(({ name, description }) => `${name} ${description}`.includes(wanted));
@@ -62,12 +63,6 @@ async function showAll({ query }: Place): Promise<Child> {
           el("code.small.muted", membersOf(schema)),
           button("Subscribe", open(name), { kind: "tiny", title: `Subscribe to ${name}` }))))),
   ];
-}
-
-async function listEvents(cursor = ""): Promise<readonly DeclaredEvent[]> {
-  const query = { limit: MOST, cursor };
-  const { items, next_cursor } = await list<DeclaredEvent>("/consumer/event", query);
-  return next_cursor ? [...items, ...await listEvents(next_cursor)] : items;
 }
 
 function membersOf(schema: object = {}): Child {
