@@ -42,8 +42,6 @@ export async function besideList(
   }
   const { node, list, split } = kept;
   if (signal.aborted) return node;
-  document.body.classList.toggle("detail", id !== "");
-  signal.addEventListener("abort", () => document.body.classList.remove("detail"));
   split.className = id ? "split" : "";
   const closed = split.querySelector(".insp");
   const hadFocus = closed?.contains(document.activeElement);
@@ -56,7 +54,7 @@ export async function besideList(
   }
   if (!id) return node;
   const comes = one(id);
-  split.append(el("section.card.insp.pane", { "aria-label": "Details" }, later(comes)));
+  split.append(el("section.card.insp", { "aria-label": "Details" }, later(comes)));
   comes.then(() => setTimeout(() => {
     // Where the list is not seen, nothing in it has the focus.
     if (list.offsetParent === null) split.querySelector<HTMLElement>(".insp h2")?.focus();
