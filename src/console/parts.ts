@@ -33,7 +33,7 @@ export function facts(pairs: readonly (readonly [name: Child, value: Child])[]):
 /** Figures beside one another, their units small; with more words, and where they lead. */
 export function figures(
   all: readonly (readonly [name: string, value: string, words?: Child, to?: string])[],
-  look: "card" | "four",
+  look = "",
 ): HTMLElement {
   return el("div", { class: `kpis ${look}` }, all.map(([name, value, words, to]) => {
     const [figure, ...unit] = value.split(" ");

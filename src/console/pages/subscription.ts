@@ -223,7 +223,7 @@ function healthCards(health: Health): Child {
         ["Today", share(today)],
         ["Time today, p95", duration(today.p95_ms)],
         ["Failed today", number(today.failed)],
-      ], "four")),
+      ])),
     card("Latest answers today", { wide: "w4 answers" }, answers.length === 0 ? "No attempt yet."
       : el("table", el("tbody", answers.map(({ answer, count: many }) => {
         const isOk = answer.startsWith("2");
