@@ -178,7 +178,8 @@ test("what ended when stands above a list that goes by what is counted", async (
 test("a list that comes after its tab was left changes nothing of what is shown", async () => {
   stage.appSite.answer("/hook", 200);
   await open("deliveries?status=");
-  await browser.execute("const send = fetch; window.fetch = async (to, init) => { " +
+  await browser.execute("const send = fetch; window.streams = []; " +
+    "window.fetch = async (to, init) => { if (/stream/.test(to)) streams.push(init.signal); " +
     "if (/delivery\\?.*status=cancelled/.test(to)) await new Promise((go) => window.letGo = go); " +
     "return send(to, init); }");
   await browser.click(".seg a[href*='status=cancelled']");
@@ -192,6 +193,12 @@ test("a list that comes after its tab was left changes nothing of what is shown"
   await seen(".fresh", /1 new/);
   await browser.type("[type=search]", "event:order.created since:1w\uE007");
   await browser.waitForUrl(/event=order.created&since=1w/);
+  await browser.click(".list-of a.main");
+  await seen(".insp", /webhook-id/);
+  const hears = "streams.filter(({ aborted }) => !aborted).length";
+  await browser.until(`${hears} === 1`); // the list that is shown alone
+  await browser.click(".nav [data-page=apps]");
+  await browser.until(`${hears} === 0`);
 });
 
 test("what is sent is what the button says, which is of what was asked last", async () => {

@@ -10,7 +10,7 @@ import {
 } from "./inspector.ts";
 import { button, facts, head, segments, when } from "../parts.ts";
 import type { Delivery, Attempted } from "../records.ts";
-import { href, pageOf, type Place } from "../router.ts";
+import { here, href, pageOf, type Place } from "../router.ts";
 import { mayWrite } from "../session.ts";
 import { signatureForm } from "./signature_form.ts";
 import { listen, liveMark } from "../stream.ts";
@@ -44,11 +44,10 @@ async function isMeant({ id, event, status }: Delivery, selection: Query): Promi
   return items.some((item) => item.id === id);
 }
 
-/** Puts an item into the list that is shown. */
-let add: (item: Delivery) => void = () => {};
-const live = liveMark();
+/** Looks again at the one that is shown. */
+let refresh = () => Promise.resolve();
 
-async function showList(query: URLSearchParams) {
+async function showList(query: URLSearchParams, signal: AbortSignal) {
   const selection = selectionOf(query);
   const status = query.get("status") || "failed";
   const chart = el("div");
@@ -78,6 +77,17 @@ async function showList(query: URLSearchParams) {
     const isNew = selection["status"] || item.id > newest;
     if (isThere || (isNew && await isMeant(item, selection).catch(() => false))) made.add(item);
   };
+  const live = liveMark();
+  const lookAgain = () => refresh().catch(() => {}); // what comes next tells
+  listen({ topics: "delivery" }, (topic, data) => {
+    const item = data as Delivery;
+    if (topic === "delivery") addHere(item);
+    // Of very many the stream tells a sample.
+    if (topic === "dropped" || item.id === here().id) lookAgain();
+  }, signal, (isLive) => {
+    live.show(isLive);
+    if (isLive) lookAgain(); // what came before it was heard
+  });
   const how = status === "pending" ? "now" : "again";
   const many = el("span", `Send ${how}…`);
   const counted = el("span.muted");
@@ -93,23 +103,20 @@ async function showList(query: URLSearchParams) {
     }, () => {});
   }
   return {
-    head() {
-      add = addHere;
-      return head("Deliveries",
-        [live.node, " · One event for one subscription, with each attempt to send it."],
-        mayWrite() && all);
-    },
+    head: head("Deliveries",
+      [live.node, " · One event for one subscription, with each attempt to send it."],
+      mayWrite() && all),
     above: [filters(NAMES), segments("status", STATUSES.map(([value, label]) =>
       [value, value === status ? [label, counted] : label]))],
     list: el("div", chart, made.node),
   };
 }
 
-async function showOne(id: string, watch: (refresh: () => Promise<void>) => void): Promise<Child> {
+async function showOne(id: string): Promise<Child> {
   const dispatched = el("li.ok");
-  const { now, refresh, status, again, line } =
+  const { now, refresh: look, status, again, line } =
     await openDelivery<Attempted>(PATH, id, dispatched);
-  watch(refresh);
+  refresh = look;
   const { name, subscription, event: of } = now();
   const event = await get<EventOfOne>(`/backend/event/${of}`, { limit: 1 });
   fill(dispatched, entry("Dispatched", event.created_at), el("span.muted.small",
@@ -138,18 +145,5 @@ async function showOne(id: string, watch: (refresh: () => Promise<void>) => void
   ];
 }
 
-export function show(place: Place): Promise<Child> {
-  let refresh = () => Promise.resolve();
-  const again = () => refresh().catch(() => {}); // what comes next tells
-  listen({ topics: "delivery" }, (topic, data) => {
-    const { id } = data as Delivery;
-    if (topic === "delivery") add(data as Delivery);
-    // Of very many the stream tells a sample.
-    if (topic === "dropped" || id === place.id) again();
-  }, place.signal, (isLive) => {
-    live.show(isLive);
-    if (isLive) again(); // what came before it was heard
-  });
-  return besideList(place, () => showList(place.query),
-    (id) => showOne(id, (reads) => refresh = reads));
-}
+export const show = (place: Place) =>
+  besideList(place, (signal) => showList(place.query, signal), showOne);

@@ -31,11 +31,7 @@ const sourceOf = (source?: string) => source ? el("code", source) : "the service
 const linkToDelivery = ({ id, subscription }: Delivery) =>
   el("a", { href: href("deliveries", id) }, endpoint(subscription));
 
-/** Of the list that is shown. */
-let add: (item: Event) => void = () => {};
-let lookAgain = () => Promise.resolve();
-
-async function showList(query: URLSearchParams) {
+async function showList(query: URLSearchParams, signal: AbortSignal) {
   const request = query.get("request");
   const given = Object.fromEntries(query);
   const asked = { ...given, since: since(query.get("since")), until: since(query.get("until")) };
@@ -55,14 +51,11 @@ async function showList(query: URLSearchParams) {
     empty: query.size > 0 ? "No event is like this. Take a filter away to see others."
       : "No event yet: endpoints and cronjobs dispatch them, and so does the button above.",
   });
+  every(LOOK_MS, () => look(PATH, asked, made).catch(() => {}), signal); // the next look tells
   return {
-    head() {
-      add = made.add;
-      lookAgain = () => look(PATH, asked, made);
-      return head(request ? "What this request set off" : "Events",
-        request ? ["Request ", el("code", request)] : "What has been dispatched, and by whom.",
-        mayWrite() && button("Dispatch…", dispatch, { picture: "plus" }));
-    },
+    head: head(request ? "What this request set off" : "Events",
+      request ? ["Request ", el("code", request)] : "What has been dispatched, and by whom.",
+      mayWrite() && button("Dispatch…", () => dispatch(made.add), { picture: "plus" })),
     above: filters(NAMES),
     list: made.node,
   };
@@ -113,7 +106,7 @@ interface Catalogue {
 }
 
 /** Dispatches an event by hand: one of the catalogue's with its example, or any other. */
-async function dispatch(): Promise<void> {
+async function dispatch(add: (item: Event) => void): Promise<void> {
   const [operation, { channels }] = await Promise.all([
     findOperation("dispatchEvent"),
     get<Catalogue>("/asyncapi.json"),
@@ -143,7 +136,5 @@ async function dispatch(): Promise<void> {
   go(href("events", made.id));
 }
 
-export function show(place: Place): Promise<Child> {
-  every(LOOK_MS, () => lookAgain().catch(() => {}), place.signal); // the next look tells
-  return besideList(place, () => showList(place.query), (id) => showOne(id, place.signal));
-}
+export const show = (place: Place) =>
+  besideList(place, (signal) => showList(place.query, signal), (id) => showOne(id, place.signal));

@@ -13,7 +13,9 @@ const PAYLOAD_SHOWN = 65_536;
 /** An event with its data. */
 export type EventOfOne = Infer<typeof EventRecord> & { readonly data: unknown };
 
-let kept: { address: string } & Record<"node" | "list" | "split", HTMLElement> | undefined;
+let kept:
+  | { address: string; over: AbortController } & Record<"node" | "list" | "split", HTMLElement>
+  | undefined;
 
 /** The address of this list, without the one that is looked at. */
 const listAddress = (): string => href(here().page, "", Object.fromEntries(here().query));
@@ -24,24 +26,25 @@ const listAddress = (): string => href(here().page, "", Object.fromEntries(here(
  */
 export async function besideList(
   { id, signal }: Place,
-  parts: () => Promise<{
-    /** Makes the head of a list that is shown, which hears from then on of what is new. */
-    head(): Child;
-    readonly above: Child;
-    readonly list: HTMLElement;
-  }>,
+  /** Makes a list, which hears of what is new until its signal aborts. */
+  parts: (signal: AbortSignal) =>
+    Promise<{ readonly head: Child; readonly above: Child; readonly list: HTMLElement }>,
   one: (id: string) => Promise<Child>,
 ): Promise<Child> {
   const address = listAddress();
   if (kept?.address !== address || !kept.node.isConnected) {
-    const { head, above, list } = await parts();
-    if (signal.aborted) return null; // another list may be kept already
+    const over = new AbortController();
+    const { head, above, list } = await parts(over.signal);
+    if (signal.aborted) {
+      over.abort();
+      return null; // another list may be kept already
+    }
     const pane = (...held: Child[]) => el("div.list-pane", held);
     const split = el("div", pane(above, el("section.card", list)));
-    kept = { address, list, split, node: el("div", pane(head()), split) };
+    kept = { address, over, list, split, node: el("div", pane(head), split) };
   }
-  const { node, list, split } = kept;
-  if (signal.aborted) return node;
+  const { node, list, split, over } = kept;
+  signal.addEventListener("abort", () => listAddress() === address || over.abort());
   split.className = id ? "split" : "";
   const closed = split.querySelector(".insp");
   const hadFocus = closed?.contains(document.activeElement);
