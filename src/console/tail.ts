@@ -5,10 +5,8 @@ import { card, state, when } from "./parts.ts";
 import type { Delivery } from "./records.ts";
 import { href } from "./router.ts";
 import { every } from "./stream.ts";
-import { type Column, table } from "./table.ts";
+import { type Column, MOST_ROWS, table } from "./table.ts";
 
-/** Rows that are kept. */
-const KEPT = 200;
 /** The pace is that of so many seconds. */
 const PACE_S = 5;
 
@@ -41,7 +39,7 @@ export function showTail(latest: readonly Delivery[], signal: AbortSignal) {
     const [body] = shown.tBodies;
     if (isHeld || !body || shown.matches(":hover, :focus-within")) return;
     body.prepend(...table(columns, waiting.splice(0)).querySelectorAll("tbody tr"));
-    while (body.rows.length > KEPT) body.deleteRow(-1);
+    while (body.rows.length > MOST_ROWS) body.deleteRow(-1);
   }
 
   settle();
@@ -64,7 +62,7 @@ export function showTail(latest: readonly Delivery[], signal: AbortSignal) {
       come++;
       // The first ones may be there already.
       if (latest.some(({ id, attempt }) => id === one.id && attempt === one.attempt)) return;
-      waiting = [one, ...waiting].slice(0, KEPT);
+      waiting = [one, ...waiting].slice(0, MOST_ROWS);
       settle();
     },
   };
