@@ -114,7 +114,7 @@ function consoleFrame(): Child {
   side.addEventListener("click", close);
   side.addEventListener("toggle", ({ newState }) =>
     newState === "open" && side.querySelector("a")?.focus());
-  matchMedia("(max-width: 48rem)").addEventListener("change", close);
+  matchMedia("(max-width: 64rem)").addEventListener("change", close);
   const top = el("header.top", mark(), el("b", site.name),
     el("div.row",
       el("button.icon", { type: "button", "aria-label": "Find or run", onclick: openPalette },

@@ -155,6 +155,20 @@ test("keys go, and are silent while one types or has switched them off", async (
   await browser.execute("localStorage.clear()");
 });
 
+test("the widest table fits into its card on tablets and in windows of any width", async () => {
+  for (const width of [800, 1026, 1122]) {
+    await resize(width, 800);
+    for (const [page, name] of [["keys", "Signing keys"], ["explorer", "API explorer"]] as const) {
+      await browser.execute(`document.querySelector(".side [data-page=${page}]").click()`);
+      await heading(name);
+      await becomes("[...document.querySelectorAll('main table')].filter((table) => " +
+        "table.getBoundingClientRect().right > 1 + " +
+        "table.closest('.card').getBoundingClientRect().right).length", 0);
+    }
+  }
+  await resize(1280, 800);
+});
+
 test("nothing is beside the window at 320 px, and the menu opens over it", async () => {
   await resize(320, 640);
   const overflow = "document.documentElement.scrollWidth - innerWidth";
