@@ -197,6 +197,12 @@ test("a list that comes after its tab was left changes nothing of what is shown"
   await seen(".insp", /webhook-id/);
   const hears = "streams.filter(({ aborted }) => !aborted).length";
   await browser.until(`${hears} === 1`); // the list that is shown alone
+  await browser.execute("window.letGo = undefined");
+  await browser.click(".seg a[href*='status=cancelled']");
+  await browser.until("window.letGo");
+  await browser.execute("history.back()");
+  await browser.until(`${hears} === 1`); // it was left, and hears again
+  await browser.execute("letGo()");
   await browser.click(".nav [data-page=apps]");
   await browser.until(`${hears} === 0`);
 });

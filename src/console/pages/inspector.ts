@@ -32,7 +32,8 @@ export async function besideList(
   one: (id: string) => Promise<Child>,
 ): Promise<Child> {
   const address = listAddress();
-  if (kept?.address !== address || !kept.node.isConnected) {
+  if (kept?.address !== address || kept.over.signal.aborted || !kept.node.isConnected) {
+    kept?.over.abort();
     const over = new AbortController();
     const { head, above, list } = await parts(over.signal);
     if (signal.aborted) {
