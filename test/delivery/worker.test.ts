@@ -153,9 +153,10 @@ test("on a cluster nothing is taken over while the clock is wrong", async (t) =>
     });
     const content = await response.text();
     const isTime = incoming.url?.includes("unixepoch");
+    // A full second comes without a fraction.
     const change = (seconds: string) => String(Number(seconds) + aheadSeconds);
     outgoing.writeHead(response.status, { Date: response.headers.get("date") ?? "" })
-      .end(isTime ? content.replace(/\d+\.\d+/, change) : content);
+      .end(isTime ? content.replace(/(?<="values":\[\[)[\d.]+/, change) : content);
   });
   await once(between.listen(0, "127.0.0.1"), "listening");
   const bound = between.address();
