@@ -58,6 +58,7 @@ export const GrantRecord = named("Grant", record({
   expires_at: TIME,
   revoked_at: optional(TIME),
 }));
+const toGrantRecord = recordOf(GrantRecord);
 
 /** Which grants end. */
 const Revocation = named("Revocation", refined(
@@ -85,8 +86,10 @@ export function grantOperations(services: Administration): Operation[] {
     backend("GET", PATH, "listGrants", "List grants, of one user or one app", {
       query: GRANT_QUERY,
       responses: { 200: pageOf(GrantRecord) },
-      handle: async ({ query }) =>
-        listResponse(await listGrants(database, query, toPagination(query), now()), toGrantRecord),
+      async handle({ query }) {
+        const page = await listGrants(database, query, toPagination(query), now());
+        return listResponse(page, (grant) => toGrantRecord(grantFields(grant)));
+      },
     }),
     backend("DELETE", `${PATH}/:id`, "revokeGrant", "Revoke a grant and every token of it", {
       async handle({ params, ...context }) {
@@ -134,10 +137,8 @@ async function revokeAll(
   return [...revokeTokensOfApp(app, now(), ttlMs), forget];
 }
 
-const toRecord = recordOf(GrantRecord);
-
-/** A grant as the backend shows it. */
-export function toGrantRecord(grant: ListedGrant): Infer<typeof GrantRecord> {
+/** The fields that a record of a grant is made of. */
+export function grantFields(grant: ListedGrant) {
   const expiresAtMs = Math.max(grant.refreshUntilMs, grant.accessUntilMs);
-  return toRecord({ ...grant, createdAtMs: idTimeMs(grant.id), expiresAtMs });
+  return { ...grant, createdAtMs: idTimeMs(grant.id), expiresAtMs };
 }

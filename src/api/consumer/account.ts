@@ -1,3 +1,4 @@
+import { recordOf } from "../../base/fields.ts";
 import { idOf } from "../../base/id.ts";
 import {
   described,
@@ -20,7 +21,7 @@ import { type ListedGrant, listLiveGrants } from "../../store/grants.ts";
 import { isCallerActive } from "../../store/personal_tokens.ts";
 import { findUser } from "../../store/users.ts";
 import { type Administration, found, locatedResponse, storeAudited } from "../administration.ts";
-import { GrantRecord, toGrantRecord } from "../backend/grant.ts";
+import { grantFields, GrantRecord } from "../backend/grant.ts";
 import { consumer, type Operation } from "../operation.ts";
 import { listResponse, pageOf, pageOfItems, pagination } from "../pagination.ts";
 import { checkGivesBackend } from "../recent_login.ts";
@@ -43,13 +44,19 @@ const ActingAppRecord = named(
   record({ id: idOf("a"), name: TEXT, url: URI, scopes: manyOf(TEXT) }),
 );
 
-const { user, app, type, status, revoked_at, ...shared } = GrantRecord.members;
+const { id, name, scopes, created_at, last_used_at, expires_at } = GrantRecord.members;
 const OwnTokenRecord = named("OwnToken", record({
-  ...shared,
+  id,
+  name,
+  scopes,
+  created_at,
+  last_used_at,
+  expires_at,
   kind: oneOf(...BUILT_IN_APPS, "app"),
   app: optional(idOf("a")),
   current: described("Whether this request came with it.", FLAG),
 }));
+const toOwnTokenRecord = recordOf(OwnTokenRecord);
 
 const WithToken = named("PersonalToken", record({
   ...OwnTokenRecord.members,
@@ -127,7 +134,7 @@ export function accountOperations(
 }
 
 function toOwnToken(grant: ListedGrant, { grantId }: Caller) {
-  const { user, app, type, status, revoked_at, ...shared } = toGrantRecord(grant);
-  const kind = isBuiltIn(app) ? { kind: app } : { kind: "app", app } as const;
-  return { ...shared, ...kind, current: grant.id === grantId };
+  const { id, app } = grant;
+  const kind = isBuiltIn(app) ? { kind: app, app: null } : { kind: "app", app } as const;
+  return toOwnTokenRecord({ ...grantFields(grant), ...kind, current: id === grantId });
 }
