@@ -8,6 +8,7 @@
 import { globSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Operation } from "../src/api/operation.ts";
+import { toTemplates } from "../src/api/system/openapi_operation.ts";
 import { METRICS } from "../src/app/metrics.ts";
 import { ownOperations } from "../src/app/operations.ts";
 import { COMMANDS } from "../src/cli/commands.ts";
@@ -81,7 +82,7 @@ function configurationTable(): string {
 
 function operationTable(operations: readonly Operation[]): string {
   const rows = operations.map(({ method, path, access, query = {}, summary }) => {
-    const template = path.replace(/:(\w+)\+?/g, "{$1}"); // as OpenAPI writes it
+    const [template] = toTemplates(path);
     const scopes = access === "public" ? "–" : toCode(access) || "any token";
     const filters = Object.keys(query).filter((name) => name !== "limit" && name !== "cursor");
     return [toCode([`${method} ${template}`]), scopes, summary, toCode(filters)];

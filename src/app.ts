@@ -9,7 +9,6 @@ import { comparePatterns } from "./api/path_pattern.ts";
 import { createPipeline } from "./api/pipeline.ts";
 import { createRateLimit } from "./api/rate_limit.ts";
 import { createRouter } from "./api/router.ts";
-import { openApiOperation } from "./api/system/openapi.ts";
 import { createConsoleAssets } from "./app/console_assets.ts";
 import { ensureFirstUser } from "./app/first_user.ts";
 import { createJobs, type Jobs } from "./app/jobs.ts";
@@ -208,10 +207,8 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
     const hostedRouter = createRouter(ofModules);
     // Whether a parameter of one could stand for a segment of the service's own.
     const takesAny = hosted.endpoints.some(({ pattern }) => pattern.segments[0]?.rank !== 0);
-    const own = ownOperations(services, ofModules);
     const router = createRouter([
-      ...own,
-      openApiOperation([...own, ...ofModules], services),
+      ...ownOperations(services, ofModules),
       ...receivers ? [receiveOperation(receivers, services)] : [],
     ]);
     const limit = createRateLimit(services, elapsedMs);

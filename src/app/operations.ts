@@ -35,11 +35,12 @@ import { subscribeOperations } from "../api/subscribe.ts";
 import { subscriptionOperations } from "../api/subscription.ts";
 import { asyncApiOperation } from "../api/system/asyncapi.ts";
 import { metricsOperation } from "../api/system/metrics.ts";
+import { openApiOperation } from "../api/system/openapi.ts";
 import { webhookPageOperations } from "../api/pages/console_page.ts";
 import { statusOperations } from "../api/system/status.ts";
 import type { Services } from "../services.ts";
 
-/** Every operation of the service itself beside those of modules, in its documents' order. */
+/** Every operation of the service itself beside those of modules, in its document's order. */
 export function ownOperations(services: Services, ofModules: readonly Operation[]): Operation[] {
   const own = [
     ...services.config.authorizationServer ? authorizationServer(services) : [],
@@ -65,7 +66,12 @@ export function ownOperations(services: Services, ofModules: readonly Operation[
     metricsOperation(services),
     asyncApiOperation(services),
   ];
-  return [...own, pathMetadataOperation([...own, ...ofModules], services)];
+  // Of these two each describes the other.
+  const described = [...own];
+  const openApi = openApiOperation(described, services);
+  const pathMetadata = pathMetadataOperation([...own, openApi, ...ofModules], services);
+  described.push(pathMetadata, ...ofModules);
+  return [...own, pathMetadata, openApi];
 }
 
 /** The pages of a user's account, for those who log in here; the documents leave them out. */

@@ -142,6 +142,8 @@ describe("resource metadata (RFC 9728 §2)", () => {
     ["/consumer/subscription/s1/delivery", ["consumer"]],
     ["/backend/user", ["backend"]],
     ["/authorization/revoke", undefined],
+    ["/openapi.json", undefined],
+    ["/system/metrics", undefined],
   ];
   for (const [path, scopes] of paths) {
     test(`of ${path} names it, and the scopes that it needs (RFC 9728 §3.1)`, async () => {
@@ -155,7 +157,8 @@ describe("resource metadata (RFC 9728 §2)", () => {
   }
 
   test("of a path that needs no token, or that is none, is not there", async () => {
-    const none = ["/", "/nothing", "/ping", "/system/health", "/orders/7/", "//orders", RESOURCE];
+    const none = ["/", "/nothing", "/ping", "/system/health", "/system/ready", "/orders/7/",
+      "//orders", RESOURCE];
     for (const path of none) {
       assert.equal((await gatepost.api.get(RESOURCE + path)).status, 404, path);
     }

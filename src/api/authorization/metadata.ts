@@ -89,15 +89,19 @@ export function metadataOperations(
   ];
 }
 
-/** Metadata of each path at which one of these operations needs a token (RFC 9728 §3.1). */
+/**
+ * Metadata of each path at which one of these operations refuses who has no good token, since each
+ * such challenge points to that of its path (RFC 9728 §3.1, §5.1).
+ */
 export function pathMetadataOperation(
   operations: readonly Operation[],
   services: DescribingServices,
 ): Operation {
   const { issuer } = services;
-  const find = createRouter(operations.filter(({ access, security }) =>
-    access !== "public" || security?.includes("token")));
-  return document(`${RESOURCE_METADATA}/:path+`, "getPathMetadata",
+  const find = createRouter(operations.filter(({ access, security = "client", refuses }) =>
+    access !== "public" || security !== "client" && refuses?.includes(401)));
+  // A wildcard of a hosted path takes empty segments too.
+  return document(`${RESOURCE_METADATA}/:path(.+)`, "getPathMetadata",
     "Resource metadata of a path that needs a token", ResourceMetadata, ({ path: asked }) => {
       const path = asked.replace(RESOURCE_METADATA, "");
       const local = checkPath(path.slice(pathOf(issuer).length));

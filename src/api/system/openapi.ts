@@ -14,7 +14,7 @@ export function openApiOperation(
   const itself: Operation = documentOperation({
     id: "getOpenApi",
     path: "/openapi.json",
-    summary: "This document",
+    summary: "The operations, for OpenAPI",
     create: (isKnown) => createOpenApi([...operations, itself], services, isKnown),
   }, services);
   return itself;

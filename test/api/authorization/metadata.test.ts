@@ -1,0 +1,28 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { pathMetadataOperation } from "../../../src/api/authorization/metadata.ts";
+import { operation } from "../../../src/api/operation.ts";
+import { createRouter } from "../../../src/api/router.ts";
+
+const METADATA = "/.well-known/oauth-protected-resource";
+
+const files = operation({
+  id: "getFile",
+  method: "GET",
+  path: "/files/*",
+  access: ["files"],
+  cors: true,
+  summary: "",
+  responses: { 204: undefined },
+  handle: () => Promise.resolve(),
+});
+
+const services = { issuer: "https://as.example" } as Parameters<typeof pathMetadataOperation>[1];
+const find = createRouter([pathMetadataOperation([files], services)]);
+
+test("a path that a wildcard takes has metadata, with empty segments too (RFC 9728 §3.1)", () => {
+  for (const path of ["/files/a", "/files/a/b", "/files/", "/files/a//b", "/files/a/"]) {
+    assert.ok(find("GET", METADATA + path)?.operation, path);
+  }
+  assert.equal(find("GET", METADATA), undefined);
+});
