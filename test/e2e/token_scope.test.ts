@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { passLogin } from "../helpers/authorize_pages.ts";
 import {
   assertOAuthError,
   bearer,
@@ -140,9 +141,20 @@ describe("more scopes than fit into a token that is taken (8,192 characters)", (
       const fewer = readTokens(await gatepost.token(app, { grant_type, ...fields, scope: some }));
       assert.equal(await gatepost.isAlive(fewer.access_token), true);
     }
-    const code = await gatepost.code(app, user);
+  });
+
+  test("are invalid_scope before a user is asked for them, and no code comes back", async () => {
+    const app = await gatepost.createApp({ scopes });
+    const user = await gatepost.createUser({ scopes });
+    const browser = gatepost.openBrowser();
+    const answer = await passLogin(browser, await gatepost.authorize(browser, app), user);
+    const { searchParams } = new URL(answer.headers.get("location") ?? "");
+    assert.equal(searchParams.get("error"), "invalid_scope");
+    assert.equal(searchParams.get("code"), null);
+    const code = await gatepost.code(app, user, { scope: some });
     const exchange = { grant_type: "authorization_code", code };
-    assertOAuthError(await gatepost.token(app, exchange), 400, "invalid_scope");
+    const tokens = readTokens(await gatepost.token(app, exchange));
+    assert.equal(await gatepost.isAlive(tokens.access_token), true);
   });
 
   test("are a problem at the login, and nothing is stored", async () => {

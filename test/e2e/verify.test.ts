@@ -175,6 +175,18 @@ describe("the page for a device's code (RFC 8628 §3.3)", () => {
     assert.equal(await pollFor(gatepost, app, device), WAITING);
   });
 
+  test("tells an account whose scopes fit into no token, and the device waits on", async () => {
+    const many = Array.from({ length: 100 }, (_, at) => `scope-${at}-`.padEnd(64, "x"));
+    const wide = await gatepost.createApp({ scopes: many, grants });
+    const device = await newDevice(gatepost, wide);
+    const rich = await gatepost.createUser({ scopes: many });
+    const { browser, page } = await openVerify(gatepost, rich);
+    const again = await browser.submit(page, { user_code: device.user_code });
+    assertCodePage(again, 400);
+    assert.match(again.text, /do not fit into one token/);
+    assert.equal(await pollFor(gatepost, wide, device), WAITING);
+  });
+
   test("has no code of a disabled app", async () => {
     const gone = await gatepost.createApp({ scopes, grants });
     const device = await newDevice(gatepost, gone);

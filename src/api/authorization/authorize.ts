@@ -7,7 +7,6 @@ import { isPosable } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import { CODE_CHALLENGE } from "../../oauth/pkce.ts";
 import { CONSOLE_APP, isOfBackend } from "../../oauth/principal.ts";
-import { grantScope } from "../../oauth/scope.ts";
 import type { User } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
 import { findConsentedScopes } from "../../store/consents.ts";
@@ -19,13 +18,14 @@ import { formStep, type PageVisit, showConsent, showLogin, type Visit } from "./
 import { seeOther, sendCode, sendToApp } from "./authorize_redirect.ts";
 import { type AuthorizeRequest, findTarget, readAuthorizeRequest } from "./authorize_request.ts";
 import { choosePassword } from "./choose_password.ts";
+import { findGrantable } from "./issue_grant.ts";
 import { SECRET } from "./oauth_form.ts";
 import { pageOperations } from "./page_operations.ts";
 
 export type AuthorizeServices =
   & Pick<Services, "database" | "sessions" | "site" | "scopeWords">
   & Pick<Services, "passwordLogin" | "issuer" | "config" | "now" | "documents" | "scopes">
-  & Pick<Services, "hasher" | "revocations" | "wake" | "consoleApp">;
+  & Pick<Services, "hasher" | "revocations" | "wake" | "consoleApp" | "tokens">;
 
 /** RFC 6749 §4.1.1, RFC 7636 §4.3, RFC 8707 §2, RFC 9470 §4; authorize_request.ts reads them. */
 const QUERY = {
@@ -109,7 +109,7 @@ function isMaxAge(pair: string): boolean {
 async function showNext({ address }: HttpRequest, visit: Visit, services: AuthorizeServices) {
   const { request, session: { user } } = visit;
   if (!user || !isRecent(visit, services)) return showLogin(visit, {}, services);
-  const scopes = findScopes(request, user);
+  const scopes = findGrantable(request.requestedScopes, request.app, user, services);
   return await canSkipConsent(request, user, scopes, services)
     ? sendCode(visit, user, scopes, { address, isConsent: false }, services)
     : showConsent(visit, user, scopes, {}, services);
@@ -122,7 +122,7 @@ async function carryOut(form: Form, http: HttpRequest, visit: Visit, services: A
   if (decision === undefined) return logIn(form, http, visit, services);
   const { user } = session;
   if (!user) return showLogin(visit, { error: "expired" }, services);
-  const scopes = findScopes(request, user);
+  const scopes = findGrantable(request.requestedScopes, request.app, user, services);
   if (!sessions.checkFormToken(session, formStep(visit, scopes), form.get("csrf"))) {
     return showConsent(visit, user, scopes, { error: "expired" }, services);
   }
@@ -177,10 +177,6 @@ export async function logIn(
     if (code !== "busy" && code !== "throttled") throw error;
     return showAgain({ error: code, retryAfterSeconds: Number(headers["Retry-After"]) });
   }
-}
-
-function findScopes({ app, requestedScopes }: AuthorizeRequest, user: User): string[] {
-  return grantScope({ requested: requestedScopes, app: app.scopes, user: user.scopes });
 }
 
 /**

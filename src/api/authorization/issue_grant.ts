@@ -7,6 +7,8 @@ import type { App } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import type { GrantType } from "../../oauth/grant_type.ts";
 import { appAt, type Target } from "../../oauth/resource.ts";
+import { grantScope } from "../../oauth/scope.ts";
+import type { User } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
 import { type AuditRecord, insertAuditOfGrant } from "../../store/audit.ts";
 import { revokeGrant } from "../../store/grant_end.ts";
@@ -64,6 +66,22 @@ export async function issueGrant(
       throw error;
     });
   return isStored ? issued : undefined;
+}
+
+/**
+ * What a user may grant an app, as `grantScope` has it. Throws OAuthError `invalid_scope` where no
+ * token can carry it, before the user is asked: the app would get nothing for what is allowed.
+ */
+export function findGrantable(
+  requested: readonly string[],
+  app: WantedGrant["app"] & Pick<App, "scopes">,
+  { id: user, scopes: owned }: User,
+  { tokens, now }: Pick<Services, "tokens" | "now">,
+): string[] {
+  const scopes = grantScope({ requested, app: app.scopes, user: owned });
+  const nowMs = now();
+  tokens.makeTokens({ id: newId("g", nowMs), user, scopes }, app, nowMs);
+  return scopes;
 }
 
 /**

@@ -8,7 +8,6 @@ import { createThrottle } from "../../base/throttle.ts";
 import { throttleAddress } from "../../http/client_address.ts";
 import { parseUserCode } from "../../oauth/device_code.ts";
 import { OAuthError } from "../../oauth/errors.ts";
-import { grantScope } from "../../oauth/scope.ts";
 import type { User } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
 import { findApp } from "../../store/apps.ts";
@@ -19,6 +18,7 @@ import { verifiedPage, verifyPage, type VerifyPageInput } from "../pages/verify_
 import { type AuthorizeServices, logIn, PAGE_FORM } from "./authorize.ts";
 import { formStep, pageFrame, type PageVisit, showConsent, showLogin } from "./authorize_pages.ts";
 import { choosePassword } from "./choose_password.ts";
+import { findGrantable } from "./issue_grant.ts";
 import { pageOperations } from "./page_operations.ts";
 
 const USER_CODE = optional(described("As the device shows it.", TEXT));
@@ -133,8 +133,7 @@ export function verifyOperations(
     if (device.untilMs <= now() || app?.status !== "active") {
       throw new Problem(400, "expired", "This code has expired. Get a new one on your device.");
     }
-    const requested = device.scopes;
-    const scopes = grantScope({ requested, app: app.scopes, user: user.scopes });
+    const scopes = findGrantable(device.scopes, app, user, services);
     return { userCode, device, app, scopes };
   }
 
