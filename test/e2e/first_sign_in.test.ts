@@ -197,6 +197,14 @@ describe("whoever signs in with a password of setup", () => {
     assert.deepEqual(await changes(), before);
   });
 
+  test("cannot choose that same one, which would be good from then on", async () => {
+    const { browser, page, password } = await openUsed();
+    const answer = await browser.submit(page, { new_password: password });
+    assertChoice(answer, { status: 400 });
+    assert.match(answer.text, /role="alert"[^]*It is the one that was made for you\./);
+    assert.equal(await stage.tryLogin(password), 401);
+  });
+
   test("goes on at the page for a device's code", async () => {
     const { browser, page } = await openUsed(`${VERIFY}?user_code=BCDF-GHJK`);
     assert.equal((await forge(browser, page, { decision: "keep" })).status, 400);

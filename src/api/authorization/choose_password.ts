@@ -6,7 +6,7 @@ import { LOGIN_APP } from "../../oauth/principal.ts";
 import { checkPassword } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
 import { isLive } from "../../store/sessions.ts";
-import { keepPassword, replacePassword } from "../../store/users.ts";
+import { findUserByName, keepPassword, replacePassword } from "../../store/users.ts";
 import { type Administration, storeAudited } from "../administration.ts";
 import { passwordPage } from "../pages/password_page.ts";
 import { pageFrame, type PageVisit } from "./authorize_pages.ts";
@@ -23,7 +23,7 @@ export async function choosePassword(
   form: Form | undefined,
   services: Administration & Pick<Services, "sessions" | "site" | "hasher">,
 ): Promise<HttpResponse | undefined> {
-  const { sessions, hasher, config, now } = services;
+  const { database, sessions, hasher, config, now } = services;
   const { address, session, session: { user, givenPassword: given } } = visit;
   if (!user || !given) return undefined;
   const { id: target, username } = user;
@@ -44,7 +44,11 @@ export async function choosePassword(
   }
   if (decision !== undefined) throw malformed("The decision is not known.");
   const wanted = form.get("new_password") ?? "";
-  const fault = checkPassword(wanted);
+  // Else the one that a terminal or a log has seen would be good from now on.
+  const isGiven = async () =>
+    hasher.verify(wanted, (await findUserByName(database, username))?.phc);
+  const fault = checkPassword(wanted) ??
+    (await isGiven() ? "It is the one that was made for you." : undefined);
   if (fault) return passwordPage({ ...page, error: `The password was not changed. ${fault}` });
   const phc = await hasher.hash(wanted);
   const nowMs = now();
