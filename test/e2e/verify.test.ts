@@ -195,6 +195,16 @@ describe("the page for a device's code (RFC 8628 §3.3)", () => {
     assertCodePage(await browser.submit(page, { user_code: device.user_code }), 400);
   });
 
+  test("asks nobody for an app that may not use the grant any more", async () => {
+    const lost = await gatepost.createApp({ scopes, grants });
+    const device = await newDevice(gatepost, lost);
+    await gatepost.change(lost, { grants: ["authorization_code"] });
+    const { browser, page } = await openVerify(gatepost, user);
+    const answer = await browser.submit(page, { user_code: device.user_code });
+    assertCodePage(answer, 400);
+    assert.match(answer.text, /may not use grant/);
+  });
+
   test("HEAD stores nothing and decides nothing", async () => {
     const device = await newDevice(gatepost, app);
     const { search } = new URL(device.verification_uri_complete);

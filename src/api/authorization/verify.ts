@@ -8,6 +8,7 @@ import { createThrottle } from "../../base/throttle.ts";
 import { throttleAddress } from "../../http/client_address.ts";
 import { parseUserCode } from "../../oauth/device_code.ts";
 import { OAuthError } from "../../oauth/errors.ts";
+import { DEVICE_GRANT } from "../../oauth/grant_type.ts";
 import type { User } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
 import { findApp } from "../../store/apps.ts";
@@ -20,6 +21,7 @@ import { formStep, pageFrame, type PageVisit, showConsent, showLogin } from "./a
 import { choosePassword } from "./choose_password.ts";
 import { findGrantable } from "./issue_grant.ts";
 import { pageOperations } from "./page_operations.ts";
+import { checkAllowed } from "./token.ts";
 
 const USER_CODE = optional(described("As the device shows it.", TEXT));
 const VerifyForm = named("VerifyForm", record({ ...PAGE_FORM, user_code: USER_CODE }));
@@ -133,6 +135,7 @@ export function verifyOperations(
     if (device.untilMs <= now() || app?.status !== "active") {
       throw new Problem(400, "expired", "This code has expired. Get a new one on your device.");
     }
+    checkAllowed(app, DEVICE_GRANT);
     const scopes = findGrantable(device.scopes, app, user, services);
     return { userCode, device, app, scopes };
   }
