@@ -6,6 +6,7 @@ const RESOURCE: Resource = {
   noun: "resource",
   path: "/backend/resource",
   argument: { name: "ID", meaning: "its id, as resource list shows it", example: "p0m…" },
+  label: "url",
   columns: ["url*", "id", "scopes*"],
   shown: ["*"],
 };

@@ -25,3 +25,9 @@ test("resource add refuses a URL that is there, and this service's own", async (
   assert.notEqual((await add("http://127.0.0.1:8080/x")).code, 0);
   assert.notEqual((await add("ftp://mcp.example")).code, 0);
 });
+
+test("what is said of a resource that was added names it", async (t) => {
+  const cli = await openCommandLine(t);
+  const { stdout } = await cli.run("resource", "add", "https://mcp.example", "--scope", "files");
+  assert.match(stdout, /^Resource https:\/\/mcp\.example has been added\.$/m);
+});
