@@ -28,7 +28,7 @@ const urlOf = (form: RegExp, not: string) =>
   text((value) => {
     const url = form.test(value) ? URL.parse(value) : null;
     if (url && isSecureUrl(url) && url.username === "" && url.password === "") return undefined;
-    return `Must be an https URL (http only on localhost or 127.0.0.1) without ${not}.`;
+    return `Must be an https URL (http only on a loopback address) without ${not}.`;
   }, { format: "uri", maxLength: MAX_LENGTH });
 
 /** RFC 8414 §2; what it is compared with is the same text, byte for byte. */
