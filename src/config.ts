@@ -91,7 +91,7 @@ const consolePlace: Kind<ConsolePlace> = {
     const isPlace = host !== undefined && !isWildcardHost(host) && Number(port) <= 65_535;
     return isPlace
       ? { value: { host, port: Number(port) } }
-      : { wrong: "is not on, off, or HOST:PORT, such as 127.0.0.1:9090" };
+      : { wrong: "is not on, off, or HOST:PORT of one address, such as 127.0.0.1:9090" };
   },
   format: (value) =>
     typeof value === "string" ? value : new URL(listeningUrl(value.host, value.port)).host,

@@ -15,12 +15,17 @@ const OTHER_FILES = 100;
  * by `gatepost check`. `openFiles` is how many descriptors this process may have.
  */
 export function findRisks(config: Config, openFiles = readOpenFilesLimit()): string[] {
+  const { console: place } = config;
+  const consoleUrl = typeof place === "object" && new URL(listeningUrl(place.host, place.port));
   const baseUrl = config.baseUrl ?? listeningUrl(config.host, config.port);
   const { protocol, hostname } = new URL(baseUrl);
   const files = DEFAULT_LIMITS.maxConnections + 2 * config.callbackConcurrency + OTHER_FILES;
   const risks = [
     protocol === "http:" && !isLoopbackHost(hostname) &&
     `GATEPOST_BASE_URL: ${baseUrl} is http: passwords and tokens pass the network readable`,
+    consoleUrl && !isLoopbackHost(consoleUrl.hostname) &&
+    `GATEPOST_CONSOLE: ${consoleUrl.origin} is http: tokens pass the network readable, and ` +
+    "browsers run the console at https addresses and at their own machine's alone",
     protocol === "https:" && config.trustedProxies.length === 0 &&
     "GATEPOST_TRUSTED_PROXIES: none, though GATEPOST_BASE_URL is https: all clients behind a " +
     "proxy count as one address, and one of them can use up the throttles of all",

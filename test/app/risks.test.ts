@@ -52,6 +52,15 @@ test("without a base URL the address that is listened on decides", () => {
   assert.deepEqual(warned({ GATEPOST_BASE_URL: undefined, GATEPOST_PORT: "0" }, Infinity), []);
 });
 
+test("a listener of the console that is not loopback is warned of", () => {
+  for (const place of ["10.0.0.7:9090", "[fd00::7]:9090", "console.example:9090"]) {
+    assert.deepEqual(warned({ GATEPOST_CONSOLE: place }, Infinity), ["GATEPOST_CONSOLE"], place);
+  }
+  for (const place of ["on", "off", "127.0.0.1:9090", "[::1]:9090", "localhost:9090"]) {
+    assert.deepEqual(warned({ GATEPOST_CONSOLE: place }, Infinity), [], place);
+  }
+});
+
 test("https without a trusted proxy is warned of, http on loopback without one is not", () => {
   const env = { GATEPOST_TRUSTED_PROXIES: undefined };
   assert.deepEqual(warned(env, Infinity), ["GATEPOST_TRUSTED_PROXIES"]);
