@@ -117,9 +117,9 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
   const server = createServerFor((request) => handle(request));
   const place = typeof config.console === "object" ? config.console : undefined;
   const consoleServer = place && createServerFor((request) => handleOfConsole(request));
+  const servers = [server, consoleServer].filter((each) => each !== undefined);
 
   async function stop(graceMs: number): Promise<void> {
-    const servers = [server, consoleServer].filter((each) => each !== undefined);
     const idleMs = config.sharePort ? IDLE_MS : 0;
     const closed = Promise.all(servers.map((each) => closeServer(each, graceMs, idleMs)));
     stopping.abort();
@@ -191,7 +191,10 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
       }, backlog, now),
       formatMetrics: () =>
         metrics.format({
-          connections: promisify(server.getConnections.bind(server)),
+          async connections() {
+            const open = servers.map((each) => promisify(each.getConnections.bind(each))());
+            return (await Promise.all(open)).reduce((sum, count) => sum + count, 0);
+          },
           inFlight: () => worker.report().inFlight,
           distributorState: worker.state,
           backlog,

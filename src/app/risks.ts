@@ -19,7 +19,8 @@ export function findRisks(config: Config, openFiles = readOpenFilesLimit()): str
   const consoleUrl = typeof place === "object" && new URL(listeningUrl(place.host, place.port));
   const baseUrl = config.baseUrl ?? listeningUrl(config.host, config.port);
   const { protocol, hostname } = new URL(baseUrl);
-  const files = DEFAULT_LIMITS.maxConnections + 2 * config.callbackConcurrency + OTHER_FILES;
+  const connections = (consoleUrl ? 2 : 1) * DEFAULT_LIMITS.maxConnections; // of each listener
+  const files = connections + 2 * config.callbackConcurrency + OTHER_FILES;
   const risks = [
     protocol === "http:" && !isLoopbackHost(hostname) &&
     `GATEPOST_BASE_URL: ${baseUrl} is http: passwords and tokens pass the network readable`,
@@ -33,7 +34,7 @@ export function findRisks(config: Config, openFiles = readOpenFilesLimit()): str
     "GATEPOST_SECRET_KEY: not set, or empty: private keys and signing secrets are stored readable",
     findDatabaseRisk(config.database),
     openFiles < files &&
-    `ulimit -n: ${openFiles} open files are too few for ${DEFAULT_LIMITS.maxConnections} ` +
+    `ulimit -n: ${openFiles} open files are too few for ${connections} ` +
     `connections and ${config.callbackConcurrency} callbacks; ${files} are enough`,
   ];
   return risks.filter((risk) => risk !== false);

@@ -45,12 +45,12 @@ export function createServices(foundation: Foundation): Services {
     : undefined;
   const accounts = createAccounts(database, revocations, builtIn);
   const basePath = pathOf(issuer);
-  const { host, origin } = new URL(issuer);
+  const { host } = new URL(issuer);
   const tokens = createTokenIssuer({ issuer, keys, config, pageKey });
   const issuerTokens = createIssuerTokens({ ...base, issuer });
   const bearer = createBearer({ ...base, issuer, tokens, issuerTokens });
   const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
-  const ownOrigins = [origin, new URL(url).origin];
+  const ownOrigins = [issuer, url, consoleListener ?? url].map((each) => new URL(each).origin);
   const hostedScopes = hosted.endpoints.flatMap(({ scopes }) => scopes ?? []);
   return {
     ...base,

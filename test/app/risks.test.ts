@@ -105,4 +105,6 @@ test("too few open files for connections and callbacks are warned of", () => {
   assert.deepEqual(warned(env, 7_099), ["ulimit -n"]);
   assert.deepEqual(warned(env, 7_100), []);
   assert.deepEqual(warned({}, 7_099), []);
+  const place = { GATEPOST_CONSOLE: "127.0.0.1:9090" };
+  assert.deepEqual(warned(place, 7_099), ["ulimit -n"], "a listener more has connections more");
 });

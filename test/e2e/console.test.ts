@@ -1,9 +1,13 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect } from "node:net";
 import { after, before, describe, test } from "node:test";
 import { signIn, tokensOf } from "../helpers/console.ts";
 import { writeFolder } from "../helpers/folder.ts";
-import { type Gatepost, PASSWORD, startGatepost } from "../helpers/gatepost.ts";
+import { bearer, type Gatepost, PASSWORD, startGatepost } from "../helpers/gatepost.ts";
 import { createClient } from "../helpers/http_client.ts";
+import { readMetric } from "../helpers/metrics_text.ts";
+import { until } from "../helpers/until.ts";
 
 const admin = { username: "admin", password: PASSWORD };
 
@@ -190,6 +194,34 @@ test("the console has its own listener where that is wanted, the public one none
     assert.equal((await createClient(own).get("/backend/user", headers)).status, 200);
     const elsewhere = await signIn(gatepost, admin, "backend", `${gatepost.issuer}/console`);
     assert.equal(elsewhere.answer.location, undefined);
+  } finally {
+    await gatepost.stop();
+  }
+});
+
+test("a listener of its own counts as this service: for callbacks and in the metrics", async () => {
+  const token = "metrics-token-of-a-test";
+  const gatepost = await startGatepost({
+    env: {
+      GATEPOST_CONSOLE: "127.0.0.1:0",
+      GATEPOST_CALLBACK_ALLOW: "127.0.0.0/8",
+      GATEPOST_METRICS_TOKEN: token,
+    },
+  });
+  try {
+    const line = gatepost.server.lines.find((each) => each.includes('"listening"')) ?? "{}";
+    const { origin, port, hostname } = new URL(String(JSON.parse(line).console));
+    const wish = { event: "order.placed", endpoint: `${origin}/hook` };
+    const refused = await gatepost.api
+      .postJson("/consumer/subscription", wish, bearer(gatepost.adminToken));
+    assert.equal(refused.status, 400, refused.text);
+    assert.match(refused.text, /Must not be an address of this service/);
+    const count = () => readMetric(gatepost, token, "gatepost_http_connections");
+    const before = await count();
+    const sockets = Array.from({ length: 20 }, () => connect(Number(port), hostname));
+    await Promise.all(sockets.map((socket) => once(socket, "connect")));
+    await until(async () => await count() >= before + 20);
+    for (const socket of sockets) socket.destroy();
   } finally {
     await gatepost.stop();
   }
