@@ -9,7 +9,13 @@ export function canonicalHost(text: string): string | undefined {
   const isAddress = isIP(text) !== 0 && !text.includes("%");
   const isName = text.length <= 253 && /^[A-Za-z0-9_][\w-]*(\.[\w-]+)*$/.test(text);
   if (!isAddress && !isName) return undefined;
-  return URL.parse(`http://${bracket(text)}`)?.hostname.replace(/^\[|\]$/g, "");
+  const url = URL.parse(`http://${bracket(text)}`);
+  return url ? hostOf(url) : undefined;
+}
+
+/** A URL's host in this form: an IPv6 address has no brackets. */
+export function hostOf({ hostname }: URL): string {
+  return hostname.replace(/^\[|\]$/g, "");
 }
 
 /** Whether listening on this canonical host means listening on every address. */
@@ -36,7 +42,7 @@ export function parseBaseUrl(text: string): Parsed<string> {
     return { wrong: "has credentials or an @, which have no place in a public address" };
   }
   if (/[?#]/.test(text)) return { wrong: "has a query or a fragment; leave them out" };
-  if (isWildcardHost(url.hostname.replace(/^\[|\]$/g, ""))) {
+  if (isWildcardHost(hostOf(url))) {
     return { wrong: "is a wildcard address, which nobody can call; give the public one" };
   }
   const canonical = url.href.replace(/\/+$/, "");

@@ -1,3 +1,4 @@
+import { hostOf } from "../base/base_url.ts";
 import { listOf, optional, oneOf, record, TEXT, text } from "../base/shape.ts";
 import { type App, NAME, newApp } from "./app.ts";
 import { isListedRedirectUri, parseAppUrl } from "./redirect_uri.ts";
@@ -29,7 +30,7 @@ const Document = record({
 export function isDocumentUrl(clientId: string, hosts: DocumentHosts): boolean {
   const url = hosts === "off" ? undefined : parseAppUrl(clientId);
   if (url === undefined || url.pathname === "/") return false;
-  return hosts === "on" || hosts.includes(url.hostname);
+  return hosts === "on" || hosts.includes(hostOf(url));
 }
 
 /** What the document at a URL says (RFC 7591 §2), or why it is not taken. */

@@ -1,4 +1,5 @@
 import { type Address, parseAddress } from "../base/address.ts";
+import { hostOf } from "../base/base_url.ts";
 import { type Cidr, cidrContains } from "../base/cidr.ts";
 import { isPublicAddress } from "../base/public_address.ts";
 
@@ -34,10 +35,10 @@ export function isReceiver(url: string, receivers: string | undefined): boolean 
  * Whether callbacks may go to a URL: http(s), and no literal address that they may not reach; the
  * addresses of a name are checked when a connection is made.
  */
-export function isReachableUrl({ protocol, hostname }: URL, allow: readonly Cidr[]): boolean {
-  if (protocol !== "http:" && protocol !== "https:") return false;
+export function isReachableUrl(url: URL, allow: readonly Cidr[]): boolean {
+  if (!/^https?:$/.test(url.protocol)) return false;
   // A URL's host is canonical: decimal, octal and hexadecimal IPv4 have become dotted quads.
-  const literal = parseAddress(hostname.replace(/^\[|\]$/g, ""));
+  const literal = parseAddress(hostOf(url));
   return literal === undefined || isReachable(literal, allow);
 }
 

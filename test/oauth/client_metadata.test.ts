@@ -28,6 +28,8 @@ describe("a client_id is the URL of a document", () => {
     assert.equal(isDocumentUrl(DOCUMENT_URL, []), false);
     assert.equal(isDocumentUrl(DOCUMENT_URL, ["other.example", "example"]), false);
     assert.equal(isDocumentUrl(DOCUMENT_URL, ["other.example", "app.example"]), true);
+    assert.equal(isDocumentUrl("https://[2001:db8::1]/client", ["2001:db8::1"]), true);
+    assert.equal(isDocumentUrl("https://[2001:db8::1]/client", ["2001:db8::2"]), false);
   });
 });
 
