@@ -19,6 +19,7 @@ import {
 
 /** What there is at a database's path, as a look without any change shows it. */
 export type DatabaseState =
+  /** Nothing, or nothing in it. */
   | { readonly kind: "missing" }
   /** No server would start on it; `reason` is one line. */
   | { readonly kind: "unusable"; readonly reason: string }
@@ -81,16 +82,15 @@ export function judgeContent(
   findMore: (connection: DatabaseSync) => string | undefined,
 ): DatabaseState {
   // An empty database is nobody's, and may become Gatepost's.
-  const isNew = isEmpty(connection);
-  const reason = isNew ? undefined
-    : findOwnerError(connection) ?? findVersionError(connection) ?? findMore(connection);
+  if (isEmpty(connection)) return { kind: "missing" };
+  const reason = findOwnerError(connection) ?? findVersionError(connection) ?? findMore(connection);
   if (reason !== undefined) return { kind: "unusable", reason };
   return {
     kind: "usable",
     bytes,
     schemaVersion: versionOf(connection),
     knownVersion: NEWEST_VERSION,
-    isSealed: !isNew && findSealCheck(connection) !== undefined,
+    isSealed: findSealCheck(connection) !== undefined,
   };
 }
 

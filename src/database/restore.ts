@@ -35,7 +35,7 @@ export async function restoreSqlite(
     await copyFrom(source, copy, signal);
     const state = judgeDatabase(copy, seal);
     refuseUnusable(source, state);
-    if (state.kind === "usable" && state.schemaVersion === 0) {
+    if (state.kind === "missing") {
       throw new UnusableDatabaseError(`${source} holds no database of Gatepost.`);
     }
     // What it holds is no more at its path when it is released: SQLite leaves that as it is.

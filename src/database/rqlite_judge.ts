@@ -1,7 +1,7 @@
 import { DatabaseSync } from "node:sqlite";
 import { text } from "node:stream/consumers";
 import { messageOf } from "../base/message_of.ts";
-import { type DatabaseState, isEmpty, judgeContent, SELECT_SCHEMA } from "./judge.ts";
+import { type DatabaseState, judgeContent, SELECT_SCHEMA } from "./judge.ts";
 import { APPLICATION_ID, migrationsFrom, NEWEST_VERSION } from "./migrations.ts";
 import type { RqliteClient } from "./rqlite_client.ts";
 import { RQLITE_PROCESSES } from "./rqlite_presence.ts";
@@ -17,8 +17,7 @@ export async function judgeCluster(
   findMore: (schema: DatabaseSync) => string | undefined = () => undefined,
 ): Promise<DatabaseState> {
   try {
-    return await readCluster(client, (schema, bytes) =>
-      isEmpty(schema) ? { kind: "missing" } : judgeContent(schema, bytes, findMore));
+    return await readCluster(client, (schema, bytes) => judgeContent(schema, bytes, findMore));
   } catch (error) {
     return { kind: "unusable", reason: `${messageOf(error)}.` };
   }

@@ -16,7 +16,11 @@ export function createSqliteEngine(file: string): Engine {
   return {
     address: given,
     folders: [dirname(path)],
-    exists: async () => identify(path) !== "",
+    async exists() {
+      const state = judgeFile(path);
+      refuseUnusable(given, state);
+      return state.kind === "usable";
+    },
     judge: async (seal) => judgeDatabase(path, seal),
     async look(read) {
       using connection = openForLook(path);

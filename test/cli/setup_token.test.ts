@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { statSync, writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { after, before, test } from "node:test";
 import { type Gatepost, bearer, startGatepost } from "../helpers/gatepost.ts";
@@ -119,6 +120,23 @@ test("setup makes a database and its admin where there is none, and says so", as
   assert.ok(printed.stderr.includes(alone.databasePath));
   const [admin] = readItems(await alone.run("user", "list", "--json"));
   assert.deepEqual([admin?.["username"], admin?.["scopes"]], ["admin", ["backend", "consumer"]]);
+});
+
+test("an empty file is no database: setup alone makes one of it, with its admin", async (t) => {
+  const alone = await openCommandLine(t, { isNew: true });
+  writeFileSync(alone.databasePath, "");
+
+  for (const words of [["user", "add", "ann"], ["backup", `${alone.databasePath}.copy`]]) {
+    const refused = await alone.run(...words);
+    assert.deepEqual([refused.code, refused.stdout], [1, ""]);
+    assert.match(refused.stderr, /no database/);
+  }
+  assert.equal(statSync(alone.databasePath).size, 0);
+  assert.match((await alone.run("check")).stdout, /none yet/);
+
+  assert.match((await alone.run("setup")).stderr, /has been made/);
+  const [admin] = readItems(await alone.run("user", "list", "--json"));
+  assert.equal(admin?.["username"], "admin");
 });
 
 test("of setups at once on a new database one is done, and others end in words", async (t) => {

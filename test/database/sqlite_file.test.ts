@@ -197,7 +197,8 @@ for (const [what, make, change] of [
     // So small a cache that pages go to the file before the commit does.
     killed.exec(`PRAGMA cache_size = 1; BEGIN EXCLUSIVE; ${change}`);
     for (const suffix of ["", "-journal"]) copyFileSync(path + suffix, left + suffix);
-    assert.equal(judgeDatabase(left, createSeal()).kind, "usable");
+    const kind = change === SCHEMA ? "missing" : "usable";
+    assert.equal(judgeDatabase(left, createSeal()).kind, kind);
     prepareSqliteFile(left);
     assert.deepEqual(schemaOf(left), schemaOf(newFile(t)));
     assert.equal(existsSync(`${left}-journal`), false);
