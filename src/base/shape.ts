@@ -136,9 +136,13 @@ export function manyOf<T>(item: Shape<T>): Shape<readonly T[]> {
 
 /** The same, or null. */
 export function nullable<T>(shape: Shape<T>): Shape<T | null> {
+  const { description, ...schema } = shape.schema;
   return {
     ...shape,
-    schema: { anyOf: [shape.schema, { type: "null" }] },
+    schema: {
+      ...description !== undefined && { description },
+      anyOf: [schema, { type: "null" }],
+    },
     parse: (value, report) => value === null ? null : shape.parse(value, report),
   };
 }
