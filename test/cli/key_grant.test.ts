@@ -54,6 +54,13 @@ test("grant revoke needs a user or an app that exists", async (t) => {
   assert.match(malformed.stderr, /^ {2}app: /m);
 });
 
+test("grant list names every app that it takes", async (t) => {
+  const cli = await openCommandLine(t);
+  const { code, stderr } = await cli.run("grant", "list", "--app", "nobody");
+  assert.equal(code, 2);
+  assert.match(stderr, /app: Must be a client_id, or one of login, personal, console\.$/m);
+});
+
 test("key reseal lets an old secret key be dropped", async (t) => {
   const cli = await openCommandLine(t);
   const [first, second] = [1, 2].map((byte) => Buffer.alloc(32, byte).toString("base64"));

@@ -37,7 +37,7 @@ import { listResponse, pageOf, pagination, toPagination } from "../pagination.ts
 
 const PATH = "/backend/grant";
 const USER = idOf("u");
-const ANY_APP = `A client_id, ${BUILT_IN_APPS.join(" or ")}.`;
+const ANY_APP = `A client_id, or one of ${BUILT_IN_APPS.join(", ")}.`;
 /** An app as tokens name it. */
 export const APP = described(ANY_APP, text(
   (id) => isId("a", id) || isBuiltIn(id) ? undefined : ANY_APP.replace("A", "Must be a"),
