@@ -83,6 +83,7 @@ export interface EndpointBase {
   /**
    * Whether it takes an Idempotency-Key: for 24 hours a repeat gets the first response, and nothing
    * runs. Then a Response or more than 256 KiB is an error (500). `dispatch.flush` always rejects.
+   * It is for what has `emits`, by another method than GET.
    */
   readonly idempotent?: boolean;
   /**
