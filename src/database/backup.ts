@@ -9,9 +9,8 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
-import { open } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { backup, type DatabaseSync } from "node:sqlite";
+import { backup, DatabaseSync } from "node:sqlite";
 import { newId } from "../base/id.ts";
 import { UnusableDatabaseError } from "./database.ts";
 import { acquirePresence } from "./presence.ts";
@@ -42,7 +41,7 @@ export async function backUpSqlite(
     // Not read-only: such a connection would leave its write-ahead log behind if it is the last.
     using source = openSqlite(path, { readOnly: false });
     await copySqlite(source, partial, signal);
-    await keepAs(target, partial);
+    keepAs(target, partial);
     return statSync(target).size;
   });
 }
@@ -72,7 +71,6 @@ export async function copySqlite(
   });
   signal.throwIfAborted();
   checkCopy(target);
-  await syncToDisk(target);
 }
 
 /**
@@ -116,20 +114,24 @@ function checkCopy(file: string): void {
 }
 
 /** Gives the copy its name, and never takes that of another file. */
-async function keepAs(target: string, partial: string): Promise<void> {
+function keepAs(target: string, partial: string): void {
   try {
     linkSync(partial, target);
   } catch (cause) {
     if (existsSync(target)) throw targetExists(target, cause);
     renameSync(partial, target); // a file system without links
   }
-  await syncToDisk(dirname(target));
+  syncFolder(partial);
 }
 
-/** Awaits that the content of a file, or the names in a folder, are on disk. */
-export async function syncToDisk(path: string): Promise<void> {
-  await using file = await open(path);
-  await file.sync();
+/**
+ * Puts the names in a folder on disk, by a file there that has had its use. SQLite does it, for its
+ * journal: Node has no fsync under its permission model.
+ */
+export function syncFolder(used: string): void {
+  rmSync(used, { force: true });
+  using scratch = new DatabaseSync(used);
+  scratch.exec("CREATE TABLE scratch (id)");
 }
 
 function targetExists(target: string, cause?: unknown): Error {

@@ -10,7 +10,7 @@ import {
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { Seal } from "../base/seal.ts";
-import { copySqlite, syncToDisk, withTemporary } from "./backup.ts";
+import { copySqlite, syncFolder, withTemporary } from "./backup.ts";
 import { UnusableDatabaseError } from "./database.ts";
 import type { Restored } from "./engine.ts";
 import { judgeDatabase, refuseUnusable } from "./judge.ts";
@@ -43,7 +43,7 @@ export async function restoreSqlite(
     keepOwner(copy, path);
     const keptAs = moveAside(path, nowMs);
     renameSync(copy, path);
-    await syncToDisk(dirname(path));
+    syncFolder(copy);
     return { bytes: statSync(path).size, keptAs };
   });
 }
