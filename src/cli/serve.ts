@@ -1,5 +1,5 @@
 import { existsSync, mkdirSync, realpathSync, statSync } from "node:fs";
-import { dirname, extname, join, relative, resolve, sep } from "node:path";
+import { basename, dirname, extname, join, relative, resolve, sep } from "node:path";
 import { releaseSignals } from "../base/runtime.ts";
 import { type Config, readSecret } from "../config.ts";
 import { createEngine } from "../database/engine.ts";
@@ -43,11 +43,12 @@ export const SERVE_COMMAND: Command = {
   examples: ["gatepost serve", "GATEPOST_ENDPOINTS=./endpoints gatepost serve --locked"],
   async run({ config, values, host }) {
     const server = join(import.meta.dirname, `../server${extname(import.meta.filename)}`);
-    const flags = values.flag("locked") ? permissionFlags(config, dirname(server), host.env) : [];
-    const args = [host.execPath, ...memoryFlags(host.env), ...host.execArgv, ...flags, server];
+    const lock = values.flag("locked") ? lockTo(config, dirname(server), host.env) : undefined;
+    const flags = [...memoryFlags(host.env), ...host.execArgv, ...lock?.flags ?? []];
+    const args = [host.execPath, ...flags, server];
     await releaseSignals(host); // one that waited would be lost with this program
     // Signals reach the server itself, and its exit code is this process's.
-    host.execve?.(host.execPath, args, { ...MEMORY_ENV, ...host.env });
+    host.execve?.(host.execPath, args, { ...MEMORY_ENV, ...host.env, ...lock?.env });
     throw new UsageError("this system cannot replace a process; start dist/server.js with Node");
   },
 };
@@ -58,16 +59,28 @@ function memoryFlags({ NODE_OPTIONS = "" }: NodeJS.ProcessEnv): readonly string[
   return MEMORY_FLAGS.filter((flag) => !given.includes(flag.replace(/=.*/, "")));
 }
 
-/** Grants what the server needs. Throws UsageError where that would let it write code. */
-function permissionFlags(config: Config, code: string, env: NodeJS.ProcessEnv): string[] {
-  const data = createEngine(config).folders;
-  const endpoints = config.endpointsFolder === undefined ? [] : [resolve(config.endpointsFolder)];
-  const missing = endpoints.find((folder) => !existsSync(folder));
-  if (missing) throw new UsageError(`GATEPOST_ENDPOINTS: there is no folder ${missing}`);
-  // A grant needs a folder that exists.
-  for (const folder of data) mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const readOnly = withTargets([code, ...endpoints]);
-  const writable = withTargets(data);
+/**
+ * What the server is started with to be granted what it needs. It is told the folders as they are,
+ * since Node wants a grant for each link on the way. Throws UsageError where it could write code.
+ */
+function lockTo(config: Config, code: string, hostEnv: NodeJS.ProcessEnv) {
+  const env: NodeJS.ProcessEnv = {};
+  const readOnly = [code];
+  const writable: string[] = [];
+  if (config.endpointsFolder !== undefined) {
+    const given = resolve(config.endpointsFolder);
+    if (!existsSync(given)) throw new UsageError(`GATEPOST_ENDPOINTS: there is no folder ${given}`);
+    const folder = realpathSync(given);
+    env["GATEPOST_ENDPOINTS"] = folder;
+    readOnly.push(folder);
+  }
+  const { file } = createEngine(config);
+  if (file !== undefined) {
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 }); // a grant needs one that exists
+    const folder = realpathSync(dirname(file));
+    env["GATEPOST_DATABASE"] = join(folder, basename(file));
+    writable.push(folder);
+  }
   const mixed = writable.find((folder) =>
     readOnly.some((path) => !relative(folder, path).startsWith(".."))
   );
@@ -84,23 +97,19 @@ function permissionFlags(config: Config, code: string, env: NodeJS.ProcessEnv): 
     if (other) throw new UsageError(`${other} begins as ${folder}: rename one of the folders`);
   }
   // The configuration was found good, so each of these is the path of a secret.
-  const secrets = Object.entries(env).flatMap(([name, path = ""]) =>
+  const secrets = Object.entries(hostEnv).flatMap(([name, path = ""]) =>
     /^GATEPOST_\w+_FILE$/.test(name) && path !== "" ? [resolve(path)] : []
   );
-  const readable = [code, join(code, "../package.json"), ...endpoints, ...secrets, ...data];
-  return [
+  const readable = [...folders, join(code, "../package.json"), ...secrets];
+  const flags = [
     "--permission",
     "--allow-net",
     "--allow-worker",
     // Node warns of these two grants at every start and in every worker. They are meant: README.
     "--disable-warning=PERM0006",
     "--disable-warning=ExperimentalWarning",
-    ...withTargets(readable).map((path) => `--allow-fs-read=${path}`),
+    ...readable.map((path) => `--allow-fs-read=${path}`),
     ...writable.map((path) => `--allow-fs-write=${path}`),
   ];
-}
-
-/** Each path, and the target where it is a symbolic link: Node checks both. */
-function withTargets(paths: readonly string[]): string[] {
-  return [...new Set(paths.flatMap((path) => [path, realpathSync(path)]))];
+  return { flags, env };
 }

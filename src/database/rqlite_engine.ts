@@ -78,7 +78,7 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
 
   return {
     address: name,
-    folders: [],
+    file: undefined,
     exists,
     judge,
     look: (read) => {

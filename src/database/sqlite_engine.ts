@@ -15,7 +15,7 @@ export function createSqliteEngine(file: string): Engine {
   const path = followLinks(given);
   return {
     address: given,
-    folders: [dirname(path)],
+    file: path,
     async exists() {
       const state = judgeFile(path);
       refuseUnusable(given, state);

@@ -178,11 +178,20 @@ test("serve --locked neither makes nor grants a data folder for a cluster", () =
   assert.ok(!existsSync(join(root, "data")));
 });
 
-test("serve --locked grants what a symbolic link leads to", () => {
+test("serve --locked serves folders that links lead to, the database made before too", () => {
   const root = makeProject();
-  symlinkSync(join(root, "endpoints"), join(root, "link"));
-  const asked = [`fs.read=${root}/link/a.ts`, `fs.read=${root}/endpoints/a.ts`];
-  assert.deepEqual(askRights(root, asked, { GATEPOST_ENDPOINTS: "link" }), [true, true]);
+  symlinkSync(root, join(root, "link"));
+  writeFileSync(join(root, "src/server.ts"), `
+    import { readdirSync, realpathSync, writeFileSync } from "node:fs";
+    const { GATEPOST_DATABASE: file, GATEPOST_ENDPOINTS: folder } = process.env;
+    writeFileSync(file, "");
+    console.log(JSON.stringify([realpathSync(file), readdirSync(realpathSync(folder))]));
+  `);
+  const env = { GATEPOST_ENDPOINTS: "link/endpoints", GATEPOST_DATABASE: "link/state/my.db" };
+  for (const start of ["first", "second"]) {
+    const { stdout, stderr } = serve(root, env);
+    assert.equal(stdout, `${JSON.stringify([join(root, "state/my.db"), []])}\n`, start + stderr);
+  }
 });
 
 // what is wrong, settings, what is printed
