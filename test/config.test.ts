@@ -175,7 +175,7 @@ test("parseConfig() refuses bad values of each variable and says what would be r
     ["CALLBACK_ALLOW", ["localhost", "10.0.0.0/33", "10.1.2.3/8", "10.0.0.0/8,x"], /CIDR/],
     ["ACCESS_TOKEN_TTL", ["0s", "500ms", "1500ms", "31d"], /whole seconds from 1s to 30d/],
     ["REFRESH_TOKEN_TTL", ["0s", "3651d", "forever"], /1s to 3650d/],
-    ["CONSOLE", ["no", "9090", "0.0.0.0:1", "a b:1", "x:65536", "[::]:1"], /on, off, or HOST:PORT/],
+    ["CONSOLE", ["no", "9090", "0.0.0.0:1", "a b:1", "x:65536", "[::]:1"], /HOST:PORT of one addr/],
     ["CODE_TTL", ["0s", "11m"], /1s to 10m/],
     ["SIGNING_ALG", ["HS256", "none", "es256", "PS256"], /ES256, RS256, EdDSA/],
     ["PROFILE", ["2.0", "21", "on", "oauth2.1"], /none, 2\.1/],
