@@ -75,7 +75,7 @@ export async function serve(host: NodeJS.Process, cores: number): Promise<void> 
   } catch (error) {
     log.flush();
     host.stderr.write(startError(error));
-    host.exit(EXIT_FAILED);
+    host.exit(host.exitCode ?? EXIT_FAILED);
   }
   for (const warning of warnings) log.warn(warning);
 }
@@ -93,6 +93,7 @@ function stopOnSignal(
     }
     stoppedAtMs = performance.now(); // by a clock that is never set
     log.info("stopping", { signal });
+    host.exitCode = 0; // also where the start has yet to fail: it is not wanted any more
     await (await starting)();
     log.info("stopped");
     log.flush();

@@ -420,6 +420,18 @@ test("a signal while it starts ends it with 0 once it has started", async (t) =>
   assert.match(stdout, /"msg":"stopped"/);
 });
 
+test("a signal while it starts ends it with 0 where the start fails, too", async (t) => {
+  const folder = await createFolder(t);
+  const endpoints = join(folder, "endpoints");
+  mkdirSync(endpoints);
+  writeFileSync(join(endpoints, "impatient.mjs"), `process.kill(process.pid, "SIGTERM");
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    throw new Error("too late");\n`);
+  const { code, stderr } = await tryStart(folder, { GATEPOST_ENDPOINTS: endpoints });
+  assert.equal(code, 0);
+  assert.match(stderr, /impatient\.mjs: Error: too late/);
+});
+
 test("a signal while it is loaded ends it with 0, too", async (t) => {
   const folder = await createFolder(t);
   const preload = `data:text/javascript,import { registerHooks } from "node:module";
