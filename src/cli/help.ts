@@ -44,8 +44,8 @@ function overview(commands: readonly Command[], page: Page): string[] {
   return [
     page.paragraph(
       "Administers Gatepost: who logs in, which apps there are, what is sent to whom. It works " +
-        "on the database itself, beside a running server or without one, and what it does is " +
-        "audited like a call of the backend.",
+        "on the database itself, beside a running server or without one, and what it changes " +
+        "there is audited like a call of the backend.",
     ),
     page.usage("<noun> <verb> [arguments] [options]"),
     page.entries("Commands", commands.map(entryOf)),
