@@ -97,7 +97,7 @@ function seedGroup(group: SeedGroup, run: Run): number[] {
   const { endpoints, event, deliveries, status = "pending" } = group;
   const createdAtMs = Date.now();
   const seal = createSeal(undefined);
-  const grant = { id: newId("g", createdAtMs), scopes: undefined };
+  const grant = { id: newId("g", createdAtMs), scopes: ["consumer"] };
   run(sql`INSERT INTO grants (id, app, type, scopes, refreshUntilMs, accessUntilMs)
     VALUES (${grant.id}, 'login', 'login', '["consumer"]', 0, 0)`);
   const subscriptions = endpoints.map((endpoint) => {

@@ -2,7 +2,7 @@ import { ID_LENGTH, idBound, idTimeMs, isId } from "../base/id.ts";
 import type { Seal } from "../base/seal.ts";
 import { described, type Infer, matching } from "../base/shape.ts";
 import { EVENT_NAME, PRINCIPAL_ID } from "../event/event.ts";
-import { type Caller, isOwnLogin, LOGIN_APP } from "../oauth/principal.ts";
+import { type Caller, LOGIN_APP } from "../oauth/principal.ts";
 import { declaredScopes, isPrincipalActive, LAST_ENDING, mayReceive } from "./authority.ts";
 import {
   SUBSCRIPTION_LIMIT,
@@ -95,13 +95,12 @@ export async function listFailing(
 /** What a subscription depends on: the grant of a token, and the scopes of that token. */
 export interface SubscriptionGrant {
   readonly id: string;
-  /** Undefined for a token of the user's own login: what its user has counts as granted. */
-  readonly scopes: readonly string[] | undefined;
+  readonly scopes: readonly string[];
 }
 
 /** What a subscription depends on that the caller makes or sets active. */
-export function grantOf({ grantId, clientId, scopes }: Caller): SubscriptionGrant {
-  return { id: grantId, scopes: isOwnLogin(clientId) ? undefined : scopes };
+export function grantOf({ grantId, scopes }: Caller): SubscriptionGrant {
+  return { id: grantId, scopes };
 }
 
 export type NewSubscription = Pick<
@@ -116,7 +115,7 @@ export type NewSubscription = Pick<
 export function insertSubscription(subscription: NewSubscription, seal: Seal): Change {
   const { id, principal, app, event, endpoint, secret, createdAtMs, grant } = subscription;
   const allowed = sql`FROM (SELECT ${principal} AS principal, ${app} AS app, ${grant.id} AS grantId,
-      ${grantedBy(grant)} AS granted, ${LAST_ENDING} AS grantedAfter) s
+      ${grantedBy(grant, sql`${app}`)} AS granted, ${LAST_ENDING} AS grantedAfter) s
     WHERE (SELECT count(*) FROM subscriptions
         WHERE principal = ${principal} AND status <> 'deleted') < ${SUBSCRIPTION_LIMIT}
       AND ${isGrantActive(grant.id)} AND ${mayReceive(declaredScopes(event))}`;
@@ -127,8 +126,9 @@ export function insertSubscription(subscription: NewSubscription, seal: Seal): C
   return { ...insert, when: sql`EXISTS (SELECT 1 ${allowed})` };
 }
 
-function grantedBy(grant: SubscriptionGrant | undefined): string | null {
-  return grant?.scopes === undefined ? null : JSON.stringify(grant.scopes);
+/** The scopes of the token; to what a user made by own login, whatever its user has. */
+function grantedBy(grant: SubscriptionGrant | undefined, app: Sql): Sql {
+  return sql`iif(${app} = ${sqlText(LOGIN_APP)}, NULL, ${JSON.stringify(grant?.scopes ?? [])})`;
 }
 
 /** Whether a grant, its user and its app are still active. */
@@ -163,7 +163,7 @@ export function updateSubscription(
     AND ${grant === undefined ? sql`app = ${sqlText(LOGIN_APP)}` : sql`TRUE`}`;
   const granted = sql`(SELECT seq, principal, app,
       iif(${isGranted}, ifnull(${grant?.id ?? null}, grantId), grantId) AS grantId,
-      iif(${isGranted}, ${grantedBy(grant)}, granted) AS granted,
+      iif(${isGranted}, ${grantedBy(grant, sql`app`)}, granted) AS granted,
       iif(${isGranted}, ${LAST_ENDING}, grantedAfter) AS grantedAfter
     FROM subscriptions WHERE id = ${id}) s`;
   const where = sql`subscriptions.seq = s.seq AND status <> 'deleted'

@@ -44,7 +44,7 @@ const SUBSCRIPTION = {
   endpoint: "https://shop.example/",
   createdAtMs: NOW_MS,
   secret: "whsec_",
-  grant: { id: GRANT.id, scopes: undefined },
+  grant: { id: GRANT.id, scopes: ["consumer"] },
 };
 const keyed = () =>
   insertEvent({

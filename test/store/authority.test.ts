@@ -16,7 +16,7 @@ import {
   endSubscriptions,
   type SubscriptionsEnd,
 } from "../../src/store/subscription_end.ts";
-import { insertSubscription, updateSubscription } from "../../src/store/subscriptions.ts";
+import { grantOf, insertSubscription, updateSubscription } from "../../src/store/subscriptions.ts";
 import {
   addApp,
   addUser,
@@ -239,6 +239,26 @@ test("only a grant of its own makes an ended subscription active again", async (
   assert.deepEqual(await stage.database.write([updateSubscription(id, ACTIVE)]), [0]);
   assert.deepEqual(await stage.database.write([updateSubscription(id, ACTIVE, grant)]), [1]);
   assert.equal(await stage.dispatch(), 1);
+});
+
+test("an app's subscription that its user sets active has the scopes of that login", async (t) => {
+  const stage = await openStage(t);
+  const { id, principal, grant } = await stage.subscribe();
+  const login = {
+    sub: principal,
+    kind: "user",
+    clientId: "login",
+    grantId: grant.id,
+    jti: "t",
+    expiresAtMs: NOW_MS,
+    scopes: ["consumer"],
+  } as const;
+  await stage.database.write([updateSubscription(id, ACTIVE, grantOf(login))]);
+  assert.equal(await stage.dispatch(), 1);
+  await stage.database.write([declareEvents([{ name: "a", scope: ["orders"] }])]);
+  assert.equal(await stage.dispatch(), 0);
+  await stage.end({ user: principal }, { scopes: ["consumer"] });
+  assert.deepEqual((await stage.list()).map(({ status }) => status), ["disabled"]);
 });
 
 test("what is granted, the app and the user must each have what an event needs", async (t) => {

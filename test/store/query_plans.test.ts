@@ -195,7 +195,7 @@ const SUBSCRIPTION = {
   endpoint: "https://subscriber.example/",
   secret: "whsec_",
   createdAtMs: NOW_MS,
-  grant: { id: GRANT, scopes: undefined },
+  grant: { id: GRANT, scopes: ["consumer"] },
 };
 const EVENT = {
   id: newId("e", NOW_MS),

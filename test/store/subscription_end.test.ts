@@ -85,7 +85,7 @@ beforeEach(async () => {
       endpoint: `https://subscriber.example/${id}`,
       secret: "whsec_",
       createdAtMs: NOW_MS,
-      grant: { id: GRANT, scopes: undefined },
+      grant: { id: GRANT, scopes: ["consumer"] },
     }, createSeal(undefined)),
   ]);
   seq = (await findSubscription(database, id))?.seq ?? 0;
