@@ -66,17 +66,19 @@ export function endSubscriptions(
   { reason, sparesOwn = false, scopes, deletes = false }: SubscriptionsEnd,
   nowMs: number,
 ): Sql[] {
+  const grantApp = sql`(SELECT g.app FROM grants g WHERE g.id = s.grantId)`;
   if ("grant" in ending) {
     // What was made in a console is its user's own: it stays when the window is closed.
-    const app = sql`(SELECT g.app FROM grants g WHERE g.id = s.grantId)`;
-    const ofGrant = sql`s.grantId = ${ending.grant} AND ${app} IS NOT ${CONSOLE_APP}`;
+    const ofGrant = sql`s.grantId = ${ending.grant} AND ${grantApp} IS NOT ${CONSOLE_APP}`;
     return end(ofGrant, false, reason, nowMs);
   }
   const { user, app } = ending;
   const owner = user === undefined ? app : user;
   if (user !== undefined && app !== undefined) {
-    // The plus: a principal has few, while the app may have very many.
-    const ofBoth = sql`s.principal = ${user} AND +s.app = ${app} AND s.status <> 'deleted'`;
+    // Or an app made it, and the user's login has set it active. The plus: a principal has few,
+    // while the app may have very many.
+    const ofBoth = sql`s.principal = ${user} AND s.status <> 'deleted'
+      AND (+s.app = ${app} OR ${grantApp} = nullif(${app}, ${CONSOLE_APP}))`;
     return end(ofBoth, false, reason, nowMs);
   }
   const first = sql`s.seq IN (SELECT seq FROM subscriptions WHERE ${ownedBy(owner)} ${AT_MOST})

@@ -163,6 +163,15 @@ describe("a subscription ends with the grant that made it:", () => {
   });
 });
 
+test("an app's subscription that its user's login sets active ends with the logins", async () => {
+  const { user, app, subscription } = await authorize();
+  await administer("POST", "/backend/grant/revoke", { user: user.id, app: app.id });
+  const login = await stage.gatepost.login(user);
+  assert.equal((await patch(subscription, login, { status: "active" })).status, 200);
+  await administer("POST", "/backend/grant/revoke", { user: user.id, app: "login" });
+  assert.deepEqual(await look(subscription), { status: "disabled", reason: REVOKED });
+});
+
 describe("a subscription outlives", () => {
   test("an access token that is revoked alone", async () => {
     const { app, tokens, subscription } = await authorize();
