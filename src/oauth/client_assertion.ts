@@ -8,6 +8,10 @@ export const ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-b
 /** How long an assertion may live, and how far the clocks may differ where its life begins. */
 const [MAX_LIFE_S, LEEWAY_S] = [5 * 60, 60];
 
+/** What a refused client is told: libraries send other audiences and longer lives by default. */
+export const ASSERTION_RULE = "An assertion has iss and sub = the client_id, aud = the issuer " +
+  `alone, exp at most ${MAX_LIFE_S / 60} minutes ahead, a new jti, and a key of the app signs it.`;
+
 const HEADER_MEMBERS = ["alg", "typ", "kid"];
 /** The second name is that of draft-ietf-oauth-rfc7523bis. */
 const TYPES: readonly unknown[] = [undefined, "JWT", "client-authentication+jwt"];

@@ -1,7 +1,7 @@
 import { decodeFormText, type Form } from "../base/form.ts";
 import { parseJwt, type UnprovenJwt } from "../base/jwt.ts";
 import { decodeUtf8 } from "../base/utf8.ts";
-import { ASSERTION_TYPE } from "./client_assertion.ts";
+import { ASSERTION_RULE, ASSERTION_TYPE } from "./client_assertion.ts";
 import { OAuthError } from "./errors.ts";
 
 /** What a request claims about the app that sends it; nothing of it is proven yet. */
@@ -47,9 +47,14 @@ export function parseClientAuth(authorization: string | undefined, form: Form): 
   return sent;
 }
 
-/** The same for an unknown app, a disabled app and a wrong secret (RFC 6749 §5.2). */
-export function clientAuthFailed(): OAuthError {
-  return new OAuthError("invalid_client", "Client authentication failed.");
+/**
+ * The same for an unknown app, a disabled app and a wrong proof (RFC 6749 §5.2). To an assertion it
+ * says what one must be (RFC 7521 §4.2.1).
+ */
+export function clientAuthFailed(proof: "secret" | "assertion" = "secret"): OAuthError {
+  const failed = "Client authentication failed.";
+  const description = proof === "secret" ? failed : `${failed} ${ASSERTION_RULE}`;
+  return new OAuthError("invalid_client", description);
 }
 
 /** The assertion's subject names the app where `client_id` does not (RFC 7521 §4.2). */
@@ -57,7 +62,9 @@ function parseAssertion(form: Form): ClientCredentials {
   const assertion = parseJwt(form.get("client_assertion") ?? "");
   const clientId = form.get("client_id") ?? assertion?.claims["sub"];
   const isKnown = form.get("client_assertion_type") === ASSERTION_TYPE;
-  if (!assertion || typeof clientId !== "string" || !isKnown) throw clientAuthFailed();
+  if (!assertion || typeof clientId !== "string" || !isKnown) {
+    throw clientAuthFailed("assertion");
+  }
   return { clientId, secrets: [], assertion };
 }
 

@@ -122,15 +122,25 @@ test("no bad assertion is accepted, and the response to each is the same", async
   const prey = { ...app, app: app.id, issuer: ISSUER };
   const rival = { app: other.id, kid: other.jwk.kid, privateKey: other.privateKey };
   const cases = badAssertions({ ...prey, other: rival });
-  const bodies = new Set<string>();
+  const bodies = { with: new Set<string>(), without: new Set<string>() };
+  const hasAssertion = (fields: Fields) =>
+    Object.keys(fields).some((name) => name.startsWith("client_assertion"));
   for (const { what, fields, status } of cases) {
     const answer = await send(fields);
     assert.equal(answer.status, status, `${what}: ${answer.text}`);
     assertOAuthError(answer, status, status === 400 ? "invalid_request" : "invalid_client");
-    if (status === 401) bodies.add(answer.text);
+    if (status === 401) bodies[hasAssertion(fields) ? "with" : "without"].add(answer.text);
   }
-  assert.equal(bodies.size, 1);
+  assert.deepEqual([bodies.with.size, bodies.without.size], [1, 1]);
   t.diagnostic(`${cases.length} assertions`);
+});
+
+test("whose assertion is refused learns what one must be (RFC 7521 §4.2.1)", async () => {
+  const inAnHour = { exp: Math.floor(Date.now() / 1000) + 3600 }; // what Authlib sends by default
+  const answer = await send(prove(app, inAnHour));
+  assertOAuthError(answer, 401, "invalid_client");
+  const rule = /aud = the issuer alone, exp at most 5 minutes ahead/;
+  assert.match(String(readObject(answer)["error_description"]), rule);
 });
 
 test("no forged token is accepted as an assertion, and the true one is, once", async (t) => {

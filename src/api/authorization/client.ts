@@ -70,7 +70,9 @@ export function createClientAuthenticator(
         const seen = accounts.changes();
         app = await accounts.findClient(credentials.clientId);
         if (await isProven(app, credentials) && app) return app;
-        if (tries === 2 || !await accounts.hasChanged(seen)) throw clientAuthFailed();
+        if (tries === 2 || !await accounts.hasChanged(seen)) {
+          throw clientAuthFailed(credentials.assertion ? "assertion" : "secret");
+        }
       }
     } catch (error) {
       const isFailure = error instanceof OAuthError && error.status === 401;
