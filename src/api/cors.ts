@@ -14,6 +14,7 @@ export interface CorsPolicy {
 const ALLOWED = [
   "Authorization", "Content-Type", "X-Request-Id", "If-Match", "If-None-Match", "Idempotency-Key",
   "MCP-Protocol-Version", "MCP-Session-Id", "Last-Event-ID", // of the Model Context Protocol
+  "X-Requested-With", // which Swagger UI sends with its token requests
 ];
 const EXPOSED = [
   "ETag", "Location", "Retry-After", "RateLimit", "RateLimit-Policy", "WWW-Authenticate",

@@ -133,6 +133,7 @@ test("headers of an endpoint are beside the usual ones", async () => {
   assert.deepEqual(namesIn("Access-Control-Allow-Headers"), [
     "authorization", "content-type", "idempotency-key", "if-match", "if-none-match",
     "last-event-id", "mcp-protocol-version", "mcp-session-id", "x-cart", "x-request-id",
+    "x-requested-with",
   ]);
   assert.deepEqual(namesIn("Access-Control-Expose-Headers"), [
     "etag", "location", "mcp-session-id", "ratelimit", "ratelimit-policy", "retry-after",

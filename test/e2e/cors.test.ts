@@ -79,6 +79,19 @@ describe("CORS is open to a registered app's origin (Fetch standard §3.2)", () 
     });
   }
 
+  test("whose Swagger UI asks for a token", async () => {
+    const answer = await gatepost.api.send("OPTIONS", "/authorization/token", {
+      headers: {
+        origin: APP_ORIGIN,
+        "access-control-request-method": "POST",
+        "access-control-request-headers": "authorization,x-requested-with",
+      },
+    });
+    assert.equal(allowed(answer), APP_ORIGIN);
+    const headers = answer.headers.get("access-control-allow-headers") ?? "";
+    assert.match(headers, /(^|, )X-Requested-With(,|$)/);
+  });
+
   test("so that a page can read why it has to wait or log in", async () => {
     const headers = { origin: APP_ORIGIN };
     const answer = await gatepost.api.get("/consumer/subscription", headers);
