@@ -274,6 +274,9 @@ test("the console is nowhere where it is off", async () => {
   const gatepost = await startGatepost({ env: { GATEPOST_CONSOLE: "off" } });
   try {
     assert.equal((await gatepost.api.get("/console")).status, 404);
+    const { text } = await gatepost.api.get("/account/webhooks");
+    assert.match(text, /<title>Your webhooks/);
+    assert.ok(text.includes(`>${gatepost.issuer}/account/webhooks</a>`), "names itself");
     const at = { client_id: "console", redirect_uri: `${gatepost.issuer}/console` };
     const address = `/authorization/authorize?${new URLSearchParams(at)}`;
     assert.equal((await gatepost.api.get(address)).status, 400);

@@ -56,7 +56,7 @@ function pageOperations(path: string, url: string, services: PageServices): Oper
       summary: "The console",
       responses: { 200: "text/html" },
       errors: "page",
-      handle: () => Promise.resolve(page ??= consolePage(url, services)),
+      handle: () => Promise.resolve(page ??= consolePage(url, path, services)),
     })
   );
 }
@@ -96,8 +96,8 @@ function assetOperations({ consoleAssets }: Pick<Services, "consoleAssets">): Op
   );
 }
 
-/** The page that all addresses of the console have; `url` is where it is served. */
-function consolePage(url: string, services: PageServices): HttpResponse {
+/** The page that all addresses below a path have; `url` is where it is served. */
+function consolePage(url: string, path: string, services: PageServices): HttpResponse {
   const { site, issuer, consoleAssets, consoleUrl } = services;
   const href = (name: string) => assetHref(services, name);
   const policy = [
@@ -116,7 +116,7 @@ function consolePage(url: string, services: PageServices): HttpResponse {
   const body = renderHtml(html`<!doctype html>
 <html lang="en" dir="ltr">
 <head>
-${documentHead(site, "Console")}
+${documentHead(site, path === CONSOLE_PATH ? "Console" : "Your webhooks")}
 <link rel="stylesheet" href="${href("console.css")}">
 ${consoleAssets().first.map((name) => html`<link rel="modulepreload" href="${href(name)}">
 `)}
@@ -126,7 +126,7 @@ ${consoleAssets().first.map((name) => html`<link rel="modulepreload" href="${hre
  data-base="${site.basePath}" data-version="${version}" data-assets="${href("")}">
 <div id="app" class="solo"><p class="brand">${markIcon(28)}<b>${site.name}</b></p>
 <p>Opening … This page needs JavaScript, and its own address:
-<a href="${url}${CONSOLE_PATH}">${url}${CONSOLE_PATH}</a></p></div>
+<a href="${url}${path}">${url}${path}</a></p></div>
 ${moduleScript(href("main.js"))}
 </body>
 </html>
