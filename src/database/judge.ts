@@ -41,9 +41,8 @@ export const SELECT_SCHEMA =
 const WHOLE_LOOK_BYTES = 32 * 1024 * 1024;
 const ROWS_OF_LOOK = 20_000;
 
-// SQLite would make an empty database, and remove the log.
-const LOST = "It is gone, and its log (-wal) is there: put it back beside that, or a backup in " +
-  "its place with gatepost restore FILE.";
+const LOST = "It is gone or empty, and its log (-wal) is there: put it back beside that, or a " +
+  "backup in its place with gatepost restore FILE.";
 
 /** Judges by the rules of DESIGN.md whether a server can work on a database; changes nothing. */
 export function judgeDatabase(path: string, seal: Seal): DatabaseState {
@@ -62,9 +61,8 @@ export function judgeFile(
 ): DatabaseState {
   try {
     checkAccess(path);
-    if (identify(path) === "") {
-      return sizeOf(`${path}-wal`) === 0 ? { kind: "missing" } : { kind: "unusable", reason: LOST };
-    }
+    if (isLost(path)) return { kind: "unusable", reason: LOST };
+    if (identify(path) === "") return { kind: "missing" };
     if (!isDatabase(path)) return { kind: "unusable", reason: "It is not an SQLite database." };
     using connection = openForLook(path);
     return judgeContent(connection, sizeOf(path) + sizeOf(`${path}-wal`), findMore);
@@ -73,6 +71,14 @@ export function judgeFile(
     const reason = isDamaged ? damaged(messageOf(error), path) : reasonOf(error, path);
     return { kind: "unusable", reason };
   }
+}
+
+/**
+ * Whether the log alone has something. SQLite takes that for an empty database, and removes the log
+ * at the first look.
+ */
+export function isLost(path: string): boolean {
+  return sizeOf(path) === 0 && sizeOf(`${path}-wal`) > 0;
 }
 
 /** Judges what a connection shows of a database of that size. */

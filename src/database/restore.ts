@@ -13,7 +13,7 @@ import type { Seal } from "../base/seal.ts";
 import { copySqlite, syncFolder, withTemporary } from "./backup.ts";
 import { UnusableDatabaseError } from "./database.ts";
 import type { Restored } from "./engine.ts";
-import { judgeDatabase, refuseUnusable } from "./judge.ts";
+import { isLost, judgeDatabase, refuseUnusable } from "./judge.ts";
 import { isAnybodyPresent } from "./presence.ts";
 import { refusalOf } from "./sqlite_error.ts";
 import { openAtRest } from "./sqlite_file.ts";
@@ -84,7 +84,7 @@ function lockWhole(path: string): DatabaseSync | undefined {
     `A process works on ${path}: stop every server and command first.`,
   );
   if (isAnybodyPresent(path)) throw refusal;
-  if (!existsSync(path)) return undefined;
+  if (!existsSync(path) || isLost(path)) return undefined;
   const connection = new DatabaseSync(path);
   try {
     // With this mode the lock on the log is one on the whole file, which every connection shares.

@@ -12,6 +12,7 @@ import {
   rmSync,
   statSync,
   symlinkSync,
+  truncateSync,
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
@@ -105,17 +106,24 @@ test("restore leaves a symbolic link to the database, and its owner, as they wer
   assert.deepEqual(await userNames(cli), ["alice"]);
 });
 
-test("restore moves the log of a database aside that has been lost", async (t) => {
-  const { cli, copy } = await openWithBackup(t);
-  const server = await startServer({ entry: SOURCE_ENTRY, folder: cli.folder });
-  assert.equal((await cli.run("user", "add", "carol")).code, 0);
-  await server.kill();
-  rmSync(cli.databasePath);
-  assert.ok(existsSync(`${cli.databasePath}-wal`));
-  assert.equal((await cli.run("restore", copy)).code, 0);
-  assert.ok(!existsSync(`${cli.databasePath}-wal`));
-  assert.deepEqual(await userNames(cli), ["alice"]);
-});
+for (const [what, lose] of [
+  ["lost", rmSync],
+  ["emptied", truncateSync],
+] as [string, (file: string) => void][]) {
+  test(`restore moves the log of a database aside that has been ${what}`, async (t) => {
+    const { cli, copy } = await openWithBackup(t);
+    const server = await startServer({ entry: SOURCE_ENTRY, folder: cli.folder });
+    assert.equal((await cli.run("user", "add", "carol")).code, 0);
+    await server.kill();
+    lose(cli.databasePath);
+    const log = readFileSync(`${cli.databasePath}-wal`);
+    assert.equal((await cli.run("restore", copy)).code, 0);
+    assert.ok(!existsSync(`${cli.databasePath}-wal`));
+    const aside = readdirSync(cli.folder).find((name) => /before-.*-wal$/.test(name)) ?? "";
+    assert.ok(readFileSync(join(cli.folder, aside)).equals(log));
+    assert.deepEqual(await userNames(cli), ["alice"]);
+  });
+}
 
 test("restore moves aside the journal of a database that has been lost", async (t) => {
   const { cli, copy } = await openWithBackup(t);

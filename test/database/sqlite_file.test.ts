@@ -8,6 +8,7 @@ import {
   mkdirSync,
   readFileSync,
   statSync,
+  truncateSync,
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
@@ -215,6 +216,15 @@ test("prepareSqliteFile() makes an empty file a database, and an empty database 
     prepareSqliteFile(join(folder, name));
     assert.equal(countSettings(join(folder, name)), 0);
   }
+});
+
+test("a look at an emptied database refuses it, and its log stays as it is", (t) => {
+  const path = newFile(t);
+  truncateSync(path);
+  writeFileSync(`${path}-wal`, "a log");
+  const state = judgeDatabase(path, createSeal());
+  assert.match(state.kind === "unusable" ? state.reason : "", /gone or empty, and its log/);
+  assert.equal(readFileSync(`${path}-wal`, "utf8"), "a log");
 });
 
 describe("prepareSqliteFile() refuses, and leaves byte for byte as it is,", () => {
