@@ -100,8 +100,8 @@ export function pathMetadataOperation(
   const { issuer } = services;
   const find = createRouter(operations.filter(({ access, security = "client", refuses }) =>
     access !== "public" || security !== "client" && refuses?.includes(401)));
-  // A wildcard of a hosted path takes empty segments too.
-  return document(`${RESOURCE_METADATA}/:path(.+)`, "getPathMetadata",
+  // A hosted path may be / alone, and its wildcard takes empty segments too.
+  return document(`${RESOURCE_METADATA}/:path(.*)`, "getPathMetadata",
     "Resource metadata of a path that needs a token", ResourceMetadata, ({ path: asked }) => {
       const path = asked.replace(RESOURCE_METADATA, "");
       const local = checkPath(path.slice(pathOf(issuer).length));

@@ -6,19 +6,26 @@ import { createRouter } from "../../../src/api/router.ts";
 
 const METADATA = "/.well-known/oauth-protected-resource";
 
-const files = operation({
-  id: "getFile",
-  method: "GET",
-  path: "/files/*",
-  access: ["files"],
-  cors: true,
-  summary: "",
-  responses: { 204: undefined },
-  handle: () => Promise.resolve(),
-});
+const protectedAt = (path: string) =>
+  operation({
+    id: "getFile",
+    method: "GET",
+    path,
+    access: ["files"],
+    cors: true,
+    summary: "",
+    responses: { 204: undefined },
+    handle: () => Promise.resolve(),
+  });
 
 const services = { issuer: "https://as.example" } as Parameters<typeof pathMetadataOperation>[1];
-const find = createRouter([pathMetadataOperation([files], services)]);
+const find = createRouter([
+  pathMetadataOperation([protectedAt("/files/*"), protectedAt("/")], services),
+]);
+
+test("a protected / has metadata, as its challenge says (RFC 9728 §5.1)", () => {
+  assert.ok(find("GET", `${METADATA}/`)?.operation);
+});
 
 test("a path that a wildcard takes has metadata, with empty segments too (RFC 9728 §3.1)", () => {
   for (const path of ["/files/a", "/files/a/b", "/files/", "/files/a//b", "/files/a/"]) {
