@@ -4,11 +4,15 @@ import { dirname, resolve } from "node:path";
 /** The files of an open database, as the paths lead to them. */
 export type OwnFiles = ReturnType<typeof watchOwnFiles>;
 
+// As many as Linux follows.
+const MOST_LINKS = 40;
+
 /** The path of the file itself: SQLite keeps the log beside it, not beside a link to it. */
-export function followLinks(path: string): string {
-  if (existsSync(path)) return realpathSync(path);
+export function followLinks(path: string, most = MOST_LINKS): string {
+  if (existsSync(path) || most === 0) return realpathSync(path);
   try {
-    return resolve(realpathSync(dirname(path)), readlinkSync(path)); // it leads to what will be
+    const next = resolve(realpathSync(dirname(path)), readlinkSync(path));
+    return followLinks(next, most - 1); // it leads to what will be
   } catch { // it is no link: there is nothing, or what is there cannot be looked at
     return resolve(path);
   }

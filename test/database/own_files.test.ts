@@ -1,0 +1,26 @@
+import assert from "node:assert/strict";
+import { mkdirSync, realpathSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { followLinks } from "../../src/database/own_files.ts";
+import { makeFolder } from "../helpers/database.ts";
+
+test("followLinks() follows links to links, also before there is a file", (t) => {
+  const folder = realpathSync(makeFolder(t));
+  const [first, second] = [join(folder, "first.db"), join(folder, "second.db")];
+  const file = join(folder, "elsewhere", "gatepost.db");
+  mkdirSync(join(folder, "elsewhere"));
+  symlinkSync("second.db", first);
+  symlinkSync("elsewhere/gatepost.db", second);
+  assert.equal(followLinks(first), file);
+  writeFileSync(file, "");
+  assert.equal(followLinks(first), file);
+});
+
+test("followLinks() ends where links lead around", (t) => {
+  const [first, second] = ["first", "second"].map((name) => join(makeFolder(t), name));
+  assert.ok(first && second);
+  symlinkSync(second, first);
+  symlinkSync(first, second);
+  assert.ok([first, second].includes(followLinks(first)));
+});
