@@ -74,10 +74,11 @@ export function createIssuerKeys(services: Pick<Services, "fetchDocument" | "now
     const serves = () => set.servesUntilMs > now();
     // Who changes an issuer may do so because its keys have leaked.
     const isOfNow = () => set.changes >= changes;
-    const isFresh = () => isOfNow() && set.freshUntilMs > now();
+    // Keys of a later time were fetched before the clock was set back, nobody knows how long ago.
+    const isFresh = () => isOfNow() && set.triedAtMs <= now() && now() < set.freshUntilMs;
     const isWanted = !isFresh() || !set.keys.has(kid);
     const pauseMs = serves() && isOfNow() ? UNKNOWN_MS : NONE_MS;
-    const sinceMs = now() - (isFresh() ? set.soughtAtMs : set.triedAtMs);
+    const sinceMs = Math.abs(now() - (isFresh() ? set.soughtAtMs : set.triedAtMs));
     if (isWanted && sinceMs >= pauseMs) {
       if (isFresh()) set.soughtAtMs = now();
       set.fetching ??= refresh(uri, set, changes);

@@ -5,8 +5,8 @@ import { hasSession } from "../store/sessions.ts";
 
 const MAX_AGE_SECONDS = 15 * 60;
 
-/** The latest time of a sign-in that is not recent. */
-export const notRecentMs = (nowMs: number): number => nowMs - MAX_AGE_SECONDS * 1000;
+/** How long a sign-in is recent; and how far ahead, where the clock has been set back since. */
+export const RECENT_LOGIN_MS = MAX_AGE_SECONDS * 1000;
 
 /**
  * Throws Problem 401 with the challenge of RFC 9470 §3 where a console asks whose user has typed
@@ -18,7 +18,7 @@ export async function checkRecentLogin(
 ): Promise<void> {
   const nowMs = now();
   if (clientId !== CONSOLE_APP) return;
-  if (await hasSession(database, sub, nowMs, notRecentMs(nowMs))) return;
+  if (await hasSession(database, sub, nowMs, RECENT_LOGIN_MS)) return;
   const error = "insufficient_user_authentication";
   const detail = "Type your password again to do this; it is good for 15 minutes.";
   const challenge = `Bearer realm="gatepost", error="${error}", max_age="${MAX_AGE_SECONDS}"`;

@@ -59,9 +59,9 @@ export function findSession(database: Database, hash: Uint8Array, nowMs: number)
   );
 }
 
-/** Whether a user has any valid session that was begun since then. */
-export function hasSession(database: Database, user: string, nowMs: number, sinceMs = 0) {
-  const which = sql`s.user = ${user} AND s.createdAtMs >= ${sinceMs}`;
+/** Whether a user has any valid session that was begun within so long of now. */
+export function hasSession(database: Database, user: string, nowMs: number, ageMs = nowMs) {
+  const which = sql`s.user = ${user} AND abs(${nowMs} - s.createdAtMs) <= ${ageMs}`;
   return hasRow(database, sql`SELECT 1 ${liveSessions(which, nowMs)} LIMIT 1`);
 }
 

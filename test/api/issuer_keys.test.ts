@@ -105,6 +105,27 @@ test("known keys serve a day more where there is no way to look, and wait for no
   assert.equal(await has(), true);
 });
 
+test("keys that were fetched before the clock was set back are fetched anew", async () => {
+  const { stage, has } = open();
+  await has();
+  stage.nowMs -= 3 * DAY_MS;
+  stage.answer = () => publish([two.jwk]);
+  assert.equal(await has(), false); // withdrawn
+  assert.equal(await has("k2"), true);
+  assert.equal(stage.fetches, 2);
+});
+
+test("a kid that was looked for before the clock was set back is looked for", async () => {
+  const { stage, find, has } = open();
+  await has();
+  stage.nowMs += MINUTE_MS;
+  stage.answer = () => ({ reason: "timeout" });
+  assert.equal(await find(URI, "k1", 2) !== undefined, true); // issuers have been changed
+  stage.nowMs -= DAY_MS;
+  stage.answer = () => publish([one.jwk, two.jwk]);
+  assert.equal(await has("k2", URI, 2), true);
+});
+
 test("where there have never been keys, it is tried again after ten seconds", async () => {
   const { stage, has } = open();
   stage.answer = () => ({ reason: "refused" });

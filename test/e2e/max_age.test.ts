@@ -63,6 +63,16 @@ test("max_age=0 asks each time, and each time once", async () => {
   }
 });
 
+test("a sign-in before the clock was set back is asked for again", async () => {
+  const { user, app, browser, ask } = await open();
+  await clock.set(-5 * MINUTE_MS);
+  const page = await ask("60");
+  assertAsksAgain(page, user.username);
+  assertAsksAgain(await ask("0"), user.username);
+  assertCode(gatepost, await passLogin(browser, page, user), app);
+  assertCode(gatepost, await ask("60"), app);
+});
+
 test("max_age=0 asks a new browser once, however its name is written", async () => {
   const { user, app } = await open();
   for (const name of ["max_age", "max%5Fage", "%6dax_age"]) {

@@ -156,6 +156,15 @@ describe("a console whose user typed the password more than 15 minutes ago", () 
   });
 });
 
+test("what is grave is refused by a sign-in of before the clock was set back", async () => {
+  const { tokens: { access_token } } = await tokensOf(gatepost, await user(SCOPES));
+  const { id } = await user([]);
+  await clock.set(-16 * MINUTE_MS);
+  assert.equal((await send(access_token, "DELETE", to("user", { id }))).status, 401);
+  await clock.set(0);
+  assert.equal((await send(access_token, "DELETE", to("user", { id }))).status, 204);
+});
+
 test("the account page makes no token for who has backend but soon after a sign-in", async () => {
   const page = "/account?do=make";
   const webhooks = `${gatepost.issuer}/account/webhooks`;

@@ -144,7 +144,8 @@ async function carryOut(form: Form, http: HttpRequest, visit: Visit, services: A
 
 /** Whether the user signed in as lately as the app asks for (OpenID Connect Core §3.1.2.1). */
 function isRecent({ request, session }: Visit, { now }: Pick<Services, "now">): boolean {
-  return now() - session.sinceMs <= request.maxAgeMs;
+  // Of a later time: before the clock was set back, nobody knows how long ago.
+  return Math.abs(now() - session.sinceMs) <= request.maxAgeMs;
 }
 
 /** Carries out the form of a login page: the way on, or the page once more. */

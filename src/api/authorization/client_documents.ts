@@ -26,7 +26,8 @@ export function createClientDocuments(
   { fetchDocument, now }: Pick<Services, "fetchDocument" | "now">,
 ) {
   type Found = ReturnType<typeof parseClientDocument>;
-  const cache = createCache<{ document: ClientDocument; untilMs: number }>(CACHE_LIMIT);
+  type Times = Readonly<Record<"atMs" | "freshMs", number>>;
+  const cache = createCache<Times & { readonly document: ClientDocument }>(CACHE_LIMIT);
   const underWay = new Map<string, Promise<Found>>();
   const byAddress = createThrottle({ limit: FETCHES_OF_ADDRESS, windowMs: WINDOW_MS, now });
   const inAll = createThrottle({ limit: FETCHES, windowMs: WINDOW_MS, now });
@@ -35,7 +36,8 @@ export function createClientDocuments(
     const fetched = await fetchDocument(url, FETCH);
     if ("reason" in fetched) return { reason: `There is none: ${fetched.reason}.` };
     const document = parseClientDocument(url, fetched.document);
-    if (!("reason" in document)) cache.set(url, { document, untilMs: now() + fetched.freshMs });
+    const { freshMs } = fetched;
+    if (!("reason" in document)) cache.set(url, { document, atMs: now(), freshMs });
     return document;
   }
 
@@ -46,7 +48,8 @@ export function createClientDocuments(
      */
     async find(url: string, address: string): Promise<Found> {
       const known = cache.get(url);
-      if (known && known.untilMs > now()) return known.document;
+      const ageMs = known ? now() - known.atMs : -1; // less than 0 also if the clock was set back
+      if (known && ageMs >= 0 && ageMs < known.freshMs) return known.document;
       const current = underWay.get(url);
       if (current) return current;
       const from = throttleAddress(address);

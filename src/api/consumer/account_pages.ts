@@ -36,7 +36,7 @@ import {
   tokenPage,
   withdrawPage,
 } from "../pages/account_page.ts";
-import { notRecentMs } from "../recent_login.ts";
+import { RECENT_LOGIN_MS } from "../recent_login.ts";
 import {
   changePassword,
   endOwnGrant,
@@ -87,7 +87,8 @@ export function accountPageOperations(
     }
     // Somebody else may sit there by now: what outlives the session is made soon after a sign-in.
     const isGrave = act === "make" && user.scopes.includes(BACKEND_SCOPE);
-    if (isGrave && session.sinceMs < notRecentMs(now())) return showLogin(visit, {}, services);
+    const isOld = Math.abs(now() - session.sinceMs) > RECENT_LOGIN_MS;
+    if (isGrave && isOld) return showLogin(visit, {}, services);
     const step = formStep(visit, []);
     const frame: AccountFrame = {
       ...pageFrame(visit, services),

@@ -1,0 +1,40 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createClientDocuments } from "../../../src/api/authorization/client_documents.ts";
+
+const URL = "https://client.example/app";
+const DAY_MS = 86_400_000;
+
+function open() {
+  const stage = { nowMs: Date.UTC(2026, 10, 23), fetches: 0 };
+  const document = { client_id: URL, client_name: "App", redirect_uris: ["http://localhost/cb"] };
+  const documents = createClientDocuments({
+    fetchDocument: async () => {
+      stage.fetches++;
+      return { document, freshMs: DAY_MS };
+    },
+    now: () => stage.nowMs,
+  });
+  const find = async () => assert.ok(!("reason" in await documents.find(URL, "192.0.2.1")));
+  return { stage, find };
+}
+
+test("a document is fetched once while it is fresh, and again after that", async () => {
+  const { stage, find } = open();
+  await Promise.all([find(), find()]);
+  stage.nowMs += DAY_MS - 1;
+  await find();
+  assert.equal(stage.fetches, 1);
+  stage.nowMs += 1;
+  await find();
+  assert.equal(stage.fetches, 2);
+});
+
+test("one that was fetched before the clock was set back is fetched anew, and once", async () => {
+  const { stage, find } = open();
+  await find();
+  stage.nowMs -= 3 * DAY_MS;
+  await find();
+  await find();
+  assert.equal(stage.fetches, 2);
+});
