@@ -61,9 +61,10 @@ export function afterAttempt(
  */
 export function parseRetryAfter(header: string | null, nowMs: number): number | undefined {
   if (header === null) return undefined;
-  if (/^\d+$/.test(header)) return Number(header) * 1000;
-  const isDate = HTTP_DATES.some((form) => form.test(header));
+  const value = header.trim(); // fetch leaves the blanks behind it, which are none of it (§5.5)
+  if (/^\d+$/.test(value)) return Number(value) * 1000;
+  const isDate = HTTP_DATES.some((form) => form.test(value));
   // An asctime date has no zone; it is UTC like the others.
-  const atMs = isDate ? Date.parse(header.endsWith("GMT") ? header : `${header} GMT`) : NaN;
+  const atMs = isDate ? Date.parse(value.endsWith("GMT") ? value : `${value} GMT`) : NaN;
   return Number.isNaN(atMs) ? undefined : Math.max(0, atMs - nowMs);
 }
