@@ -15,7 +15,7 @@ export function fillBar(bar: HTMLElement, mark: Child): void {
       el("a", { href: account }, "Your account"),
       el("a", { href: root, "aria-current": "page" }, "Your webhooks"),
       toConsole),
-    el("div.row", el("span.small.muted", me.name), button("Sign out", signOut, { kind: "tiny" })));
+    el("div.row", el("bdi.small.muted", me.name), button("Sign out", signOut, { kind: "tiny" })));
   // These pages' own token may not open it.
   get<{ scopes: readonly string[] }>("/consumer/account").then(({ scopes }) =>
     toConsole.hidden = !site.console || !scopes.some((scope) => /^backend/.test(scope)), () => {});

@@ -19,7 +19,7 @@ let app: StageApp;
 let greedyApp: StageApp;
 
 before(async () => {
-  stage = await openStage();
+  stage = await openStage({ env: { GATEPOST_NAME: "unbroken".repeat(8) } });
   browser = await openBrowser({ width: 1280, height: 800 });
   const many = Array.from({ length: 14 }, (_, index) => `many${index}`);
   password = await stage.addUser(LONG_USER, ["consumer", "orders", "backend", ...many]);
@@ -65,6 +65,10 @@ const states: Readonly<Record<string, () => Promise<unknown>>> = {
   "account page": () => browser.goto(`${stage.server.url}/account`),
   "account page for a password": () => browser.goto(`${stage.server.url}/account?do=password`),
   "account page for a token": () => browser.goto(`${stage.server.url}/account?do=make`),
+  "page of one's webhooks": async () => {
+    await browser.goto(`${stage.server.url}/account/webhooks`);
+    return browser.find("main h1");
+  },
   "front door": () => browser.goto(`${stage.server.url}/`),
   "page of a mistyped address": () => browser.goto(`${stage.server.url}/consloe`),
   "error page": () => browser.goto(`${stage.server.url}/authorization/authorize?client_id=nobody`),

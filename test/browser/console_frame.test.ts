@@ -28,6 +28,7 @@ const start = (port: string) =>
     folder,
     env: {
       GATEPOST_PORT: port,
+      GATEPOST_NAME: "unbroken".repeat(8),
       GATEPOST_ADMIN_PASSWORD: PASSWORD,
       GATEPOST_ACCESS_TOKEN_TTL: "2s",
       GATEPOST_CALLBACK_ALLOW: "127.0.0.0/8",

@@ -18,7 +18,7 @@ header, main { width: 100%; max-width: 27rem; }
 header { display: flex; align-items: center; gap: .625rem; margin-bottom: 1.25rem; }
 header { font-size: 1.0625rem; font-weight: 600; letter-spacing: -.01em; }
 header svg { color: var(--accent); }
-header p { min-width: 0; line-height: 1.3; overflow-wrap: anywhere; }
+header p { min-width: 0; line-height: 1.3; }
 header span { display: block; color: var(--muted); font-size: .875rem; font-weight: 400; }
 a { color: var(--accent); text-underline-offset: .2em; }
 a:hover { color: var(--accent-hover); }
@@ -31,7 +31,7 @@ h1 { margin: 0; font-size: 1.5rem; line-height: 1.25; letter-spacing: -.015em; t
 h2 { margin: 1.75rem 0 .75rem; font-size: 1rem; line-height: 1.4; }
 p { margin: 0; }
 code, .id { font-family: ui-monospace, "SF Mono", Menlo, Consolas, monospace; font-size: .9375em; }
-code, .id, .name, .origin, .user, .wrap, dd, h1 { overflow-wrap: anywhere; }
+code, .id, .name, .origin, .user, .wrap, dd, h1, h2, p { overflow-wrap: anywhere; }
 .lead { margin-top: .375rem; color: var(--muted); }
 .lead, .words, .note { text-wrap: pretty; }
 .words { margin-top: .875rem; }
