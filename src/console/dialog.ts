@@ -51,7 +51,9 @@ export function ask<Made>(question: Question<Made>): Promise<Made | undefined> {
   const cancel = el("button.btn", { type: "button", onclick: close }, "Cancel");
   const inside = [body, wrong, typed !== undefined && node];
   const opened = openDialog(title, words, inside, [!isNotice && cancel, doIt], submit);
-  const check = () => doIt.disabled = typed !== undefined && input.value !== typed;
+  // As it is seen: letters with marks have several encodings (Unicode TR 15).
+  const isSame = () => input.value.normalize("NFKC") === typed?.normalize("NFKC");
+  const check = () => doIt.disabled = typed !== undefined && !isSame();
   input.addEventListener("input", check);
   // Whoever closes the window meanwhile is told, too, what came of it.
   opened.addEventListener("close", () => done.resolve(making));

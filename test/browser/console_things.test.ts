@@ -141,6 +141,17 @@ test("an app's name is text; a new secret is shown once, the old one counted dow
   assert.match(await browser.text("dialog pre"), /^[\w-]{43}$/);
 });
 
+test("who removes an app types its name as it is seen, however that was encoded", async () => {
+  const app = { name: "Cafe\u0301\u2003One", url: "https://cafe.example" };
+  await open(`apps/${(await call("POST", "/backend/app", app)).client_id}`);
+  await press("Delete…", "main");
+  await browser.type("[name=typed]", "Cafe One");
+  await browser.find("dialog .danger:disabled");
+  await browser.type("[name=typed]", "Caf\u00e9 One");
+  await press("Delete");
+  await sees("Nothing of this id");
+});
+
 test("the grants of a user are revoked, all of them with their number", async () => {
   const password = await stage.addUser("berta", ["consumer"]);
   await call("POST", "/consumer/login", { username: "berta", password });
