@@ -5,8 +5,15 @@ import { hasSession } from "../store/sessions.ts";
 
 const MAX_AGE_SECONDS = 15 * 60;
 
-/** How long a sign-in is recent; and how far ahead, where the clock has been set back since. */
+/** How long a sign-in is recent. */
 export const RECENT_LOGIN_MS = MAX_AGE_SECONDS * 1000;
+
+/**
+ * Whether who signed in then did so within so long of now. Of a later time, before the clock was
+ * set back, nobody knows how long ago it was.
+ */
+export const isWithin = (ageMs: number, sinceMs: number, nowMs: number): boolean =>
+  Math.abs(nowMs - sinceMs) <= ageMs;
 
 /**
  * Throws Problem 401 with the challenge of RFC 9470 §3 where a console asks whose user has typed

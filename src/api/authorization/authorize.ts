@@ -13,6 +13,7 @@ import { findConsentedScopes } from "../../store/consents.ts";
 import { changeFresh } from "../administration.ts";
 import { errorPage } from "../pages/error_page.ts";
 import type { Operation } from "../operation.ts";
+import { isWithin } from "../recent_login.ts";
 import { NO_STORE } from "../../http/respond.ts";
 import { formStep, type PageVisit, showConsent, showLogin, type Visit } from "./authorize_pages.ts";
 import { seeOther, sendCode, sendToApp } from "./authorize_redirect.ts";
@@ -144,8 +145,7 @@ async function carryOut(form: Form, http: HttpRequest, visit: Visit, services: A
 
 /** Whether the user signed in as lately as the app asks for (OpenID Connect Core §3.1.2.1). */
 function isRecent({ request, session }: Visit, { now }: Pick<Services, "now">): boolean {
-  // Of a later time: before the clock was set back, nobody knows how long ago.
-  return Math.abs(now() - session.sinceMs) <= request.maxAgeMs;
+  return isWithin(request.maxAgeMs, session.sinceMs, now());
 }
 
 /** Carries out the form of a login page: the way on, or the page once more. */

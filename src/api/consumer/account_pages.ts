@@ -36,7 +36,7 @@ import {
   tokenPage,
   withdrawPage,
 } from "../pages/account_page.ts";
-import { RECENT_LOGIN_MS } from "../recent_login.ts";
+import { isWithin, RECENT_LOGIN_MS } from "../recent_login.ts";
 import {
   changePassword,
   endOwnGrant,
@@ -87,8 +87,8 @@ export function accountPageOperations(
     }
     // Somebody else may sit there by now: what outlives the session is made soon after a sign-in.
     const isGrave = act === "make" && user.scopes.includes(BACKEND_SCOPE);
-    const isOld = Math.abs(now() - session.sinceMs) > RECENT_LOGIN_MS;
-    if (isGrave && isOld) return showLogin(visit, {}, services);
+    const isRecent = isWithin(RECENT_LOGIN_MS, session.sinceMs, now());
+    if (isGrave && !isRecent) return showLogin(visit, {}, services);
     const step = formStep(visit, []);
     const frame: AccountFrame = {
       ...pageFrame(visit, services),
