@@ -1,0 +1,20 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+
+/** By then a thread that starts has done so. */
+const SETTLED_MS = 1_000;
+
+/**
+ * Gives back, soon and once, the memory that only the start of this thread has needed: some 11 MiB
+ * in the two threads of a server. V8 would keep it until as much is in use again, which in a quiet
+ * service may be never. It stops the thread for some 20 ms.
+ */
+export function giveBackSoon(): void {
+  setTimeout(() => {
+    setFlagsFromString("--expose-gc"); // Node has no other way to ask V8 for it
+    const collect: NodeJS.GCFunction = runInNewContext("gc");
+    setFlagsFromString("--no-expose-gc");
+    // Of all that V8 offers the one that moves what is left together.
+    collect({ type: "major", flavor: "last-resort", execution: "sync" });
+  }, SETTLED_MS).unref();
+}

@@ -1,0 +1,26 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { getHeapStatistics } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { giveBackSoon } from "../../src/base/start_memory.ts";
+
+const MIB = 2 ** 20;
+
+test("what a start has left behind goes back to the system, and nobody gets a collector", (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const before = getHeapStatistics().total_physical_size;
+  let parts: object[][] | undefined = Array.from({ length: 1_000 }, () =>
+    Array.from({ length: 1_000 }, (_, number) => ({ number })));
+  const full = getHeapStatistics().total_physical_size;
+  // Of every page a little stays in use, as with modules that were loaded meanwhile.
+  const kept = parts.map((part) => part[0]);
+  parts = undefined;
+  giveBackSoon();
+  t.mock.timers.tick(1_000);
+  const after = getHeapStatistics().total_physical_size;
+  assert.ok(full - before > 16 * MIB, "something was allocated");
+  assert.ok(after - before < (full - before) / 4, `${before} ${full} ${after}`);
+  assert.equal(kept.length, 1_000);
+  assert.equal(runInNewContext("typeof gc"), "undefined");
+  assert.equal(typeof globalThis.gc, "undefined");
+});
