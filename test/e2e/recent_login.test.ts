@@ -191,6 +191,21 @@ test("the account page makes no token for who has backend but soon after a sign-
   }
 });
 
+test("the account page knows what is grave whatever stands behind its name", async () => {
+  const who = await user(SCOPES);
+  const webhooks = `${gatepost.issuer}/account/webhooks`;
+  const { browser } = await signIn(gatepost, who, "consumer", webhooks);
+  await clock.set(16 * MINUTE_MS);
+  const page = await browser.get("/account");
+  const csrf = page.forms()[0]?.fields["csrf"] ?? "";
+  for (const act of ["make x", "make "]) {
+    const fields = { csrf, do: act, name: "x", "scope backend": "on", days: "366" };
+    const made = await browser.postForm("/account", fields, { origin: gatepost.issuer });
+    assert.doesNotMatch(made.text, /gpat_/);
+    assert.match(made.text, /<h1>Sign in again<\/h1>/);
+  }
+});
+
 test("other windows go on when their user types the password again", async () => {
   const operator = await user(SCOPES);
   const { browser, tokens } = await tokensOf(gatepost, operator);

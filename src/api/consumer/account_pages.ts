@@ -80,7 +80,7 @@ export function accountPageOperations(
     const choice = await choosePassword(visit, http, sent, services);
     if (choice) return choice;
     const { user } = session;
-    const act = (sent ?? form).get("do");
+    const [act] = actOf(sent ?? form);
     if (!user || (sent && act === undefined)) {
       const signedOut = done === "session";
       return sent ? logIn(sent, http, visit, services) : showLogin(visit, { signedOut }, services);
@@ -142,7 +142,7 @@ export function accountPageOperations(
     frame: AccountFrame,
   ): Promise<HttpResponse> {
     const actor = { caller: { sub: user.id, clientId: LOGIN_APP, scopes: user.scopes }, request };
-    const [act = "", id = ""] = (form.get("do") ?? "").split(" ");
+    const [act = "", id = ""] = actOf(form);
     if (isAct(act)) {
       await ACTS[act].act(actor, id, services);
       return seeOther(`${home}?done=${act}`);
@@ -177,6 +177,9 @@ export function accountPageOperations(
     return { ...page, headers: { ...headers, "Cross-Origin-Opener-Policy": "same-origin" } };
   }, services);
 }
+
+/** What a form does, or its page is for, and to which id. */
+const actOf = (form: Form): string[] => form.get("do")?.split(" ") ?? [];
 
 const isAct = (act: string): act is keyof typeof ACTS => Object.hasOwn(ACTS, act);
 
