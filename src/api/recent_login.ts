@@ -32,13 +32,23 @@ export async function checkRecentLogin(
   throw new Problem(401, error, detail, { headers: { "WWW-Authenticate": challenge } });
 }
 
-/** The same where scope `backend` is given that was not there before. */
+/** What may do something. */
+interface Holder {
+  readonly scopes: readonly string[];
+  readonly status?: "active" | "disabled";
+}
+
+/**
+ * The same where scope `backend` is given that was not there before, or is there again. A change
+ * that opens another way to what a record may do gives it as if there had been none before.
+ */
 export async function checkGivesBackend(
   caller: Parameters<typeof checkRecentLogin>[0],
-  given: readonly string[],
-  before: readonly string[],
+  given: Holder,
+  before: Holder | undefined,
   services: Parameters<typeof checkRecentLogin>[1],
 ): Promise<void> {
-  const isGiven = given.includes(BACKEND_SCOPE) && !before.includes(BACKEND_SCOPE);
-  if (isGiven) await checkRecentLogin(caller, services);
+  const isLetIn = before?.status === "disabled" && given.status === "active";
+  const isThere = !isLetIn && before?.scopes.includes(BACKEND_SCOPE);
+  if (given.scopes.includes(BACKEND_SCOPE) && !isThere) await checkRecentLogin(caller, services);
 }

@@ -5,12 +5,19 @@ import { type Clock, createClock } from "../helpers/clock.ts";
 import { signIn, tokensOf } from "../helpers/console.ts";
 import { assertProblem, readItems } from "../helpers/event_stage.ts";
 import {
+  type ForeignIssuer,
+  registerIssuer,
+  startForeignIssuer,
+} from "../helpers/foreign_issuer.ts";
+import {
   assertOAuthError,
   bearer,
   type Gatepost,
   newName,
   readObject,
   startGatepost,
+  type TestApp,
+  type TestUser,
 } from "../helpers/gatepost.ts";
 import type { Client } from "../helpers/http_client.ts";
 
@@ -20,12 +27,16 @@ const SCOPES = ["backend", "consumer"];
 
 let clock: Clock;
 let gatepost: Gatepost;
+let issuer: ForeignIssuer;
 before(async () => {
   clock = await createClock();
-  gatepost = await startGatepost({ env: { ...clock.env, GATEPOST_ACCESS_TOKEN_TTL: "30d" } });
+  const env = { GATEPOST_ACCESS_TOKEN_TTL: "30d", GATEPOST_CALLBACK_ALLOW: "127.0.0.1/32" };
+  gatepost = await startGatepost({ env: { ...clock.env, ...env } });
+  issuer = await startForeignIssuer(gatepost.issuer);
 });
 after(async () => {
   await gatepost.stop();
+  await issuer.close();
   await clock.remove();
 });
 beforeEach(() => clock.set(0));
@@ -58,6 +69,22 @@ const newApp = (scopes: readonly string[]) =>
   ({ name: "x", url: "https://x.example", scopes });
 const to = (path: string, { id }: { readonly id: string }) => `/backend/${path}/${id}`;
 
+const CODE = ["authorization_code"];
+
+async function disabled(party: TestUser | TestApp) {
+  await gatepost.change(party, { status: "disabled" });
+  return party;
+}
+
+/** The path of the issuer, whose tokens may have `backend`. */
+async function trusted(status = "active") {
+  const issuers = readItems(await send(gatepost.adminToken, "GET", "/backend/issuer"));
+  const { id } = issuers[0] ?? await registerIssuer(gatepost, issuer, { scopes: SCOPES });
+  const path = to("issuer", { id: String(id) });
+  await send(gatepost.adminToken, "PATCH", path, { status });
+  return path;
+}
+
 /** What is not done by a console whose user has not typed the password for long. */
 const GRAVE: Readonly<Record<string, () => Promise<Act>>> = {
   "deleting a user": async () => ["DELETE", to("user", await user([])), undefined, 204],
@@ -86,6 +113,20 @@ const GRAVE: Readonly<Record<string, () => Promise<Act>>> = {
     const made = await app({ jwks: { keys: [key()] } });
     return ["PATCH", to("app", made), { jwks: { keys: [key()] } }, 200];
   },
+  "an owner for an app with backend": async () =>
+    ["PATCH", to("app", await app()), { owner: (await user([])).id }, 200],
+  "another grant for an app with backend": async () =>
+    ["PATCH", to("app", await app({ grants: CODE })), { grants: [...CODE, "password"] }, 200],
+  "other keys of an issuer whose tokens may have backend": async () =>
+    ["PATCH", await trusted(), { jwks_uri: `${issuer.receiver.url}/keys` }, 200],
+  "another audience of such an issuer": async () =>
+    ["PATCH", await trusted(), { audience: "https://other.example" }, 200],
+  "letting in again a user with backend": async () =>
+    ["PATCH", to("user", await disabled(await user(SCOPES))), { status: "active" }, 200],
+  "letting in again an app with backend": async () =>
+    ["PATCH", to("app", await disabled(await app())), { status: "active" }, 200],
+  "letting in again an issuer whose tokens may have backend": async () =>
+    ["PATCH", await trusted("disabled"), { status: "active" }, 200],
   "a personal token with backend": async () =>
     ["POST", "/consumer/token", { name: "x", scopes: SCOPES, expires_in: 60 }, 201],
 };
@@ -104,6 +145,12 @@ const PLAIN: Readonly<Record<string, () => Promise<Act>>> = {
     ["PATCH", to("user", await user(["consumer"])), { password: "another one" }, 200],
   "disabling a user": async () =>
     ["PATCH", to("user", await user(SCOPES)), { status: "disabled" }, 200],
+  "disabling an issuer whose tokens may have backend": async () =>
+    ["PATCH", await trusted(), { status: "disabled" }, 200],
+  "another rate for a disabled user with backend": async () =>
+    ["PATCH", to("user", await disabled(await user(SCOPES))), { rate: "5/1m" }, 200],
+  "one grant less for an app with backend": async () =>
+    ["PATCH", to("app", await app()), { grants: CODE }, 200],
   "a personal token without backend": async () =>
     ["POST", "/consumer/token", { name: "x", scopes: ["consumer"], expires_in: 60 }, 201],
 };

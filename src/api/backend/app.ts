@@ -64,7 +64,7 @@ export function appOperations(services: Administration): Operation[] {
         const id = newId("a", createdAtMs);
         const app = newApp(body, { id, createdAtMs }, profile);
         await checkOwner(database, body.owner);
-        await checkGivesBackend(context.caller, app.scopes, [], services);
+        await checkGivesBackend(context.caller, app, undefined, services);
         const hasSecret = app.type === "confidential" && app.jwks.length === 0;
         const secret = hasSecret ? newSecret() : undefined;
         const insert = insertApp(app, secret === undefined ? undefined : sha256(secret));
@@ -129,9 +129,10 @@ export async function storeAppChange(
     const { id } = app;
     const changed = changeApp(app, body, profile);
     await checkOwner(database, body.owner);
-    // New keys are a way to all that an app may do.
-    const before = body.jwks ? [] : app.scopes;
-    await checkGivesBackend(context.caller, changed.scopes, before, services);
+    // New keys, another owner and one more grant are ways to all that an app may do.
+    const isWay = body.jwks || (changed.owner && changed.owner !== app.owner) ||
+      changed.grants.some((type) => !app.grants.includes(type));
+    await checkGivesBackend(context.caller, changed, isWay ? undefined : app, services);
     const lost = app.scopes.filter((scope) => !changed.scopes.includes(scope));
     const isDisabled = changed.status === "disabled";
     const end = { reason: "app disabled" };
@@ -153,13 +154,14 @@ export async function storeAppChange(
 /** Replaces an app's secret; throws Problem 409 where it has none. */
 export async function storeAppSecret(
   context: Actor,
-  { id, type, jwks, scopes }: App,
+  app: App,
   body: Infer<typeof NewAppSecret> | undefined,
   services: Administration,
 ): Promise<HttpResponse> {
+  const { id, type, jwks } = app;
   if (type === "public") throw conflict("A public app has no secret.");
   if (jwks.length > 0) throw conflict("The app proves itself by its jwks; set that to null.");
-  await checkGivesBackend(context.caller, scopes, [], services);
+  await checkGivesBackend(context.caller, app, undefined, services);
   const oldUntilMs = body?.revoke ? 0 : services.now() + OLD_SECRET_MS;
   const secret = newSecret();
   const replace = replaceAppSecret(id, sha256(secret), oldUntilMs);

@@ -52,7 +52,7 @@ export function issuerOperations(services: IssuerServices): Operation[] {
       responses: { 201: IssuerRecord },
       refuses: [409],
       async handle({ body, ...context }) {
-        await checkGivesBackend(context.caller, body.scopes, [], services);
+        await checkGivesBackend(context.caller, body, undefined, services);
         const jwksUri = await findKeys(body.issuer, body.jwks_uri, services);
         const createdAtMs = now();
         const id = newId("i", createdAtMs);
@@ -77,10 +77,14 @@ export function issuerOperations(services: IssuerServices): Operation[] {
         const jwksUri = body.jwks_uri === undefined
           ? undefined
           : await findKeys((await find(id)).issuer, body.jwks_uri, services);
+        // With other keys, another audience, claim or type other tokens are accepted.
+        const { scopes, status, ...others } = body;
+        const isOfOthers = Object.keys(others).length > 0;
         await changeFresh(async () => {
           const issuer = await find(id);
           const changed = changeIssuer(issuer, body, jwksUri);
-          await checkGivesBackend(context.caller, changed.scopes, issuer.scopes, services);
+          const before = isOfOthers ? undefined : issuer;
+          await checkGivesBackend(context.caller, changed, before, services);
           const scopes = issuer.scopes.filter((scope) => !changed.scopes.includes(scope));
           const end = changed.status === "disabled" ? { reason: "issuer disabled" }
             : scopes.length > 0 ? { reason: "scope removed", scopes } : undefined;

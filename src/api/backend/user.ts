@@ -40,7 +40,7 @@ export function userOperations(services: Administration & Pick<Services, "hasher
       responses: { 201: UserRecord },
       refuses: [409],
       async handle({ body, ...context }) {
-        await checkGivesBackend(context.caller, body.scopes, [], services);
+        await checkGivesBackend(context.caller, body, undefined, services);
         const phc = await hasher.hash(body.password);
         const createdAtMs = now();
         const id = newId("u", createdAtMs);
@@ -69,8 +69,8 @@ export function userOperations(services: Administration & Pick<Services, "hasher
           const user = await find(id);
           const changed = withChange(user, toFields(change));
           // A new password is a way to all that its user may do.
-          const before = phc === undefined ? user.scopes : [];
-          await checkGivesBackend(context.caller, changed.scopes, before, services);
+          const before = phc === undefined ? user : undefined;
+          await checkGivesBackend(context.caller, changed, before, services);
           const lost = user.scopes.filter((scope) => !changed.scopes.includes(scope));
           const end = isDisabled ? { reason: "user disabled" } : undefined;
           // Before the time of the cut is read: what is granted meanwhile ends with it.

@@ -97,7 +97,7 @@ export function accountOperations(
       refuses: [409],
       async handle({ body, ...context }) {
         const { caller, request } = context;
-        await checkGivesBackend(caller, body.scopes, [], services);
+        await checkGivesBackend(caller, body, undefined, services);
         const isIn = isCallerActive(caller);
         const { grant, token } = await makePersonalToken(context, body, isIn, services);
         const shown = { ...toOwnToken(grant, caller), token };
