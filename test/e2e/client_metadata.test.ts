@@ -132,11 +132,28 @@ describe("a client that nobody has registered", () => {
 
   test("never gets a scope of the backend, and must use PKCE", async () => {
     const { app } = newClient();
+    const browser = gatepost.openBrowser();
+    await passLogin(browser, await gatepost.authorize(browser, app, newPkce().challenge), user);
     for (const scope of ["backend", "backend:read"]) {
-      assertErrorRedirect(gatepost, await ask(app, { scope }), app, { error: "invalid_scope" });
+      const asked = await gatepost.authorize(browser, app, { ...newPkce().challenge, scope });
+      assertErrorRedirect(gatepost, asked, app, { error: "invalid_scope" });
     }
-    const plain = await gatepost.authorize(gatepost.openBrowser(), app);
+    const plain = await gatepost.authorize(browser, app);
     assertErrorRedirect(gatepost, plain, app, { error: "invalid_request" });
+  });
+
+  test("sends nobody on who has not signed in (RFC 9700 §4.11.2)", async () => {
+    const { app } = newClient();
+    for (const parameters of [{}, { ...newPkce().challenge, scope: "backend" }]) {
+      const browser = gatepost.openBrowser();
+      const login = await gatepost.authorize(browser, app, parameters);
+      assert.equal(login.status, 200, login.location);
+      const { username } = user;
+      const wrong = await browser.submit(login, { username, password: "something else" });
+      assert.equal(wrong.status, 403, wrong.location);
+      const error = "scope" in parameters ? "invalid_scope" : "invalid_request";
+      assertErrorRedirect(gatepost, await passLogin(browser, wrong, user), app, { error });
+    }
   });
 
   test("has no other grant", async () => {

@@ -63,20 +63,24 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
   const { sessions, issuer, site } = services;
   const path = "/authorization/authorize";
 
-  /** Errors go to the app once it is known (RFC 6749 §4.1.2.1). */
+  /**
+   * Errors go to the app once it is known (RFC 6749 §4.1.2.1); to one that nobody has registered
+   * with a user who has signed in alone, so that its author sends no stranger on (RFC 9700
+   * §4.11.2).
+   */
   async function respond(http: HttpRequest, query: Form, form?: Form): Promise<HttpResponse> {
     const target = await findTarget(query, http.address, services);
     if ("detail" in target) {
       const title = "This sign-in link does not work";
       return errorPage({ site, status: 400, title, ...target, requestId: http.id });
     }
+    const addressOf = (query: string) => `${site.basePath}${path}?${query}`;
+    const address = addressOf(http.query);
+    const session = await sessions.open(http);
     try {
       const request = await readAuthorizeRequest(target, services);
-      const addressOf = (query: string) => `${site.basePath}${path}?${query}`;
-      const address = addressOf(http.query);
       // A login for the request itself is recent enough, where none ever is for long too.
       const onward = addressOf(http.query.split("&").filter((pair) => !isMaxAge(pair)).join("&"));
-      const session = await sessions.open(http);
       const visit = { request, session, address, onward };
       // HEAD is what scanners of links send; it makes no code and no session.
       if (http.method === "HEAD") return { status: 200, headers: NO_STORE };
@@ -85,6 +89,10 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
       return await (form ? carryOut(form, http, visit, services) : showNext(http, visit, services));
     } catch (error) {
       if (!(error instanceof OAuthError)) throw error;
+      if (target.app.metadataUrl && !session.user && http.method !== "HEAD") {
+        const visit = { request: target, session, address };
+        return form ? logIn(form, http, visit, services) : showLogin(visit, {}, services);
+      }
       return sendToApp(target, { error: error.error, error_description: error.message }, issuer);
     }
   }
