@@ -16,6 +16,13 @@ export const isWithin = (ageMs: number, sinceMs: number, nowMs: number): boolean
   Math.abs(nowMs - sinceMs) <= ageMs;
 
 /**
+ * How long ago a user may have signed in who allows an app these scopes: what is granted outlives
+ * the session, at which somebody else may sit by now.
+ */
+export const maxAgeMsOf = (scopes: readonly string[]): number =>
+  scopes.includes(BACKEND_SCOPE) ? RECENT_LOGIN_MS : Infinity;
+
+/**
  * Throws Problem 401 with the challenge of RFC 9470 §3 where a console asks whose user has typed
  * the password in no browser for 15 minutes: somebody else may sit there by now.
  */

@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import { after, before, beforeEach, describe, test } from "node:test";
+import { assertConsentPage, passLogin } from "../helpers/authorize_pages.ts";
 import { type Clock, createClock } from "../helpers/clock.ts";
 import { signIn, tokensOf } from "../helpers/console.ts";
+import { DEVICE_GRANT, newDevice, pollFor, typeCode, VERIFY } from "../helpers/device.ts";
 import { assertProblem, readItems } from "../helpers/event_stage.ts";
 import {
   type ForeignIssuer,
@@ -251,6 +253,64 @@ test("the account page knows what is grave whatever stands behind its name", asy
     assert.doesNotMatch(made.text, /gpat_/);
     assert.match(made.text, /<h1>Sign in again<\/h1>/);
   }
+});
+
+describe("an app or a device gets backend", () => {
+  const grants = ["authorization_code", DEVICE_GRANT];
+
+  /** A browser in which a user signed in so many minutes ago. */
+  async function openBrowserOf(who: TestUser, minutes: number) {
+    await clock.set(0);
+    const { browser } = await signIn(gatepost, who, "consumer");
+    await clock.set(minutes * MINUTE_MS);
+    return browser;
+  }
+
+  test("from a user who has signed in a short while ago", async () => {
+    const [who, asking] = [await user(SCOPES), await app({ grants })];
+    const browser = await openBrowserOf(who, 16);
+    assertConsentPage(await gatepost.authorize(browser, asking, { scope: "consumer" }));
+    const again = await gatepost.authorize(browser, asking, { scope: "backend" });
+    assert.match(again.text, /<h1>Sign in again<\/h1>/);
+    const consent = await passLogin(browser, again, who);
+    assertConsentPage(consent);
+    await clock.set(32 * MINUTE_MS);
+    const late = await browser.submit(consent, {}, "allow");
+    assert.match(late.text, /<h1>Sign in again<\/h1>/);
+    const allowed = await browser.submit(await passLogin(browser, late, who), {}, "allow");
+    assert.match(allowed.location ?? "", /\?code=/);
+  });
+
+  test("by its code from such a user", async () => {
+    const [who, asking] = [await user(SCOPES), await app({ grants })];
+    const browser = await openBrowserOf(who, 16);
+    const page = await browser.get(VERIFY);
+    const plain = await newDevice(gatepost, asking, { scope: "consumer" });
+    assertConsentPage(await typeCode(browser, page, plain.user_code));
+    const device = await newDevice(gatepost, asking, { scope: "backend" });
+    const again = await browser.submit(page, { user_code: device.user_code });
+    assert.match(again.text, /<h1>Sign in again<\/h1>/);
+    const { username } = who;
+    const wrong = await browser.submit(again, { username, password: "something else" });
+    assert.match(wrong.text, /<h1>Sign in again<\/h1>/);
+    const consent = await browser.submit(await passLogin(browser, wrong, who));
+    assertConsentPage(consent);
+    await browser.submit(consent, {}, "allow");
+    assert.equal(await pollFor(gatepost, asking, device), "backend");
+  });
+
+  test("by a decision of that time", async () => {
+    const [who, asking] = [await user(SCOPES), await app({ grants })];
+    const browser = await openBrowserOf(who, 14);
+    const device = await newDevice(gatepost, asking, { scope: "backend" });
+    const consent = await typeCode(browser, await browser.get(VERIFY), device.user_code);
+    await clock.set(16 * MINUTE_MS);
+    const late = await browser.submit(consent, {}, "allow");
+    assert.match(late.text, /<h1>Sign in again<\/h1>/);
+    assert.equal(await pollFor(gatepost, asking, device), "authorization_pending");
+    await browser.submit(consent, {}, "deny");
+    assert.equal(await pollFor(gatepost, asking, device), "access_denied");
+  });
 });
 
 test("other windows go on when their user types the password again", async () => {

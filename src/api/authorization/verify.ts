@@ -16,6 +16,7 @@ import { FAILED_USER_CODE, GRANT_ALLOWED, UNKNOWN } from "../../store/audit.ts";
 import { decideDeviceCode, findDeviceCode } from "../../store/device_codes.ts";
 import type { Operation } from "../operation.ts";
 import { verifiedPage, verifyPage, type VerifyPageInput } from "../pages/verify_page.ts";
+import { isWithin, maxAgeMsOf } from "../recent_login.ts";
 import { type AuthorizeServices, logIn, PAGE_FORM } from "./authorize.ts";
 import { formStep, pageFrame, type PageVisit, showConsent, showLogin } from "./authorize_pages.ts";
 import { choosePassword } from "./choose_password.ts";
@@ -48,7 +49,7 @@ export function verifyOperations(
     const choice = await choosePassword(visit, http, form, services);
     if (choice) return choice;
     const { user } = visit.session;
-    if (!user) {
+    if (!user || form?.get("password") !== undefined) {
       return form ? logIn(form, http, visit, services) : showLogin(visit, {}, services);
     }
     const typed = form?.get("user_code") ?? code;
@@ -93,6 +94,10 @@ export function verifyOperations(
     const { userCode, device, app, scopes } = await findAsking(typed, user, address);
     const request = { ...visit.request, app };
     const consent = { ...visit, request, address: addressOf(userCode) };
+    const isRecent = isWithin(maxAgeMsOf(scopes), session.sinceMs, now());
+    if (!isRecent && (isCodeForm || decision === "allow")) {
+      return showLogin({ ...visit, address: consent.address }, {}, services);
+    }
     if (isCodeForm) return showConsent(consent, user, scopes, { userCode }, services);
     if (!isOf(consent, scopes)) {
       throw new Problem(400, "stale_form", "This page was open for too long. Please try again.");
