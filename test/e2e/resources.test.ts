@@ -208,6 +208,9 @@ describe("the resource of a grant (RFC 8707 §2.2)", () => {
     const path = `/backend/resource/${id}`;
     const change = { scopes: ["other"] };
     assert.equal((await gatepost.api.sendJson("PATCH", path, change, asAdmin())).status, 200);
+    for (const token of [tokens.access_token, tokens.refresh_token]) {
+      assert.equal((await introspect(token))["scope"], "other");
+    }
     assert.equal(readTokens(await second.refresh(app, tokens.refresh_token)).scope, "other");
   });
 });

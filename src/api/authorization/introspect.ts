@@ -110,7 +110,8 @@ async function describe(
       client_id: app?.metadataUrl ?? clientId,
       sub: userId ?? clientId,
     },
-    scope: scopes.join(" "),
+    // The resource may have lost some since.
+    scope: scopes.filter((name) => !resource || resource.scopes.includes(name)).join(" "),
     ...(user && { username: user.username }),
     exp: Math.floor(untilMs / 1000),
     ...(jti !== undefined && { token_type: "bearer", jti }),
