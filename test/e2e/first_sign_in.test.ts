@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { assertErrorPage, assertLoginPage } from "../helpers/authorize_pages.ts";
+import { createClock } from "../helpers/clock.ts";
 import { type CommandLine, readItems, readJson } from "../helpers/command_line.ts";
 import { assertCodePage, VERIFY } from "../helpers/device.ts";
 import { assertOAuthError, authorizePath, PASSWORD, type TestApp } from "../helpers/gatepost.ts";
@@ -85,6 +86,24 @@ describe("whoever signs in with the printed password", () => {
     assert.match((await signIn(openBrowser(), path, password)).location ?? "", /[?&]code=/);
     assert.equal(await tryLogin(password), 200);
     assert.equal((await listActions(cli, "user.keep_password")).length, 1);
+  });
+
+  test("chooses one within 15 minutes, or signs in again", async (t) => {
+    const clock = await createClock();
+    const { password, openBrowser, signIn, tryLogin, path } = await startFirst(t, clock);
+    t.after(clock.remove);
+    const browser = openBrowser();
+    const page = await signIn(browser, path, password);
+    await clock.set(16 * 60_000);
+    for (const [fields, button] of [[{ new_password: NEW_PASSWORD }], [{}, "keep"]] as const) {
+      assertLoginPage(await browser.submit(page, fields, button), 400);
+      assertLoginPage(await browser.get(path));
+    }
+    assert.equal(await tryLogin(NEW_PASSWORD), 401);
+    const again = await signIn(browser, path, password);
+    assertChoice(again, { keep: true });
+    assert.equal((await browser.submit(again, { new_password: NEW_PASSWORD })).status, 303);
+    assert.equal(await tryLogin(NEW_PASSWORD), 200);
   });
 
   test("chooses one: all else that is signed in ends, in every process", async (t) => {

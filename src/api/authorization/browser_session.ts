@@ -15,6 +15,7 @@ import {
   sessionId,
 } from "../../store/sessions.ts";
 import { findUser } from "../../store/users.ts";
+import { isWithin, RECENT_LOGIN_MS } from "../recent_login.ts";
 
 const SESSION_MS = 12 * 60 * 60_000;
 /** How often it is stored that one is seen. */
@@ -120,9 +121,11 @@ export function createBrowserSessions(
         // Nobody waits for it, and nothing depends on it.
         void Promise.allSettled([database.write([markSeen(hash, now())])]);
       }
-      const user = found && await findUser(database, found.user);
       const sinceMs = found?.createdAtMs ?? 0;
       const givenPassword = found?.givenPassword ?? undefined;
+      // Its page asks for no old password, and somebody else may sit there by now.
+      const isOver = givenPassword && !isWithin(RECENT_LOGIN_MS, sinceMs, now());
+      const user = found && !isOver ? await findUser(database, found.user) : undefined;
       return { id: sent, isNew: false, user, sinceMs, givenPassword, devices };
     },
     /**
