@@ -39,23 +39,22 @@ export async function checkRecentLogin(
   throw new Problem(401, error, detail, { headers: { "WWW-Authenticate": challenge } });
 }
 
-/** What may do something. */
+/** What may have scopes; what is disabled has none. */
 interface Holder {
   readonly scopes: readonly string[];
   readonly status?: "active" | "disabled";
 }
 
-/**
- * The same where scope `backend` is given that was not there before, or is there again. A change
- * that opens another way to what a record may do gives it as if there had been none before.
- */
+const hasBackend = ({ scopes, status }: Holder) =>
+  status !== "disabled" && scopes.includes(BACKEND_SCOPE);
+
+/** The same where what did not have scope `backend` gets it; `before`, where nobody new has it. */
 export async function checkGivesBackend(
   caller: Parameters<typeof checkRecentLogin>[0],
-  given: Holder,
+  after: Holder,
   before: Holder | undefined,
   services: Parameters<typeof checkRecentLogin>[1],
 ): Promise<void> {
-  const isLetIn = before?.status === "disabled" && given.status === "active";
-  const isThere = !isLetIn && before?.scopes.includes(BACKEND_SCOPE);
-  if (given.scopes.includes(BACKEND_SCOPE) && !isThere) await checkRecentLogin(caller, services);
+  const isGiven = hasBackend(after) && !(before && hasBackend(before));
+  if (isGiven) await checkRecentLogin(caller, services);
 }
