@@ -100,8 +100,9 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
   const egress = createDocumentEgress(config.callbackAllow);
   const figures = createFigureCounter(database, now);
   const stopping = new AbortController();
-  let handle: Handle = () => Promise.reject();
-  let handleOfConsole: Handle = handle;
+  const started = Promise.withResolvers<void>(); // what comes before waits for it
+  let handle: Handle = (request) => started.promise.then(() => handle(request));
+  let handleOfConsole: Handle = (request) => started.promise.then(() => handleOfConsole(request));
   let jobs: Jobs | undefined;
   const createServerFor = (handle: Handle) => createHttpServer({
     handle,
@@ -236,6 +237,7 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
     const withConsole = [...pages, ...consoleOperations(services)];
     handle = pipeline(second ? pages : withConsole);
     if (second) handleOfConsole = pipeline(withConsole);
+    started.resolve();
     for (const risk of await findStoredRisks(config, database)) log.warn(risk);
     const { issuer, consoleUrl } = services;
     const console = consoleUrl && `${consoleUrl}${CONSOLE_PATH}`;

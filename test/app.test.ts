@@ -1,9 +1,12 @@
 import assert from "node:assert/strict";
+import dns from "node:dns";
 import { once } from "node:events";
 import { readdir } from "node:fs/promises";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { findFreePort } from "../scripts/free_port.ts";
 import { startApp } from "../src/app.ts";
 import { parseConfig } from "../src/config.ts";
 import { makeFolder } from "./helpers/database.ts";
@@ -36,4 +39,33 @@ test("a start that fails once it listens leaves nothing running", async (t) => {
   const [error] = await once(socket, "error") as [NodeJS.ErrnoException];
   assert.equal(error.code, "ECONNREFUSED");
   assert.deepEqual(await readdir(folder), ["gatepost.db"], "its lock has gone, its log is merged");
+});
+
+test("a request that comes before the console's own listener is there waits for it", async (t) => {
+  const port = await findFreePort();
+  const result = parseConfig({
+    GATEPOST_PORT: String(port),
+    GATEPOST_DATABASE: join(makeFolder(t), "gatepost.db"),
+    GATEPOST_ADMIN_PASSWORD: "correct horse battery",
+    GATEPOST_CONSOLE: "localhost:0",
+    GATEPOST_CRON: "off",
+  });
+  assert.ok(result.ok);
+  let early: Promise<Response> | undefined;
+  const { lookup } = dns;
+  t.mock.method(dns, "lookup", (name: string, ...rest: unknown[]) => {
+    early = fetch(`http://127.0.0.1:${port}/system/health`);
+    early.catch(() => {});
+    void sleep(200).then(() => Reflect.apply(lookup, dns, [name, ...rest]));
+  });
+  const write = () => {};
+  const log = { debug: write, info: write, always: write, warn: write, error: write };
+  const host = { log, droppedLogLines: () => 0, hashLimit: 1, print() {}, warnings: [] };
+  const stop = await startApp(result.config, host);
+  try {
+    const response = await early;
+    assert.equal(response?.status, 200);
+  } finally {
+    await stop();
+  }
 });
