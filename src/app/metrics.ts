@@ -48,7 +48,8 @@ export const METRICS = {
   gatepost_http_refusals_total: counter(
     "Requests rejected before routing: malformed or timed out.", "status"),
   gatepost_rate_limited_total: counter(
-    "Requests refused by a rate limit; policy is endpoint, user, app or address.", "policy"),
+    "Requests refused by a rate limit; policy is endpoint, user, app, principal or address.",
+    "policy"),
   gatepost_http_connections: gauge("Open connections.", ({ connections }) => connections()),
   gatepost_tokens_issued_total: counter(
     "Access tokens issued, by grant type; login is the login endpoint.", "grant"),
