@@ -14,7 +14,7 @@ import type { Services } from "../../services.ts";
 import { findClient, insertApp, updateApp } from "../../store/apps.ts";
 import type { ErrorPageInput } from "../pages/error_page.ts";
 import { maxAgeMsOf } from "../recent_login.ts";
-import { readResource, readScope } from "./oauth_form.ts";
+import { checkRepeated, readResource, readScope } from "./oauth_form.ts";
 import { checkAllowed } from "./token.ts";
 
 /** An active app and a redirect URI of it: where the outcome of a request may go. */
@@ -113,9 +113,7 @@ export async function readAuthorizeRequest(
   services: Pick<Services, "config" | "database" | "issuer">,
 ): Promise<AuthorizeRequest> {
   const { form } = target;
-  if (form.duplicates.some((name) => name !== "resource")) {
-    throw new OAuthError("invalid_request", "A parameter is repeated.");
-  }
+  checkRepeated(form);
   if ((form.get("response_type") ?? "code") !== "code") {
     throw new OAuthError("unsupported_response_type", "The only response_type is code.");
   }

@@ -38,17 +38,20 @@ const SECRET_PARAMETERS = Object.keys(CREDENTIALS)
 
 /**
  * The form of a request to the token endpoint and its neighbours; throws OAuthError
- * `invalid_request` for anything but one well-formed form in the body, each parameter once
- * (RFC 6749 §3.2; `resource` may be repeated, RFC 8707 §2).
+ * `invalid_request` for anything but one well-formed form in the body, each parameter once.
  */
 export async function readOAuthForm(request: HttpRequest): Promise<Form> {
   checkQuery(request);
   const form = await readForm(request);
   if (!form) throw new OAuthError("invalid_request", "The body is not a well-formed form.");
-  if (form.duplicates.some((name) => name !== "resource")) {
-    throw new OAuthError("invalid_request", "A parameter is repeated.");
-  }
+  checkRepeated(form);
   return form;
+}
+
+/** Throws where a parameter is repeated (RFC 6749 §3.1); `resource` may be (RFC 8707 §2). */
+export function checkRepeated({ duplicates }: Form): void {
+  if (duplicates.every((name) => name === "resource")) return;
+  throw new OAuthError("invalid_request", "A parameter is repeated.");
 }
 
 /** Throws where a query may hold a secret: one that cannot be read may hold anything. */
