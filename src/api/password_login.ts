@@ -35,7 +35,7 @@ const SLOW_AFTER = 20;
 const SLOW_STEP_MS = 100;
 const SLOW_STEPS = 20;
 
-/** Makes the check, with its throttles (RFC 6749 §4.3.2, RFC 9700 §4.14). */
+/** Makes the check, with its throttles (RFC 6749 §4.3.2). */
 export function createPasswordLogin(
   { database, hasher, failures, now, sleep }:
     & Pick<Services, "database" | "hasher" | "failures" | "now">
