@@ -87,6 +87,17 @@ async function trusted(status = "active") {
   return path;
 }
 
+/** Whom the token of an issuer speaks for, whose tokens may have backend; it is shut out. */
+async function shutOutPrincipal() {
+  const own = await startForeignIssuer(gatepost.issuer);
+  await registerIssuer(gatepost, own, { scopes: SCOPES });
+  const { sub } = readObject(await send(own.token(), "GET", "/authorization/whoami"));
+  await own.close();
+  const principal = to("principal", { id: String(sub) });
+  await send(gatepost.adminToken, "PATCH", principal, { status: "disabled" });
+  return principal;
+}
+
 /** What is not done by a console whose user has not typed the password for long. */
 const GRAVE: Readonly<Record<string, () => Promise<Act>>> = {
   "deleting a user": async () => ["DELETE", to("user", await user([])), undefined, 204],
@@ -129,6 +140,10 @@ const GRAVE: Readonly<Record<string, () => Promise<Act>>> = {
     ["PATCH", to("app", await disabled(await app())), { status: "active" }, 200],
   "letting in again an issuer whose tokens may have backend": async () =>
     ["PATCH", await trusted("disabled"), { status: "active" }, 200],
+  "letting in again whom an issuer with backend speaks for": async () =>
+    ["PATCH", await shutOutPrincipal(), { status: "active" }, 200],
+  "forgetting that such a one is shut out": async () =>
+    ["DELETE", await shutOutPrincipal(), undefined, 204],
   "a personal token with backend": async () =>
     ["POST", "/consumer/token", { name: "x", scopes: SCOPES, expires_in: 60 }, 201],
 };

@@ -1,16 +1,29 @@
 import { jsonResponse } from "../../http/respond.ts";
-import { PrincipalChange, PrincipalRecord, toPrincipalRecord } from "../../oauth/issuer.ts";
+import {
+  type Principal,
+  PrincipalChange,
+  PrincipalRecord,
+  toPrincipalRecord,
+} from "../../oauth/issuer.ts";
 import { afterWrite } from "../../store/after_write.ts";
 import {
   deletePrincipal,
+  findIssuer,
   findPrincipal,
   PRINCIPAL_LIST,
   updatePrincipal,
 } from "../../store/issuers.ts";
 import { endSubscriptions } from "../../store/subscription_end.ts";
-import { type Administration, found, removeAudited, storeAudited } from "../administration.ts";
+import {
+  type Actor,
+  type Administration,
+  found,
+  removeAudited,
+  storeAudited,
+} from "../administration.ts";
 import { backend, type Operation } from "../operation.ts";
 import { listing } from "../pagination.ts";
+import { checkGivesBackend } from "../recent_login.ts";
 
 const PATH = "/backend/principal";
 const ITEM = `${PATH}/:id` as const;
@@ -20,6 +33,16 @@ const ID = PrincipalRecord.members.id;
 export function principalOperations(services: Administration): Operation[] {
   const { database, now } = services;
   const find = async (id: string) => found(await findPrincipal(database, id), "principal");
+
+  /** Whether the caller may let a principal have what its issuer's tokens may carry. */
+  async function checkLetsIn(
+    { caller }: Actor,
+    { issuer, status: before }: Principal,
+    status: Principal["status"],
+  ): Promise<void> {
+    const { scopes } = found(await findIssuer(database, issuer), "issuer");
+    await checkGivesBackend(caller, { scopes, status }, { scopes, status: before }, services);
+  }
 
   return [
     backend("GET", PATH, "listPrincipals", "List whom tokens of other issuers speak for",
@@ -32,7 +55,7 @@ export function principalOperations(services: Administration): Operation[] {
       body: PrincipalChange,
       responses: { 200: PrincipalRecord },
       async handle({ params: { id }, body: { status }, ...context }) {
-        await find(id);
+        await checkLetsIn(context, await find(id), status);
         const end = { reason: "principal disabled" };
         await storeAudited(context, [
           updatePrincipal(id, status),
@@ -43,7 +66,9 @@ export function principalOperations(services: Administration): Operation[] {
     }),
     backend("DELETE", ITEM, "deletePrincipal", "Forget a principal until its next token", {
       async handle({ params, ...context }) {
-        const { id } = await find(params.id);
+        const principal = await find(params.id);
+        await checkLetsIn(context, principal, "active"); // its next token makes it anew
+        const { id } = principal;
         const end = { reason: "principal deleted", deletes: true };
         await removeAudited(context, "principal", id, [
           deletePrincipal(id),
