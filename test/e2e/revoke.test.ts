@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { ID_LENGTH } from "../../src/base/id.ts";
 import {
   assertOAuthError,
   basicAuth,
   bearer,
+  decodeJwt,
   type Gatepost,
   readObject,
   readTokens,
@@ -70,6 +72,23 @@ describe("POST /authorization/revoke (RFC 7009 §2)", () => {
     assertRevoked(await revoke({ token: first.refresh_token }));
     assert.equal(await gatepost.isAlive(second.access_token), false);
     assertOAuthError(await refresh(second.refresh_token), 400, "invalid_grant");
+  });
+
+  test("ends the grant of an app that may not refresh, which is audited", async () => {
+    const bare = await gatepost.createApp({ grants: ["authorization_code"], trusted: true });
+    const owner = await gatepost.createUser();
+    const actors: unknown[] = [];
+    for (const by of ["app", "holder"]) {
+      const { access_token: token } = await gatepost.codeTokens(bare, owner);
+      const [fields, headers] = by === "app" ? [{ token }, basicAuth(bare)] : [{}, bearer(token)];
+      assertRevoked(await revoke(fields, headers));
+      const target = String(decodeJwt(token).claims["jti"]).slice(0, ID_LENGTH);
+      const path = `/backend/audit?target=${target}&action=grant.revoke`;
+      const { items } = readObject(await gatepost.api.get(path, bearer(gatepost.adminToken)));
+      assert.ok(Array.isArray(items));
+      actors.push(...items.map(({ actor }) => actor));
+    }
+    assert.deepEqual(actors, [bare.id, owner.id]);
   });
 
   test("ends no other grant of the same user and app", async () => {

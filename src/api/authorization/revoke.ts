@@ -3,8 +3,8 @@ import type { HttpRequest } from "../../base/http_message.ts";
 import { Problem } from "../../base/problem.ts";
 import { described, named, optional, record, shown, TEXT } from "../../base/shape.ts";
 import { OAuthError } from "../../oauth/errors.ts";
-import { type Caller, CONSOLE_APP, LOGIN_APP } from "../../oauth/principal.ts";
-import { insertAuditOfGrant } from "../../store/audit.ts";
+import { type Caller, CONSOLE_APP } from "../../oauth/principal.ts";
+import { type AuditRecord, insertAudit, insertAuditOfGrant } from "../../store/audit.ts";
 import type { Sql } from "../../database/sql.ts";
 import { revokeBareGrant, revokeGrant } from "../../store/grant_end.ts";
 import { revocation } from "../../store/revocations.ts";
@@ -72,7 +72,11 @@ export function revokeOperation(
         ? await findNamed(request)
         : presentedBy(await authenticateAlone(request, bearer));
       if (presented) {
-        await database.write(endToken(presented, request.address, now()));
+        const { app, user } = presented;
+        // By its credentials; else whoever holds the token.
+        const actor = bearerToken(request) === undefined ? app : user ?? app;
+        const { address } = request;
+        await database.write(endToken(presented, { actor, address }, now()));
         await revocations.refresh();
       }
       return jsonResponse(200, {});
@@ -84,17 +88,21 @@ export function revokeOperation(
  * An access token ends alone, a refresh token with its grant (RFC 7009 §2.1). A personal token and
  * that of a login are all that their grants have. The end of a grant of a user is recorded.
  */
-function endToken(presented: PresentedToken, address: string, nowMs: number): Sql[] {
-  const { app, user, grantId, jti, untilMs } = presented;
-  const isAlone = jti !== undefined && jti !== grantId;
-  const actor = jti === undefined ? app : user ?? app;
-  const audited = { actor, action: "grant.revoke", target: grantId, address };
+function endToken(
+  { app, user, grantId, jti, untilMs }: PresentedToken,
+  by: Pick<AuditRecord, "actor" | "address">,
+  nowMs: number,
+): Sql[] {
+  const audited = { ...by, action: "grant.revoke", target: grantId };
   // A window of the console gives its own back whenever it is closed.
-  const isNews = user !== null && app !== CONSOLE_APP && (!isAlone || app === LOGIN_APP);
-  const audit = isNews ? [insertAuditOfGrant(grantId, audited, nowMs)] : [];
-  return isAlone
-    ? [...audit, revocation(jti, untilMs, untilMs), revokeBareGrant(grantId, nowMs)]
-    : [...audit, ...revokeGrant(grantId, nowMs)];
+  const isNews = user !== null && app !== CONSOLE_APP;
+  if (jti === undefined || jti === grantId) {
+    const audit = isNews ? [insertAuditOfGrant(grantId, audited, nowMs)] : [];
+    return [...audit, ...revokeGrant(grantId, nowMs)];
+  }
+  const bare = revokeBareGrant(grantId, nowMs);
+  const audit = isNews ? [insertAudit(audited, nowMs, bare.when)] : [];
+  return [...audit, revocation(jti, untilMs, untilMs), bare];
 }
 
 /** The caller of a request that revokes the token it presents, and may name no other. */
