@@ -106,6 +106,12 @@ export function refuseUnusable(address: string, state: DatabaseState): void {
   throw new UnusableDatabaseError(`Database ${address}: ${state.reason}`);
 }
 
+/** The error of a database that fails to open with this one. */
+export function cannotOpen(path: string, cause: unknown): UnusableDatabaseError {
+  const message = `Database ${path}: It cannot be opened: ${reasonOf(cause, path)}`;
+  return new UnusableDatabaseError(message, { cause });
+}
+
 /** Throws where this process may not write the file or its folder, or may not make them. */
 function checkAccess(path: string): void {
   const { R_OK, W_OK, X_OK } = constants;
@@ -228,8 +234,7 @@ function findLockError(path: string): string | undefined {
 
 /** SQLite calls a disk that has no room for the log's index an I/O error. */
 function reasonOf(error: unknown, path: string): string {
-  const isOfSqlite = error instanceof Error && "errcode" in error;
-  const isFull = isOfSqlite && statfsSync(dirname(path)).bavail === 0;
+  const isFull = refusalOf(error) === "failing" && statfsSync(dirname(path)).bavail === 0;
   return `${messageOf(error)}${isFull ? " (its disk is full)" : ""}.`;
 }
 

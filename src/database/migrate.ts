@@ -10,10 +10,10 @@ import {
 } from "node:fs";
 import { dirname } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
-import { messageOf } from "../base/message_of.ts";
 import type { Seal } from "../base/seal.ts";
 import { UnusableDatabaseError } from "./database.ts";
 import {
+  cannotOpen,
   findOwnSealError,
   findVersionError,
   judgeFile,
@@ -41,11 +41,11 @@ export function prepareSqliteFile(path: string, seal?: Seal): void {
     using connection = openSqlite(path, { readOnly: false, lockTimeoutMs: LONG_LOCK_TIMEOUT_MS });
     migrate(connection);
     useWriteAheadLog(connection); // no part of the migration: whoever did that may have died
-  } catch (error) {
+  } catch (cause) {
+    const error = cannotOpen(path, cause);
     // Whoever has locked it is about to fill it.
-    if (isNew && refusalOf(error) !== "locked") removeEmpty(path, topFolder);
-    const detail = `Database ${path}: It cannot be opened: ${messageOf(error)}`;
-    throw new UnusableDatabaseError(detail, { cause: error });
+    if (isNew && refusalOf(cause) !== "locked") removeEmpty(path, topFolder);
+    throw error;
   }
 }
 

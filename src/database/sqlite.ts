@@ -1,6 +1,7 @@
 import { MessageChannel, type MessagePort, type Worker } from "node:worker_threads";
 import type { Seal } from "../base/seal.ts";
 import { type Database, OutcomeUnknownError, UnavailableError } from "./database.ts";
+import { cannotOpen } from "./judge.ts";
 import type { Sql } from "./sql.ts";
 import { prepareSqliteFile } from "./migrate.ts";
 import { identify } from "./own_files.ts";
@@ -33,7 +34,7 @@ export function openSqliteDatabase(
 ): SqliteDatabase {
   prepareSqliteFile(path, seal);
   const identity = identify(path);
-  const reader = openSqliteReader(path);
+  const reader = openReader(path);
   const writer = createWriter(path, identity, onCommit, onEnd);
   const gathering: Waiting[] = [];
   let committing: readonly Waiting[] = [];
@@ -91,6 +92,15 @@ export function openSqliteDatabase(
     },
     close: () => closing ??= close(),
   };
+}
+
+/** The disk may have room for the database, and none for the log that comes with a connection. */
+function openReader(path: string): ReturnType<typeof openSqliteReader> {
+  try {
+    return openSqliteReader(path);
+  } catch (error) {
+    throw cannotOpen(path, error);
+  }
 }
 
 /** Makes the thread that commits; one that has died is started again for the next group. */

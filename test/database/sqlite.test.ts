@@ -22,6 +22,7 @@ import {
   OutcomeUnknownError,
   type Refusal,
   UnavailableError,
+  UnusableDatabaseError,
 } from "../../src/database/database.ts";
 import { sql, sqlText } from "../../src/database/sql.ts";
 import { prepareSqliteFile } from "../../src/database/migrate.ts";
@@ -142,6 +143,23 @@ test("a full disk: UnavailableError, nothing half-written, and it recovers", asy
   if (!mountSmall(folder)) return t.diagnostic("not run: needs root, to mount a small file system");
   try {
     await fillAndRecover(folder);
+  } finally {
+    execFileSync("umount", ["-l", folder]);
+  }
+});
+
+test("a first start on a small disk fails with one line that names the database", async (t) => {
+  const folder = join(makeFolder(t), "small");
+  mkdirSync(folder);
+  if (!mountSmall(folder)) return t.diagnostic("not run: needs root, to mount a small file system");
+  const path = join(folder, "gatepost.db");
+  try {
+    let bytes = 2 ** 18;
+    do {
+      for (const suffix of ["", "-wal", "-shm"]) rmSync(path + suffix, { force: true });
+      execFileSync("mount", ["-o", `remount,size=${bytes}`, folder]);
+      bytes += 4096;
+    } while (await failsToOpen(path));
   } finally {
     execFileSync("umount", ["-l", folder]);
   }
@@ -391,6 +409,17 @@ function mountSmall(folder: string): boolean {
   if (process.getuid?.() !== 0 || process.platform !== "linux") return false;
   const mount = spawnSync("mount", ["-t", "tmpfs", "-o", "size=1m", "tmpfs", folder]);
   return mount.status === 0;
+}
+
+async function failsToOpen(path: string): Promise<boolean> {
+  try {
+    await openSqliteDatabase(path).close();
+    return false;
+  } catch (error) {
+    assert.ok(error instanceof UnusableDatabaseError, String(error));
+    assert.match(error.message, /^Database .+gatepost\.db: [^\n]*disk is full[^\n]*$/);
+    return true;
+  }
 }
 
 async function fillAndRecover(folder: string): Promise<void> {
