@@ -2,6 +2,7 @@ import type { Refusal } from "./database.ts";
 
 // https://sqlite.org/rescode.html: the primary code is the low byte of the extended one.
 const CONFLICT_CODE = 19;
+const FLUSH_FAILED_CODE = 10 | 4 << 8; // SQLITE_IOERR_FSYNC
 
 /** Codes of an engine in trouble: among them out of memory, I/O error and cannot open. */
 const REFUSALS: Readonly<Record<number, Refusal>> = {
@@ -18,15 +19,23 @@ const REFUSALS: Readonly<Record<number, Refusal>> = {
 
 /** What trouble of the engine an error of node:sqlite tells of; undefined where of none. */
 export function refusalOf(error: unknown): Refusal | undefined {
-  return REFUSALS[codeOf(error)];
+  return REFUSALS[codeOf(error) & 0xff];
 }
 
 /** Whether an error of node:sqlite tells of a broken constraint. */
 export function isConflict(error: unknown): boolean {
-  return codeOf(error) === CONFLICT_CODE;
+  return (codeOf(error) & 0xff) === CONFLICT_CODE;
 }
 
-/** The primary code; 0, which means no error, for what SQLite has not thrown. */
+/**
+ * Whether a commit failed after it was written: the log has it until the next one takes its place,
+ * and whoever opens the file after a crash finds it there.
+ */
+export function isFailedFlush(error: unknown): boolean {
+  return codeOf(error) === FLUSH_FAILED_CODE;
+}
+
+/** The extended code; 0, which means no error, for what SQLite has not thrown. */
 function codeOf(error: unknown): number {
-  return error instanceof Error && "errcode" in error ? Number(error.errcode) & 0xff : 0;
+  return error instanceof Error && "errcode" in error ? Number(error.errcode) : 0;
 }

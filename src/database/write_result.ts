@@ -1,12 +1,19 @@
 import { messageOf } from "../base/message_of.ts";
-import { ConflictError, type Refusal, UnavailableError } from "./database.ts";
-import { isConflict, refusalOf } from "./sqlite_error.ts";
+import { ConflictError, OutcomeUnknownError, type Refusal, UnavailableError } from "./database.ts";
+import { isConflict, isFailedFlush, refusalOf } from "./sqlite_error.ts";
 
-/** What became of one batch: rows changed per statement, or why nothing of it is stored. */
+/**
+ * What became of one batch: rows changed per statement, or why nothing of it is stored; `unknown`
+ * where it may be.
+ */
 export type WriteResult =
   | { readonly kind: "stored"; readonly changes: number[] }
   | { readonly kind: "conflict" | "error"; readonly message: string }
-  | { readonly kind: "unavailable"; readonly message: string; readonly refusal: Refusal };
+  | {
+    readonly kind: "unavailable" | "unknown";
+    readonly message: string;
+    readonly refusal: Refusal;
+  };
 
 /** Settles the promise of a batch; it fails too without a result. */
 export function settle(
@@ -20,6 +27,8 @@ export function settle(
       return reject(new ConflictError(result.message));
     case "unavailable":
       return reject(new UnavailableError(result.message));
+    case "unknown":
+      return reject(new OutcomeUnknownError(result.message));
     default:
       return reject(new Error(result?.message ?? "The database writer gave no result"));
   }
@@ -29,7 +38,9 @@ export function settle(
 export function resultOf(error: unknown): WriteResult {
   const message = messageOf(error);
   const refusal = error instanceof UnavailableError ? "replaced" : refusalOf(error);
-  if (refusal !== undefined) return { kind: "unavailable", message, refusal };
+  if (refusal !== undefined) {
+    return { kind: isFailedFlush(error) ? "unknown" : "unavailable", message, refusal };
+  }
   return { kind: isConflict(error) ? "conflict" : "error", message };
 }
 
@@ -43,6 +54,6 @@ export interface CommitReport {
 
 /** Why a whole group was refused; a batch that broke a constraint was refused alone. */
 export function refusalOfGroup(results: readonly WriteResult[]): Refusal | undefined {
-  const refusals = results.map((result) => result.kind === "unavailable" && result.refusal);
+  const refusals = results.map((result) => "refusal" in result && result.refusal);
   return refusals.every((refusal) => refusal !== false) ? refusals[0] : undefined;
 }

@@ -30,6 +30,7 @@ import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { createSqliteEngine } from "../../src/database/sqlite_engine.ts";
 import { createGroupWriter } from "../../src/database/sqlite_writer.ts";
 import { openSqlite } from "../../src/database/sqlite_file.ts";
+import { refusalOfGroup, settle } from "../../src/database/write_result.ts";
 import { makeFolder, openDatabase } from "../helpers/database.ts";
 import { noteThreads } from "../helpers/threads.ts";
 import { testDatabaseContract } from "./database_contract.ts";
@@ -183,6 +184,30 @@ test("a database that may grow no more: nothing of the batch is stored, and it r
 
   connection.exec("PRAGMA max_page_count = 100000");
   assert.deepEqual(write([[put("large", large)]]), [{ kind: "stored", changes: [1] }]);
+});
+
+test("a flush that fails leaves it open whether the group is stored", async (t) => {
+  const path = join(makeFolder(t), "gatepost.db");
+  prepareSqliteFile(path);
+  const connection = openSqlite(path, { readOnly: false });
+  t.after(() => connection.close());
+  // What SQLite throws where fsync() of the log fails: SQLITE_IOERR_FSYNC.
+  const run = t.mock.fn(() => {
+    throw Object.assign(new Error("disk I/O error"), { errcode: 1034 });
+  });
+  const prepare = connection.prepare.bind(connection);
+  t.mock.method(connection, "prepare", (text: string) =>
+    text === "COMMIT" ? { run } : prepare(text));
+  const write = createGroupWriter(connection, { areInPlace: () => true });
+
+  const results = write([[put("a")], [put("b")]]);
+
+  assert.equal(refusalOfGroup(results), "failing");
+  for (const result of results) {
+    const waiting = Promise.withResolvers<number[]>();
+    settle(waiting, result);
+    await assert.rejects(waiting.promise, OutcomeUnknownError);
+  }
 });
 
 /** Ways in which a file that is open goes, and how it comes back; none where it cannot. */
