@@ -24,7 +24,7 @@ export const partialOf = (target: string): string => `${target}.partial`;
 
 /** Removes a copy that has not become whole. */
 export function removeCopy(file: string): void {
-  for (const each of [file, `${file}-journal`]) rmSync(each, { force: true });
+  for (const suffix of ["", "-journal", "-wal", "-shm"]) rmSync(file + suffix, { force: true });
 }
 
 /** Does `Engine.backUp` of a file. */
@@ -121,7 +121,12 @@ function keepAs(target: string, partial: string): void {
     if (existsSync(target)) throw targetExists(target, cause);
     renameSync(partial, target); // a file system without links
   }
-  syncFolder(partial);
+  try {
+    syncFolder(partial);
+  } catch (error) {
+    rmSync(target);
+    throw error;
+  }
 }
 
 /**

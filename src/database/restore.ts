@@ -34,16 +34,14 @@ export async function restoreSqlite(
   return withTemporary(`${path}.restoring`, async (copy) => {
     await copyFrom(source, copy, signal);
     const state = judgeDatabase(copy, seal);
-    refuseUnusable(source, state);
+    refuseUnusable(`${source}, copied to ${copy}`, state);
     if (state.kind === "missing") {
       throw new UnusableDatabaseError(`${source} holds no database of Gatepost.`);
     }
     // What it holds is no more at its path when it is released: SQLite leaves that as it is.
     using _lock = lockWhole(path);
     keepOwner(copy, path);
-    const keptAs = moveAside(path, nowMs);
-    renameSync(copy, path);
-    syncFolder(copy);
+    const keptAs = replace(path, copy, nowMs);
     return { bytes: statSync(path).size, keptAs };
   });
 }
@@ -104,17 +102,30 @@ export function asideOf(path: string, nowMs: number): string {
 }
 
 /**
- * At every moment there is a whole database at the path, if there was one. A log or a journal
- * without one goes too: SQLite would take it for that of the copy.
+ * Puts the copy in the place of what is at the path, and that aside; or leaves all as it was. At
+ * every moment there is a database at the path, if there was one. A log or a journal without one
+ * goes too: SQLite would take it for that of the copy.
  */
-function moveAside(path: string, nowMs: number): string | undefined {
+function replace(path: string, copy: string, nowMs: number): string | undefined {
   const aside = asideOf(path, nowMs);
   const isThere = existsSync(path);
+  const moved: string[] = [];
   if (isThere) linkSync(path, aside);
-  for (const suffix of ["-wal", "-shm", "-journal"]) {
-    const log = statSync(path + suffix, { throwIfNoEntry: false });
-    if (log?.size === 0) rmSync(path + suffix);
-    else if (log) renameSync(path + suffix, aside + suffix);
+  try {
+    for (const suffix of ["-wal", "-shm", "-journal"]) {
+      const log = statSync(path + suffix, { throwIfNoEntry: false });
+      if (log?.size === 0) rmSync(path + suffix);
+      if (!log?.size) continue;
+      renameSync(path + suffix, aside + suffix);
+      moved.push(suffix);
+    }
+    renameSync(copy, path);
+    syncFolder(copy);
+  } catch (error) {
+    if (isThere) renameSync(aside, path); // does nothing where it is the same file still
+    rmSync(isThere ? aside : path, { force: true });
+    for (const suffix of moved) renameSync(aside + suffix, path + suffix);
+    throw error;
   }
   return isThere ? aside : undefined;
 }

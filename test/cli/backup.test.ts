@@ -16,6 +16,7 @@ import { test } from "node:test";
 import { acquirePresence } from "../../src/database/presence.ts";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { openCommandLine, readItems, readJson } from "../helpers/command_line.ts";
+import { mountSmallDisk } from "../helpers/small_disk.ts";
 
 /** Makes the database larger, with `count` rows of ten kilobytes. */
 function fill(path: string, count: number): void {
@@ -70,6 +71,22 @@ test("backup of another program's database, or a newer one, is refused in one li
     assert.deepEqual(readdirSync(cli.folder), ["gatepost.db"]);
     assert.ok(readFileSync(cli.databasePath).equals(before));
   }
+});
+
+test("backup to a disk that is too small leaves nothing there", async (t) => {
+  const cli = await openCommandLine(t);
+  await cli.run("user", "add", "alice");
+  let bytes = statSync(cli.databasePath).size - 8192;
+  const disk = mountSmallDisk(t, bytes);
+  if (disk === undefined) return;
+  const copy = join(disk.folder, "copy.db");
+  let failures = 0;
+  for (let backup; backup = await cli.run("backup", copy), backup.code !== 0; failures++) {
+    assert.match(backup.stderr, /^gatepost: [^\n]*(full|I\/O error)[^\n]*\n$/);
+    assert.deepEqual(readdirSync(disk.folder), [], `with room for ${bytes} bytes`);
+    disk.resize(bytes += 4096);
+  }
+  assert.ok(failures > 2, "also where there is room for the copy alone");
 });
 
 test("backup replaces no file and leaves it as it was", async (t) => {

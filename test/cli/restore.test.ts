@@ -23,6 +23,7 @@ import { createEngine } from "../../src/database/engine.ts";
 import { type CommandLine, openCommandLine, readItems, readJson } from "../helpers/command_line.ts";
 import { SOURCE_ENTRY } from "../helpers/gatepost.ts";
 import { startServer } from "../helpers/process.ts";
+import { mountSmallDisk } from "../helpers/small_disk.ts";
 
 /** A command line with a backup that knows alice alone, while the database knows bob too. */
 async function openWithBackup(t: TestContext, env: Record<string, string> = {}) {
@@ -137,6 +138,43 @@ test("restore moves aside the journal of a database that has been lost", async (
   copyFileSync(`${lost}-journal`, `${cli.databasePath}-journal`);
   assert.equal((await cli.run("restore", copy)).code, 0);
   assert.deepEqual(await userNames(cli), ["alice"]);
+});
+
+test("restore to a disk that is too small changes nothing there", async (t) => {
+  const { cli, copy } = await openWithBackup(t);
+  const { size } = statSync(copy);
+  let bytes = 2 * size - 8192;
+  const disk = mountSmallDisk(t, bytes);
+  if (disk === undefined) return;
+  const there = { GATEPOST_DATABASE: join(disk.folder, "gatepost.db") };
+  copyFileSync(cli.databasePath, there.GATEPOST_DATABASE);
+  const old = readFileSync(there.GATEPOST_DATABASE);
+  let failures = 0;
+  for (let restore; restore = await cli.runWith({ env: there }, "restore", copy), restore.code;) {
+    assert.match(restore.stderr, /^gatepost: [^\n]*(full|I\/O error)[^\n]*\n$/);
+    assert.deepEqual(readdirSync(disk.folder), ["gatepost.db"], `with room for ${bytes} bytes`);
+    assert.ok(readFileSync(there.GATEPOST_DATABASE).equals(old));
+    disk.resize(bytes += 4096);
+    failures++;
+  }
+  assert.ok(failures > 2, "also where there is room for the copy alone");
+});
+
+test("restore that fails halfway leaves the database with its log", async (t) => {
+  const { cli, copy } = await openWithBackup(t);
+  const server = await startServer({ entry: SOURCE_ENTRY, folder: cli.folder });
+  assert.equal((await cli.run("user", "add", "carol")).code, 0);
+  await server.kill();
+  mkdirSync(`${cli.databasePath}.before-20300131T235959Z-shm`); // the last that is moved aside
+  const engine = createEngine({
+    database: { kind: "file", path: cli.databasePath },
+    databaseCredentials: undefined,
+  });
+  const nowMs = Date.UTC(2030, 0, 31, 23, 59, 59, 500);
+  const restore = engine.restore(copy, createSeal(), nowMs, AbortSignal.any([]));
+  await assert.rejects(restore, { code: "EISDIR" });
+  assert.ok(!existsSync(`${cli.databasePath}.before-20300131T235959Z`));
+  assert.deepEqual(await userNames(cli), ["alice", "bob", "carol"]);
 });
 
 test("restore takes the place of a database that nobody can open", async (t) => {

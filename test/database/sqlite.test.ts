@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { execFileSync, spawnSync } from "node:child_process";
 import {
   closeSync,
   copyFileSync,
@@ -32,6 +31,7 @@ import { createGroupWriter } from "../../src/database/sqlite_writer.ts";
 import { openSqlite } from "../../src/database/sqlite_file.ts";
 import { refusalOfGroup, settle } from "../../src/database/write_result.ts";
 import { makeFolder, openDatabase } from "../helpers/database.ts";
+import { mountSmallDisk } from "../helpers/small_disk.ts";
 import { noteThreads } from "../helpers/threads.ts";
 import { testDatabaseContract } from "./database_contract.ts";
 
@@ -139,30 +139,18 @@ test("a locked file: of 2,000 writes at once none waits longer than 2 s", async 
 });
 
 test("a full disk: UnavailableError, nothing half-written, and it recovers", async (t) => {
-  const folder = join(makeFolder(t), "small");
-  mkdirSync(folder);
-  if (!mountSmall(folder)) return t.diagnostic("not run: needs root, to mount a small file system");
-  try {
-    await fillAndRecover(folder);
-  } finally {
-    execFileSync("umount", ["-l", folder]);
-  }
+  const disk = mountSmallDisk(t, 2 ** 20);
+  if (disk) await fillAndRecover(disk.folder);
 });
 
 test("a first start on a small disk fails with one line that names the database", async (t) => {
-  const folder = join(makeFolder(t), "small");
-  mkdirSync(folder);
-  if (!mountSmall(folder)) return t.diagnostic("not run: needs root, to mount a small file system");
-  const path = join(folder, "gatepost.db");
-  try {
-    let bytes = 2 ** 18;
-    do {
-      for (const suffix of ["", "-wal", "-shm"]) rmSync(path + suffix, { force: true });
-      execFileSync("mount", ["-o", `remount,size=${bytes}`, folder]);
-      bytes += 4096;
-    } while (await failsToOpen(path));
-  } finally {
-    execFileSync("umount", ["-l", folder]);
+  let bytes = 2 ** 18;
+  const disk = mountSmallDisk(t, bytes);
+  if (disk === undefined) return;
+  const path = join(disk.folder, "gatepost.db");
+  while (await failsToOpen(path)) {
+    for (const suffix of ["", "-wal", "-shm"]) rmSync(path + suffix, { force: true });
+    disk.resize(bytes += 4096);
   }
 });
 
@@ -428,12 +416,6 @@ function countCommits(path: string): number {
     if (log.readUInt32BE(at + 4) !== 0) commits++;
   }
   return commits;
-}
-
-function mountSmall(folder: string): boolean {
-  if (process.getuid?.() !== 0 || process.platform !== "linux") return false;
-  const mount = spawnSync("mount", ["-t", "tmpfs", "-o", "size=1m", "tmpfs", folder]);
-  return mount.status === 0;
 }
 
 async function failsToOpen(path: string): Promise<boolean> {
