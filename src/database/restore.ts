@@ -32,12 +32,7 @@ export async function restoreSqlite(
   checkSource(source, path);
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 }); // it may have been lost as a whole
   return withTemporary(`${path}.restoring`, async (copy) => {
-    await copyFrom(source, copy, signal);
-    const state = judgeDatabase(copy, seal);
-    refuseUnusable(`${source}, copied to ${copy}`, state);
-    if (state.kind === "missing") {
-      throw new UnusableDatabaseError(`${source} holds no database of Gatepost.`);
-    }
+    await copyJudged(source, copy, seal, signal);
     // What it holds is no more at its path when it is released: SQLite leaves that as it is.
     using _lock = lockWhole(path);
     keepOwner(copy, path);
@@ -46,13 +41,24 @@ export async function restoreSqlite(
   });
 }
 
-async function copyFrom(source: string, copy: string, signal: AbortSignal): Promise<void> {
+/** Copies a backup to an empty file; throws where no server could work on that. */
+export async function copyJudged(
+  source: string,
+  copy: string,
+  seal: Seal,
+  signal: AbortSignal,
+): Promise<void> {
   try {
     using connection = openAtRest(source);
     await copySqlite(connection, copy, signal);
   } catch (cause) {
     if (refusalOf(cause) !== "damaged") throw cause;
     throw new UnusableDatabaseError(`${source} is no database, or damaged.`, { cause });
+  }
+  const state = judgeDatabase(copy, seal);
+  refuseUnusable(`${source}, copied to ${copy}`, state);
+  if (state.kind === "missing") {
+    throw new UnusableDatabaseError(`${source} holds no database of Gatepost.`);
   }
 }
 
@@ -62,7 +68,8 @@ function keepOwner(copy: string, path: string): void {
   if (old && old.uid !== statSync(copy).uid) chownSync(copy, old.uid, old.gid);
 }
 
-function checkSource(source: string, path: string): void {
+/** Throws where a file cannot be a backup that something at the path is restored from. */
+export function checkSource(source: string, path: string): void {
   const found = statSync(source);
   const there = statSync(path, { throwIfNoEntry: false });
   if (!found.isFile()) throw new UnusableDatabaseError(`${source} is no regular file.`);

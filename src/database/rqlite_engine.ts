@@ -1,4 +1,4 @@
-import { createReadStream, createWriteStream, rmSync } from "node:fs";
+import { createReadStream, createWriteStream, statSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { text } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
@@ -9,7 +9,7 @@ import { backUpSqlite, withTemporary } from "./backup.ts";
 import { UnavailableError, UnusableDatabaseError } from "./database.ts";
 import type { Engine } from "./engine.ts";
 import { findOwnSealError, findSchemaError, isEmpty, refuseUnusable } from "./judge.ts";
-import { asideOf, restoreSqlite } from "./restore.ts";
+import { asideOf, checkSource, copyJudged } from "./restore.ts";
 import { openRqliteDatabase } from "./rqlite.ts";
 import { createRqliteClient, type RqliteAddress, type RqliteClient } from "./rqlite_client.ts";
 import { createRqliteClock } from "./rqlite_clock.ts";
@@ -110,9 +110,10 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
     },
     backUp,
     async restore(source, seal, nowMs, signal) {
-      const file = `${source}.load`;
-      try {
-        const { bytes } = await restoreSqlite(source, file, seal, nowMs, signal);
+      const target = `${source}.load`;
+      checkSource(source, target);
+      return withTemporary(target, async (file) => {
+        await copyJudged(source, file, seal, signal);
         const keptAs = await holdsNothing() ? undefined : asideOf(source, nowMs);
         const database = open();
         if (await isAnybodyOnCluster(database).finally(database.close)) {
@@ -129,10 +130,8 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
           const kept = keptAs === undefined ? "" : `; what was there is in ${keptAs}`;
           throw new UnusableDatabaseError(`${reason}${kept}.`, { cause });
         }
-        return { bytes, keptAs };
-      } finally {
-        rmSync(file, { force: true });
-      }
+        return { bytes: statSync(file).size, keptAs };
+      });
     },
   };
 }

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { openCommandLine, readItems, readJson } from "../helpers/command_line.ts";
 import { SOURCE_ENTRY } from "../helpers/gatepost.ts";
 import { startServer } from "../helpers/process.ts";
@@ -60,6 +62,25 @@ test("restore is refused beside a server whose cronjobs are off", async (t) => {
   assert.match(restored.stderr, /^gatepost: A process works on rqlite:[^\n]*\n$/);
   assert.equal(await server.stop(), 0);
   assert.equal((await cli.run("restore", copy)).code, 0);
+});
+
+test("the next restore into a cluster removes what one that was killed has left", async (t) => {
+  const { address } = await startRqlited(t);
+  const cli = await openCommandLine(t, { env: { GATEPOST_DATABASE: address } });
+  const source = join(cli.folder, "source.db");
+  await openSqliteDatabase(source).close();
+  const copies = () => readdirSync(cli.folder).filter((name) => name.startsWith("source.db"));
+  const child = cli.start("restore", source);
+  const exited = once(child, "exit");
+  await until(() => copies().includes("source.db.load"));
+  child.kill("SIGKILL");
+  await exited;
+  assert.ok(copies().includes("source.db.load"), "it was killed too late");
+
+  const restored = await cli.run("restore", source);
+
+  assert.equal(restored.code, 0, restored.stderr);
+  assert.deepEqual(copies(), ["source.db"]);
 });
 
 test("a server and a command say in one line that no node is reached", async (t) => {
