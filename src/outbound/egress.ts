@@ -24,6 +24,9 @@ export interface EgressRequest extends Omit<RequestInit, "headers" | "body"> {
   readonly body?: string;
 }
 
+/** What is read of a response. Not a `Response`, which cannot be made of a status past 599. */
+export type EgressResponse = Pick<Response, "status" | "headers" | "body">;
+
 export type SelfTest = { readonly ok: true } | { readonly ok: false; readonly reason: string };
 
 /** The address guard of everything that leaves this process by `fetch`. */
@@ -63,7 +66,7 @@ export function createEgress(options: EgressOptions) {
 
   return {
     /** Sends as `fetch` does, with nothing of the service beside it; redirects are not followed. */
-    async send(url: string, { body, headers, ...init }: EgressRequest): Promise<Response> {
+    async send(url: string, { body, headers, ...init }: EgressRequest): Promise<EgressResponse> {
       const { follow, status, end } = followExchange();
       // A body goes past fetch, which would make three streams of it: half of an exchange's cost.
       const dispatcher: Pick<typeof pool, "dispatch"> = {
@@ -91,7 +94,7 @@ export function createEgress(options: EgressOptions) {
         end();
         const kept = status();
         if (kept === undefined || init.signal?.aborted) throw error;
-        return new Response(null, { status: kept });
+        return { status: kept, headers: new Headers(), body: null };
       }
     },
     /** Ends idle connections and what is still in flight. */

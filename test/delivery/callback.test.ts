@@ -193,6 +193,7 @@ describe("an answer", () => {
   const UNREAD: readonly (readonly [head: string, more: string])[] = [
     ["205 Reset Content", ""], ["407 Proxy Authentication Required", ""],
     ["421 Misdirected Request", ""], ["200 OK", ENCODED],
+    ["600 Unassigned", ENCODED],
   ];
   for (const [head, more] of UNREAD) {
     test(`${head} whose body fetch does not read ends its connection ${more}`, async () => {

@@ -93,7 +93,8 @@ async function send(
 ): Promise<string> {
   try {
     const bounded = { signal: AbortSignal.timeout(5_000), method: "POST", body: "{}", ...more };
-    return await (await egress.send(url, bounded)).text();
+    const { body } = await egress.send(url, bounded);
+    return await new Response(body).text();
   } catch (error) {
     return findCode(error) ?? String(error);
   }
