@@ -8,12 +8,14 @@ import { isShortage } from "./shortage.ts";
 
 /**
  * The addresses of a host name, IPv4 first. Rejects with EgressError where it has none or no name
- * server responded in time, and with the system's error where this process lacks what looking up
+ * server could say so in time, and with the system's error where this process lacks what looking up
  * needs (shortage.ts).
  */
 export type NameLookup = (name: string) => Promise<readonly Address[]>;
 
 const HOSTS_FILE = "/etc/hosts";
+/** The resolver's codes where no name server could be asked, or none could say. */
+const UNANSWERED = ["ECONNREFUSED", "ETIMEOUT", "ESERVFAIL", "EREFUSED"];
 /** How long one family's addresses wait for the other's (RFC 8305 §3 has 50 ms). */
 const OTHER_FAMILY_WAIT_MS = 250;
 
@@ -42,7 +44,7 @@ export function createNameLookup(options: {
     if (servers !== undefined) resolver.setServers(servers);
     const late = Promise.withResolvers<never>();
     const timer = setTimeout(() => {
-      late.reject(new EgressError("NAME_LOOKUP_TIMEOUT", `no answer in time: ${host}`));
+      late.reject(new EgressError("NAME_LOOKUP_UNANSWERED", `no answer in time: ${host}`));
     }, timeoutMs);
     try {
       return await Promise.race([findAddresses(resolver, host, readHosts), late.promise]);
@@ -78,7 +80,10 @@ async function findAddresses(
   } catch (cause) {
     // The resolver does not report that it got no socket; reading the file does.
     await readHostsIfAny(readHosts);
-    throw new EgressError("NAME_LOOKUP_FAILED", `no address: ${host}`, { cause });
+    const isUnanswered = cause instanceof AggregateError &&
+      cause.errors.every((error) => UNANSWERED.includes(findCode(error) ?? ""));
+    const code = isUnanswered ? "NAME_LOOKUP_UNANSWERED" : "NAME_LOOKUP_FAILED";
+    throw new EgressError(code, `no address: ${host}`, { cause });
   }
 }
 

@@ -6,7 +6,7 @@ import { isPublicAddress } from "../base/public_address.ts";
 /** Why the guard connects to nothing: it must not, it cannot guard, or a name has no address. */
 export class EgressError extends Error {
   override readonly name = "EgressError";
-  readonly code: `EGRESS_${"REFUSED" | "UNSUPPORTED"}` | `NAME_LOOKUP_${"FAILED" | "TIMEOUT"}`;
+  readonly code: `EGRESS_${"REFUSED" | "UNSUPPORTED"}` | `NAME_LOOKUP_${"FAILED" | "UNANSWERED"}`;
 
   constructor(code: EgressError["code"], message: string, options?: ErrorOptions) {
     super(message, options);

@@ -5,6 +5,9 @@ import { findCode, findIn } from "./failure.ts";
 /** What any call would lack: descriptors, memory, an interface that is up. */
 const ALWAYS = ["EMFILE", "ENFILE", "ENOBUFS", "ENOMEM", "ENETDOWN"];
 
+/** What a call to anybody meets with where there is no network, and others for other reasons. */
+const WITHOUT_NETWORK = ["ENETUNREACH", "EADDRNOTAVAIL", "NAME_LOOKUP_UNANSWERED"];
+
 /** Whether a code says that this process lacks what any call needs. */
 export function isShortage(code: string | undefined): boolean {
   return code !== undefined && ALWAYS.includes(code);
@@ -14,8 +17,8 @@ export function isShortage(code: string | undefined): boolean {
  * The code of what the service itself lacked when an exchange failed; undefined where the failure
  * is the subscriber's. Without a network (no address that leads out of this machine) nobody can be
  * reached, so that is a shortage; with one, an address without a route is the subscriber's failure,
- * and so is one of a family that this machine does not use. No local address for a family that it
- * uses means that no port is left.
+ * and so are one of a family that this machine does not use and a name that nobody resolves. No
+ * local address for a family that it uses means that no port is left.
  *
  * @param interfaces those of this machine, with their addresses
  */
@@ -25,7 +28,7 @@ export function findShortage(
 ): string | undefined {
   const code = findCode(error);
   if (isShortage(code)) return code;
-  if (code !== "ENETUNREACH" && code !== "EADDRNOTAVAIL") return undefined;
+  if (code === undefined || !WITHOUT_NETWORK.includes(code)) return undefined;
   const used = familiesOf(interfaces());
   if (used.size === 0) return code;
   const family = isIP(findIn(error, addressOf) ?? "");

@@ -101,10 +101,17 @@ test("createNameLookup() distinguishes a shortage from a name without an address
   await assert.rejects(lookUp("missing.example", { readHosts: fromNowOn }), lacking);
 });
 
+test("createNameLookup() says where no name server can be asked", async () => {
+  const closed = await openDnsServer(answer);
+  closed.close();
+  const lookingUp = lookUp("four.example", { servers: [closed.address] });
+  await assert.rejects(lookingUp, { name: "EgressError", code: "NAME_LOOKUP_UNANSWERED" });
+});
+
 test("createNameLookup() ends at its own timeout when nobody answers", async () => {
   const begun = performance.now();
   const lookingUp = lookUp("hang.example", { timeoutMs: 200 });
-  await assert.rejects(lookingUp, { code: "NAME_LOOKUP_TIMEOUT" });
+  await assert.rejects(lookingUp, { code: "NAME_LOOKUP_UNANSWERED" });
   const tookMs = performance.now() - begun;
   assert.ok(tookMs >= 190 && tookMs < 1_500, `took ${tookMs} ms`);
 });
@@ -112,7 +119,7 @@ test("createNameLookup() ends at its own timeout when nobody answers", async () 
 test("createNameLookup() ends at its own timeout when the hosts file hangs", async () => {
   const readHosts = () => new Promise<string>(() => {});
   const lookingUp = lookUp("four.example", { timeoutMs: 100, readHosts });
-  await assert.rejects(lookingUp, { code: "NAME_LOOKUP_TIMEOUT" });
+  await assert.rejects(lookingUp, { code: "NAME_LOOKUP_UNANSWERED" });
 });
 
 test("createNameLookup() answers other names while many hang", async () => {

@@ -31,6 +31,8 @@ describe("findShortage()", () => {
     ["ENETUNREACH", "2001:db8::1", ["no network"]],
     ["EADDRNOTAVAIL", "192.0.2.1", ["no network", "IPv4 alone", "both"]],
     ["EADDRNOTAVAIL", "2001:db8::1", ["no network", "IPv6 alone", "both"]],
+    ["NAME_LOOKUP_UNANSWERED", "", ["no network"]],
+    ["NAME_LOOKUP_FAILED", "", []],
     ["EHOSTUNREACH", "192.0.2.1", []],
     ["ECONNREFUSED", "192.0.2.1", []],
     ["ETIMEDOUT", "192.0.2.1", []],
