@@ -92,7 +92,7 @@ function checkType({ headers }: Pick<HttpRequest, "headers">, kinds: readonly Ki
     const types = kinds.flatMap((each) => MEDIA_TYPES[each] ?? []);
     throw wrongType(`Send the body as ${types.join(" or ")}.`, { Accept: types.join(", ") });
   }
-  const charset = parameters.map((each) => /^\s*charset\s*=\s*"?([^"\s]*)"?\s*$/.exec(each)?.[1])
+  const charset = parameters.map((each) => /^charset\s*=\s*"?([^"\s]*)"?$/.exec(each.trim())?.[1])
     .find((name) => name !== undefined);
   const coding = headers["content-encoding"] ?? "identity";
   const isPlain = CHARSETS[kind].test(charset ?? "utf-8") && coding.toLowerCase() === "identity";

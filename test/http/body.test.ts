@@ -129,6 +129,13 @@ test("a wrong type is refused before the body is read", async () => {
   assert.equal(reads, 0);
 });
 
+test("a long content type takes linear time", async () => {
+  const type = `application/json; charset=${" ".repeat(100_000)}x x`;
+  const startMs = performance.now();
+  await readJson(send({ "content-type": type }, "{}"), MAX);
+  assert.ok(performance.now() - startMs < 1_000);
+});
+
 test("readForm() reads the pairs, and is undefined for a form that is broken", async () => {
   const headers = { "content-type": "application/x-www-form-urlencoded" };
   const form = await readForm(send(headers, "a=b+c&d=%C3%BC"));
