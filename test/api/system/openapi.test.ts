@@ -47,6 +47,21 @@ test("methods of one path shape are one path item, whatever their parameters are
   assert.match(String(description), /\/orders\/:order/);
 });
 
+test("a wildcard has a name that generators of clients can take for a variable", () => {
+  const params = shown({ type: "object", properties: { 0: { description: "Its path" } } });
+  const document = documentOf(hosted("GET", "/files/*/(\\d+)", { input: { params } }));
+
+  assert.deepEqual(findOpenApiErrors(document), []);
+  assert.deepEqual(Object.keys(asFields(document["paths"])), ["/files/{unnamed-0}/{unnamed-1}"]);
+  const item = lookUp(document, "#/paths/~1files~1{unnamed-0}~1{unnamed-1}/get");
+  const { parameters, operationId } = asFields(item);
+  assert.deepEqual(parameters, [
+    { name: "unnamed-0", in: "path", description: "Its path", required: true, schema: {} },
+    { name: "unnamed-1", in: "path", required: true, schema: { type: "string" } },
+  ]);
+  assert.equal(operationId, "get_files_by_0_by_1"); // as it was
+});
+
 test("every pattern that an endpoint may have gives a valid path", () => {
   const patterns =
     ["/", "/a/:b(\\d+)", "/a/:b?", "/f/*", "/g/:rest*", "/h{/:x}?", "/i.:ext", "/j\\:k"];
