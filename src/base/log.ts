@@ -178,8 +178,9 @@ function indentRows(text: string): string {
   return text.split("\n").map((row) => `\n    ${escapeControls(row)}`).join("");
 }
 
-function stackOf({ stack, message, cause }: Readonly<Record<string, unknown>>): string {
-  return String(stack ?? message) + (isRecord(cause) ? `\ncaused by ${stackOf(cause)}` : "");
+function stackOf({ stack, message, cause, errors }: Readonly<Record<string, unknown>>): string {
+  const causes = [cause, errors].flat().filter(isRecord);
+  return [stack ?? message, ...causes.map((each) => `caused by ${stackOf(each)}`)].join("\n");
 }
 
 /** The fields with every Error as plain data, which can be sent to another thread. */
@@ -192,13 +193,18 @@ export function describeFields(fields: LogFields): LogFields {
 function describeError(error: Error, depth: number): Record<string, unknown> {
   const { name, message, stack, cause } = error;
   const code = "code" in error ? error.code : undefined;
-  const isShown = cause instanceof Error && depth < MAX_CAUSES;
+  const describeAll = (errors: readonly unknown[]) =>
+    depth === MAX_CAUSES ? [] : errors.slice(0, MAX_CAUSES)
+      .flatMap((each) => each instanceof Error ? [describeError(each, depth + 1)] : []);
+  const [shown] = describeAll([cause]);
+  const errors = describeAll(error instanceof AggregateError ? error.errors : []);
   return {
     name,
     message,
     ...(typeof code === "string" && { code }),
     stack,
-    ...(isShown && { cause: describeError(cause, depth + 1) }),
+    ...(shown && { cause: shown }),
+    ...(errors.length > 0 && { errors }),
   };
 }
 

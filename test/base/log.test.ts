@@ -128,6 +128,19 @@ test("createLogger() writes an Error out in the field `error`, with its causes",
   });
 });
 
+test("createLogger() writes out the errors of an AggregateError, for a terminal too", () => {
+  const refused = Object.assign(new Error("refused by ::1"), { code: "ECONNREFUSED" });
+  const error = new AggregateError([refused, new Error("refused by 127.0.0.1"), "a text"]);
+  const record = Object(logged({ error: new TypeError("failed", { cause: error }) })["error"]);
+  assert.partialDeepStrictEqual(record.cause.errors, [
+    { name: "Error", message: "refused by ::1", code: "ECONNREFUSED", stack: refused.stack },
+    { message: "refused by 127.0.0.1" },
+  ]);
+  const { log, lines } = collect({ pretty: true });
+  log.error("failed", { error });
+  assert.match(lines().join("\n"), /caused by Error: refused by ::1\n.*caused by .* 127\.0\.0\.1/s);
+});
+
 test("createLogger() writes an Error out under any name, in JSON and for a terminal", () => {
   const err = new TypeError("no route");
   const fields = { n: 1, err, reason: new RangeError("too far") };
@@ -150,6 +163,9 @@ test("createLogger() ends a chain of causes that never ends", () => {
   const error = new Error("round");
   error.cause = error;
   assert.equal(logged({ error })["msg"], "hello");
+  const many = new AggregateError([]);
+  many.errors.push(...new Array<Error>(1_000).fill(many));
+  assert.ok(JSON.stringify(logged({ error: many })).length < 500_000);
 });
 
 test("createLogger() leaves out the value that JSON cannot hold, and nothing else", () => {
