@@ -21,9 +21,10 @@ export const CHECK_COMMAND: Command = {
     "Shows every setting, what the database holds and each module's routes, and says what is " +
       "wrong. It changes nothing: the database is neither made nor migrated. Endpoint modules " +
       "are loaded as the server would, so their top-level code runs. Of a secret it shows only " +
-      "whether it is set. What is allowed and risky, and a scope without words for the consent " +
-        "page, is a line of warning each. Listed as passed over are files of code that are no " +
-      "modules, and what looks like an endpoint and is not served: an instance of a class, say.",
+      "whether it is set. What is allowed and risky, a scope without words for the consent page, " +
+      "and a path with {name} in place of :name, is a line of warning each. Listed as passed " +
+      "over are files of code that are no modules, and what looks like an endpoint and is not " +
+      "served: an instance of a class, say.",
     "Exit code 1 where the server would not start: a database that it cannot use, a module that " +
       "it cannot load; 2 for a bad configuration. Each error is listed.",
   ],
@@ -71,7 +72,9 @@ async function makeReport(config: Config) {
     passed_over: hosted.passedOver.map(({ file, exportName }) =>
       ({ file, export: exportName ?? null })
     ),
-    warnings: [...findRisks(config), ...storedRisks, ...wordlessScopes(hosted)],
+    warnings: [
+      ...findRisks(config), ...storedRisks, ...wordlessScopes(hosted), ...bracedNames(hosted),
+    ],
     faults,
   };
 }
@@ -110,6 +113,15 @@ function wordlessScopes({ endpoints, scopes }: Hosted): string[] {
     `Scope ${name} has no words for those who are asked to allow it; ` +
     `export const scopes = { ${JSON.stringify(name)}: "…" }`
   );
+}
+
+/** A parameter as OpenAPI has it is a literal to a URLPattern, and nobody would miss it. */
+function bracedNames({ endpoints }: Hosted): string[] {
+  return endpoints.flatMap(({ method, pattern: { text } }) => {
+    const [, name] = /\/\{(\w+)\}(?![?*+])/.exec(text) ?? [];
+    const literally = `${method} ${text} is for the text "${name}" alone`;
+    return name === undefined ? [] : [`${literally}; a parameter is written :${name}`];
+  });
 }
 
 /** For people: what the record says, in words where the server's next start changes something. */

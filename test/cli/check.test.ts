@@ -208,6 +208,22 @@ test("check warns of scopes without words for the consent page", async (t) => {
   assert.deepEqual(listed, warnings.trim().split("\n  "));
 });
 
+test("check warns of a parameter that is written as OpenAPI writes it", async (t) => {
+  const cli = await openCommandLine(t);
+  const folder = join(cli.folder, "endpoints");
+  mkdirSync(folder);
+  const at = (path: string) => `{ method: "GET", path: "${path}", public: true, handle() {} }`;
+  const paths = ["/a/{id}", "/b/:id{x}", "/c{/:id}?", "/d/{e}?"];
+  writeFileSync(join(folder, "a.mjs"), `export const all = [${paths.map(at)}];`);
+
+  const json = await cli.runWith({ env: { GATEPOST_ENDPOINTS: folder } }, "check", "--json");
+
+  const { warnings } = readJson(json);
+  assert.deepEqual([warnings].flat().filter((line) => !String(line).startsWith("GATEPOST_")), [
+    'GET /a/{id} is for the text "id" alone; a parameter is written :id',
+  ]);
+});
+
 test("check lists what looks like an endpoint and is not served", async (t) => {
   const cli = await openCommandLine(t);
   const folder = join(cli.folder, "endpoints");
