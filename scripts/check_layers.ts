@@ -69,6 +69,7 @@ const MAY_TOUCH: Record<string, string[]> = {
   "http/node_": ["http", "net", "stream"],
   "api/": [],
   "hosting/": ["fs", "module", "path", "url"],
+  "hosting/load_failure.ts": ["url", "vm"], // vm says where a syntax error is
   // os: whether this machine has a network; fs: the hosts file
   "outbound/": ["dns", "fs", "net", "os", "timers"],
   "delivery/": ["timers", "worker_threads"],

@@ -1,13 +1,14 @@
 import type { Members } from "../base/plain_object.ts";
 import { realpathSync } from "node:fs";
 import { dirname } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { pathToFileURL } from "node:url";
 import { checkExport, type Hosted } from "./check.ts";
 import { errorLine } from "./check_data.ts";
 import type { Origin } from "./check_endpoint.ts";
 import { loadAsEsModules } from "./es_modules.ts";
 import { findModules } from "./find_modules.ts";
 import { type Export, folderOf, hooksOf, isHook } from "./folder_hooks.ts";
+import { describeLoadFailure } from "./load_failure.ts";
 import { findLookalikes } from "./passed_over.ts";
 
 /** Every reason, over all files, why the endpoint modules cannot be served: a line for each. */
@@ -69,7 +70,7 @@ export async function loadEndpoints(
       const isNew = (each: Export) => each === first || !values.has(each.value);
       if (!found) hosted.passedOver.push(...findLookalikes(first).filter(isNew));
     } catch (error) { // a getter's
-      errors.push(exportError(origin, describe(error)));
+      errors.push(exportError(origin, describeLoadFailure(error)));
     }
   }
   errors.push(...findConflicts(hosted));
@@ -97,7 +98,7 @@ async function importModule(file: string, timeoutMs: number): Promise<Members | 
   try {
     return await Promise.race([import(pathToFileURL(file).href), late]);
   } catch (error) {
-    return describe(error);
+    return describeLoadFailure(error);
   }
 }
 
@@ -172,37 +173,4 @@ function findClashes<Item extends Origin>(
     if (contentOf(known) === contentOf(item)) return [];
     return [exportError(item, describeClash(item, `${known.exportName} of ${known.file}`))];
   });
-}
-
-/** What to do, by what the engine says. */
-const HINTS = [
-  [/package 'gatepost'/, '; write "import type", and gatepost/testing in .test.ts files alone'],
-  [/find module '.*(?:\/[^./]+|\.js)' imported/, "; name the file with the extension that it has"],
-  [/ES module scope/, "; CommonJS goes into .cjs files"],
-  [/--allow-fs-read/, "; GATEPOST_ENDPOINTS must name a folder that holds this too"],
-] as const;
-
-/** What went wrong, in a line or few, and where in the code if the engine says so. */
-function describe(error: unknown): string {
-  try {
-    if (!(error instanceof Error)) return `threw ${String(error)} while loading`;
-    const at = placeOf(error.stack ?? "");
-    const hint = HINTS.find(([said]) => said.test(error.message))?.[1] ?? "";
-    const denied = "permission" in error && "resource" in error
-      ? ` (${String(error.permission)}: ${String(error.resource)})` // ERR_ACCESS_DENIED
-      : "";
-    return `${error.name}: ${error.message}${denied}${hint}${at === undefined ? "" : ` (${at})`}`;
-  } catch { // one of its members is no text, or throws
-    return "threw something that says nothing of itself";
-  }
-}
-
-/** `file:line` at the head of a syntax error's stack, or the first frame in a file. */
-function placeOf(stack: string): string | undefined {
-  const head = /^(?:file:\/\/)?(\S.*:\d+)\n/.exec(stack);
-  if (head !== null) return head[1];
-  const frames = stack.matchAll(/^ +at (?:.*\()?(file:\/\/.+):(\d+):\d+\)?$/gm);
-  const here = new URL("./", import.meta.url).href; // the import, and its hook, help nobody
-  const [, url, line] = frames.find(([, url = ""]) => !url.startsWith(here)) ?? [];
-  return url && `${fileURLToPath(url)}:${line}`;
 }

@@ -256,10 +256,15 @@ test("what a list has is taken, each item once and named by its place", async (t
 
 test("a module that does not load is an error with its file, message and place", async (t) => {
   const cases: [name: string, source: string, error: RegExp][] = [
-    ["a.mjs", "export const x = {", /^a\.mjs: SyntaxError: Unexpected end of input$/],
+    ["a.mjs", "\nexport const x = {", /^a\.mjs: SyntaxError: .* end of input \(a\.mjs:2\)$/],
+    ["a b.mjs", "x x", /^a b\.mjs: SyntaxError: Unexpected identifier 'x' \(a b\.mjs:1\)$/],
+    ["a.ts", "import './.bad.mjs';", /^a\.ts: SyntaxError: .*token ';' \(\.bad\.mjs:2\)$/],
+    ["a.ts", "import x from './.a.txt' with { type: 'json' }", /^a\.ts: \w*Error: [^(]*$/],
+    ["a.ts", "\nconst x: number = 1, x = 2;", /^a\.ts: SyntaxError: .* declared \(a\.ts:2\)$/],
     ["a.ts", "\nexport const x: = 1;", /^a\.ts: SyntaxError: Unexpected token.* \(a\.ts:2\)$/],
     ["a.ts", "enum A {}", /^a\.ts: SyntaxError: .*enum.* \(a\.ts:1\)$/],
     ["a.js", "\n\nthrow new Error('boom');export {}", /^a\.js: Error: boom \(a\.js:3\)$/],
+    ["a.mjs", "throw new Error('refused ::1:5432')", /: Error: refused ::1:5432 \(a\.mjs:1\)$/],
     ["a.js", "throw 'text';export {}", /^a\.js: threw text while loading$/],
     ["a.mjs", "throw Object.create(null)", /^a\.mjs: threw something that says nothing of itself$/],
     ["a.mjs", "throw Object.assign(Error('x'), { stack: 1 })", /^a\.mjs: threw something /],
@@ -275,7 +280,7 @@ test("a module that does not load is an error with its file, message and place",
     ["a.ts", "import './.a.json'", /import attribute[^(]*$/],
   ];
   for (const [name, source, error] of cases) {
-    const files = { [name]: source, ".a.json": "{}" };
+    const files = { [name]: source, ".a.json": "{}", ".a.txt": "{", ".bad.mjs": "\nlet x = ;" };
     const errors = await errorsOf(await writeFolder(t, files), 250);
     assert.equal(errors.length, 1, source);
     assert.match(errors.join(), error, source);
