@@ -23,6 +23,8 @@ export async function releaseSignals(
 /** Runs a program, or says in one line why this Node.js cannot; `run` imports what needs it. */
 export async function runProgram(host: NodeJS.Process, run: () => Promise<void>): Promise<void> {
   const error = runtimeError(host.versions.node);
+  // stdout is the log's or a command's: what endpoint modules print must not come between.
+  globalThis.console = new console.Console(host.stderr);
   if (error === undefined) return run();
   host.stderr.write(`${error}\n`);
   host.exitCode = 1;

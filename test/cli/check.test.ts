@@ -208,6 +208,15 @@ test("check warns of scopes without words for the consent page", async (t) => {
   assert.deepEqual(listed, warnings.trim().split("\n  "));
 });
 
+test("what a module prints is beside what check prints", async (t) => {
+  const cli = await openCommandLine(t, { ownProcess: true });
+  writeFileSync(join(cli.folder, "a.mjs"), 'console.log("loading"); console.table([1]);');
+  const env = { GATEPOST_ENDPOINTS: cli.folder };
+  const json = await cli.runWith({ env }, "check", "--json");
+  assert.equal(readJson(json)["ok"], true);
+  assert.match(json.stderr, /^loading\n┌/);
+});
+
 test("check warns of a parameter that is written as OpenAPI writes it", async (t) => {
   const cli = await openCommandLine(t);
   const folder = join(cli.folder, "endpoints");

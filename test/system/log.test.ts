@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import {
@@ -10,8 +12,10 @@ import {
   PASSWORD,
   readObject,
   readTokens,
+  SOURCE_ENTRY,
   startGatepost,
 } from "../helpers/gatepost.ts";
+import { createDataFolder, startServer } from "../helpers/process.ts";
 import { exchangeRaw } from "../helpers/raw_http.ts";
 import { type Receiver, startReceiver } from "../helpers/receiver.ts";
 
@@ -120,6 +124,17 @@ test("every line is JSON with time, level and message", () => {
     assert.match(String(level), /^(debug|info|warn|error)$/);
     assert.equal(typeof msg, "string");
   }
+});
+
+test("what an endpoint module prints is no line of the log", async (t) => {
+  const folder = await createDataFolder();
+  t.after(() => rm(folder, { recursive: true, force: true }));
+  await writeFile(join(folder, "a.mjs"), 'console.log("from a module");');
+  const env = { GATEPOST_ENDPOINTS: folder };
+  const server = await startServer({ env, folder, entry: SOURCE_ENTRY });
+  assert.equal(await server.stop(), 0);
+  for (const line of server.lines) assert.equal(typeof JSON.parse(line).msg, "string");
+  assert.match(server.stderr(), /^from a module$/m);
 });
 
 test("a request is one line: method, route, status, ms, request_id and who asked", () => {
