@@ -84,7 +84,9 @@ export function createCron(
     try {
       await run(stopping.signal);
     } catch (error) {
-      log.error("job failed", { job: entry.job.name, error });
+      const fields = { job: entry.job.name, error };
+      if (stopping.signal.aborted) log.info("job stopped", fields); // as it was asked to
+      else log.error("job failed", fields);
       lastError = messageOf(error);
     }
     entry.last = { lastAtMs, lastDurationMs: Math.round(elapsedMs() - startedMs), lastError };

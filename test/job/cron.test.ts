@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { mock, test, type TestContext } from "node:test";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
+import type { Log } from "../../src/base/log.ts";
 import { createCron, type Cron } from "../../src/job/cron.ts";
 
-const log = { debug() {}, info() {}, warn() {}, error() {} };
+const log: Log = { debug() {}, info() {}, warn() {}, error() {} };
 const DAY_MS = 86_400_000;
 
 interface Bench {
@@ -237,6 +238,21 @@ test("stop() tells a job that runs, and waits for it", async (t) => {
   assert.deepEqual([job.runs[0]?.aborted, isStopped], [true, false]);
   job.end();
   await stopped;
+});
+
+test("a job that ends because of stop() has not failed", async (t) => {
+  const { cron } = setUp(t);
+  const told = t.mock.method(log, "info");
+  const failed = t.mock.method(log, "error");
+  const run = (signal: AbortSignal) =>
+    new Promise<void>((_, reject) => {
+      signal.addEventListener("abort", () => reject(signal.reason));
+    });
+  cron.start({ name: "a", everyMs: 1000, run });
+  cron.run("a");
+  await cron.stop(5000);
+  assert.equal(failed.mock.callCount(), 0);
+  assert.deepEqual(told.mock.calls.map(({ arguments: [message] }) => message), ["job stopped"]);
 });
 
 test("stop() waits no longer than its grace", async (t) => {
