@@ -15,6 +15,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { MEMORY_ENV, MEMORY_FLAGS } from "../../src/cli/serve.ts";
+import { runCli } from "../helpers/process.ts";
 
 const src = join(import.meta.dirname, "../../src");
 const scratch = realpathSync(mkdtempSync(join(tmpdir(), "gatepost-serve-")));
@@ -194,9 +195,18 @@ test("serve --locked serves folders that links lead to, the database made before
   }
 });
 
+test("a missing endpoint folder ends serve --locked as it ends serve: exit 1", async () => {
+  const GATEPOST_ENDPOINTS = join(scratch, "none");
+  const env = { GATEPOST_ENDPOINTS, GATEPOST_DATABASE: join(scratch, "state/my.db") };
+  const [plain, locked] = await Promise.all([["serve"], ["serve", "--locked"]]
+    .map((args) => runCli(args, { env })));
+  assert.deepEqual(locked, plain);
+  assert.deepEqual([plain?.code, plain?.stdout], [1, ""]);
+  assert.match(plain?.stderr ?? "", /^\/.*none: cannot be read: ENOENT.*\(GATEPOST_ENDPOINTS\)\n$/);
+});
+
 // what is wrong, settings, what is printed
 const REFUSED: [string, Record<string, string>, RegExp][] = [
-  ["a missing endpoint folder", { GATEPOST_ENDPOINTS: "none" }, /GATEPOST_ENDPOINTS: .*none \(/],
   [
     "folders of which one begins as the other",
     { GATEPOST_ENDPOINTS: "endpoints", GATEPOST_DATABASE: "endpoints-data/my.db" },
