@@ -33,6 +33,7 @@ export function createDeliveryWorker(options: WorkerOptions) {
   const tested = Promise.withResolvers<SelfTest>();
   // Timed by a clock that is never set.
   let last = { report: NO_REPORT, atMs: performance.now() };
+  let isStarting = true; // until the test's result, or the death of the first thread
   let looking: PromiseWithResolvers<void> | undefined;
   let isWoken = false;
   let watcher: WatchDeliveries | undefined;
@@ -41,6 +42,7 @@ export function createDeliveryWorker(options: WorkerOptions) {
     () => startThread(options, receive),
     (error, pauseMs) => {
       last = { report: NO_REPORT, atMs: performance.now() };
+      isStarting = false;
       log.error("delivery has died and is started again", { error, pause_ms: pauseMs });
     },
   );
@@ -48,6 +50,7 @@ export function createDeliveryWorker(options: WorkerOptions) {
   function receive(event: WorkerEvent): void {
     switch (event.kind) {
       case "started":
+        isStarting = false;
         return tested.resolve(event.test);
       case "looked":
         return event.error === undefined
@@ -100,7 +103,8 @@ export function createDeliveryWorker(options: WorkerOptions) {
     },
     state(): DistributorState {
       if (!config.cron) return "off";
-      return quietMs() > config.distributeIntervalMs + STUCK_AFTER_MS ? "stuck" : "on";
+      if (quietMs() <= config.distributeIntervalMs + STUCK_AFTER_MS) return "on";
+      return isStarting && performance.now() - last.atMs < STUCK_AFTER_MS ? "starting" : "stuck";
     },
     report: (): WorkerReport => ({ ...last.report, quietMs: quietMs() }),
     /** Awaits attempts in flight for at most `graceMs`, aborts the rest, requeues unsent work. */
