@@ -7,7 +7,7 @@ import {
   type HttpResponse,
 } from "../base/http_message.ts";
 import { statusText } from "../base/status_text.ts";
-import type { SendStream } from "./node_stream.ts";
+import { isEventStream, type SendStream } from "./node_stream.ts";
 
 /** Sends a response; rejects when the connection breaks or the response's own stream does. */
 export async function sendResponse(
@@ -30,6 +30,9 @@ export async function sendResponse(
   if (isLast() || isUnread) headers["Connection"] = "close";
   if (body instanceof ReadableStream) {
     hold(0); // of what it sends nothing is kept, but it may wait for the client at any time
+    const { "content-type": type } = headers;
+    // Else nginx would collect parts of it before it sends any.
+    if (isEventStream(type)) headers["x-accel-buffering"] ??= "no";
     outgoing.writeHead(status, headers);
     if (incoming.method === "HEAD") {
       discardStream(request, body);
@@ -37,7 +40,7 @@ export async function sendResponse(
     } else {
       // Who still waits for 100 (Continue) sends none.
       const unread = isUnread && !incoming.headers.expect ? incoming : undefined;
-      await sendStream(body, headers["content-type"], request, outgoing, unread);
+      await sendStream(body, type, request, outgoing, unread);
     }
     return;
   }

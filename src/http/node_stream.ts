@@ -4,6 +4,11 @@ import { type HttpRequest, STREAM_ENDED } from "../base/http_message.ts";
 
 const UNREAD_MS = 2_000;
 
+/** Whether a body of this type has no end of its own, and each part of it is waited for. */
+export function isEventStream(type: unknown): boolean {
+  return /^text\/event-stream\b/i.test(String(type));
+}
+
 /**
  * Sends all of a stream of this type; rejects when it breaks or the client goes away. Before its
  * end it drops what is left of an unread request, for two seconds at most: a client that gets RST
@@ -15,8 +20,8 @@ export type SendStream = ReturnType<typeof createStreamSender>;
  * Makes the sender of streams.
  *
  * @param stopping aborts when the server stops: so do the signals of requests whose streams are
- * being sent, and `text/event-stream`, which has no end of its own, is ended; its clients come back
- * by themselves (HTML standard §9.2.3). All others may go on to their ends
+ * being sent, and event streams are ended: their clients come back by themselves (HTML standard
+ * §9.2.3). All others may go on to their ends
  */
 export function createStreamSender(stopping: AbortSignal) {
   const requests = new Set<HttpRequest>();
@@ -33,7 +38,7 @@ export function createStreamSender(stopping: AbortSignal) {
   ): Promise<void> => {
     const reader = body.getReader();
     const cancel = (): void => void reader.cancel(STREAM_ENDED).catch(() => {});
-    const isEndless = /^text\/event-stream\b/i.test(String(type));
+    const isEndless = isEventStream(type);
     const onAbort = (): void => {
       // Whoever feeds the stream may send a last chunk before.
       if (isEndless) setImmediate(cancel);
