@@ -1,5 +1,7 @@
 import {
+  accessSync,
   chownSync,
+  constants,
   existsSync,
   linkSync,
   mkdirSync,
@@ -62,10 +64,11 @@ export async function copyJudged(
   }
 }
 
-/** Root restores what another user's server works on. */
+/** Root restores what another user's server works on, where it is lost what works on its folder. */
 function keepOwner(copy: string, path: string): void {
-  const old = statSync(path, { throwIfNoEntry: false });
-  if (old && old.uid !== statSync(copy).uid) chownSync(copy, old.uid, old.gid);
+  const folder = process.getuid?.() === 0 ? statSync(dirname(path)) : undefined;
+  const owner = statSync(path, { throwIfNoEntry: false }) ?? folder;
+  if (owner && owner.uid !== statSync(copy).uid) chownSync(copy, owner.uid, owner.gid);
 }
 
 /** Throws where a file cannot be a backup that something at the path is restored from. */
@@ -73,6 +76,7 @@ export function checkSource(source: string, path: string): void {
   const found = statSync(source);
   const there = statSync(path, { throwIfNoEntry: false });
   if (!found.isFile()) throw new UnusableDatabaseError(`${source} is no regular file.`);
+  accessSync(source, constants.R_OK); // SQLite would not say which file it cannot open
   if (there?.ino === found.ino && there.dev === found.dev) {
     throw new UnusableDatabaseError(`${source} is the database itself.`);
   }

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import {
+  chmodSync,
   chownSync,
   copyFileSync,
   existsSync,
@@ -105,6 +106,24 @@ test("restore leaves a symbolic link to the database, and its owner, as they wer
   assert.equal(realpathSync(link), realpathSync(databasePath));
   assert.equal(statSync(link).uid, owner);
   assert.deepEqual(await userNames(cli), ["alice"]);
+});
+
+test("root restores a lost database for the user whose folder it was in", async (t) => {
+  if (process.getuid?.() !== 0) return t.skip("nobody else may give a file away");
+  const { cli, copy } = await openWithBackup(t);
+  chownSync(cli.folder, 65_534, 65_534);
+  rmSync(cli.databasePath);
+  const restored = await cli.run("restore", copy);
+  assert.equal(restored.code, 0, restored.stderr);
+  const { uid, gid, mode } = statSync(cli.databasePath);
+  assert.deepEqual([uid, gid, mode & 0o777], [65_534, 65_534, 0o600]);
+});
+
+test("restore names a backup that it may not read", async (t) => {
+  if (process.getuid?.() === 0) return t.skip("root may read everything");
+  const { cli, copy } = await openWithBackup(t);
+  chmodSync(copy, 0);
+  await assertRefused(cli, copy, /EACCES: permission denied.*backup\.db/);
 });
 
 for (const [what, lose] of [
