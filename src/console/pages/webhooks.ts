@@ -1,12 +1,12 @@
 import { call, get, list } from "../api.ts";
 import { openDelivery } from "../delivery.ts";
-import { ask, asking, showOnce } from "../asking.ts";
+import { asking } from "../asking.ts";
 import { type Child, el } from "../element.ts";
 import { filters } from "../filters.ts";
 import { listUntil } from "../list_until.ts";
 import { endpointOf } from "../names.ts";
 import { time } from "../format.ts";
-import { button, card, code, field, head } from "../parts.ts";
+import { button, card, head } from "../parts.ts";
 import type { Attempted, DeclaredEvent, Subscription } from "../records.ts";
 import { go, href, type Place } from "../router.ts";
 import { site } from "../session.ts";
@@ -18,22 +18,8 @@ import { later } from "../table.ts";
 
 const MOST = 100;
 const WATCH_MS = 1_000;
-const VERIFY = [
-  'import { createHmac, timingSafeEqual } from "node:crypto";',
-  "",
-  "// body: its bytes as they came, before JSON.parse",
-  "export function isGenuine(headers, body, secret) {",
-  '  const key = Buffer.from(secret.replace("whsec_", ""), "base64");',
-  '  const time = headers["webhook-timestamp"];',
-  "  if (!(Math.abs(Date.now() / 1000 - time) < 300)) return false;",
-  '  const own = createHmac("sha256", key)',
-  '    .update(headers["webhook-id"] + "." + time + ".").update(body).digest();',
-  '  return headers["webhook-signature"].split(" ").some((each) => {',
-  '    const given = Buffer.from(each.slice(3), "base64");',
-  "    return given.length === own.length && timingSafeEqual(given, own);",
-  "  });",
-  "}",
-].join("\n");
+
+const seldomWanted = () => import("./new_webhook.ts");
 
 export const show = (place: Place) => place.page ? showOne(place) : showAll(place);
 
@@ -44,7 +30,7 @@ async function showAll({ query }: Place): Promise<Child> {
   ]);
   const wanted = query.get("q") ?? "";
   const found = events.filter(({ name, description }) => `${name} ${description}`.includes(wanted));
-  const open = (name = "") => () => subscribe(events, name);
+  const open = (name = "") => async () => (await seldomWanted()).subscribe(events, name);
   return [
     head("Your webhooks", `${site.name} calls these addresses when something happens.`,
       button("New webhook", open(), { kind: "primary", picture: "plus" })),
@@ -70,27 +56,6 @@ function membersOf(schema: object = {}): Child {
   return properties ? `{ ${Object.keys(properties).join(", ")} }` : null;
 }
 
-async function subscribe(events: readonly DeclaredEvent[], value: string): Promise<void> {
-  const event = field("Event", { id: "event", list: "events", required: true, value });
-  const endpoint = field("Your address", { type: "url", required: true, placeholder: "https://" });
-  const body = () => ({ event: event.input.value, endpoint: endpoint.input.value });
-  const made = await ask({
-    title: "New webhook",
-    words: "Every event of this name is sent to your address, as a signed POST.",
-    body: [event.node, endpoint.node,
-      el("datalist", { id: "events" }, events.map(({ name }) => el("option", { value: name })))],
-    action: "Subscribe",
-    act: () => call<Subscription & { secret: string }>("POST", PATH, body()),
-  });
-  if (!made) return;
-  await showSecret(made.secret);
-  go(href(made.id));
-}
-
-const showSecret = (secret: string) => showOnce("Its signing secret",
-  "It proves that a callback is from here. Keep it where your code reads it: it is shown once.",
-  [code(secret), el("h3.gap", "To verify a callback, in Node.js"), code(VERIFY)]);
-
 async function showOne(place: Place): Promise<Child> {
   const subscription = await get<Subscription>(`${PATH}/${encodeURIComponent(place.page)}`);
   const { id, event } = subscription;
@@ -103,8 +68,11 @@ async function showOne(place: Place): Promise<Child> {
       { look: { picture: "deliveries" }, after: (made) => go(deliveryHref(id, made.id)) }),
     more: asking("Replace secret", `of ${event}`,
       "The new one is shown once. The old one signs beside it for a day.",
-      () => call<{ secret: string }>("POST", `${path}/secret`),
-      { look: { kind: "tiny" }, after: (made) => showSecret(made.secret) }),
+      async () => ({
+        ...await seldomWanted(), // first: it shows what is shown once
+        ...await call<{ secret: string }>("POST", `${path}/secret`),
+      }),
+      { look: { kind: "tiny" }, after: ({ showSecret, secret }) => showSecret(secret) }),
     opened: delivery && later(showDelivery(`${path}/delivery`, delivery, place)),
   });
 }
