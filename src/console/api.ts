@@ -1,4 +1,4 @@
-import { accessToken, site } from "./session.ts";
+import { accessToken, learnTime, site } from "./session.ts";
 
 /** What a query may be made of; what is empty is left out. */
 export type Query = Readonly<Record<string, string | number | null | undefined>>;
@@ -53,7 +53,9 @@ export async function request(
     const init: RequestInit = { method, headers: all, cache: "no-store", credentials };
     if (body !== undefined) init.body = body;
     if (signal) init.signal = signal;
-    return fetch(site.base + path, init);
+    const answer = await fetch(site.base + path, init);
+    learnTime(answer);
+    return answer;
   };
   const answer = await send(other ?? await accessToken());
   const isOver = answer.status === 401 && other === undefined && !maxAgeOf(answer);

@@ -2,6 +2,7 @@ import type { Infer } from "../base/shape.ts";
 import type { FiguresRecord } from "../event/figures.ts";
 import { get, type Query } from "./api.ts";
 import { clock, day } from "./format.ts";
+import { serverNow } from "./session.ts";
 
 /** What was counted in a while. */
 type Sum = Pick<Infer<typeof FiguresRecord>, "ok" | "bad" | "failed" | "buckets">;
@@ -19,7 +20,7 @@ export let bounds: readonly number[] = [];
  * fall. With the steps that it is told in, and how one is named: an axis has room for its day
  * alone.
  */
-export function closedSpan(hours: number, untilMs = Date.now()) {
+export function closedSpan(hours: number, untilMs = serverNow()) {
   const isLong = hours > 24;
   const stepMs = isLong ? HOUR_MS : MINUTE_MS;
   const toMs = Math.floor((untilMs - 2000) / stepMs) * stepMs;

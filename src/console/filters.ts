@@ -1,5 +1,6 @@
 import { el, icon } from "./element.ts";
 import { go, here, href, pageOf, refine } from "./router.ts";
+import { serverNow } from "./session.ts";
 
 const PARAMETER = /^(-?\w+):\s*(.+)$/;
 
@@ -49,5 +50,5 @@ export function since(text: string | null): string | undefined {
     return /^\d{4}-/.test(text ?? "") && Number(at) ? at.toISOString() : text ?? undefined;
   }
   const agoMs = Number(many) * UNIT_MS[unit as keyof typeof UNIT_MS];
-  return new Date(Math.max(0, Date.now() - agoMs)).toISOString();
+  return new Date(Math.max(0, serverNow() - agoMs)).toISOString();
 }

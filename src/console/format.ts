@@ -1,3 +1,5 @@
+import { serverNow } from "./session.ts";
+
 const NUMBER = new Intl.NumberFormat("en-GB");
 const CLOCK = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
 const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
@@ -37,7 +39,7 @@ export const clock = (iso: string) => new Date(iso).toTimeString().slice(0, 5);
 /** The time of day; the day too where it is another than today. */
 export function time(iso: string, isLong = false): string {
   const at = new Date(iso);
-  const isToday = at.toDateString() === new Date().toDateString();
+  const isToday = at.toDateString() === new Date(serverNow()).toDateString();
   const clock = isLong ? `${CLOCK.format(at)}.${iso.slice(20, 23)}` : CLOCK.format(at);
   return isToday ? clock : `${day(iso)}, ${clock}`;
 }
@@ -46,12 +48,13 @@ export function time(iso: string, isLong = false): string {
 export function day(iso: string): string {
   const at = new Date(iso);
   const year = at.getFullYear();
-  return year === new Date().getFullYear() ? DAY.format(at) : `${DAY.format(at)} ${year}`;
+  const isThisYear = year === new Date(serverNow()).getFullYear();
+  return isThisYear ? DAY.format(at) : `${DAY.format(at)} ${year}`;
 }
 
 /** How long ago, in words. */
 export function ago(iso: string): string {
-  const ms = Date.now() - Date.parse(iso);
+  const ms = serverNow() - Date.parse(iso);
   return ms < 0 ? `in ${duration(-ms)}` : ms < 10_000 ? "just now" : `${duration(ms)} ago`;
 }
 

@@ -4,6 +4,7 @@ import { type Child, el, fill } from "./element.ts";
 import { number, time } from "./format.ts";
 import { button, failure, message, notify, renew, state } from "./parts.ts";
 import type { Delivery } from "./records.ts";
+import { serverNow } from "./session.ts";
 
 /** What is sent again, and by whose operations. */
 export interface Wanted {
@@ -28,7 +29,6 @@ const DAY_MS = 86_400_000;
 /** What failed first had been dispatched a little before. */
 const EARLIER_MS = 60_000;
 const LOOK_MS = 1000;
-const FAR_MS = 5_000;
 /** How many are sent after one press; of more the number is to be typed. */
 const MANY = 10_000;
 
@@ -48,11 +48,8 @@ export async function openResend(
   const { status = "failed", since, until } = selection;
   const [what, when] = status === "pending" ? ["waiting", "now"] : [status, "again"];
   const before = (ms: number, than: number) => new Date(than - ms).toISOString();
-  // The server's clock counts, where this machine's is far from what it says.
-  const { headers } = await request("GET", "/system/about");
-  const offMs = Date.parse(headers.get("date") ?? "") - Date.now();
-  const behindMs = Math.abs(offMs) > FAR_MS ? offMs + 1000 : 0;
-  const dayAgo = before(DAY_MS, Date.now() + behindMs);
+  await request("GET", "/system/about"); // from which the time is learned
+  const dayAgo = before(DAY_MS, serverNow());
   const begun = failingSince && before(EARLIER_MS, Date.parse(failingSince));
   const [from, to] = ["From", "To"].map((name) => el("input", {
     type: "datetime-local", "aria-label": name, oninput: () => choose(2),
@@ -91,7 +88,7 @@ export async function openResend(
   }
 
   async function choose(at: number): Promise<void> {
-    const { since, until = before(-behindMs, Date.now()) } = choices[at]?.[2]() ?? {};
+    const { since, until = new Date(serverNow()).toISOString() } = choices[at]?.[2]() ?? {};
     const asked = chosen = { since, until }; // what is counted now is what is sent then
     total = 0;
     picks.forEach((pick, index) => pick.checked = index === at);

@@ -3,6 +3,19 @@ export const site = document.body.dataset as Readonly<
   Record<"issuer" | "name" | "host" | "base" | "console" | "version" | "assets", string>
 >;
 
+/** A machine's clock is wrong from here on: of less a response may be as old when it comes. */
+const FAR_MS = 5_000;
+let offMs = 0;
+
+/** The time: by the server's clock, where this machine's is far from it. */
+export const serverNow = (): number => Date.now() + offMs;
+
+/** Learns that from the date of a response (RFC 9110 §6.6.1), which is of whole seconds. */
+export function learnTime({ headers }: Response): void {
+  const ms = Date.parse(headers.get("date") ?? "") - Date.now();
+  offMs = Math.abs(ms) > FAR_MS ? ms + 1000 : 0;
+}
+
 /** Whether these are the pages of people rather than those of operators. */
 export const isAccount = location.pathname.startsWith(`${site.base}/account/`);
 /** Where the pages begin. */
@@ -94,6 +107,7 @@ async function renew(): Promise<string> {
 async function obtain(form: Record<string, string>): Promise<string | undefined> {
   const body = new URLSearchParams({ client_id: CLIENT, ...form });
   const answer = await fetch(`${site.base}/authorization/token`, { method: "POST", body });
+  learnTime(answer);
   if (answer.status >= 500 || answer.status === 429) throw new TypeError(`status ${answer.status}`);
   const { access_token: access, refresh_token: refresh, expires_in, error } = await answer.json();
   if (!answer.ok) return error ?? "";

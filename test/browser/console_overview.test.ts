@@ -177,3 +177,35 @@ test("whoever may only read has no button that changes anything", async () => {
   assert.equal(await browser.count("main button"), 0);
   assert.equal(await browser.execute("return document.documentElement.scrollWidth"), 320);
 });
+
+test("by a machine whose clock is wrong all is shown as by the server's", async () => {
+  const endpoint = `${stage.appSite.url}/late`;
+  stage.appSite.answer("/late", 503);
+  await signIn("ines");
+  for (const hours of [-3, 3]) {
+    const { identifier } = await browser.devtools("Page.addScriptToEvaluateOnNewDocument", {
+      source: `const Right = Date; window.Date = class extends Right {
+        constructor(...all) { super(...all.length > 0 ? all : [Date.now()]); }
+        static now() { return Right.now() + ${hours} * 3600e3; }
+      }; const send = fetch; window.asked = []; window.fetch = (to, init) =>
+        (asked.push(new URL(to, location)), send(to, init));`,
+    }) as { identifier: string };
+    await post("/consumer/subscription", { event: `late.${hours + 3}`, endpoint });
+    await post("/backend/event", { name: `late.${hours + 3}`, data: {} });
+    await browser.goto(`${stage.server.url}/console/deliveries?since=1h`);
+    await says("tbody code", `late.${hours + 3}`);
+    assert.match(String(await browser.attribute("tbody time", "title")), /^(just now|\d+ s ago)$/);
+    await browser.goto(`${stage.server.url}/console`);
+    await browser.find(".kpis");
+    const until = await browser.execute("return asked.filter(({ pathname }) => " +
+      "pathname === '/backend/series').map(({ searchParams }) => searchParams.get('to'))[0]");
+    assert.ok(Math.abs(Date.parse(String(until)) - Date.now()) < 130_000, String(until));
+    await browser.click(".msg .quiet");
+    await browser.click("dialog .primary");
+    await browser.until("!document.querySelector('dialog')");
+    await browser.goto(`${stage.server.url}/console/start`);
+    await browser.click("#use");
+    await browser.find("#dispatch");
+    await browser.devtools("Page.removeScriptToEvaluateOnNewDocument", { identifier });
+  }
+});

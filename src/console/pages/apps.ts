@@ -5,7 +5,7 @@ import { duration } from "../format.ts";
 import { idOf, nameOf, type Thing } from "../names.ts";
 import { card, code, message } from "../parts.ts";
 import { type Place, refine } from "../router.ts";
-import { site } from "../session.ts";
+import { serverNow, site } from "../session.ts";
 import { every } from "../stream.ts";
 import { auditBy, grantsBy, type Kind, showKind, subscriptionsBy } from "../things.ts";
 
@@ -44,7 +44,7 @@ function newSecret(app: Thing): Child {
 function oldSecret({ old_secret_until: until }: Thing, signal: AbortSignal): Child {
   const left = el("b", { "aria-live": "off" }); // it is said once
   const tick = () => {
-    const ms = Date.parse(String(until)) - Date.now();
+    const ms = Date.parse(String(until)) - serverNow();
     fill(left, duration(Math.max(0, ms)));
     return ms > 0;
   };

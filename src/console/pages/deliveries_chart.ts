@@ -3,6 +3,7 @@ import { key } from "../table.ts";
 import { chart } from "../chart.ts";
 import { type Child, el } from "../element.ts";
 import { closedSpan, HOUR_MS, listSteps, MINUTE_MS, splitInto } from "../figures.ts";
+import { serverNow } from "../session.ts";
 
 /** Where a list does not say since when. */
 const USUAL_HOURS = 6;
@@ -21,7 +22,7 @@ export async function deliveriesChart(
 ): Promise<Child> {
   const ends = ENDS.filter(({ name }) => status === "" || status === name);
   if (ends.length === 0 || Object.values(others).some(Boolean)) return null;
-  const untilMs = until ? Date.parse(String(until)) : Date.now();
+  const untilMs = until ? Date.parse(String(until)) : serverNow();
   const sinceMs = since ? Date.parse(String(since)) : untilMs - USUAL_HOURS * HOUR_MS;
   // It is a moment since a span was made a time.
   const wantedMs = Math.max(1, Math.round((untilMs - sinceMs) / MINUTE_MS)) * MINUTE_MS;

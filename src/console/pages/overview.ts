@@ -12,6 +12,7 @@ import {
 } from "../parts.ts";
 import type { Delivery, Subscription } from "../records.ts";
 import { href, type Place } from "../router.ts";
+import { serverNow } from "../session.ts";
 import { every, listen, liveMark } from "../stream.ts";
 import { key, strip, table } from "../table.ts";
 import { showTail } from "../tail.ts";
@@ -90,7 +91,7 @@ function showProblem(problem: Problem, changed: () => Promise<void>): Child {
   const [, , noun, about] = path.split("/");
   const place = noun === "audit" ? noun : `${noun}s`;
   const mute = () => {
-    const until = new Date(Date.now() + HOUR_MS).toISOString();
+    const until = new Date(serverNow() + HOUR_MS).toISOString();
     return call("PUT", `/backend/problem/${encodeURIComponent(id)}/mute`, { until });
   };
   return message(kind === "key" ? "warn" : "bad", el("b", title),
@@ -186,7 +187,7 @@ async function worstSubscriptions(): Promise<Child> {
   const parts = await Promise.all(["worst", "newest"].map((sort) =>
     list<Subscription>("/backend/subscription", { sort, limit: ROWS })));
   const all = new Map(parts.flatMap(({ items }) => items).map((each) => [each.id, each]));
-  const hourMs = Math.floor(Date.now() / HOUR_MS) * HOUR_MS;
+  const hourMs = Math.floor(serverNow() / HOUR_MS) * HOUR_MS;
   const rows = await Promise.all([...all.values()].slice(0, ROWS).map(async (each) => {
     // The hour that runs too: of shares it makes no fall.
     const steps = (await Promise.all([

@@ -1,6 +1,7 @@
 import { el, fill } from "../element.ts";
 import { duration } from "../format.ts";
 import { message } from "../parts.ts";
+import { serverNow } from "../session.ts";
 
 /** How old a callback may be for those who verify it (Standard Webhooks). */
 const TOLERANCE_MS = 300_000;
@@ -30,7 +31,7 @@ export function signatureForm(id: string): HTMLElement {
       FIELDS.map((name) => String(values.get(name)).replaceAll("\r\n", "\n"));
     const signed = `${sentId}.${seconds}.${body}`;
     const isRight = await verify(signed, signature, secret).catch(() => false);
-    const ageMs = Math.abs(Date.now() - Number(seconds) * 1000);
+    const ageMs = Math.abs(serverNow() - Number(seconds) * 1000);
     fill(said, !isRight ? message("bad", "Wrong. The body must be as it came, byte for byte.")
       : ageMs <= TOLERANCE_MS ? message("ok", "Right.")
       : message("warn", `Right, but too old: ${duration(ageMs)} from now; 5 min is the most.`));

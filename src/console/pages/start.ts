@@ -8,7 +8,7 @@ import { count, duration } from "../format.ts";
 import { button, card, head, isSetting, type Problem, renew, state, when } from "../parts.ts";
 import type { Attempted, DeclaredEvent, Subscription } from "../records.ts";
 import { href, type Place } from "../router.ts";
-import { mayWrite, me, site } from "../session.ts";
+import { mayWrite, me, serverNow, site } from "../session.ts";
 import { every, listen } from "../stream.ts";
 
 type Receiver = Infer<typeof WithCallbacks>;
@@ -165,7 +165,7 @@ async function find() {
   ]);
   const left = problems.items.filter(isSetting).map(({ title }) => title);
   const subscription = own.items.find(({ endpoint, created_at }) =>
-    RECEIVER.test(endpoint) && Date.parse(created_at) > Date.now() - LIFE_MS);
+    RECEIVER.test(endpoint) && Date.parse(created_at) > serverNow() - LIFE_MS);
   const [, id] = RECEIVER.exec(subscription?.endpoint ?? "") ?? [];
   const [receiver, { items }] = await Promise.all([
     // A restart ends it.

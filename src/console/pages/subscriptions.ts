@@ -6,6 +6,7 @@ import { eventAndEndpoint, linkTo } from "../names.ts";
 import { head, segments } from "../parts.ts";
 import type { Health, Subscription } from "../records.ts";
 import { href, type Place } from "../router.ts";
+import { serverNow } from "../session.ts";
 import { daysOf, healthOf, PATH, showSubscription, standing } from "./subscription.ts";
 import { later, listTable } from "../table.ts";
 
@@ -61,7 +62,7 @@ async function showOne(place: Place): Promise<Child> {
   const disabled = since(setting("DISABLE_AFTER")) ?? "";
   return showSubscription(subscription, place, {
     attempts: delays.length + 1,
-    disableAfterMs: Date.now() - Date.parse(disabled) || 0,
+    disableAfterMs: serverNow() - Date.parse(disabled) || 0,
     crumbs: el("a", { href: href("subscriptions") }, "Subscriptions"),
     words: ["of ", linkTo(principal), " through ", linkTo(app)],
     about: [
