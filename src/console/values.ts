@@ -27,6 +27,9 @@ export function valueOf(name: string, value: unknown, isPlain = false): Child {
   return isPlain && pageOf(text) ? named(text) : linkTo(text);
 }
 
+/** What may be a word of any length; others are kept whole. */
+const LONG = ["app", "event", "owner", "scopes"];
+
 /** A member's name for people. */
 export const wordsOf = (name: string) =>
   (name.charAt(0).toUpperCase() + name.slice(1).replace(/_at$/, "").replaceAll("_", " "))
@@ -42,7 +45,8 @@ export function columnsOf(
 ): Column<Thing>[] {
   const columns = members.map((name, at): Column<Thing> => {
     if (typeof name !== "string") return name;
-    return [wordsOf(name), name === "value" ? "wide" : at > 1 ? "wide named" : "", (item) => {
+    const look = name === "value" ? "wide" : at > 1 ? "wide named" : "";
+    return [wordsOf(name), LONG.includes(name) ? `${look} long` : look, (item) => {
       const page = at === 0 ? pageOf(idOf(item)) : undefined;
       const value = valueOf(name, item[name], Boolean(page)) ?? "–";
       return page ? el("a.main", { href: href(page, idOf(item)) }, value) : value;

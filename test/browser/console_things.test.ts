@@ -44,6 +44,8 @@ async function open(path: string): Promise<void> {
   await browser.goto(`${stage.server.url}/console/${path}`);
   await browser.find(READY);
 }
+const resize = (width: number) => browser.devtools("Emulation.setDeviceMetricsOverride",
+  { width, height: 900, deviceScaleFactor: 1, mobile: false });
 const press = (label: string, root?: string) => browser.clickButton(label, root);
 const waitFor = (what: string, holds: () => Promise<unknown>) => until(holds, () => what);
 const sees = (text: string) =>
@@ -253,6 +255,25 @@ test("a page that is left before it has come does not go on looking for what is 
     await browser.execute("return new Promise((resolve) => setTimeout(resolve, 200))");
     assert.equal(await browser.execute("return going.size"), 0, page);
   }
+});
+
+test("a long scope and a long event's name are broken within their lists", async () => {
+  const scopes = ["s".repeat(64), "consumer"];
+  const user = { username: "long", password: "long enough", scopes };
+  const id = memberOf(await call("POST", "/backend/user", user), "id");
+  await call("POST", "/backend/app", { name: "long", url: "https://long.example/", scopes });
+  const login = await call("POST", "/consumer/login", user);
+  const subscription = { event: "e".repeat(128), endpoint: "https://long.example/" };
+  const headers = { authorization: `Bearer ${memberOf(login, "token")}` };
+  await createClient(stage.server.url).postJson("/consumer/subscription", subscription, headers);
+  await resize(1100);
+  for (const page of ["apps", `users/${id}`, "grants"]) {
+    await open(page);
+    await browser.until("!document.querySelector('[aria-busy]')");
+    assert.equal(await browser.execute("return document.documentElement.scrollWidth - " +
+      "document.documentElement.clientWidth"), 0, page);
+  }
+  await resize(1280);
 });
 
 test("who may only read is shown no button that changes anything", async () => {
