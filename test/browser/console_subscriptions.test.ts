@@ -151,3 +151,15 @@ test("an operator sees live what fails, and moves it; a reader changes nothing",
   await browser.click(".token button");
   await browser.waitForUrl(/\?status=paused$/);
 });
+
+test("the page of a subscription that is deleted meanwhile says so", async () => {
+  const { id } = await stage.subscribe(token, "bread.old", 200);
+  await signIn("admin", "/console/subscriptions?event=bread.old");
+  await browser.execute("const every = setInterval; " +
+    "window.setInterval = (act, ms) => every(act, ms / 20);");
+  await browser.click("a.main");
+  await shows(".head", /Active/);
+  await stage.call("DELETE", `/consumer/subscription/${id}`, token);
+  await shows("main", /There is no such subscription\./);
+  assert.match(String(await browser.consoleErrors()), /status of 404/);
+});

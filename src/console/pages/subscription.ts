@@ -1,6 +1,6 @@
 import type { Infer } from "../../base/shape.ts";
 import type { DeliveryRecord } from "../../event/delivery_record.ts";
-import { call, get, list } from "../api.ts";
+import { call, get, list, Refusal } from "../api.ts";
 import { openResend } from "../delivery.ts";
 import { asking } from "../asking.ts";
 import { type Child, el, svg } from "../element.ts";
@@ -10,7 +10,7 @@ import {
   button, card, facts, field, figures, head, message, renew, state, when,
 } from "../parts.ts";
 import type { Health, Subscription } from "../records.ts";
-import { go, href, type Place } from "../router.ts";
+import { go, href, type Place, refine } from "../router.ts";
 import { isAccount, mayWrite } from "../session.ts";
 import { every, listen, liveMark } from "../stream.ts";
 import { key, listTable, strip } from "../table.ts";
@@ -175,7 +175,10 @@ export async function showSubscription(given: Subscription, place: Place, parts:
       topic === "delivery" && latest.add(data as Delivery);
     listen({ topics: "delivery", subscription: id }, tell, place.signal, live.show);
   }
-  every(2 * LOOK_MS, () => read().catch(() => {}), place.signal); // the next time tells
+  every(2 * LOOK_MS, () => read().catch((error: unknown) => {
+    // Deleted meanwhile: the page says so. Of all else the next time tells.
+    if (error instanceof Refusal && error.status === 404) refine({});
+  }), place.signal);
   show(given, done);
 
   const top = head(endpointOf(endpoint), [words, parts.words && [el("br"), parts.words]]);
