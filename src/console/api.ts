@@ -12,6 +12,7 @@ export interface Part<Item> {
 /** A response that says why nothing was done, as the server worded it. */
 export class Refusal extends Error {
   readonly status: number;
+  /** "" of what stands before the server. */
   readonly requestId: string;
   /** So many seconds ago the password may have been typed; undefined where that is not why. */
   readonly maxAge: string | undefined;
@@ -22,7 +23,7 @@ export class Refusal extends Error {
     const { status, headers } = answer;
     super(String(body["detail"] ?? body["title"] ?? `Status ${status}`));
     this.status = status;
-    this.requestId = String(body["request_id"] ?? headers.get("x-request-id"));
+    this.requestId = String(body["request_id"] ?? headers.get("x-request-id") ?? "");
     this.maxAge = maxAgeOf(answer);
     this.errors = (body["errors"] ?? []) as Refusal["errors"];
   }
@@ -69,6 +70,8 @@ export async function call<Body>(method: string, path: string, body?: unknown): 
   const answer = await request(method, path, json);
   const text = await answer.text();
   const isJson = /json/.test(answer.headers.get("content-type") ?? "");
+  // What stands before the server says in its own way that this cannot be reached.
+  if (!isJson && answer.status >= 500) throw new TypeError(`status ${answer.status}`);
   const parsed = isJson ? JSON.parse(text) : {};
   if (answer.ok) return parsed;
   throw new Refusal(answer, parsed);

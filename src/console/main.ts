@@ -84,16 +84,16 @@ function press(wanted: string): void {
   if (button?.textContent.endsWith("…")) button.click();
 }
 
-/** Says why nobody came in, and where else to go. */
-function showRefused(reason: string): void {
+/** Says why nobody came in; where that is a refusal of the server's, also where else to go. */
+function showRefused(reason: string | HTMLElement): void {
   app.className = "solo";
-  fill(app, el("main.card",
-    el("h1", "This does not open"),
+  fill(app, el("main.card", el("h1", "This does not open"), typeof reason !== "string" ? reason : [
     message("bad", reason),
     el("p", isAccount ? ["This page needs scope ", el("code", "consumer")]
       : ["The console needs scope ", el("code", "backend"), " or ", el("code", "backend:read")],
       ". Your own account is at ",
-      el("a", { href: `${site.base}/account` }, `${site.base}/account`), ".")));
+      el("a", { href: `${site.base}/account` }, `${site.base}/account`), "."),
+  ]));
 }
 
 function consoleFrame(): Child {
@@ -165,8 +165,8 @@ async function countProblems(): Promise<void> {
 }
 
 // Only there is what a sign-in is proved with (PKCE), and no token is read on its way.
-const reason = !isSecureContext ? "Browsers allow it at https addresses and at this machine's own."
-  : await begin().catch(() => "The server does not answer. Load the page again.");
+const reason = isSecureContext ? await begin().catch(() => failure(new TypeError()))
+  : message("bad", "Browsers allow it at https addresses and at this machine's own.");
 if (reason === "") {
   showFrame();
   beginRouting(showPage);

@@ -92,7 +92,7 @@ export function failure(error: unknown): HTMLElement {
     signInAgain(error.maxAge),
     error.errors.map(({ pointer, detail }) =>
       el("p", pointer && el("code", `${pointer} `), detail)),
-    el("p.small.muted", "Request ", el("code", error.requestId)));
+    error.requestId && el("p.small.muted", "Request ", el("code", error.requestId)));
 }
 
 /** Leads to the password, where that is too old for what was refused, and back to what asked. */

@@ -1,0 +1,52 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { type Browser, openBrowser } from "../helpers/browser.ts";
+import { openStage, type Stage } from "../helpers/sign_in_stage.ts";
+import { until } from "../helpers/until.ts";
+
+let stage: Stage;
+let browser: Browser;
+
+before(async () => {
+  stage = await openStage();
+  const password = await stage.addUser("nora", ["backend", "consumer"]);
+  browser = await openBrowser({ width: 1280, height: 800 });
+  await browser.goto(`${stage.server.url}/console/users`);
+  await browser.type("#username", "nora");
+  await browser.type("#password", password);
+  await browser.click("form [type=submit]");
+  await browser.find("main .list-of");
+});
+after(() => Promise.all([browser?.close(), stage?.close()]));
+
+/** Answers calls of a path as a proxy does that does not reach the server, or keeps from it. */
+const proxy = (path: string, status: number) =>
+  `{ const send = fetch; window.fetch = (to, init) => String(to).includes("${path}")
+    ? Promise.resolve(new Response("<h1>nginx</h1>", { status: ${status},
+      headers: { "content-type": "text/html" } })) : send(to, init); }`;
+const shows = (pattern: RegExp) =>
+  until(async () => pattern.test(await browser.text("main")), () => browser.text("main"));
+
+test("a server that its proxy does not reach is one that does not answer", async () => {
+  await browser.execute(proxy("/backend/app", 502));
+  await browser.click(".nav [data-page=apps]");
+  await shows(/The server does not answer\.[^]*Load again$/);
+});
+
+test("what a proxy refuses by itself has no request that could be found in the log", async () => {
+  await browser.execute(proxy("/backend/grant", 413));
+  await browser.click(".nav [data-page=grants]");
+  await shows(/Status 413$/);
+});
+
+test("where the server does not answer, a sign-in does not speak of scopes", async () => {
+  const { identifier } = await browser.devtools("Page.addScriptToEvaluateOnNewDocument", {
+    source: proxy("/authorization/whoami", 504),
+  }) as { identifier: string };
+  await browser.goto(`${stage.server.url}/console/users`);
+  await shows(/^This does not open\s+The server does not answer\.[^]*Load again$/);
+  await browser.devtools("Page.removeScriptToEvaluateOnNewDocument", { identifier });
+  await browser.click("main button");
+  await browser.find("main .list-of");
+  assert.equal(await browser.text("h1"), "Users");
+});
