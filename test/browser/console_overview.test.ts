@@ -36,9 +36,14 @@ after(async () => {
 // CSP violations, exceptions and failed loads all speak there.
 afterEach(async () => assert.deepEqual(await browser.consoleErrors(), []));
 
-async function signIn(username: string, width = 1280, features: object[] = []): Promise<void> {
+async function signIn(
+  username: string,
+  width = 1280,
+  features: object[] = [],
+  fontSize = 16,
+): Promise<void> {
   await browser?.close();
-  browser = await openBrowser({ width, height: 800 });
+  browser = await openBrowser({ width, height: 800, fontSize });
   if (features.length > 0) await browser.devtools("Emulation.setEmulatedMedia", { features });
   await browser.goto(`${stage.server.url}/console`);
   await browser.type("#username", username);
@@ -151,6 +156,22 @@ test("on a phone no mark of a chart is beside the window", async () => {
   await browser.click("a[href$='range=7d']");
   await browser.until("document.querySelector('.mark')?.textContent.startsWith('failing since')");
   assert.equal(await browser.execute("return document.documentElement.scrollWidth"), 360);
+});
+
+test("with text of twice the size nothing of a page is beside a phone's window", async () => {
+  await signIn("ines", 360, [], 32);
+  const pages = ["console", "console/start", "console/apps?do=first", "console/explorer/addUser",
+    "console/keys", "console/deliveries", "console/subscriptions", "account", "account/webhooks"];
+  for (const page of pages) {
+    await browser.goto(`${stage.server.url}/${page}`);
+    await browser.find("main:not([aria-busy]) h1");
+    await browser.until("!document.querySelector('[aria-busy]')");
+    const width = await browser.execute("return document.documentElement.scrollWidth");
+    assert.equal(width, 360, page);
+  }
+  await browser.goto(`${stage.server.url}/console`);
+  await browser.click(".tabs-bottom button"); // which is scrolled to
+  await browser.find(".side:popover-open a");
 });
 
 test("the tail stands still while it is held, and where motion is not wanted", async () => {

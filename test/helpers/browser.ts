@@ -12,6 +12,8 @@ export interface BrowserOptions {
   readonly height: number;
   /** prefers-color-scheme: dark. */
   readonly dark?: boolean;
+  /** Of text in pixels, where a person has chosen another than 16. */
+  readonly fontSize?: number;
   /** false: pages run no script. */
   readonly javascript?: boolean;
   /** Takes any certificate. */
@@ -124,6 +126,7 @@ async function openSession(driver: Driver, profile: string, options: BrowserOpti
         "goog:chromeOptions": {
           binary: "/usr/bin/chromium",
           args: [...FLAGS, `--user-data-dir=${profile}`],
+          prefs: { webkit: { webprefs: { default_font_size: options.fontSize ?? 16 } } },
         },
       },
     },
