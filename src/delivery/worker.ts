@@ -31,9 +31,8 @@ const NO_REPORT: WorkerReport =
 export function createDeliveryWorker(options: WorkerOptions) {
   const { config, log, metrics } = options;
   const tested = Promise.withResolvers<SelfTest>();
-  // Timed by a clock that is never set.
-  let last = { report: NO_REPORT, atMs: performance.now() };
-  let isStarting = true; // until the test's result, or the death of the first thread
+  // Timed by a clock that is never set. The first thread, which takes a while to load, is not stuck.
+  let last = { report: { ...NO_REPORT, quietMs: 0 }, atMs: performance.now() };
   let looking: PromiseWithResolvers<void> | undefined;
   let isWoken = false;
   let watcher: WatchDeliveries | undefined;
@@ -42,7 +41,6 @@ export function createDeliveryWorker(options: WorkerOptions) {
     () => startThread(options, receive),
     (error, pauseMs) => {
       last = { report: NO_REPORT, atMs: performance.now() };
-      isStarting = false;
       log.error("delivery has died and is started again", { error, pause_ms: pauseMs });
     },
   );
@@ -50,7 +48,6 @@ export function createDeliveryWorker(options: WorkerOptions) {
   function receive(event: WorkerEvent): void {
     switch (event.kind) {
       case "started":
-        isStarting = false;
         return tested.resolve(event.test);
       case "looked":
         return event.error === undefined
@@ -103,8 +100,7 @@ export function createDeliveryWorker(options: WorkerOptions) {
     },
     state(): DistributorState {
       if (!config.cron) return "off";
-      if (quietMs() <= config.distributeIntervalMs + STUCK_AFTER_MS) return "on";
-      return isStarting && performance.now() - last.atMs < STUCK_AFTER_MS ? "starting" : "stuck";
+      return quietMs() > config.distributeIntervalMs + STUCK_AFTER_MS ? "stuck" : "on";
     },
     report: (): WorkerReport => ({ ...last.report, quietMs: quietMs() }),
     /** Awaits attempts in flight for at most `graceMs`, aborts the rest, requeues unsent work. */

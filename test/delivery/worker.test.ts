@@ -229,9 +229,9 @@ test("to stop awaits what is in flight and leaves no lock file behind", async (t
   assert.deepEqual(files.filter((name) => name.includes("-process-")), []);
 });
 
-test("it has started before it reports, and says so until then", async (t) => {
+test("it has started before it reports, and is not called stuck until then", async (t) => {
   const stage = open(t);
-  assert.equal(stage.worker.state(), "starting");
+  assert.equal(stage.worker.state(), "on");
   await stage.started;
   assert.equal(stage.worker.state(), "on");
 });
@@ -296,6 +296,7 @@ test("should the database's writer die, its thread starts again with a new one",
   await stage.started;
   await threads[0]?.terminate();
   await until(() => stage.worker.report().quietMs === Infinity);
+  assert.equal(stage.worker.state(), "stuck");
   await dispatch(stage, 1);
   await until(async () => await countDelivered(stage.database) === 1);
 });
@@ -309,6 +310,7 @@ test("nor does a later thread send before the guard has passed its test there", 
   await stage.started;
   await threads.at(-1)?.terminate();
   await until(() => stage.worker.report().quietMs === Infinity);
+  assert.equal(stage.worker.state(), "stuck");
   await dispatch(stage, 1);
   const count = threads.length;
   await until(() => threads.length > count);
