@@ -31,7 +31,7 @@ const NO_REPORT: WorkerReport =
 export function createDeliveryWorker(options: WorkerOptions) {
   const { config, log, metrics } = options;
   const tested = Promise.withResolvers<SelfTest>();
-  // Timed by a clock that is never set. The first thread, which takes a while to load, is not stuck.
+  // Timed by a clock that is never set. The first thread is not stuck while it loads.
   let last = { report: { ...NO_REPORT, quietMs: 0 }, atMs: performance.now() };
   let looking: PromiseWithResolvers<void> | undefined;
   let isWoken = false;
