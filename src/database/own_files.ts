@@ -35,14 +35,18 @@ export function leadsTo(path: string, identity: string): boolean {
   }
 }
 
-/** Watches over the file at `path`, which was `identity` when it was opened, and over its log. */
-export function watchOwnFiles(path: string, identity: string) {
+/**
+ * Watches over the file at `path`, which was `identity` when it was opened, over its log, and over
+ * the link `given` that led there.
+ */
+export function watchOwnFiles(given: string, path: string, identity: string) {
+  const paths = [...new Set([given, path])];
   let log: string | undefined;
   let logBytes = 0;
   return {
     /** Whether the paths still lead to the open files: what goes to others would be lost. */
     areInPlace(): boolean {
-      if (!leadsTo(path, identity)) return false;
+      if (!paths.every((each) => leadsTo(each, identity))) return false;
       const found = look(`${path}-wal`);
       logBytes = Number(found?.size ?? 0);
       log ??= identityOf(found);

@@ -4,7 +4,7 @@ import { type Database, OutcomeUnknownError, UnavailableError } from "./database
 import { cannotOpen } from "./judge.ts";
 import type { Sql } from "./sql.ts";
 import { prepareSqliteFile } from "./migrate.ts";
-import { identify } from "./own_files.ts";
+import { followLinks, identify } from "./own_files.ts";
 import { openSqliteReader } from "./sqlite_reader.ts";
 import { startSqliteWriter, type WriterMessage, type WriterRequest } from "./sqlite_writer.ts";
 import { type CommitReport, settle, type WriteResult } from "./write_result.ts";
@@ -28,14 +28,16 @@ const GROUP_LIMIT = 512;
  * reads. While one group commits the next gathers. Throws UnusableDatabaseError.
  */
 export function openSqliteDatabase(
-  path: string,
+  given: string,
   observe: (commit: CommitReport) => void = () => {},
   seal?: Seal,
 ): SqliteDatabase {
+  const path = followLinks(given);
   prepareSqliteFile(path, seal);
   const identity = identify(path);
   const reader = openReader(path);
-  const writer = createWriter(path, identity, onCommit, onEnd);
+  const startWriter = () => startSqliteWriter(given, path, identity);
+  const writer = createWriter(startWriter, onCommit, onEnd);
   const gathering: Waiting[] = [];
   let committing: readonly Waiting[] = [];
   let closing: Promise<void> | undefined;
@@ -105,8 +107,7 @@ function openReader(path: string): ReturnType<typeof openSqliteReader> {
 
 /** Makes the thread that commits; one that has died is started again for the next group. */
 function createWriter(
-  path: string,
-  identity: string,
+  startThread: () => Worker,
   onCommit: (report: CommitReport, results: readonly WriteResult[]) => void,
   onEnd: (cause: unknown) => void,
 ) {
@@ -114,7 +115,7 @@ function createWriter(
 
   function start(): Worker {
     let cause: unknown;
-    return startSqliteWriter(path, identity)
+    return startThread()
       .on("message", (message: WriterMessage) => {
         if (Array.isArray(message)) onCommit(...message); // others are Node's own, under --watch
       })

@@ -28,7 +28,7 @@ export function createSqliteEngine(file: string): Engine {
       return await read({ query: async (select) => readRows(select) });
     },
     async open(observe, _log, seal) {
-      const database = openSqliteDatabase(path, observe, seal);
+      const database = openSqliteDatabase(given, observe, seal);
       const identity = identify(path);
       const aside = createSqliteAside(path);
       return {

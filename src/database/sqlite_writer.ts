@@ -23,9 +23,9 @@ const TRIM_PAUSE_MS = 1_000;
 // For those who read the log now: when all of it is copied, readers that come do without it.
 const TRIM_TIMEOUT_MS = 50;
 
-/** Starts this module in a thread, as the writer of the file at `path` with that identity. */
-export function startSqliteWriter(path: string, identity: string): Worker {
-  const workerData = { role: WRITER_ROLE, path, identity };
+/** Starts this module in a thread, as the writer of the file at `path`, as `watchOwnFiles`. */
+export function startSqliteWriter(given: string, path: string, identity: string): Worker {
+  const workerData = { role: WRITER_ROLE, given, path, identity };
   return new Worker(new URL(import.meta.url), { workerData });
 }
 
@@ -94,7 +94,7 @@ if (parentPort && workerData?.role === WRITER_ROLE) {
   const parent = parentPort;
   const path = String(workerData.path);
   const connection = openSqlite(path, { readOnly: false });
-  const files = watchOwnFiles(path, String(workerData.identity));
+  const files = watchOwnFiles(String(workerData.given), path, String(workerData.identity));
   const writeGroup = createGroupWriter(connection, files);
   const trimLog = createLogTrimmer(connection, files);
   let group: Batches = [];

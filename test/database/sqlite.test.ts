@@ -291,6 +291,26 @@ test("the log is watched too where the path was a link to a file still to be mad
   await assert.rejects(database.write([put("b")]), UnavailableError);
 });
 
+test("a link that leads to another file: writes are refused until it leads back", async (t) => {
+  const [path, other, link] = ["gatepost.db", "other.db", "link.db"]
+    .map((name) => join(makeFolder(t), name));
+  assert.ok(path && other && link);
+  prepareSqliteFile(path);
+  copyFileSync(path, other);
+  const turnTo = (file: string) => {
+    rmSync(link, { force: true });
+    symlinkSync(file, link);
+  };
+  turnTo(path);
+  const database = await createSqliteEngine(link).open();
+  t.after(() => database.close());
+  await database.write([put("a")]);
+  turnTo(other);
+  await assert.rejects(database.write([put("b")]), UnavailableError);
+  turnTo(path);
+  assert.deepEqual(await database.write([put("c")]), [1]);
+});
+
 test("closing a database whose file was replaced leaves the new file's log alone", async (t) => {
   const path = join(makeFolder(t), "gatepost.db");
   const old = openSqliteDatabase(path);
