@@ -32,7 +32,9 @@ const DELIVERY = {
   created_at: TIME,
   last_status: optional(described("Of the last response.", between(100, 999))),
   last_error: optional(described("The kind of the last failure without a response.", TEXT)),
-  next_attempt_at: optional(TIME),
+  next_attempt_at: optional(
+    described("None while an attempt is made, and while paused without an end.", TIME),
+  ),
   finished_at: optional(TIME),
 } as const;
 const NAME = described("The event's name.", EVENT_NAME);

@@ -27,9 +27,12 @@ const { status: STATUS_SHAPE, subscription: SUBSCRIPTION, event: EVENT } = Manag
 const STATUS = sql`iif(d.status = 'pending' AND d.claim IS NULL
   AND s.status IN ('disabled', 'deleted'), 'cancelled', d.status)`;
 
+/** When it is due; where it is paused, not before that ends, and never where it has no end. */
+const NEXT_ATTEMPT = sql`iif(s.status = 'paused', max(d.dueAtMs, s.pausedUntilMs), d.dueAtMs)`;
+
 const COLUMNS = sql`d.id, d.event, e.name, s.id AS subscription, ${STATUS} AS status,
   d.attempt, e.createdAtMs, d.finishedAtMs, d.lastStatus, d.lastError,
-  iif(${STATUS} = 'pending' AND d.claim IS NULL, d.dueAtMs, NULL) AS nextAttemptAtMs`;
+  iif(${STATUS} = 'pending' AND d.claim IS NULL, ${NEXT_ATTEMPT}, NULL) AS nextAttemptAtMs`;
 
 const PARTIES = sql`CROSS JOIN events e ON e.id = d.event
   CROSS JOIN subscriptions s ON s.seq = d.subscription`;

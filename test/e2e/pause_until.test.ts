@@ -46,6 +46,17 @@ for (const [form, token] of FORMS) {
     assert.deepEqual([active["status"], active["paused_until"]], ["active", undefined]);
   });
 
+  test(`${form}: what waits is next attempted at its end, and never without one`, async () => {
+    const subscription = await stage.subscribe(consumer, newName("e"));
+    await patch(subscription.id, { status: "paused" });
+    await stage.dispatch(subscription.event, 1);
+    const next = async () =>
+      (await stage.deliveries(subscription, "pending"))[0]?.["next_attempt_at"];
+    assert.equal(await next(), undefined);
+    await patch(subscription.id, { paused_until: LATER });
+    assert.equal(await next(), LATER);
+  });
+
   test(`${form}: an end is for what is paused, and a time`, async () => {
     const { id } = await stage.subscribe(consumer, newName("e"));
     for (const wrong of [{ status: "active", paused_until: LATER }, { paused_until: "soon" },
