@@ -1,3 +1,4 @@
+import { inlineReferences } from "./inline_references.ts";
 import type { Members } from "./plain_object.ts";
 import { isRecord, LIST_LIMIT, pointerTo, type Report, type Schema, type Shape } from "./shape.ts";
 
@@ -13,7 +14,7 @@ export function standardOf(schema: unknown): Members | undefined {
 /**
  * Makes a shape of a Standard Schema (https://standardschema.dev). Its `parse` may return
  * a promise, and throws what the library throws. In documents it is the JSON Schema of its `side`,
- * where the library has one without references, and anything otherwise.
+ * where the library has one, and anything otherwise.
  */
 export function fromStandard(standard: Members, side: "input" | "output"): Shape<unknown> {
   const take = (result: unknown, report: Report): unknown => {
@@ -50,10 +51,9 @@ function documentOf(converters: unknown, side: "input" | "output"): Schema {
     const target = "draft-2020-12";
     const whole = isRecord(converters) ? call(converters, side, { target }) : {};
     const { $schema: _dialect, ...schema } = isRecord(whole) ? whole : {};
-    // A reference would lead somewhere else in a document that has many schemas.
-    return JSON.stringify(schema).includes('"$ref":') ? {} : schema;
+    return inlineReferences(schema);
   } catch {
-    return {}; // it takes what JSON Schema cannot say
+    return {}; // it takes what JSON Schema cannot say, or has very much of it
   }
 }
 

@@ -96,3 +96,31 @@ test("documents have the JSON Schema of the side that is meant, where the librar
     assert.deepEqual(fromStandard(standard(() => {}, jsonSchema), "input").schema, {});
   }
 });
+
+test("documents have what a library's references name in their place", () => {
+  const documentOf = (whole: object) =>
+    fromStandard(standard(() => {}, { input: () => whole }), "input").schema;
+  const item = { type: "object", properties: { id: { type: "number" } } };
+  const $defs = { "Item/1": item, List: { items: { $ref: "#/$defs/Item~11" } } };
+  assert.deepEqual(documentOf({ $ref: "#/$defs/Item~11", $defs }), item);
+  assert.deepEqual(
+    documentOf({ properties: { a: { $ref: "#/$defs/List", title: "A" }, $ref: {} }, $defs }),
+    { properties: { a: { items: item, title: "A" }, $ref: {} } },
+  );
+
+  // What is in itself takes anything there.
+  const tree = { properties: { next: { $ref: "#" } } };
+  assert.deepEqual(documentOf(tree), { properties: { next: {} } });
+  const node = { properties: { next: { $ref: "#/$defs/node" } } };
+  assert.deepEqual(documentOf({ $ref: "#/$defs/node", $defs: { node } }), {
+    properties: { next: {} },
+  });
+
+  // Each twice the one before.
+  const doubled = Object.fromEntries(Array.from({ length: 40 }, (_, at) => {
+    const $ref = `#/$defs/d${at + 1}`;
+    return [`d${at}`, { anyOf: [{ $ref }, { $ref }] }];
+  }));
+  assert.deepEqual(documentOf({ $ref: "#/$defs/d0", $defs: { ...doubled, d40: {} } }), {});
+  assert.deepEqual(documentOf({ $ref: "https://example.com/schema" }), {});
+});
