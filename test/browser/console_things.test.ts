@@ -154,6 +154,17 @@ test("who removes an app types its name as it is seen, however that was encoded"
   await sees("Nothing of this id");
 });
 
+test("who removes what has a long name sees all that is to be typed", async () => {
+  const app = { name: "W".repeat(100), url: "https://long.example" };
+  await open(`apps/${(await call("POST", "/backend/app", app)).client_id}`);
+  await press("Delete…", "main");
+  await browser.find("dialog code");
+  const cut = "const right = (one) => one.getBoundingClientRect().right; " +
+    "const [dialog, ...all] = document.querySelectorAll('dialog, dialog h2, dialog code'); " +
+    "return all.filter((each) => right(each) > right(dialog)).length";
+  assert.equal(await browser.execute(cut), 0);
+});
+
 test("the grants of a user are revoked, all of them with their number", async () => {
   const password = await stage.addUser("berta", ["consumer"]);
   await call("POST", "/consumer/login", { username: "berta", password });
