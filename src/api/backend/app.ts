@@ -129,10 +129,10 @@ export async function storeAppChange(
     const { id } = app;
     const changed = changeApp(app, body, profile);
     await checkOwner(database, body.owner);
-    // New keys, another owner and one more grant are ways to all that an app may do.
-    const isWay = body.jwks || (changed.owner && changed.owner !== app.owner) ||
-      changed.grants.some((type) => !app.grants.includes(type));
-    await checkGivesBackend(context.caller, changed, isWay ? undefined : app, services);
+    // New keys are a way to all that an app may do; so are a new owner, who may make its secret,
+    // and grants, of which one needs no user.
+    const before = body.jwks || body.owner || body.grants ? undefined : app;
+    await checkGivesBackend(context.caller, changed, before, services);
     const lost = app.scopes.filter((scope) => !changed.scopes.includes(scope));
     const isDisabled = changed.status === "disabled";
     const end = { reason: "app disabled" };
