@@ -76,9 +76,8 @@ const hosts = list(host, MAX_LIST);
 const documentHosts: Kind<DocumentHosts> = {
   parse(text) {
     if (text === "on" || text === "off") return { value: text };
-    const parsed = hosts.parse(text);
-    const isMixed = "value" in parsed && ["on", "off"].some((word) => parsed.value.includes(word));
-    return isMixed ? { wrong: "is not off, on, or hosts such as app.example" } : parsed;
+    const isMixed = text.split(",").some((part) => /^\s*(?:on|off|none)\s*$/i.test(part));
+    return isMixed ? { wrong: "is not off, on, or hosts such as app.example" } : hosts.parse(text);
   },
   format: (value) => typeof value === "string" ? value : hosts.format(value),
 };

@@ -180,7 +180,7 @@ test("parseConfig() refuses bad values of each variable and says what would be r
     ["SIGNING_ALG", ["HS256", "none", "es256", "PS256"], /ES256, RS256, EdDSA/],
     ["PROFILE", ["2.0", "21", "on", "oauth2.1"], /none, 2\.1/],
     ["CLIENT_METADATA", ["https://app.example", "app.example/x", "*"], /host name/],
-    ["CLIENT_METADATA", ["ON", "on ", "off\r", "on,app.example"], /off, on, or hosts/],
+    ["CLIENT_METADATA", ["ON", "on ", "off\r", "on,app.example", "none"], /off, on, or hosts/],
     ["TRUSTED_PROXIES", ["*", "proxy.example"], /CIDR/],
     [
       "CORS_ORIGINS",
