@@ -129,10 +129,11 @@ export async function storeAppChange(
     const { id } = app;
     const changed = changeApp(app, body, profile);
     await checkOwner(database, body.owner);
-    // New keys are a way to all that an app may do; so are a new owner, who may make its secret,
-    // and grants, of which one needs no user.
-    const before = body.jwks || body.owner || body.grants ? undefined : app;
-    await checkGivesBackend(context.caller, changed, before, services);
+    // New keys are a way to all that an app may do; so are a new owner, who may make its secret, and
+    // one more grant.
+    const isWay = body.jwks || body.owner ||
+      changed.grants.some((type) => !app.grants.includes(type));
+    await checkGivesBackend(context.caller, changed, isWay ? undefined : app, services);
     const lost = app.scopes.filter((scope) => !changed.scopes.includes(scope));
     const isDisabled = changed.status === "disabled";
     const end = { reason: "app disabled" };
