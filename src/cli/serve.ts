@@ -1,8 +1,9 @@
-import { existsSync, mkdirSync, realpathSync, statSync } from "node:fs";
+import { existsSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, extname, join, relative, resolve, sep } from "node:path";
 import { releaseSignals } from "../base/runtime.ts";
 import { type Config, readSecret } from "../config.ts";
 import { createEngine } from "../database/engine.ts";
+import { makeFolder } from "../database/migrate.ts";
 import type { Command } from "./command.ts";
 import { UsageError } from "./failure.ts";
 
@@ -61,7 +62,8 @@ function memoryFlags({ NODE_OPTIONS = "" }: NodeJS.ProcessEnv): readonly string[
 
 /**
  * What the server is started with to be granted what it needs. It is told the folders as they are,
- * since Node wants a grant for each link on the way. Throws UsageError where it could write code.
+ * since Node wants a grant for each link on the way. Throws UsageError where it could write code,
+ * UnusableDatabaseError where the data folder cannot be made.
  */
 function lockTo(config: Config, code: string, hostEnv: NodeJS.ProcessEnv) {
   const env: NodeJS.ProcessEnv = {};
@@ -75,7 +77,7 @@ function lockTo(config: Config, code: string, hostEnv: NodeJS.ProcessEnv) {
   }
   const { file } = createEngine(config);
   if (file !== undefined) {
-    mkdirSync(dirname(file), { recursive: true, mode: 0o700 }); // a grant needs one that exists
+    makeFolder(file); // a grant needs one that exists
     const folder = realpathSync(dirname(file));
     env["GATEPOST_DATABASE"] = join(folder, basename(file));
     writable.push(folder);

@@ -36,7 +36,7 @@ export function prepareSqliteFile(path: string, seal?: Seal): void {
   const isNew = !existsSync(path);
   let topFolder: string | undefined; // of those that are made
   try {
-    if (isNew) topFolder = mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    if (isNew) topFolder = makeFolder(path);
     if (isNew) createFile(path);
     using connection = openSqlite(path, { readOnly: false, lockTimeoutMs: LONG_LOCK_TIMEOUT_MS });
     migrate(connection);
@@ -47,6 +47,17 @@ export function prepareSqliteFile(path: string, seal?: Seal): void {
     if (isNew && refusalOf(cause) !== "locked") removeEmpty(path, topFolder);
     throw error;
   }
+}
+
+/**
+ * Makes the folder of a database where there is none, and returns the topmost that it made. Throws
+ * UnusableDatabaseError where none can be made.
+ */
+export function makeFolder(path: string): string | undefined {
+  const folder = dirname(path);
+  if (existsSync(folder)) return undefined;
+  refuseUnusable(path, judgeFile(path));
+  return mkdirSync(folder, { recursive: true, mode: 0o700 });
 }
 
 function createFile(path: string): void {

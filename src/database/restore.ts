@@ -4,7 +4,6 @@ import {
   constants,
   existsSync,
   linkSync,
-  mkdirSync,
   renameSync,
   rmSync,
   statSync,
@@ -16,6 +15,7 @@ import { copySqlite, syncFolder, withTemporary } from "./backup.ts";
 import { UnusableDatabaseError } from "./database.ts";
 import type { Restored } from "./engine.ts";
 import { isLost, judgeDatabase, refuseUnusable } from "./judge.ts";
+import { makeFolder } from "./migrate.ts";
 import { isAnybodyPresent } from "./presence.ts";
 import { refusalOf } from "./sqlite_error.ts";
 import { openAtRest } from "./sqlite_file.ts";
@@ -32,7 +32,7 @@ export async function restoreSqlite(
   signal: AbortSignal,
 ): Promise<Restored> {
   checkSource(source, path);
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 }); // it may have been lost as a whole
+  makeFolder(path); // it may have been lost as a whole
   return withTemporary(`${path}.restoring`, async (copy) => {
     await copyJudged(source, copy, seal, signal);
     // What it holds is no more at its path when it is released: SQLite leaves that as it is.

@@ -254,6 +254,10 @@ test("restore refuses what is not a sound backup, and changes nothing", async (t
   const logged = make("logged.db", "");
   writeFileSync(`${logged}-wal`, "a log");
 
+  const nowhere = { GATEPOST_DATABASE: "/proc/none/my.db" };
+  const { code, stderr } = await cli.runWith({ env: nowhere }, "restore", copy);
+  const says = "gatepost: Database /proc/none/my.db: /proc keeps no files.\n";
+  assert.deepEqual([code, stderr], [1, says]);
   await assertRefused(cli, join(cli.folder, "nothing.db"), /ENOENT/);
   await assertRefused(cli, text, /is no database, or damaged/);
   await assertRefused(cli, spoiled, /damaged/);

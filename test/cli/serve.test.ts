@@ -205,6 +205,15 @@ test("a missing endpoint folder ends serve --locked as it ends serve: exit 1", a
   assert.match(plain?.stderr ?? "", /^\/.*none: cannot be read: ENOENT.*\(GATEPOST_ENDPOINTS\)\n$/);
 });
 
+test("a data folder that cannot be made is refused by serve --locked as by serve", async () => {
+  const env = { GATEPOST_DATABASE: "/proc/none/my.db" }; // where Node would try for ever
+  const [plain, locked] = await Promise.all([["serve"], ["serve", "--locked"]]
+    .map((args) => runCli(args, { env })));
+  assert.deepEqual([plain?.code, locked?.code], [1, 1]);
+  assert.match(plain?.stderr ?? "", /^Database \/proc\/none\/my\.db: .*keeps no files\.\n$/);
+  assert.equal(locked?.stderr, `gatepost: ${plain?.stderr}`);
+});
+
 // what is wrong, settings, what is printed
 const REFUSED: [string, Record<string, string>, RegExp][] = [
   [
