@@ -6,7 +6,7 @@ import type { Problem } from "../base/problem.ts";
 import { isTrustedProxy, throttleAddress } from "./client_address.ts";
 import type { HttpLimits } from "./limits.ts";
 import { cutOff, type IncomingBody } from "./node_body.ts";
-import { createTurnLimit } from "./turn_limit.ts";
+import { createTurnLimit, type Sender } from "./turn_limit.ts";
 
 export interface Unanswered {
   readonly request: Pick<HttpRequest, "abort">;
@@ -14,8 +14,7 @@ export interface Unanswered {
   release(): void;
 }
 
-export interface Connection {
-  readonly socket: Socket;
+export interface Connection extends Sender {
   /**
    * The requests whose responses are not complete. No response goes out while requests are parsed,
    * so those that were sent ahead are all in it. An array: where members come and go, a Map or a
@@ -38,7 +37,7 @@ const PARSER_ERROR = -1;
 export function createConnections(limits: HttpLimits, trustedProxies: readonly Cidr[]) {
   const open = new Map<Socket, Connection>();
   const counts = new Map<string, number>();
-  const countRequest = createTurnLimit(() => open.keys());
+  const turnLimit = createTurnLimit(() => open.values());
 
   function count(address: string, step: 1 | -1): number {
     const number = (counts.get(address) ?? 0) + step;
@@ -54,8 +53,8 @@ export function createConnections(limits: HttpLimits, trustedProxies: readonly C
      * than may be sent ahead: its client sends the rest again (RFC 9112 §9.3.2).
      */
     take(socket: ParsedSocket): Connection | undefined {
-      countRequest(); // also one that is dropped
       const connection = open.get(socket);
+      turnLimit.count("request", connection); // also one that is dropped
       if (!connection) return undefined;
       if (connection.unanswered.length >= limits.maxPipelined) connection.isClosing = true;
       if (!connection.isClosing) return connection;
@@ -63,6 +62,7 @@ export function createConnections(limits: HttpLimits, trustedProxies: readonly C
       Object.assign(socket.parser ?? {}, { onIncoming: () => PARSER_ERROR });
       return undefined;
     },
+    countChunk: (connection: Connection) => turnLimit.count("chunk", connection),
     open(socket: Socket): void {
       const { remoteAddress = "" } = socket;
       if (!isTrustedProxy(parseAddress(remoteAddress), trustedProxies)) {
@@ -77,8 +77,16 @@ export function createConnections(limits: HttpLimits, trustedProxies: readonly C
       socket.on("error", () => {});
       // All streams that wait for their turns listen to it, which Node would take for a leak.
       socket.setMaxListeners(socket.getMaxListeners() + limits.maxPipelined);
-      const connection: Connection = { socket, unanswered: [], isClosing: false };
+      const connection: Connection = {
+        socket,
+        cost: 0,
+        isHeld: false,
+        isWanted: true,
+        unanswered: [],
+        isClosing: false,
+      };
       open.set(socket, connection);
+      turnLimit.hold(connection);
       // Its client has left, or still waits for responses: those that there will be are sent.
       socket.once("end", () => {
         connection.isClosing = true;

@@ -2,6 +2,7 @@ import type { IncomingMessage } from "node:http";
 import { tooLarge } from "../base/http_message.ts";
 import { Problem } from "../base/problem.ts";
 import type { Reservation, MemoryBudget } from "./memory_budget.ts";
+import type { Sender } from "./turn_limit.ts";
 
 /**
  * The body of one request on its way in. It holds what has come and not what was announced, in one
@@ -92,6 +93,26 @@ export class IncomingBody {
       incoming.on("data", onData).once("end", onEnd).once("close", onClose);
     });
   }
+}
+
+/** Counts the chunks of a body as they are parsed, whether they are read or dropped. */
+export function countChunks<S extends Sender>(
+  incoming: IncomingMessage,
+  sender: S,
+  onChunk: (sender: S) => void,
+): void {
+  const push = incoming.push.bind(incoming);
+  const read = incoming._read.bind(incoming);
+  Object.assign(incoming, {
+    push(chunk: unknown): boolean {
+      onChunk(sender);
+      return push(chunk);
+    },
+    _read(size: number): void {
+      if (sender.isHeld) sender.isWanted = true;
+      else read(size); // which resumes the socket
+    },
+  });
 }
 
 /** Says that a body will not be complete. */

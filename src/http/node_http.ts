@@ -7,7 +7,7 @@ import { malformed, Problem } from "../base/problem.ts";
 import { type Connection, createConnections } from "./connections.ts";
 import { type HttpLimits, limitsFor } from "./limits.ts";
 import { createMemoryBudget, type Reservation } from "./memory_budget.ts";
-import { IncomingBody } from "./node_body.ts";
+import { countChunks, IncomingBody } from "./node_body.ts";
 import { refuseSocket, sendResponse } from "./node_response.ts";
 import { NodeRequest } from "./node_request.ts";
 import { createStreamSender } from "./node_stream.ts";
@@ -59,6 +59,9 @@ export function createHttpServer(options: {
   ): void {
     const connection = connections.take(incoming.socket);
     if (!connection) return;
+    if (incoming.headers["transfer-encoding"] !== undefined) {
+      countChunks(incoming, connection, connections.countChunk);
+    }
     const body = new IncomingBody(incoming, bodies, () => {
       if (expectation === "continue") outgoing.writeContinue();
     });

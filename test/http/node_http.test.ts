@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import type { Server } from "node:http";
-import { connect as connectSocket } from "node:net";
+import { connect as connectSocket, type Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import { after, test, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
@@ -383,6 +383,23 @@ test("what is sent too far ahead is not even parsed", async (t) => {
     await exchangeRaw(port, GET.repeat(6000), { waitMs: 300 });
     assert.deepEqual([requests.length, parsed], [4 * connections, 5 * connections]);
   }
+});
+
+test("bodies in small chunks keep nobody waiting", async (t) => {
+  const { port, server } = await startStage(t);
+  const accepted: Socket[] = [];
+  server.on("connection", (socket: Socket) => accepted.push(socket));
+  const patient = await openRaw(port);
+  patient.write(GET);
+  await once(patient, "data");
+  const flooding = await Promise.all(Array.from({ length: 30 }, () => openRaw(port)));
+  await until(() => accepted.length === 31);
+  for (const socket of flooding) socket.write(post(CHUNKED, "1\r\nx\r\n".repeat(10_000)));
+  patient.write(GET);
+  await once(patient, "data");
+  const read = accepted.reduce((sum, { bytesRead }) => sum + bytesRead, 0);
+  assert.ok(read < 1_000_000, `${read} bytes of ${30 * 60_000}`);
+  for (const socket of [patient, ...flooding]) socket.destroy();
 });
 
 test("a body that nobody read ends the connection, after the whole response", async (t) => {

@@ -2,41 +2,100 @@ import assert from "node:assert/strict";
 import { Socket } from "node:net";
 import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { createTurnLimit } from "../../src/http/turn_limit.ts";
+import { createTurnLimit, type Sender } from "../../src/http/turn_limit.ts";
 
-/** A socket that reads, and the limit that watches it. */
-function openSocket() {
-  const socket = new Socket().resume();
-  const countRequest = createTurnLimit(() => [socket]);
-  const count = (requests: number) => {
-    for (let request = 0; request < requests; request++) countRequest();
+const MAX_REQUESTS = 2000;
+const MAX_CHUNKS = 40_000;
+
+/** Sockets that read, and the limit that watches them. */
+function openSenders(number = 1) {
+  const senders: Sender[] = Array.from({ length: number }, newSender);
+  const { count, hold } = createTurnLimit(() => senders);
+  const send = async (times: number, sender = senders[0], what?: "chunk") => {
+    for (let time = 0; time < times; time++) count(what ?? "request", sender);
+    await new Promise<void>((resolve) => process.nextTick(resolve)); // as after a callback
   };
-  return { socket, count };
+  return { senders, send, hold };
+}
+
+function newSender(): Sender {
+  return { socket: new Socket().resume(), cost: 0, isHeld: false, isWanted: true };
+}
+
+const arePaused = (senders: Sender[]) => senders.map(({ socket }) => socket.isPaused());
+
+async function untilResumed({ socket }: Sender): Promise<void> {
+  for (let turns = 0; turns < 100 && socket.isPaused(); turns++) await nextTurn();
 }
 
 test("what fits into a turn pauses nobody", async () => {
-  const { socket, count } = openSocket();
+  const { senders, send } = openSenders();
   for (let turns = 0; turns < 3; turns++) {
-    count(1999);
-    assert.equal(socket.isPaused(), false);
+    await send(MAX_REQUESTS - 1);
+    assert.deepEqual(arePaused(senders), [false]);
+    await nextTurn();
+    await send(MAX_CHUNKS - 1, senders[0], "chunk");
+    assert.deepEqual(arePaused(senders), [false]);
     await nextTurn();
   }
 });
 
 test("past the limit nothing more is read in this turn, and all goes on after it", async () => {
-  const { socket, count } = openSocket();
-  count(5000);
-  assert.equal(socket.isPaused(), true);
-  for (let turns = 0; turns < 3; turns++) await nextTurn();
-  assert.equal(socket.isPaused(), false);
-  count(1999);
-  assert.equal(socket.isPaused(), false);
+  const { senders, send } = openSenders(2);
+  const [first = newSender()] = senders;
+  await send(5000);
+  assert.deepEqual(arePaused(senders), [true, true]);
+  await untilResumed(first);
+  await send(MAX_CHUNKS, first, "chunk");
+  assert.deepEqual(arePaused(senders), [true, true]);
+  await untilResumed(first);
+  assert.deepEqual(arePaused(senders), [false, false]);
+  await send(MAX_REQUESTS - 1);
+  assert.deepEqual(arePaused(senders), [false, false]);
 });
 
 test("what was paused before stays so", async () => {
-  const { socket, count } = openSocket();
-  socket.pause();
-  count(2000);
-  for (let turns = 0; turns < 3; turns++) await nextTurn();
-  assert.equal(socket.isPaused(), true);
+  const { senders, send } = openSenders(2);
+  const [first = newSender(), second = newSender()] = senders;
+  first.socket.pause();
+  await send(MAX_REQUESTS);
+  await untilResumed(second);
+  assert.deepEqual(arePaused(senders), [true, false]);
+});
+
+test("what is about to go on stays paused, too", async () => {
+  const { senders, send } = openSenders();
+  const [first = newSender()] = senders;
+  first.socket.pause().resume();
+  await send(MAX_REQUESTS);
+  await nextTurn();
+  assert.deepEqual(arePaused(senders), [true]);
+  await untilResumed(first);
+  assert.deepEqual(arePaused(senders), [false]);
+});
+
+test("a connection that is opened meanwhile waits with the others", async () => {
+  const { senders, send, hold } = openSenders();
+  const later = newSender();
+  hold(later);
+  await send(MAX_REQUESTS);
+  hold(later);
+  await nextTurn();
+  assert.deepEqual(arePaused([...senders, later]), [true, true]);
+  await untilResumed(later);
+  assert.deepEqual(arePaused([...senders, later]), [false, false]);
+});
+
+test("who sends least goes on first, and of those who have sent nothing the newest", async () => {
+  const { senders, send } = openSenders(4);
+  const [flooding = newSender(), , , known = newSender()] = senders;
+  const order: number[] = [];
+  senders.forEach(({ socket }, index) => socket.on("resume", () => order.push(index)));
+  await nextTurn();
+  order.length = 0;
+  await send(1, known);
+  await send(MAX_REQUESTS);
+  await untilResumed(flooding);
+  await nextTurn();
+  assert.deepEqual(order, [3, 2, 1, 0]);
 });
