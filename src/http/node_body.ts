@@ -4,6 +4,8 @@ import { Problem } from "../base/problem.ts";
 import type { Reservation, MemoryBudget } from "./memory_budget.ts";
 import type { Sender } from "./turn_limit.ts";
 
+const NOTHING = Buffer.alloc(0);
+
 /**
  * The body of one request on its way in. It holds what has come and not what was announced, in one
  * piece however small the chunks are, and counts it in the budget until its release.
@@ -48,7 +50,7 @@ export class IncomingBody {
       fail(new Problem(503, "busy", detail, { headers: { "Retry-After": "1" } }));
     });
     return new Promise((resolve, reject) => {
-      let bytes: Buffer = Buffer.alloc(0);
+      let bytes: Buffer = NOTHING;
       let length = 0;
 
       const onData = (chunk: Buffer): void => {
@@ -58,16 +60,10 @@ export class IncomingBody {
           bytes = chunk; // came in one piece, as nearly all do: it is complete
           held.pin();
           held.add(needed);
-        } else if (needed > bytes.length) {
-          // Doubled each time, so that a body of many chunks is copied about twice.
-          const size = Math.max(needed, 2 * bytes.length, 4096);
-          const larger = Buffer.allocUnsafeSlow(Math.min(size, maxBytes));
-          bytes.copy(larger, 0, 0, length);
-          chunk.copy(larger, length);
-          held.add(larger.length - bytes.length);
-          bytes = larger;
         } else {
-          chunk.copy(bytes, length);
+          const larger = append(bytes, length, chunk, maxBytes);
+          if (larger !== bytes) held.add(larger.length - bytes.length);
+          bytes = larger;
         }
         length = needed;
       };
@@ -85,7 +81,7 @@ export class IncomingBody {
       const stop = (problem: Problem): void => {
         finish();
         incoming.pause();
-        bytes = Buffer.alloc(0);
+        bytes = NOTHING;
         held.release();
         reject(problem);
       };
@@ -95,24 +91,57 @@ export class IncomingBody {
   }
 }
 
-/** Counts the chunks of a body as they are parsed, whether they are read or dropped. */
-export function countChunks<S extends Sender>(
+/**
+ * Counts the pieces in which a body is parsed, and puts together those that nobody reads yet: a
+ * chunk may be one byte, which takes some hundred alone.
+ */
+export function watchPieces<S extends Sender>(
   incoming: IncomingMessage,
   sender: S,
-  onChunk: (sender: S) => void,
+  onPiece: (sender: S) => void,
 ): void {
   const push = incoming.push.bind(incoming);
   const read = incoming._read.bind(incoming);
+  let unread: Buffer = NOTHING;
+  let length = 0;
+  const pushUnread = (): void => {
+    if (length > 0) push(unread.subarray(0, length));
+    unread = NOTHING;
+    length = 0;
+  };
+  incoming.on("resume", pushUnread);
   Object.assign(incoming, {
-    push(chunk: unknown): boolean {
-      onChunk(sender);
-      return push(chunk);
+    push(piece: Buffer | null): boolean {
+      onPiece(sender);
+      if (piece !== null && incoming.readableFlowing !== true) {
+        unread = append(unread, length, piece);
+        length += piece.length;
+        return length < incoming.readableHighWaterMark;
+      }
+      pushUnread();
+      return push(piece);
     },
     _read(size: number): void {
       if (sender.isHeld) sender.isWanted = true;
       else read(size); // which resumes the socket
     },
   });
+}
+
+/**
+ * Copies a piece behind the first `length` bytes. Where these have no more room they are copied,
+ * too, to twice as much, so that a body of many pieces is copied about twice.
+ */
+function append(bytes: Buffer, length: number, piece: Buffer, maxBytes = Infinity): Buffer {
+  const needed = length + piece.length;
+  let room = bytes;
+  if (needed > bytes.length) {
+    const size = Math.max(needed, 2 * bytes.length, 4096);
+    room = Buffer.allocUnsafeSlow(Math.min(size, maxBytes));
+    bytes.copy(room, 0, 0, length);
+  }
+  piece.copy(room, length);
+  return room;
 }
 
 /** Says that a body will not be complete. */

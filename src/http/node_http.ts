@@ -1,13 +1,13 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Cidr } from "../base/cidr.ts";
-import { ALL_METHODS, type HttpResponse, type HttpRequest } from "../base/http_message.ts";
+import { ALL_METHODS, hasBody, type HttpResponse, type HttpRequest } from "../base/http_message.ts";
 import type { Log } from "../base/log.ts";
 import { malformed, Problem } from "../base/problem.ts";
 import { type Connection, createConnections } from "./connections.ts";
 import { type HttpLimits, limitsFor } from "./limits.ts";
 import { createMemoryBudget, type Reservation } from "./memory_budget.ts";
-import { countChunks, IncomingBody } from "./node_body.ts";
+import { IncomingBody, watchPieces } from "./node_body.ts";
 import { refuseSocket, sendResponse } from "./node_response.ts";
 import { NodeRequest } from "./node_request.ts";
 import { createStreamSender } from "./node_stream.ts";
@@ -59,9 +59,7 @@ export function createHttpServer(options: {
   ): void {
     const connection = connections.take(incoming.socket);
     if (!connection) return;
-    if (incoming.headers["transfer-encoding"] !== undefined) {
-      countChunks(incoming, connection, connections.countChunk);
-    }
+    if (hasBody(incoming)) watchPieces(incoming, connection, connections.countPiece);
     const body = new IncomingBody(incoming, bodies, () => {
       if (expectation === "continue") outgoing.writeContinue();
     });

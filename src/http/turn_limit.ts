@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 
-/** What is counted, in the time that a chunk of a body takes: a microsecond or so. */
-const COSTS = { chunk: 1, request: 20 } as const;
+/** What is counted, in the time that a piece of a body takes: a microsecond or so. */
+const COSTS = { piece: 1, request: 20 } as const;
 
 /** Of 2,000 requests. */
 const MAX_IN_TURN = 2000 * COSTS.request;

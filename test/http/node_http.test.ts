@@ -402,6 +402,27 @@ test("bodies in small chunks keep nobody waiting", async (t) => {
   for (const socket of [patient, ...flooding]) socket.destroy();
 });
 
+test("bodies in small chunks that nobody reads take little memory", async (t) => {
+  const { port, requests } = await startStage(t, {
+    async handle({ path }) {
+      await delay(path === "/x" ? 0 : 60_000, undefined, { ref: false });
+      return { status: 404 };
+    },
+  });
+  const flooding = await Promise.all(Array.from({ length: 40 }, () => openRaw(port)));
+  const before = process.memoryUsage();
+  const sent = flooding.map((socket) => {
+    socket.write(GET);
+    return new Promise((resolve) => socket.write(post(CHUNKED, "1\r\nx\r\n".repeat(16_000)), resolve));
+  });
+  await Promise.all(sent);
+  await until(() => requests.length === 80);
+  const { heapUsed, arrayBuffers } = process.memoryUsage();
+  const grown = heapUsed + arrayBuffers - before.heapUsed - before.arrayBuffers;
+  assert.ok(grown < 80 * 2 ** 20, `${grown} bytes for ${40 * 16_000}`);
+  for (const socket of flooding) socket.destroy();
+});
+
 test("a body that nobody read ends the connection, after the whole response", async (t) => {
   const body = "y".repeat(10_000);
   const { port, requests } = await startStage(t, { handle: () => ({ status: 200, body }) });

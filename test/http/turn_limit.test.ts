@@ -5,13 +5,13 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { createTurnLimit, type Sender } from "../../src/http/turn_limit.ts";
 
 const MAX_REQUESTS = 2000;
-const MAX_CHUNKS = 40_000;
+const MAX_PIECES = 40_000;
 
 /** Sockets that read, and the limit that watches them. */
 function openSenders(number = 1) {
   const senders: Sender[] = Array.from({ length: number }, newSender);
   const { count, hold } = createTurnLimit(() => senders);
-  const send = async (times: number, sender = senders[0], what?: "chunk") => {
+  const send = async (times: number, sender = senders[0], what?: "piece") => {
     for (let time = 0; time < times; time++) count(what ?? "request", sender);
     await new Promise<void>((resolve) => process.nextTick(resolve)); // as after a callback
   };
@@ -34,7 +34,7 @@ test("what fits into a turn pauses nobody", async () => {
     await send(MAX_REQUESTS - 1);
     assert.deepEqual(arePaused(senders), [false]);
     await nextTurn();
-    await send(MAX_CHUNKS - 1, senders[0], "chunk");
+    await send(MAX_PIECES - 1, senders[0], "piece");
     assert.deepEqual(arePaused(senders), [false]);
     await nextTurn();
   }
@@ -46,7 +46,7 @@ test("past the limit nothing more is read in this turn, and all goes on after it
   await send(5000);
   assert.deepEqual(arePaused(senders), [true, true]);
   await untilResumed(first);
-  await send(MAX_CHUNKS, first, "chunk");
+  await send(MAX_PIECES, first, "piece");
   assert.deepEqual(arePaused(senders), [true, true]);
   await untilResumed(first);
   assert.deepEqual(arePaused(senders), [false, false]);
