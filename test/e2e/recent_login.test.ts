@@ -285,6 +285,8 @@ describe("an app or a device gets backend", () => {
     const [who, asking] = [await user(SCOPES), await app({ grants })];
     const browser = await openBrowserOf(who, 16);
     assertConsentPage(await gatepost.authorize(browser, asking, { scope: "consumer" }));
+    const other = await openBrowserOf(await user(["consumer"]), 16);
+    assertConsentPage(await gatepost.authorize(other, asking, { scope: "consumer backend" }));
     const again = await gatepost.authorize(browser, asking, { scope: "backend" });
     assert.match(again.text, /<h1>Sign in again<\/h1>/);
     const consent = await passLogin(browser, again, who);

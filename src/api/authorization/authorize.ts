@@ -13,7 +13,7 @@ import { findConsentedScopes } from "../../store/consents.ts";
 import { changeFresh } from "../administration.ts";
 import { errorPage } from "../pages/error_page.ts";
 import type { Operation } from "../operation.ts";
-import { isWithin } from "../recent_login.ts";
+import { isWithin, maxAgeMsOf } from "../recent_login.ts";
 import { NO_STORE } from "../../http/respond.ts";
 import { formStep, type PageVisit, showConsent, showLogin, type Visit } from "./authorize_pages.ts";
 import { seeOther, sendCode, sendToApp } from "./authorize_redirect.ts";
@@ -117,8 +117,9 @@ function isMaxAge(pair: string): boolean {
 /** The next step of a visit: log in, consent, or back to the app with a code. */
 async function showNext({ address }: HttpRequest, visit: Visit, services: AuthorizeServices) {
   const { request, session: { user } } = visit;
-  if (!user || !isRecent(visit, services)) return showLogin(visit, {}, services);
+  if (!user || !isRecent(visit, [], services)) return showLogin(visit, {}, services);
   const scopes = findGrantable(request.requestedScopes, request.app, user, services);
+  if (!isRecent(visit, scopes, services)) return showLogin(visit, {}, services);
   return await canSkipConsent(request, user, scopes, services)
     ? sendCode(visit, user, scopes, { address, isConsent: false }, services)
     : showConsent(visit, user, scopes, {}, services);
@@ -137,7 +138,9 @@ async function carryOut(form: Form, http: HttpRequest, visit: Visit, services: A
   }
   switch (decision) {
     case "allow":
-      if (!isRecent(visit, services)) return showLogin(visit, { error: "expired" }, services);
+      if (!isRecent(visit, scopes, services)) {
+        return showLogin(visit, { error: "expired" }, services);
+      }
       return sendCode(visit, user, scopes, { address: http.address, isConsent: true }, services);
     case "deny":
       throw new OAuthError("access_denied", "The user did not allow it.");
@@ -151,9 +154,17 @@ async function carryOut(form: Form, http: HttpRequest, visit: Visit, services: A
   }
 }
 
-/** Whether the user signed in as lately as the app asks for (OpenID Connect Core §3.1.2.1). */
-function isRecent({ request, session }: Visit, { now }: Pick<Services, "now">): boolean {
-  return isWithin(request.maxAgeMs, session.sinceMs, now());
+/**
+ * Whether the user signed in as lately as the app asks for (OpenID Connect Core §3.1.2.1), and as
+ * these scopes demand. The console asks by itself, once something grave is done in it.
+ */
+function isRecent(
+  { request: { app, maxAgeMs }, session }: Visit,
+  scopes: readonly string[],
+  { now }: Pick<Services, "now">,
+): boolean {
+  const neededMs = app.id === CONSOLE_APP ? Infinity : maxAgeMsOf(scopes);
+  return isWithin(Math.min(maxAgeMs, neededMs), session.sinceMs, now());
 }
 
 /** Carries out the form of a login page: the way on, or the page once more. */

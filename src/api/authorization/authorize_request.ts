@@ -5,7 +5,7 @@ import type { App } from "../../oauth/app.ts";
 import { appOfDocument, isDocumentUrl } from "../../oauth/client_metadata.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import { CODE_CHALLENGE } from "../../oauth/pkce.ts";
-import { CONSOLE_APP, isOfBackend } from "../../oauth/principal.ts";
+import { isOfBackend } from "../../oauth/principal.ts";
 import { lacksRedirectUris, needsPkce } from "../../oauth/profile.ts";
 import { checkRedirectUri, isListedRedirectUri } from "../../oauth/redirect_uri.ts";
 import { appAt, type Resource } from "../../oauth/resource.ts";
@@ -13,7 +13,6 @@ import { checkAppScopes } from "../../oauth/scope.ts";
 import type { Services } from "../../services.ts";
 import { findClient, insertApp, updateApp } from "../../store/apps.ts";
 import type { ErrorPageInput } from "../pages/error_page.ts";
-import { maxAgeMsOf } from "../recent_login.ts";
 import { checkRepeated, readResource, readScope } from "./oauth_form.ts";
 import { checkAllowed } from "./token.ts";
 
@@ -130,10 +129,7 @@ export async function readAuthorizeRequest(
   if (/\D/.test(seconds ?? "")) {
     throw new OAuthError("invalid_request", "The max_age is not a whole number of seconds.");
   }
-  const askedMs = seconds === undefined ? Infinity : Number(seconds) * 1000;
-  // The console asks by itself, once something grave is done in it.
-  const neededMs = app.id === CONSOLE_APP ? Infinity : maxAgeMsOf(requestedScopes);
-  const maxAgeMs = Math.min(askedMs, neededMs);
+  const maxAgeMs = seconds === undefined ? Infinity : Number(seconds) * 1000;
   return { ...target, app, requestedScopes, challenge, resource, maxAgeMs };
 }
 
