@@ -15,6 +15,7 @@ import {
   newAddress,
   newPkce,
   PASSWORD,
+  readObject,
   readTokens,
   startGatepost,
   type TestApp,
@@ -202,14 +203,19 @@ describe("the consent page", () => {
     assert.ok(next.text.includes(other.username) && !next.text.includes(one.username));
   });
 
-  test("logs the browser out when it switches", async () => {
-    const browser = await openLoggedIn(await gatepost.createUser());
+  test("logs the browser out when it switches, on record", async () => {
+    const one = await gatepost.createUser();
+    const browser = await openLoggedIn(one);
     const [before] = browser.cookies();
     const page = await gatepost.authorize(browser, app);
     await browser.submit(page, {}, "switch");
     const cookie = `${before?.name}=${before?.value}`;
     assertLoginPage(await gatepost.api.get(authorizePath(trustedApp), { cookie }));
     assertLoginPage(await gatepost.authorize(browser, trustedApp));
+    const path = `/backend/audit?actor=${one.id}&action=session.end`;
+    const { items } = readObject(await gatepost.api.get(path, bearer(gatepost.adminToken)));
+    assert.ok(Array.isArray(items) && items.length === 1);
+    assert.match(JSON.stringify(items), /"target":"b[0-9a-f]{24}","address":"10\./);
   });
 
   test("comes again, and grants nothing, where its form has gone stale", async () => {

@@ -147,10 +147,10 @@ describe("a client that nobody has registered", () => {
     for (const parameters of [{}, { ...newPkce().challenge, scope: "backend" }]) {
       const browser = gatepost.openBrowser();
       const login = await gatepost.authorize(browser, app, parameters);
-      assert.equal(login.status, 200);
+      assert.equal(login.status, 200, login.text);
       const { username } = user;
       const wrong = await browser.submit(login, { username, password: "something else" });
-      assert.equal(wrong.status, 403);
+      assert.equal(wrong.status, 403, wrong.text);
       const error = "scope" in parameters ? "invalid_scope" : "invalid_request";
       assertErrorRedirect(gatepost, await passLogin(browser, wrong, user), app, { error });
     }

@@ -145,7 +145,7 @@ async function carryOut(form: Form, http: HttpRequest, visit: Visit, services: A
     case "deny":
       throw new OAuthError("access_denied", "The user did not allow it.");
     case "switch": {
-      const anonymous = { ...visit, session: await sessions.logOut(session) };
+      const anonymous = { ...visit, session: await sessions.logOut(session, http) };
       // Whoever signs out may be about to use another account than the app has hinted at.
       return showLogin(anonymous, { signedOut: true, username: "" }, services);
     }

@@ -157,8 +157,11 @@ export function createBrowserSessions(
     findDevice: (session: BrowserSession, userId: string) =>
       findEntry(session, userId)?.split(".")[0],
     /** Ends a session and returns the anonymous one that takes its place. */
-    async logOut(session: BrowserSession): Promise<BrowserSession> {
-      if (session.user) await end(session);
+    async logOut(session: BrowserSession, { address }: Sender): Promise<BrowserSession> {
+      if (session.user) {
+        const ended = { actor: session.user.id, target: sessionId(sha256(session.id)), address };
+        await end(session, undefined, insertAudit({ ...ended, action: "session.end" }, now()));
+      }
       return anonymousSession();
     },
     /** The Set-Cookie value that gives a browser its id; nothing is stored for it. */

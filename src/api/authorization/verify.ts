@@ -76,17 +76,18 @@ export function verifyOperations(
 
   async function carryOut(
     form: Form,
-    { address }: HttpRequest,
+    http: HttpRequest,
     visit: PageVisit,
     user: User,
     typed = "",
   ): Promise<HttpResponse> {
+    const { address } = http;
     const { session } = visit;
     const decision = form.get("decision");
     const isOf = (page: PageVisit, scopes: readonly string[]) =>
       sessions.checkFormToken(session, formStep(page, scopes), form.get("csrf"));
     const logOut = async () => {
-      const anonymous = { ...visit, session: await sessions.logOut(session) };
+      const anonymous = { ...visit, session: await sessions.logOut(session, http) };
       return showLogin(anonymous, { signedOut: true }, services);
     };
     const isCodeForm = isOf(visit, []);
