@@ -1,4 +1,5 @@
 import { dirname, join, resolve } from "node:path";
+import { messageOf } from "../base/message_of.ts";
 import { backUpSqlite } from "./backup.ts";
 import { createDiskReader } from "./disk.ts";
 import type { Engine } from "./engine.ts";
@@ -41,7 +42,13 @@ export function createSqliteEngine(file: string): Engine {
         backUpAs: (name) => aside.backUp(join(dirname(path), name)),
         disk: createDiskReader(dirname(path)),
         state: () => leadsTo(given, identity) ? "ok" : "replaced",
-        forgetOverwritten: () => emptyLog(path) ? undefined : "others are reading the log",
+        forgetOverwritten() {
+          try {
+            return emptyLog(path) ? undefined : "others are reading the log";
+          } catch (error) {
+            return messageOf(error); // a full disk, say
+          }
+        },
       };
     },
     async backUp(target, signal) {

@@ -143,6 +143,19 @@ test("a full disk: UnavailableError, nothing half-written, and it recovers", asy
   if (disk) await fillAndRecover(disk.folder);
 });
 
+test("a log that a full disk keeps from being emptied is no reason not to start", async (t) => {
+  const disk = mountSmallDisk(t, 2 ** 20);
+  if (disk === undefined) return;
+  const database = await createSqliteEngine(join(disk.folder, "gatepost.db")).open();
+  t.after(() => database.close());
+  await database.write([put("large", "x".repeat(200_000))]);
+  const ballast = join(disk.folder, "ballast");
+  assert.throws(() => writeFileSync(ballast, Buffer.alloc(2 ** 20)), { code: "ENOSPC" });
+  assert.match(database.forgetOverwritten() ?? "", /full/);
+  rmSync(ballast);
+  assert.equal(database.forgetOverwritten(), undefined);
+});
+
 test("a first start on a small disk fails with one line that names the database", async (t) => {
   let bytes = 2 ** 18;
   const disk = mountSmallDisk(t, bytes);
