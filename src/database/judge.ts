@@ -112,10 +112,12 @@ export function cannotOpen(path: string, cause: unknown): UnusableDatabaseError 
   return new UnusableDatabaseError(message, { cause });
 }
 
-/** Throws where this process may not write the file or its folder, or may not make them. */
+/** Throws where this process may not write the files or their folder, or may not make them. */
 function checkAccess(path: string): void {
   const { R_OK, W_OK, X_OK } = constants;
-  if (existsSync(path)) accessSync(path, R_OK | W_OK);
+  for (const suffix of ["", "-wal", "-shm", "-journal"]) {
+    if (existsSync(path + suffix)) accessSync(path + suffix, R_OK | W_OK);
+  }
   let folder = dirname(path);
   while (!existsSync(folder) && folder !== dirname(folder)) folder = dirname(folder);
   if (!statSync(folder).isDirectory()) throw new Error(`${folder} is no folder`);

@@ -73,6 +73,7 @@ function keepOwner(copy: string, path: string): void {
 
 /** Throws where a file cannot be a backup that something at the path is restored from. */
 export function checkSource(source: string, path: string): void {
+  accessSync(source, constants.R_OK);
   const found = statSync(source);
   const there = statSync(path, { throwIfNoEntry: false });
   if (!found.isFile()) throw new UnusableDatabaseError(`${source} is no regular file.`);

@@ -16,14 +16,14 @@ import {
   truncateSync,
   writeFileSync,
 } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test, type TestContext } from "node:test";
 import { createSeal } from "../../src/base/seal.ts";
 import { createEngine } from "../../src/database/engine.ts";
 import { type CommandLine, openCommandLine, readItems, readJson } from "../helpers/command_line.ts";
 import { SOURCE_ENTRY } from "../helpers/gatepost.ts";
-import { startServer } from "../helpers/process.ts";
+import { runNode, startServer } from "../helpers/process.ts";
 import { mountSmallDisk } from "../helpers/small_disk.ts";
 
 /** A command line with a backup that knows alice alone, while the database knows bob too. */
@@ -267,6 +267,17 @@ test("restore refuses what is not a sound backup, and changes nothing", async (t
   await assertRefused(cli, make("newer.db", "PRAGMA user_version = 999"), /schema version is 999/);
   await assertRefused(cli, make("other.db", "PRAGMA application_id = 7"), /another program/);
   assert.deepEqual(await userNames(cli), ["alice", "bob"]);
+});
+
+test("restore names a file that this user may not read", async (t) => {
+  if (process.getuid?.() !== 0) return t.diagnostic("not run: needs root, to be another");
+  const { cli, copy } = await openWithBackup(t);
+  const program = `process.setgid(65534); process.setuid(65534);
+    const { checkSource } = await import("${import.meta.resolve("../../src/database/restore.ts")}");
+    checkSource(${JSON.stringify(copy)}, ${JSON.stringify(cli.databasePath)});`;
+  for (const folder of [cli.folder, dirname(copy)]) chmodSync(folder, 0o755);
+  const { stderr } = await runNode(["--input-type=module", "-e", program]);
+  assert.match(stderr, /EACCES: permission denied, access '\S+backup\.db'/);
 });
 
 test("restore refuses a sealed copy that the configured key does not open", async (t) => {

@@ -244,17 +244,34 @@ test("a first start on a full disk names the database and leaves nothing behind"
   assert.deepEqual(server.lines.filter((line) => line.includes("migrated")), []);
 });
 
-test("a database that is not this user's to write is refused", async (t) => {
-  if (process.getuid?.() !== 0) return t.diagnostic("not run: needs root, to be somebody else");
-  const folder = makeFolder(t);
-  const cli = await openCommandLine(t, { folder, ownProcess: true });
-  spawnSync("chmod", ["755", folder]);
+/** What the judgement says of a database to a user who is nobody; undefined without root. */
+async function judgeAsNobody(t: TestContext, path: string): Promise<string | undefined> {
+  if (process.getuid?.() !== 0) return void t.diagnostic("not run: needs root, to be another");
   const source = (path: string) => JSON.stringify(import.meta.resolve(`../../src/${path}`));
   const program = `process.setgid(65534); process.setuid(65534);
     const { judgeDatabase } = await import(${source("database/judge.ts")});
     const { createSeal } = await import(${source("base/seal.ts")});
-    console.log(judgeDatabase(${JSON.stringify(cli.databasePath)}, createSeal(undefined)).reason);`;
+    console.log(judgeDatabase(${JSON.stringify(path)}, createSeal(undefined)).reason);`;
   const { stdout, stderr } = await runNode(["--input-type=module", "-e", program]);
-  assert.match(stdout, /^EACCES: permission denied/, stderr);
+  return stdout + stderr;
+}
+
+test("a database that is not this user's to write is refused", async (t) => {
+  const folder = makeFolder(t);
+  const cli = await openCommandLine(t, { folder, ownProcess: true });
+  spawnSync("chmod", ["755", folder]);
+  const reason = await judgeAsNobody(t, cli.databasePath);
+  if (reason !== undefined) assert.match(reason, /^EACCES: permission denied/);
   assert.deepEqual(readdirSync(folder), ["gatepost.db"]);
+});
+
+test("a database whose log is not this user's is refused, and the file named", async (t) => {
+  const folder = makeFolder(t);
+  const path = join(folder, "gatepost.db");
+  const database = openSqliteDatabase(path);
+  t.after(() => database.close());
+  await database.write([sql`INSERT INTO settings (name, value) VALUES ('a', 'b')`]);
+  spawnSync("chown", ["65534", folder, path]);
+  const reason = await judgeAsNobody(t, path);
+  if (reason !== undefined) assert.match(reason, /^EACCES: permission denied, \S+ '\S+db-wal'/);
 });
