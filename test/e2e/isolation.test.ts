@@ -7,6 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { type EventStage, readItems, startEventStage } from "../helpers/event_stage.ts";
 import { type Gatepost, newName, startGatepost } from "../helpers/gatepost.ts";
+import { OFFLINE } from "../helpers/offline.ts";
 import { type Reaction, type Receiver, startReceiver } from "../helpers/receiver.ts";
 import { PATIENCE_MS, until } from "../helpers/until.ts";
 
@@ -197,7 +198,7 @@ test("an endpoint that hangs, with hundreds pending, does not delay another", as
   assert.deepEqual([hanging.count(), hanging.hanging()], [8, 8]);
 });
 
-test("a name that hangs in its look-up does not delay another", async (t) => {
+test("a name that hangs in its look-up does not delay another", { skip: OFFLINE }, async (t) => {
   const stage = await open(t, PATIENT);
   const token = await stage.newConsumer();
   const event = newName("e");
