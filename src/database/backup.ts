@@ -3,6 +3,7 @@ import {
   constants,
   existsSync,
   linkSync,
+  lstatSync,
   realpathSync,
   renameSync,
   rmSync,
@@ -33,7 +34,7 @@ export async function backUpSqlite(
   target: string,
   signal: AbortSignal,
 ): Promise<number> {
-  if (existsSync(target)) throw targetExists(target);
+  if (isTaken(target)) throw targetExists(target);
   if (isOwnName(path, target)) {
     throw new UnusableDatabaseError(`${target} is a name that files beside the database have`);
   }
@@ -118,7 +119,7 @@ function keepAs(target: string, partial: string): void {
   try {
     linkSync(partial, target);
   } catch (cause) {
-    if (existsSync(target)) throw targetExists(target, cause);
+    if (isTaken(target)) throw targetExists(target, cause);
     renameSync(partial, target); // a file system without links
   }
   try {
@@ -137,6 +138,11 @@ export function syncFolder(used: string): void {
   rmSync(used, { force: true });
   using scratch = new DatabaseSync(used);
   scratch.exec("CREATE TABLE scratch (id)");
+}
+
+/** Whether something has the name, be it a link to a disk that is not mounted. */
+function isTaken(target: string): boolean {
+  return lstatSync(target, { throwIfNoEntry: false }) !== undefined;
 }
 
 function targetExists(target: string, cause?: unknown): Error {

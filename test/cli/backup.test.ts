@@ -3,6 +3,7 @@ import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import {
   existsSync,
+  lstatSync,
   readdirSync,
   readFileSync,
   statSync,
@@ -100,6 +101,17 @@ test("backup replaces no file and leaves it as it was", async (t) => {
   assert.equal(refused.code, 1);
   assert.match(refused.stderr, /copy\.db is there already/);
   assert.equal(readFileSync(copy, "utf8"), "precious");
+});
+
+test("backup takes no name that a link has, to a file that is not there either", async (t) => {
+  const cli = await openCommandLine(t);
+  await cli.run("user", "add", "alice");
+  const link = join(cli.folder, "copy.db");
+  symlinkSync(join(cli.folder, "unmounted", "copy.db"), link);
+  const refused = await cli.run("backup", link);
+  assert.equal(refused.code, 1);
+  assert.match(refused.stderr, /copy\.db is there already/);
+  assert.ok(lstatSync(link).isSymbolicLink());
 });
 
 test("backup takes none of the names of the database's own files", async (t) => {
