@@ -67,12 +67,9 @@ export function createTerminal(host: NodeJS.Process) {
       lines.setPrompt(question); // shown again where the line is edited
       if (isShown) lines.prompt();
       else stderr.write(question);
-      try {
-        const { value, done } = await typed.next();
-        return done ? ended : value;
-      } finally {
-        if (!isShown) stderr.write("\n"); // the one that was typed is not shown either
-      }
+      const { value, done } = await typed.next();
+      if (done || !isShown) stderr.write("\n"); // Enter has not been typed, or is not shown
+      return done ? ended : value;
     }
     try {
       return await Promise.race([ended, dialogue(ask)]);

@@ -95,6 +95,16 @@ for (const [name, key] of ENDS) {
   });
 }
 
+test("the line of a question ends, also where Ctrl+C or Ctrl+D answers it", async () => {
+  for (const key of ["\u0003", "\u0004"]) {
+    const { terminal, stdin, text } = openFakeTerminal();
+    const asked = terminal.confirm("Really?");
+    stdin.write(key);
+    await assert.rejects(asked, /Interrupted; nothing was/);
+    assert.match(text(), /Really\? \[y\/N\] [^\n]*\n$/);
+  }
+});
+
 test("standard input that is not UTF-8, or far too long, is refused", async () => {
   for (const bytes of [Buffer.from([0xff, 0xfe]), Buffer.alloc(1_048_577, "a")]) {
     const { terminal, stdin } = openFakeTerminal({ isTTY: false });
