@@ -83,9 +83,10 @@ function toText(msg: unknown): string {
   }
 }
 
-/** The fields of a line; an Error in their place, or as the message, is one of them. */
-export function toFields(given: LogFields, msg?: unknown): LogFields {
-  const fields = given instanceof Error ? { error: given } : given;
+/** The fields of a line; what is in their place, and an Error as the message, is one of them. */
+export function toFields(given: unknown, msg?: unknown): LogFields {
+  const fields = given instanceof Error ? { error: given }
+    : isRecord(given) ? given : { value: given };
   return msg instanceof Error ? { error: msg, ...fields } : fields;
 }
 

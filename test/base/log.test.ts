@@ -141,6 +141,16 @@ test("createLogger() writes out the errors of an AggregateError, for a terminal 
   assert.match(lines().join("\n"), /caused by Error: refused by ::1\n.*caused by .* 127\.0\.0\.1/s);
 });
 
+test("createLogger() writes what is given in place of fields as one value", () => {
+  for (const given of ["a text", 5, null, false, ["a", "b"]]) {
+    const { log, lines } = collect();
+    Reflect.apply(log.error, log, ["failed", given]); // by a module of JavaScript
+    const [line = ""] = lines();
+    const { time: _time, ...record } = JSON.parse(line);
+    assert.deepEqual(record, { level: "error", msg: "failed", value: given });
+  }
+});
+
 test("createLogger() writes an Error out under any name, in JSON and for a terminal", () => {
   const err = new TypeError("no route");
   const fields = { n: 1, err, reason: new RangeError("too far") };
