@@ -1,4 +1,5 @@
 import { nearest } from "./nearest.ts";
+import { isPlainObject } from "./plain_object.ts";
 import {
   isRecord,
   type Members,
@@ -11,7 +12,7 @@ import {
 
 /**
  * The shape of an object that an author has written in code: a member that is undefined is missing,
- * and one that is misspelt is an error with a hint.
+ * and one that is misspelt is an error with a hint. So is a Map or a Promise, which has no members.
  */
 export function authored<const M extends Members>(members: M): ObjectShape<M> {
   const shape = record(members);
@@ -19,7 +20,10 @@ export function authored<const M extends Members>(members: M): ObjectShape<M> {
   return {
     ...shape,
     parse(value, report) {
-      if (!isRecord(value)) return shape.parse(value, report);
+      if (!isPlainObject(value)) {
+        const ofClass = () => report("Must be a plain object, not one of a class.");
+        return shape.parse(undefined, isRecord(value) ? ofClass : report);
+      }
       const given = Object.entries(value).filter(([, each]) => each !== undefined);
       for (const [name] of given.filter(([name]) => !names.includes(name))) {
         const near = nearest(name, names);

@@ -1,5 +1,6 @@
 import { authored, that } from "./authored.ts";
 import { isJson } from "./json.ts";
+import { isPlainObject, type Members } from "./plain_object.ts";
 import { FLAG, type Infer, isRecord, oneOf, optional, TEXT } from "./shape.ts";
 import { isTime } from "./time.ts";
 
@@ -51,7 +52,7 @@ export const KEYWORDS = authored({
   enum: VALUES,
   const: VALUE,
   anyOf: keyword<readonly unknown[]>(isFilled, "a list of schemas"),
-  properties: keyword<Readonly<Record<string, unknown>>>(isRecord, "an object of schemas"),
+  properties: keyword<Members>(isPlainObject, "an object of schemas"),
   required: keyword<readonly string[]>((value) =>
     Array.isArray(value) && value.every((name) => typeof name === "string"), "a list of names"),
   additionalProperties: keyword<unknown>((value) => typeof value === "boolean" || isRecord(value),

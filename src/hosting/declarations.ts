@@ -1,4 +1,5 @@
 import { parsedBy } from "../base/authored.ts";
+import { isPlainObject } from "../base/plain_object.ts";
 import { below, type Check, isRecord, type Shape } from "../base/shape.ts";
 
 /**
@@ -11,8 +12,9 @@ export function declarations<T extends object>(
   declaration: Shape<T>,
 ): Shape<readonly (T & { readonly name: string })[]> {
   return parsedBy((value, report) => {
-    if (!isRecord(value)) report("Must be an object: each name with its description.");
-    return Object.entries(isRecord(value) ? value : {}).map(([name, declared]) => {
+    const isObject = isPlainObject(value);
+    if (!isObject) report("Must be an object: each name with its description.");
+    return Object.entries(isObject ? value : {}).map(([name, declared]) => {
       const reportAt = below(report, name);
       const wrong = checkName(name);
       if (wrong !== undefined) reportAt(wrong);

@@ -338,6 +338,7 @@ test("an export of a bad shape is an error for every bad field", async (t) => {
   const never = "/path Can never match: the response to such requests is 400.";
   const invalid = "/path Is not a valid URLPattern pathname.";
   const noName = "Must be 1 to 64 of A-Za-z0-9._-";
+  const ofClass = "Must be a plain object, not one of a class.";
   const eventName = "Must be 1 to 128 of A-Z a-z 0-9 . _ : -.";
   const cases: [source: string, reasons: string[]][] = [
     ['export const x = { path: "/x", handle() {} };', ["/method Is required.", missing]],
@@ -402,6 +403,16 @@ test("an export of a bad shape is an error for every bad field", async (t) => {
     ]],
     [endpoint('emits: { a: { description: "d", scope: "" } }'), [
       `/emits/a/scope/0 ${oneScope}`,
+    ]],
+    // What would be read as if it were empty.
+    [endpoint("input: Promise.resolve({ query: {} })"), [`/input ${ofClass}`]],
+    [endpoint("cors: new Map([['origins', '*']])"), [`/cors ${ofClass}`]],
+    [endpoint("emits: new Map([['a', 'd']])"), [
+      "/emits Must be an object: each name with its description.",
+    ]],
+    [endpoint("emits: { a: Promise.resolve('d') }"), [`/emits/a ${ofClass}`]],
+    [endpoint("output: { type: 'object', properties: new Map() }"), [
+      "/output/properties Must be an object of schemas.",
     ]],
     [endpoint('maxBody: "64KB"'), [size]],
     [endpoint('maxBody: "0B"'), [size]],
