@@ -46,7 +46,7 @@ const VALUES = keyword<readonly unknown[]>((value) => isFilled(value) && isJson(
 /** The keywords that are taken of JSON Schema. */
 export const KEYWORDS = authored({
   type: keyword<string | readonly string[]>(
-    (value) => isFilled(value) ? value.every(isTypeName) : isTypeName(value),
+    (value) => isFilled(value) ? value.every(isTypeName) && isSet(value) : isTypeName(value),
     `one or several of ${Object.keys(TYPES).join(", ")}`,
   ),
   enum: VALUES,
@@ -54,7 +54,8 @@ export const KEYWORDS = authored({
   anyOf: keyword<readonly unknown[]>(isFilled, "a list of schemas"),
   properties: keyword<Members>(isPlainObject, "an object of schemas"),
   required: keyword<readonly string[]>((value) =>
-    Array.isArray(value) && value.every((name) => typeof name === "string"), "a list of names"),
+    Array.isArray(value) && value.every((name) => typeof name === "string") && isSet(value),
+    "a list of names, each once"),
   additionalProperties: keyword<unknown>((value) => typeof value === "boolean" || isRecord(value),
     "true, false or a schema"),
   items: keyword<unknown>(isRecord, "a schema"),
@@ -83,6 +84,11 @@ export type Keywords = Infer<typeof KEYWORDS>;
 
 function isFilled(value: unknown): value is readonly unknown[] {
   return Array.isArray(value) && value.length > 0;
+}
+
+/** JSON Schema Validation §6.1.1, §6.5.3: validators of documents refuse a repeated name. */
+function isSet(values: readonly unknown[]): boolean {
+  return new Set(values).size === values.length;
 }
 
 function isTypeName(value: unknown): boolean {

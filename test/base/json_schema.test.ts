@@ -188,6 +188,10 @@ test("everything that is wrong with a schema is said at once, with its place", (
     [own('{"__proto__": 1, "constructor": 1}'), [/^\/__proto__ /, /^\/constructor /]],
     [{ type: "text" }, [/^\/type Must be one or several of string, number/]],
     [{ type: [] }, [/^\/type Must be/]],
+    [{ type: ["null", "null"], required: ["a", "b", "a"] }, [
+      /^\/type Must be/,
+      /^\/required Must be a list of names, each once\.$/,
+    ]],
     [{ type: "constructor" }, [/^\/type Must be/]],
     [{ minLength: -1, maximum: "1", multipleOf: 0 }, [/minLength/, /maximum/, /multipleOf/]],
     [{ enum: [], const: () => 1, required: "a", format: "ip" }, [/enum/, /const/, /requir/, /f/]],
