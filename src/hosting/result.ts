@@ -73,8 +73,8 @@ function fromAnswer({ status, headers: given, body }: Answer): HostedResponse {
 
 function encodeData(data: unknown): string {
   // JSON would have the inside of one of Node's streams, and an object with a member for each byte.
-  const isRaw = typeof data === "object" && data !== null &&
-    (Symbol.asyncIterator in data || ArrayBuffer.isView(data));
+  const isRaw = typeof data === "object" && data !== null && (Symbol.asyncIterator in data ||
+    ArrayBuffer.isView(data) || data instanceof ArrayBuffer || data instanceof Blob);
   if (isRaw) throw new TypeError("Not JSON: { status, body } takes bytes, a Response streams.");
   return encodeJson(data);
 }
