@@ -3,7 +3,10 @@ import { runInNewContext } from "node:vm";
 
 /** What to do, by what the engine says. */
 const HINTS = [
-  [/package 'gatepost'/, '; write "import type", and gatepost/testing in .test.ts files alone'],
+  [
+    /(?:package|module) 'gatepost'/,
+    '; write "import type", and gatepost/testing in .test.ts files alone',
+  ],
   [/find module '.*(?:\/[^./]+|\.js)' imported/, "; name the file with the extension that it has"],
   [/ES module scope/, "; CommonJS goes into .cjs files"],
   [/--allow-fs-read/, "; GATEPOST_ENDPOINTS must name a folder that holds this too"],

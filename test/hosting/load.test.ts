@@ -288,6 +288,15 @@ test("a module that does not load is an error with its file, message and place",
   }
 });
 
+test("an import without type is named where the package is installed too", async (t) => {
+  const folder = await writeFolder(t, {
+    "a.ts": "import { Endpoint } from 'gatepost'; export type E = Endpoint;",
+    "node_modules/gatepost/package.json": '{ "type": "module", "main": "mod.js" }',
+    "node_modules/gatepost/mod.js": "export {};",
+  });
+  assert.match((await errorsOf(folder)).join(), /'Endpoint'; write "import type".* \(a\.ts:1\)$/);
+});
+
 test("modules that hang on one that hangs are waited for together", async (t) => {
   const waiting = Array.from({ length: 8 }, (_, at) => [`${at}.mjs`, 'import "./.hangs.mjs";']);
   const folder = await writeFolder(t, {
