@@ -7,6 +7,7 @@ const HINTS = [
     /(?:package|module) 'gatepost'/,
     '; write "import type", and gatepost/testing in .test.ts files alone',
   ],
+  [/an export named '/, '; of a type, write "import type"'],
   [/find module '.*(?:\/[^./]+|\.js)' imported/, "; name the file with the extension that it has"],
   [/ES module scope/, "; CommonJS goes into .cjs files"],
   [/--allow-fs-read/, "; GATEPOST_ENDPOINTS must name a folder that holds this too"],
