@@ -258,3 +258,12 @@ test("in forced colours the names of series keep their marks", async () => {
   const mark = "getComputedStyle(document.querySelector('.key span'), '::before')";
   assert.equal(await read(`${mark}.forcedColorAdjust`), "none");
 });
+
+test("on paper nothing is printed over a page", async () => {
+  await resize(794, 1123);
+  await open("users");
+  await browser.devtools("Emulation.setEmulatedMedia", { media: "print" });
+  assert.deepEqual(await read("[...document.querySelectorAll('body *')].filter((each) => " +
+    "each.checkVisibility() && getComputedStyle(each).position === 'fixed')" +
+    ".map((each) => each.className)"), []);
+});
