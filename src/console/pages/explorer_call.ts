@@ -1,14 +1,9 @@
-import { get, list, maxAgeOf, request } from "../api.ts";
+import { maxAgeOf, request } from "../api.ts";
 import { type Child, el, fill } from "../element.ts";
-import { endpoint } from "../names.ts";
-import { count, duration, number, time } from "../format.ts";
-import { facts, failure, message, renew, signInAgain, state } from "../parts.ts";
-import type { Delivery } from "../records.ts";
-import { href } from "../router.ts";
+import { count, duration, number } from "../format.ts";
+import { facts, failure, message, signInAgain, state } from "../parts.ts";
 import { site } from "../session.ts";
-import { listen } from "../stream.ts";
 import { cut } from "../tabs.ts";
-import type { EventOfOne } from "./inspector.ts";
 
 const ANSWER_WITHIN_MS = 30_000;
 /** How many characters of a body are shown at first. */
@@ -104,7 +99,8 @@ export async function showAnswer(place: Answer, read: () => Call) {
       await bodyOf(body, headers.get("content-type") ?? ""),
       el("details.figures", el("summary", "Headers"), facts([...headers])),
       trace);
-    follow(trace, headers.get("x-request-id") ?? "", over)
+    import("./explorer_trace.ts")
+      .then(({ follow }) => follow(trace, headers.get("x-request-id") ?? "", over))
       .catch((error: unknown) => fill(trace, failure(error)));
   } catch (error) {
     fill(place.head);
@@ -151,49 +147,4 @@ function coloured(json: string): Child {
   const parts = json.split(/("(?:\\.|[^"\\])*"|-?\d[\d.eE+-]*|true|false|null)/);
   return parts.map((part, at) =>
     at % 2 ? el("span", { class: parts[at + 1]?.startsWith(":") ? "s" : "n" }, part) : part);
-}
-
-type Dispatched = EventOfOne & { readonly deliveries: readonly Delivery[] };
-
-/** Shows the events of a request and their deliveries, until all have ended. */
-async function follow(place: HTMLElement, request: string, over: AbortController): Promise<void> {
-  const look = async () => {
-    const { items } = await list<Dispatched>("/backend/event", { request });
-    const events = await Promise.all(items.map(({ id }) =>
-      get<Dispatched>(`/backend/event/${id}`)));
-    if (over.signal.aborted) return;
-    renew(place, events, () => [el("h3", "What it set off"), events.length === 0 ? "No event."
-      : el("ol.line", events.map((event) => [
-        step("ok", href("events", event.id), event.name, 0,
-          `stored with the answer, for ${count(event.deliveries.length, "subscription")}`),
-        event.deliveries.map((each) => deliveryStep(each, event)),
-      ]))]);
-    const all = events.flatMap((event) => [event, ...event.deliveries]);
-    if (!all.some(({ status }) => status === "pending")) over.abort();
-  };
-  await look();
-  const again = () => look().catch(() => {}); // what comes next tells
-  listen({ topics: "delivery", request }, again, over.signal, again);
-}
-
-function deliveryStep(
-  { id, subscription, status, last_status, last_error, finished_at, next_attempt_at }: Delivery,
-  { created_at }: Dispatched,
-): Child {
-  const got = last_status ?? last_error;
-  return step(
-    status === "delivered" ? "ok" : got ? "bad" : "",
-    href("deliveries", id),
-    endpoint(subscription),
-    finished_at ? Date.parse(finished_at) - Date.parse(created_at) : undefined,
-    [got, next_attempt_at ? `next attempt at ${time(next_attempt_at)}` : status]
-      .filter(Boolean).join(" · "),
-  );
-}
-
-function step(look: string, to: string, what: Child, ms: number | undefined, words: string) {
-  return el("li", { class: look },
-    el("div.spread", el("a", { href: to }, what),
-      el("span.small.muted", ms === undefined ? "" : `+${duration(ms)}`)),
-    el("span.small.muted", words));
 }
