@@ -96,6 +96,10 @@ function showRefused(reason: string | HTMLElement): void {
   ]));
 }
 
+/** Why there was no answer: a browser that keeps cookies from a site keeps its storage, too. */
+const whyNot = (error: unknown) => error instanceof DOMException
+  ? message("bad", "It needs cookies: allow them for this site.") : failure(new TypeError());
+
 function consoleFrame(): Child {
   const entries = Object.entries(CONSOLE_PAGES).filter(([, { icon }]) => icon !== "");
   const groups = Map.groupBy(entries, ([, { group }]) => group);
@@ -165,7 +169,7 @@ async function countProblems(): Promise<void> {
 }
 
 // Only there is what a sign-in is proved with (PKCE), and no token is read on its way.
-const reason = isSecureContext ? await begin().catch(() => failure(new TypeError()))
+const reason = isSecureContext ? await begin().catch(whyNot)
   : message("bad", "Browsers allow it at https addresses and at this machine's own.");
 if (reason === "") {
   showFrame();

@@ -50,3 +50,13 @@ test("where the server does not answer, a sign-in does not speak of scopes", asy
   await browser.find("main .list-of");
   assert.equal(await browser.text("h1"), "Users");
 });
+
+test("a browser that keeps cookies from the site is told to allow them", async () => {
+  const { identifier } = await browser.devtools("Page.addScriptToEvaluateOnNewDocument", {
+    source: "Object.defineProperty(window, 'sessionStorage', " +
+      "{ get() { throw new DOMException('Access is denied.', 'SecurityError'); } })",
+  }) as { identifier: string };
+  await browser.goto(`${stage.server.url}/console/users`);
+  await shows(/^This does not open\s+It needs cookies: allow them for this site\.$/);
+  await browser.devtools("Page.removeScriptToEvaluateOnNewDocument", { identifier });
+});
