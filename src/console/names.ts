@@ -1,4 +1,4 @@
-import { get, list, Refusal } from "./api.ts";
+import { list, Refusal } from "./api.ts";
 import { type Child, el, fill } from "./element.ts";
 import { address } from "./format.ts";
 import { arrivals, href, pageOf } from "./router.ts";
@@ -58,8 +58,8 @@ export function named(id: string): Child {
 
 /** The endpoint of a subscription. */
 export const endpoint = (id: string): HTMLElement => onceFound(id,
-  () => get<{ endpoint: string }>(`/backend/subscription/${id}`).then((found) => found.endpoint),
-  endpointOf);
+  () => findIn("subscription", id).then((item) => String(item?.["endpoint"] ?? id)),
+  (found) => found === id ? id : endpointOf(found));
 
 /** An endpoint with its host in front. */
 export function endpointOf(url: string): Child {

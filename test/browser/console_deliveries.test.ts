@@ -12,7 +12,7 @@ let stage: Stage;
 let browser: Browser;
 let secret: string;
 let subscription: string;
-let send: (method: string, path: string, body: object) => Promise<unknown>;
+let send: (method: string, path: string, body?: object) => Promise<unknown>;
 
 before(async () => {
   const env = { GATEPOST_CALLBACK_ALLOW: "127.0.0.0/8", GATEPOST_RESEND_DELAYS: "10ms" };
@@ -21,8 +21,10 @@ before(async () => {
   const password = await stage.addUser("olga", ["backend", "backend:read", "consumer"]);
   const login = await client.postJson("/consumer/login", { username: "olga", password });
   const authorization = `Bearer ${memberOf(login.json(), "token")}`;
-  send = async (method, path, body) =>
-    (await client.sendJson(method, path, body, { authorization })).json();
+  send = async (method, path, body) => {
+    const answer = await client.sendJson(method, path, body, { authorization });
+    return answer.text && answer.json();
+  };
   const wanted = { event: "order.created", endpoint: `${stage.appSite.url}/hook` };
   const made = await post("/consumer/subscription", wanted);
   [subscription, secret] = [memberOf(made, "id"), memberOf(made, "secret")];
@@ -300,6 +302,17 @@ test("an endpoint that has moved meanwhile is called by its new address", async 
     await browser.click(".nav [data-page=deliveries]");
     await seen(".list-of a.main", RegExp(`/${place}$`));
   }
+});
+
+test("a delivery of a subscription that is deleted is listed by its id", async () => {
+  stage.appSite.answer("/gone", 200);
+  const wanted = { event: "cake.baked", endpoint: `${stage.appSite.url}/gone` };
+  const id = memberOf(await post("/consumer/subscription", wanted), "id");
+  await post("/backend/event", { name: "cake.baked", data: 1 });
+  await until(() => stage.appSite.count("/gone") === 1);
+  await send("DELETE", `/backend/subscription/${id}`);
+  await open("deliveries?event=cake.baked");
+  await seen(".list-of a.main", RegExp(`^${id}$`));
 });
 
 test("on a small screen one thing has the page for itself", async () => {
