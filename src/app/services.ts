@@ -9,7 +9,7 @@ import { createInspectorCheck } from "../api/system/metrics.ts";
 import { pathOf } from "../base/base_url.ts";
 import { Problem } from "../base/problem.ts";
 import { isReachableUrl, isReceiver } from "../outbound/reachable.ts";
-import { scopeWords } from "../hosting/catalogue.ts";
+import { neededScopes, scopeWords } from "../hosting/catalogue.ts";
 import type { Hosted } from "../hosting/check.ts";
 import { consoleApp, CONSOLE_PATH, WEBHOOKS_PATH } from "../oauth/console_app.ts";
 import { OWN_SCOPES } from "../oauth/scope.ts";
@@ -51,7 +51,6 @@ export function createServices(foundation: Foundation): Services {
   const bearer = createBearer({ ...base, issuer, tokens, issuerTokens });
   const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
   const ownOrigins = [issuer, url, consoleListener ?? url].map((each) => new URL(each).origin);
-  const hostedScopes = hosted.endpoints.flatMap(({ scopes }) => scopes ?? []);
   return {
     ...base,
     accounts,
@@ -67,7 +66,7 @@ export function createServices(foundation: Foundation): Services {
     issuerTokens,
     checkInspector: createInspectorCheck(bearer, config.metricsToken),
     sessions: createBrowserSessions({ ...base, issuer, pageKey }),
-    scopes: [...new Set([...OWN_SCOPES.keys(), ...hostedScopes])],
+    scopes: [...new Set([...OWN_SCOPES.keys(), ...neededScopes(hosted.endpoints)])],
     scopeWords: scopeWords(hosted.scopes),
     refuseEndpoint: (target) => refuseEndpoint(target, ownOrigins, foundation),
   };

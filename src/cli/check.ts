@@ -3,7 +3,7 @@ import { formatDuration } from "../base/duration.ts";
 import { createSeal } from "../base/seal.ts";
 import { type Config, describeConfig } from "../config.ts";
 import type { Hosted } from "../hosting/check.ts";
-import { scopeWords } from "../hosting/catalogue.ts";
+import { neededScopes, scopeWords } from "../hosting/catalogue.ts";
 import { loadEndpoints, LoadError } from "../hosting/load.ts";
 import { createEngine, type Engine } from "../database/engine.ts";
 import type { DatabaseState } from "../database/judge.ts";
@@ -108,8 +108,7 @@ function formatReport(
 /** Scopes that people would be asked to allow by their names alone. */
 function wordlessScopes({ endpoints, scopes }: Hosted): string[] {
   const words = scopeWords(scopes);
-  const names = new Set(endpoints.flatMap((endpoint) => endpoint.scopes ?? []));
-  return [...names].filter((name) => !words.has(name)).sort().map((name) =>
+  return neededScopes(endpoints).filter((name) => !words.has(name)).sort().map((name) =>
     `Scope ${name} has no words for those who are asked to allow it; ` +
     `export const scopes = { ${JSON.stringify(name)}: "…" }`
   );

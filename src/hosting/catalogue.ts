@@ -1,6 +1,7 @@
 import type { DeclaredEvent } from "../event/event.ts";
 import { OWN_SCOPES, type ScopeWords } from "../oauth/scope.ts";
 import type { LoadedScope } from "./check.ts";
+import type { LoadedEndpoint } from "./check_endpoint.ts";
 
 /**
  * Returns every event that the endpoints declare, once and by name. Of several descriptions,
@@ -17,6 +18,15 @@ export function catalogue(
     byName.set(event.name, { ...first, data, example });
   }
   return [...byName.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/** Returns every scope that endpoints need, or their events, once. */
+export function neededScopes(
+  endpoints: readonly Pick<LoadedEndpoint, "scopes" | "emits">[],
+): string[] {
+  const all = endpoints.flatMap(({ scopes = [], emits }) =>
+    [...scopes, ...emits.flatMap(({ scope }) => scope)]);
+  return [...new Set(all)];
 }
 
 /** Returns what is known of scopes in words, the service's own included. */

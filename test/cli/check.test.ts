@@ -190,10 +190,11 @@ test("check warns of scopes without words for the consent page", async (t) => {
   const folder = join(cli.folder, "endpoints");
   mkdirSync(folder);
   const at = (path: string, scope: string) =>
-    `{ method: "GET", path: "${path}", scope: ${scope}, handle() {} }`;
+    `{ method: "GET", path: "${path}", scope: ${scope}, emits, handle() {} }`;
   writeFileSync(
     join(folder, "orders.mjs"),
-    `export const one = ${at("/1", '["orders", "consumer"]')}, two = ${at("/2", '"refunds"')};
+    `const emits = { paid: { description: "Paid", scope: "cash" } };
+     export const one = ${at("/1", '["orders", "consumer"]')}, two = ${at("/2", '"refunds"')};
      export const scopes = { orders: "Place orders" };`,
   );
 
@@ -203,6 +204,7 @@ test("check warns of scopes without words for the consent page", async (t) => {
   assert.equal(people.code, 0, people.stderr);
   const [, warnings = ""] = people.stdout.split("\nWarnings\n");
   assert.match(warnings, /^ {2}Scope refunds has no words .*scopes = \{ "refunds": "…" \}\n$/m);
+  assert.match(warnings, /^ {2}Scope cash has no words /m, "an event's");
   const { ok, warnings: listed } = readJson(json);
   assert.equal(ok, true);
   assert.deepEqual(listed, warnings.trim().split("\n  "));

@@ -202,6 +202,7 @@ describe("what only callers with a scope may know", () => {
     assert.ok(paths(rich).some((path) => path.startsWith("/orders/")));
     assert.ok(!JSON.stringify(rich).includes("order.audited"));
     assert.ok(events(await reads(["consumer", "backend"])).includes("order.audited"));
+    assert.ok(events(await reads(["orders", "audit"])).includes("order.audited"));
   });
 
   test("is not in the document of events either", async () => {
@@ -209,7 +210,10 @@ describe("what only callers with a scope may know", () => {
       Object.keys(asFields((await readDocument("/asyncapi.json", token))["channels"]));
     const open = ["order_created", "gatepost_delivery_failed", "gatepost_subscription_disabled"];
     assert.deepEqual(await channels(), open);
-    assert.ok((await channels(gatepost.adminToken)).includes("order_audited"));
+    const user = await gatepost.createUser({ scopes: ["orders", "audit"] });
+    for (const token of [gatepost.adminToken, await gatepost.login(user)]) {
+      assert.ok((await channels(token)).includes("order_audited"));
+    }
   });
 
   test("is not shown for a bad token", async () => {
