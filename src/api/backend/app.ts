@@ -129,8 +129,8 @@ export async function storeAppChange(
     const { id } = app;
     const changed = changeApp(app, body, profile);
     await checkOwner(database, body.owner);
-    // New keys are a way to all that an app may do; so are a new owner, who may make its secret, and
-    // one more grant.
+    // New keys are a way to all that an app may do; so are a new owner, who may make its secret,
+    // and one more grant.
     const isWay = body.jwks || body.owner ||
       changed.grants.some((type) => !app.grants.includes(type));
     await checkGivesBackend(context.caller, changed, isWay ? undefined : app, services);
