@@ -171,6 +171,8 @@ async function emulate(browser: Browser, options: BrowserOptions): Promise<void>
     features: [{ name: "prefers-color-scheme", value: dark ? "dark" : "light" }],
   });
   await browser.devtools("Emulation.setScriptExecutionDisabled", { value: !javascript });
+  // Some versions give a window without a screen no focus by themselves.
+  await browser.devtools("Emulation.setFocusEmulationEnabled", { enabled: true });
 }
 
 function createBrowser(command: Command, close: () => Promise<void>): Browser {
