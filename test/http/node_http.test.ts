@@ -413,7 +413,8 @@ test("bodies in small chunks that nobody reads take little memory", async (t) =>
   const before = process.memoryUsage();
   const sent = flooding.map((socket) => {
     socket.write(GET);
-    return new Promise((resolve) => socket.write(post(CHUNKED, "1\r\nx\r\n".repeat(16_000)), resolve));
+    const body = "1\r\nx\r\n".repeat(16_000);
+    return new Promise((resolve) => socket.write(post(CHUNKED, body), resolve));
   });
   await Promise.all(sent);
   await until(() => requests.length === 80);
