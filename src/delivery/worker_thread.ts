@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { MessagePort } from "node:worker_threads";
 import { describeFields, type Log, type LogLevel } from "../base/log.ts";
 import { createSeal } from "../base/seal.ts";
@@ -7,6 +8,7 @@ import { createClockWatch } from "./clock_watch.ts";
 import { createDistributor } from "./distributor.ts";
 import { createEgress, USER_AGENT } from "../outbound/egress.ts";
 import { takeOver, takeOverDeliveries } from "./take_over.ts";
+import { testGuard } from "./test_guard.ts";
 import { openInThread } from "../database/engine_in_thread.ts";
 import { createFigureCounter } from "../store/figures.ts";
 import type { WorkerEvent, WorkerReport, WorkerRequest, WorkerStart } from "./worker_messages.ts";
@@ -127,7 +129,7 @@ export async function runWorker(port: MessagePort, start: WorkerStart) {
     }
   });
   // Nothing is sent or reported before the guard has shown on a listener of its own that it guards.
-  const test = await egress.selfTest();
+  const test = await testGuard(egress, log, (ms) => sleep(ms, undefined, { ref: false }));
   if (test.ok) {
     reporting = setInterval(report, REPORT_INTERVAL_MS).unref(); // `stop` may have come before
     report();

@@ -27,7 +27,9 @@ export interface EgressRequest extends Omit<RequestInit, "headers" | "body"> {
 /** What is read of a response. Not a `Response`, which cannot be made of a status past 599. */
 export type EgressResponse = Pick<Response, "status" | "headers" | "body">;
 
-export type SelfTest = { readonly ok: true } | { readonly ok: false; readonly reason: string };
+export type SelfTest =
+  | { readonly ok: true }
+  | { readonly ok: false; readonly reason: string; readonly code?: string | undefined };
 
 /** The address guard of everything that leaves this process by `fetch`. */
 export type Egress = ReturnType<typeof createEgress>;
@@ -101,10 +103,10 @@ export function createEgress(options: EgressOptions) {
     close: pool.close,
     /** Whether this Node's fetch obeys the guard, tried on a loopback listener (up to 10 s). */
     selfTest: () =>
-      testGuard(request).catch((error: unknown): SelfTest => ({
-        ok: false,
-        reason: `loopback was not reached: ${findCode(error) ?? String(error)}`,
-      })),
+      testGuard(request).catch((error: unknown): SelfTest => {
+        const code = findCode(error);
+        return { ok: false, reason: `loopback was not reached: ${code ?? String(error)}`, code };
+      }),
   };
 }
 

@@ -350,6 +350,14 @@ for (const [what, request, reason] of SELF_TEST_FAILURES) {
   });
 }
 
+test("selfTest() says what this process lacks", async (t) => {
+  const cause = Object.assign(new Error("no descriptor"), { code: "EMFILE" });
+  const request = () => Promise.reject(new TypeError("fetch failed", { cause }));
+  const outcome = await open(t, { request }).selfTest();
+  assert.ok(!outcome.ok);
+  assert.equal(outcome.code, "EMFILE");
+});
+
 /** What the self-test sends to its listener, without looking its name up and without TLS. */
 function post(url: string, body: string): Promise<Response> {
   return fetch(`http://127.0.0.1:${new URL(url).port}/`, { method: "POST", body });

@@ -1,0 +1,35 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { testGuard } from "../../src/delivery/test_guard.ts";
+import type { SelfTest } from "../../src/outbound/egress.ts";
+
+/** Runs the test with these results, one after the other; says what it found and did meanwhile. */
+async function run(...results: SelfTest[]) {
+  const warned: unknown[] = [];
+  const slept: number[] = [];
+  const found = await testGuard(
+    { selfTest: async () => results.shift() ?? { ok: true } },
+    { warn: (_message, fields) => void warned.push(fields) },
+    async (ms) => void slept.push(ms),
+  );
+  return { found, warned, slept, left: results.length };
+}
+
+test("a guard that works, or does not, is tested once", async () => {
+  const broken: SelfTest = { ok: false, reason: "the listener was passed by" };
+  const refused: SelfTest = { ok: false, reason: "not reached", code: "ECONNREFUSED" };
+  for (const found of [{ ok: true } as const, broken, refused]) {
+    const others = { warned: [], slept: [], left: 1 };
+    assert.deepEqual(await run(found, { ok: true }), { found, ...others });
+  }
+});
+
+test("what the process lacks while it starts is no failure of the guard", async () => {
+  const lacking: SelfTest = { ok: false, reason: "not reached", code: "EMFILE" };
+  assert.deepEqual(await run(lacking, lacking, { ok: true }), {
+    found: { ok: true },
+    warned: [{ code: "EMFILE" }, { code: "EMFILE" }],
+    slept: [5_000, 5_000],
+    left: 0,
+  });
+});
