@@ -197,6 +197,7 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
             return (await Promise.all(open)).reduce((sum, count) => sum + count, 0);
           },
           inFlight: () => worker.report().inFlight,
+          shortage: () => worker.report().want,
           distributorState: worker.state,
           backlog,
           signsSinceMs: () => keys.signing().signsFromMs,

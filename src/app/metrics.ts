@@ -11,6 +11,8 @@ import { revision, version } from "../version.ts";
 interface MetricSources {
   readonly connections: () => Promise<number>;
   readonly inFlight: () => number;
+  /** The code of what this process lacks to send callbacks. */
+  readonly shortage: () => string | undefined;
   readonly distributorState: () => DistributorState;
   readonly backlog: () => Promise<Backlog>;
   /** When the key that signs access tokens began to, in milliseconds since 1970. */
@@ -69,6 +71,9 @@ export const METRICS = {
     BOUNDS_MS.map((ms) => ms / 1000), "outcome"),
   gatepost_deliveries_in_flight: gauge("Callbacks of this process under way.",
     ({ inFlight }) => inFlight()),
+  gatepost_callbacks_held_up: gauge(
+    "1 while this process lacks what callbacks need: descriptors, memory, a port or a network.",
+    ({ shortage }) => shortage() === undefined ? 0 : 1),
   gatepost_events_pending: gauge(
     "Events of the database whose deliveries have not been made yet; counted up to a million.",
     async ({ backlog }) => (await backlog()).events),

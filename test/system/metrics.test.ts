@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { createServiceMetrics, watchEventLoop } from "../../src/app/metrics.ts";
 import { bearer, type Gatepost, newName, readObject, startGatepost } from "../helpers/gatepost.ts";
 import { type MetricFamily, parseMetrics } from "../helpers/metrics_text.ts";
 import { exchangeRaw } from "../helpers/raw_http.ts";
@@ -30,10 +31,14 @@ after(async () => {
   await receiver.close();
 });
 
-async function scrape(): Promise<MetricFamily[]> {
+async function scrapeText(): Promise<string> {
   const answer = await gatepost.api.get("/system/metrics", bearer(METRICS_TOKEN));
   assert.equal(answer.status, 200);
-  return parseMetrics(answer.text);
+  return answer.text;
+}
+
+async function scrape(): Promise<MetricFamily[]> {
+  return parseMetrics(await scrapeText());
 }
 
 /** The sum of a metric's values whose labels are these; other labels may be anything. */
@@ -192,6 +197,27 @@ test("refusals of what is not a request are counted", async () => {
   const port = Number(new URL(gatepost.server.url).port);
   await exchangeRaw(port, "nonsense\r\n\r\n", { waitMs: 2000 });
   assert.equal(sum(await scrape(), "gatepost_http_refusals_total", { status: "400" }) - start, 1);
+});
+
+test("callbacks that this process has not what it needs to send are reported", async () => {
+  const loopDelay = watchEventLoop();
+  const nothing = { events: 0, deliveries: 0, oldestMs: undefined, overdueSinceMs: undefined };
+  const format = (code: string | undefined) =>
+    createServiceMetrics().format({
+      connections: async () => 0,
+      inFlight: () => 0,
+      shortage: () => code,
+      distributorState: () => "on",
+      backlog: async () => nothing,
+      signsSinceMs: () => undefined,
+      droppedLogLines: () => 0,
+      loopDelay,
+      now: () => 0,
+    });
+  assert.match(await format("EMFILE"), /^gatepost_callbacks_held_up 1$/m);
+  assert.match(await format(undefined), /^gatepost_callbacks_held_up 0$/m);
+  loopDelay.disable();
+  assert.match(await scrapeText(), /^gatepost_callbacks_held_up 0$/m);
 });
 
 test("events, attempts and what is pending are reported", async () => {
