@@ -18,7 +18,8 @@ export function isShortage(code: string | undefined): boolean {
  * is the subscriber's. Without a network (no address that leads out of this machine) nobody can be
  * reached, so that is a shortage; with one, an address without a route is the subscriber's failure,
  * and so are one of a family that this machine does not use and a name that nobody resolves. No
- * local address for a family that it uses means that no port is left.
+ * local address for a family that it uses means that no port is left. Where the addresses of this
+ * machine cannot be read, all of these are the subscriber's failure.
  *
  * @param interfaces those of this machine, with their addresses
  */
@@ -29,7 +30,8 @@ export function findShortage(
   const code = findCode(error);
   if (isShortage(code)) return code;
   if (code === undefined || !WITHOUT_NETWORK.includes(code)) return undefined;
-  const used = familiesOf(interfaces());
+  const used = findFamilies(interfaces);
+  if (used === undefined) return undefined;
   if (used.size === 0) return code;
   const family = isIP(findIn(error, addressOf) ?? "");
   return code === "EADDRNOTAVAIL" && used.has(family) ? code : undefined;
@@ -42,9 +44,15 @@ function addressOf(error: Error): string | undefined {
 type Address = Pick<NetworkInterfaceInfo, "address" | "internal">;
 type Interfaces = Readonly<Record<string, readonly Address[] | undefined>>;
 
-/** The families (4, 6) in which there is an address that leads out. */
-function familiesOf(interfaces: Interfaces): ReadonlySet<number> {
-  const leadingOut = Object.values(interfaces).flatMap((each) => each ?? [])
+/** The families (4, 6) in which there is an address that leads out; undefined: nobody can say. */
+function findFamilies(interfaces: () => Interfaces): ReadonlySet<number> | undefined {
+  let found: Interfaces;
+  try {
+    found = interfaces();
+  } catch {
+    return undefined; // a sandbox without netlink sockets
+  }
+  const leadingOut = Object.values(found).flatMap((each) => each ?? [])
     .filter(({ internal, address }) =>
       !internal && !address.startsWith("fe80:") // link-local: to the next machine and no farther
     );

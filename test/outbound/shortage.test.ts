@@ -56,6 +56,16 @@ describe("findShortage()", () => {
     assert.equal(findShortage(all, () => NETWORKS["IPv6 alone"]), undefined);
   });
 
+  test("finds none where this machine's addresses cannot be read, but what any call lacks", () => {
+    const unreadable = () => {
+      throw new Error("uv_interface_addresses");
+    };
+    for (const code of ["ENETUNREACH", "EADDRNOTAVAIL", "NAME_LOOKUP_UNANSWERED"]) {
+      assert.equal(findShortage(failed(code, "192.0.2.1"), unreadable), undefined);
+    }
+    assert.equal(findShortage(failed("EMFILE"), unreadable), "EMFILE");
+  });
+
   test("asks this machine for its addresses, and finds nothing in what is no error", () => {
     assert.equal(findShortage(failed("EMFILE", "192.0.2.1")), "EMFILE");
     assert.equal(findShortage(undefined), undefined);

@@ -54,6 +54,10 @@ test("the dashboard is JSON, and each panel has a title and queries", () => {
   }
 });
 
+test("the service may read this machine's addresses, which tell whether it has a network", () => {
+  assert.match(read("gatepost.service"), /^RestrictAddressFamilies=.*\bAF_NETLINK\b/m);
+});
+
 test("the service's variables are ones that there are", () => {
   const known = VARIABLES.map(({ name }) => name);
   const set = [...read("gatepost.env").matchAll(/^(GATEPOST_\w+)=/gm)].map(([, name = ""]) => name);
