@@ -1,5 +1,5 @@
 import { Resolver } from "node:dns/promises";
-import { readFile } from "node:fs/promises";
+import { open, readFile } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import { type Address, parseAddress } from "../base/address.ts";
 import { findCode } from "./failure.ts";
@@ -87,10 +87,17 @@ async function findAddresses(
   }
 }
 
-/** The hosts file may be absent, or closed to this process by Node's permission model: then "". */
+/**
+ * The hosts file may be absent, or closed to this process by Node's permission model: then "". What
+ * is closed finds no shortage, but opening this file does, as it would any that may be read.
+ */
 function readHostsIfAny(readHosts: () => Promise<string>): Promise<string> {
-  return readHosts().catch((error: unknown) => {
+  const throwShortage = (error: unknown) => {
     if (isShortage(findCode(error))) throw error;
+  };
+  return readHosts().catch(async (error: unknown) => {
+    throwShortage(error);
+    await open(import.meta.filename).then((file) => file.close(), throwShortage);
     return "";
   });
 }

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { formatAddress } from "../../src/base/address.ts";
 import { createNameLookup, findInHosts, type NameLookup } from "../../src/outbound/name_lookup.ts";
 import { openDnsServer } from "../helpers/dns_server.ts";
@@ -99,6 +101,22 @@ test("createNameLookup() distinguishes a shortage from a name without an address
     return "";
   };
   await assert.rejects(lookUp("missing.example", { readHosts: fromNowOn }), lacking);
+});
+
+test("createNameLookup() finds a shortage of descriptors without access to the hosts file", () => {
+  const source = fileURLToPath(new URL("../../src", import.meta.url));
+  const script = `
+    import { openSync } from "node:fs";
+    import { createNameLookup } from "${source}/outbound/name_lookup.ts";
+    const lookup = createNameLookup({ timeoutMs: 2_000, servers: ["127.0.0.1:9"] });
+    const code = () => lookup("four.example").then(String, (error) => error.code);
+    const codes = [await code()];
+    try { for (;;) openSync("${source}/mod.ts"); } catch {}
+    console.log(...codes, await code());`;
+  const node = ["--permission", `--allow-fs-read=${source}`, "--allow-net", "--input-type=module"];
+  const shell = `ulimit -n 60; exec "$0" "$@"`;
+  const { stdout } = spawnSync("sh", ["-c", shell, process.execPath, ...node, "-e", script]);
+  assert.equal(String(stdout), "NAME_LOOKUP_UNANSWERED EMFILE\n");
 });
 
 test("createNameLookup() says where no name server can be asked", async () => {
