@@ -8,7 +8,7 @@ const PARAMETER = /^(-?\w+):\s*(.+)$/;
  * A search that is made of `name:value`, each a chip that can be taken away; other text is `q`
  * where that is one of the names, and any id opens its page.
  */
-export function filters(names: readonly string[], hint = `${names.join(": ")}: or any id`) {
+export function filters(names: readonly string[], hint?: string) {
   const { query } = here();
   const chips = names.filter((name) => query.get(name)).map((name) =>
     el("span.token", el("b", `${name}: `), query.get(name),
@@ -16,8 +16,9 @@ export function filters(names: readonly string[], hint = `${names.join(": ")}: o
         type: "button", "aria-label": `Without ${name}`, onclick: () => refine({ [name]: "" }),
       }, "×")));
   const field = el("input", {
-    type: "search", name: "filter", placeholder: hint, list: "filters", autocomplete: "off",
-    "aria-label": `Filter by ${names.join(", ")}`,
+    type: "search", name: "filter", list: "filters", autocomplete: "off",
+    placeholder: hint ?? `${names.join(": ")}: or any id`,
+    "aria-label": hint ?? `Filter by ${names.join(", ")}`,
   });
   const submit = (event: Event) => {
     event.preventDefault();
@@ -38,6 +39,10 @@ export function filters(names: readonly string[], hint = `${names.join(": ")}: o
     field,
     el("datalist", { id: "filters" }, names.map((name) => el("option", { value: `${name}:` }))));
 }
+
+/** What a list says that its filters leave empty. */
+export const noneLike = (what: string) =>
+  `No ${what} is like this. Take a filter away to see others.`;
 
 const SPAN = /^(\d+)(m|h|d|w)$/;
 const UNIT_MS = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };

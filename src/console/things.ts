@@ -2,7 +2,7 @@ import { call } from "./api.ts";
 import { asking } from "./asking.ts";
 import { bodySchema, findOperation, resolve } from "./document.ts";
 import { type Child, el, fill, shown } from "./element.ts";
-import { filters } from "./filters.ts";
+import { filters, noneLike } from "./filters.ts";
 import { findIn, idOf, nameOf, NAMES, type Thing } from "./names.ts";
 import { button, card, facts, head } from "./parts.ts";
 import { go, href, type Place, refine } from "./router.ts";
@@ -105,7 +105,7 @@ async function showList(kind: Kind, { page, query, signal }: Place, name: string
     path: `/backend/${path}`,
     query: Object.fromEntries(names.map((name) => [name, query.get(name)])),
     columns: columnsOf(columns, kind.act),
-    empty,
+    empty: names.some((name) => query.get(name)) ? noneLike(path) : empty,
   })).node;
   const section = el("section.card", await load());
   const add = async () => {

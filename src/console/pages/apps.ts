@@ -16,7 +16,7 @@ const APPS: Kind = {
   columns: ["name", "status", "scopes", "type", "owner", "created_at"],
   filters: ["q", "owner", "status"],
   hint: "Name begins with…  owner:  status:disabled",
-  empty: "No app is called so.",
+  empty: "No app yet: one that is added may ask for tokens.",
   deletion: "All of its tokens end.",
   added: showSecret,
   actions: (app) => app["type"] === "confidential" && !app["jwks"] && newSecret(app),

@@ -1,7 +1,7 @@
 import { call, get, list, type Query } from "../api.ts";
 import { entry, openDelivery, openResend } from "../delivery.ts";
 import { type Child, el, fill } from "../element.ts";
-import { filters, since } from "../filters.ts";
+import { filters, noneLike, since } from "../filters.ts";
 import { number } from "../format.ts";
 import { endpoint, linkTo } from "../names.ts";
 import {
@@ -67,7 +67,7 @@ async function showList(query: URLSearchParams, signal: AbortSignal) {
       ["Last answer", "", answered],
       ["Attempts", "num muted hide-s", ({ attempt }) => attempt],
     ],
-    empty: query.size > 0 ? "No delivery is like this. Take a filter away to see others."
+    empty: query.size > 0 ? noneLike("delivery")
       : "No delivery yet: an event makes one for each of its subscriptions.",
   });
   const addHere = async (item: Delivery) => {

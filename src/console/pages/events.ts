@@ -1,7 +1,7 @@
 import { call, get, list } from "../api.ts";
 import { bodySchema, findOperation } from "../document.ts";
 import { type Child, el } from "../element.ts";
-import { filters, since } from "../filters.ts";
+import { filters, noneLike, since } from "../filters.ts";
 import { askWith, fieldsOf } from "../form.ts";
 import { endpoint, linkTo } from "../names.ts";
 import {
@@ -48,7 +48,7 @@ async function showList(query: URLSearchParams, signal: AbortSignal) {
       // One request sets off few.
       request ? ["Deliveries", "wide", ({ id }) => later(ofEvent(id))] : ["State", "", distributed],
     ],
-    empty: query.size > 0 ? "No event is like this. Take a filter away to see others."
+    empty: query.size > 0 ? noneLike("event")
       : "No event yet: endpoints and cronjobs dispatch them, and so does the button above.",
   });
   every(LOOK_MS, () => look(PATH, asked, made).catch(() => {}), signal); // the next look tells

@@ -18,7 +18,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
     columns: ["username", "status", "scopes", "created_at"],
     filters: ["q", "status"],
     hint: "Name begins with…  status:disabled",
-    empty: "No user is called so.",
+    empty: "No user yet: one that is added can sign in.",
     deletion: "All tokens end.",
     related: [
       grantsBy("user"),

@@ -1,6 +1,6 @@
 import { get, list } from "../api.ts";
 import { type Child, el } from "../element.ts";
-import { filters, since } from "../filters.ts";
+import { filters, noneLike, since } from "../filters.ts";
 import { duration, share } from "../format.ts";
 import { eventAndEndpoint, linkTo } from "../names.ts";
 import { head, segments } from "../parts.ts";
@@ -35,13 +35,14 @@ async function showAll({ query }: Place): Promise<Child> {
       ["p95", "num hide-s", of(({ today }) => duration(today.p95_ms))],
     ],
     empty: isWorst ? "None fails."
+      : query.size > 0 ? noneLike("subscription")
       : "None. People make them at /account/webhooks, apps by the API.",
   });
   return [
     head("Subscriptions", "Who is called back, on which event.",
       segments("sort", [["", "Newest"], ["worst", "Failing longest"]])),
     isWorst ? null : [
-      filters(["q", "event", "owner", "app"], "endpoint, event:, owner:, app:"),
+      filters(["q", "event", "owner", "app"], "Endpoint begins with…  event:  owner:  app:"),
       segments("status", STATUSES),
     ],
     el("section.card.hooks", node),
