@@ -49,7 +49,9 @@ export function columnsOf(
     return [wordsOf(name), LONG.includes(name) ? `${look} long` : look, (item) => {
       const page = at === 0 ? pageOf(idOf(item)) : undefined;
       const value = valueOf(name, item[name], Boolean(page)) ?? "–";
-      return page ? el("a.main", { href: href(page, idOf(item)) }, value) : value;
+      const own = name === "app" ? item["name"] : undefined; // a personal token's
+      return [page ? el("a.main", { href: href(page, idOf(item)) }, value) : value,
+        own ? el("span.sub", String(own)) : null];
     }];
   });
   return act && mayWrite() ? [...columns, ["", "act", act]] : columns;

@@ -182,6 +182,23 @@ test("the grants of a user are revoked, all of them with their number", async ()
     (await call("GET", `/backend/grant?user=${id}`)).items[0].status === "revoked");
 });
 
+test("the personal tokens of a user are told apart by their names", async () => {
+  const password = await stage.addUser("petra", ["consumer"]);
+  const login = memberOf(await call("POST", "/consumer/login", { username: "petra", password }),
+    "token");
+  const { postJson } = createClient(stage.server.url);
+  for (const name of ["nightly backup", "<i>at</i> home"]) {
+    const given = { name, scopes: ["consumer"], expires_in: 3600 };
+    await postJson("/consumer/token", given, { authorization: `Bearer ${login}` });
+  }
+  const [{ id }] = (await call("GET", "/backend/user?q=petra")).items;
+  for (const page of [`users/${id}`, `grants?user=${id}`]) {
+    await open(page);
+    await sees("personal\n<i>at</i> home");
+    await sees("personal\nnightly backup");
+  }
+});
+
 test("the audit log is filtered by names and by what is left out, and exported", async () => {
   await open("audit");
   await browser.type("[name=filter]", "actor:operator");
