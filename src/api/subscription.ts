@@ -39,6 +39,7 @@ import {
   SUBSCRIPTION_LIST,
   updateSubscription,
 } from "../store/subscriptions.ts";
+import { findUser } from "../store/users.ts";
 import {
   type Actor,
   type Administration,
@@ -179,11 +180,20 @@ export async function getSubscription(database: Database, id: string, caller?: C
   return found(await findSubscription(database, id, caller && ownerOf(caller)), "subscription");
 }
 
-/** Throws Problem 403 where the caller's token may not receive an event. */
+/** What counts as granted to the caller's subscriptions; by own login all that the user has. */
+export async function grantedScopes(
+  database: Database,
+  { sub, clientId, scopes }: Caller,
+): Promise<readonly string[]> {
+  return isOwnLogin(clientId) ? (await findUser(database, sub))?.scopes ?? [] : scopes;
+}
+
+/** Throws Problem 403 where the caller may not receive an event. */
 export async function checkEventAllowed(database: Database, event: string, caller: Caller) {
   const needed = event.startsWith(OWN_PREFIX)
     ? [BACKEND_SCOPE]
     : await findEventScopes(database, event);
-  if (needed.every((scope) => caller.scopes.includes(scope))) return;
+  const granted = await grantedScopes(database, caller);
+  if (needed.every((scope) => granted.includes(scope))) return;
   throw new Problem(403, "forbidden_event", `The event needs scope ${needed.join(" ")}.`);
 }

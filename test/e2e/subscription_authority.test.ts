@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { openCommandLine } from "../helpers/command_line.ts";
+import { signIn } from "../helpers/console.ts";
 import {
   assertProblem,
   type EventStage,
@@ -343,3 +344,20 @@ describe("scopes", () => {
     }
   });
 });
+
+for (const scopes of [ALL, ["consumer"]]) {
+  test(`the page of one's webhooks has what a user with ${scopes.join(" ")} may have`, async () => {
+    const { gatepost, receiver } = stage;
+    const webhooks = `${gatepost.issuer}/account/webhooks`;
+    const user = await gatepost.createUser({ scopes });
+    const visit = await signIn(gatepost, user, "consumer", webhooks);
+    const tokens = await visit.exchange(visit.location.searchParams.get("code") ?? "");
+    const token = bearer(tokens.access_token);
+    const events = readItems(await gatepost.api.get("/consumer/event", token));
+    const mayHave = scopes === ALL;
+    assert.equal(events.some(({ name }) => name === SCOPED), mayHave);
+    const body = { event: SCOPED, endpoint: `${receiver.url}/${newName("hook")}` };
+    const answer = await gatepost.api.postJson("/consumer/subscription", body, token);
+    assert.equal(answer.status, mayHave ? 201 : 403, answer.text);
+  });
+}

@@ -2,17 +2,19 @@ import { DeclaredEventRecord } from "../../event/event.ts";
 import type { Services } from "../../services.ts";
 import { consumer, type Operation } from "../operation.ts";
 import { listResponse, pageOf, pageOfItems, pagination } from "../pagination.ts";
+import { grantedScopes } from "../subscription.ts";
 
 /** GET /consumer/event: the declared events that the caller may subscribe to, by name. */
-export function eventCatalogueOperation({ events }: Pick<Services, "events">): Operation {
+export function eventCatalogueOperation(
+  { database, events }: Pick<Services, "database" | "events">,
+): Operation {
   return consumer("GET", "/consumer/event", "listDeclaredEvents",
     "List the declared events that the caller may subscribe to", {
     query: pagination(),
     responses: { 200: pageOf(DeclaredEventRecord) },
     async handle({ query, caller }) {
-      const allowed = events.filter(({ scope }) =>
-        scope.every((each) => caller.scopes.includes(each))
-      );
+      const granted = await grantedScopes(database, caller);
+      const allowed = events.filter(({ scope }) => scope.every((each) => granted.includes(each)));
       const page = pageOfItems(allowed, query, ({ name }) => name);
       return listResponse(page, ({ data, scope, ...event }) => ({
         ...event,

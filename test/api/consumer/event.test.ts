@@ -2,11 +2,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { eventCatalogueOperation } from "../../../src/api/consumer/event.ts";
 import { shown } from "../../../src/base/shape.ts";
+import { createMemoryDatabase } from "../../../src/database/memory.ts";
 import { backendCaller, sampleRequest } from "../../helpers/http_request.ts";
 
 test("a declared event has its schema and its example, where it has them", async () => {
   const data = shown({ type: "object", properties: { n: { type: "number" } } });
   const { handle } = eventCatalogueOperation({
+    database: createMemoryDatabase(),
     events: [
       { name: "a", description: "A", scope: [], data, example: { n: 1 } },
       { name: "b", description: "B", scope: [], data: undefined, example: undefined },
