@@ -48,7 +48,10 @@ interface Holder {
 const hasBackend = ({ scopes, status }: Holder) =>
   status !== "disabled" && scopes.includes(BACKEND_SCOPE);
 
-/** The same where what did not have scope `backend` gets it; `before`, where nobody new has it. */
+/**
+ * The same where what had not scope `backend` gets it; without a `before`, where what has it gets
+ * a new secret, key or owner.
+ */
 export async function checkGivesBackend(
   caller: Parameters<typeof checkRecentLogin>[0],
   after: Holder,

@@ -48,7 +48,7 @@ export async function readOAuthForm(request: HttpRequest): Promise<Form> {
   return form;
 }
 
-/** Throws where a parameter is repeated (RFC 6749 §3.1); `resource` may be (RFC 8707 §2). */
+/** Throws where a parameter is repeated (RFC 6749 §3.1, §3.2); `resource` may be (RFC 8707). */
 export function checkRepeated({ duplicates }: Form): void {
   if (duplicates.every((name) => name === "resource")) return;
   throw new OAuthError("invalid_request", "A parameter is repeated.");

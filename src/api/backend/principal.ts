@@ -67,8 +67,8 @@ export function principalOperations(services: Administration): Operation[] {
     backend("DELETE", ITEM, "deletePrincipal", "Forget a principal until its next token", {
       async handle({ params, ...context }) {
         const principal = await find(params.id);
-        await checkLetsIn(context, principal, "active"); // its next token makes it anew
         const { id } = principal;
+        await checkLetsIn(context, principal, "active"); // its next token makes it anew
         const end = { reason: "principal deleted", deletes: true };
         await removeAudited(context, "principal", id, [
           deletePrincipal(id),
