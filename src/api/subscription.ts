@@ -130,8 +130,9 @@ export function subscriptionOperations(
           });
         }
         const update = { endpoint, paused_until, status: isDisabled ? undefined : status };
+        const scopes = isOwn ? await grantedScopes(database, caller) : [];
         const [changed] = await store(context, [
-          updateSubscription(id, update, isOwn ? grantOf(caller) : undefined),
+          updateSubscription(id, update, isOwn ? grantOf({ ...caller, scopes }) : undefined),
           ...isDisabled ? disableSubscription(id, "administrator", now()) : [],
         ], { action: "subscription.change", target: id });
         if (changed === 0) {

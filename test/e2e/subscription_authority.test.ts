@@ -361,3 +361,25 @@ for (const scopes of [ALL, ["consumer"]]) {
     assert.equal(answer.status, mayHave ? 201 : 403, answer.text);
   });
 }
+
+test("an app's subscription that is set active there has what its user may have", async () => {
+  const { gatepost } = stage;
+  const { user, tokens } = await authorize();
+  const subscription = await stage.subscribe(tokens.access_token, SCOPED);
+  const webhooks = `${gatepost.issuer}/account/webhooks`;
+  const visit = await signIn(gatepost, user, "consumer", webhooks);
+  const own = await visit.exchange(visit.location.searchParams.get("code") ?? "");
+  for (const status of ["paused", "active"]) {
+    const path = `/consumer/subscription/${subscription.id}`;
+    const answer = await stage.call("PATCH", path, own.access_token, { status });
+    assert.equal(answer.status, 200, answer.text);
+  }
+  await stage.dispatch(SCOPED, 1);
+  await stage.deliveries({ ...subscription, token: own.access_token }, "delivered");
+  const fields = { client_id: "console", token: own.refresh_token };
+  const closed = await gatepost.api.postForm("/authorization/revoke", fields);
+  assert.equal(closed.status, 200, closed.text);
+  const path = `/consumer/subscription/${subscription.id}`;
+  const after = await stage.call("GET", path, await gatepost.login(user));
+  assert.equal(readObject(after)["status"], "active", after.text);
+});
