@@ -62,7 +62,7 @@ export function createConnections(limits: HttpLimits, trustedProxies: readonly C
       Object.assign(socket.parser ?? {}, { onIncoming: () => PARSER_ERROR });
       return undefined;
     },
-    countPiece: (connection: Connection) => turnLimit.count("piece", connection),
+    countPiece: (sender: Sender) => turnLimit.count("piece", sender),
     open(socket: Socket): void {
       const { remoteAddress = "" } = socket;
       if (!isTrustedProxy(parseAddress(remoteAddress), trustedProxies)) {

@@ -2,9 +2,8 @@ import type { IncomingMessage } from "node:http";
 import { tooLarge } from "../base/http_message.ts";
 import { Problem } from "../base/problem.ts";
 import type { Reservation, MemoryBudget } from "./memory_budget.ts";
-import type { Sender } from "./turn_limit.ts";
 
-const NOTHING = Buffer.alloc(0);
+export const NOTHING = Buffer.alloc(0);
 
 /**
  * The body of one request on its way in. It holds what has come and not what was announced, in one
@@ -92,47 +91,10 @@ export class IncomingBody {
 }
 
 /**
- * Counts the pieces in which a body is parsed, and puts together those that nobody reads yet: a
- * chunk may be one byte, which takes some hundred alone.
- */
-export function watchPieces<S extends Sender>(
-  incoming: IncomingMessage,
-  sender: S,
-  onPiece: (sender: S) => void,
-): void {
-  const push = incoming.push.bind(incoming);
-  const read = incoming._read.bind(incoming);
-  let unread: Buffer = NOTHING;
-  let length = 0;
-  const pushUnread = (): void => {
-    if (length > 0) push(unread.subarray(0, length));
-    unread = NOTHING;
-    length = 0;
-  };
-  incoming.on("resume", pushUnread);
-  Object.assign(incoming, {
-    push(piece: Buffer | null): boolean {
-      onPiece(sender);
-      if (piece !== null && incoming.readableFlowing !== true) {
-        unread = append(unread, length, piece);
-        length += piece.length;
-        return length < incoming.readableHighWaterMark;
-      }
-      pushUnread();
-      return push(piece);
-    },
-    _read(size: number): void {
-      if (sender.isHeld) sender.isWanted = true;
-      else read(size); // which resumes the socket
-    },
-  });
-}
-
-/**
  * Copies a piece behind the first `length` bytes. Where these have no more room they are copied,
  * too, to twice as much, so that a body of many pieces is copied about twice.
  */
-function append(bytes: Buffer, length: number, piece: Buffer, maxBytes = Infinity): Buffer {
+export function append(bytes: Buffer, length: number, piece: Buffer, maxBytes = Infinity): Buffer {
   const needed = length + piece.length;
   let room = bytes;
   if (needed > bytes.length) {

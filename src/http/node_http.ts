@@ -1,13 +1,14 @@
-import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Cidr } from "../base/cidr.ts";
-import { ALL_METHODS, hasBody, type HttpResponse, type HttpRequest } from "../base/http_message.ts";
+import { ALL_METHODS, type HttpResponse, type HttpRequest } from "../base/http_message.ts";
 import type { Log } from "../base/log.ts";
 import { malformed, Problem } from "../base/problem.ts";
 import { type Connection, createConnections } from "./connections.ts";
 import { type HttpLimits, limitsFor } from "./limits.ts";
 import { createMemoryBudget, type Reservation } from "./memory_budget.ts";
-import { IncomingBody, watchPieces } from "./node_body.ts";
+import { IncomingBody } from "./node_body.ts";
+import { CountedMessage } from "./node_message.ts";
 import { refuseSocket, sendResponse } from "./node_response.ts";
 import { NodeRequest } from "./node_request.ts";
 import { createStreamSender } from "./node_stream.ts";
@@ -39,6 +40,7 @@ export function createHttpServer(options: {
   const sendStream = createStreamSender(options.stopping ?? new AbortController().signal);
 
   const server = createServer({
+    IncomingMessage: CountedMessage,
     headersTimeout: limits.headersTimeoutMs,
     requestTimeout: limits.requestTimeoutMs,
     keepAliveTimeout: 65_000, // longer than the usual proxy's: it is the proxy that closes
@@ -53,13 +55,13 @@ export function createHttpServer(options: {
   Object.assign(server, { httpAllowHalfOpen: true });
 
   function onRequest(
-    incoming: IncomingMessage,
+    incoming: CountedMessage,
     outgoing: ServerResponse,
     expectation: "none" | "continue" | "unknown",
   ): void {
     const connection = connections.take(incoming.socket);
     if (!connection) return;
-    if (hasBody(incoming)) watchPieces(incoming, connection, connections.countPiece);
+    incoming.countPieces(connection, connections.countPiece);
     const body = new IncomingBody(incoming, bodies, () => {
       if (expectation === "continue") outgoing.writeContinue();
     });
