@@ -217,7 +217,7 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
       ...receivers ? [receiveOperation(receivers, services)] : [],
     ]);
     const limit = createRateLimit(services, elapsedMs);
-    const pipeline = (pages: readonly Operation[]) => createPipeline({
+    const pipeline = (pages: readonly Operation[], isConsoleHere = true) => createPipeline({
       ...services,
       limit,
       routers: [
@@ -226,7 +226,7 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
           ? (method, path) => isReserved(path) ? undefined : hostedRouter(method, path)
           : hostedRouter,
         // Last, since a module may have a front door of its own.
-        createRouter([...frontDoorOperations(services), ...pages]),
+        createRouter([...frontDoorOperations(services, isConsoleHere), ...pages]),
       ],
       isOriginAllowed: async (origin) =>
         config.corsOrigins.includes(origin) || await hasAppOrigin(database, origin),
@@ -236,7 +236,7 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
     });
     const pages = accountPages(services);
     const withConsole = [...pages, ...consoleOperations(services)];
-    handle = pipeline(second ? pages : withConsole);
+    handle = second ? pipeline(pages, false) : pipeline(withConsole);
     if (second) handleOfConsole = pipeline(withConsole);
     started.resolve();
     for (const risk of await findStoredRisks(config, database)) log.warn(risk);

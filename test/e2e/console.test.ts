@@ -188,6 +188,14 @@ test("the console has its own listener where that is wanted, the public one none
     assert.equal(page.status, 200);
     const policy = page.headers.get("content-security-policy");
     assert.ok(policy?.includes(`script-src ${own}/console/assets/`));
+    const frontDoorOf = async (at: string) => {
+      const client = createClient(at);
+      const { text } = await client.get("/", { accept: "text/html" });
+      const { links } = JSON.parse((await client.get("/")).text);
+      return [text.includes('href="/console"'), links.console];
+    };
+    assert.deepEqual(await frontDoorOf(own), [true, `${own}/console`]);
+    assert.deepEqual(await frontDoorOf(gatepost.url), [false, undefined]);
     const visit = await signIn(gatepost, admin, "backend", `${own}/console`);
     const tokens = await visit.exchange(visit.location.searchParams.get("code") ?? "");
     const headers = { authorization: `Bearer ${tokens.access_token}` };

@@ -10,15 +10,18 @@ import { icon, markImage, renderPage, type Site } from "./page_layout.ts";
 /**
  * GET /: what this is and where its documents are, as a page for browsers and in JSON for programs;
  * and the mark, also where browsers look for it by themselves.
+ *
+ * @param isConsoleHere whether the console is served by the same listener
  */
 export function frontDoorOperations(
   { site, issuer, sessions, consoleUrl, config: { authorizationServer } }:
     Pick<Services, "site" | "issuer" | "sessions" | "consoleUrl" | "config">,
+  isConsoleHere: boolean,
 ): Operation[] {
-  const hasConsole = consoleUrl === issuer; // elsewhere it is not for everybody
+  const hasConsole = isConsoleHere && consoleUrl !== undefined; // elsewhere it is not for everybody
   const base = { method: "GET", access: "public", cors: false } as const;
   const links = {
-    ...hasConsole && { console: `${issuer}/console` },
+    ...hasConsole && { console: `${consoleUrl}/console` },
     ...authorizationServer && { account: `${issuer}/account` },
     openapi: `${issuer}/openapi.json`,
     ...authorizationServer && {
