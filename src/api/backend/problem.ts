@@ -30,9 +30,6 @@ const FAILING_AT_MOST = 100;
 /** A disk with less room than either is a problem. */
 const [MIN_FREE_BYTES, MIN_FREE_SHARE] = [2 ** 30, 0.05];
 
-/** A process that starts is not ready yet, and needs nobody to look at it. */
-const WELL_STATES = new Set([...READY_STATES, "starting"]);
-
 /** What it means that a part of the process is not ready. */
 const PARTS = [
   ["database", "What is written is not taken, or may be lost"],
@@ -87,7 +84,7 @@ export async function findProblems(services: ProblemServices) {
     return toRecord({ id, kind, title, detail, sinceMs, link, mutedUntilMs: muted.get(id) });
   };
   const problems = [
-    ...PARTS.filter(([kind]) => !WELL_STATES.has(String(parts[kind] ?? "ok")))
+    ...PARTS.filter(([kind]) => !READY_STATES.has(String(parts[kind] ?? "ok")))
       .map(([kind, title]) => toProblem(kind, undefined, [title, `Its state is ${parts[kind]}.`])),
     ...findFullDisk(disk).map((words) => toProblem("disk", undefined, words)),
     ...(unchecked === 0 ? [] : [toProblem("sign_in", undefined, [

@@ -13,15 +13,14 @@ const GIB = 2 ** 30;
 /** The problems of a process in which all else is well. */
 function find(
   database: Database,
-  { disk, disableAfterMs = 0, parts = {} }: {
+  { disk, disableAfterMs = 0 }: {
     readonly disk?: Record<"freeBytes" | "totalBytes", number>;
     readonly disableAfterMs?: number;
-    readonly parts?: Readonly<Record<string, string>>;
   },
 ) {
   return findProblems({
     database,
-    readiness: async () => ({ isReady: true, parts }),
+    readiness: async () => ({ isReady: true, parts: {} }),
     keys: { signing: () => ({ signsFromMs: NOW_MS }) },
     jobs: { listCronjobs: async () => [] },
     warnings: [],
@@ -44,14 +43,6 @@ test("a disk is a problem with less than 1 GiB or 5 % free", async (t) => {
   assert.equal((await findOf(5 * GIB - 1, 100 * GIB))[0]?.kind, "disk");
   assert.equal((await findOf(0, 100 * GIB))[0]?.detail,
     "0 MiB (0 %) are free where the database is.");
-});
-
-test("a distributor is a problem where it is stuck, and not while it starts", async (t) => {
-  const database = openDatabase(t);
-  const findOf = (distributor: string) => find(database, { parts: { distributor } });
-  for (const state of ["on", "off", "starting"]) assert.deepEqual(await findOf(state), []);
-  const [problem] = await findOf("stuck");
-  assert.deepEqual([problem?.id, problem?.detail], ["distributor", "Its state is stuck."]);
 });
 
 test("a subscription that fails is disabled at a time, or with its next failure", async (t) => {
