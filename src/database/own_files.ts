@@ -36,21 +36,22 @@ export function leadsTo(path: string, identity: string): boolean {
 }
 
 /**
- * Watches over the file at `path`, which was `identity` when it was opened, over its log, and over
- * the link `given` that led there.
+ * Watches over the file at `path`, which was `identity` when it was opened, over its log and the
+ * index to that, by whose locks processes take turns, and over the link `given` that led there.
  */
 export function watchOwnFiles(given: string, path: string, identity: string) {
   const paths = [...new Set([given, path])];
-  let log: string | undefined;
+  let besides: string | undefined;
   let logBytes = 0;
   return {
     /** Whether the paths still lead to the open files: what goes to others would be lost. */
     areInPlace(): boolean {
       if (!paths.every((each) => leadsTo(each, identity))) return false;
-      const found = look(`${path}-wal`);
-      logBytes = Number(found?.size ?? 0);
-      log ??= identityOf(found);
-      return identityOf(found) === log;
+      const [log, index] = [look(`${path}-wal`), look(`${path}-shm`)];
+      logBytes = Number(log?.size ?? 0);
+      const found = `${identityOf(log)} ${identityOf(index)}`;
+      besides ??= found;
+      return log !== undefined && index !== undefined && found === besides;
     },
     /** How long the log was when it was last looked at. */
     logBytes: () => logBytes,

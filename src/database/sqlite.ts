@@ -4,7 +4,7 @@ import { type Database, OutcomeUnknownError, UnavailableError } from "./database
 import { cannotOpen } from "./judge.ts";
 import type { Sql } from "./sql.ts";
 import { prepareSqliteFile } from "./migrate.ts";
-import { followLinks, identify } from "./own_files.ts";
+import { followLinks, identify, watchOwnFiles } from "./own_files.ts";
 import { openSqliteReader } from "./sqlite_reader.ts";
 import { startSqliteWriter, type WriterMessage, type WriterRequest } from "./sqlite_writer.ts";
 import { type CommitReport, settle, type WriteResult } from "./write_result.ts";
@@ -36,6 +36,8 @@ export function openSqliteDatabase(
   prepareSqliteFile(path, seal);
   const identity = identify(path);
   const reader = openReader(path);
+  const files = watchOwnFiles(given, path, identity);
+  files.areInPlace(); // the log and its index are there from now on
   const startWriter = () => startSqliteWriter(given, path, identity);
   const writer = createWriter(startWriter, onCommit, onEnd);
   const gathering: Waiting[] = [];
@@ -73,7 +75,9 @@ export function openSqliteDatabase(
   async function close(): Promise<void> {
     const waiting = [...committing, ...gathering];
     await Promise.allSettled(waiting.map(({ promise }) => promise));
-    reader.close(); // before the writer, since the last to close empties the log into the file
+    // Before the writer, since the last to close empties the log into the file. Where that is not
+    // the log of its path, nobody does: others may have written there.
+    if (files.areInPlace()) reader.close();
     await writer.close();
   }
 

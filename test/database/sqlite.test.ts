@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import {
   closeSync,
   copyFileSync,
@@ -226,6 +227,7 @@ const LOSSES: readonly (readonly [
     renameSync(`${path}.copy`, path);
   }, (path) => renameSync(`${path}.away`, path)],
   ["left without its log", (path) => rmSync(`${path}-wal`), undefined],
+  ["left without the index to its log", (path) => rmSync(`${path}-shm`), undefined],
   ["not to be looked at any more", (path) => { // as where its folder is closed to the process
     renameSync(path, `${path}.away`);
     symlinkSync(path, path);
@@ -336,6 +338,20 @@ test("closing a database whose file was replaced leaves the new file's log alone
   await database.write([put("newer")]);
   const names = await database.query(sql`SELECT name FROM settings ORDER BY name`);
   assert.deepEqual(names.map((row) => Object(row).name), ["new", "newer"]);
+});
+
+test("closing a database whose log has no index loses nothing that others wrote", async (t) => {
+  const path = join(makeFolder(t), "gatepost.db");
+  const database = openSqliteDatabase(path);
+  await database.write([put("own")]);
+  rmSync(`${path}-shm`);
+  const runElsewhere = (statement: string) =>
+    execFileSync(process.execPath, ["-e", `const { DatabaseSync } = require("node:sqlite");
+      const other = new DatabaseSync(${JSON.stringify(path)});
+      console.log(...other.prepare(${JSON.stringify(statement)}).all().map(({ name }) => name));`]);
+  runElsewhere("INSERT INTO settings (name, value) VALUES ('other', '')");
+  await database.close();
+  assert.equal(String(runElsewhere("SELECT name FROM settings ORDER BY name")), "other own\n");
 });
 
 test("a log that grew while somebody read is short again once the reader has gone", async (t) => {
