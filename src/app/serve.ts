@@ -3,7 +3,6 @@ import { createLineSink } from "../base/line_sink.ts";
 import { type BufferedLog, createLogger } from "../base/log.ts";
 import { messageOf } from "../base/message_of.ts";
 import { hashLimit, poolSize } from "../base/password.ts";
-import { giveBackSoon } from "../base/start_memory.ts";
 import { parseConfig } from "../config.ts";
 import { LoadError } from "../hosting/load.ts";
 import { createLateChunkCheck } from "./late_chunk.ts";
@@ -79,7 +78,6 @@ export async function serve(host: NodeJS.Process, cores: number): Promise<void> 
     host.exit(host.exitCode ?? EXIT_FAILED);
   }
   for (const warning of warnings) log.warn(warning);
-  giveBackSoon();
 }
 
 function stopOnSignal(

@@ -1,5 +1,6 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { type MessagePort, parentPort, Worker, workerData } from "node:worker_threads";
+import { giveBackSoon } from "../base/start_memory.ts";
 import { UnavailableError } from "./database.ts";
 import type { Sql } from "./sql.ts";
 import { type OwnFiles, watchOwnFiles } from "./own_files.ts";
@@ -132,4 +133,5 @@ if (parentPort && workerData?.role === WRITER_ROLE) {
       due ??= setImmediate(commit);
     }
   });
+  giveBackSoon();
 }
