@@ -48,6 +48,7 @@ export function createDeliveryWorker(options: WorkerOptions) {
   function receive(event: WorkerEvent): void {
     switch (event.kind) {
       case "started":
+        if (!event.test.ok) last = { report: NO_REPORT, atMs: performance.now() };
         return tested.resolve(event.test);
       case "looked":
         return event.error === undefined

@@ -41,10 +41,12 @@ test("a user signs in, withdraws an app after a second look, and signs a phone o
   assert.equal(await browser.label(".list a"), "Withdraw… Northwind Shop");
   await browser.click(".list a");
   await browser.click("button[value^=withdraw]");
+  await browser.waitForUrl(/[?&]done=withdraw$/);
   assert.match(await browser.text("[role=status]"), /may no longer act for you/);
   assert.match(await browser.text("main"), /Safari on iPhone/);
   assert.equal(await browser.label(".list button"), "Sign out Safari on iPhone");
   await browser.click(".list button");
+  await browser.waitForUrl(/[?&]done=session$/); // the page before has a status too
   assert.match(await browser.text("[role=status]"), /signed out there/);
   assert.doesNotMatch(await browser.text("main"), /iPhone/);
 });

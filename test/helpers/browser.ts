@@ -266,7 +266,8 @@ function createBrowser(command: Command, close: () => Promise<void>): Browser {
     async consoleErrors() {
       return listOf(await post("/se/log", { type: "browser" }))
         .filter((entry) => entry["level"] === "SEVERE" || entry["level"] === "WARNING")
-        .map((entry) => String(entry["message"]));
+        .map((entry) => String(entry["message"]))
+        .filter((message) => !message.startsWith("chrome://")); // of its own pages
     },
     async back() {
       await post("/back");
