@@ -49,8 +49,8 @@ const hasBackend = ({ scopes, status }: Holder) =>
   status !== "disabled" && scopes.includes(BACKEND_SCOPE);
 
 /**
- * The same where what had not scope `backend` gets it; without a `before`, where what has it gets
- * a new secret, key or owner.
+ * The same where what did not have scope `backend` gets it; without a `before`, where what has it
+ * gets another way in: a new secret, key, owner or grant, or other keys of an issuer.
  */
 export async function checkGivesBackend(
   caller: Parameters<typeof checkRecentLogin>[0],
