@@ -15,7 +15,7 @@ import { createJobs, type Jobs } from "./app/jobs.ts";
 import { createServiceMetrics, observeRequest, watchEventLoop } from "./app/metrics.ts";
 import { accountPages, ownOperations } from "./app/operations.ts";
 import { createBacklogReader, createReadiness } from "./app/readiness.ts";
-import { findStoredRisks } from "./app/risks.ts";
+import { findRisks, findStoredRisks } from "./app/risks.ts";
 import { createServices } from "./app/services.ts";
 import { isWildcardHost, listeningUrl, pathOf } from "./base/base_url.ts";
 import type { HttpRequest, HttpResponse } from "./base/http_message.ts";
@@ -57,8 +57,6 @@ interface AppHost {
   readonly hashLimit: number;
   /** Prints a line for the operator once, past the log: a generated password. */
   readonly print: (line: string) => void;
-  /** What in the set-up is allowed and risky. */
-  readonly warnings: readonly string[];
 }
 
 type Handle = (request: HttpRequest) => Promise<HttpResponse>;
@@ -140,22 +138,26 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
     const hasher = createPasswordHasher(host.hashLimit);
     const { signingAlg: alg, accessTokenTtlMs } = config;
     const events = catalogue(hosted.endpoints);
-    // On an empty database these write, and share a commit: the first password is hashed meanwhile.
-    const [pageKey, revocations, rates, keys] = await Promise.all([
-      loadPageKey(database, seal),
-      loadRevocations(database, cautiousNow),
-      loadRates(database),
-      loadKeyRing({ database, seal, alg, accessTokenTtlMs, now, cautiousNow }),
+    // The slowest of a first start, awaited at its end: hashing the password.
+    const storing = Promise.all([
       ensureFirstUser(database, hasher, config.adminPassword, now()).then((password) => {
         // At once, whatever becomes of the rest: it is stored, and never shown again.
         if (password !== undefined) host.print(`Created user admin, with password ${password}`);
       }),
       database.write(events.length > 0 ? [declareEvents(events)] : []),
     ]);
+    storing.catch(() => {}); // where something else fails before
     const { url, local } = await listen(server, config);
     const basePath = pathOf(config.baseUrl ?? url);
     const second = consoleServer &&
       await listen(consoleServer, { ...config, ...place }, "GATEPOST_CONSOLE");
+    // On an empty database these write, and share a commit.
+    const [pageKey, revocations, rates, keys] = await Promise.all([
+      loadPageKey(database, seal),
+      loadRevocations(database, cautiousNow),
+      loadRates(database),
+      loadKeyRing({ database, seal, alg, accessTokenTtlMs, now, cautiousNow }),
+    ]);
     // Where it is undefined there are none, and callbacks reach nothing of this service.
     const receivers = config.console === "off" ? undefined : createReceivers(local + basePath);
 
@@ -163,6 +165,7 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
     const worker = createDeliveryWorker({
       name, config, log, metrics, receivers, connect: database.connect,
     });
+    const risks = findRisks(config);
     const backlog = createBacklogReader(database, now);
     jobs = createJobs({
       config, database, keys, revocations, rates, failures, uses, figures, log, now, metrics,
@@ -180,7 +183,7 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
       disk: database.disk,
       wake: worker.wake,
       watchDeliveries: worker.watch,
-      warnings: host.warnings,
+      warnings: risks,
       readiness: createReadiness({
         async database() {
           const state = database.state();
@@ -238,8 +241,9 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
     const withConsole = [...pages, ...consoleOperations(services)];
     handle = second ? pipeline(pages, false) : pipeline(withConsole);
     if (second) handleOfConsole = pipeline(withConsole);
+    await storing;
     started.resolve();
-    for (const risk of await findStoredRisks(config, database)) log.warn(risk);
+    risks.concat(await findStoredRisks(config, database)).forEach((risk) => log.warn(risk));
     const { issuer, consoleUrl } = services;
     const console = consoleUrl && `${consoleUrl}${CONSOLE_PATH}`;
     log.always("listening", { url, base_url: issuer, console });

@@ -9,7 +9,6 @@ import { createLateChunkCheck } from "./late_chunk.ts";
 import { UnavailableError, UnusableDatabaseError } from "../database/database.ts";
 import { STOP_SIGNALS } from "../base/runtime.ts";
 import { revision, version } from "../version.ts";
-import { findRisks } from "./risks.ts";
 
 const EXIT_FAILED = 1;
 const EXIT_MISCONFIGURED = 2;
@@ -60,13 +59,11 @@ export async function serve(host: NodeJS.Process, cores: number): Promise<void> 
     host.exit(EXIT_FAILED); // what is stored is safe, what is in memory may not be
   });
 
-  const warnings = findRisks(config); // of the file as it was found
   const starting = startApp(config, {
     log,
     droppedLogLines: sink.dropped,
     // The size of the pool as libuv reads it.
     hashLimit: hashLimit(cores, Number.parseInt(host.env["UV_THREADPOOL_SIZE"], 10) || 1),
-    warnings,
     print: (line) => void host.stderr.write(`${line}\n`),
   });
   stopOnSignal(host, starting, log); // also while it starts
@@ -77,7 +74,6 @@ export async function serve(host: NodeJS.Process, cores: number): Promise<void> 
     host.stderr.write(startError(error));
     host.exit(host.exitCode ?? EXIT_FAILED);
   }
-  for (const warning of warnings) log.warn(warning);
 }
 
 function stopOnSignal(

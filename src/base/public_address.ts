@@ -1,8 +1,8 @@
 import { type Address, embeddedIPv4 } from "./address.ts";
 import { type Cidr, cidrContains, parseCidr } from "./cidr.ts";
 
-const NAT64 = block("64:ff9b::/96");
-const GLOBAL_UNICAST = block("2000::/3");
+const NAT64 = "64:ff9b::/96";
+const GLOBAL_UNICAST = "2000::/3";
 
 /**
  * The IANA IPv4 Special-Purpose Address Registry, the multicast space, and one address that the
@@ -34,7 +34,9 @@ const SPECIAL = [
   "2002::/16", // 6to4 (RFC 3056)
   "2620:4f:8000::/48", // AS112 (RFC 7534)
   "3fff::/20", // documentation (RFC 9637)
-].map(block);
+];
+
+let blocks: ReturnType<typeof readBlocks> | undefined;
 
 /**
  * True for ordinary public unicast addresses only. Every block of the IANA special-purpose address
@@ -46,10 +48,11 @@ const SPECIAL = [
  * Teredo are refused. A NAT64 prefix of a network's own looks like other public space.
  */
 export function isPublicAddress(address: Address): boolean {
-  if (cidrContains(NAT64, address)) return isPublicAddress(embeddedIPv4(address.value));
-  if (SPECIAL.some((special) => cidrContains(special, address))) return false;
+  const { nat64, globalUnicast, special } = blocks ??= readBlocks();
+  if (cidrContains(nat64, address)) return isPublicAddress(embeddedIPv4(address.value));
+  if (special.some((block) => cidrContains(block, address))) return false;
   if (address.family === 4) return true;
-  if (!cidrContains(GLOBAL_UNICAST, address)) return false;
+  if (!cidrContains(globalUnicast, address)) return false;
   return !isIsatap(address.value) || isPublicAddress(embeddedIPv4(address.value));
 }
 
@@ -59,7 +62,16 @@ function isIsatap(value: bigint): boolean {
   return identifier === 0x0000_5efen || identifier === 0x0200_5efen;
 }
 
-function block(text: string): Cidr {
+/** Not at the start, of which Node's pattern of IPv6 addresses would take 5 ms when first used. */
+function readBlocks() {
+  return {
+    nat64: toBlock(NAT64),
+    globalUnicast: toBlock(GLOBAL_UNICAST),
+    special: SPECIAL.map(toBlock),
+  };
+}
+
+function toBlock(text: string): Cidr {
   const cidr = parseCidr(text);
   if (cidr === undefined) throw new TypeError(`not a block of addresses: ${text}`);
   return cidr;

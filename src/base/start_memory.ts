@@ -1,6 +1,3 @@
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
-
 /** By then a thread that starts has done so. */
 const SETTLED_MS = 1_000;
 
@@ -11,7 +8,9 @@ const SETTLED_MS = 1_000;
  * makes of its code afterwards takes 5 % longer for a GET.
  */
 export function giveBackSoon(): void {
-  setTimeout(() => {
+  setTimeout(async () => {
+    const [{ setFlagsFromString }, { runInNewContext }] =
+      await Promise.all([import("node:v8"), import("node:vm")]); // not while it starts
     setFlagsFromString("--expose-gc"); // Node has no other way to ask V8 for it
     const collect: NodeJS.GCFunction | undefined = runInNewContext("globalThis.gc");
     setFlagsFromString("--no-expose-gc"); // of all threads: another may find it so
