@@ -8,6 +8,8 @@ const MIB = 2 ** 20;
 
 test("what a start has left behind goes back to the system, and nobody gets a collector", (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
+  let utilization = 0.9;
+  t.mock.method(performance, "eventLoopUtilization", () => ({ utilization }));
   const before = getHeapStatistics().total_physical_size;
   let parts: object[][] | undefined = Array.from({ length: 1_000 }, () =>
     Array.from({ length: 1_000 }, (_, number) => ({ number })));
@@ -17,8 +19,12 @@ test("what a start has left behind goes back to the system, and nobody gets a co
   parts = undefined;
   giveBackSoon();
   t.mock.timers.tick(1_000);
+  const busy = getHeapStatistics().total_physical_size;
+  utilization = 0.1;
+  t.mock.timers.tick(1_000);
   const after = getHeapStatistics().total_physical_size;
   assert.ok(full - before > 16 * MIB, "something was allocated");
+  assert.ok(busy - before > (full - before) / 2, `not while it works: ${before} ${full} ${busy}`);
   assert.ok(after - before < (full - before) / 4, `${before} ${full} ${after}`);
   assert.equal(kept.length, 1_000);
   assert.equal(runInNewContext("typeof gc"), "undefined");
