@@ -1,7 +1,7 @@
 import type { BenchCase, Finding, Stage } from "./bench_case.ts";
 import { compare, type Side } from "./compare.ts";
 import { type BenchApp, type BenchGatepost, startGatepost } from "./gatepost.ts";
-import { growDatabase, seededRefreshToken } from "./growth_seed.ts";
+import { growDatabase } from "./growth_seed.ts";
 import { requestBytes, runLoad } from "./http_load.ts";
 import { measureBacklog } from "./post_backlog.ts";
 import { withBench } from "./post_rounds.ts";
@@ -19,7 +19,7 @@ const TARGET = { kind: "at most", value: 1.2 } as const;
 
 interface Grown {
   readonly name: string;
-  readonly rows: number;
+  readonly refreshTokens: readonly string[];
   readonly gatepost: BenchGatepost;
 }
 
@@ -56,9 +56,10 @@ async function startGrown(name: string, rows: number, stage: Stage): Promise<Gro
   const folder = stage.newFolder();
   const first = await startGatepost(folder);
   await first.stop();
-  growDatabase(first.databasePath, first.app.id, rows);
+  const refreshTokens = await growDatabase(first.databasePath, first.app.id, rows);
   const { nodeFlags } = stage;
-  return { name, rows, gatepost: await startGatepost(folder, { nodeFlags, app: first.app }) };
+  const gatepost = await startGatepost(folder, { nodeFlags, app: first.app });
+  return { name, refreshTokens, gatepost };
 }
 
 const OPERATIONS: Readonly<Record<string, (grown: Grown) => Promise<Side>>> = {
@@ -68,14 +69,13 @@ const OPERATIONS: Readonly<Record<string, (grown: Grown) => Promise<Side>>> = {
     return sideOf(grown, () => bytes);
   },
   "a refresh": async (grown) => {
-    const unused = Array.from({ length: grown.rows }, (_, index) => index);
+    const unused = [...grown.refreshTokens];
     shuffle(unused);
     let first: readonly string[] = [];
     const side = sideOf(grown, (connection, lastBody) => {
-      const index = unused.pop();
-      if (index !== undefined) return refreshRequest(seededRefreshToken(index), grown.gatepost.app);
       const last = /"refresh_token":"([^"]+)"/.exec(lastBody ?? "")?.[1];
-      return refreshRequest(last ?? first[connection] ?? "", grown.gatepost.app);
+      const token = unused.pop() ?? last ?? first[connection] ?? "";
+      return refreshRequest(token, grown.gatepost.app);
     });
     const prepare = async () => {
       first = await obtainRefreshTokens(grown.gatepost);
@@ -125,9 +125,9 @@ async function measurePending(): Promise<Finding[]> {
 }
 
 /** In place, by Fisher and Yates: rows are asked for all over the table. */
-function shuffle(numbers: number[]): void {
-  for (let last = numbers.length - 1; last > 0; last--) {
+function shuffle(tokens: string[]): void {
+  for (let last = tokens.length - 1; last > 0; last--) {
     const other = Math.floor(Math.random() * (last + 1));
-    [numbers[last], numbers[other]] = [numbers[other] ?? 0, numbers[last] ?? 0];
+    [tokens[last], tokens[other]] = [tokens[other] ?? "", tokens[last] ?? ""];
   }
 }

@@ -29,8 +29,7 @@ export function createTokenIssuer(
 ) {
   const { accessTokenTtlMs, refreshTokenTtlMs } = config;
   let signer: { readonly key: SigningKey; readonly sign: ReturnType<typeof createJwtSigner> };
-  const hmac = createHmacSha256(pageKey);
-  const proofOf = (token: string) => hmac(`refresh ${token}`).slice(0, PROOF_LENGTH);
+  const opaque = createOpaqueTokens(pageKey);
 
   function sign(claims: ReturnType<typeof accessTokenClaims>["claims"]): string {
     const key = keys.signing();
@@ -40,22 +39,8 @@ export function createTokenIssuer(
     throw new OAuthError("invalid_scope", "The scopes do not fit into one token: too many.");
   }
 
-  /** The grant's id, 256 random bits and the proof, which fits no token of another prefix. */
-  function newOpaqueToken(grantId: string, prefix = ""): string {
-    const unproven = prefix + grantId + newSecret();
-    return unproven + proofOf(unproven);
-  }
-
-  function parseOpaqueToken(token: string, prefix = "") {
-    const [unproven, proof] = [token.slice(0, -PROOF_LENGTH), token.slice(-PROOF_LENGTH)];
-    const grantId = grantIdOf(unproven.slice(prefix.length));
-    if (grantId === undefined || !token.startsWith(prefix)) return undefined;
-    const isGenuine = () => equalBytes(Buffer.from(proof), Buffer.from(proofOf(unproven)));
-    return { grantId, hash: sha256(token), isGenuine };
-  }
-
   function newRefreshToken(grantId: string, nowMs: number, isConsole: boolean) {
-    const token = newOpaqueToken(grantId);
+    const token = opaque.make(grantId);
     const chainMs = isConsole ? CONSOLE_CHAIN_MS : CHAIN_LIFETIMES * refreshTokenTtlMs;
     const chainEndMs = idTimeMs(grantId) + chainMs;
     return { token, untilMs: Math.min(nowMs + refreshTokenTtlMs, chainEndMs) };
@@ -97,12 +82,12 @@ export function createTokenIssuer(
     },
     /** Takes a presented refresh token apart; undefined for what has not the form of one. */
     parseRefreshToken(token: string): RefreshHandle | undefined {
-      return parseHandle(token) ?? parseOpaqueToken(token); // the first as 0.1.0 issued them
+      return parseHandle(token) ?? opaque.parse(token); // the first as 0.1.0 issued them
     },
-    makePersonalToken: (grantId: string) => newOpaqueToken(grantId, PERSONAL_PREFIX),
+    makePersonalToken: (grantId: string) => opaque.make(grantId, PERSONAL_PREFIX),
     /** Undefined for a personal token that was not issued here, without a look at the database. */
     parsePersonalToken(token: string): RefreshHandle | undefined {
-      const handle = parseOpaqueToken(token, PERSONAL_PREFIX);
+      const handle = opaque.parse(token, PERSONAL_PREFIX);
       return handle?.isGenuine() ? handle : undefined;
     },
   };
@@ -130,4 +115,25 @@ function grantIdOf(token: string): string | undefined {
   const isHandle = isId("g", grantId) && token.length === ID_LENGTH + SECRET_LENGTH &&
     /^[\w-]+$/.test(token);
   return isHandle ? grantId : undefined;
+}
+
+/** Makes opaque tokens that prove by this key that they were issued here, and takes them apart. */
+export function createOpaqueTokens(key: Uint8Array) {
+  const hmac = createHmacSha256(key);
+  const proofOf = (token: string) => hmac(`refresh ${token}`).slice(0, PROOF_LENGTH);
+  return {
+    /** The grant's id, 256 random bits and the proof, which fits no token of another prefix. */
+    make(grantId: string, prefix = ""): string {
+      const unproven = prefix + grantId + newSecret();
+      return unproven + proofOf(unproven);
+    },
+    /** Undefined for what has not the form of one; whether it is genuine is for the caller. */
+    parse(token: string, prefix = "") {
+      const [unproven, proof] = [token.slice(0, -PROOF_LENGTH), token.slice(-PROOF_LENGTH)];
+      const grantId = grantIdOf(unproven.slice(prefix.length));
+      if (grantId === undefined || !token.startsWith(prefix)) return undefined;
+      const isGenuine = () => equalBytes(Buffer.from(proof), Buffer.from(proofOf(unproven)));
+      return { grantId, hash: sha256(token), isGenuine };
+    },
+  };
 }
