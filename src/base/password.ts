@@ -9,6 +9,8 @@ const PASSES = 2;
 const TAG_LENGTH = 32;
 const PHC_START = `$argon2id$v=19$m=${MEMORY_KIB},t=${PASSES},p=1$`;
 
+const deriveKey = promisify(argon2);
+
 /** How long a password that is set may be, in bytes of UTF-8; a longer one is always wrong. */
 export const PASSWORD_BYTES = { min: 8, max: 1024 } as const;
 
@@ -92,7 +94,7 @@ export function createPasswordHasher(limit: number, queueLimit = 64) {
 function derive(password: string, salt: Buffer): Promise<Buffer> {
   const message = Buffer.from(password.normalize("NFC"));
   const cost = { memory: MEMORY_KIB, passes: PASSES, parallelism: 1, tagLength: TAG_LENGTH };
-  return promisify(argon2)("argon2id", { message, nonce: salt, ...cost });
+  return deriveKey("argon2id", { message, nonce: salt, ...cost });
 }
 
 function formatPhc(salt: Buffer, tag: Buffer): string {
