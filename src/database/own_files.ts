@@ -53,6 +53,8 @@ export function watchOwnFiles(given: string, path: string, identity: string) {
       besides ??= found;
       return log !== undefined && index !== undefined && found === besides;
     },
+    /** Whether the file is in place, and no log: whoever else had written would have made one. */
+    isLogGone: () => leadsTo(path, identity) && look(`${path}-wal`) === undefined,
     /** How long the log was when it was last looked at. */
     logBytes: () => logBytes,
   };

@@ -354,6 +354,20 @@ test("closing a database whose log has no index loses nothing that others wrote"
   assert.equal(String(runElsewhere("SELECT name FROM settings ORDER BY name")), "other own\n");
 });
 
+test("closing a database whose log is gone loses nothing that was acknowledged", async (t) => {
+  for (const gone of [["-wal"], ["-wal", "-shm"]]) {
+    const path = join(makeFolder(t), "gatepost.db");
+    const database = openSqliteDatabase(path);
+    await database.write([put("own")]);
+    for (const suffix of gone) rmSync(path + suffix);
+    await assert.rejects(database.write([put("refused")]), UnavailableError);
+    await database.close();
+    using file = new DatabaseSync(path);
+    const names = file.prepare("SELECT name FROM settings").all().map(({ name }) => name);
+    assert.deepEqual(names, ["own"]);
+  }
+});
+
 test("a log that grew while somebody read is short again once the reader has gone", async (t) => {
   const { database, path } = await openFile(t);
   const reader = new DatabaseSync(path, { readOnly: true });
