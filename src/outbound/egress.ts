@@ -4,7 +4,7 @@ import type { Cidr } from "../base/cidr.ts";
 import { revision, version } from "../version.ts";
 import { type AgentOptions, createAgentPool, findAgentClass, UNSUPPORTED } from "./agent_pool.ts";
 import { type FetchHandler, followExchange } from "./exchange.ts";
-import { findCode } from "./failure.ts";
+import { classifyFailure, findCode } from "./failure.ts";
 import { createNameLookup, type NameLookup } from "./name_lookup.ts";
 import { isReachable, isReachableUrl, isReceiver, refusal } from "./reachable.ts";
 
@@ -104,8 +104,10 @@ export function createEgress(options: EgressOptions) {
     /** Whether this Node's fetch obeys the guard, tried on a loopback listener (up to 10 s). */
     selfTest: () =>
       testGuard(request).catch((error: unknown): SelfTest => {
-        const code = findCode(error);
-        return { ok: false, reason: `loopback was not reached: ${code ?? String(error)}`, code };
+        const found = findCode(error);
+        // The listener breaks no connection; the system does, where no descriptor is left for it.
+        const code = classifyFailure(error) === "reset" ? "EMFILE" : found;
+        return { ok: false, reason: `loopback was not reached: ${found ?? String(error)}`, code };
       }),
   };
 }

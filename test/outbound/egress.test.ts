@@ -351,11 +351,14 @@ for (const [what, request, reason] of SELF_TEST_FAILURES) {
 }
 
 test("selfTest() says what this process lacks", async (t) => {
-  const cause = Object.assign(new Error("no descriptor"), { code: "EMFILE" });
-  const request = () => Promise.reject(new TypeError("fetch failed", { cause }));
-  const outcome = await open(t, { request }).selfTest();
-  assert.ok(!outcome.ok);
-  assert.equal(outcome.code, "EMFILE");
+  // Without a descriptor to dial with, and without one for the listener to accept with.
+  for (const code of ["EMFILE", "UND_ERR_SOCKET", "ECONNRESET"]) {
+    const cause = Object.assign(new Error("no descriptor"), { code });
+    const request = () => Promise.reject(new TypeError("fetch failed", { cause }));
+    const outcome = await open(t, { request }).selfTest();
+    assert.ok(!outcome.ok);
+    assert.equal(outcome.code, "EMFILE");
+  }
 });
 
 /** What the self-test sends to its listener, without looking its name up and without TLS. */
