@@ -2,7 +2,12 @@ import type { Refusal } from "./database.ts";
 
 // https://sqlite.org/rescode.html: the primary code is the low byte of the extended one.
 const CONFLICT_CODE = 19;
-const FLUSH_FAILED_CODE = 10 | 4 << 8; // SQLITE_IOERR_FSYNC
+/** What fails after a commit is in the log: its flush, and the growth of the log's index. */
+const AFTER_COMMIT = [
+  10 | 4 << 8, // SQLITE_IOERR_FSYNC
+  10 | 19 << 8, // SQLITE_IOERR_SHMSIZE
+  10 | 21 << 8, // SQLITE_IOERR_SHMMAP
+];
 
 /** Codes of an engine in trouble: among them out of memory, I/O error and cannot open. */
 const REFUSALS: Readonly<Record<number, Refusal>> = {
@@ -31,8 +36,8 @@ export function isConflict(error: unknown): boolean {
  * Whether a commit failed after it was written: the log has it until the next one takes its place,
  * and whoever opens the file after a crash finds it there.
  */
-export function isFailedFlush(error: unknown): boolean {
-  return codeOf(error) === FLUSH_FAILED_CODE;
+export function isAfterCommit(error: unknown): boolean {
+  return AFTER_COMMIT.includes(codeOf(error));
 }
 
 /** The extended code; 0, which means no error, for what SQLite has not thrown. */

@@ -1,6 +1,6 @@
 import { messageOf } from "../base/message_of.ts";
 import { ConflictError, OutcomeUnknownError, type Refusal, UnavailableError } from "./database.ts";
-import { isConflict, isFailedFlush, refusalOf } from "./sqlite_error.ts";
+import { isConflict, isAfterCommit, refusalOf } from "./sqlite_error.ts";
 
 /**
  * What became of one batch: rows changed per statement, or why nothing of it is stored; `unknown`
@@ -39,7 +39,7 @@ export function resultOf(error: unknown): WriteResult {
   const message = messageOf(error);
   const refusal = error instanceof UnavailableError ? "replaced" : refusalOf(error);
   if (refusal !== undefined) {
-    return { kind: isFailedFlush(error) ? "unknown" : "unavailable", message, refusal };
+    return { kind: isAfterCommit(error) ? "unknown" : "unavailable", message, refusal };
   }
   return { kind: isConflict(error) ? "conflict" : "error", message };
 }

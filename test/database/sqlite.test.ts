@@ -9,6 +9,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statfsSync,
   statSync,
   symlinkSync,
   writeFileSync,
@@ -30,7 +31,7 @@ import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { createSqliteEngine } from "../../src/database/sqlite_engine.ts";
 import { createGroupWriter } from "../../src/database/sqlite_writer.ts";
 import { openSqlite } from "../../src/database/sqlite_file.ts";
-import { refusalOfGroup, settle } from "../../src/database/write_result.ts";
+import { refusalOfGroup, settle, type WriteResult } from "../../src/database/write_result.ts";
 import { makeFolder, openDatabase } from "../helpers/database.ts";
 import { mountSmallDisk } from "../helpers/small_disk.ts";
 import { noteThreads } from "../helpers/threads.ts";
@@ -210,6 +211,32 @@ test("a flush that fails leaves it open whether the group is stored", async (t) 
     settle(waiting, result);
     await assert.rejects(waiting.promise, OutcomeUnknownError);
   }
+});
+
+test("an index of the log that cannot grow leaves it open whether the group is stored", (t) => {
+  const disk = mountSmallDisk(t, 2 ** 26);
+  if (disk === undefined) return;
+  const path = join(disk.folder, "gatepost.db");
+  prepareSqliteFile(path);
+  const connection = openSqlite(path, { readOnly: false });
+  t.after(() => connection.close());
+  connection.exec("PRAGMA wal_autocheckpoint = 0");
+  const write = createGroupWriter(connection, { areInPlace: () => true });
+  const results: WriteResult[] = [];
+  do {
+    const { blocks, bavail, bsize } = statfsSync(disk.folder);
+    // As the log comes to where its index grows by 32 KiB there is room for some of its pages.
+    const isNear = statSync(`${path}-wal`).size > 4_040 * 4_120;
+    if (isNear) disk.resize((blocks - bavail + 5) * bsize);
+    results.push(...write([[put(`k${results.length}`)]]));
+  } while (results.at(-1)?.kind === "stored");
+
+  assert.equal(results.at(-1)?.kind, "unknown");
+  const copy = join(makeFolder(t), "copy.db");
+  for (const suffix of ["", "-wal"]) copyFileSync(path + suffix, copy + suffix);
+  using found = new DatabaseSync(copy);
+  const rows = found.prepare("SELECT count(*) AS count FROM settings").get();
+  assert.equal(rows?.["count"], results.length, "as after a crash");
 });
 
 /** Ways in which a file that is open goes, and how it comes back; none where it cannot. */
