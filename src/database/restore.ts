@@ -73,11 +73,10 @@ function keepOwner(copy: string, path: string): void {
 
 /** Throws where a file cannot be a backup that something at the path is restored from. */
 export function checkSource(source: string, path: string): void {
-  accessSync(source, constants.R_OK);
+  accessSync(source, constants.R_OK); // SQLite would not say which file it cannot open
   const found = statSync(source);
   const there = statSync(path, { throwIfNoEntry: false });
   if (!found.isFile()) throw new UnusableDatabaseError(`${source} is no regular file.`);
-  accessSync(source, constants.R_OK); // SQLite would not say which file it cannot open
   if (there?.ino === found.ino && there.dev === found.dev) {
     throw new UnusableDatabaseError(`${source} is the database itself.`);
   }
