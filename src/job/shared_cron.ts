@@ -81,11 +81,12 @@ export function createSharedCron(options: Pick<Services, "database" | "log" | "n
       database.write([renewCronjob(claimed, now() + LEASE_MS)])
         .catch((error: unknown) => log.warn("a cronjob cannot be renewed", { job: name, error }));
     }, RENEW_MS);
-    let failure: string | null = null;
+    let failure: string | null | undefined = null;
     try {
       await run(signal);
     } catch (error) {
-      failure = messageOf(error).slice(0, MAX_ERROR_LENGTH);
+      // One that ends because the service stops has neither gone well nor failed.
+      failure = signal.aborted ? undefined : messageOf(error).slice(0, MAX_ERROR_LENGTH);
       throw error;
     } finally {
       clearInterval(renewal);

@@ -84,14 +84,14 @@ export function renewIfClaimed(
   return changesRow(database, sql`${renewCronjob(run, leaseUntilMs)} AND claim = ${run.claim}`);
 }
 
-/** Ends a run and records how it went. */
+/** Ends a run and records how it went; without an error given, that of the one before stays. */
 export function finishCronjob(
   { name, claimedAtMs }: CronjobRun,
   durationMs: number,
-  error: string | null,
+  error: string | null | undefined,
 ): Sql {
   return sql`UPDATE cronjobs SET claim = NULL, leaseUntilMs = 0, lastDurationMs = ${durationMs},
-      lastError = ${error}
+      lastError = ${error === undefined ? sql`lastError` : error}
     WHERE name = ${name} AND lastAtMs = ${claimedAtMs}`;
 }
 

@@ -16,6 +16,8 @@ interface Worker {
   readonly shared: ReturnType<typeof createSharedCron>;
   /** The registry's turn: looks whether the job is due, and waits for the run. */
   look(): Promise<void>;
+  /** Asks the run to end, and waits until it has. */
+  stop(): Promise<void>;
 }
 
 interface Office {
@@ -91,6 +93,7 @@ async function setUp(t: TestContext): Promise<Office> {
           work("report", turn);
           await settle();
         },
+        stop: () => cron.stop(1000),
       };
     },
   };
@@ -262,6 +265,27 @@ test("every process lists how the last run went, wherever it ran", async (t) => 
   office.nowMs = START_MS + 2 * HOUR_MS;
   await second.look();
   assert.equal((await first.shared.list())[0]?.lastError, null);
+});
+
+test("a run that ends because its process stops leaves no error, and takes none away", async (t) => {
+  const fail = () => {
+    throw new Error("no luck");
+  };
+  for (const [before, lastError] of [[() => {}, null], [fail, "no luck"]] as const) {
+    const office = await setUp(t);
+    const first = await office.open(before);
+    office.nowMs = START_MS + HOUR_MS;
+    await first.look();
+    const second = await office.open((signal) =>
+      new Promise((_, reject) => {
+        signal.addEventListener("abort", () => reject(signal.reason));
+      })
+    );
+    assert.equal(await second.shared.run("report"), "started");
+    await second.stop();
+    const [job] = await first.shared.list();
+    assert.deepEqual([job?.isRunning, job?.lastError], [false, lastError]);
+  }
 });
 
 test("clocks that differ by less than two seconds make no run more", async (t) => {
