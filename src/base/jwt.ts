@@ -1,6 +1,7 @@
 import { createPrivateKey, createPublicKey, generateKeyPair, sign, verify } from "node:crypto";
 import { promisify } from "node:util";
 import { isRecord } from "./shape.ts";
+import { decodeUtf8 } from "./utf8.ts";
 
 const generate = promisify(generateKeyPair); // an RSA key takes long: in a thread of the pool
 
@@ -71,6 +72,11 @@ export function parseJwt(token: string) {
   return { header, claims, signed: `${headerPart}.${claimsPart}`, signature };
 }
 
+/** A `typ`, a media type, without the `application/` that it may leave out (RFC 7515 §4.1.9). */
+export function shortType(typ: unknown): unknown {
+  return typeof typ === "string" ? typ.replace(/^application\//i, "") : typ;
+}
+
 /** Whether a key has signed a JWT: by its own algorithm, which `alg` must equal (RFC 8725 §3.1). */
 export function isSignedBy(
   { header, signed, signature }: UnprovenJwt,
@@ -111,9 +117,10 @@ function decodeBytes(part: string): Buffer | undefined {
 
 function decode(part: string): Readonly<Record<string, unknown>> | undefined {
   const bytes = decodeBytes(part);
-  if (bytes === undefined) return undefined;
+  const text = bytes && decodeUtf8(bytes); // RFC 7515 §5.2
+  if (text === undefined) return undefined;
   try {
-    const value: unknown = JSON.parse(bytes.toString());
+    const value: unknown = JSON.parse(text);
     return isRecord(value) ? value : undefined;
   } catch {
     return undefined; // not JSON

@@ -203,6 +203,15 @@ describe("verifyJwt() refuses claims that are not an object, well signed all the
   }
 });
 
+test("verifyJwt() refuses header and claims that are not UTF-8 (RFC 7515 §5.2)", () => {
+  const { kid } = keys.ES256;
+  const header = JSON.stringify({ alg: "ES256", typ: TYP, kid });
+  const notUtf8 = (json: string) => Buffer.from(json, "latin1");
+  assert.equal(verify(signRaw(header, notUtf8('{"sub":"u\u00ff"}'))), undefined);
+  const odd = notUtf8(JSON.stringify({ alg: "ES256", typ: TYP, kid: "k\u00ff" }));
+  assert.equal(verifyJwt(signRaw(odd, "{}"), TYP, () => keys.ES256), undefined);
+});
+
 describe("verifyJwt() refuses a form that is not canonical:", () => {
   const token = signJwt(TYP, CLAIMS, keys.EdDSA);
   const [header = "", claims = "", signature = ""] = token.split(".");
@@ -299,8 +308,8 @@ function strayBits(text: string): string {
 }
 
 /** A token of our ES256 key whatever it contains. */
-function signRaw(header: string, claims: string): string {
-  const signed = [header, claims].map((text) => Buffer.from(text).toString("base64url")).join(".");
+function signRaw(header: string | Buffer, claims: string | Buffer): string {
+  const signed = [header, claims].map((part) => Buffer.from(part).toString("base64url")).join(".");
   const signature = sign("sha256", Buffer.from(signed), {
     key: keys.ES256.privateKey,
     dsaEncoding: "ieee-p1363",
