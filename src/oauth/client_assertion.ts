@@ -1,5 +1,5 @@
 import { importPublicJwk } from "../base/jwk.ts";
-import { isSignedBy, type UnprovenJwt } from "../base/jwt.ts";
+import { isSignedBy, shortType, type UnprovenJwt } from "../base/jwt.ts";
 import type { App } from "./app.ts";
 
 /** The only `client_assertion_type` (RFC 7523 §2.2). */
@@ -37,7 +37,7 @@ export function verifyAssertion(
   if (!isWithin(exp, 0, MAX_LIFE_S)) return undefined;
   if (iat !== undefined && !isWithin(iat, -MAX_LIFE_S - LEEWAY_S, LEEWAY_S)) return undefined;
   if (nbf !== undefined && !isWithin(nbf, -Infinity, LEEWAY_S)) return undefined;
-  if (typeof jti !== "string" || jti === "" || !TYPES.includes(typ)) return undefined;
+  if (typeof jti !== "string" || jti === "" || !TYPES.includes(shortType(typ))) return undefined;
   if (!Object.keys(jwt.header).every((name) => HEADER_MEMBERS.includes(name))) return undefined;
   const isProven = app.jwks.filter((jwk) => kid === undefined || jwk.kid === kid)
     .map(importPublicJwk)

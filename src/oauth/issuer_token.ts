@@ -1,4 +1,4 @@
-import type { UnprovenJwt } from "../base/jwt.ts";
+import { shortType, type UnprovenJwt } from "../base/jwt.ts";
 import { ACCESS_TOKEN_TYPE } from "./claims.ts";
 import type { Issuer } from "./issuer.ts";
 
@@ -24,8 +24,9 @@ export function readIssuerToken(
 ) {
   const { kid, typ, crit, cty } = header;
   const { sub, aud, exp, nbf, iat, cnf } = claims;
-  // RFC 8725 §3.11; a media type is the same in any case, and may leave out its beginning.
-  const type = typeof typ === "string" ? typ.toLowerCase().replace(/^application\//, "") : "";
+  // RFC 8725 §3.11; a media type is the same in any case.
+  const short = shortType(typ);
+  const type = typeof short === "string" ? short.toLowerCase() : "";
   if (type !== ACCESS_TOKEN_TYPE && !(issuer.jwtType && type === "jwt")) return undefined;
   // RFC 7515 §4.1.11; a `cty` is that of a nested token (RFC 7519 §5.2).
   if (typeof kid !== "string" || crit !== undefined || cty !== undefined) return undefined;

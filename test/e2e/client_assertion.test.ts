@@ -73,6 +73,8 @@ describe("an assertion proves the app that has registered its key (RFC 7523 §2.
     ["as it is", () => ({})],
     ["without typ", () => ({}), { typ: undefined }],
     ["with typ client-authentication+jwt", () => ({}), { typ: "client-authentication+jwt" }],
+    ["with the full name of that media type", () => ({}),
+      { typ: "application/client-authentication+jwt" }],
     ["without kid", () => ({}), { kid: undefined }],
     ["with aud as a list of the issuer", () => ({ aud: [ISSUER] })],
     ["without iat", () => ({ iat: undefined })],
