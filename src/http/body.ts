@@ -94,10 +94,11 @@ function checkType({ headers }: Pick<HttpRequest, "headers">, kinds: readonly Ki
   }
   const charset = parameters.map((each) => /^charset\s*=\s*"?([^"\s]*)"?$/.exec(each.trim())?.[1])
     .find((name) => name !== undefined);
-  const coding = headers["content-encoding"] ?? "identity";
-  const isPlain = CHARSETS[kind].test(charset ?? "utf-8") && coding.toLowerCase() === "identity";
-  if (kind !== "other" && !isPlain) throw wrongType("The body must be UTF-8, not compressed.");
-  return kind;
+  const isEncoded = (headers["content-encoding"] ?? "identity").toLowerCase() !== "identity";
+  const isPlain = CHARSETS[kind].test(charset ?? "utf-8") && !isEncoded;
+  if (kind === "other" || isPlain) return kind;
+  const accepted = isEncoded ? { "Accept-Encoding": "identity" } : {}; // RFC 9110 §15.5.16
+  throw wrongType("The body must be UTF-8, not compressed.", accepted);
 }
 
 /** A body of a type that is not taken. */

@@ -87,6 +87,17 @@ for (const [what, headers] of [
   });
 }
 
+test("a 415 says that a body must not be encoded where that is what is wrong", async () => {
+  const told = async (headers: Headers) => {
+    const request = send({ "content-type": "application/json", ...headers }, "{}");
+    const error: unknown = await readJson(request, MAX).catch((reason: unknown) => reason);
+    assert.ok(error instanceof Problem);
+    return error.headers;
+  };
+  assert.deepEqual(await told({ "content-encoding": "gzip" }), { "Accept-Encoding": "identity" });
+  assert.deepEqual(await told({ "content-type": "application/json; charset=utf-16" }), {});
+});
+
 test("readJson() reads any JSON value", async () => {
   const values: unknown[] = [{ a: [1, null, "\u00fc"] }, [], "text", 1, null, false];
   for (const value of values) {
