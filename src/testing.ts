@@ -44,6 +44,7 @@ export const call: Call = async <Body>(given: CallableEndpoint, options: CallOpt
   const caller = callerOf(endpoint, options.caller);
   const handle = createPipeline({
     bearer: { authenticate: authenticateBy(() => caller, issuer) },
+    issuer,
     site: { name: "test", host: new URL(issuer).host, basePath: "" },
     log,
     routers: [createRouter([hostedOperation(endpoint, services)])],

@@ -2,7 +2,7 @@ import { pathOf } from "../base/base_url.ts";
 import { createCache } from "../base/cache.ts";
 import type { HttpRequest } from "../base/http_message.ts";
 import { verifyJwt } from "../base/jwt.ts";
-import { Problem } from "../base/problem.ts";
+import { type Challenge, Problem } from "../base/problem.ts";
 import { ACCESS_TOKEN_TYPE, parseAccessClaims } from "../oauth/claims.ts";
 import { type Caller, opens, PERSONAL_PREFIX, toAskFor } from "../oauth/principal.ts";
 import type { Services } from "../services.ts";
@@ -24,8 +24,7 @@ type ChallengeError = "invalid_token" | "insufficient_scope";
 export function bearerChallenge(
   issuer: string,
   path = pathOf(issuer),
-  scopes: readonly string[] = [],
-  error?: ChallengeError,
+  { error, scopes = [], maxAgeSeconds }: Challenge = {},
 ): Record<string, string> {
   const { origin } = new URL(issuer);
   // RFC 9728 §3.1
@@ -34,6 +33,7 @@ export function bearerChallenge(
     'Bearer realm="gatepost"',
     ...(error === undefined ? [] : [`error="${error}"`]),
     ...(scopes.length === 0 ? [] : [`scope="${scopes.join(" ")}"`]),
+    ...(maxAgeSeconds === undefined ? [] : [`max_age="${maxAgeSeconds}"`]),
     `resource_metadata="${metadata}"`,
   ];
   return { "WWW-Authenticate": parameters.join(", ") };
@@ -55,7 +55,7 @@ export function authenticateBy(check: CheckToken, issuer: string) {
     error?: ChallengeError,
   ) =>
     new Problem(status, error ?? "unauthorized", detail, {
-      headers: bearerChallenge(issuer, request.path, scopes.map(toAskFor), error),
+      headers: bearerChallenge(issuer, request.path, { error, scopes: scopes.map(toAskFor) }),
     });
 
   function admit(caller: Caller | undefined, request: HttpRequest, scopes: readonly string[]) {

@@ -10,7 +10,7 @@ import { OAuthError } from "../oauth/errors.ts";
 import type { Caller } from "../oauth/principal.ts";
 import { UnavailableError } from "../database/database.ts";
 import { prefersHtml } from "../http/accept.ts";
-import type { Bearer } from "./bearer.ts";
+import { type Bearer, bearerChallenge } from "./bearer.ts";
 import { addCors, corsOf, type IsOriginAllowed, optionsResponse } from "./cors.ts";
 import { errorPage } from "./pages/error_page.ts";
 import { jsonResponse, NO_STORE, problemResponse } from "../http/respond.ts";
@@ -21,7 +21,7 @@ import type { Services } from "../services.ts";
 import { checkPath, type Router, type RouteMatch } from "./router.ts";
 import { OUTCOME_UNKNOWN, unavailable } from "./unavailable.ts";
 
-interface PipelineOptions extends Pick<Services, "site" | "log"> {
+interface PipelineOptions extends Pick<Services, "issuer" | "site" | "log"> {
   readonly bearer: Pick<Bearer, "authenticate">;
   /** The service's own has its paths alone; of the rest the first with method and path decides. */
   readonly routers: readonly [own: Router, ...rest: Router[]];
@@ -50,7 +50,7 @@ const GONE_STATUS = 499;
  * in one place. It never throws.
  */
 export function createPipeline(
-  { bearer, site, log, routers, isOriginAllowed, limit, maxBodyBytes, now, observe }:
+  { bearer, issuer, site, log, routers, isOriginAllowed, limit, maxBodyBytes, now, observe }:
     PipelineOptions,
 ): (request: HttpRequest) => Promise<HttpResponse> {
   const [findOwn, ...rest] = routers;
@@ -136,8 +136,13 @@ export function createPipeline(
         const page = errorPage({ site, status, title, detail, requestId: request.id });
         return { ...page, headers: { ...page.headers, ...problem.headers } };
       }
-      default:
-        return problemResponse(problem, request.id);
+      default: {
+        const { challenge } = problem;
+        const response = problemResponse(problem, request.id);
+        if (!challenge) return response;
+        const added = bearerChallenge(issuer, request.path, challenge);
+        return { ...response, headers: { ...response.headers, ...added } };
+      }
     }
   }
 

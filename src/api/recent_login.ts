@@ -35,8 +35,7 @@ export async function checkRecentLogin(
   if (await hasSession(database, sub, nowMs, RECENT_LOGIN_MS)) return;
   const error = "insufficient_user_authentication";
   const detail = "Type your password again to do this; it is good for 15 minutes.";
-  const challenge = `Bearer realm="gatepost", error="${error}", max_age="${MAX_AGE_SECONDS}"`;
-  throw new Problem(401, error, detail, { headers: { "WWW-Authenticate": challenge } });
+  throw new Problem(401, error, detail, { challenge: { error, maxAgeSeconds: MAX_AGE_SECONDS } });
 }
 
 /** What may have scopes; what is disabled has none. */

@@ -6,10 +6,20 @@ export interface FieldError {
   readonly detail: string;
 }
 
+/** What a Bearer challenge says beside realm and metadata (RFC 6750 §3). */
+export interface Challenge {
+  readonly error?: string | undefined;
+  readonly scopes?: readonly string[];
+  /** RFC 9470 §3. */
+  readonly maxAgeSeconds?: number;
+}
+
 /** What may go with a problem beside its status, code and detail. */
 export interface ProblemOptions {
   readonly errors?: readonly FieldError[];
   readonly headers?: Readonly<Record<string, string | string[]>>;
+  /** Of a 401 or 403 about the access token; the pipeline makes the header of it. */
+  readonly challenge?: Challenge;
   readonly cause?: unknown;
 }
 
@@ -23,6 +33,7 @@ export class Problem extends Error {
   readonly code: string;
   readonly errors: readonly FieldError[];
   readonly headers: Readonly<Record<string, string | string[]>>;
+  readonly challenge: Challenge | undefined;
 
   constructor(status: number, code: string, detail: string, options: ProblemOptions = {}) {
     super(detail, options);
@@ -30,6 +41,7 @@ export class Problem extends Error {
     this.code = code;
     this.errors = options.errors ?? [];
     this.headers = options.headers ?? {};
+    this.challenge = options.challenge;
   }
 
   /** The short human name of the status, e.g. "Not Found". */

@@ -70,7 +70,7 @@ export function hostedOperation(
         discardStream(request, result.body);
       }
       if (request.isGone) throw error; // nobody waits for a response, and nothing has failed
-      const challenge = scopes ? bearerChallenge(issuer, request.path, scopes) : {};
+      const challenge = scopes ? bearerChallenge(issuer, request.path, { scopes }) : {};
       const refused = toProblem(error, endpoint.onError, context, challenge);
       throw await refused.catch((failure: unknown) => {
         const thrown = error instanceof Error && failure !== error && { thrown: error };

@@ -17,6 +17,7 @@ import { OutcomeUnknownError, UnavailableError } from "../../src/database/databa
 import { sampleRequest } from "../helpers/http_request.ts";
 import { sampleOperation } from "../helpers/operation.ts";
 
+const ISSUER = "https://api.northwind.example";
 const ORIGIN = "https://spa.example";
 const CALLER: Caller = {
   sub: "u1",
@@ -57,6 +58,7 @@ function openStage(
   const pipeline = createPipeline({
     routers: routers ?? [createRouter([operation])],
     bearer,
+    issuer: ISSUER,
     isOriginAllowed: async (origin) => origin === ORIGIN,
     site: { name: "Northwind", host: "api.northwind.example", basePath },
     limit: () => undefined,
@@ -263,6 +265,7 @@ function openProtectedStage(
   const pipeline = createPipeline({
     routers: [createRouter([operation])],
     bearer: ended,
+    issuer: ISSUER,
     isOriginAllowed: () => Promise.resolve(false),
     site: { name: "Northwind", host: "api.northwind.example", basePath: "" },
     limit,
@@ -396,6 +399,7 @@ test("a preflight is under the policy of the method that it asks for", async () 
   const pipeline = createPipeline({
     routers: [createRouter([open, closed])],
     bearer,
+    issuer: ISSUER,
     isOriginAllowed: () => Promise.resolve(false),
     limit: () => ({ headers: QUOTAS, refusal: REFUSAL }), // never asked
     site: { name: "Northwind", host: "api.northwind.example", basePath: "" },

@@ -198,6 +198,8 @@ describe("a personal token", () => {
       ]) {
         assert.equal(answer.status, 403, answer.text);
         assert.equal(readObject(answer)["type"], "urn:gatepost:problem:login_only");
+        const challenge = answer.headers.get("www-authenticate") ?? ""; // RFC 6750 §3
+        assert.match(challenge, /^Bearer realm="gatepost", resource_metadata="[^"]+"$/);
       }
     }
     assert.equal(await first.isAlive(token), true);

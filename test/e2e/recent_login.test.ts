@@ -185,7 +185,7 @@ describe("a console whose user typed the password more than 15 minutes ago", () 
       assert.match(String(readObject(refused)["detail"]), /^Type your password again to /);
       const challenge = refused.headers.get("www-authenticate") ?? "";
       assert.match(challenge, /^Bearer .*\berror="insufficient_user_authentication"/);
-      assert.match(challenge, /\bmax_age="900"/);
+      assert.match(challenge, /\bmax_age="900", resource_metadata="[^"]+"$/);
       assert.deepEqual(await last(), before, "nothing is stored");
       const visit = { browser, more: { max_age: "900" } };
       const { tokens } = await tokensOf(gatepost, operator, visit);

@@ -278,6 +278,15 @@ describe("POST /consumer/subscription", () => {
       else assertProblem(answer, status);
     });
   }
+
+  test("tells a client which scopes an event needs (RFC 6750 §3)", async () => {
+    const token = await stage.newConsumer(["consumer"]);
+    const answer = await subscribe(goodBody({ event: "order.audited" }), token);
+    const challenge = answer.headers.get("www-authenticate") ?? "";
+    const scope = /error="insufficient_scope", scope="([^"]*)"/.exec(challenge)?.[1]?.split(" ");
+    assert.deepEqual(scope?.toSorted(), ["audit", "consumer", "orders"]);
+    assert.match(challenge, /resource_metadata="[^"]*\/consumer\/subscription"$/);
+  });
 });
 
 describe("access", () => {

@@ -35,7 +35,8 @@ export const PasswordChange = named("PasswordChange", object({ current: SECRET, 
 /** The user whose own login a token is; throws Problem 403: no other learns of the others. */
 export function loggedInUser({ sub, clientId }: Actor["caller"]): string {
   if (isOwnLogin(clientId)) return sub;
-  throw new Problem(403, "login_only", "Only a token of the user's own login may do this.");
+  const detail = "Only a token of the user's own login may do this.";
+  throw new Problem(403, "login_only", detail, { challenge: {} });
 }
 
 /** Ends all that an app may do for its user; throws Problem 404 where that is nothing. */
