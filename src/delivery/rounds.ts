@@ -13,24 +13,29 @@ const GATHER_MS = 8;
  */
 export function createRounds(run: () => Promise<boolean>, mayRun: () => boolean) {
   let running: Promise<void> | undefined;
+  let isRunning = false;
   let again = false;
   let alarm: NodeJS.Timeout | undefined;
 
   /** Begins a round, or has one follow the round that is under way. */
   function wake(): void {
     again = true;
-    running ??= runAll().finally(() => {
-      running = undefined;
-    });
+    if (isRunning) return;
+    isRunning = true;
+    running = runAll();
   }
 
   async function runAll(): Promise<void> {
-    while (again && mayRun()) {
-      again = false;
-      const isMore = await run();
-      // What was dispatched meanwhile is taken up with what comes in the next moment.
-      if (again && !isMore) await sleep(PAUSE_MS);
-      again ||= isMore;
+    try {
+      while (again && mayRun()) {
+        again = false;
+        const isMore = await run();
+        // What was dispatched meanwhile is taken up with what comes in the next moment.
+        if (again && !isMore) await sleep(PAUSE_MS);
+        again ||= isMore;
+      }
+    } finally {
+      isRunning = false; // at once, not when that is told: a wake in between would be lost
     }
   }
 
