@@ -103,6 +103,7 @@ if (parentPort && workerData?.role === WRITER_ROLE) {
   let due: NodeJS.Immediate | undefined;
 
   function commit(): void {
+    if (!connection.isOpen) return; // what came behind "close": its sender sees the port close
     const [ofParent, ofOthers] = [group, calls];
     [group, calls, due] = [[], [], undefined];
     const startedMs = performance.now();

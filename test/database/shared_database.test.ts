@@ -88,6 +88,23 @@ test("what both write at once is one commit, and each commit is reported once", 
   assert.ok((reports[1]?.ms ?? 0) > 40, "the waiting for a lock included");
 });
 
+test("a writer that is closed ends without an error, whatever another thread sends", async (t) => {
+  const writers = noteThreads(t);
+  const errors: unknown[] = [];
+  for (let round = 0; round < 8; round++) {
+    const { own, shared } = share(t, join(makeFolder(t), "gatepost.db"));
+    await shared.write([put("a")]);
+    writers.at(-1)?.on("error", (error) => errors.push(error));
+    const closed = own.close();
+    await new Promise((resolve) => setImmediate(resolve)); // it has been told to end
+    const write = shared.write([put("b")]).catch((error: unknown) => {
+      assert.ok(error instanceof OutcomeUnknownError);
+    });
+    await Promise.all([closed, write]);
+  }
+  assert.deepEqual(errors, []);
+});
+
 test("a writer's database that is closed is said to be unavailable", async (t) => {
   const { own, shared } = share(t, join(makeFolder(t), "gatepost.db"));
   await own.close();
