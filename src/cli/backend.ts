@@ -5,6 +5,7 @@ import { backendOperations } from "../app/operations.ts";
 import { listeningUrl } from "../base/base_url.ts";
 import { newId } from "../base/id.ts";
 import { createPasswordHasher } from "../base/password.ts";
+import type { Members } from "../base/plain_object.ts";
 import { Problem } from "../base/problem.ts";
 import { createSeal } from "../base/seal.ts";
 import { parseShape } from "../base/shape.ts";
@@ -21,7 +22,6 @@ import { loadKeyRing } from "../store/key_ring.ts";
 import { loadRevocations } from "../store/revocations.ts";
 import { checkSeal } from "../database/settings.ts";
 import { Failure } from "./failure.ts";
-import type { Members } from "./table.ts";
 
 /** The backend's operations in this process, without a socket. */
 export type Backend = Awaited<ReturnType<typeof openBackend>>;

@@ -1,5 +1,6 @@
 import { findRisks, findStoredRisks } from "../app/risks.ts";
 import { formatDuration } from "../base/duration.ts";
+import type { Members } from "../base/plain_object.ts";
 import { createSeal } from "../base/seal.ts";
 import { type Config, describeConfig } from "../config.ts";
 import type { Hosted } from "../hosting/check.ts";
@@ -10,7 +11,7 @@ import type { DatabaseState } from "../database/judge.ts";
 import { countRecords } from "../store/state.ts";
 import type { Command } from "./command.ts";
 import { Failure } from "./failure.ts";
-import { formatPairs, formatTable, type Members } from "./table.ts";
+import { formatPairs, formatTable } from "./table.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** `gatepost check`. */

@@ -1,7 +1,7 @@
 import type { ReadText } from "../base/env.ts";
+import type { Members } from "../base/plain_object.ts";
 import type { Config } from "../config.ts";
 import type { Backend } from "./backend.ts";
-import type { Members } from "./table.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** A positional argument, named in capitals as the help shows it. */

@@ -1,8 +1,9 @@
 import { pagination } from "../api/pagination.ts";
+import type { Members } from "../base/plain_object.ts";
 import type { Members as ShapeMembers, ObjectShape, Schema, Shape } from "../base/shape.ts";
 import type { Argument, Command, CommandContext, Option, Values } from "./command.ts";
 import { UsageError } from "./failure.ts";
-import { formatPairs, formatTable, type Members, visible } from "./table.ts";
+import { formatPairs, formatTable, visible } from "./table.ts";
 
 /** The commands of one noun, which call the operations of one resource of the backend. */
 export interface Resource {

@@ -1,5 +1,4 @@
-/** The members of a JSON object whose shape the backend vouches for. */
-export type Members = Readonly<Record<string, unknown>>;
+import type { Members } from "../base/plain_object.ts";
 
 /** Where text is shown. */
 export interface Layout {

@@ -1,5 +1,6 @@
 import { found } from "../api/administration.ts";
 import { isId } from "../base/id.ts";
+import type { Members } from "../base/plain_object.ts";
 import { conflict } from "../base/problem.ts";
 import { parseShape, record } from "../base/shape.ts";
 import { BACKEND_SCOPE, CONSUMER_SCOPE } from "../oauth/principal.ts";
@@ -8,7 +9,6 @@ import { findUser, findUserByName, USER_LIST } from "../store/users.ts";
 import type { Command, CommandContext, Values } from "./command.ts";
 import { isGenerated, obtainPassword, PASSWORD_OPTION } from "./password.ts";
 import { listCommand, type Resource, sendCommand, showCommand, splitNames } from "./resource.ts";
-import type { Members } from "./table.ts";
 
 const USER: Resource = {
   noun: "user",

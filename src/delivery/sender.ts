@@ -1,4 +1,3 @@
-import { SealError } from "../base/seal.ts";
 import { isSuccess } from "../event/delivery.ts";
 import { type ClaimedDelivery, listSendable, type SendableDelivery } from "../store/deliveries.ts";
 import type { DistributorOptions } from "./distributor.ts";
@@ -69,8 +68,7 @@ export function createSender(
     const number = delivery.attempt + 1;
     const result = await call(delivery, number, startedAtMs).catch((error: unknown) => {
       log.error("a delivery cannot be sent", { delivery: delivery.id, error });
-      if (error instanceof SealError) return { pauseMs: UNREADABLE_PAUSE_MS };
-      return { outcome: { kind: "error", error: "other" }, snippet: undefined } as const;
+      return { pauseMs: UNREADABLE_PAUSE_MS };
     });
     if ("pauseMs" in result) return requeue([delivery], result.pauseMs);
     if ("shortage" in result) {

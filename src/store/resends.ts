@@ -4,7 +4,7 @@ import { type Delivery, ManagedDelivery } from "../event/delivery_record.ts";
 import { type Change, updateWhere } from "./audit.ts";
 import { AT_MOST, BATCH } from "./batch.ts";
 import { type Database, limitTo } from "../database/database.ts";
-import { findRow } from "../database/rows.ts";
+import { findItem, findRow } from "../database/rows.ts";
 import { joinSql, listOf, sql, type Sql } from "../database/sql.ts";
 import { DELIVERY_LIST } from "./delivery_lists.ts";
 import { is, narrow, WANTED } from "./list.ts";
@@ -157,9 +157,8 @@ export const RESEND_LIST = {
 } as const;
 
 /** A resend by its id. */
-export async function findResend(database: Database, id: string): Promise<Resend | undefined> {
-  const select = sql`SELECT * FROM resends WHERE id = ${id}`;
-  return (await database.query<ResendRow>(select)).map(toResend)[0];
+export function findResend(database: Database, id: string): Promise<Resend | undefined> {
+  return findItem(database, sql`SELECT * FROM resends WHERE id = ${id}`, toResend);
 }
 
 /** Stops a resend: what it has not come to stays as it is. */
