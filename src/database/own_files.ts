@@ -53,8 +53,8 @@ export function watchOwnFiles(given: string, path: string, identity: string) {
       besides ??= found;
       return log !== undefined && index !== undefined && found === besides;
     },
-    /** Whether the file is in place, and no log: whoever else had written would have made one. */
-    isLogGone: () => leadsTo(path, identity) && look(`${path}-wal`) === undefined,
+    /** Whether the file is in place and its log gone: what others had written would be in one. */
+    isLogGone: () => leadsTo(path, identity) && !look(`${path}-wal`)?.size,
     /** How long the log was when it was last looked at. */
     logBytes: () => logBytes,
   };

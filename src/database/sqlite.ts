@@ -75,8 +75,8 @@ export function openSqliteDatabase(
   async function close(): Promise<void> {
     const waiting = [...committing, ...gathering];
     await Promise.allSettled(waiting.map(({ promise }) => promise));
-    // Before the writer, since the last to close empties the log into the file. Where another is at
-    // its path, or another index, nobody does: others may have written there.
+    // Before the writer, since the last to close empties the log into the file. Where something is
+    // in another, or the index is another, nobody does: others may have written there.
     if (files.areInPlace() || files.isLogGone()) reader.close();
     await writer.close();
   }

@@ -388,6 +388,9 @@ test("closing a database whose log is gone loses nothing that was acknowledged",
     await database.write([put("own")]);
     for (const suffix of gone) rmSync(path + suffix);
     await assert.rejects(database.write([put("refused")]), UnavailableError);
+    // As a command does that looks.
+    execFileSync(process.execPath, ["-e", `const { DatabaseSync } = require("node:sqlite");
+      new DatabaseSync(${JSON.stringify(path)}).exec("PRAGMA user_version");`]);
     await database.close();
     using file = new DatabaseSync(path);
     const names = file.prepare("SELECT name FROM settings").all().map(({ name }) => name);
