@@ -114,14 +114,18 @@ export function asideOf(path: string, nowMs: number): string {
 
 /**
  * Puts the copy in the place of what is at the path, and that aside; or leaves all as it was. At
- * every moment there is a database at the path, if there was one. A log or a journal without one
- * goes too: SQLite would take it for that of the copy.
+ * every moment there is a database at the path, if there was one and the file system has links. A
+ * log or a journal without one goes too: SQLite would take it for that of the copy.
  */
 function replace(path: string, copy: string, nowMs: number): string | undefined {
   const aside = asideOf(path, nowMs);
   const isThere = existsSync(path);
   const moved: string[] = [];
-  if (isThere) linkSync(path, aside);
+  try {
+    if (isThere) linkSync(path, aside);
+  } catch {
+    renameSync(path, aside); // a file system without links
+  }
   try {
     for (const suffix of ["-wal", "-shm", "-journal"]) {
       const log = statSync(path + suffix, { throwIfNoEntry: false });

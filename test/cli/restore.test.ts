@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import {
+import fs, {
   chmodSync,
   chownSync,
   copyFileSync,
@@ -16,6 +16,7 @@ import {
   truncateSync,
   writeFileSync,
 } from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test, type TestContext } from "node:test";
@@ -67,6 +68,25 @@ test("restore brings a backup back, private, and keeps what was there", async (t
   assert.ok(readFileSync(String(keptAs)).equals(old));
   assert.equal(statSync(cli.databasePath).mode & 0o777, 0o600);
   assert.equal(readdirSync(cli.folder).length, 3, "the copy's folder, the database, the old one");
+  assert.deepEqual(await userNames(cli), ["alice"]);
+});
+
+test("restore keeps what was there on a file system without links too", async (t) => {
+  const { cli, copy } = await openWithBackup(t);
+  const old = readFileSync(cli.databasePath);
+  const mocked = t.mock.method(fs, "linkSync", () => {
+    throw Object.assign(new Error("operation not permitted"), { code: "EPERM", syscall: "link" });
+  });
+  syncBuiltinESMExports();
+  t.after(() => {
+    mocked.mock.restore();
+    syncBuiltinESMExports();
+  });
+
+  const restored = await cli.run("restore", copy, "--json");
+
+  assert.equal(restored.code, 0, restored.stderr);
+  assert.ok(readFileSync(String(readJson(restored)["kept_as"])).equals(old));
   assert.deepEqual(await userNames(cli), ["alice"]);
 });
 
