@@ -1,8 +1,8 @@
 import { importPublicJwk, PUBLIC_JWK } from "../base/jwk.ts";
 import type { Services } from "../services.ts";
 
-/** Keys that verify, by their `kid`. */
-type Keys = ReadonlyMap<string, NonNullable<ReturnType<typeof importPublicJwk>>>;
+/** Keys that verify, by their `kid`: those of several kinds may have one (RFC 7517 §4.5). */
+type Keys = ReadonlyMap<string, readonly NonNullable<ReturnType<typeof importPublicJwk>>[]>;
 
 interface KeySet {
   keys: Keys;
@@ -38,9 +38,9 @@ export async function fetchKeys(
     const errors: string[] = [];
     const jwk = PUBLIC_JWK.parse(given, (detail) => void errors.push(detail));
     const key = errors.length === 0 ? importPublicJwk(jwk) : undefined;
-    return key && jwk.kid !== undefined ? [[jwk.kid, key] as const] : [];
+    return key && jwk.kid !== undefined ? { kid: jwk.kid, ...key } : [];
   });
-  return { keys: new Map(keys), freshMs };
+  return { keys: Map.groupBy(keys, ({ kid }) => kid), freshMs };
 }
 
 /**
@@ -64,9 +64,9 @@ export function createIssuerKeys(services: Pick<Services, "fetchDocument" | "now
     set.fetching = undefined;
   }
 
-  /** The key of this `kid`, and until when it need not be looked for again. */
+  /** The keys of this `kid`, and until when they need not be looked for again. */
   return async (uri: string, kid: string, changes: number) => {
-    const set = sets.get(uri) ?? {
+    const set: KeySet = sets.get(uri) ?? {
       keys: new Map(), freshUntilMs: 0, changes, servesUntilMs: 0, triedAtMs: 0, soughtAtMs: 0,
       hasFailed: false, fetching: undefined,
     };
@@ -84,8 +84,8 @@ export function createIssuerKeys(services: Pick<Services, "fetchDocument" | "now
       set.fetching ??= refresh(uri, set, changes);
     }
     if (isWanted && !(set.hasFailed && serves() && set.keys.has(kid))) await set.fetching;
-    const key = serves() ? set.keys.get(kid) : undefined;
+    const keys = serves() ? set.keys.get(kid) : undefined;
     const soonMs = Math.min(now() + pauseMs, set.servesUntilMs);
-    return key && { key, untilMs: isFresh() ? set.freshUntilMs : soonMs };
+    return keys && { keys, untilMs: isFresh() ? set.freshUntilMs : soonMs };
   };
 }

@@ -17,7 +17,7 @@ export function createIssuerTokens(
   services: Pick<Services, "database" | "revocations" | "issuer" | "fetchDocument" | "now">,
 ) {
   const { database, revocations: { issuerChanges }, issuer: baseUrl, now } = services;
-  const findKey = createIssuerKeys(services);
+  const findKeys = createIssuerKeys(services);
   let known: Awaited<ReturnType<typeof read>> | undefined;
 
   async function read(changes: number) {
@@ -46,8 +46,8 @@ export function createIssuerTokens(
       const { issuers, changes, principals } = await load();
       const issuer = issuers.find((each) => each.issuer === iss);
       const said = issuer && readIssuerToken(jwt, issuer, baseUrl, now());
-      const found = said && await findKey(issuer.jwksUri, said.kid, changes);
-      if (!found || !isSignedBy(jwt, found.key)) return undefined;
+      const found = said && await findKeys(issuer.jwksUri, said.kid, changes);
+      if (!found || !found.keys.some((key) => isSignedBy(jwt, key))) return undefined;
       const { sub, scopes, expiresAtMs } = said;
       const name = `${issuer.id} ${sub}`;
       const principal = principals.get(name) ??

@@ -212,6 +212,16 @@ describe("a token of another issuer", () => {
     }
   });
 
+  test("is taken by each of its keys, though two of different kinds have one kid", async (t) => {
+    const own = await another();
+    t.after(() => own.close());
+    const rsa = newForeignKey("f1", "RS256");
+    own.publish([own.key.jwk, rsa.jwk]);
+    assert.equal(await first.isAlive(own.token()), true);
+    assert.equal(await first.isAlive(own.token({}, {}, rsa)), true);
+    assert.equal(await first.isAlive(own.token({}, { alg: "ES256" }, rsa)), false);
+  });
+
   test("of one issuer is not another's, though their keys have one kid", async (t) => {
     const one = await another({}, newForeignKey("same"));
     const other = await another({}, newForeignKey("same"));
