@@ -8,6 +8,9 @@ test("prefersHtml() tells browsers from programs (RFC 9110 §12.5.1)", () => {
     "text/html",
     "TEXT/HTML ; Q=0.5, */*;q=0.1",
     "application/json;q=0.8, text/html;level=1;q=0.9",
+    "text/html, */*",
+    "text/html, application/*, */*;q=0.1",
+    "text/html;q=0.5, application/*;q=0.1, */*",
   ];
   const programs = [
     undefined,
@@ -18,6 +21,8 @@ test("prefersHtml() tells browsers from programs (RFC 9110 §12.5.1)", () => {
     "application/json, text/html",
     "application/problem+json, text/html;q=0.9",
     "text/html;q=0",
+    "text/html;q=0.5, */*",
+    "text/html;q=0.5, application/*, */*;q=0.1",
     "text/htmlx, ,;;=",
   ];
   for (const accept of browsers) assert.equal(prefersHtml(accept), true, accept);
