@@ -28,20 +28,32 @@ export async function readCluster<Result>(
   client: RqliteClient,
   read: (schema: DatabaseSync, bytes: number) => Result,
 ): Promise<Result> {
-  const nodes = new Set([...client.nodes, ...await findMembers(client)]);
-  await Promise.all(nodes.values().map((node) => checkNode(client, node)));
+  const check = (node: string) => checkNode(client, node);
+  const [members] = await Promise.all([findMembers(client), ...client.nodes.map(check)]);
+  await Promise.all(new Set(members).difference(new Set(client.nodes)).values().map(check));
   using schema = new DatabaseSync(":memory:");
   return read(schema, await copySchema(client, schema));
 }
 
-/** The nodes of the cluster that the first listed one to respond reaches. */
-function findMembers({ nodes, request }: RqliteClient): Promise<string[]> {
+/**
+ * The nodes of the cluster that those listed reach. Throws where two of them know no node in
+ * common: a client that has lost one cluster would go on in the other.
+ */
+async function findMembers({ nodes, request }: RqliteClient): Promise<string[]> {
   const asked = nodes.map(async (node) => {
     const response = await request(node, "GET", "/nodes?nonvoters&timeout=1s", NODE_MS);
-    const members: Record<string, { api_addr?: string }> = JSON.parse(await text(response));
-    return Object.values(members).flatMap(({ api_addr: url }) => url ? new URL(url).host : []);
+    const known: Record<string, { addr: string; api_addr?: string }> =
+      JSON.parse(await text(response));
+    const members = Object.values(known);
+    const hosts = members.flatMap(({ api_addr: url }) => url ? new URL(url).host : []);
+    return { node, hosts, addresses: new Set(members.map(({ addr }) => addr)) };
   });
-  return Promise.any(asked).catch(() => []); // each is asked why
+  const answers = await Promise.all(asked.map((each) => each.catch(() => []))); // it is asked why
+  const [first, ...others] = answers.flat().filter(({ addresses }) => addresses.size > 0);
+  if (first === undefined) return [];
+  const stranger = others.find(({ addresses }) => addresses.isDisjointFrom(first.addresses));
+  if (stranger) throw new Error(`${first.node} and ${stranger.node} are of different clusters`);
+  return [first, ...others].flatMap(({ hosts }) => hosts);
 }
 
 /** Throws where a node would not do what the others do; one that is not reached passes. */

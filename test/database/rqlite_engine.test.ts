@@ -154,6 +154,14 @@ describe("a cluster that no server would start on", { concurrency: true }, () =>
     assert.ok(reason.startsWith(`${other} ignores foreign keys`), reason);
   });
 
+  test("is two", async (t) => {
+    const [one, other] = [cluster, await startRqlited(t)].map(({ address }) =>
+      new URL(address).host
+    );
+    const reason = await reasonOf(engineOf(`rqlite://${one},127.0.0.1:1,${other}`));
+    assert.equal(reason, `${one} and ${other} are of different clusters.`);
+  });
+
   for (const [version, says] of [["v8.25.9", "old"], [undefined, "other"]] as const) {
     test(`has a node that is ${says}`, async (t) => {
       const server = createServer((_, response) => {
