@@ -1,5 +1,5 @@
 import type { HttpRequest } from "../base/http_message.ts";
-import { expressible, toFields } from "../base/log.ts";
+import { expressible, type LogFields, toFields } from "../base/log.ts";
 import { isPlainObject } from "../base/plain_object.ts";
 import type { Caller, Context, Logger } from "../mod.ts";
 import type { Input } from "./input.ts";
@@ -55,7 +55,7 @@ class RequestContext implements Context<unknown> {
   }
 
   get log(): Logger {
-    return this.#log ??= withRequestId(this.#parts.log, this.requestId);
+    return this.#log ??= withFields(this.#parts.log, { request_id: this.requestId });
   }
 }
 
@@ -97,12 +97,13 @@ export function addToContext(context: Context<unknown>, added: unknown): void {
   Object.assign(context, added);
 }
 
-function withRequestId(log: Logger, id: string): Logger {
+/** A log whose lines all have these fields, whatever they have of their own. */
+export function withFields(log: Logger, own: LogFields): Logger {
   const at = (write: Logger["info"]): Logger["info"] => (message, fields = {}) => {
     try {
-      write(message, { ...toFields(fields), request_id: id });
+      write(message, { ...toFields(fields), ...own });
     } catch { // a getter's
-      write(message, { ...expressible(fields), request_id: id });
+      write(message, { ...expressible(fields), ...own });
     }
   };
   return { debug: at(log.debug), info: at(log.info), warn: at(log.warn), error: at(log.error) };

@@ -1,4 +1,5 @@
 import type { Cronjob } from "../mod.ts";
+import { withFields } from "./context.ts";
 import { collectEvents, type DispatchServices } from "./dispatch.ts";
 
 /**
@@ -12,7 +13,8 @@ export async function runCronjob(
 ): Promise<void> {
   const collector = collectEvents(services, [], { source: job.name });
   try {
-    await job.run({ dispatch: collector.dispatch, signal, log: services.log });
+    const log = withFields(services.log, { job: job.name });
+    await job.run({ dispatch: collector.dispatch, signal, log });
   } catch (error) {
     await Promise.allSettled([collector.close("drop")]); // a flush may still run
     throw error instanceof Error ? error : new Error(`Threw ${JSON.stringify(error)}`);

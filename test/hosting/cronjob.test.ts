@@ -18,7 +18,7 @@ test("runCronjob() gives dispatch, signal and log, and stores events after the r
   const order: unknown[] = [];
   const { signal } = new AbortController();
   await runOnce(async (context) => {
-    assert.deepEqual([context.signal === signal, context.log === log], [true, true]);
+    assert.equal(context.signal, signal);
     order.push(context.dispatch("tick", 1));
     await new Promise((resolve) => setImmediate(resolve));
     order.push("ran");
@@ -75,4 +75,16 @@ test("what a run has flushed stays, whatever becomes of the run", async () => {
     error,
   );
   assert.deepEqual(stored, [["1", "7"]]);
+});
+
+test("what a run logs names its job", async () => {
+  const lines: unknown[] = [];
+  const write = (...line: readonly unknown[]) => void lines.push(line);
+  const services = hostingServices({
+    log: { debug: write, info: write, warn: write, error: write },
+    store: () => Promise.resolve(),
+  });
+  const run = ({ log }: CronjobContext) => log.info("swept", { rows: 3, job: "another" });
+  await runCronjob({ name: "tick", run }, new AbortController().signal, services);
+  assert.deepEqual(lines, [["swept", { rows: 3, job: "tick" }]]);
 });
