@@ -31,6 +31,9 @@ export type Cron = ReturnType<typeof createCron>;
 // Node's timers take 32 bits; a longer delay would become 1 ms.
 const LONGEST_DELAY_MS = 2_147_483_647;
 
+/** How often the same failure of a job is logged: a job may run each second. */
+const REPEAT_MS = 60_000;
+
 interface Entry {
   readonly job: IntervalJob;
   timer: NodeJS.Timeout | undefined;
@@ -38,6 +41,8 @@ interface Entry {
   dueMs: number;
   running: Promise<void> | undefined;
   last: LastRun;
+  /** The failure that was logged last, and when, in elapsed time. */
+  logged: { readonly message: string; readonly atMs: number } | undefined;
 }
 
 /**
@@ -84,12 +89,19 @@ export function createCron(
     try {
       await run(stopping.signal);
     } catch (error) {
+      lastError = messageOf(error);
       const fields = { job: entry.job.name, error };
       if (stopping.signal.aborted) log.info("job stopped", fields); // as it was asked to
-      else log.error("job failed", fields);
-      lastError = messageOf(error);
+      else if (isNew(entry.logged, lastError)) {
+        log.error("job failed", fields);
+        entry.logged = { message: lastError, atMs: elapsedMs() };
+      }
     }
     entry.last = { lastAtMs, lastDurationMs: Math.round(elapsedMs() - startedMs), lastError };
+  }
+
+  function isNew(logged: Entry["logged"], message: string): boolean {
+    return logged?.message !== message || elapsedMs() - logged.atMs >= REPEAT_MS;
   }
 
   return {
@@ -97,7 +109,9 @@ export function createCron(
     start(job: IntervalJob): void {
       if (entries.has(job.name)) throw new Error(`There is a job ${job.name} already`);
       const dueMs = elapsedMs() + job.everyMs;
-      const entry = { job, timer: undefined, dueMs, running: undefined, last: NEVER };
+      const entry: Entry = {
+        job, timer: undefined, dueMs, running: undefined, last: NEVER, logged: undefined,
+      };
       entries.set(job.name, entry);
       arm(entry);
     },

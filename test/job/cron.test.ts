@@ -273,3 +273,18 @@ test("after stop() nothing runs any more, by turn or by wish", async (t) => {
   await pass(10_000);
   assert.equal(runs, 0);
 });
+
+test("a failure that repeats is logged once a minute, and another one at once", async (t) => {
+  const { cron, pass } = setUp(t);
+  const failed = t.mock.method(log, "error");
+  let error = new Error("no descriptors");
+  cron.start({ name: "a", everyMs: 1000, run: () => Promise.reject(error) });
+  for (let second = 0; second < 60; second++) await pass(1000);
+  assert.equal(failed.mock.callCount(), 1);
+  await pass(1000);
+  assert.equal(failed.mock.callCount(), 2);
+  error = new Error("disk full");
+  await pass(1000);
+  assert.equal(failed.mock.callCount(), 3);
+  assert.equal(cron.list()[0]?.lastError, "disk full");
+});
