@@ -1,4 +1,4 @@
-import { lstatSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, lstatSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, dirname, extname, join, resolve } from "node:path";
 import type { Command, CommandContext } from "./command.ts";
 import { Failure } from "./failure.ts";
@@ -27,12 +27,19 @@ export const INIT_COMMAND: Command = {
     }
     for (const [name, text] of files) {
       const path = join(folder, name);
-      mkdirSync(dirname(path), { recursive: true });
+      makeFolders(dirname(path));
       writeFileSync(path, text, { flag: "wx" });
     }
     context.print({ folder, files: names }, () => describe(names, context));
   },
 };
+
+/** Node's `recursive` tries for ever where a folder that is there takes no other (/proc). */
+function makeFolders(folder: string): void {
+  if (existsSync(folder)) return;
+  makeFolders(dirname(folder));
+  mkdirSync(folder);
+}
 
 function describe(names: readonly string[], { host, values }: CommandContext): string {
   const [program = "", script = ""] = host.argv;

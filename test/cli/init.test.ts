@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { type SpawnSyncOptionsWithStringEncoding, spawnSync } from "node:child_process";
 import {
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -186,4 +187,10 @@ test("init writes nothing where a link to nothing or a file is in the way", () =
     assert.match(stderr, new RegExp(`^gatepost: [^\\n]*${name}[^\\n]*\\n$`));
     assert.deepEqual([filesIn(folder), filesIn(outside)], [before, []]);
   }
+});
+
+test("a folder that cannot be made is said at once", { skip: !existsSync("/proc") }, () => {
+  const { status, stderr } = run(scratch, CLI_SOURCE, "init", "/proc/shop");
+  assert.equal(status, 1, "it has ended by itself");
+  assert.match(stderr, /^gatepost: ENOENT[^\n]*\/proc\/shop[^\n]*\n$/);
 });
