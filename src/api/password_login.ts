@@ -78,7 +78,7 @@ export function createPasswordLogin(
       if (isRight === undefined) throw throttled((await count()).untilMs);
       const refuse = () => {
         const target = user?.id ?? UNKNOWN;
-        const actor = attempt.app?.id ?? ANONYMOUS;
+        const actor = attempt.app?.id ?? (attempt.isLoggedIn ? target : ANONYMOUS);
         failures.record(throttleAddress(address), { actor, action: FAILED_LOGIN, target, address });
         return undefined;
       };

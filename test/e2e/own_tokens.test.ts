@@ -20,6 +20,7 @@ import {
 } from "../helpers/gatepost.ts";
 import type { Answer } from "../helpers/http_client.ts";
 import { createDataFolder } from "../helpers/process.ts";
+import { until } from "../helpers/until.ts";
 
 // Behind one address; without it each would be an issuer of its own.
 const env = { GATEPOST_BASE_URL: "http://gatepost.test" };
@@ -441,6 +442,11 @@ describe("an account", () => {
       assert.equal((await changePassword(login, user.password, { new: wrong })).status, 400);
     }
     assert.equal(await first.isAlive(login), true);
+    const audited = async () => {
+      const path = `/backend/audit?target=${user.id}&actor=${user.id}&action=user.login_failed`;
+      return readObject(await first.api.get(path, bearer(first.adminToken)))["items"] as Item[];
+    };
+    await until(async () => (await audited()).length > 0, () => "the user is not the actor");
     assert.equal((await first.tryLogin(user)).status, 200);
   });
 
