@@ -23,9 +23,9 @@ export const CHECK_COMMAND: Command = {
       "wrong. It changes nothing: the database is neither made nor migrated. Endpoint modules " +
       "are loaded as the server would, so their top-level code runs. Of a secret it shows only " +
       "whether it is set. What is allowed and risky, a scope without words for the consent page, " +
-      "and a path with {name} in place of :name, is a line of warning each. Listed as passed " +
-      "over are files of code that are no modules, and what looks like an endpoint and is not " +
-      "served: an instance of a class, say.",
+      "a path with {name} in place of :name, and an event of two schemas is a line of warning " +
+      "each. Listed as passed over are files of code that are no modules, and what looks like an " +
+      "endpoint and is not served: an instance of a class, say.",
     "Exit code 1 where the server would not start: a database that it cannot use, a module that " +
       "it cannot load; 2 for a bad configuration. Each error is listed.",
   ],
@@ -75,6 +75,7 @@ async function makeReport(config: Config) {
     ),
     warnings: [
       ...findRisks(config), ...storedRisks, ...wordlessScopes(hosted), ...bracedNames(hosted),
+      ...twoSchemas(hosted),
     ],
     faults,
   };
@@ -122,6 +123,17 @@ function bracedNames({ endpoints }: Hosted): string[] {
     const literally = `${method} ${text} is for the text "${name}" alone`;
     return name === undefined ? [] : [`${literally}; a parameter is written :${name}`];
   });
+}
+
+/** Each endpoint's events are checked by its own schema, and the documents show one of them. */
+function twoSchemas({ endpoints }: Hosted): string[] {
+  const declared = Map.groupBy(endpoints.flatMap(({ emits }) => emits), ({ name }) => name);
+  const schemas = (name: string) => new Set(
+    declared.get(name)?.flatMap(({ data }) => data ? [JSON.stringify(data.schema)] : []),
+  );
+  return declared.keys().filter((name) => schemas(name).size > 1).toArray().sort().map((name) =>
+    `Event ${name} is declared with different schemas; the documents show the first`
+  );
 }
 
 /** For people: what the record says, in words where the server's next start changes something. */

@@ -235,6 +235,28 @@ test("check warns of a parameter that is written as OpenAPI writes it", async (t
   ]);
 });
 
+test("check warns of an event that two endpoints declare with different schemas", async (t) => {
+  const cli = await openCommandLine(t);
+  const folder = join(cli.folder, "endpoints");
+  mkdirSync(folder);
+  const event = (schema?: object) => ({ description: "Paid", schema });
+  const [text, number] = [event({ type: "string" }), event({ type: "number" })];
+  const at = (path: string, emits: object) => `{ method: "GET", path: "${path}", public: true,
+    emits: ${JSON.stringify(emits)}, handle() {} }`;
+  const endpoints = [
+    at("/a", { paid: text, same: text, once: text }),
+    at("/b", { paid: number, same: text, once: event() }),
+  ];
+  writeFileSync(join(folder, "a.mjs"), `export const all = [${endpoints}];`);
+
+  const json = await cli.runWith({ env: { GATEPOST_ENDPOINTS: folder } }, "check", "--json");
+
+  const { warnings } = readJson(json);
+  assert.deepEqual([warnings].flat().filter((line) => !String(line).startsWith("GATEPOST_")), [
+    "Event paid is declared with different schemas; the documents show the first",
+  ]);
+});
+
 test("check lists what looks like an endpoint and is not served", async (t) => {
   const cli = await openCommandLine(t);
   const folder = join(cli.folder, "endpoints");
