@@ -232,7 +232,8 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
         createRouter([...frontDoorOperations(services, isConsoleHere), ...pages]),
       ],
       isOriginAllowed: async (origin) =>
-        config.corsOrigins.includes(origin) || await hasAppOrigin(database, origin),
+        config.corsOrigins.includes(origin) ||
+        await hasAppOrigin(database, origin, config.clientMetadata),
       maxBodyBytes: config.maxBodyBytes,
       now: elapsedMs,
       observe: (...response) => observeRequest(metrics, ...response),

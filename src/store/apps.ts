@@ -1,6 +1,7 @@
 import { idOf } from "../base/id.ts";
 import { described } from "../base/shape.ts";
 import { type App, AppChange } from "../oauth/app.ts";
+import { type DocumentHosts, isDocumentUrl } from "../oauth/client_metadata.ts";
 import { ACCOUNT_STATUS } from "../oauth/user.ts";
 import type { Database } from "../database/database.ts";
 import { findItem, hasRow } from "../database/rows.ts";
@@ -46,9 +47,16 @@ export const APP_LIST = {
   toItem: toApp,
 } as const;
 
-/** Whether any active app's URL has this origin. */
-export function hasAppOrigin(database: Database, origin: string): Promise<boolean> {
-  const select = sql`SELECT 1 FROM apps WHERE origin = ${origin} AND status = 'active' LIMIT 1`;
+/** Whether any active app's URL has this origin; `documents` of which hosts are taken. */
+export function hasAppOrigin(
+  database: Database,
+  origin: string,
+  documents: DocumentHosts,
+): Promise<boolean> {
+  // Of such an app it is that of its document, whatever the path of that.
+  const isTaken = isDocumentUrl(`${origin}/client`, documents);
+  const select = sql`SELECT 1 FROM apps WHERE origin = ${origin} AND status = 'active'
+    AND (metadataUrl IS NULL OR ${Number(isTaken)}) LIMIT 1`;
   return hasRow(database, select);
 }
 

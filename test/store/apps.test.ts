@@ -87,8 +87,18 @@ test("hasAppOrigin() knows the origins of active apps' URLs, and no others", asy
     ["", false],
   ];
   for (const [origin, isKnown] of table) {
-    assert.equal(await hasAppOrigin(database, origin), isKnown, origin);
+    assert.equal(await hasAppOrigin(database, origin, "off"), isKnown, origin);
   }
+});
+
+test("hasAppOrigin() knows that of a document while its host's are taken", async (t) => {
+  const database = openDatabase(t);
+  const origin = "https://client.example";
+  await addApp(database, { url: origin, metadataUrl: `${origin}/oauth/client.json` });
+  assert.equal(await hasAppOrigin(database, origin, "on"), true);
+  assert.equal(await hasAppOrigin(database, origin, ["client.example"]), true);
+  assert.equal(await hasAppOrigin(database, origin, ["other.example"]), false);
+  assert.equal(await hasAppOrigin(database, origin, "off"), false);
 });
 
 test("updateApp() stores what differs, the origin with the URL", async (t) => {
@@ -111,8 +121,8 @@ test("updateApp() stores what differs, the origin with the URL", async (t) => {
   assert.deepEqual(rest, after);
   assert.deepEqual(Buffer.from(secret ?? []), SECRET);
   await database.write([updateApp(after, { ...after, status: "active" })]);
-  assert.equal(await hasAppOrigin(database, "https://harbour.example"), true);
-  assert.equal(await hasAppOrigin(database, "https://orders.example"), false);
+  assert.equal(await hasAppOrigin(database, "https://harbour.example", "off"), true);
+  assert.equal(await hasAppOrigin(database, "https://orders.example", "off"), false);
 });
 
 test("updateApp() of an app that has changed meanwhile stores nothing of its batch", async (t) => {
@@ -174,5 +184,5 @@ test("deleteApp() removes the app and the consents it was given", async (t) => {
   assert.deepEqual(await database.write([deleteApp(app)]), [1]);
   assert.equal(await findApp(database, app), undefined);
   assert.deepEqual(await database.query(sql`SELECT 1 FROM consents`), []);
-  assert.equal(await hasAppOrigin(database, "https://orders.example"), false);
+  assert.equal(await hasAppOrigin(database, "https://orders.example", "off"), false);
 });
