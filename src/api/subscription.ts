@@ -21,7 +21,13 @@ import {
   toSubscriptionRecord,
 } from "../event/subscription.ts";
 import { jsonResponse } from "../http/respond.ts";
-import { BACKEND_SCOPE, type Caller, CONSUMER_SCOPE, isOwnLogin } from "../oauth/principal.ts";
+import {
+  BACKEND_SCOPE,
+  type Caller,
+  CONSUMER_SCOPE,
+  isOwnLogin,
+  opens,
+} from "../oauth/principal.ts";
 import type { Services } from "../services.ts";
 import { afterWrite } from "../store/after_write.ts";
 import { findEventScopes } from "../store/authority.ts";
@@ -195,7 +201,7 @@ export async function checkEventAllowed(database: Database, event: string, calle
     ? [BACKEND_SCOPE]
     : await findEventScopes(database, event);
   const granted = await grantedScopes(database, caller);
-  if (needed.every((scope) => granted.includes(scope))) return;
+  if (needed.every((scope) => opens(granted, scope))) return;
   throw new Problem(403, "forbidden_event", `The event needs scope ${needed.join(" ")}.`, {
     challenge: { error: "insufficient_scope", scopes: [CONSUMER_SCOPE, ...needed] },
   });

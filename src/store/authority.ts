@@ -1,4 +1,10 @@
-import { BUILT_IN_APPS, CONSUMER_SCOPE, LOGIN_APP } from "../oauth/principal.ts";
+import {
+  BACKEND_READ_SCOPE,
+  BACKEND_SCOPE,
+  BUILT_IN_APPS,
+  CONSUMER_SCOPE,
+  LOGIN_APP,
+} from "../oauth/principal.ts";
 import type { Database } from "../database/database.ts";
 import { findValue } from "../database/rows.ts";
 import { joinSql, sql, type Sql, sqlText } from "../database/sql.ts";
@@ -25,6 +31,12 @@ export function hasScope(scopes: Sql, scope: Sql | string): Sql {
   return sql`instr(${scopes}, '"' || ${scope} || '"') > 0`;
 }
 
+/** Holds where a JSON array of scopes opens what needs this one; {@link opens} in SQL. */
+function opensScope(scopes: Sql, scope: Sql): Sql {
+  return sql`(${hasScope(scopes, scope)} OR (${scope} = ${sqlText(BACKEND_READ_SCOPE)}
+    AND ${hasScope(scopes, sqlText(BACKEND_SCOPE))}))`;
+}
+
 /**
  * Holds where the ending `x` concerns the subscription `s`. A scope counts as granted that the
  * token had, or the grant behind it; every ending concerns one that has ended already.
@@ -40,7 +52,7 @@ export const ENDS = sql`x.owner IN (s.principal, s.app) AND x.seq > s.grantedAft
 const MAY_CONSUME = sql`${holds(sqlText(CONSUMER_SCOPE))}
   AND (NOT EXISTS (SELECT 1 FROM subscription_endings)
     OR NOT EXISTS (SELECT 1 FROM subscription_endings x WHERE ${ENDS}))`;
-const HOLDS_SCOPE = holds(sql`scope.value`);
+const HOLDS_SCOPE = holds(sql`scope.value`, opensScope);
 
 /**
  * Holds where a subscription `s` may receive what needs these scopes, a JSON array: its user and
@@ -52,15 +64,15 @@ export function mayReceive(needed: Sql | string): Sql {
     AND NOT EXISTS (SELECT 1 FROM json_each(${needed}) scope WHERE NOT (${HOLDS_SCOPE}))`;
 }
 
-function holds(scope: Sql): Sql {
-  return sql`(s.granted IS NULL OR ${hasScope(sql`s.granted`, scope)})
+function holds(scope: Sql, has: (scopes: Sql, scope: Sql) => Sql = hasScope): Sql {
+  return sql`(s.granted IS NULL OR ${has(sql`s.granted`, scope)})
     AND (s.principal = s.app OR EXISTS (SELECT 1 FROM users u
-      WHERE u.id = s.principal AND u.status = 'active' AND ${hasScope(sql`u.scopes`, scope)})
+      WHERE u.id = s.principal AND u.status = 'active' AND ${has(sql`u.scopes`, scope)})
       OR ${isPrincipalActive(sql`s.principal`)})
     AND (${isOfNoApp(sql`s.app`)} OR EXISTS (SELECT 1 FROM apps a
-      WHERE a.id = s.app AND a.status = 'active' AND ${hasScope(sql`a.scopes`, scope)})
+      WHERE a.id = s.app AND a.status = 'active' AND ${has(sql`a.scopes`, scope)})
       OR EXISTS (SELECT 1 FROM issuers i
-        WHERE i.id = s.app AND ${hasScope(sql`i.scopes`, scope)}))`;
+        WHERE i.id = s.app AND ${has(sql`i.scopes`, scope)}))`;
 }
 
 /** The scopes, a JSON array, that the serving processes declare for an event's name. */

@@ -29,6 +29,13 @@ export const order = {
   emits: { "order.secret": { description: "With a card's number", scope: "orders" } },
   handle: ({ dispatch }) => ({ id: dispatch("order.secret", { card: "4111" }) }),
 };
+export const audit = {
+  method: "POST",
+  path: "/audit",
+  public: true,
+  emits: { "audit.read": { description: "For who reads all", scope: "backend:read" } },
+  handle: ({ dispatch }) => ({ id: dispatch("audit.read", 1) }),
+};
 `;
 /** Of several processes that take each other's tokens. */
 const ENV = { GATEPOST_BASE_URL: "http://gatepost.test" };
@@ -382,4 +389,17 @@ test("an app's subscription that is set active there has what its user may have"
   const path = `/consumer/subscription/${subscription.id}`;
   const after = await stage.call("GET", path, await gatepost.login(user));
   assert.equal(readObject(after)["status"], "active", after.text);
+});
+
+test("scope backend opens an event that needs backend:read, as it opens an operation", async () => {
+  const read = await stage.gatepost.createUser({ scopes: ["consumer", "backend:read"] });
+  const whole = await stage.gatepost.createUser({ scopes: ["consumer", "backend"] });
+  for (const user of [read, whole]) {
+    const token = await stage.gatepost.login(user);
+    const catalogue = readItems(await stage.call("GET", "/consumer/event", token));
+    assert.deepEqual(catalogue.map(({ name }) => name), ["audit.read"]);
+    const { path } = await stage.subscribe(token, "audit.read");
+    await stage.dispatch("audit.read", "news");
+    await stage.receiver.waitFor(1, 5000, path);
+  }
 });

@@ -1,4 +1,5 @@
 import { DeclaredEventRecord } from "../../event/event.ts";
+import { opens } from "../../oauth/principal.ts";
 import type { Services } from "../../services.ts";
 import { consumer, type Operation } from "../operation.ts";
 import { listResponse, pageOf, pageOfItems, pagination } from "../pagination.ts";
@@ -14,7 +15,7 @@ export function eventCatalogueOperation(
     responses: { 200: pageOf(DeclaredEventRecord) },
     async handle({ query, caller }) {
       const granted = await grantedScopes(database, caller);
-      const allowed = events.filter(({ scope }) => scope.every((each) => granted.includes(each)));
+      const allowed = events.filter(({ scope }) => scope.every((each) => opens(granted, each)));
       const page = pageOfItems(allowed, query, ({ name }) => name);
       return listResponse(page, ({ data, scope, ...event }) => ({
         ...event,
