@@ -50,6 +50,8 @@ export const FAILURES = [FAILED_LOGIN, FAILED_AUTHENTICATION, FAILED_USER_CODE];
 
 /** What a user let an app have: anyone who is logged in can cause many, so the oldest go first. */
 export const GRANT_ALLOWED = "grant.allow";
+/** What a user did not let an app have; as many. */
+export const GRANT_DENIED = "grant.deny";
 
 /**
  * Records an action, where `when` holds at that point of the batch. It goes into the batch of what

@@ -1,5 +1,5 @@
 import { idBound } from "../base/id.ts";
-import { GRANT_ALLOWED, trimAudit } from "./audit.ts";
+import { GRANT_ALLOWED, GRANT_DENIED, trimAudit } from "./audit.ts";
 import { AT_MOST, BATCH, type Key, type KeyedRows } from "./batch.ts";
 import type { Database } from "../database/database.ts";
 import { paceWrites } from "../database/pace_writes.ts";
@@ -46,6 +46,7 @@ export async function purge(
     sql`DELETE FROM audit WHERE id IN (SELECT id FROM audit
       WHERE id < ${idBound("t", nowMs - retention.auditMs)} ORDER BY id ${AT_MOST})`,
     trimAudit(GRANT_ALLOWED, KEPT_GRANTS, BATCH),
+    trimAudit(GRANT_DENIED, KEPT_GRANTS, BATCH),
     expired(sql`muted_problems`, sql`id`),
     ...dropFigures(nowMs, AT_MOST),
     sql`DELETE FROM resends WHERE id IN (SELECT id FROM resends WHERE state <> 'running'

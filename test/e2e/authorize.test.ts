@@ -342,6 +342,9 @@ describe("a consent is remembered", () => {
     const browser = await openLoggedIn(careful);
     await browser.submit(await gatepost.authorize(browser, at), {}, "deny");
     assertConsentPage(await gatepost.authorize(browser, at));
+    const path = `/backend/audit?actor=${careful.id}&action=grant.deny`;
+    const { items } = readObject(await gatepost.api.get(path, bearer(gatepost.adminToken)));
+    assert.partialDeepStrictEqual(items, [{ app: at.id, target: at.id }]);
   });
 });
 

@@ -3,12 +3,14 @@ import type { HttpRequest, HttpResponse } from "../../base/http_message.ts";
 import { malformed, Problem } from "../../base/problem.ts";
 import { described, matching, named, oneOf, optional, record, TEXT } from "../../base/shape.ts";
 import { ConflictError } from "../../database/database.ts";
-import { isPosable } from "../../oauth/app.ts";
+import { type App, isPosable } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import { CODE_CHALLENGE } from "../../oauth/pkce.ts";
 import { CONSOLE_APP, isOfBackend } from "../../oauth/principal.ts";
 import type { User } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
+import { findApp } from "../../store/apps.ts";
+import { GRANT_DENIED, insertAudit, UNKNOWN } from "../../store/audit.ts";
 import { findConsentedScopes } from "../../store/consents.ts";
 import { changeFresh } from "../administration.ts";
 import { errorPage } from "../pages/error_page.ts";
@@ -143,6 +145,7 @@ async function carryOut(form: Form, http: HttpRequest, visit: Visit, services: A
       }
       return sendCode(visit, user, scopes, { address: http.address, isConsent: true }, services);
     case "deny":
+      await recordDenial(request.app, user, http, services);
       throw new OAuthError("access_denied", "The user did not allow it.");
     case "switch": {
       const anonymous = { ...visit, session: await sessions.logOut(session, http) };
@@ -152,6 +155,18 @@ async function carryOut(form: Form, http: HttpRequest, visit: Visit, services: A
     default:
       throw malformed("The decision is not known.");
   }
+}
+
+/** What is known by its document alone has no id that says anything until a user allows it. */
+async function recordDenial(
+  { id }: App,
+  user: User,
+  { address }: HttpRequest,
+  { database, now }: AuthorizeServices,
+): Promise<void> {
+  const app = await findApp(database, id) ? id : null;
+  const parties = { actor: user.id, app, target: app ?? UNKNOWN, address: address || null };
+  await database.write([insertAudit({ ...parties, action: GRANT_DENIED }, now())]);
 }
 
 /**

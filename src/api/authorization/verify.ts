@@ -12,7 +12,7 @@ import { DEVICE_GRANT } from "../../oauth/grant_type.ts";
 import type { User } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
 import { findApp } from "../../store/apps.ts";
-import { FAILED_USER_CODE, GRANT_ALLOWED, UNKNOWN } from "../../store/audit.ts";
+import { FAILED_USER_CODE, GRANT_ALLOWED, GRANT_DENIED, UNKNOWN } from "../../store/audit.ts";
 import { decideDeviceCode, findDeviceCode } from "../../store/device_codes.ts";
 import type { Operation } from "../operation.ts";
 import { verifiedPage, verifyPage, type VerifyPageInput } from "../pages/verify_page.ts";
@@ -112,7 +112,7 @@ export function verifyOperations(
     const { hash, untilMs } = device;
     const parties = { app: app.id, user: user.id };
     const code = { ...parties, id, scopes, redirectUri: "", challenge: null, untilMs };
-    const [action, target] = isAllowed ? [GRANT_ALLOWED, id] : ["grant.deny", app.id];
+    const [action, target] = isAllowed ? [GRANT_ALLOWED, id] : [GRANT_DENIED, app.id];
     const audited = { actor: user.id, app: app.id, action, target, address: address || null };
     const given = isAllowed ? code : undefined;
     if (!await decideDeviceCode(database, hash, given, sha256(session.id), audited, nowMs)) {
