@@ -3,6 +3,7 @@ import { ask } from "./asking.ts";
 import type { Question } from "./dialog.ts";
 import { resolve, type Schema } from "./document.ts";
 import { el } from "./element.ts";
+import { wordsOf } from "./values.ts";
 
 /**
  * The fields of a body, made from its schema in the OpenAPI document. `given` is what they begin
@@ -23,7 +24,7 @@ export async function fieldsOf(
     const { input, read } = inputOf(own, given[name] ?? own.default, isRequired, shared);
     const some = own.items?.enum?.join(", ");
     if (isList(own)) help.append(` One per line${some ? `, of ${some}` : ""}.`);
-    const words = name.replaceAll("_", " ");
+    const words = wordsOf(name);
     const node = input.matches("[type=checkbox]")
       ? el("label.pick", input, el("span", el("b", words), help))
       : [el("label", { for: id }, words,

@@ -92,6 +92,14 @@ test("a user is added, found, changed in what is new alone, disabled and deleted
   assert.deepEqual((await call("GET", "/backend/user?q=anna")).items, []);
 });
 
+test("the fields of a form are named as people write them", async () => {
+  await open("apps");
+  await press("Add app…", "main");
+  const label = (name: string) => browser.text(`label[for="field-${name}"]`);
+  assert.match(await label("url"), /^URL/);
+  assert.match(await label("redirect_uris"), /^Redirect URIs optional$/);
+});
+
 test("a filter takes an address, an id and a space; a refused one can be mended", async () => {
   const filter = async (page: string, text: string, address: RegExp) => {
     await open(page);
