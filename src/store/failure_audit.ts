@@ -1,6 +1,6 @@
 import { type AuditRecord, FAILURES, insertAudit, trimAudit } from "./audit.ts";
 import { BATCH } from "./batch.ts";
-import type { Database } from "../database/database.ts";
+import { type Database, OutcomeUnknownError } from "../database/database.ts";
 
 /** The part of the audit that anyone can write to: failed logins and client authentications. */
 export type FailureAudit = ReturnType<typeof createFailureAudit>;
@@ -25,7 +25,7 @@ export function createFailureAudit({ database, now, keep = KEPT_FAILURES }: {
   readonly keep?: number;
 }) {
   const waiting = new Map<string, { readonly failure: AuditRecord; readonly atMs: number }>();
-  const recorded = new Map<string, number>(); // in the order of their times
+  const recorded = new Map<string, number>();
   let spentUntilMs = 0; // of the time in which capacity has grown
 
   return {
@@ -38,7 +38,10 @@ export function createFailureAudit({ database, now, keep = KEPT_FAILURES }: {
       const key = [failure.action, failure.target, from].join(" ");
       if (waiting.size < BURST && !waiting.has(key)) waiting.set(key, { failure, atMs: now() });
     },
-    /** Stores what has been remembered, as one batch, and removes the oldest that are too many. */
+    /**
+     * Stores what has been remembered, as one batch, and removes the oldest that are too many. What
+     * the database refuses is remembered until the next flush.
+     */
     async flush(): Promise<void> {
       const nowMs = now();
       // A clock that was set back is where it grows from again.
@@ -50,12 +53,16 @@ export function createFailureAudit({ database, now, keep = KEPT_FAILURES }: {
       const fresh = [...waiting].filter(([key]) => !recorded.has(key)).slice(0, capacity);
       waiting.clear();
       if (fresh.length === 0) return;
-      spentUntilMs += fresh.length * REFILL_MS;
-      for (const [key, { atMs }] of fresh) recorded.set(key, atMs);
       await database.write([
         ...fresh.map(([, { failure, atMs }]) => insertAudit(failure, atMs)),
         ...FAILURES.map((action) => trimAudit(action, keep, BATCH)), // more than come at once
-      ]);
+      ]).catch((error: unknown) => {
+        const isUnsure = error instanceof OutcomeUnknownError; // it might be recorded twice
+        if (!isUnsure) for (const [key, each] of fresh) waiting.set(key, each);
+        throw error;
+      });
+      spentUntilMs += fresh.length * REFILL_MS;
+      for (const [key, { atMs }] of fresh) recorded.set(key, atMs);
     },
   };
 }

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
+import { OutcomeUnknownError, UnavailableError } from "../../src/database/database.ts";
 import { AUDIT_LIST, trimAudit } from "../../src/store/audit.ts";
 import { listPart } from "../../src/store/list.ts";
 import { createFailureAudit, type FailureAudit } from "../../src/store/failure_audit.ts";
@@ -104,6 +105,37 @@ test("a flood stores a hundred at once and then one a second", async (t) => {
   book.nowMs += 10_000;
   flood();
   assert.equal(await book.count(), 110);
+});
+
+test("a failure that the database refuses is stored later, and once", async (t) => {
+  const database = openDatabase(t);
+  let nowMs = START_MS;
+  let error: Error | undefined = new UnavailableError("locked");
+  const write: typeof database.write = (batch) =>
+    error ? Promise.reject(error) : database.write(batch);
+  const failures = createFailureAudit({ database: { ...database, write }, now: () => nowMs });
+  const fail = (target: string) =>
+    failures.record(target, { actor: "a", action: "user.login_failed", target, address: null });
+  for (let index = 0; index < 100; index++) fail(`u${index}`);
+  for (let second = 0; second < 3; second++) {
+    await assert.rejects(failures.flush(), UnavailableError);
+    nowMs += 1000;
+    fail("u0");
+  }
+  error = undefined;
+  await failures.flush();
+  await failures.flush();
+  const { items } = await listPart(database, AUDIT_LIST, ANY, { limit: 1000, before: "~" });
+  assert.equal(items.length, 100);
+
+  nowMs += 1000;
+  fail("u200");
+  error = new OutcomeUnknownError("perhaps");
+  await assert.rejects(failures.flush(), OutcomeUnknownError);
+  error = undefined;
+  await failures.flush();
+  const page = await listPart(database, AUDIT_LIST, ANY, { limit: 1000, before: "~" });
+  assert.equal(page.items.length, 100);
 });
 
 test("a clock that was set back does not end the recording", async (t) => {
