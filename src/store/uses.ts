@@ -19,14 +19,17 @@ export function createUses(database: Database, now: () => number) {
     },
     /** Stores what has been noted since the last call, as one batch. */
     async flush(): Promise<void> {
-      const uses = JSON.stringify([...noted]);
+      const sent = noted;
       noted = new Map();
       round++;
-      if (uses === "[]") return;
+      if (sent.size === 0) return;
       await database.write([
         sql`UPDATE grants SET lastUsedAtMs = max(ifnull(lastUsedAtMs, 0), u.value ->> 1)
-          FROM json_each(${uses}) u WHERE grants.id = u.value ->> 0`,
-      ]);
+          FROM json_each(${JSON.stringify([...sent])}) u WHERE grants.id = u.value ->> 0`,
+      ]).catch((error: unknown) => {
+        noted = new Map([...sent, ...noted]); // to store one twice changes nothing
+        throw error;
+      });
     },
   };
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { insertGrant, listGrants } from "../../src/store/grants.ts";
 import { createUses } from "../../src/store/uses.ts";
-import { FIRST_PAGE, type Database } from "../../src/database/database.ts";
+import { FIRST_PAGE, type Database, UnavailableError } from "../../src/database/database.ts";
 import { addUser, openDatabase, sampleGrant } from "../helpers/database.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 1);
@@ -43,6 +43,28 @@ test("a use is stored once a flush, and never goes back", async (t) => {
   await uses.flush();
   assert.equal(await lastUsed(), NOW_MS + 60_000);
   assert.deepEqual(writes, [1, 1, 1]);
+});
+
+test("a use that the database refuses is stored by the next flush", async (t) => {
+  const database = openDatabase(t);
+  const user = await addUser(database);
+  const [once, again] = [sampleGrant("login", user), sampleGrant("login", user)];
+  for (const grant of [once, again]) await insertGrant(database, grant);
+  const refused = t.mock.method(database, "write", () =>
+    Promise.reject(new UnavailableError("locked")));
+  let nowMs = NOW_MS;
+  const uses = createUses(database, () => nowMs);
+  const note = ({ id }: typeof once) => uses.note({ caller: callerOf(user, id), notedIn: 0 });
+  note(once);
+  note(again);
+  await assert.rejects(uses.flush(), UnavailableError);
+  nowMs += 60_000;
+  note(again);
+  refused.mock.restore();
+  await uses.flush();
+  const { items } = await listGrants(database, { user }, { limit: 2, before: FIRST_PAGE }, NOW_MS);
+  const used = new Map(items.map(({ id, lastUsedAtMs }) => [id, lastUsedAtMs]));
+  assert.deepEqual([used.get(once.id), used.get(again.id)], [NOW_MS, NOW_MS + 60_000]);
 });
 
 test("what is noted between two flushes is bounded", async (t) => {
