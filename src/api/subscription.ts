@@ -123,13 +123,13 @@ export function subscriptionOperations(
         const { caller } = context;
         const status = paused_until === undefined ? body.status : "paused";
         const subscription = await find(id, caller);
+        const isDisabled = status === "disabled";
+        const isRevived = subscription.status === "disabled" && status && !isDisabled;
         // A new endpoint gets the event too, of which this token may be allowed nothing.
-        if (isOwn && (status === "active" || endpoint !== undefined)) {
+        if (isOwn && (status === "active" || isRevived || endpoint !== undefined)) {
           await checkEventAllowed(database, subscription.event, caller);
         }
-        const isDisabled = status === "disabled";
         // What it had not been sent is cancelled before it may be active or paused again.
-        const isRevived = subscription.status === "disabled" && status && !isDisabled;
         if (isRevived && !await clearSubscription(database, id, now())) {
           throw new Problem(503, "unavailable", "Its old deliveries are still being cancelled.", {
             headers: { "Retry-After": "5" },

@@ -288,6 +288,9 @@ describe("scopes", () => {
     const change = { endpoint: `${stage.receiver.url}/${newName("elsewhere")}` };
     assertProblem(await patch(subscription, narrow, change), 403);
     assert.equal((await patch(subscription, narrow, { status: "paused" })).status, 200);
+    await administer("PATCH", `/backend/subscription/${subscription.id}`, { status: "disabled" });
+    assertProblem(await patch(subscription, narrow, { status: "paused" }), 403);
+    assert.equal((await patch(subscription, wide, { status: "paused" })).status, 200);
     assert.equal((await patch(subscription, wide, change)).status, 200);
   });
 
