@@ -97,7 +97,7 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
     return outgoing.once("close", () => clearTimeout(limit));
   }
 
-  /** Ends a large request, which takes its time, where the node leaves a small one waiting. */
+  /** Ends a request that may take its time where the node leaves a small one waiting. */
   function watch(node: string, outgoing: ClientRequest): void {
     if (outgoing.destroyed) return;
     start(node, "GET", "/readyz?noleader", ATTEMPT_MS).end()
@@ -233,6 +233,8 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
       const outgoing = start(node, method, path, timeoutMs);
       if (body) body.on("error", (error) => outgoing.destroy(error)).pipe(outgoing);
       else outgoing.end();
+      // One that loads a body may be too busy for anything else.
+      if (!body && timeoutMs > ATTEMPT_MS) watch(node, outgoing);
       const [incoming] = await once(outgoing, "response");
       return incoming;
     },

@@ -69,7 +69,13 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
   /** The copy comes whole into a file of its own, which is then backed up as any other. */
   async function backUp(target: string, signal: AbortSignal): Promise<number> {
     return withTemporary(`${target}.download`, async (file) => {
-      await ask(async (client) => pipeline(await send(client), createWriteStream(file)), signal);
+      await ask(async (client) => {
+        const copy = await send(client);
+        await pipeline(copy, createWriteStream(file)).catch((cause: NodeJS.ErrnoException) => {
+          if (cause.code !== "ECONNRESET") throw cause; // of the file
+          throw new UnavailableError("The leader has not sent all of its copy", { cause });
+        });
+      }, signal);
       return await backUpSqlite(file, target, signal);
     });
   }
