@@ -3,7 +3,7 @@ import { ask } from "./asking.ts";
 import type { Question } from "./dialog.ts";
 import { resolve, type Schema } from "./document.ts";
 import { el } from "./element.ts";
-import { wordsOf } from "./values.ts";
+import { wordsOf } from "./format.ts";
 
 /**
  * The fields of a body, made from its schema in the OpenAPI document. `given` is what they begin

@@ -68,3 +68,8 @@ export function address(url: string): [host: string, path: string] {
 export function count(value: number, one: string, many = `${one}s`): string {
   return `${number(value)} ${value === 1 ? one : many}`;
 }
+
+/** A member's name for people. */
+export const wordsOf = (name: string) =>
+  (name.charAt(0).toUpperCase() + name.slice(1).replace(/_at$/, "").replaceAll("_", " "))
+    .replace(/\buri/, "URI").replace(/^Url\b/, "URL");

@@ -3,13 +3,14 @@ import { asking } from "./asking.ts";
 import { bodySchema, findOperation, resolve } from "./document.ts";
 import { type Child, el, fill, shown } from "./element.ts";
 import { filters, noneLike } from "./filters.ts";
+import { wordsOf } from "./format.ts";
 import { findIn, idOf, nameOf, NAMES, type Thing } from "./names.ts";
 import { button, card, facts, head } from "./parts.ts";
 import { go, href, type Place, refine } from "./router.ts";
 import { mayWrite } from "./session.ts";
 import { every } from "./stream.ts";
 import { type Column, later, listTable } from "./table.ts";
-import { AUDIT_COLUMNS, columnsOf, valueOf, wordsOf } from "./values.ts";
+import { AUDIT_COLUMNS, columnsOf, valueOf } from "./values.ts";
 
 const whatEnds = async (related: readonly Related[], item: Thing): Promise<string> =>
   (await import("./what_ends.ts")).whatEnds(related, item);

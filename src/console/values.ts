@@ -1,7 +1,7 @@
 import type { AuditRecord } from "../api/backend/audit.ts";
 import type { Infer } from "../base/shape.ts";
 import { type Child, el } from "./element.ts";
-import { ago } from "./format.ts";
+import { ago, wordsOf } from "./format.ts";
 import { endpointOf, idOf, linkTo, named, type Thing } from "./names.ts";
 import { state, when } from "./parts.ts";
 import { href, pageOf } from "./router.ts";
@@ -29,11 +29,6 @@ export function valueOf(name: string, value: unknown, isPlain = false): Child {
 
 /** What may be a word of any length; others are kept whole. */
 const LONG = ["app", "event", "owner", "scopes"];
-
-/** A member's name for people. */
-export const wordsOf = (name: string) =>
-  (name.charAt(0).toUpperCase() + name.slice(1).replace(/_at$/, "").replaceAll("_", " "))
-    .replace(/\buri/, "URI").replace(/^Url\b/, "URL");
 
 /**
  * Columns of these members; the first is the link to the item's page, if there is one. On small

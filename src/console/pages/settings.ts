@@ -1,14 +1,14 @@
 import { call, list, request } from "../api.ts";
 import { asking } from "../asking.ts";
 import { type Child, el } from "../element.ts";
-import { duration } from "../format.ts";
+import { duration, wordsOf } from "../format.ts";
 import { type Thing } from "../names.ts";
 import {
   card, facts, head, isSetting, lettersSwitch, message, notify, type Problem,
 } from "../parts.ts";
 import { site } from "../session.ts";
 import { later, table } from "../table.ts";
-import { columnsOf, wordsOf } from "../values.ts";
+import { columnsOf } from "../values.ts";
 
 export const show = () => [
   head("Settings", "What this service has been started with, and how it is.",
