@@ -49,18 +49,28 @@ export function withdrawConsent(
 }
 
 /**
- * Forgets all that a user allowed, or that an app was allowed, by the statement that this returns
- * for the batch that makes it necessary; what was withdrawn stays so. Where there is very much,
- * most is forgotten before that, in steps for which no other write waits long.
+ * Forgets all that a user allowed, or that an app was allowed, or these scopes of it, by the
+ * statement that this returns for the batch that makes it necessary; what was withdrawn stays so.
+ * Where there is very much, most is forgotten before that, in steps for which no other write waits
+ * long.
  */
-export async function forgetConsentsOf(database: Database, of: Parties): Promise<Sql> {
+export async function forgetConsentsOf(
+  database: Database,
+  of: Parties,
+  scopes?: readonly string[],
+): Promise<Sql> {
   const where = isOf(of);
   const key = of.user === undefined ? sql`user` : sql`app`;
-  const forget = (some: Sql) =>
-    sql`UPDATE consents SET scopes = '[]' WHERE ${some} AND scopes <> '[]'`;
+  const goes = scopes ? sql`value IN ${listOf(scopes)}` : sql`TRUE`;
+  const forget = (some: Sql) => sql`UPDATE consents
+    SET scopes = (SELECT json_group_array(value) FROM json_each(consents.scopes) WHERE NOT ${goes})
+    WHERE ${some} AND EXISTS (SELECT 1 FROM json_each(consents.scopes) WHERE ${goes})`;
   await writeInSteps(database, { table: sql`consents`, key, where, after: "" }, (keys) => {
     const some = sql`${where} AND ${key} IN ${listOf(keys)}`;
-    return [sql`DELETE FROM consents WHERE ${some} AND notBeforeMs = 0`, forget(some)];
+    return [
+      ...scopes ? [] : [sql`DELETE FROM consents WHERE ${some} AND notBeforeMs = 0`],
+      forget(some),
+    ];
   });
   return forget(where);
 }

@@ -337,6 +337,25 @@ describe("a consent is remembered", () => {
     assertConsentPage(await visit({ scope: "orders" }, someone, app));
   });
 
+  for (const party of ["app", "user"] as const) {
+    test(`until the ${party} loses the scope: given back, it is asked for anew`, async () => {
+      const owner = await gatepost.createUser({ scopes: ["consumer", "orders"] });
+      const own = await gatepost.createApp({ scopes: ["consumer", "orders"] });
+      const browser = await openLoggedIn(owner);
+      const scope = "consumer orders";
+      await gatepost.allow(browser, own, owner, { scope });
+      const record = party === "app" ? `app/${own.id}` : `user/${owner.id}`;
+      for (const scopes of [["consumer"], ["consumer", "orders"]]) {
+        const body = { scopes };
+        const headers = bearer(gatepost.adminToken);
+        const answer = await gatepost.api.sendJson("PATCH", `/backend/${record}`, body, headers);
+        assert.equal(answer.status, 200, answer.text);
+      }
+      assertConsentPage(await gatepost.authorize(browser, own, { scope }));
+      assertCode(gatepost, await gatepost.authorize(browser, own, { scope: "consumer" }), own);
+    });
+  }
+
   test("but not a denial", async () => {
     const careful = await gatepost.createUser();
     const browser = await openLoggedIn(careful);

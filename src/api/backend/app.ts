@@ -140,13 +140,16 @@ export async function storeAppChange(
     // At another origin there may be somebody else than the one whom the users allowed it.
     const isMoved = new URL(changed.url).origin !== new URL(app.url).origin;
     // Both before the time of the cut is read: what is granted meanwhile ends with it.
-    const forget = isMoved ? [await forgetConsentsOf(database, { app: id })] : [];
+    const forget = isMoved || lost.length > 0
+      ? [await forgetConsentsOf(database, { app: id }, isMoved ? undefined : lost)]
+      : [];
     const revoke = await revokeGrantsWithScopes(database, { app: id }, lost, now());
     await storeAudited(context, [
       updateApp(app, changed),
       ...isDisabled ? revokeTokensOfApp(id, now(), accessTokenTtlMs, end) : [],
       ...revoke,
-      ...isMoved ? [...forget, deleteCodesOf(id)] : [],
+      ...forget,
+      ...isMoved ? [deleteCodesOf(id)] : [],
     ], { action: "app.change", target: id }, services);
   });
   return jsonResponse(200, toAppRecord(await afterWrite(find())));

@@ -5,6 +5,7 @@ import { jsonResponse } from "../../http/respond.ts";
 import { NewUser, newUser, toUserRecord, UserChange, UserRecord } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
 import { afterWrite } from "../../store/after_write.ts";
+import { forgetConsentsOf } from "../../store/consents.ts";
 import { revokeGrantsWithScopes } from "../../store/grant_end.ts";
 import {
   deleteUser,
@@ -73,11 +74,15 @@ export function userOperations(services: Administration & Pick<Services, "hasher
           await checkGivesBackend(context.caller, changed, before, services);
           const lost = user.scopes.filter((scope) => !changed.scopes.includes(scope));
           const end = isDisabled ? { reason: "user disabled" } : undefined;
-          // Before the time of the cut is read: what is granted meanwhile ends with it.
+          // Both before the time of the cut is read: what is granted meanwhile ends with it.
+          const forget = lost.length > 0
+            ? [await forgetConsentsOf(database, { user: id }, lost)]
+            : [];
           const revoke = await revokeGrantsWithScopes(database, { user: id }, lost, now());
           await storeAudited(context, [
             updateUser(user, changed, phc),
             ...isDisabled || phc ? revokeTokensOfUser(id, now(), accessTokenTtlMs, end) : [],
+            ...forget,
             ...revoke,
           ], { action: "user.change", target: id }, services);
         });
