@@ -1,5 +1,5 @@
 import { newId } from "../../base/id.ts";
-import { checkErrors, Problem } from "../../base/problem.ts";
+import { checkErrors, conflict, Problem } from "../../base/problem.ts";
 import { sha256 } from "../../base/secret.ts";
 import { COUNT, described, type Infer, named, object, refined } from "../../base/shape.ts";
 import type { Sql } from "../../database/sql.ts";
@@ -59,7 +59,9 @@ export async function makePersonalToken(
   { caller, request }: { readonly caller: Pick<Caller, "sub" | "clientId" | "scopes"> } & Actor,
   { expires_in: seconds, ...given }: Infer<typeof NewToken>,
   isIn: Sql,
-  { database, tokens, now }: Pick<Services, "database" | "tokens" | "now">,
+  { database, tokens, now }: Pick<Services, "database" | "now"> & {
+    readonly tokens: Pick<Services["tokens"], "makePersonalToken">;
+  },
 ) {
   const user = loggedInUser(caller);
   if (!given.scopes.every((scope) => caller.scopes.includes(scope))) {
@@ -78,7 +80,10 @@ export async function makePersonalToken(
     insertAuditOfGrant(id, audited, nowMs),
   ]);
   if (inserted === 1) return { grant, token };
-  // Or what it depends on has just ended.
+  const own = await listLiveGrants(database, user, nowMs);
+  if (own.filter(({ app }) => app === PERSONAL_APP).length < PERSONAL_TOKENS) {
+    throw conflict("Your login has just ended, or you have just lost a scope.");
+  }
   throw new Problem(409, "limit", `There are ${PERSONAL_TOKENS} personal tokens already.`);
 }
 
