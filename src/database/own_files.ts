@@ -53,8 +53,13 @@ export function watchOwnFiles(given: string, path: string, identity: string) {
       besides ??= found;
       return log !== undefined && index !== undefined && found === besides;
     },
-    /** Whether the file is in place and its log gone: what others had written would be in one. */
-    isLogGone: () => leadsTo(path, identity) && !look(`${path}-wal`)?.size,
+    /**
+     * Whether the log alone is gone, and nothing of others has come since the last commit of this
+     * service: what they have written would be in a log, or in the file, whose time it changes.
+     */
+    isLogGone: (committedAtMs: number) =>
+      leadsTo(path, identity) && !look(`${path}-wal`)?.size &&
+      Number(look(path)?.mtimeMs) <= committedAtMs,
     /** How long the log was when it was last looked at. */
     logBytes: () => logBytes,
   };

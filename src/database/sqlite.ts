@@ -42,6 +42,7 @@ export function openSqliteDatabase(
   const writer = createWriter(startWriter, onCommit, onEnd);
   const gathering: Waiting[] = [];
   let committing: readonly Waiting[] = [];
+  let committedAtMs = 0;
   let closing: Promise<void> | undefined;
 
   function flush(): void {
@@ -52,6 +53,7 @@ export function openSqliteDatabase(
 
   function onCommit(report: CommitReport, results: readonly WriteResult[]): void {
     observe(report);
+    if (report.refusal === undefined) committedAtMs = Date.now();
     if (results.length === 0) return; // all of it was other threads'
     const done = committing;
     committing = [];
@@ -75,9 +77,9 @@ export function openSqliteDatabase(
   async function close(): Promise<void> {
     const waiting = [...committing, ...gathering];
     await Promise.allSettled(waiting.map(({ promise }) => promise));
-    // Before the writer, since the last to close empties the log into the file. Where something is
-    // in another, or the index is another, nobody does: others may have written there.
-    if (files.areInPlace() || files.isLogGone()) reader.close();
+    // Before the writer, since the last to close empties the log into the file. Where others may
+    // have written past that log, nobody does: the two would be mixed.
+    if (files.areInPlace() || files.isLogGone(committedAtMs)) reader.close();
     await writer.close();
   }
 

@@ -367,6 +367,26 @@ test("closing a database whose file was replaced leaves the new file's log alone
   assert.deepEqual(names.map((row) => Object(row).name), ["new", "newer"]);
 });
 
+test("closing a database whose log is gone overwrites nothing that others wrote", async (t) => {
+  const path = join(makeFolder(t), "gatepost.db");
+  const database = openSqliteDatabase(path);
+  await database.write(Array.from({ length: 100 }, (_, number) => put(`own ${number}`)));
+  for (const suffix of ["-wal", "-shm"]) rmSync(path + suffix);
+  const runElsewhere = (script: string) =>
+    String(execFileSync(process.execPath, ["-e", `const { DatabaseSync } = require("node:sqlite");
+      const file = new DatabaseSync(${JSON.stringify(path)});${script}`]));
+  // As a server does that starts beside: what is in its own log goes into the file.
+  runElsewhere(`const insert = file.prepare("INSERT INTO settings (name, value) VALUES (?, ?)");
+    for (let number = 0; number < 300; number++) insert.run("other " + number, "x".repeat(300));
+    file.exec("PRAGMA wal_checkpoint(TRUNCATE)");`);
+  assert.equal(statSync(`${path}-wal`).size, 0);
+  await database.close();
+  const others = "SELECT count(*) AS count FROM settings WHERE name GLOB 'other *'";
+  const found = runElsewhere(`console.log(file.prepare("PRAGMA integrity_check").get(),
+    file.prepare("${others}").get().count);`);
+  assert.match(found, /integrity_check: 'ok' } 300$/m);
+});
+
 test("closing a database whose log has no index loses nothing that others wrote", async (t) => {
   const path = join(makeFolder(t), "gatepost.db");
   const database = openSqliteDatabase(path);
