@@ -1,3 +1,4 @@
+import { PERSONAL_APP } from "../oauth/principal.ts";
 import { ACCOUNT_STATUS, type User, UserChange } from "../oauth/user.ts";
 import { type Database, valueIf } from "../database/database.ts";
 import { findItem, findRow, hasRow } from "../database/rows.ts";
@@ -137,6 +138,9 @@ export function revokeTokensOfUser(
     updateWhere(sql`users`, sql`notBeforeMs = max(notBeforeMs, ${nowMs})`, sql`id = ${id}`),
     ...revokeGrantsOf({ user: id }, end, nowMs, accessTtlMs),
     sql`DELETE FROM sessions WHERE user = ${id}`,
+    // Each alone, too: a user may have so many of them.
+    sql`UPDATE grants SET revokedAtMs = ${nowMs}
+      WHERE user = ${id} AND app = ${PERSONAL_APP} AND revokedAtMs IS NULL`,
   ];
 }
 

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { makePersonalToken } from "../../../src/api/consumer/account_acts.ts";
 import { sql } from "../../../src/database/sql.ts";
+import { revokeTokensOfUser } from "../../../src/store/users.ts";
 import { addUser, openDatabase } from "../../helpers/database.ts";
 
 test("a personal token is refused for what has ended, or for their number", async (t) => {
@@ -17,4 +18,6 @@ test("a personal token is refused for what has ended, or for their number", asyn
   await assert.rejects(make(sql`FALSE`), { code: "conflict", message: /login has just ended/ });
   for (let count = 0; count < 100; count++) await make();
   await assert.rejects(make(), { code: "limit", message: /^There are 100 personal tokens/ });
+  await database.write(revokeTokensOfUser(sub, Date.now() - 1, 3_600_000));
+  await assert.doesNotReject(make(), "a new password has ended all of them");
 });
