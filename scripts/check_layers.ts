@@ -58,7 +58,7 @@ const MAY_TOUCH: Record<string, string[]> = {
   "cli/test_hooks.ts": ["module"],
   "base/": ["crypto", "http", "net", "util"], // http: its status names and types
   "base/quick_import.ts": ["module", "path"],
-  "base/start_memory.ts": ["v8", "vm"],
+  "base/start_memory.ts": ["perf_hooks", "v8", "vm"],
   "oauth/": [],
   "event/": ["crypto"],
   "database/": ["fs", "path", "sqlite", "url", "worker_threads"],

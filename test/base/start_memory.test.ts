@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { performance } from "node:perf_hooks";
 import { test } from "node:test";
 import { getHeapStatistics } from "node:v8";
 import { runInNewContext } from "node:vm";

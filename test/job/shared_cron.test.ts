@@ -267,7 +267,7 @@ test("every process lists how the last run went, wherever it ran", async (t) => 
   assert.equal((await first.shared.list())[0]?.lastError, null);
 });
 
-test("a run that ends because its process stops leaves no error, and takes none away", async (t) => {
+test("a run that ends because its process stops leaves and takes away no error", async (t) => {
   const fail = () => {
     throw new Error("no luck");
   };
