@@ -102,6 +102,7 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
   let handle: Handle = (request) => started.promise.then(() => handle(request));
   let handleOfConsole: Handle = (request) => started.promise.then(() => handleOfConsole(request));
   let jobs: Jobs | undefined;
+  let storing: Promise<unknown> | undefined;
   const createServerFor = (handle: Handle) => createHttpServer({
     handle,
     trustedProxies: config.trustedProxies,
@@ -139,14 +140,14 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
     const { signingAlg: alg, accessTokenTtlMs } = config;
     const events = catalogue(hosted.endpoints);
     // The slowest of a first start, awaited at its end: hashing the password.
-    const storing = Promise.all([
+    storing = Promise.all([
       ensureFirstUser(database, hasher, config.adminPassword, now()).then((password) => {
         // At once, whatever becomes of the rest: it is stored, and never shown again.
         if (password !== undefined) host.print(`Created user admin, with password ${password}`);
       }),
       database.write(events.length > 0 ? [declareEvents(events)] : []),
     ]);
-    storing.catch(() => {}); // where something else fails before
+    storing.catch(() => {}); // where something else has failed before
     const { url, local } = await listen(server, config);
     const basePath = pathOf(config.baseUrl ?? url);
     const second = consoleServer &&
@@ -251,6 +252,7 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
     jobs.start(hosted.cronjobs);
     return () => stop(GRACE_MS);
   } catch (error) {
+    await storing?.catch(() => {}); // what is stored is printed
     await stop(0);
     throw error;
   }
