@@ -32,5 +32,6 @@ export async function importQuickly<Part>(
     return await importPart();
   } finally {
     hooks.deregister(); // what endpoint modules import is none of this
+    module.flushCompileCache(); // Node would hold what it read or is to keep until the exit
   }
 }
