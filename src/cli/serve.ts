@@ -11,12 +11,13 @@ import { UsageError } from "./failure.ts";
  * What Node is started with. V8 prefers to take memory over collecting what callbacks leave behind;
  * the first two keep a full delivery below 200 MB. Without the third V8 may conclude from one busy
  * moment that exchanges live long: each would be allocated among what is seldom collected, and cost
- * a third more.
+ * a third more. With the last, two threads collect and compile beside those that serve, not four.
  */
 export const MEMORY_FLAGS = [
   "--max-old-space-size=1024",
   "--max-semi-space-size=12",
   "--no-allocation-site-pretenuring",
+  "--v8-pool-size=2",
 ] as const;
 
 /**
