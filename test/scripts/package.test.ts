@@ -160,3 +160,17 @@ test("the lockfile names no registry", () => {
   assert.equal(lock.includes(`"resolved"`), false);
   assert.equal(/registry/i.test(lock), false);
 });
+
+test("it is kept as soon as it is made, so that a process that is killed has kept it", () => {
+  const kept = join(installed, "dist/.compiled");
+  rmSync(kept, { recursive: true, force: true });
+  const part = (path: string) => JSON.stringify(join(installed, "dist", path));
+  const code = `const { importQuickly } = await import(${part("base/quick_import.js")});
+    await importQuickly(() => import(${part("config.js")}));
+    const { globSync } = await import("node:fs");
+    console.log(globSync(${JSON.stringify(`${kept}/*/*`)}).length);`;
+  const stdout = execFileSync(process.execPath, ["--input-type=module", "--eval", code], {
+    env: { PATH: process.env["PATH"] },
+  });
+  assert.ok(Number(stdout) > 10, `${stdout} files`);
+});
