@@ -178,13 +178,15 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
     const startedMs = performance.now();
     let mayHaveRun = false;
     let redirects = 0;
-    let reason = "no time was left";
+    /** Why each of the nodes that were asked has not answered. */
+    const reasons = new Map<string, string>();
     for (;;) {
       const nowMs = performance.now();
       const patientMs = Math.max((lostAtMs ?? Infinity) + PATIENCE_MS, startedMs + MOMENT_MS);
       const leftMs = Math.min(untilMs, patientMs) - nowMs;
       if (leftMs < LEAST_MS || !isOpen) {
-        const message = `The database cannot be reached: ${reason}`;
+        const why = reasons.values().toArray().sort().join("; ") || "no time was left";
+        const message = `The database cannot be reached: ${why}`;
         throw mayHaveRun ? new OutcomeUnknownError(message) : new UnavailableError(message);
       }
       const node = nextNode();
@@ -205,11 +207,12 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
       if (leader === node) leader = undefined;
       if (found.kind === "failed") {
         mayHaveRun ||= found.mayHaveRun;
-        ({ reason } = found);
+        reasons.set(node, found.reason);
       } else if (!wasSilent(found.leader, NOT_FOLLOWED_MS)) {
         ({ leader } = found);
         if (redirects++ === 0) continue;
-        reason = `${node} names ${leader} as the leader`; // they may name each other, or itself
+        // They may name each other, or itself.
+        reasons.set(node, `${node} names ${leader} as the leader`);
       }
       await pause(PAUSE_MS);
     }

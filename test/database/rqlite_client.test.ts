@@ -65,6 +65,20 @@ test("a node that redirects to itself is asked in intervals", async (t) => {
   assert.ok(asked() > 3 && asked() < 20, `${asked()} requests`);
 });
 
+test("a cluster that cannot be reached: what each node has said", async (t) => {
+  const { ask, does, nodes } = await stage(t, 3);
+  const [silent, lonely, busy] = nodes.toSorted();
+  does((request, response) => {
+    const { host } = request.headers;
+    if (host === silent) request.socket.destroy();
+    else if (host === lonely) refuse(request, response);
+    else response.writeHead(503).end("busy");
+  });
+  const message = "The database cannot be reached: " +
+    `${silent}: socket hang up; ${lonely}: HTTP 503 leader not found; ${busy}: HTTP 503 busy`;
+  await assert.rejects(ask("", 600), { message });
+});
+
 for (const content of ['{"results":[]}', '{"results":[{},{}]}', '{"results":null}', "{}", ""]) {
   test(`${content || "nothing"} is no result of one statement: it may have run`, async (t) => {
     const { ask, does } = await stage(t);
@@ -102,6 +116,7 @@ async function stage(t: TestContext, count = 1) {
   const client = createRqliteClient({ nodes, isTls: false, credentials: undefined });
   t.after(client.close);
   return {
+    nodes,
     ask(param = "", forMs = 5_000) {
       const statements = [JSON.stringify(["SELECT ?", param])];
       return client.ask(() => "/db/query", statements, performance.now() + forMs);
