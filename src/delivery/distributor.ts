@@ -1,3 +1,5 @@
+import { messageOf } from "../base/message_of.ts";
+import { createRepeatCheck } from "../base/repeated.ts";
 import { findNextDue, type SendableDelivery } from "../store/deliveries.ts";
 import { findFanOutPart, listPendingEvents } from "../store/fan_out.ts";
 import { continueResends } from "../store/resends.ts";
@@ -52,6 +54,7 @@ export function createDistributor(options: DistributorOptions) {
     perSubscription: settings.callbackConcurrencyPerSubscription,
   });
   const shortages = createShortageWatch(log, elapsedMs);
+  const isNew = createRepeatCheck(elapsedMs);
   const recorder = createRecorder(options, gather, () => isStopping);
   const claimer = createClaimer(options, queues, recorder);
   const sender = createSender(options, { queues, recorder, shortages, maySend: isActive, gather });
@@ -71,7 +74,7 @@ export function createDistributor(options: DistributorOptions) {
       await claim();
       lastRoundMs = elapsedMs();
     } catch (error) {
-      log.warn("distribution is held up", { error });
+      if (isNew(messageOf(error))) log.warn("distribution is held up", { error });
       rounds.wakeIn(RETRY_MS);
     }
     sender.send();

@@ -1,3 +1,5 @@
+import { messageOf } from "../base/message_of.ts";
+import { createRepeatCheck } from "../base/repeated.ts";
 import type { Sql } from "../database/sql.ts";
 import { afterAttempt, isSuccess } from "../event/delivery.ts";
 import {
@@ -25,8 +27,9 @@ export function createRecorder(
   gather: () => Promise<void>,
   isStopping: () => boolean,
 ) {
-  const { database, claim, log, now, random } = options;
+  const { database, claim, log, now, elapsedMs, random } = options;
   const { resendDelaysMs: delaysMs, disableAfterMs } = options.settings;
+  const isNew = createRepeatCheck(elapsedMs);
   let ended: AttemptRecord[] = [];
   let requeued: ClaimedDelivery[] = [];
   let recording: Promise<void> | undefined;
@@ -105,7 +108,7 @@ export function createRecorder(
         await write(statements);
         return;
       } catch (error) {
-        log.warn("an attempt cannot be recorded yet", { error });
+        if (isNew(messageOf(error))) log.warn("an attempt cannot be recorded yet", { error });
         if (isStopping()) return;
         await new Promise((resolve) => setTimeout(resolve, waitMs));
       }

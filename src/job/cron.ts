@@ -1,4 +1,5 @@
 import { messageOf } from "../base/message_of.ts";
+import { createRepeatCheck } from "../base/repeated.ts";
 import type { Services } from "../services.ts";
 import type { StoredCronjob } from "../store/cronjobs.ts";
 
@@ -31,9 +32,6 @@ export type Cron = ReturnType<typeof createCron>;
 // Node's timers take 32 bits; a longer delay would become 1 ms.
 const LONGEST_DELAY_MS = 2_147_483_647;
 
-/** How often the same failure of a job is logged: a job may run each second. */
-const REPEAT_MS = 60_000;
-
 interface Entry {
   readonly job: IntervalJob;
   timer: NodeJS.Timeout | undefined;
@@ -41,8 +39,8 @@ interface Entry {
   dueMs: number;
   running: Promise<void> | undefined;
   last: LastRun;
-  /** The failure that was logged last, and when, in elapsed time. */
-  logged: { readonly message: string; readonly atMs: number } | undefined;
+  /** Whether a failure is to be logged: a job may run each second. */
+  readonly isNew: (message: string) => boolean;
 }
 
 /**
@@ -92,16 +90,9 @@ export function createCron(
       lastError = messageOf(error);
       const fields = { job: entry.job.name, error };
       if (stopping.signal.aborted) log.info("job stopped", fields); // as it was asked to
-      else if (isNew(entry.logged, lastError)) {
-        log.error("job failed", fields);
-        entry.logged = { message: lastError, atMs: elapsedMs() };
-      }
+      else if (entry.isNew(lastError)) log.error("job failed", fields);
     }
     entry.last = { lastAtMs, lastDurationMs: Math.round(elapsedMs() - startedMs), lastError };
-  }
-
-  function isNew(logged: Entry["logged"], message: string): boolean {
-    return logged?.message !== message || elapsedMs() - logged.atMs >= REPEAT_MS;
   }
 
   return {
@@ -110,7 +101,8 @@ export function createCron(
       if (entries.has(job.name)) throw new Error(`There is a job ${job.name} already`);
       const dueMs = elapsedMs() + job.everyMs;
       const entry: Entry = {
-        job, timer: undefined, dueMs, running: undefined, last: NEVER, logged: undefined,
+        job, timer: undefined, dueMs, running: undefined, last: NEVER,
+        isNew: createRepeatCheck(elapsedMs),
       };
       entries.set(job.name, entry);
       arm(entry);

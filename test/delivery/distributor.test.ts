@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { newId } from "../../src/base/id.ts";
+import type { Log } from "../../src/base/log.ts";
 import { createSeal, type Seal } from "../../src/base/seal.ts";
 import type { AttemptOutcome } from "../../src/event/delivery.ts";
 import { formatSigningSecret } from "../../src/event/signature.ts";
@@ -94,6 +95,7 @@ interface ProcessOptions {
   readonly answer?: (callback: Callback) => Ending;
   readonly database?: Database;
   readonly seal?: Seal;
+  readonly log?: Log;
 }
 
 async function openStage(t: TestContext): Promise<Stage> {
@@ -164,7 +166,7 @@ function createProcess(stage: Stage, options: ProcessOptions): Process {
     },
     claim: options.name ?? newId("c", stage.nowMs),
     seal: options.seal ?? SEAL,
-    log: SILENT,
+    log: options.log ?? SILENT,
     now: () => stage.nowMs,
     elapsedMs: () => stage.nowMs + stage.setBackMs,
     isClockRight: () => !stage.isClockWrong,
@@ -1004,6 +1006,28 @@ describe("when storage is in trouble", () => {
     process.distributor.wake();
     await until(async () => (await stage.counts())["delivered"] === 1);
     assert.equal(process.begun.length, 1);
+  });
+
+  test("what repeats each second is logged once a minute, an attempt and a round", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe();
+    await stage.dispatch();
+    const [warn, isDown] = [t.mock.fn<Log["warn"]>(), Promise.reject(new UnavailableError("down"))];
+    isDown.catch(() => {});
+    let looks = 0;
+    const database = {
+      ...failing(stage.database, "INSERT INTO attempts", 3),
+      query<Row>(select: Sql): Promise<Row[]> {
+        return warn.mock.callCount() === 0 || looks++ > 20 ? stage.database.query(select) : isDown;
+      },
+    };
+    const process =
+      stage.startProcess({ database, answer: () => 204, log: { ...SILENT, warn } });
+    const look = setInterval(process.distributor.wake, 5);
+    t.after(() => clearInterval(look));
+    await until(async () => looks > 20 && (await stage.counts())["delivered"] === 1);
+    const lines = warn.mock.calls.map(({ arguments: [line] }) => line);
+    assert.deepEqual(lines, ["an attempt cannot be recorded yet", "distribution is held up"]);
   });
 
   for (const text of ["INSERT INTO deliveries", "SET claim = ?"]) {

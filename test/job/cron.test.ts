@@ -287,4 +287,7 @@ test("a failure that repeats is logged once a minute, and another one at once", 
   await pass(1000);
   assert.equal(failed.mock.callCount(), 3);
   assert.equal(cron.list()[0]?.lastError, "disk full");
+  error = new Error("no descriptors"); // by turns
+  await pass(1000);
+  assert.equal(failed.mock.callCount(), 3);
 });
