@@ -24,7 +24,7 @@ export async function releaseSignals(
 export async function runProgram(host: NodeJS.Process, run: () => Promise<void>): Promise<void> {
   const error = runtimeError(host.versions.node);
   // stdout is the log's or a command's: what endpoint modules print must not come between.
-  globalThis.console = new console.Console(host.stderr);
+  Object.assign(console, new console.Console(host.stderr)); // that of node:console is this one
   if (error === undefined) return run();
   host.stderr.write(`${error}\n`);
   host.exitCode = 1;

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { runtimeError } from "../../src/base/runtime.ts";
+import { runNode } from "../helpers/process.ts";
 
 describe("runtimeError() passes", () => {
   for (const version of ["26.0.0", "26.10.0", "27.0.0-nightly20260101", "100.1.2"]) {
@@ -23,4 +25,18 @@ test("runtimeError() advises an installed package in one line, without npm start
   const error = runtimeError("20.19.0", url) ?? "";
   assert.match(error, /26 or newer and this is 20\.19\.0: .*npm install node@26[^\n]*$/);
   assert.doesNotMatch(error, /npm start/);
+});
+
+test("what a program prints by console goes to stderr, whichever way it got that", async () => {
+  const path = fileURLToPath(new URL("../../src/base/runtime.ts", import.meta.url));
+  const program = `const { runProgram } = await import(${JSON.stringify(path)});
+    await runProgram(process, async () => {
+      const { default: imported, log } = await import("node:console");
+      console.log("global");
+      imported.info("imported");
+      log("named");
+      process.stdout.write("stdout");
+    });`;
+  const { stdout, stderr } = await runNode(["--input-type=module", "--eval", program]);
+  assert.deepEqual([stdout, stderr], ["stdout", "global\nimported\nnamed\n"]);
 });
