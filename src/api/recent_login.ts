@@ -49,7 +49,7 @@ const hasBackend = ({ scopes, status }: Holder) =>
 
 /**
  * The same where what did not have scope `backend` gets it; without a `before`, where what has it
- * gets another way in: a new secret, key, owner or grant, or other keys of an issuer.
+ * gets another way in: a new secret, key, owner, grant or address, or other keys of an issuer.
  */
 export async function checkGivesBackend(
   caller: Parameters<typeof checkRecentLogin>[0],

@@ -72,6 +72,7 @@ const newApp = (scopes: readonly string[]) =>
 const to = (path: string, { id }: { readonly id: string }) => `/backend/${path}/${id}`;
 
 const CODE = ["authorization_code"];
+const ADDRESSES = { url: "https://app.example", redirect_uris: ["https://app.example/cb"] };
 
 async function disabled(party: TestUser | TestApp) {
   await gatepost.change(party, { status: "disabled" });
@@ -130,6 +131,10 @@ const GRAVE: Readonly<Record<string, () => Promise<Act>>> = {
     ["PATCH", to("app", await app()), { owner: (await user([])).id }, 200],
   "another grant for an app with backend": async () =>
     ["PATCH", to("app", await app({ grants: CODE })), { grants: [...CODE, "password"] }, 200],
+  "another URL of an app with backend": async () =>
+    ["PATCH", to("app", await app()), { url: "https://elsewhere.example" }, 200],
+  "any address below the URL of an app with backend": async () =>
+    ["PATCH", to("app", await app(ADDRESSES)), { redirect_uris: null }, 200],
   "other keys of an issuer whose tokens may have backend": async () =>
     ["PATCH", await trusted(), { jwks_uri: `${issuer.receiver.url}/keys` }, 200],
   "another audience of such an issuer": async () =>
@@ -152,8 +157,10 @@ const GRAVE: Readonly<Record<string, () => Promise<Act>>> = {
 const PLAIN: Readonly<Record<string, () => Promise<Act>>> = {
   "a new user without backend": async () => ["POST", "/backend/user", newUser(["consumer"]), 201],
   "a new app without backend": async () => ["POST", "/backend/app", newApp(["consumer"]), 201],
-  "another name for an app with backend": async () =>
-    ["PATCH", to("app", await app()), { name: "y" }, 200],
+  "another name for an app with backend, and the same addresses": async () =>
+    ["PATCH", to("app", await app(ADDRESSES)), { name: "y", ...ADDRESSES }, 200],
+  "another URL of an app without backend": async () =>
+    ["PATCH", to("app", await app({ scopes: [] })), { url: "https://elsewhere.example" }, 200],
   "the same scopes for a user with backend": async () =>
     ["PATCH", to("user", await user(SCOPES)), { scopes: SCOPES, rate: "5/1m" }, 200],
   "less for a user with backend": async () =>
