@@ -50,7 +50,11 @@ const MAX_DEPTH = 5;
 
 /** The kind of failure of an error of `fetch`, or of reading its response. */
 export function classifyFailure(error: unknown): FailureKind {
-  const code = findCode(error);
+  return classifyCode(findCode(error));
+}
+
+/** The same of the code that {@link findCode} found. */
+export function classifyCode(code: string | undefined): FailureKind {
   if (code === undefined) return "other";
   return KINDS.find(([, codes]) => codes.some((each) => matches(each, code)))?.[0] ?? "other";
 }

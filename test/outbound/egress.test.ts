@@ -361,6 +361,23 @@ test("selfTest() says what this process lacks", async (t) => {
   }
 });
 
+test("selfTest() says what came in place of a refusal, unless that was too late", async (t) => {
+  const ended = new DOMException("Too slow", "TimeoutError");
+  for (const [dials, code] of [[false, "TimeoutError"], [true, undefined]] as const) {
+    let sent = 0;
+    const request: Request = async (url) => {
+      sent += 1;
+      const response = sent <= 2 || dials ? await postAlike(url) : undefined;
+      if (sent > 2 || !response) throw ended;
+      return response;
+    };
+    const outcome = await open(t, { request }).selfTest();
+    assert.ok(!outcome.ok);
+    assert.match(outcome.reason, /was not refused/);
+    assert.equal(outcome.code, code);
+  }
+});
+
 /** What the self-test sends to its listener, without looking its name up and without TLS. */
 function post(url: string, body: string): Promise<Response> {
   return fetch(`http://127.0.0.1:${new URL(url).port}/`, { method: "POST", body });
