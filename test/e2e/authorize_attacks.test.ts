@@ -417,6 +417,17 @@ describe("the session cookie", () => {
     const page = await gatepost.api.get(authorizePath(otherApp), { cookie: pair });
     assert.ok(!page.text.includes(other.username));
   });
+
+  test("is no other whose name begins with a blank of Unicode, which has no __Host-", async () => {
+    const [own] = (await openLoggedIn()).cookies();
+    const pair = `${own?.name}=${own?.value}`;
+    // Of a header's text each character is a byte, as in Set-Cookie.
+    const sendPlanted = (first: string) =>
+      gatepost.api.get(authorizePath(trustedApp), { cookie: `${first}\xa0${pair}` });
+    assert.equal((await sendPlanted("")).status, 200, "nobody is logged in with it");
+    const beside = await sendPlanted(`${pair}; `);
+    assert.equal(beside.status, 303, "nor does it keep out the true one");
+  });
 });
 
 describe("a session that ends while its consent's form is still coming gives no code, by", () => {
