@@ -42,6 +42,7 @@ import { checkPassword } from "./oauth/user.ts";
 type ConsolePlace = "on" | "off" | { readonly host: string; readonly port: number };
 
 const PREFIX = "GATEPOST_";
+const OURS = /^(.*\W)?GATEPOST_/s;
 const MAX_LIST = 1_000;
 
 // Of the build; of Docker and Kubernetes, beside services named gatepost, or gatepost- and more.
@@ -282,17 +283,17 @@ export function describeConfig(config: Config): readonly { name: string; value: 
 
 /**
  * Returns a line for each variable of ours that is not known, most likely a misspelling, without
- * its value: that may be a secret.
+ * its value: that may be a secret. A file of variables may leave a mark or a word before a name.
  */
 function findUnknown(env: Environment): string[] {
   const known = VARIABLES.flatMap(({ name, fileName }) => fileName ? [name, fileName] : [name]);
   const ends = known.map((name) => name.slice(PREFIX.length));
   return Object.keys(env)
-    .filter((name) => name.startsWith(PREFIX) && env[name])
+    .filter((name) => OURS.test(name) && env[name])
     .filter((name) => !known.includes(name) && !NOT_OURS.test(`${name}=${env[name]}`))
     .map((name) => {
       const shown = /^\w{1,80}$/.test(name) ? name : quote(name);
-      const meant = nearest(name.slice(PREFIX.length), ends);
+      const meant = nearest(name.replace(OURS, ""), ends);
       const hint = meant === undefined ? "" : `; did you mean ${PREFIX}${meant}?`;
       return `${shown}: no such variable${hint}`;
     });

@@ -626,6 +626,16 @@ test("what Kubernetes and Docker set for services named gatepost and more is pas
   assert.match(errorOf("HTTP_PORT", "http://10.0.0.7:8080"), /no such variable/);
 });
 
+test("a variable behind a byte order mark or a word is none of another program", () => {
+  // `node --env-file` and `env $(xargs < FILE)` leave these in the name of a file's first variable.
+  for (const before of ["\ufeff", "export ", " "]) {
+    const [error = "", ...others] = errorsOf({ [`${before}GATEPOST_DATABASE`]: "/srv/gatepost.db" });
+    assert.match(error, /^"[\x20-\x7e]*GATEPOST_DATABASE": no such .* mean GATEPOST_DATABASE\?$/);
+    assert.deepEqual(others, []);
+  }
+  configOf({ MY_GATEPOST_DATABASE: "x", "BASH_FUNC_GATEPOST_CHECK%%": "() { true; }" });
+});
+
 test("a name that is like no variable is given no suggestion", () => {
   assert.equal(errorOf("FOO", "x"), "GATEPOST_FOO: no such variable");
   assert.match(errorOf("LOG_LEVLE", "x"), /did you mean GATEPOST_LOG_LEVEL\?$/);
