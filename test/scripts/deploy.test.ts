@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { globSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { INPUTS } from "../../scripts/build.mjs";
 import { COMMANDS } from "../../src/cli/commands.ts";
 import { VARIABLES } from "../../src/config.ts";
+import { writeFolder } from "../helpers/folder.ts";
 
 const root = join(import.meta.dirname, "../..");
 const folder = join(root, "scripts/deploy");
@@ -74,6 +76,14 @@ test("unit and container start the server by a command that there is", () => {
   assert.match(read("gatepost.service"), /^ExecStart=\S+node dist\/cli\.js serve --locked$/m);
   const entry = /^ENTRYPOINT \["node", "dist\/cli\.js"\]\nCMD \["serve", "--locked"\]$/m;
   assert.match(read("Containerfile"), entry);
+});
+
+test("the command line works by cron, whose PATH has no folder of administrators", async (t) => {
+  const folder = await writeFolder(t, { "gatepost.env": "" });
+  const script = read("gatepost").replace(/\/(etc|opt)\/gatepost/g, folder);
+  const env = { PATH: "/usr/bin:/bin" };
+  const { stderr } = spawnSync("/bin/sh", ["-c", script], { env, encoding: "utf8" });
+  assert.match(stderr, /^runuser: /); // which is found, and lacks a user, a right or the program
 });
 
 test("the container is built from all that a build is made from", () => {
