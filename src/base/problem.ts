@@ -66,9 +66,22 @@ export function tooMany(code: string, detail: string, waitMs: number): Problem {
   return new Problem(429, code, detail, { headers });
 }
 
-/** A request of which some fields are bad: a 400 that lists every error. */
-export function invalid(errors: readonly FieldError[], what: string): Problem {
+/** A request of which some fields are bad: a 400 that lists every error that has room. */
+export function invalid(given: readonly FieldError[], what: string): Problem {
+  const errors = withRoom(given);
   return new Problem(400, "invalid", `The ${what} is not valid; see errors.`, { errors });
+}
+
+/** How many characters errors have together: a pointer may be as long as what it points into. */
+const MAX_ERRORS_LENGTH = 65_536;
+
+/** The first errors, as many as have room together; the first of all always. */
+export function withRoom(errors: readonly FieldError[]): readonly FieldError[] {
+  let length = 0;
+  return errors.filter(({ pointer, detail }, at) => {
+    length += pointer.length + detail.length;
+    return at === 0 || length <= MAX_ERRORS_LENGTH;
+  });
 }
 
 /** Throws that where there is any error. */

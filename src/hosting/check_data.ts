@@ -1,4 +1,4 @@
-import type { FieldError } from "../base/problem.ts";
+import { type FieldError, withRoom } from "../base/problem.ts";
 import { reportTo, type Shape } from "../base/shape.ts";
 
 /**
@@ -17,9 +17,9 @@ export function checkData<T>(shape: Shape<T>, data: unknown, what = "The event's
   throw typeError(`${what} is not valid:`, errors);
 }
 
-/** All that is wrong, for those who write modules. */
+/** What is wrong, as much as has room, for those who write modules. */
 export function typeError(what: string, errors: readonly FieldError[]): TypeError {
-  return new TypeError([what, ...errors.map(errorLine)].join("\n"));
+  return new TypeError([what, ...withRoom(errors).map(errorLine)].join("\n"));
 }
 
 /** An error in a line: its pointer and what is wrong. */

@@ -79,6 +79,10 @@ test("checkData() returns the data as its schema has it, or throws every error",
     name: "TypeError",
     message: "The event's data is not valid:\n/n Must be an integer.",
   });
+  const lists = shapeOf({ ...OBJECT, additionalProperties: { items: { type: "integer" } } });
+  assert.throws(() => checkData(lists, { ["n".repeat(60_000)]: Array(100).fill("x") }), (error) =>
+    String(error).length < 70_000
+  );
   const later = shapeOf(standard(() => Promise.reject(new Error("later"))));
   assert.throws(() => checkData(later, 1), /^TypeError: The schema of an event must be sync/);
   assert.equal(checkData(shapeOf(standard(() => ({ value: 7 }))), 1), 7);

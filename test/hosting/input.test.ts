@@ -190,6 +190,16 @@ test("all errors of a request are listed at once, and say of which part they are
   assert.equal((await refusal({ input: all }, { body: many })).length, 2 + 100);
 });
 
+test("errors are as many as have room together, however long a request's names are", async () => {
+  const name = "n".repeat(20_000);
+  const lists = { ...OBJECT, additionalProperties: { items: INTEGER } };
+  const body = JSON.stringify({ [name]: Array(200).fill("x") });
+  const [, , ...errors] = await refusal({ input: { body: lists } }, { body });
+  assert.deepEqual(errors, [0, 1, 2].map((at) => `/${name}/${at} Must be an integer.`));
+  const longer = JSON.stringify({ [name.repeat(10)]: ["x", "x"] });
+  assert.equal((await refusal({ input: { body: lists } }, { body: longer })).length, 2 + 1);
+});
+
 test("a body that is missing is an error, unless a library's schema takes it", async () => {
   for (const body of [undefined, ""]) {
     assert.deepEqual(await refusal({ input: { body: {} } }, { body }), [
