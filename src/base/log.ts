@@ -213,7 +213,7 @@ function describeError(error: Error, depth: number): Record<string, unknown> {
  * Escapes what moves a terminal's cursor, breaks a line or reverses its direction: C0, DEL, C1, the
  * separators U+2028/9 and the bidirectional controls. JSON's own escapes are left as they are.
  */
-function escapeControls(text: string): string {
+export function escapeControls(text: string): string {
   return text.replace(CONTROLS, escapeUnit);
 }
 

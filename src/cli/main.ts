@@ -1,3 +1,4 @@
+import { escapeControls } from "../base/log.ts";
 import { STOP_SIGNALS } from "../base/runtime.ts";
 import { parseConfig } from "../config.ts";
 import { problemResponse } from "../http/respond.ts";
@@ -77,7 +78,7 @@ async function runCommand(
     call: async (...request) => (await context.openBackend()).call(...request),
     print(response, show) {
       if (!isJson) terminal.print(show(response ?? {}));
-      else if (response) terminal.print(JSON.stringify(response));
+      else if (response) terminal.print(escapeControls(JSON.stringify(response)));
     },
     interruptible: (work) => runInterruptible(host, work),
   };

@@ -74,6 +74,17 @@ test("a wrong value is exit 2, whatever the command, and says what would be righ
   }
 });
 
+test("JSON has what moves a terminal's cursor, or turns its text, as JSON escapes", async (t) => {
+  const cli = await openCommandLine(t);
+  const data = { text: "a\u009b2J\u202eb\u007f" };
+  const args = ["event", "dispatch", "order.created", JSON.stringify(data), "--json"];
+  const { id } = readJson(await cli.run(...args));
+  const { stdout } = await cli.run("event", "show", String(id), "--json");
+
+  assert.deepEqual(JSON.parse(stdout).data, data);
+  assert.match(stdout, /^[\x20-\x7e]*\n$/);
+});
+
 test("a reader that has seen enough ends the output without a complaint", async (t) => {
   const cli = await openCommandLine(t, { ownProcess: true });
   const child = cli.start("check");
