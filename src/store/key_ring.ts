@@ -30,6 +30,12 @@ export function insertKey(key: StoredKey, when = sql`TRUE`): Sql {
       ${key.tokenTtlMs} WHERE ${when}`;
 }
 
+/** Dates the key that signs because the clock was set back, so that what is made now follows it. */
+const dateFirstKey = (nowMs: number): Sql =>
+  sql`UPDATE keys SET signsFromMs = ${nowMs - 1}
+    WHERE kid = (SELECT kid FROM keys ORDER BY signsFromMs, createdAtMs, kid LIMIT 1)
+      AND signsFromMs > ${nowMs}`;
+
 const deleteKey = (kid: string): Sql => sql`DELETE FROM keys WHERE kid = ${kid}`;
 
 /** A key of the ring, with the time when the last token that it signed has expired. */
@@ -128,7 +134,8 @@ export async function loadKeyRing(options: {
      */
     async rotate(leadMs: number, beside: (kid: string) => readonly Sql[] = () => []) {
       const made = await makeKey(leadMs);
-      await database.write([insertKey(made), ...beside(made.kid)]);
+      const date = dateFirstKey(made.createdAtMs);
+      await database.write([date, insertKey(made), ...beside(made.kid)]);
       await afterWrite(refresh());
       const key = keys.find(({ kid }) => kid === made.kid);
       if (!key) throw new Error("The new key was withdrawn at once");
@@ -145,7 +152,9 @@ export async function loadKeyRing(options: {
       const made = await makeKey(0);
       const signs = sql`${kid} = (SELECT kid FROM keys WHERE signsFromMs <= ${made.signsFromMs}
         ORDER BY signsFromMs DESC, createdAtMs DESC, kid DESC LIMIT 1)`;
-      const [, deleted] = await database.write([insertKey(made, signs), deleteKey(kid), ...beside]);
+      const date = dateFirstKey(made.createdAtMs);
+      const changes = [date, insertKey(made, signs), deleteKey(kid), ...beside];
+      const [, , deleted] = await database.write(changes);
       await afterWrite(refresh());
       return deleted === 1;
     },

@@ -296,6 +296,31 @@ test("a clock that was set back does not leave the service without a key", async
   assert.ok(ring.find(kid));
 });
 
+for (const [when, leadMs] of [["at once", 0], ["later", ROTATION_LEAD_MS]] as const) {
+  test(`after the clock was set back a key that is to sign ${when} does, and stays`, async (t) => {
+    const ringing = await setUp(t);
+    const ring = await ringing.open();
+    const { kid } = ring.signing();
+    ringing.nowMs = START_MS - 24 * TTL_MS;
+    const made = await ring.rotate(leadMs);
+    assert.equal(ring.signing().kid, leadMs === 0 ? made.kid : kid);
+    ringing.nowMs += leadMs;
+    assert.equal(ring.signing().kid, made.kid);
+    ringing.nowMs = START_MS;
+    assert.deepEqual([ring.signing().kid, kids(ring)], [made.kid, [made.kid]]);
+  });
+}
+
+test("withdrawing the only key after the clock was set back makes a successor", async (t) => {
+  const ringing = await setUp(t);
+  const ring = await ringing.open();
+  const { kid } = ring.signing();
+  ringing.nowMs = START_MS - MINUTE_MS;
+  assert.equal(await ring.withdraw(kid), true);
+  assert.notEqual(ring.signing().kid, kid);
+  assert.equal(ring.published().length, 1);
+});
+
 test("while an RSA key is made other work goes on", async () => {
   let isMade = false;
   const made = generatePrivateKey("RS256").then(() => {
