@@ -159,7 +159,7 @@ export interface PresentedRefreshToken {
   readonly head: Uint8Array | null;
 }
 
-/** How long an exchange may be repeated whose response was lost. */
+/** How long an exchange may be repeated whose response was lost, also by a clock set back since. */
 const RETRY_MS = 30_000;
 
 /** Finds the grant of a refresh token; undefined when the token was never issued. */
@@ -172,7 +172,7 @@ export async function findRefreshToken(
     readonly state: PresentedRefreshToken["state"] | null;
   };
   const select = sql`SELECT ${COLUMNS}, refresh AS head, CASE WHEN refresh = ${hash} THEN 'current'
-      WHEN previous = ${hash} AND rotatedAtMs > ${nowMs - RETRY_MS} THEN 'previous'
+      WHEN previous = ${hash} AND abs(${nowMs} - rotatedAtMs) < ${RETRY_MS} THEN 'previous'
       WHEN EXISTS (SELECT 1 FROM used_refresh_tokens WHERE grantId = id AND hash = ${hash})
       THEN 'used' END AS state
     FROM grants WHERE id = ${grantId}`;

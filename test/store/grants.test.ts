@@ -225,6 +225,8 @@ describe("what a lost response held is replaced:", () => {
       (await find(database, grant.id, FIRST, { nowMs, isGenuine: true }))?.state;
     assert.equal(await stateAt(NOW_MS + 29_999), "previous");
     assert.equal(await stateAt(NOW_MS + 30_000), "used");
+    assert.equal(await stateAt(NOW_MS - 29_999), "previous"); // another machine's clock
+    assert.equal(await stateAt(NOW_MS - 30_000), "used"); // the clock was set back
   });
 
   test("but not once its successor has been exchanged", async (t) => {
