@@ -54,7 +54,7 @@ const MAY_TOUCH: Record<string, string[]> = {
   server: ["os"],
   testing: [],
   cli: ["fs", "path", "readline", "util"],
-  "cli/dev.ts": ["child_process", "fs", "path"], // the server that it starts again
+  "cli/dev.ts": ["child_process", "fs", "inspector", "path"], // the server that it starts again
   "cli/test_hooks.ts": ["module"],
   "base/": ["crypto", "http", "net", "util"], // http: its status names and types
   "base/quick_import.ts": ["module", "path"],

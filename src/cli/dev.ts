@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, watch } from "node:fs";
+import { close as closeInspector } from "node:inspector";
 import { extname, join, resolve, sep } from "node:path";
 import { STOP_SIGNALS } from "../base/runtime.ts";
 import { createEngine } from "../database/engine.ts";
@@ -22,9 +23,13 @@ export const DEV_COMMAND: Command = {
     "Runs `gatepost serve`, and starts it anew when a file in the folder that " +
       "GATEPOST_ENDPOINTS names, else in ./endpoints, is changed, new or removed: of any type, " +
       "but no dot file, nothing in node_modules and no database. A server that does not start is " +
-      "tried again at the next change.",
+      "tried again at the next change. Flags of Node, --inspect for one, are the server's.",
   ],
-  examples: ["gatepost dev", "GATEPOST_ENDPOINTS=./api gatepost dev"],
+  examples: [
+    "gatepost dev",
+    "GATEPOST_ENDPOINTS=./api gatepost dev",
+    "NODE_OPTIONS=--inspect gatepost dev",
+  ],
   async run(context) {
     const isSource = extname(import.meta.filename) === ".ts";
     const endpoints = context.config.endpointsFolder ?? "endpoints";
@@ -34,21 +39,23 @@ export const DEV_COMMAND: Command = {
     }
     const src = join(import.meta.dirname, "..");
     const watched = [...isThere ? [endpoints] : [], ...isSource ? [src] : []];
+    closeInspector(); // --inspect is for the server, which gets the same port
     const env = { ...context.host.env, ...isThere && { GATEPOST_ENDPOINTS: endpoints } };
-    const code = await serveAgain(context, watched, env);
+    const { address } = await createEngine(context.config);
+    const code = await serveAgain(context, watched, env, address);
     if (code !== 0) throw new Failure("the server did not end well");
   },
 };
 
 /** Serves until a signal, and again whenever something has changed; returns the exit code. */
 function serveAgain(
-  { config, host, terminal }: CommandContext,
+  { host, terminal }: CommandContext,
   folders: readonly string[],
   env: NodeJS.ProcessEnv,
+  database: string,
 ): Promise<number | null> {
   const { promise, resolve: end, reject } = Promise.withResolvers<number | null>();
   const args = [...host.execArgv, ...host.argv.slice(1).with(1, "serve")]; // in place of "dev"
-  const database = createEngine(config).address;
   let server: ChildProcess | undefined; // the one that runs
   let next: "wait" | "start" | "end";
   let settled: NodeJS.Timeout | undefined;

@@ -15,10 +15,14 @@ export const TEST_COMMAND: Command = {
   }],
   details: [
     "Runs Node's own test runner, on the Node that this program runs on. Tests call endpoints " +
-      'with `import { call } from "gatepost/testing"`, which need not be installed. The exit ' +
-      "code is the tests'.",
+      'with `import { call } from "gatepost/testing"`, which need not be installed. What stands ' +
+      "behind -- goes to the runner as it is. The exit code is the tests'.",
   ],
-  examples: ["gatepost test", "gatepost test endpoints/orders.test.ts"],
+  examples: [
+    "gatepost test",
+    "gatepost test endpoints/orders.test.ts",
+    "gatepost test -- --watch",
+  ],
   run({ config, host, values }) {
     const hooks = new URL(`test_hooks${extname(import.meta.filename)}`, import.meta.url);
     const endpoints = config.endpointsFolder ?? "endpoints"; // as for `gatepost dev`

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { findFreePort } from "../../scripts/free_port.ts";
 import { CLI_SOURCE } from "../helpers/command_line.ts";
 import { runCli, type RunningServer, startServer } from "../helpers/process.ts";
 import { until } from "../helpers/until.ts";
@@ -15,7 +16,11 @@ export const ping = { method: "GET", path: "/ping", public: true, handle: () => 
 const PONG = `export const pong = { method: "GET", path: "/pong", public: true, handle: () => 1 };`;
 
 /** `gatepost dev` on endpoints of its own, which `write` changes. */
-async function develop(t: TestContext, env: Readonly<Record<string, string>> = {}) {
+async function develop(
+  t: TestContext,
+  env: Readonly<Record<string, string>> = {},
+  nodeFlags: readonly string[] = [],
+) {
   const folder = mkdtempSync(join(tmpdir(), "gatepost-dev-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const write = (file: string, text: string): void => {
@@ -24,7 +29,7 @@ async function develop(t: TestContext, env: Readonly<Record<string, string>> = {
   };
   write("endpoints/ping.ts", PING);
   write("endpoints/data.json", `"first"`);
-  const options = { entry: CLI_SOURCE, args: ["dev"], folder, cwd: folder, env };
+  const options = { entry: CLI_SOURCE, args: ["dev"], folder, cwd: folder, env, nodeFlags };
   const server = await startServer(options);
   t.after(() => server.stop()); // killed, dev would leave its server behind
   let starts = 1;
@@ -118,6 +123,19 @@ test("dot files, packages and databases in the folder do not start it anew", asy
   write("endpoints/data.json", `"second"`);
   assert.deepEqual(await after("/ping"), [200, "second"]);
   assert.equal(startCount(), 2);
+});
+
+test("a debugger that dev is started with reaches the server, after a change too", async (t) => {
+  const port = await findFreePort();
+  const { write, after } = await develop(t, {}, [`--inspect=${port}`]);
+  const findDebugged = async (): Promise<unknown> => {
+    const [first] = await (await fetch(`http://127.0.0.1:${port}/json`)).json();
+    return first.title;
+  };
+  assert.match(String(await findDebugged()), /src\/server\.ts$/);
+  write("endpoints/data.json", `"second"`);
+  assert.deepEqual(await after("/ping"), [200, "second"]);
+  assert.match(String(await findDebugged()), /src\/server\.ts$/);
 });
 
 test("dev needs a folder of endpoints: an error in one line", async () => {

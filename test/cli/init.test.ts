@@ -147,6 +147,9 @@ test("gatepost test runs the tests there, and its exit code is theirs", () => {
   assert.equal(run(folder, CLI_SOURCE, "test").status, 1);
   const named = run(folder, CLI_SOURCE, "test", "endpoints/orders.test.ts", "endpoints/o*.test.ts");
   assert.equal(named.status, 0, named.stdout);
+  const flagged = run(folder, CLI_SOURCE, "test", "--", "--test-name-pattern=the scope");
+  assert.equal(flagged.status, 1);
+  assert.match(flagged.stdout, /pass 1\n/);
 });
 
 test("endpoints are ES modules for gatepost test too, in a package of CommonJS as well", () => {
