@@ -58,11 +58,15 @@ async function findMembers({ nodes, request }: RqliteClient): Promise<string[]> 
 
 /** Throws where a node would not do what the others do; one that is not reached passes. */
 async function checkNode({ request }: RqliteClient, node: string): Promise<void> {
-  const path = "/db/query?level=none&q=PRAGMA+foreign_keys";
-  const response = await request(node, "GET", path, NODE_MS).catch(() => undefined);
+  const get = (path: string) => request(node, "GET", path, NODE_MS).catch(() => undefined);
+  const [response, execute] = await Promise.all([
+    get("/db/query?level=none&q=PRAGMA+foreign_keys"),
+    get("/db/execute"), // it wants a POST, which it says to whoever may write
+  ]);
+  execute?.resume();
   if (response === undefined) return;
   const found = await text(response);
-  if (response.statusCode === 401) {
+  if (response.statusCode === 401 || execute?.statusCode === 401) {
     throw new Error(`${node} refuses GATEPOST_DATABASE_CREDENTIALS, or gives them too few rights`);
   }
   // A program that was built without its version says 8 alone.

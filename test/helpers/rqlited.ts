@@ -12,8 +12,12 @@ import { createRqliteNode, type RqliteNode } from "./rqlite_node.ts";
 export interface RqliteOptions {
   /** How many rqlited; 1 by default. */
   readonly nodes?: number;
-  /** The only user they answer. */
-  readonly auth?: { readonly username: string; readonly password: string };
+  /** The only user they answer, who may do everything if nothing else is said. */
+  readonly auth?: {
+    readonly username: string;
+    readonly password: string;
+    readonly perms?: readonly string[];
+  };
   /** For HTTPS; the address is `rqlites://` then. */
   readonly tls?: Certificate;
   /** Which nodes ignore foreign keys; none by default. */
@@ -126,7 +130,7 @@ async function writeAccess(folder: string, { auth, tls }: RqliteOptions): Promis
     flags.push(`-${flag}`, path);
   };
   if (auth !== undefined) {
-    await write("auth", JSON.stringify([{ ...auth, perms: ["all"] }]));
+    await write("auth", JSON.stringify([{ perms: ["all"], ...auth }]));
     flags.push("-join-as", auth.username);
   }
   if (tls !== undefined) {
