@@ -629,7 +629,7 @@ test("what Kubernetes and Docker set for services named gatepost and more is pas
 test("a variable behind a byte order mark or a word is none of another program", () => {
   // `node --env-file` and `env $(xargs < FILE)` leave these in the name of a file's first variable.
   for (const before of ["\ufeff", "export ", " "]) {
-    const [error = "", ...others] = errorsOf({ [`${before}GATEPOST_DATABASE`]: "/srv/gatepost.db" });
+    const [error = "", ...others] = errorsOf({ [`${before}GATEPOST_DATABASE`]: "/srv/post.db" });
     assert.match(error, /^"[\x20-\x7e]*GATEPOST_DATABASE": no such .* mean GATEPOST_DATABASE\?$/);
     assert.deepEqual(others, []);
   }
