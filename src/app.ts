@@ -76,7 +76,7 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
   const now = Date.now;
   const hosted = await loadEndpoints(config.endpointsFolder);
   const seal = createSeal(...config.secretKeys ?? []);
-  const engine = createEngine(config);
+  const engine = await createEngine(config);
   const found = await engine.judge(seal);
   refuseUnusable(engine.address, found);
   const elapsedMs = () => performance.now();

@@ -42,7 +42,7 @@ const CALLER: Caller = {
  * Throws UnusableDatabaseError.
  */
 export async function openBackend(config: Config, onCreate?: (address: string) => void) {
-  const engine = createEngine(config);
+  const engine = await createEngine(config);
   const isNew = !await engine.exists();
   if (isNew && !onCreate) {
     throw new Failure(

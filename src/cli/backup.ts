@@ -22,7 +22,7 @@ export const BACKUP_COMMAND: Command = {
   examples: ['gatepost backup "/var/backups/gatepost-$(date +%F).db"'],
   async run(context) {
     const { config, values, interruptible } = context;
-    const engine = createEngine(config);
+    const engine = await createEngine(config);
     if (!await engine.exists()) {
       throw new Failure(`There is no database at ${engine.address} (GATEPOST_DATABASE).`);
     }
@@ -55,7 +55,7 @@ export const RESTORE_COMMAND: Command = {
   examples: ["gatepost restore /var/backups/gatepost-2026-11-20.db"],
   async run(context) {
     const { config, values, interruptible } = context;
-    const engine = createEngine(config);
+    const engine = await createEngine(config);
     const file = resolve(values.argument("FILE"));
     const seal = createSeal(...config.secretKeys ?? []);
     const { bytes, keptAs } = await interruptible((signal) =>

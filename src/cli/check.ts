@@ -41,7 +41,7 @@ export const CHECK_COMMAND: Command = {
 };
 
 async function makeReport(config: Config) {
-  const engine = createEngine(config);
+  const engine = await createEngine(config);
   const state = await engine.judge(createSeal(...config.secretKeys ?? []));
   const database = await describeDatabase(engine, state);
   const isNewest = state.kind === "usable" && state.schemaVersion === state.knownVersion;

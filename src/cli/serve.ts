@@ -45,12 +45,12 @@ export const SERVE_COMMAND: Command = {
   examples: ["gatepost serve", "GATEPOST_ENDPOINTS=./endpoints gatepost serve --locked"],
   async run({ config, values, host }) {
     const server = join(import.meta.dirname, `../server${extname(import.meta.filename)}`);
-    const lock = values.flag("locked") ? lockTo(config, dirname(server), host.env) : undefined;
-    const flags = [...memoryFlags(host.env), ...host.execArgv, ...lock?.flags ?? []];
+    const lock = values.flag("locked") && await lockTo(config, dirname(server), host.env);
+    const flags = [...memoryFlags(host.env), ...host.execArgv, ...lock ? lock.flags : []];
     const args = [host.execPath, ...flags, server];
     await releaseSignals(host); // one that waited would be lost with this program
     // Signals reach the server itself, and its exit code is this process's.
-    host.execve?.(host.execPath, args, { ...MEMORY_ENV, ...host.env, ...lock?.env });
+    host.execve?.(host.execPath, args, { ...MEMORY_ENV, ...host.env, ...lock && lock.env });
     throw new UsageError("this system cannot replace a process; start dist/server.js with Node");
   },
 };
@@ -66,7 +66,7 @@ function memoryFlags({ NODE_OPTIONS = "" }: NodeJS.ProcessEnv): readonly string[
  * since Node wants a grant for each link on the way. Throws UsageError where it could write code,
  * UnusableDatabaseError where the data folder cannot be made.
  */
-function lockTo(config: Config, code: string, hostEnv: NodeJS.ProcessEnv) {
+async function lockTo(config: Config, code: string, hostEnv: NodeJS.ProcessEnv) {
   const env: NodeJS.ProcessEnv = {};
   const readOnly = [code];
   const writable: string[] = [];
@@ -76,7 +76,7 @@ function lockTo(config: Config, code: string, hostEnv: NodeJS.ProcessEnv) {
     env["GATEPOST_ENDPOINTS"] = folder;
     readOnly.push(folder);
   }
-  const { file } = createEngine(config);
+  const { file } = await createEngine(config);
   if (file !== undefined) {
     makeFolder(file); // a grant needs one that exists
     const folder = realpathSync(dirname(file));

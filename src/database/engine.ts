@@ -6,7 +6,6 @@ import type { Database } from "./database.ts";
 import type { Disk } from "./disk.ts";
 import type { DatabaseState } from "./judge.ts";
 import type { DatabaseSettings } from "./engine_in_thread.ts";
-import { createRqliteEngine } from "./rqlite_engine.ts";
 import { createSqliteEngine } from "./sqlite_engine.ts";
 import type { CommitReport } from "./write_result.ts";
 
@@ -65,10 +64,14 @@ export interface Restored {
   readonly keptAs: string | undefined;
 }
 
-/** Makes the engine of the database that the configuration names; nothing is opened yet. */
-export function createEngine(
+/**
+ * Makes the engine of the database that the configuration names; nothing is opened yet. What works
+ * on a cluster is read for one alone: a start on a file would take longer.
+ */
+export async function createEngine(
   { database, databaseCredentials: credentials }: DatabaseSettings,
-): Engine {
+): Promise<Engine> {
   if (database.kind === "file") return createSqliteEngine(database.path);
+  const { createRqliteEngine } = await import("./rqlite_engine.ts");
   return createRqliteEngine({ ...database, credentials }, DATABASE_ADDRESS.format(database));
 }

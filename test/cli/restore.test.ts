@@ -205,7 +205,7 @@ test("restore that fails halfway leaves the database with its log", async (t) =>
   assert.equal((await cli.run("user", "add", "carol")).code, 0);
   await server.kill();
   mkdirSync(`${cli.databasePath}.before-20300131T235959Z-shm`); // the last that is moved aside
-  const engine = createEngine({
+  const engine = await createEngine({
     database: { kind: "file", path: cli.databasePath },
     databaseCredentials: undefined,
   });
@@ -226,7 +226,7 @@ test("restore takes the place of a database that nobody can open", async (t) => 
 test("of two restores in one second each keeps what was there", async (t) => {
   const { cli, copy } = await openWithBackup(t);
   const seal = createSeal();
-  const engine = createEngine({
+  const engine = await createEngine({
     database: { kind: "file", path: cli.databasePath },
     databaseCredentials: undefined,
   });

@@ -24,7 +24,7 @@ after(() => cluster.stop());
 const SEAL = createSeal(undefined);
 const COPYING = AbortSignal.any([]);
 
-function engineOf(address: string, credentials = ""): Engine {
+function engineOf(address: string, credentials = ""): Promise<Engine> {
   const result = parseConfig({
     GATEPOST_DATABASE: address,
     GATEPOST_DATABASE_CREDENTIALS: credentials,
@@ -122,13 +122,13 @@ test("a sealed database is opened by its key alone", async (t) => {
 
 describe("a cluster that no server would start on", { concurrency: true }, () => {
   test("is not reached", async () => {
-    const engine = engineOf("rqlite://127.0.0.1:1,127.0.0.1:2");
+    const engine = await engineOf("rqlite://127.0.0.1:1,127.0.0.1:2");
     const message = /^Database rqlite:.* cannot be reached: .*ECONNREFUSED[^\n]*$/;
     await assert.rejects(engine.open(), { name: "UnusableDatabaseError", message });
   });
 
   test("speaks no TLS, which OpenSSL says with a line break at its end", async () => {
-    const engine = engineOf(cluster.address.replace("rqlite:", "rqlites:"));
+    const engine = await engineOf(cluster.address.replace("rqlite:", "rqlites:"));
     const message = /^Database rqlites:.* cannot be reached: [^\n]*SSL[^\n]*$/;
     await assert.rejects(engine.open(), { name: "UnusableDatabaseError", message });
   });
@@ -136,21 +136,28 @@ describe("a cluster that no server would start on", { concurrency: true }, () =>
   test("knows other credentials", async (t) => {
     const auth = { username: "gatepost", password: "right:horse" };
     const { address } = await startRqlited(t, { auth });
-    const wrong = engineOf(address, "gatepost:wrong");
+    const wrong = await engineOf(address, "gatepost:wrong");
     assert.match(await reasonOf(wrong), /^[\d.:]+ refuses GATEPOST_DATABASE_CREDENTIALS[^\n]*$/);
     await assert.rejects(wrong.open(), (error: Error) => !error.message.includes("wrong"));
-    assert.equal(await reasonOf(engineOf(address, "gatepost:right:horse")), "missing");
+    assert.equal(await reasonOf(await engineOf(address, "gatepost:right:horse")), "missing");
+  });
+
+  test("lets the credentials read alone", async (t) => {
+    const auth = { username: "reader", password: "horse", perms: ["query", "status", "ready"] };
+    const { address } = await startRqlited(t, { auth });
+    const reason = await reasonOf(await engineOf(address, "reader:horse"));
+    assert.match(reason, /^[\d.:]+ refuses GATEPOST_DATABASE_CREDENTIALS, or [^\n]* few rights/);
   });
 
   test("has a node that ignores foreign keys", async (t) => {
     const { address } = await startRqlited(t, { withoutFk: [0] });
-    assert.match(await reasonOf(engineOf(address)), /-fk/);
+    assert.match(await reasonOf(await engineOf(address)), /-fk/);
   });
 
   test("has one that is not listed", async (t) => {
     const { nodes } = await startRqlited(t, { nodes: 2, withoutFk: [1] });
     const [listed, other] = nodes.map((node) => new URL(node.url).host);
-    const reason = await reasonOf(engineOf(`rqlite://127.0.0.1:1,${listed}`));
+    const reason = await reasonOf(await engineOf(`rqlite://127.0.0.1:1,${listed}`));
     assert.ok(reason.startsWith(`${other} ignores foreign keys`), reason);
   });
 
@@ -158,7 +165,7 @@ describe("a cluster that no server would start on", { concurrency: true }, () =>
     const [one, other] = [cluster, await startRqlited(t)].map(({ address }) =>
       new URL(address).host
     );
-    const reason = await reasonOf(engineOf(`rqlite://${one},127.0.0.1:1,${other}`));
+    const reason = await reasonOf(await engineOf(`rqlite://${one},127.0.0.1:1,${other}`));
     assert.equal(reason, `${one} and ${other} are of different clusters.`);
   });
 
@@ -171,7 +178,7 @@ describe("a cluster that no server would start on", { concurrency: true }, () =>
       t.after(() => server.close().closeAllConnections());
       await once(server, "listening");
       const { port } = server.address() as AddressInfo;
-      assert.match(await reasonOf(engineOf(`rqlite://127.0.0.1:${port}`)), /8\.26/);
+      assert.match(await reasonOf(await engineOf(`rqlite://127.0.0.1:${port}`)), /8\.26/);
     });
   }
 });
@@ -180,7 +187,7 @@ test("a file moves into a cluster and out of it; what was there is kept", async 
   const folder = makeFolder(t);
   const [old, out, back] = ["old.db", "out.db", "back.db"].map((name) => join(folder, name));
   assert.ok(old && out && back);
-  const file = engineOf(join(folder, "gatepost.db"));
+  const file = await engineOf(join(folder, "gatepost.db"));
   await addUser(file, "u1");
   await file.backUp(out, COPYING);
   const engine = await stage(t);
@@ -191,7 +198,7 @@ test("a file moves into a cluster and out of it; what was there is kept", async 
   assert.deepEqual([bytes, keptAs], [statSync(out).size, `${out}.before-20260101T000000Z`]);
   assert.deepEqual(await listUsers(engine), ["u1"]);
   await addUser(engine, "u3");
-  assert.deepEqual(await listUsers(engineOf(keptAs ?? "")), ["u2"]);
+  assert.deepEqual(await listUsers(await engineOf(keptAs ?? "")), ["u2"]);
   assert.equal(await engine.backUp(back, COPYING), statSync(back).size);
   assert.equal(statSync(back).mode & 0o777, 0o600);
   await file.restore(back, SEAL, 0, COPYING);
@@ -209,7 +216,7 @@ for (const [how, reason] of [["is lost", "socket hang up"], ["is not waited for"
     await direct.backUp(copy, COPYING);
     await addUser(direct, "u2");
     const controller = new AbortController();
-    const engine = engineOf(await passOn(t, (socket) => {
+    const engine = await engineOf(await passOn(t, (socket) => {
       if (reason === "Stop") controller.abort(new Error(reason));
       else socket.destroy();
     }));
@@ -252,7 +259,7 @@ test("a backup may take the place of what a newer program has made", async (t) =
   await cluster.nodes[0]?.call("/db/execute", ["PRAGMA user_version = 99"]);
   const { keptAs } = await engine.restore(copy, SEAL, 0, COPYING);
   assert.deepEqual(await listUsers(engine), ["u1"]);
-  assert.match(await reasonOf(engineOf(keptAs ?? "")), /schema version is 99/);
+  assert.match(await reasonOf(await engineOf(keptAs ?? "")), /schema version is 99/);
 });
 
 test("backups that are made at once, beside writes, hold nothing that was deleted", async (t) => {
@@ -281,7 +288,7 @@ test("a backup never takes another file's place, and leaves nothing when it fail
   await assert.rejects(engine.backUp(target, COPYING), { code: "EEXIST" });
   const ended = AbortSignal.abort(new Error("interrupted"));
   await assert.rejects(engine.backUp(join(folder, "new.db"), ended));
-  const gone = engineOf("rqlite://127.0.0.1:1");
+  const gone = await engineOf("rqlite://127.0.0.1:1");
   await assert.rejects(gone.backUp(join(folder, "new.db"), COPYING), { name: "UnavailableError" });
   assert.deepEqual(readdirSync(folder), ["there.db"]);
   writeFileSync(join(folder, "new.db.download"), "of one that was killed");
@@ -300,7 +307,7 @@ test("a backup that is interrupted while the leader makes it ends at once", asyn
   t.after(() => server.close().closeAllConnections());
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
-  const engine = engineOf(`rqlite://127.0.0.1:${port}`);
+  const engine = await engineOf(`rqlite://127.0.0.1:${port}`);
   const { signal } = controller;
   await assert.rejects(engine.backUp(join(folder, "new.db"), signal), reason);
   assert.deepEqual(readdirSync(folder), []);
@@ -318,7 +325,8 @@ test("a backup ends where the leader falls silent in it", { timeout: 10_000 }, a
   t.after(() => server.close().closeAllConnections());
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
-  const backup = engineOf(`rqlite://127.0.0.1:${port}`).backUp(join(folder, "new.db"), COPYING);
+  const { backUp } = await engineOf(`rqlite://127.0.0.1:${port}`);
+  const backup = backUp(join(folder, "new.db"), COPYING);
   const message = "The leader has not sent all of its copy";
   await assert.rejects(backup, { name: "UnavailableError", message });
   assert.deepEqual(readdirSync(folder), []);

@@ -121,7 +121,7 @@ test("on a cluster it delivers by a client of its own, and shows that it lives",
   const cluster = await runRqlited();
   const nodes = cluster.nodes.map(({ url }) => new URL(url).host);
   const address = { kind: "rqlite", nodes, isTls: false } as const;
-  const engine = createEngine({ database: address, databaseCredentials: undefined });
+  const engine = await createEngine({ database: address, databaseCredentials: undefined });
   const database = await engine.open();
   const stage = open(t, { GATEPOST_DATABASE: cluster.address }, database);
   t.after(() => database.close());
@@ -140,7 +140,8 @@ test("on a cluster nothing is taken over while the clock is wrong", async (t) =>
   const cluster = await runRqlited();
   const [{ url } = { url: "" }] = cluster.nodes;
   const address = { kind: "rqlite", nodes: [new URL(url).host], isTls: false } as const;
-  const database = await createEngine({ database: address, databaseCredentials: undefined }).open();
+  const engine = await createEngine({ database: address, databaseCredentials: undefined });
+  const database = await engine.open();
   let aheadSeconds = -3600;
   // Between the worker and the node, whose clock it changes.
   const between = createServer(async (incoming, outgoing) => {

@@ -58,7 +58,7 @@ export function openDatabaseAt(path: string): Database {
 async function openOnRqlite(path: string): Promise<Database> {
   const { value } = { value: undefined, ...DATABASE_ADDRESS.parse(await locateDatabase(path)) };
   if (value === undefined) throw new Error(`no address stands for ${path}`);
-  return createEngine({ database: value, databaseCredentials: undefined }).open();
+  return (await createEngine({ database: value, databaseCredentials: undefined })).open();
 }
 
 /** The database, and how many rows its queries have found: all of them, and the most of one. */
