@@ -1,8 +1,8 @@
 /**
  * Checks the layers of src: which folder may import which, which folder may touch which part of
- * Node, where the network, SQL, HTML and the environment may appear, and that no function is
- * written where a member is assigned. In src, test and scripts no imports go in a circle, and no
- * line is wider than 100 columns.
+ * Node, where the network, SQL, HTML and the environment may appear, that no function is written
+ * where a member is assigned, and that none holds many variables that change. In src, test and
+ * scripts no imports go in a circle, and no line is wider than 100 columns.
  *
  *   node scripts/check_layers.ts                  one line for each error; exit 1 if there is one
  *   node scripts/check_layers.ts FOLDER           the same for another tree in the place of src
@@ -92,6 +92,7 @@ const SINKS = new RegExp(
 const FORBIDDEN_NAMES = ["index.ts", "utils.ts", "helpers.ts", "types.ts"];
 const MAX_LINES = 300;
 const MAX_COLUMNS = 100;
+const MAX_VARIABLES = 3;
 
 const SQL =
   /^\s*(SELECT|INSERT (OR \w+ )?INTO|UPDATE|DELETE FROM|PRAGMA|ATTACH|(CREATE|DROP|ALTER) \w+)\s/;
@@ -124,6 +125,7 @@ export function checkLayers(folder: string): LayerError[] {
       ...checkShape(module),
       ...checkImports(module, files),
       ...checkFunctions(module),
+      ...checkVariables(module),
       ...checkContent(module),
     ]),
     ...checkTree(folder, modules),
@@ -187,6 +189,17 @@ function checkWidth({ file, lines }: Module): LayerError[] {
   return lines.flatMap((text, index) => {
     const rule = `width: ${[...text].length} columns, more than ${MAX_COLUMNS}`;
     return [...text].length > MAX_COLUMNS ? [{ file, line: index + 1, rule }] : [];
+  });
+}
+
+/** A closure that holds more is several: each part with its own is read, and tested, by itself. */
+function checkVariables({ file, lines }: Module): LayerError[] {
+  let held = 0;
+  return lines.flatMap((text, index) => {
+    if (/^\S/.test(text)) held = 0; // what is of the top level begins, or ends
+    if (!/^ {2}let /.test(text) || ++held <= MAX_VARIABLES) return [];
+    const rule = `variables: ${held} that change in one function, more than ${MAX_VARIABLES}`;
+    return [{ file, line: index + 1, rule }];
   });
 }
 

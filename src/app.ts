@@ -98,9 +98,7 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
   const egress = createDocumentEgress(config.callbackAllow);
   const figures = createFigureCounter(database, now);
   const stopping = new AbortController();
-  const started = Promise.withResolvers<void>(); // what comes before waits for it
-  let handle: Handle = (request) => started.promise.then(() => handle(request));
-  let handleOfConsole: Handle = (request) => started.promise.then(() => handleOfConsole(request));
+  const [entrance, consoleEntrance] = [createEntrance(), createEntrance()];
   let jobs: Jobs | undefined;
   let storing: Promise<unknown> | undefined;
   const createServerFor = (handle: Handle) => createHttpServer({
@@ -114,9 +112,9 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
     onRefusal: (status) => metrics.count("gatepost_http_refusals_total", [String(status)]),
     stopping: stopping.signal,
   });
-  const server = createServerFor((request) => handle(request));
+  const server = createServerFor(entrance.enter);
   const place = typeof config.console === "object" ? config.console : undefined;
-  const consoleServer = place && createServerFor((request) => handleOfConsole(request));
+  const consoleServer = place && createServerFor(consoleEntrance.enter);
   const servers = [server, consoleServer].filter((each) => each !== undefined);
 
   async function stop(graceMs: number): Promise<void> {
@@ -241,10 +239,9 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
     });
     const pages = accountPages(services);
     const withConsole = [...pages, ...consoleOperations(services)];
-    handle = second ? pipeline(pages, false) : pipeline(withConsole);
-    if (second) handleOfConsole = pipeline(withConsole);
     await storing;
-    started.resolve();
+    entrance.open(second ? pipeline(pages, false) : pipeline(withConsole));
+    if (second) consoleEntrance.open(pipeline(withConsole));
     risks.concat(await findStoredRisks(config, database)).forEach((risk) => log.warn(risk));
     const { issuer, consoleUrl } = services;
     const console = consoleUrl && `${consoleUrl}${CONSOLE_PATH}`;
@@ -256,6 +253,20 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
     await stop(0);
     throw error;
   }
+}
+
+/** Makes a handler for which requests wait until it is opened. */
+function createEntrance() {
+  const opened = Promise.withResolvers<void>();
+  const enter: Handle = (request) => handle(request);
+  let handle: Handle = (request) => opened.promise.then(() => enter(request));
+  return {
+    enter,
+    open(next: Handle): void {
+      handle = next;
+      opened.resolve();
+    },
+  };
 }
 
 /**

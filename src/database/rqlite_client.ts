@@ -5,6 +5,7 @@ import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { setTimeout as pause } from "node:timers/promises";
 import { OutcomeUnknownError, UnavailableError } from "./database.ts";
+import { createNodeChoice, createPatience } from "./rqlite_nodes.ts";
 
 /** Where an rqlite cluster is. */
 export interface RqliteAddress {
@@ -35,10 +36,6 @@ type Attempt =
   /** Nothing has run where the node says so, or was never reached. */
   | { readonly kind: "failed"; readonly mayHaveRun: boolean; readonly reason: string };
 
-/** A node that was silent is asked last for so long; one that is said to lead, for a moment. */
-const [ASKED_LAST_MS, NOT_FOLLOWED_MS] = [5_000, 1_000];
-/** How long all wait together where nobody leads; who comes later waits for a moment. */
-const [PATIENCE_MS, MOMENT_MS] = [5_000, 500];
 /** How long one node may take for each mebibyte of a request, if nothing else is said. */
 const ATTEMPT_MS = 1_000;
 const MEBIBYTE = 1024 * 1024;
@@ -58,38 +55,21 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
     "Content-Type": "application/json",
     ...credentials && { Authorization: `Basic ${Buffer.from(credentials).toString("base64")}` },
   };
-  let leader: string | undefined;
-  let changes = 0;
-  let turn = 0;
+  const choice = createNodeChoice(nodes);
+  const patience = createPatience();
   let isOpen = true;
   let aheadMs = 0;
-  /** Since when nothing has been answered, and whether a request waits longer than the others. */
-  let lostAtMs: number | undefined;
-  let isProbing = false;
-  /** Nodes that did not answer in time, and when. */
-  const silent = new Map<string, number>();
-
-  const wasSilent = (node: string, withinMs: number) =>
-    performance.now() - (silent.get(node) ?? -Infinity) < withinMs;
-
-  function nextNode(): string {
-    if (leader !== undefined) return leader;
-    turn++; // so that none that fails is asked again and again
-    const inTurn = nodes.map((_, index) => nodes[(turn + index) % nodes.length] ?? "");
-    return inTurn.find((node) => !wasSilent(node, ASKED_LAST_MS)) ?? inTurn[0] ?? "";
-  }
 
   function start(node: string, method: string, path: string, timeoutMs: number): ClientRequest {
     const url = `${isTls ? "https" : "http"}://${node}${path}`;
     const outgoing = request(url, { method, agent, headers });
     outgoing.on("error", () => {}); // also where nobody waits for the response any more
     outgoing.once("socket", (socket: Socket) => {
-      // Then the node may have been started again, between two requests.
-      if (!outgoing.reusedSocket) socket.once("close", () => changes++);
+      if (!outgoing.reusedSocket) socket.once("close", choice.disconnected);
     });
     const giveUp = () => {
       if (outgoing.destroyed) return;
-      silent.set(node, performance.now());
+      choice.silenced(node);
       outgoing.destroy(new Error(`no response within ${Math.round(timeoutMs)} ms`));
     };
     // What came while this process stood still is read before.
@@ -182,37 +162,31 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
     const reasons = new Map<string, string>();
     for (;;) {
       const nowMs = performance.now();
-      const patientMs = Math.max((lostAtMs ?? Infinity) + PATIENCE_MS, startedMs + MOMENT_MS);
-      const leftMs = Math.min(untilMs, patientMs) - nowMs;
+      const leftMs = Math.min(untilMs, patience.untilMs(startedMs)) - nowMs;
       if (leftMs < LEAST_MS || !isOpen) {
         const why = reasons.values().toArray().sort().join("; ") || "no time was left";
         const message = `The database cannot be reached: ${why}`;
         throw mayHaveRun ? new OutcomeUnknownError(message) : new UnavailableError(message);
       }
-      const node = nextNode();
-      // One at a time has all its time, or a cluster that is slow would never be found again.
-      const isProbe = lostAtMs !== undefined && !isProbing;
-      isProbing ||= isProbe;
-      const timeoutMs = Math.min(isProbe ? untilMs - nowMs : leftMs, attemptMs);
-      const found = await attempt(node, pathOf(), body, statements.length, timeoutMs);
-      if (isProbe) isProbing = false;
+      const node = choice.next();
+      const found = await patience.attempt((isProbe) => {
+        const timeoutMs = Math.min(isProbe ? untilMs - nowMs : leftMs, attemptMs);
+        return attempt(node, pathOf(), body, statements.length, timeoutMs);
+      });
       if (found.kind === "results") {
-        if (node !== leader) changes++;
-        leader = node;
-        lostAtMs = undefined;
+        choice.answered(node);
+        patience.found();
         return found.results;
       }
-      lostAtMs ??= nowMs;
-      changes++; // whoever answers next may lead since a moment ago
-      if (leader === node) leader = undefined;
+      patience.lost(nowMs);
+      choice.failed(node);
       if (found.kind === "failed") {
         mayHaveRun ||= found.mayHaveRun;
         reasons.set(node, found.reason);
-      } else if (!wasSilent(found.leader, NOT_FOLLOWED_MS)) {
-        ({ leader } = found);
+      } else if (choice.follow(found.leader)) {
         if (redirects++ === 0) continue;
         // They may name each other, or itself.
-        reasons.set(node, `${node} names ${leader} as the leader`);
+        reasons.set(node, `${node} names ${found.leader} as the leader`);
       }
       await pause(PAUSE_MS);
     }
@@ -222,7 +196,7 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
     nodes,
     ask,
     /** Rises whenever the leader may have changed. */
-    leaderChanges: () => changes,
+    leaderChanges: choice.changes,
     /** How far the clock of the node that answered last is ahead of ours, to within a second. */
     aheadMs: () => aheadMs,
     /** Any request to one node; `timeoutMs` is for the whole of it. Throws the system's error. */
@@ -244,7 +218,7 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
     /** The node that leads now; throws as `ask`. */
     async findLeader(untilMs: number): Promise<string> {
       await ask(() => "/db/query?level=weak&redirect", ['"SELECT 1"'], untilMs);
-      return leader ?? nextNode();
+      return choice.next();
     },
     close(): void {
       isOpen = false;

@@ -4,8 +4,8 @@ import { messageOf } from "../base/message_of.ts";
 import { type DatabaseState, judgeContent, SELECT_SCHEMA } from "./judge.ts";
 import { APPLICATION_ID, migrationsFrom, NEWEST_VERSION } from "./migrations.ts";
 import type { RqliteClient } from "./rqlite_client.ts";
+import { RQLITE_LEDGER } from "./rqlite_ledger.ts";
 import { RQLITE_PROCESSES } from "./rqlite_presence.ts";
-import { RQLITE_LEDGER } from "./rqlite_writer.ts";
 import { SEAL_CHECK } from "./settings.ts";
 
 /** How long a start waits for a leader, for one node, and for a cluster that holds much. */

@@ -1,3 +1,4 @@
+import { oneAtATime } from "../base/one_at_a_time.ts";
 import { LEAST_STEP_MS, type SteadyClock } from "../base/steady_clock.ts";
 import type { ClockCheck } from "../database/engine_in_thread.ts";
 import { countClockSteps, createShift, takeClockStep } from "../store/clock_shift.ts";
@@ -15,16 +16,14 @@ export function createClockWatch(
   distributor: () => Pick<Distributor, "followClock">,
 ) {
   let lastCount: number | undefined;
-  /** Whether `clock` agrees with those of the other machines. */
-  let isRight = true;
-  /** By how much the system clock has been set wrong. */
-  let ignoredMs = 0;
+  /** Whether `clock` agrees with other machines', and how wrong the system clock has been set. */
+  let found = { isRight: true, ignoredMs: 0 };
   let following: { stepMs: number; shiftMs: number; shift: () => Promise<void> } | undefined;
-  let checking: Promise<void> | undefined;
 
-  const isSet = () => Math.abs(clock.stepMs() - ignoredMs) >= LEAST_STEP_MS;
+  const isSet = () => Math.abs(clock.stepMs() - found.ignoredMs) >= LEAST_STEP_MS;
 
   async function notice(): Promise<void> {
+    const { isRight, ignoredMs } = found;
     // Read first: a step after this cannot have been counted by another process yet.
     const count = await countClockSteps(database);
     const isNew = isRight && count === (lastCount ?? count);
@@ -36,12 +35,11 @@ export function createClockWatch(
     lastCount = count;
     const agrees = clockCheck.state() === "ok";
     if (stepMs === 0) {
-      isRight = ignoredMs === 0 ? agrees : isRight;
-      ignoredMs = 0;
+      found = { isRight: ignoredMs === 0 ? agrees : isRight, ignoredMs: 0 };
       clock.follow();
     } else if (!agrees) {
       if (isSet()) log.warn("the clock has been set, and only here: it is wrong", { ms: stepMs });
-      ignoredMs = stepMs;
+      found = { isRight, ignoredMs: stepMs };
     } else {
       log.warn(`the clock has been set; what waits ${isRight ? "is shifted" : "stays"}`, {
         ms: stepMs,
@@ -61,13 +59,13 @@ export function createClockWatch(
     await distributor().followClock(following.shiftMs, following.shift);
     clock.follow(following.stepMs); // and no further: it may have been set again meanwhile
     following = undefined;
-    [isRight, ignoredMs] = [true, 0];
+    found = { isRight: true, ignoredMs: 0 };
   }
 
   return {
     /** Looks whether it has been set; rejects where the database does not take what follows. */
-    check: () => checking ??= check().finally(() => checking = undefined),
+    check: oneAtATime(check),
     /** Whether `clock` is right, as was found: else nothing is to be claimed or sent. */
-    isRight: () => lastCount !== undefined && isRight && !isSet(),
+    isRight: () => lastCount !== undefined && found.isRight && !isSet(),
   };
 }

@@ -13,6 +13,12 @@ import { announceFailedDelivery } from "../store/events.ts";
 import { disableAfterFailure } from "../store/subscription_end.ts";
 import type { DistributorOptions } from "./distributor.ts";
 
+/** What is to be stored: attempts, and claims of what is not sent. */
+interface Ended {
+  readonly attempts: AttemptRecord[];
+  readonly unsent: ClaimedDelivery[];
+}
+
 /** Stores the outcomes of claimed deliveries; never rejects. */
 export type Recorder = ReturnType<typeof createRecorder>;
 
@@ -30,8 +36,7 @@ export function createRecorder(
   const { database, claim, log, now, elapsedMs, random } = options;
   const { resendDelaysMs: delaysMs, disableAfterMs } = options.settings;
   const isNew = createRepeatCheck(elapsedMs);
-  let ended: AttemptRecord[] = [];
-  let requeued: ClaimedDelivery[] = [];
+  let ended: Ended = { attempts: [], unsent: [] };
   let recording: Promise<void> | undefined;
   /** The deliveries that are in a queue or in flight, or whose attempts are not stored. */
   const held = new Set<string>();
@@ -40,8 +45,8 @@ export function createRecorder(
 
   async function recordEnded(): Promise<void> {
     await Promise.all([gather(), tried]);
-    const [attempts, unsent] = [ended, requeued];
-    [ended, requeued, recording] = [[], [], undefined];
+    const { attempts, unsent } = ended;
+    [ended, recording] = [{ attempts: [], unsent: [] }, undefined];
     const delivered = attempts.filter(({ outcome }) => isSuccess(outcome));
     const failed = attempts.filter(({ outcome }) => !isSuccess(outcome));
     await Promise.all([
@@ -126,8 +131,8 @@ export function createRecorder(
      * was claimed for the same queue and is not to be sent now.
      */
     record(attempt: AttemptRecord, unsent: readonly ClaimedDelivery[]): Promise<void> {
-      ended.push(attempt);
-      requeued.push(...unsent);
+      ended.attempts.push(attempt);
+      ended.unsent.push(...unsent);
       return recording ??= recordEnded();
     },
   };

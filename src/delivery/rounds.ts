@@ -15,7 +15,6 @@ export function createRounds(run: () => Promise<boolean>, mayRun: () => boolean)
   let running: Promise<void> | undefined;
   let isRunning = false;
   let again = false;
-  let alarm: NodeJS.Timeout | undefined;
 
   /** Begins a round, or has one follow the round that is under way. */
   function wake(): void {
@@ -42,13 +41,18 @@ export function createRounds(run: () => Promise<boolean>, mayRun: () => boolean)
   return {
     wake,
     /** Wakes after so many milliseconds, and at no other time that was set before. */
-    wakeIn(ms: number): void {
-      clearTimeout(alarm);
-      alarm = setTimeout(wake, ms).unref();
-    },
+    wakeIn: createAlarm(wake),
     gather: createGatherer(wake),
     /** Resolves when no round is under way. */
     idle: async () => running,
+  };
+}
+
+function createAlarm(wake: () => void): (ms: number) => void {
+  let alarm: NodeJS.Timeout | undefined;
+  return (ms) => {
+    clearTimeout(alarm);
+    alarm = setTimeout(wake, ms).unref();
   };
 }
 

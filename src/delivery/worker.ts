@@ -34,7 +34,6 @@ export function createDeliveryWorker(options: WorkerOptions) {
   // Timed by a clock that is never set. The first thread is not stuck while it loads.
   let last = { report: { ...NO_REPORT, quietMs: 0 }, atMs: performance.now() };
   let looking: PromiseWithResolvers<void> | undefined;
-  let isWoken = false;
   let watcher: WatchDeliveries | undefined;
 
   const supervisor = createThreadSupervisor(
@@ -80,14 +79,8 @@ export function createDeliveryWorker(options: WorkerOptions) {
       supervisor.start();
       return tested.promise;
     },
-    wake(): void {
-      if (isWoken) return;
-      isWoken = true; // once for all that is dispatched in this turn of the loop
-      setImmediate(() => {
-        isWoken = false;
-      });
-      supervisor.post({ kind: "wake" });
-    },
+    /** Has it look for work, once for all that is dispatched in this turn of the loop. */
+    wake: oncePerTurn(() => void supervisor.post({ kind: "wake" })),
     /** Has it take over what processes that have ended had claimed, and look for work. */
     look(): Promise<void> {
       looking = Promise.withResolvers();
@@ -107,6 +100,18 @@ export function createDeliveryWorker(options: WorkerOptions) {
     /** Awaits attempts in flight for at most `graceMs`, aborts the rest, requeues unsent work. */
     stop: (graceMs: number) =>
       supervisor.stop({ kind: "stop", graceMs }, graceMs + STOP_MARGIN_MS),
+  };
+}
+
+function oncePerTurn(act: () => void): () => void {
+  let isDone = false;
+  return () => {
+    if (isDone) return;
+    isDone = true;
+    setImmediate(() => {
+      isDone = false;
+    });
+    act();
   };
 }
 

@@ -19,6 +19,9 @@ const CLOCK_INTERVAL_MS = 1_000;
 /** Of one report; more change than anybody is shown. */
 const MAX_CHANGED = 500;
 
+/** What a report tells that has come since the last one. */
+type News = { readonly [Key in "attempts" | "changed"]: WorkerReport[Key][number][] };
+
 /** The delivery worker in its thread: worker.ts starts it and says why. */
 export async function runWorker(port: MessagePort, start: WorkerStart) {
   const { name, settings, receivers, toDatabase } = start;
@@ -28,10 +31,10 @@ export async function runWorker(port: MessagePort, start: WorkerStart) {
   const clock = createSteadyClock(Date.now, () => performance.now());
   const { now } = clock;
   const { database, presence, clockCheck } = await openInThread(settings, toDatabase, name);
-  let isStopping = false;
-  toDatabase?.on("close", () => {
-    if (!isStopping) throw new Error("The writer of the database has ended"); // and start again
-  });
+  const startAgain = () => {
+    throw new Error("The writer of the database has ended");
+  };
+  toDatabase?.on("close", startAgain);
   const timeoutMs = settings.callbackTimeoutMs;
   const egress = createEgress({
     allow: settings.callbackAllow,
@@ -39,8 +42,7 @@ export async function runWorker(port: MessagePort, start: WorkerStart) {
     connectionsPerOrigin: settings.callbackConcurrency,
     timeoutMs,
   });
-  let attempts: WorkerReport["attempts"][number][] = [];
-  let changed: WorkerReport["changed"][number][] = [];
+  let news: News = { attempts: [], changed: [] };
   let isWatched = false;
   const figures = createFigureCounter(database, now);
   const watch = createClockWatch({ database, log }, clock, clockCheck, () => distributor);
@@ -56,11 +58,11 @@ export async function runWorker(port: MessagePort, start: WorkerStart) {
     isClockRight: watch.isRight,
     random: Math.random,
     observe({ id, subscriptionId: subscription }, isSuccess, isLast, ms) {
-      attempts.push({ isSuccess, ms });
+      news.attempts.push({ isSuccess, ms });
       for (const key of ["deliveries", subscription]) {
         figures.add(key, isSuccess, isLast && !isSuccess, ms);
       }
-      if (isWatched && changed.length < MAX_CHANGED) changed.push({ id, subscription });
+      if (isWatched && news.changed.length < MAX_CHANGED) news.changed.push({ id, subscription });
     },
   });
 
@@ -70,10 +72,9 @@ export async function runWorker(port: MessagePort, start: WorkerStart) {
       quietMs: distributor.quietMs(),
       inFlight: distributor.inFlight(),
       want: distributor.shortage(),
-      attempts,
-      changed,
+      ...news,
     });
-    [attempts, changed] = [[], []];
+    news = { attempts: [], changed: [] };
   };
   let reporting: NodeJS.Timeout | undefined;
   const storeFigures = () =>
@@ -81,7 +82,7 @@ export async function runWorker(port: MessagePort, start: WorkerStart) {
   setInterval(storeFigures, FIGURES_INTERVAL_MS).unref();
 
   const stop = async (graceMs: number) => {
-    isStopping = true;
+    toDatabase?.off("close", startAgain);
     await distributor.stop(graceMs);
     await egress.close();
     await storeFigures();

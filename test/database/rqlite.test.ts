@@ -7,7 +7,7 @@ import { SCHEMA } from "../../src/database/schema.ts";
 import { openRqliteDatabase } from "../../src/database/rqlite.ts";
 import { createRqliteClient } from "../../src/database/rqlite_client.ts";
 import { RQLITE_PROCESSES } from "../../src/database/rqlite_presence.ts";
-import { RQLITE_LEDGER } from "../../src/database/rqlite_writer.ts";
+import { RQLITE_LEDGER } from "../../src/database/rqlite_ledger.ts";
 import { makeFolder } from "../helpers/database.ts";
 import { runRqlited } from "../helpers/rqlited.ts";
 import { testDatabaseContract } from "./database_contract.ts";

@@ -12,7 +12,7 @@ import {
 } from "../../src/database/database.ts";
 import { openRqliteDatabase } from "../../src/database/rqlite.ts";
 import { createRqliteClient } from "../../src/database/rqlite_client.ts";
-import { RQLITE_LEDGER } from "../../src/database/rqlite_writer.ts";
+import { RQLITE_LEDGER } from "../../src/database/rqlite_ledger.ts";
 import { sql } from "../../src/database/sql.ts";
 import { runRqlited } from "../helpers/rqlited.ts";
 

@@ -114,6 +114,7 @@ const FORBIDDEN: [string, string, number, RegExp][] = [
   ["http/x.ts", `dispatch.flush = async (): Promise<void> => {`, 1, /^function: give it a name/],
   ["http/x.ts", `    a.b.c ??= async function () {`, 1, /^function: give it a name/],
   ["http/x.ts", `this.once = value => value;`, 1, /^function: give it a name/],
+  ["base/x.ts", `function f() {\n${"  let a = 1;\n".repeat(4)}}\n`, 5, /^variables: 4 that change/],
   ["base/x.ts", LONG, 301, /^size: 301 lines/],
   ["base/x.ts", `\n${WIDE}`, 2, /^width: 101 columns, more than 100/],
   ["base/index.ts", "", 1, /^name: index\.ts/],

@@ -1,5 +1,6 @@
 import { createCache } from "../../base/cache.ts";
 import { idBound, idOf } from "../../base/id.ts";
+import { oneAtATime } from "../../base/one_at_a_time.ts";
 import { Problem } from "../../base/problem.ts";
 import { described, matching, optional } from "../../base/shape.ts";
 import { FIRST_PAGE } from "../../database/database.ts";
@@ -74,9 +75,8 @@ export function streamOperation(
   const watchers = new Set<Watcher>();
   let changed: ChangedDelivery[] = [];
   const recent = createCache<true>(HELD_CHANGES); // the ids of what has changed
-  let problems = { atMs: 0, json: "" };
+  const readProblems = createProblemReader(services);
   let timer: NodeJS.Timeout | undefined;
-  let looking: Promise<void> | undefined;
   let lookedMs = 0;
 
   function leave(watcher: Watcher): boolean {
@@ -109,11 +109,9 @@ export function streamOperation(
       if (hasRoom(watcher)) send(watcher, HEARTBEAT);
       else end(watcher);
     }
-    if (looking || Math.abs(nowMs - lookedMs) < LOOK_MS) return;
+    if (Math.abs(nowMs - lookedMs) < LOOK_MS) return;
     lookedMs = nowMs;
-    looking = look(nowMs)
-      .catch((error: unknown) => log.debug("what is new cannot be shown", { error }))
-      .finally(() => looking = undefined);
+    look().catch((error: unknown) => log.debug("what is new cannot be shown", { error }));
   }
 
   const watch = () =>
@@ -122,21 +120,18 @@ export function streamOperation(
       for (const { id } of more) recent.set(id, true);
     });
 
-  async function look(nowMs: number): Promise<void> {
+  const look = oneAtATime(async () => {
+    const nowMs = now();
     watch(); // again and again: the thread that tells may be a new one
     const told = changed;
     changed = [];
-    const isAsked = watchers.values().some(({ topics }) => topics.includes("problem"));
-    if (isAsked && Math.abs(nowMs - problems.atMs) >= PROBLEMS_MS) {
-      problems = { atMs: nowMs, json: JSON.stringify({ items: await findProblems(services) }) };
-    }
     // Most see the same, which is read once for all of them.
     const reads = new Map<string, Promise<unknown>>();
     const once = <T>(key: string, read: () => Promise<T>) =>
       reads.getOrInsertComputed(key, read) as Promise<T>;
     const readers = watchers.values().filter(hasRoom);
     await Promise.all(readers.map((watcher) => show(watcher, told, nowMs, once)));
-  }
+  });
 
   /** Shows what this process has done, and the others, as far as its ids are new. */
   async function show(
@@ -182,9 +177,10 @@ export function streamOperation(
         events.push(["audit", JSON.stringify(toAuditRecord(entry))]);
       }
     }
-    if (topics.includes("problem") && watcher.problems !== problems.json) {
-      watcher.problems = problems.json;
-      events.push(["problem", problems.json]);
+    const problems = topics.includes("problem") ? await once("problems", readProblems) : "";
+    if (problems !== watcher.problems) {
+      watcher.problems = problems;
+      events.push(["problem", problems]);
     }
     if (dropped > 0) events.push(["dropped", JSON.stringify({ count: dropped })]); // or more
     watcher.sinceMs = untilMs;
@@ -242,4 +238,16 @@ export function streamOperation(
       return { status: 200, headers, body };
     },
   });
+}
+
+/** Makes what reads the problems as JSON, once in a few seconds. */
+function createProblemReader(services: ProblemServices): () => Promise<string> {
+  let read = { atMs: 0, json: "" };
+  return async () => {
+    const nowMs = services.now();
+    if (Math.abs(nowMs - read.atMs) >= PROBLEMS_MS) {
+      read = { atMs: nowMs, json: JSON.stringify({ items: await findProblems(services) }) };
+    }
+    return read.json;
+  };
 }
