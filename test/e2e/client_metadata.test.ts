@@ -9,6 +9,7 @@ import {
 } from "../helpers/authorize_pages.ts";
 import {
   assertOAuthError,
+  authorizePath,
   bearer,
   decodeJwt,
   type Gatepost,
@@ -146,6 +147,8 @@ describe("a client that nobody has registered", () => {
     const { app } = newClient();
     for (const parameters of [{}, { ...newPkce().challenge, scope: "backend" }]) {
       const browser = gatepost.openBrowser();
+      const head = await browser.send("HEAD", authorizePath(app, parameters));
+      assert.deepEqual([head.status, head.location], [200, undefined]);
       const login = await gatepost.authorize(browser, app, parameters);
       assert.equal(login.status, 200, login.text);
       const { username } = user;

@@ -25,6 +25,9 @@ import { findGrantable } from "./issue_grant.ts";
 import { SECRET } from "./oauth_form.ts";
 import { pageOperations } from "./page_operations.ts";
 
+/** HEAD is what scanners of links send; it makes no code and no session. */
+const HEAD_OF_PAGE: HttpResponse = { status: 200, headers: NO_STORE };
+
 export type AuthorizeServices =
   & Pick<Services, "database" | "sessions" | "site" | "scopeWords">
   & Pick<Services, "passwordLogin" | "issuer" | "config" | "now" | "documents" | "scopes">
@@ -84,14 +87,14 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
       // A login for the request itself is recent enough, where none ever is for long too.
       const onward = addressOf(http.query.split("&").filter((pair) => !isMaxAge(pair)).join("&"));
       const visit = { request, session, address, onward };
-      // HEAD is what scanners of links send; it makes no code and no session.
-      if (http.method === "HEAD") return { status: 200, headers: NO_STORE };
+      if (http.method === "HEAD") return HEAD_OF_PAGE;
       const choice = await choosePassword(visit, http, form, services);
       if (choice) return choice;
       return await (form ? carryOut(form, http, visit, services) : showNext(http, visit, services));
     } catch (error) {
       if (!(error instanceof OAuthError)) throw error;
-      if (target.app.metadataUrl && !session.user && http.method !== "HEAD") {
+      if (target.app.metadataUrl && !session.user) {
+        if (http.method === "HEAD") return HEAD_OF_PAGE;
         const visit = { request: target, session, address };
         return form ? logIn(form, http, visit, services) : showLogin(visit, {}, services);
       }
