@@ -122,14 +122,29 @@ describe("a client that nobody has registered", () => {
     assert.equal(site.count(path), 1, "the document is remembered");
   });
 
-  test("is asked for consent each time", async () => {
-    const { app } = newClient();
-    await gatepost.codeTokens(app, user);
-    const browser = gatepost.openBrowser();
-    const login = await gatepost.authorize(browser, app, newPkce().challenge);
-    assertConsentPage(await passLogin(browser, login, user));
-    assert.ok((await gatepost.codeTokens(app, user)).access_token);
+  test("is asked for consent each time, on the user's device and on the web", async () => {
+    const redirectUri = "https://a.example/cb";
+    const web = { ...newClient({ redirect_uris: [redirectUri] }).app, redirectUri };
+    for (const app of [newClient().app, web]) {
+      await gatepost.codeTokens(app, user);
+      const browser = gatepost.openBrowser();
+      const login = await gatepost.authorize(browser, app, newPkce().challenge);
+      assertConsentPage(await passLogin(browser, login, user));
+      assert.ok((await gatepost.codeTokens(app, user)).access_token);
+    }
   });
+
+  test("has no id in the audit that it is denied by: that is made with the first consent",
+    async () => {
+      const { app } = newClient();
+      const careful = await gatepost.createUser();
+      const browser = gatepost.openBrowser();
+      const login = await gatepost.authorize(browser, app, newPkce().challenge);
+      await browser.submit(await passLogin(browser, login, careful), {}, "deny");
+      const path = `/backend/audit?actor=${careful.id}&action=grant.deny`;
+      const { items } = readObject(await gatepost.api.get(path, bearer(gatepost.adminToken)));
+      assert.partialDeepStrictEqual(items, [{ app: null, target: "unknown" }]);
+    });
 
   test("never gets a scope of the backend, and must use PKCE", async () => {
     const { app } = newClient();
@@ -333,7 +348,9 @@ describe("nothing is fetched from", () => {
   });
 
   test("hosts that are not listed; and their clients get no tokens any more", async () => {
-    const { app, path } = newClient();
+    const redirectUri = `${site.url}/callback`; // which an app may list that is registered by hand
+    const client = newClient({ redirect_uris: [redirectUri] });
+    const [app, path] = [{ ...client.app, redirectUri }, client.path];
     const tokens = await gatepost.codeTokens(app, user);
     for (const hosts of ["off", "other.example,localhost"]) {
       const { folder } = gatepost.server;

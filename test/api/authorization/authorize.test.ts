@@ -1,0 +1,119 @@
+import assert from "node:assert/strict";
+import { describe, test, type TestContext } from "node:test";
+import { logIn } from "../../../src/api/authorization/authorize.ts";
+import { formStep, type Visit } from "../../../src/api/authorization/authorize_pages.ts";
+import { sendCode } from "../../../src/api/authorization/authorize_redirect.ts";
+import { createBrowserSessions } from "../../../src/api/authorization/browser_session.ts";
+import { parseForm } from "../../../src/base/form.ts";
+import { parseConfig } from "../../../src/config.ts";
+import { sql } from "../../../src/database/sql.ts";
+import { insertApp } from "../../../src/store/apps.ts";
+import { loadRevocations } from "../../../src/store/revocations.ts";
+import { findUserByName, makePasswordOneTime, usePassword } from "../../../src/store/users.ts";
+import { addUser, openDatabase, sampleApp } from "../../helpers/database.ts";
+import { sampleRequest } from "../../helpers/http_request.ts";
+import { bodyOf, site } from "../../helpers/pages.ts";
+
+const NOW_MS = Date.UTC(2040, 0, 1);
+
+/** A visit of a user who is logged in, with what the pages work with. */
+async function openVisit(t: TestContext) {
+  const database = openDatabase(t);
+  const now = () => NOW_MS;
+  const revocations = await loadRevocations(database, now);
+  const issuer = "http://127.0.0.1:8080";
+  const pageKey = Buffer.alloc(32, 1);
+  const sessions = createBrowserSessions({ database, revocations, issuer, pageKey, now });
+  await addUser(database, { username: "marta" });
+  const user = await findUserByName(database, "marta");
+  assert.ok(user);
+  const request = sampleRequest();
+  const anonymous = await sessions.open(request);
+  const [cookie = ""] = await sessions.logIn(anonymous, user.id, NOW_MS, request);
+  const session = await sessions.open(sampleRequest({ headers: { cookie } }));
+  const parsed = parseConfig({});
+  const form = parseForm("");
+  assert.ok(parsed.ok && form);
+  const app = sampleApp();
+  const asked = { challenge: null, resource: null, requestedScopes: [], maxAgeMs: Infinity };
+  const redirectUri = `${app.url}cb`;
+  const visit: Visit = {
+    request: { form, app, redirectUri, ...asked },
+    session,
+    address: "/authorization/authorize?client_id=a1",
+  };
+  return {
+    database,
+    visit,
+    user,
+    app,
+    request,
+    services: { database, issuer, config: parsed.config, now, sessions, site },
+    actions: async () =>
+      (await database.query<{ action: string }>(sql`SELECT action FROM audit ORDER BY id`))
+        .map(({ action }) => action),
+  };
+}
+
+describe("a code that is not stored, since its session has just ended, is not sent", () => {
+  for (const isConsent of [true, false]) {
+    for (const isRegistered of [true, false]) {
+      const what = `${isConsent ? "with" : "without"} a consent, to an app that is ` +
+        `${isRegistered ? "registered" : "known by its document"}: nobody granted anything`;
+      test(what, async (t) => {
+        const { database, visit, user, app, request, services, actions } = await openVisit(t);
+        const insert = insertApp(app, undefined);
+        if (isRegistered) await database.write([insert]);
+        await services.sessions.logOut(visit.session, request);
+        const registration = isRegistered ? [] : [insert];
+        const at = { ...visit, request: { ...visit.request, registration } };
+        const answer = await sendCode(at, user, ["consumer"], { address: "", isConsent }, services);
+        assert.equal(answer.headers?.["Location"], undefined);
+        assert.match(bodyOf(answer), /name="password"/);
+        assert.deepEqual(await database.query(sql`SELECT 1 FROM codes`), []);
+        assert.deepEqual(await database.query(sql`SELECT 1 FROM consents`), []);
+        assert.deepEqual(await actions(), ["user.login", "session.end"]);
+      });
+    }
+  }
+});
+
+test("an app that another process has just stored by its document is a conflict: to try anew",
+  async (t) => {
+    const { database, visit, user, request, services } = await openVisit(t);
+    const metadataUrl = "https://app.example/client.json";
+    const [app, other] = [sampleApp({ metadataUrl }), sampleApp({ metadataUrl })];
+    await database.write([insertApp(other, undefined)]);
+    const registration = [insertApp(app, undefined)];
+    const at = { ...visit, request: { ...visit.request, app, registration } };
+    const { address } = request;
+    await assert.rejects(
+      sendCode(at, user, ["consumer"], { address, isConsent: true }, services),
+      { status: 409, code: "conflict" },
+    );
+  });
+
+test("a one-time password that is used while its login is stored is wrong, not an error",
+  async (t) => {
+    const { database, visit, request, services, actions } = await openVisit(t);
+    const { sessions } = services;
+    const otto = await addUser(database, { username: "otto" });
+    await database.write([makePasswordOneTime(otto, NOW_MS + 1)]);
+    const user = await findUserByName(database, "otto");
+    assert.ok(user);
+    const uses = usePassword(user, NOW_MS);
+    const csrf = sessions.formToken(visit.session, formStep(visit));
+    const fields = new URLSearchParams({ csrf, username: "otto", password: "x" });
+    const form = parseForm(fields.toString());
+    assert.ok(form);
+    const passwordLogin = {
+      async check() {
+        await database.write(uses);
+        return { user, sinceMs: NOW_MS, uses };
+      },
+    };
+    const answer = await logIn(form, request, visit, { ...services, passwordLogin });
+    assert.equal(answer.status, 403);
+    assert.match(bodyOf(answer), /name="password"/);
+    assert.deepEqual(await actions(), ["user.login"], "of marta alone");
+  });
