@@ -66,6 +66,16 @@ test("9 failures do not make it wait, and a success clears them", async (t) => {
   assert.equal((await login("marta", RIGHT)).kind, "ok");
 });
 
+test("the right password of a disabled user clears nothing: nobody sees that it is right",
+  async (t) => {
+    const { login, fail, addDisabled } = await openLogin(t);
+    await addDisabled("otto");
+    await fail(9, "otto");
+    assert.equal((await login("otto", RIGHT)).kind, "wrong");
+    await login("nobody", WRONG); // its failure is stored after what was cleared before
+    assert.equal((await login("otto", RIGHT)).kind, "throttled");
+  });
+
 test("an unknown name waits alike", async (t) => {
   const { login, fail } = await openLogin(t);
   await fail(10, "nobody");
@@ -390,6 +400,14 @@ test("a device has 10 failures of its own anywhere: a stolen one is not exempt",
   assert.equal((await login("marta", RIGHT, HERE, { findDevice: () => "d2" })).kind, "ok");
 });
 
+test("a success clears what the user has failed with that device", async (t) => {
+  const { login, fail } = await openLogin(t);
+  const known = { findDevice: () => "d1" };
+  await fail(9, "marta", HERE, known);
+  assert.equal((await login("marta", RIGHT, HERE, known)).kind, "ok");
+  await fail(9, "marta", HERE, known);
+});
+
 test("names as long as a body are remembered by a few bytes", async (t) => {
   const { login, fail } = await openLogin(t);
   const long = "x".repeat(1_000_000);
@@ -410,6 +428,14 @@ test("failures are recorded by the user's id, never by what was sent as a name",
   await login("my-password-in-the-wrong-field", WRONG);
   assert.deepEqual(recorded.map(({ target }) => target), [user, "unknown"]);
   assert.doesNotMatch(JSON.stringify(recorded), /my-password|not the password/);
+});
+
+test("a failure is recorded as the app's, or of who is logged in, else as anybody's", async (t) => {
+  const { login, recorded, user } = await openLogin(t);
+  await login("marta", WRONG, HERE, APP);
+  await login("marta", WRONG, HERE, { isLoggedIn: true });
+  await login("marta", WRONG);
+  assert.deepEqual(recorded.map(({ actor }) => actor), ["a1", user, "anonymous"]);
 });
 
 /** What is left of the heap once all that nobody holds has been collected. */

@@ -137,6 +137,15 @@ describe("the console", () => {
     assert.equal(await gatepost.isAlive(tokens.access_token), false);
   });
 
+  test("its user's signing in once more in the same browser ends none of them", async () => {
+    const { browser, tokens } = await tokensOf(gatepost, admin);
+    const page = await gatepost.authorize(browser, await gatepost.createApp(), { max_age: "0" });
+    const { username, password } = admin;
+    const answer = await browser.submit(page, { username, password });
+    assert.equal(answer.status, 303, answer.text);
+    assert.equal(await gatepost.isAlive(tokens.access_token), true);
+  });
+
   test("another user's login in the same browser ends the tokens of the first", async () => {
     const { browser, tokens } = await tokensOf(gatepost, admin);
     const other = await gatepost.createUser({ scopes: ["consumer"] });

@@ -42,8 +42,8 @@ export function createInstantHasher(limit: number): PasswordHasher {
   };
 }
 
-/** How the users of an app that has proven itself, or of a known device, log in. */
-export type LoginVia = Pick<LoginAttempt, "app" | "findDevice">;
+/** How the users of an app, of a known device, or who are logged in already, log in. */
+export type LoginVia = Pick<LoginAttempt, "app" | "findDevice" | "isLoggedIn">;
 
 /**
  * Opens a login with user `marta`, a clock that the test turns, and all that it does recorded.

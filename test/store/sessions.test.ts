@@ -11,6 +11,7 @@ import {
   findSession,
   insertSession,
   isLive,
+  listSessions,
   sessionId,
 } from "../../src/store/sessions.ts";
 import { revokeTokensOfUser, deleteUser } from "../../src/store/users.ts";
@@ -27,6 +28,17 @@ test("a session tells its user until it ends", async (t) => {
   assert.equal((await findSession(database, HASH, NOW_MS))?.user, user);
   assert.equal((await findSession(database, HASH, UNTIL_MS - 1))?.user, user);
   assert.equal((await findSession(database, HASH, UNTIL_MS))?.user, undefined);
+});
+
+test("of what the browser says that it is 200 characters are kept", async (t) => {
+  const database = openDatabase(t);
+  const user = await addUser(database);
+  for (const length of [200, 201, 16_000]) {
+    const agent = "x".repeat(length);
+    await database.write([insertSession(sha256(agent), user, NOW_MS, UNTIL_MS, { agent })]);
+  }
+  const kept = await listSessions(database, user, NOW_MS);
+  assert.deepEqual(kept.map(({ agent }) => agent?.length), [200, 200, 200]);
 });
 
 test("another cookie has no session", async (t) => {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
 import { createBrowserSessions } from "../../../src/api/authorization/browser_session.ts";
+import { sql } from "../../../src/database/sql.ts";
 import { loadRevocations } from "../../../src/store/revocations.ts";
 import { addUser, openDatabase } from "../../helpers/database.ts";
 import { sampleRequest } from "../../helpers/http_request.ts";
@@ -20,6 +21,7 @@ async function open(t: TestContext) {
   const sessions = createFor(Buffer.alloc(32, 1));
   const visit = (cookie: string) => sessions.open(sampleRequest({ headers: { cookie } }));
   return {
+    database,
     clock,
     createFor,
     sessions,
@@ -41,6 +43,23 @@ test("a session lasts twelve hours from its login on", async (t) => {
   assert.equal((await visit(cookie)).user?.id, user);
   clock.nowMs = NOW_MS + 12 * HOUR_MS;
   assert.equal((await visit(cookie)).user, undefined);
+});
+
+test("a session is noted as seen once in five minutes, and by no HEAD", async (t) => {
+  const { database, clock, sessions, logIn, addUser } = await open(t);
+  const cookie = await logIn(await addUser());
+  async function seenAfter(method: string) {
+    await sessions.open(sampleRequest({ headers: { cookie }, method }));
+    await addUser(); // stored behind what nobody waits for
+    return database.query(sql`SELECT seenAtMs FROM sessions`);
+  }
+  assert.deepEqual(await seenAfter("HEAD"), [{ seenAtMs: null }]);
+  assert.deepEqual(await seenAfter("GET"), [{ seenAtMs: NOW_MS }]);
+  clock.nowMs = NOW_MS + 5 * 60_000 - 1;
+  assert.deepEqual(await seenAfter("GET"), [{ seenAtMs: NOW_MS }]);
+  clock.nowMs = NOW_MS + 5 * 60_000;
+  assert.deepEqual(await seenAfter("HEAD"), [{ seenAtMs: NOW_MS }]);
+  assert.deepEqual(await seenAfter("GET"), [{ seenAtMs: clock.nowMs }]);
 });
 
 describe("a browser is known as the device of", () => {
