@@ -15,6 +15,8 @@ const CACHE_LIMIT = 10_000;
 /** Resource metadata, with the resource's path behind (RFC 9728 §3.1). */
 export const RESOURCE_METADATA = "/.well-known/oauth-protected-resource";
 
+const TOKEN_MISSING = "Send an access token in the header Authorization: Bearer <token>.";
+
 type ChallengeError = "invalid_token" | "insufficient_scope";
 
 /**
@@ -70,7 +72,7 @@ export function authenticateBy(check: CheckToken, issuer: string) {
 
   return (request: HttpRequest, scopes: readonly string[]): Caller | Promise<Caller> => {
     const token = bearerToken(request);
-    if (token === undefined) throw refusal(401, "An access token is needed.", request, scopes);
+    if (token === undefined) throw refusal(401, TOKEN_MISSING, request, scopes);
     const checked = check(token);
     return checked instanceof Promise
       ? checked.then((caller) => admit(caller, request, scopes))

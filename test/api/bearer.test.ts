@@ -127,6 +127,7 @@ test("without a token: 401 with a challenge that names no error (RFC 6750 §3.1)
       problem.headers["WWW-Authenticate"],
       `Bearer realm="gatepost", resource_metadata="${METADATA}"`,
     );
+    assert.match(problem.message, /in the header Authorization: Bearer <token>\.$/);
   }
 });
 
