@@ -46,7 +46,8 @@ export function createCallbackSender({ egress, timeoutMs, userAgent, now }: {
     const controller = new AbortController();
     underWay.add(controller);
     const timeOut = () => controller.abort(new DOMException("Too slow", "TimeoutError"));
-    const timer = setTimeout(timeOut, timeoutMs);
+    // What came in time is read before that, where this process was stopped or busy meanwhile.
+    let timer = setTimeout(() => timer = setTimeout(timeOut), timeoutMs);
     try {
       const response = await egress.send(callback.endpoint, {
         method: "POST",

@@ -15,6 +15,7 @@ import { EgressError } from "../../src/outbound/reachable.ts";
 import { listenOnLoopback } from "../crash/listen.ts";
 import { createCertificate } from "../helpers/certificate.ts";
 import { type Reaction, type Receiver, startReceiver } from "../helpers/receiver.ts";
+import { spawnReceiver } from "../helpers/receiver_process.ts";
 import { findSignatureFault } from "../helpers/standard_webhooks.ts";
 
 const SECRETS = [7, 9].map((byte) => formatSigningSecret(new Uint8Array(32).fill(byte)));
@@ -477,4 +478,17 @@ test("the timeout covers headers and body together, not each", async () => {
   const { outcome } = await send({ endpoint: `${await listenOnLoopback(server)}/` });
   server.close();
   assert.deepEqual(outcome, { kind: "error", error: "timeout" });
+});
+
+test("what came in time counts, though the process was stopped past the timeout", async (t) => {
+  const remote = await spawnReceiver();
+  t.after(() => remote.close());
+  await remote.react("/hook", { kind: "answer", status: 200, body: "stored", delayMs: 300 });
+  const endpoint = `${remote.url}/hook`;
+  const sending = Promise.all(Array.from({ length: 20 }, () => send({ endpoint })));
+  await remote.waitFor(20, PATIENCE_MS, "/hook");
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2 * TIMEOUT_MS);
+  for (const { outcome } of await sending) {
+    assert.deepEqual(outcome, { kind: "response", status: 200, retryAfterMs: undefined });
+  }
 });
