@@ -3,6 +3,7 @@ import type { MessagePort } from "node:worker_threads";
 import { describeFields, type Log, type LogLevel } from "../base/log.ts";
 import { createSeal } from "../base/seal.ts";
 import { createSteadyClock } from "../base/steady_clock.ts";
+import { longestWaitMs } from "../event/delivery.ts";
 import { createCallbackSender } from "./callback.ts";
 import { createClockWatch } from "./clock_watch.ts";
 import { createDistributor } from "./distributor.ts";
@@ -10,6 +11,7 @@ import { createEgress, USER_AGENT } from "../outbound/egress.ts";
 import { takeOver, takeOverDeliveries } from "./take_over.ts";
 import { testGuard } from "./test_guard.ts";
 import { openInThread } from "../database/engine_in_thread.ts";
+import { correctTimesAhead } from "../store/clock_shift.ts";
 import { createFigureCounter } from "../store/figures.ts";
 import type { WorkerEvent, WorkerReport, WorkerRequest, WorkerStart } from "./worker_messages.ts";
 
@@ -106,10 +108,14 @@ export async function runWorker(port: MessagePort, start: WorkerStart) {
   const checkClock = () => watch.isRight() || watch.check().then(wake, () => {});
   setInterval(checkClock, CLOCK_INTERVAL_MS).unref();
 
-  // What the thread before this one had claimed, if it died; before this one claims. Where the
-  // clock is wrong its leases end by themselves.
-  await watch.check()
-    .then(() => watch.isRight() ? takeOverDeliveries({ database, log, now }, name) : undefined)
+  /** Takes over what the thread before this one had claimed, if it died; before this one claims. */
+  async function takeUp(): Promise<void> {
+    await watch.check();
+    if (!watch.isRight()) return; // the leases end by themselves
+    await takeOverDeliveries({ database, log, now }, name);
+    await correctTimesAhead(database, now(), longestWaitMs(settings.resendDelaysMs));
+  }
+  await takeUp()
     .catch((error: unknown) => log.warn("own claims cannot be taken over", { error }));
   port.on("message", (message: WorkerRequest) => {
     switch (message.kind) {

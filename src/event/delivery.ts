@@ -55,6 +55,11 @@ export function afterAttempt(
   return { status: "pending", dueAtMs: nowMs + Math.round(waitMs) };
 }
 
+/** The longest wait before any resend, in milliseconds, whatever a subscriber asks for. */
+export function longestWaitMs(delaysMs: readonly number[]): number {
+  return Math.max(MAX_RETRY_AFTER_MS, Math.max(0, ...delaysMs) * (1 + JITTER));
+}
+
 /**
  * The wait that a Retry-After header asks for, in milliseconds: seconds or an HTTP date (RFC 9110
  * §10.2.3); undefined when it is neither.

@@ -4,6 +4,7 @@ import { paceWrites } from "../database/pace_writes.ts";
 import { changesRow, findValue } from "../database/rows.ts";
 import { listOf, sql, type Sql } from "../database/sql.ts";
 import { updateNextDue } from "./deliveries.ts";
+import { dateEndsAhead } from "./ends_ahead.ts";
 import { IS_OPEN } from "./subscriptions.ts";
 
 /** How often processes on this database have found the clock set. */
@@ -68,5 +69,35 @@ export function createShift(database: Database, nowMs: number, stepMs: number) {
       }
       walks.shift();
     }
+    if (stepMs < 0) await dateEndsAhead(database, nowMs + stepMs);
   };
+}
+
+/**
+ * Corrects what a clock that was wrong before the start, or is wrong still, has put too far ahead
+ * of `nowMs`: no resend waits for longer than `longestWaitMs`, and what has ended ended by now.
+ */
+export async function correctTimesAhead(
+  database: Database,
+  nowMs: number,
+  longestWaitMs: number,
+): Promise<void> {
+  const latestMs = Math.ceil(nowMs + longestWaitMs);
+  const waits = sql`status = 'pending' AND dueAtMs > ${latestMs} AND claim IS NULL`;
+  const rows = {
+    table: sql`subscriptions`,
+    key: sql`seq`,
+    where: sql`${IS_OPEN} AND EXISTS (SELECT 1 FROM deliveries WHERE subscription = seq
+      AND ${waits})`,
+    after: 0,
+  };
+  const { write } = paceWrites(database);
+  for await (const keys of walkKeys(database, rows)) {
+    await write([
+      sql`UPDATE deliveries SET dueAtMs = ${latestMs}
+        WHERE subscription IN ${listOf(keys)} AND ${waits}`,
+      updateNextDue(keys, nowMs),
+    ]);
+  }
+  await dateEndsAhead(database, nowMs);
 }

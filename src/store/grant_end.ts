@@ -123,7 +123,7 @@ export function revokeTokensOf(target: string, nowMs: number, accessTtlMs: numbe
 }
 
 /** Ends the valid grants for which `where` holds. */
-function revokeWhere(where: Sql, nowMs: number): Sql {
+export function revokeWhere(where: Sql, nowMs: number): Sql {
   return sql`UPDATE grants SET revokedAtMs = ${nowMs}
     WHERE revokedAtMs IS NULL AND untilMs > ${nowMs} AND ${where}`;
 }

@@ -2,6 +2,7 @@ import { idTimeMs } from "../base/id.ts";
 import type { Caller } from "../oauth/principal.ts";
 import { type Database, limitTo } from "../database/database.ts";
 import { findRow, findValue, hasRow } from "../database/rows.ts";
+import { MAX_SKEW_MS } from "../database/rqlite_clock.ts";
 import { sql, type Sql } from "../database/sql.ts";
 import { afterWrite } from "./after_write.ts";
 
@@ -98,7 +99,7 @@ export async function loadRevocations(database: Database, now: () => number, lim
 
 /** Holds in memory what fits: those targets that are held first. */
 function createMemory(limit: number, now: () => number) {
-  const held = new Map<string, { notBeforeMs: number; untilMs: number }>();
+  const held = new Map<string, Omit<RevocationRow, "target">>();
   let allHeldFromMs = 0; // until then some are in force that found no room
   let holdsPairs = false; // of a user and an app: to look for one costs as much as all the rest
   let nextSweepMs = 0;
@@ -116,15 +117,19 @@ function createMemory(limit: number, now: () => number) {
         held.has(jti) || held.has(grantId) || isRevoked(sub, grantId) ||
         isRevoked(clientId, grantId) || (holdsPairs && isRevoked(`${sub} ${clientId}`, grantId))
       ),
-    hold({ target, notBeforeMs, untilMs }: RevocationRow): void {
+    hold({ target, seq, notBeforeMs, untilMs }: RevocationRow): void {
       const known = held.get(target);
       if (!known && held.size >= limit) {
         allHeldFromMs = Math.max(allHeldFromMs, untilMs);
         return;
       }
       holdsPairs ||= target.includes(" ");
+      // One ahead of all clocks is of one that has been set back since: what comes later counts.
+      const isDated = known !== undefined && known.seq < seq &&
+        known.notBeforeMs > now() + MAX_SKEW_MS;
       held.set(target, {
-        notBeforeMs: Math.max(notBeforeMs, known?.notBeforeMs ?? 0),
+        seq: Math.max(seq, known?.seq ?? 0),
+        notBeforeMs: isDated ? notBeforeMs : Math.max(notBeforeMs, known?.notBeforeMs ?? 0),
         untilMs: Math.max(untilMs, known?.untilMs ?? 0),
       });
     },

@@ -6,8 +6,9 @@ import { readFileSync } from "node:fs";
 
 const trueNow = Date.now;
 const path = process.env["TEST_CLOCK"] ?? "";
-let aheadMs = 0;
+const read = () => Number(readFileSync(path, "utf8"));
+let aheadMs = read();
 Date.now = () => trueNow() + aheadMs;
 setInterval(() => {
-  aheadMs = Number(readFileSync(path, "utf8"));
+  aheadMs = read();
 }, 20).unref();

@@ -2,11 +2,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Database, UnavailableError } from "../../src/database/database.ts";
 import { sql } from "../../src/database/sql.ts";
-import { createShift } from "../../src/store/clock_shift.ts";
+import { correctTimesAhead, createShift } from "../../src/store/clock_shift.ts";
 import { openDatabase } from "../helpers/database.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 1);
 const STEP_MS = 60_000;
+const HOUR_MS = 3_600_000;
 
 test("a shift that is called again after an error shifts every row once", async (t) => {
   const database = openDatabase(t);
@@ -36,4 +37,27 @@ test("a shift that is called again after an error shifts every row once", async 
   assert.deepEqual(changes, [500, 500, 201]);
   const left = sql`SELECT 1 FROM cronjobs WHERE nextAtMs <> ${NOW_MS + 2 * STEP_MS}`;
   assert.deepEqual(await database.query(left), []);
+});
+
+test("at a start no resend is left waiting for longer than any may", async (t) => {
+  const database = openDatabase(t);
+  const delivery = (id: string, dueAtMs: number, claim: string | null = null) =>
+    sql`INSERT INTO deliveries (id, event, subscription, status, dueAtMs, attempt, claim)
+      VALUES (${id}, 'e1', 1, 'pending', ${dueAtMs}, 1, ${claim})`;
+  const aheadMs = NOW_MS + 400 * 24 * HOUR_MS;
+  await database.write([
+    sql`INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, createdAtMs,
+        dueAtMs)
+      VALUES ('s1', 'u1', 'login', 'a', 'https://a.example/', 'active', '', 0, ${aheadMs})`,
+    delivery("d1", aheadMs),
+    delivery("d2", NOW_MS + HOUR_MS - 1),
+    delivery("d3", aheadMs, "c1"), // a lease, which ends with its process
+  ]);
+  await correctTimesAhead(database, NOW_MS, HOUR_MS);
+  const due = sql`SELECT dueAtMs FROM deliveries ORDER BY id`;
+  const rows = await database.query<{ dueAtMs: number }>(due);
+  const dueAtMs = rows.map((row) => row.dueAtMs);
+  assert.deepEqual(dueAtMs, [NOW_MS + HOUR_MS, NOW_MS + HOUR_MS - 1, aheadMs]);
+  const [first] = await database.query<{ dueAtMs: number }>(sql`SELECT dueAtMs FROM subscriptions`);
+  assert.equal(first?.dueAtMs, NOW_MS + HOUR_MS - 1);
 });

@@ -1,0 +1,91 @@
+import assert from "node:assert/strict";
+import { rm } from "node:fs/promises";
+import { after, afterEach, before, beforeEach, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Clock, createClock } from "../helpers/clock.ts";
+import { isOnRqlite } from "../helpers/engine.ts";
+import { bearer, expectStatus, PASSWORD, startGatepost } from "../helpers/gatepost.ts";
+import { createDataFolder } from "../helpers/process.ts";
+import { type Receiver, startReceiver } from "../helpers/receiver.ts";
+import { PATIENCE_MS } from "../helpers/until.ts";
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+/** How long the clock is wrong at least before the server must have noticed: two looks. */
+const NOTICED_MS = 2_500;
+
+let clock: Clock;
+let folder: string;
+let receiver: Receiver;
+before(async () => {
+  clock = await createClock();
+  receiver = await startReceiver();
+});
+after(async () => {
+  await clock.remove();
+  await receiver.close();
+});
+beforeEach(async () => {
+  folder = await createDataFolder();
+});
+afterEach(() => rm(folder, { recursive: true }));
+
+const start = () =>
+  startGatepost({
+    folder,
+    env: {
+      ...clock.env,
+      GATEPOST_ACCESS_TOKEN_TTL: "30d",
+      GATEPOST_CALLBACK_ALLOW: "127.0.0.0/8",
+      GATEPOST_RESEND_DELAYS: "3s",
+    },
+  });
+
+// The nodes of a cluster have clocks of their own, by which this one is judged.
+describe("what a clock that was wrong has put far ahead", { skip: isOnRqlite }, () => {
+  test("a user whose password was changed then logs in, also after a restart", async () => {
+    await clock.set(400 * DAY_MS);
+    let gatepost = await start();
+    const user = await gatepost.createUser();
+    const app = await gatepost.createApp({ trusted: true });
+    const old = await gatepost.login(user);
+    const changed = { ...user, password: `${PASSWORD} of then` };
+    await gatepost.change(user, { password: changed.password });
+    await clock.set(0, NOTICED_MS);
+    for (const isLast of [false, true]) {
+      assert.equal(await gatepost.isAlive(old), false);
+      assert.equal(await gatepost.isAlive(await gatepost.login(changed)), true);
+      await gatepost.code(app, changed);
+      await gatepost.stop();
+      if (!isLast) gatepost = await start();
+    }
+  });
+
+  for (const [what, firstMs, secondMs] of [
+    ["behind at a start", 0, -DAY_MS],
+    ["ahead before a start", DAY_MS, 0],
+  ] as const) {
+    test(`a resend waits for an hour at most where the clock was ${what}`, async () => {
+      await clock.set(firstMs);
+      const first = await start();
+      receiver.react("/hook", { kind: "answer", status: 500 });
+      const subscription = { event: "e", endpoint: `${receiver.url}/hook` };
+      const asAdmin = bearer(first.adminToken);
+      const { api } = first;
+      const count = receiver.count("/hook");
+      await expectStatus(201, api.postJson("/consumer/subscription", subscription, asAdmin));
+      await expectStatus(202, api.postJson("/backend/event", { name: "e", data: 1 }, asAdmin));
+      await receiver.waitFor(count + 1, PATIENCE_MS, "/hook");
+      await sleep(200); // it is recorded
+      await first.stop();
+      await clock.set(secondMs);
+      const second = await start();
+      await sleep(NOTICED_MS);
+      await clock.set(0, NOTICED_MS);
+      const list = await second.api.get("/backend/delivery", bearer(second.adminToken));
+      await second.stop();
+      const [, time = ""] = /"next_attempt_at":"([^"]+)"/.exec(list.text) ?? [];
+      assert.ok(Date.parse(time) <= Date.now() + HOUR_MS, list.text);
+    });
+  }
+});

@@ -1,0 +1,106 @@
+import assert from "node:assert/strict";
+import { describe, test, type TestContext } from "node:test";
+import { idBound } from "../../src/base/id.ts";
+import { type Database } from "../../src/database/database.ts";
+import { sql, type Sql } from "../../src/database/sql.ts";
+import { revokeTokensOfApp } from "../../src/store/apps.ts";
+import { withdrawConsent } from "../../src/store/consents.ts";
+import { dateEndsAhead } from "../../src/store/ends_ahead.ts";
+import { REVOKED, revokeTokensOf } from "../../src/store/grant_end.ts";
+import { findGrant, insertGrant } from "../../src/store/grants.ts";
+import { loadRevocations } from "../../src/store/revocations.ts";
+import { findSession, insertSession } from "../../src/store/sessions.ts";
+import { revokeTokensOfUser } from "../../src/store/users.ts";
+import { addApp, addUser, openDatabase, sampleGrant } from "../helpers/database.ts";
+
+const NOW_MS = Date.UTC(2026, 0, 1);
+const HOUR_MS = 3_600_000;
+/** As a clock showed that has been set back since. */
+const AHEAD_MS = NOW_MS + 400 * 24 * HOUR_MS;
+
+/** The same in every process, whatever ids it has made before. */
+const grantId = (atMs: number) => idBound("g", atMs).padEnd(25, "0");
+
+const addGrant = (database: Database, app: string, user: string, atMs: number) =>
+  insertGrant(database, sampleGrant(app, user, {
+    id: grantId(atMs),
+    refreshUntilMs: atMs + 20 * HOUR_MS,
+    accessUntilMs: atMs + HOUR_MS,
+  }));
+
+type End = (user: string, app: string) => readonly Sql[];
+const ENDS: [of: string, app: string | undefined, end: End][] = [
+  ["a user", undefined, (user) => revokeTokensOfUser(user, AHEAD_MS, HOUR_MS)],
+  ["an app", undefined, (_user, app) => revokeTokensOfApp(app, AHEAD_MS, HOUR_MS)],
+  ["a user through an app", undefined, (user, app) =>
+    withdrawConsent(user, app, REVOKED, AHEAD_MS, HOUR_MS)],
+  ["the login endpoint", "login", (_user, app) => [revokeTokensOf(app, AHEAD_MS, HOUR_MS)]],
+];
+
+for (const [of, builtIn, end] of ENDS) {
+  describe(`what ended of ${of} while the clock was ahead`, () => {
+    async function openStage(t: TestContext) {
+      const database = openDatabase(t);
+      const user = await addUser(database);
+      const app = builtIn ?? await addApp(database);
+      const caller = (atMs: number) => ({
+        sub: user, clientId: app, grantId: grantId(atMs), jti: `${grantId(atMs)}1`,
+      });
+      for (const atMs of [NOW_MS - HOUR_MS, AHEAD_MS - HOUR_MS]) {
+        await addGrant(database, app, user, atMs);
+      }
+      await database.write(end(user, app));
+      await addGrant(database, app, user, AHEAD_MS + 1);
+      return { database, user, app, caller };
+    }
+
+    test("has ended when it is set back, also for who starts then", async (t) => {
+      const { database, caller } = await openStage(t);
+      const early = await loadRevocations(database, () => NOW_MS);
+      await dateEndsAhead(database, NOW_MS);
+      await early.refresh();
+      for (const revocations of [early, await loadRevocations(database, () => NOW_MS)]) {
+        assert.equal(revocations.has(caller(NOW_MS - HOUR_MS)), true);
+        assert.equal(revocations.has(caller(AHEAD_MS - HOUR_MS)), true);
+        assert.equal(revocations.has(caller(AHEAD_MS + 1)), false);
+      }
+      assert.equal((await findGrant(database, grantId(AHEAD_MS + 1)))?.revokedAtMs, null);
+    });
+
+    test("is followed by what begins then", async (t) => {
+      const { database, user, app, caller } = await openStage(t);
+      const early = await loadRevocations(database, () => NOW_MS);
+      await dateEndsAhead(database, NOW_MS);
+      assert.equal(await addGrant(database, app, user, NOW_MS + 1), true);
+      await dateEndsAhead(database, NOW_MS + 2); // the next start
+      await early.refresh();
+      for (const revocations of [early, await loadRevocations(database, () => NOW_MS)]) {
+        assert.equal(revocations.has(caller(NOW_MS + 1)), false);
+      }
+    });
+  });
+}
+
+test("sessions that had ended stay so, and new ones live", async (t) => {
+  const database = openDatabase(t);
+  const user = await addUser(database);
+  const [old, young] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];
+  const untilMs = AHEAD_MS + 12 * HOUR_MS;
+  await database.write([
+    ...revokeTokensOfUser(user, AHEAD_MS, HOUR_MS),
+    insertSession(old, user, AHEAD_MS, untilMs), // of a password that was checked before that
+  ]);
+  await dateEndsAhead(database, NOW_MS);
+  await database.write([insertSession(young, user, NOW_MS + 1, untilMs)]);
+  assert.equal(await findSession(database, old, NOW_MS + 1), undefined);
+  assert.equal((await findSession(database, young, NOW_MS + 1))?.user, user);
+});
+
+test("nothing is written where no end is ahead", async (t) => {
+  const database = openDatabase(t);
+  const user = await addUser(database);
+  await database.write(revokeTokensOfUser(user, NOW_MS, HOUR_MS));
+  const before = await database.query(sql`SELECT seq FROM revocations`);
+  await dateEndsAhead(database, NOW_MS);
+  assert.deepEqual(await database.query(sql`SELECT seq FROM revocations`), before);
+});
