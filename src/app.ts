@@ -202,7 +202,7 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
           shortage: () => worker.report().want,
           distributorState: worker.state,
           backlog,
-          signsSinceMs: () => keys.signing().signsFromMs,
+          signsSinceMs: () => keys.findSigning()?.signsFromMs,
           droppedLogLines: host.droppedLogLines,
           loopDelay,
           now,

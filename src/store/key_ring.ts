@@ -5,8 +5,8 @@ import {
   type SigningAlgorithm,
   type VerificationKey,
 } from "../base/jwt.ts";
-import type { Seal } from "../base/seal.ts";
-import type { Database } from "../database/database.ts";
+import { type Seal, SealError } from "../base/seal.ts";
+import { type Database, UnavailableError } from "../database/database.ts";
 import { sql, type Sql } from "../database/sql.ts";
 import { afterWrite } from "./after_write.ts";
 
@@ -38,9 +38,11 @@ const dateFirstKey = (nowMs: number): Sql =>
 
 const deleteKey = (kid: string): Sql => sql`DELETE FROM keys WHERE kid = ${kid}`;
 
-/** A key of the ring, with the time when the last token that it signed has expired. */
+/** A key of the ring. */
 export type RingKey = StoredKey & ReturnType<typeof importKey> & {
-  /** Infinity while no other key takes over. */
+  /** When another key takes over; Infinity while none does. */
+  readonly signsUntilMs: number;
+  /** When the last token that it signed has expired. */
   readonly publishedUntilMs: number;
 };
 
@@ -74,14 +76,23 @@ export async function loadKeyRing(options: {
     const stored = await database.query<StoredKey>(
       sql`SELECT ${COLUMNS} FROM keys ORDER BY signsFromMs, createdAtMs, kid`,
     );
-    keys = stored.map((key, index) => {
-      const known = keys.find(({ kid }) => kid === key.kid) ??
-        importKey(key.kid, key.alg, seal.decrypt(key.private, key.kid));
-      const successor = stored[index + 1];
-      const publishedUntilMs = successor === undefined ? Infinity
-        : successor.signsFromMs + key.tokenTtlMs + TOKEN_SLACK_MS;
-      return { ...known, ...key, publishedUntilMs };
+    let sealError: SealError | undefined;
+    const decrypt = ({ kid, alg, private: pem }: StoredKey) => {
+      try {
+        return importKey(kid, alg, seal.decrypt(pem, kid));
+      } catch (error) {
+        if (!(error instanceof SealError)) throw error;
+        sealError = error;
+        return undefined;
+      }
+    };
+    keys = stored.flatMap((key, index) => {
+      const known = keys.find(({ kid }) => kid === key.kid) ?? decrypt(key);
+      const signsUntilMs = stored[index + 1]?.signsFromMs ?? Infinity;
+      const publishedUntilMs = signsUntilMs + key.tokenTtlMs + TOKEN_SLACK_MS;
+      return known ? [{ ...known, ...key, signsUntilMs, publishedUntilMs }] : [];
     });
+    if (sealError) throw sealError; // what was withdrawn is out of use all the same
   }
 
   /** Takes in what other processes have changed, and removes keys that nothing needs. */
@@ -105,6 +116,13 @@ export async function loadKeyRing(options: {
     return { kid, alg, private: seal.encrypt(pem, kid), createdAtMs, signsFromMs, tokenTtlMs };
   }
 
+  function findSigning(): RingKey | undefined {
+    const nowMs = now();
+    // A clock that was set back must not leave the service without a key: then the oldest signs.
+    const key = keys.findLast(({ signsFromMs }) => signsFromMs <= nowMs) ?? keys[0];
+    return key && key.signsUntilMs > nowMs ? key : undefined;
+  }
+
   /** A key that may verify now. */
   const find = (kid: string): VerificationKey | undefined =>
     keys.find((key) => key.kid === kid && key.publishedUntilMs > now());
@@ -121,12 +139,15 @@ export async function loadKeyRing(options: {
     find,
     /** Keys whose tokens may be valid, and keys that will sign soon, in the order of signing. */
     published: (): readonly RingKey[] => keys.filter((key) => key.publishedUntilMs > now()),
-    /** The key that signs now: the last whose start has passed. */
+    /**
+     * The key that signs now: the last whose start has passed. None where that is another process's
+     * which cannot be decrypted here.
+     */
+    findSigning,
+    /** The same, to sign by it: throws UnavailableError where there is none. */
     signing(): Pick<RingKey, "kid" | "alg" | "privateKey" | "signsFromMs"> {
-      const nowMs = now();
-      // A clock that was set back must not leave the service without a key: then the oldest signs.
-      const key = keys.findLast(({ signsFromMs }) => signsFromMs <= nowMs) ?? keys[0];
-      if (!key) throw new Error("No key signs");
+      const key = findSigning();
+      if (!key) throw new UnavailableError("The key that signs cannot be decrypted here");
       return key;
     },
     /**

@@ -28,6 +28,7 @@ interface Ringing {
     readonly alg?: SigningAlgorithm;
     readonly ttlMs?: number;
     readonly key?: Uint8Array;
+    readonly keys?: readonly Uint8Array[];
     /** How far its clock is ahead. */
     readonly aheadMs?: number;
   }): Promise<KeyRing>;
@@ -38,10 +39,10 @@ async function setUp(t: TestContext): Promise<Ringing> {
   const ringing: Ringing = {
     database,
     nowMs: START_MS,
-    open: ({ alg = "ES256", ttlMs = TTL_MS, key, aheadMs = 0 } = {}) =>
+    open: ({ alg = "ES256", ttlMs = TTL_MS, key, keys = key ? [key] : [], aheadMs = 0 } = {}) =>
       loadKeyRing({
         database,
-        seal: createSeal(key),
+        seal: createSeal(...keys),
         alg,
         accessTokenTtlMs: ttlMs,
         now: () => ringing.nowMs + aheadMs,
@@ -270,6 +271,23 @@ test("private keys are stored sealed, and open with the same secret key alone", 
   assert.equal((await open({ key })).signing().kid, ring.signing().kid);
   await assert.rejects(open({ key: randomBytes(32) }), SealError);
   await assert.rejects(open(), SealError);
+});
+
+test("who cannot decrypt a new key follows a withdrawal, and signs by no older key", async (t) => {
+  const ringing = await setUp(t);
+  const [first, second] = [randomBytes(32), randomBytes(32)];
+  const ring = await ringing.open({ key: first });
+  const { kid: oldest } = ring.signing();
+  const { kid } = await ring.rotate(0);
+  const other = await ringing.open({ keys: [second, first] });
+  await other.rotate(0);
+  await assert.rejects(ring.refresh(), SealError);
+  assert.throws(() => ring.signing(), { name: "UnavailableError" });
+  assert.deepEqual(kids(ring), [oldest, kid], "these verify");
+  await other.withdraw(kid);
+  await assert.rejects(ring.refresh(), SealError);
+  assert.deepEqual([kids(ring), ring.find(kid)], [[oldest], undefined]);
+  assert.equal(ring.findSigning(), undefined);
 });
 
 test("a key stays for as long as the longest-lived tokens of any process", async (t) => {

@@ -45,7 +45,7 @@ export function keyOperations(services: Pick<Services, "keys" | "now" | "databas
   const audit = ({ caller, request }: Actor, action: string, target: string) =>
     insertAudit({ ...actorOf(caller, request), action, target }, now());
   const toRecord = (key: RingKey) => {
-    const isSigning = key.kid === keys.signing().kid;
+    const isSigning = key.kid === keys.findSigning()?.kid;
     return toKeyRecord({
       ...key,
       status: isSigning ? "signing" : key.signsFromMs > now() ? "pending" : "retired",

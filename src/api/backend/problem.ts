@@ -72,7 +72,7 @@ export async function findProblems(services: ProblemServices) {
     services.disk(),
   ]);
   const [, , unchecked = 0] = addUp(logins.map(({ figures }) => figures));
-  const { signsFromMs } = keys.signing();
+  const { signsFromMs = nowMs } = keys.findSigning() ?? {};
   const toProblem = (
     kind: typeof KINDS[number],
     about: string | undefined, // which one, where there may be several of the kind
