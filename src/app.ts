@@ -187,6 +187,7 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
         async database() {
           const state = database.state();
           if (state !== "ok") return state;
+          if (keys.findSigning() === undefined) return "sealed";
           return await hasUsers(database).then(writes.state, () => "unavailable");
         },
         distributor: worker.state,

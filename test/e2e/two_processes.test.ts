@@ -6,6 +6,7 @@ import {
   basicAuth,
   bearer,
   type Gatepost,
+  PASSWORD,
   readObject,
   readTokens,
   startGatepost,
@@ -16,6 +17,7 @@ import {
 } from "../helpers/gatepost.ts";
 import { DEVICE_GRANT } from "../../src/oauth/grant_type.ts";
 import type { Answer } from "../helpers/http_client.ts";
+import { until } from "../helpers/until.ts";
 
 // Behind one address; without it each would be an issuer of its own.
 const env = { GATEPOST_BASE_URL: "http://gatepost.test" };
@@ -177,6 +179,26 @@ describe("two processes on one database", () => {
     assert.notEqual(job?.last_run, null);
     assert.equal((await find(first)).length, 1);
     assert.equal((await find(first))[0]?.last_run, job?.last_run);
+  });
+
+  test("are not ready where one cannot decrypt the key that the other signs with", async (t) => {
+    const [old, next] = [1, 2].map((byte) => Buffer.alloc(32, byte).toString("base64"));
+    const behind = await startGatepost({ env: { ...env, GATEPOST_SECRET_KEY: old } });
+    t.after(() => behind.stop());
+    const { folder } = behind.server;
+    const sealedAnew = { ...env, GATEPOST_SECRET_KEY: `${next},${old}` };
+    const ahead = await startGatepost({ env: sealedAnew, folder });
+    t.after(() => ahead.stop());
+    const isReady = async ({ api }: Gatepost) => (await api.get("/system/ready")).status === 200;
+    assert.deepEqual([await isReady(behind), await isReady(ahead)], [true, true]);
+    const asAdmin = bearer(ahead.adminToken);
+    const made = await ahead.api.postJson("/backend/key", { at_once: true }, asAdmin);
+    assert.equal(made.status, 201, made.text);
+    await until(async () => !await isReady(behind));
+    const parts = await behind.api.get("/system/ready", bearer(behind.adminToken));
+    assert.match(parts.text, /"database":"sealed"/);
+    assert.equal((await behind.tryLogin({ username: "admin", password: PASSWORD })).status, 503);
+    assert.equal(await isReady(ahead), true);
   });
 
   test("take tokens of a key that the other has made, within a second", async () => {

@@ -34,7 +34,7 @@ const ReadinessRecord = named("Readiness", record({
     "For the metrics token or scope backend alone.",
     record({
       database: oneOf("ok", "locked", "read_only", "full", "replaced", "damaged", "failing",
-        "unavailable", "clock_skewed"),
+        "unavailable", "clock_skewed", "sealed"),
       distributor: oneOf(...DISTRIBUTOR_STATES),
       callbacks: described("ok, or the code of what the process lacks to send them.", TEXT),
       backlog: nullable(COUNT),
