@@ -49,3 +49,10 @@ function groupDigits(text: string): string {
 export function embeddedIPv4(value: bigint): Address {
   return { family: 4, value: value & 0xffff_ffffn };
 }
+
+const NAT64 = 0x64_ff9bn << 64n;
+
+/** The IPv4 address that a translator has put into 64:ff9b::/96 (RFC 6052 §2.1), else undefined. */
+export function nat64Address({ family, value }: Address): Address | undefined {
+  return family === 6 && value >> 32n === NAT64 ? embeddedIPv4(value) : undefined;
+}

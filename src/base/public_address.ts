@@ -1,7 +1,6 @@
-import { type Address, embeddedIPv4 } from "./address.ts";
+import { type Address, embeddedIPv4, nat64Address } from "./address.ts";
 import { type Cidr, cidrContains, parseCidr } from "./cidr.ts";
 
-const NAT64 = "64:ff9b::/96";
 const GLOBAL_UNICAST = "2000::/3";
 
 /**
@@ -48,8 +47,9 @@ let blocks: ReturnType<typeof readBlocks> | undefined;
  * Teredo are refused. A NAT64 prefix of a network's own looks like other public space.
  */
 export function isPublicAddress(address: Address): boolean {
-  const { nat64, globalUnicast, special } = blocks ??= readBlocks();
-  if (cidrContains(nat64, address)) return isPublicAddress(embeddedIPv4(address.value));
+  const { globalUnicast, special } = blocks ??= readBlocks();
+  const translated = nat64Address(address);
+  if (translated) return isPublicAddress(translated);
   if (special.some((block) => cidrContains(block, address))) return false;
   if (address.family === 4) return true;
   if (!cidrContains(globalUnicast, address)) return false;
@@ -65,7 +65,6 @@ function isIsatap(value: bigint): boolean {
 /** Not at the start, of which Node's pattern of IPv6 addresses would take 5 ms when first used. */
 function readBlocks() {
   return {
-    nat64: toBlock(NAT64),
     globalUnicast: toBlock(GLOBAL_UNICAST),
     special: SPECIAL.map(toBlock),
   };

@@ -1,4 +1,4 @@
-import { type Address, formatAddress, parseAddress } from "../base/address.ts";
+import { type Address, formatAddress, nat64Address, parseAddress } from "../base/address.ts";
 import { type Cidr, cidrContains } from "../base/cidr.ts";
 
 /**
@@ -34,7 +34,8 @@ export function isTrustedProxy(address: Address | undefined, trusted: readonly C
 
 /**
  * The unit in which failures are counted: an IPv4 address, or the /64 of an IPv6 address, which is
- * the least that one subscriber has.
+ * the least that one subscriber has. A translator puts all of IPv4 into one /64 (RFC 7755): there
+ * the unit is the IPv4 address that it has embedded.
  */
 export function throttleAddress(text: string): string {
   return throttleNetworks(text)[0].first;
@@ -43,6 +44,8 @@ export function throttleAddress(text: string): string {
 /** The networks of an address in which failures are counted, the narrowest first. */
 export function throttleNetworks(text: string): [Network, ...Network[]] {
   const address = parseAddress(text);
+  const translated = address && nat64Address(address);
+  if (translated) return throttleNetworks(formatAddress(translated));
   if (address?.family !== 6) return [{ first: text, last: text, share: 1 }];
   const digits = address.value.toString(16).padStart(32, "0");
   const network = (length: number, share: number): Network => {

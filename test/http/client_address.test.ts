@@ -67,6 +67,8 @@ describe("throttleAddress() counts", () => {
     ["2001:db8:1:2::", "20010db800010002"],
     ["2001:db8:1:3::", "20010db800010003"],
     ["::1", "0000000000000000"],
+    ["64:ff9b::192.0.2.7", "192.0.2.7"], // of a translator, which has all of IPv4 in one /64
+    ["64:ff9b:0:0:1::c000:207", "0064ff9b00000000"],
     ["unreadable", "unreadable"],
   ];
   for (const [address, unit] of table) {
@@ -86,6 +88,7 @@ describe("throttleNetworks() counts", () => {
   test("an IPv4 address alone", () => {
     const network = { first: "192.0.2.7", last: "192.0.2.7", share: 1 };
     assert.deepEqual(throttleNetworks("192.0.2.7"), [network]);
+    assert.deepEqual(throttleNetworks("64:ff9b::c000:207"), [network]);
   });
   test("an IPv6 address in its /64, and in its /56 and /48, which are allowed more", () => {
     assert.deepEqual(throttleNetworks("2001:db8:1:2a3b::5"), [
