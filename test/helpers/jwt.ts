@@ -18,6 +18,7 @@ export function ringOf(
   const none = () => Promise.reject(new Error("not needed here"));
   return {
     find,
+    findSigning: () => undefined, // nothing is said of it
     signing: () => ({ ...key, signsFromMs: 0 }),
     published: () => [],
     rotate: none,

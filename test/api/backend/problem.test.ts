@@ -21,7 +21,7 @@ function find(
   return findProblems({
     database,
     readiness: async () => ({ isReady: true, parts: {} }),
-    keys: { signing: () => ({ signsFromMs: NOW_MS }) },
+    keys: { findSigning: () => ({ signsFromMs: NOW_MS }) },
     jobs: { listCronjobs: async () => [] },
     warnings: [],
     disk: async () => disk,

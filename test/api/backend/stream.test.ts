@@ -32,7 +32,7 @@ function openStage(t: TestContext, warnings: readonly string[] = []) {
     config: { disableAfterMs: 0 },
     now: () => state.nowMs,
     readiness: async () => ({ isReady: true, parts: {} }),
-    keys: { signing: () => ({ signsFromMs: state.nowMs }) },
+    keys: { findSigning: () => ({ signsFromMs: state.nowMs }) },
     jobs: { listCronjobs: async () => [] },
     log: { debug() {} },
     watchDeliveries: (told: WatchDeliveries | undefined) => state.told = told,
