@@ -48,7 +48,7 @@ const LOST = "It is gone or empty, and its log (-wal) is there: put it back besi
 export function judgeDatabase(path: string, seal: Seal): DatabaseState {
   const state = judgeFile(path, (connection) =>
     findSchemaError(connection) ?? findDamage(connection, path) ??
-      findOwnSealError(connection, seal));
+      findOwnSealError(connection, seal) ?? findKeySealError(connection, seal));
   if (state.kind !== "usable") return state;
   const reason = findLockError(path);
   return reason === undefined ? state : { kind: "unusable", reason };
@@ -215,6 +215,14 @@ function damaged(found: string, path: string): string {
 export function findOwnSealError(connection: DatabaseSync, seal: Seal): string | undefined {
   const check = findSealCheck(connection);
   return check === undefined ? undefined : findSealError(seal, check);
+}
+
+/** Which key of access tokens the seal does not decrypt: one that it never had, or has lost. */
+export function findKeySealError(connection: DatabaseSync, seal: Seal): string | undefined {
+  const keys = connection.prepare("SELECT kid, private FROM keys").all();
+  const sealed = keys.find(({ kid, private: key }) => findSealError(seal, `${key}`, `${kid}`));
+  return sealed && `Its signing key ${sealed["kid"]} is sealed, and GATEPOST_SECRET_KEY lacks ` +
+    "the key that it was sealed with.";
 }
 
 function findSealCheck(connection: DatabaseSync): string | undefined {

@@ -8,7 +8,13 @@ import type { Seal } from "../base/seal.ts";
 import { backUpSqlite, withTemporary } from "./backup.ts";
 import { UnavailableError, UnusableDatabaseError } from "./database.ts";
 import type { Engine } from "./engine.ts";
-import { findOwnSealError, findSchemaError, isEmpty, refuseUnusable } from "./judge.ts";
+import {
+  findKeySealError,
+  findOwnSealError,
+  findSchemaError,
+  isEmpty,
+  refuseUnusable,
+} from "./judge.ts";
 import { asideOf, checkSource, copyJudged } from "./restore.ts";
 import { openRqliteDatabase } from "./rqlite.ts";
 import { createRqliteClient, type RqliteAddress, type RqliteClient } from "./rqlite_client.ts";
@@ -50,7 +56,8 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
 
   const judge = (seal: Seal) =>
     ask((client) =>
-      judgeCluster(client, (schema) => findSchemaError(schema) ?? findOwnSealError(schema, seal))
+      judgeCluster(client, (schema) =>
+        findSchemaError(schema) ?? findOwnSealError(schema, seal) ?? findKeySealError(schema, seal))
     );
 
   async function exists(): Promise<boolean> {

@@ -1,4 +1,4 @@
-import { DatabaseSync } from "node:sqlite";
+import { DatabaseSync, type SQLInputValue } from "node:sqlite";
 import { text } from "node:stream/consumers";
 import { messageOf } from "../base/message_of.ts";
 import { type DatabaseState, judgeContent, SELECT_SCHEMA } from "./judge.ts";
@@ -80,7 +80,7 @@ async function checkNode({ request }: RqliteClient, node: string): Promise<void>
   }
 }
 
-/** Copies what is judged, which is all but the rows; returns the size of the database. */
+/** Copies what is judged, which is all but most rows; returns the size of the database. */
 async function copySchema(client: RqliteClient, copy: DatabaseSync): Promise<number> {
   const results = await client.ask(
     () => "/db/query?level=strong&redirect", // through the log: what the cluster agrees on
@@ -89,16 +89,21 @@ async function copySchema(client: RqliteClient, copy: DatabaseSync): Promise<num
        FROM pragma_application_id, pragma_user_version, pragma_page_count, pragma_page_size`,
       SELECT_SCHEMA,
       `SELECT value FROM settings WHERE name = '${SEAL_CHECK}'`,
+      "SELECT * FROM keys",
     ].map((text) => JSON.stringify(text)),
     performance.now() + START_MS,
     NODE_MS,
   );
-  const [[numbers = []] = [], texts = [], checks = []] = results.map(({ values }) => values);
+  const [[numbers = []] = [], texts = [], checks = [], keys = []] =
+    results.map(({ values }) => values);
   const [owner, version, bytes] = numbers.map(Number);
   copy.exec(`PRAGMA application_id = ${owner}; PRAGMA user_version = ${version}`);
   for (const [text] of texts) copy.exec(String(text));
   for (const [check] of checks) {
     copy.prepare("INSERT INTO settings (name, value) VALUES (?, ?)").run(SEAL_CHECK, String(check));
+  }
+  for (const key of keys as SQLInputValue[][]) {
+    copy.prepare(`INSERT INTO keys VALUES (${key.map(() => "?")})`).run(...key);
   }
   return bytes ?? 0;
 }

@@ -63,10 +63,14 @@ export async function checkSeal(database: Database, seal: Seal): Promise<boolean
   return false;
 }
 
-/** Why the seal does not fit a database with this stored check; undefined if it does. */
-export function findSealError(seal: Seal, stored: string): string | undefined {
+/** Why the seal does not fit a database with this stored secret; undefined if it does. */
+export function findSealError(
+  seal: Seal,
+  stored: string,
+  context = SEAL_CHECK,
+): string | undefined {
   try {
-    seal.decrypt(stored, SEAL_CHECK);
+    seal.decrypt(stored, context);
     return undefined;
   } catch (error) {
     if (!(error instanceof SealError)) throw error;

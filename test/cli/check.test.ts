@@ -158,8 +158,8 @@ test("check exits 1 where the database cannot be made", async (t) => {
 
 test("check exits 1 where the key of a sealed database is missing or wrong", async (t) => {
   const cli = await openCommandLine(t);
-  const keyOf = (byte: number) => ({
-    GATEPOST_SECRET_KEY: Buffer.alloc(32, byte).toString("base64"),
+  const keyOf = (...bytes: number[]) => ({
+    GATEPOST_SECRET_KEY: bytes.map((byte) => Buffer.alloc(32, byte).toString("base64")).join(),
   });
   await cli.runWith({ env: keyOf(1) }, "user", "add", "alice");
 
@@ -171,6 +171,12 @@ test("check exits 1 where the key of a sealed database is missing or wrong", asy
   assert.match(wrong.stderr, /GATEPOST_SECRET_KEY is not the key/);
   assert.deepEqual([missing.code, wrong.code, right.code], [1, 1, 0]);
   assert.match(right.stdout, /sealed +yes/);
+
+  await cli.runWith({ env: keyOf(2, 1) }, "key", "rotate");
+  const lacking = await cli.runWith({ env: keyOf(1) }, "check");
+  const both = await cli.runWith({ env: keyOf(2, 1) }, "check");
+  assert.match(lacking.stderr, /signing key k\w+ is sealed, and GATEPOST_SECRET_KEY lacks/);
+  assert.deepEqual([lacking.code, both.code], [1, 0]);
 });
 
 test("check lists the routes and cronjobs of endpoint modules", async (t) => {

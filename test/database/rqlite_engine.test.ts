@@ -14,6 +14,7 @@ import { NEWEST_VERSION } from "../../src/database/migrations.ts";
 import { acquireRqlitePresence } from "../../src/database/rqlite_presence.ts";
 import { checkSeal } from "../../src/database/settings.ts";
 import { sql } from "../../src/database/sql.ts";
+import { insertKey } from "../../src/store/key_ring.ts";
 import { insertUser } from "../../src/store/users.ts";
 import { makeFolder } from "../helpers/database.ts";
 import { writeOldDatabase } from "../helpers/old_database.ts";
@@ -63,6 +64,14 @@ async function listUsers(engine: Engine): Promise<string[]> {
     query<{ id: string }>(sql`SELECT id FROM users ORDER BY id`)
   );
   return rows.map(({ id }) => id);
+}
+
+/** Opens it, stores a key of access tokens as a process with this seal does, and closes it. */
+async function addKey(engine: Engine, seal: ReturnType<typeof createSeal>): Promise<void> {
+  const database = await engine.open();
+  const times = { createdAtMs: 1, signsFromMs: 1, tokenTtlMs: 1 };
+  const key = { kid: "k1", alg: "ES256", private: seal.encrypt("", "k1"), ...times } as const;
+  await database.write([insertKey(key)]).finally(database.close);
 }
 
 test("an empty cluster has no database; to open it makes one", async (t) => {
@@ -118,6 +127,11 @@ test("a sealed database is opened by its key alone", async (t) => {
   assert.match(await reasonOf(engine), /GATEPOST_SECRET_KEY is missing/);
   assert.match(await reasonOf(engine, createSeal(new Uint8Array(32).fill(2))), /not the key/);
   assert.equal(await reasonOf(engine, seal), "usable");
+
+  const added = new Uint8Array(32).fill(3);
+  await addKey(engine, createSeal(added));
+  assert.match(await reasonOf(engine, seal), /^Its signing key k1 is sealed, and [^\n]* lacks/);
+  assert.equal(await reasonOf(engine, createSeal(new Uint8Array(32).fill(1), added)), "usable");
 });
 
 describe("a cluster that no server would start on", { concurrency: true }, () => {
