@@ -236,6 +236,24 @@ async function sendAgain(
   ]);
 }
 
+/** A process whose first claim waits for the test. */
+function startGated(stage: Stage) {
+  const [reached, opened] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const database: Database = {
+    ...stage.database,
+    async write(statements) {
+      if (statements.some((statement) => /INTO deliveries|SET claim = \?/.test(statement.sql))) {
+        reached.resolve();
+        await opened.promise;
+      }
+      return stage.database.write(statements);
+    },
+  };
+  const process = stage.startProcess({ database, answer: () => 204 });
+  process.distributor.wake();
+  return { process, reached: reached.promise, open: opened.resolve };
+}
+
 /** Has a process follow the clock, which is set back. */
 async function setBack(stage: Stage, { distributor }: Process, ms: number): Promise<void> {
   await distributor.followClock(-ms, async () => {
@@ -348,6 +366,8 @@ describe("a signing secret that this process cannot decrypt", () => {
     await settle(behind);
     assert.deepEqual(await stage.counts(), { pending: 1 });
     assert.deepEqual(await stage.database.query(sql`SELECT * FROM attempts`), []);
+    const due = await stage.database.query<object>(sql`SELECT dueAtMs, claim FROM deliveries`);
+    assert.deepEqual(due.map((row) => ({ ...row })), [{ dueAtMs: START_MS + 60_000, claim: null }]);
     const ahead = stage.startProcess({ answer: () => 204, seal: sealed });
     stage.nowMs += 60_000;
     ahead.distributor.wake();
@@ -380,6 +400,8 @@ describe("resends", () => {
     await settle(process);
     assert.equal(process.begun.length, 4);
     assert.deepEqual(await stage.counts(), { failed: 1 });
+    const active = sql`SELECT 1 FROM subscriptions WHERE status = 'active'`;
+    assert.equal((await stage.database.query(active)).length, 1, "disableAfterMs 0: never");
   });
 
   test("end with a success", async (t) => {
@@ -719,14 +741,20 @@ describe("what has waited in its queue", () => {
   });
 
   test("is not sent on the last stretch of its lease, when another may take it over", async (t) => {
-    const { stage, process } = await crowd(t);
-    stage.nowMs += 2 * TIMEOUT_MS + 30_000 - TIMEOUT_MS + 1; // as after a machine's sleep
+    const { stage, process } = await crowd(t, { isHealthy: true });
+    const sleptMs = 2 * TIMEOUT_MS + 30_000 - TIMEOUT_MS + 10;
+    stage.nowMs += sleptMs;
+    stage.setBackMs -= sleptMs; // the clock that is never set stands still meanwhile
     const before = process.begun.length;
     const first = process.begun.map(({ deliveryId }) => deliveryId);
     await letOthersGo(process);
     const later = process.begun.slice(before).map(({ deliveryId }) => deliveryId);
     assert.equal(later.length, 8, "they are claimed anew");
     assert.deepEqual(later.filter((id) => first.includes(id)), []);
+    const [held] = await stage.database.query<{ untilMs: number }>(
+      sql`SELECT min(dueAtMs) AS untilMs FROM deliveries WHERE status = 'pending'`,
+    );
+    assert.ok((held?.untilMs ?? 0) >= stage.nowMs + TIMEOUT_MS, "for as long as an attempt takes");
   });
 });
 
@@ -884,11 +912,11 @@ describe("several processes", () => {
     holder.distributor.wake();
     await settle(holder);
     const other = stage.startProcess({ name: "c2", answer: () => 204 });
-    stage.nowMs += 2 * TIMEOUT_MS; // longer than any attempt takes
+    stage.nowMs += 2 * TIMEOUT_MS + 30_000 - 1; // one attempt that is waited for, and its own
     other.distributor.wake();
     await settle(other);
     assert.equal(other.begun.length, 0);
-    stage.nowMs += 30_000;
+    stage.nowMs += 10; // each claim has a lease of its own
     other.distributor.wake();
     await until(async () => (await stage.counts())["delivered"] === 16);
   });
@@ -1267,10 +1295,56 @@ describe("while the clock has been set and what is stored is to be shifted", () 
     for (let sent = 4; sent < 12; sent += 4) {
       process.distributor.wake();
       await until(() => Promise.resolve(process.begun.length === sent + 4));
+      const tooLong = stage.nowMs + 2 * TIMEOUT_MS + 31_000;
+      const lasting = sql`SELECT 1 FROM deliveries
+        WHERE status = 'pending' AND dueAtMs > ${tooLong}`;
+      assert.deepEqual(await stage.database.query(lasting), [], "a lease by the clock before");
       for (const attempt of [...process.open]) attempt.end(204);
       await settle(process);
     }
     await until(async () => (await stage.counts())["delivered"] === 12);
+  });
+
+  test("what is being claimed then is shifted with the rest", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe();
+    await stage.dispatch();
+    const { process, reached, open } = startGated(stage);
+    await reached;
+    let isShifted = false;
+    const following = process.distributor.followClock(-1_000, async () => {
+      isShifted = true;
+    });
+    await settle(process);
+    const wasShifted = isShifted;
+    open();
+    await following;
+    assert.deepEqual([wasShifted, isShifted], [false, true]);
+  });
+
+  test("what a claim of unknown outcome holds is found by its shifted lease", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe();
+    await stage.dispatch(4);
+    let failed = 0;
+    const process = stage.startProcess({
+      answer: () => 204,
+      database: {
+        ...stage.database,
+        async write(batch) {
+          const changes = await stage.database.write(batch);
+          const isClaim = batch[0]?.sql.includes("SET claim = ?") ?? false;
+          if (!isClaim || failed++ > 0) return changes;
+          stage.isClockWrong = true; // so that nobody looks for it before
+          throw new OutcomeUnknownError("no answer");
+        },
+      },
+    });
+    process.distributor.wake();
+    await until(() => Promise.resolve(failed > 0));
+    await setBack(stage, process, 3_600_000);
+    process.distributor.wake();
+    await until(async () => (await stage.counts())["delivered"] === 4);
   });
 });
 
@@ -1298,6 +1372,21 @@ describe("stop()", () => {
     assert.equal(next.begun.length, 32);
   });
 
+  test("gives back what is being claimed then", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe();
+    await stage.dispatch();
+    const { process, reached, open } = startGated(stage);
+    await reached;
+    const stopped = process.distributor.stop(0);
+    open();
+    await stopped;
+    await settle(process);
+    const claimed = sql`SELECT 1 FROM deliveries WHERE claim IS NOT NULL`;
+    assert.deepEqual(await stage.database.query(claimed), []);
+    assert.deepEqual([await stage.counts(), process.begun.length], [{ pending: 1 }, 0]);
+  });
+
   test("cuts off what takes too long: it goes out again as if for the first time", async (t) => {
     const stage = await openStage(t);
     await stage.subscribe();
@@ -1316,6 +1405,24 @@ describe("stop()", () => {
       next.begun.map(({ deliveryId, attempt }) => [deliveryId, attempt]),
       [[process.begun[0]?.deliveryId, 1]],
     );
+  });
+
+  test("leaves to others what cannot be recorded", { timeout: 20_000 }, async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe();
+    await stage.dispatch();
+    const database: Database = {
+      ...stage.database,
+      write: (statements) =>
+        statements.some((statement) => statement.sql.includes("INSERT INTO attempts"))
+          ? Promise.reject(new UnavailableError("the disk is full"))
+          : stage.database.write(statements),
+    };
+    const process = stage.startProcess({ database, answer: () => 204 });
+    process.distributor.wake();
+    await settle(process);
+    await process.distributor.stop(60_000);
+    assert.deepEqual(await stage.counts(), { pending: 1 });
   });
 
   test("is not woken again", async (t) => {

@@ -166,6 +166,22 @@ describe("the console", () => {
     assert.equal(refreshed.status, 400, refreshed.text);
   });
 
+  test("subscriptions made in it outlive the grant by which they were made", async () => {
+    const user = await gatepost.createUser({ scopes: ["backend", "consumer"] });
+    const { browser, tokens } = await tokensOf(gatepost, user);
+    const body = { event: "order.created", endpoint: "https://hooks.example/x" };
+    const path = "/consumer/subscription";
+    const made = await gatepost.api.postJson(path, body, bearer(tokens.access_token));
+    assert.equal(made.status, 201, made.text);
+    const proof = { client_id: "console", token: tokens.refresh_token };
+    const revoked = await browser.postForm("/authorization/revoke", proof);
+    assert.equal(revoked.status, 200, revoked.text);
+    assert.equal(await gatepost.isAlive(tokens.access_token), false);
+    const { text } = await gatepost.api.get(path, bearer(await gatepost.login(user)));
+    const { items } = JSON.parse(text);
+    assert.deepEqual(items.map(({ status }: { status: string }) => status), ["active"]);
+  });
+
   test("subscriptions made in it are its user's own, and outlive the window", async () => {
     const user = await gatepost.createUser({ scopes: ["consumer"] });
     const visit = await signIn(gatepost, user, "consumer", `${gatepost.issuer}/account/webhooks`);

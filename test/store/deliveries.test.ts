@@ -2,7 +2,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newId } from "../../src/base/id.ts";
 import { sql } from "../../src/database/sql.ts";
-import { recordDelivered } from "../../src/store/deliveries.ts";
+import type { AttemptOutcome } from "../../src/event/delivery.ts";
+import {
+  claimDeliveries,
+  listDueQueues,
+  recordDelivered,
+  recordFailure,
+} from "../../src/store/deliveries.ts";
 import { openDatabase } from "../helpers/database.ts";
 
 const NOW_MS = 1_900_000_000_000;
@@ -46,4 +52,83 @@ test("an attempt is recorded of its own delivery alone, while that is claimed", 
     assert.deepEqual(attempts.map((each) => nameOf(each.delivery)).sort(), expected);
     assert.deepEqual(moved.map(({ id }) => nameOf(id)).sort(), expected);
   }
+});
+
+test("what attempts say of their subscription is of the endpoint that they called", async (t) => {
+  const database = openDatabase(t);
+  const event = newId("e", NOW_MS);
+  const ids = [0, 1, 2, 3].map((index) => `d${event.slice(1)}0000000${index}`);
+  await database.write([
+    sql`INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, createdAtMs)
+      VALUES (${newId("s", NOW_MS)}, 'u1', 'login', 'x', ${ENDPOINT}, 'active', '', 1)`,
+    sql`INSERT INTO events (id, name, data, scopes, status, lastSubscription, createdAtMs)
+      VALUES (${event}, 'x', '1', '[]', 'distributed', 1, 1)`,
+    sql`INSERT INTO deliveries (id, event, subscription, claim, status, attempt, dueAtMs, lastError)
+      SELECT value, ${event}, 1, 'claim', 'pending', 0, 1, 'reset'
+      FROM json_each(${JSON.stringify(ids)})`,
+  ]);
+  const old = "https://old.example/";
+  async function after(index: number, status: number, endpoint: string, nowMs: number) {
+    const delivery = ids[index] ?? "";
+    const outcome: AttemptOutcome = { kind: "response", status };
+    const record = {
+      delivery,
+      subscription: 1,
+      endpoint,
+      attempt: 1,
+      startedAtMs: nowMs,
+      durationMs: 1,
+      meanMs: 300 + index,
+      outcome,
+      snippet: undefined,
+    };
+    const next = { status: "failed", gone: false } as const;
+    await database.write(status === 204 ? recordDelivered([record], "claim", nowMs)
+      : recordFailure({ ...record, next }, "claim", nowMs));
+    const [found] = await database.query(
+      sql`SELECT failingSinceMs, hasSucceeded, meanMs, lastStatus, lastError
+        FROM subscriptions, deliveries d WHERE d.id = ${delivery}`,
+    );
+    return { ...Object(found) };
+  }
+  const failing = { failingSinceMs: NOW_MS, hasSucceeded: 0, meanMs: 301, lastError: null };
+  assert.equal((await after(0, 500, old, NOW_MS - 1)).failingSinceMs, null);
+  assert.deepEqual(await after(1, 500, ENDPOINT, NOW_MS), { ...failing, lastStatus: 500 });
+  assert.deepEqual(await after(2, 204, old, NOW_MS + 1), { ...failing, lastStatus: 204 });
+  assert.deepEqual(await after(3, 500, ENDPOINT, NOW_MS + 2),
+    { ...failing, meanMs: 303, lastStatus: 500 }, "since the first that failed");
+  await database.write([
+    sql`UPDATE deliveries SET claim = 'claim', status = 'pending', attempt = 0`,
+    sql`DELETE FROM attempts`,
+  ]);
+  assert.deepEqual(await after(0, 204, ENDPOINT, NOW_MS + 3),
+    { failingSinceMs: null, hasSucceeded: 1, meanMs: 300, lastStatus: 204, lastError: null });
+});
+
+test("a subscription of which something has been claimed is behind all that are due", async (t) => {
+  const database = openDatabase(t);
+  const event = newId("e", NOW_MS);
+  const rows = [1, 2].map((seq) => [newId("s", NOW_MS), seq, `d${event.slice(1)}0000000${seq}`]);
+  const all = JSON.stringify(rows);
+  await database.write([
+    sql`INSERT INTO subscriptions
+        (id, principal, app, event, endpoint, status, secret, createdAtMs, dueAtMs)
+      SELECT value ->> 0, 'u1', 'login', 'x', ${ENDPOINT} || (value ->> 1), 'active', '', 1,
+        value ->> 1 FROM json_each(${all})`,
+    sql`INSERT INTO events (id, name, data, scopes, status, lastSubscription, createdAtMs)
+      VALUES (${event}, 'x', '1', '[]', 'distributed', 1, 1)`,
+    ...["", "-2"].map((end) =>
+      sql`INSERT INTO deliveries (id, event, subscription, status, attempt, dueAtMs)
+        SELECT (value ->> 2) || ${end}, ${event}, value ->> 1, 'pending', 0, value ->> 1
+        FROM json_each(${all})`),
+  ]);
+  const listDue = async () => {
+    const except = { subscriptions: [], principals: [] };
+    const due = await listDueQueues(database, "unknown", except, 9, NOW_MS);
+    return due.map(({ subscription }) => subscription);
+  };
+  assert.deepEqual(await listDue(), [1, 2]);
+  const requests = [{ subscription: 1, count: 1 }];
+  await claimDeliveries(database, requests, "claim", NOW_MS + 1_000, NOW_MS);
+  assert.deepEqual(await listDue(), [2, 1]);
 });

@@ -59,6 +59,8 @@ test("a resend goes on batch by batch until all are sent", async (context) => {
   }
   assert.deepEqual(steps, [["running", 500], ["running", 1000], ["done", COUNT]]);
   assert.deepEqual(await countByStatus(database), { pending: COUNT });
+  const finished = sql`SELECT 1 FROM deliveries WHERE finishedAtMs IS NOT NULL`;
+  assert.deepEqual(await database.query(finished), []);
 });
 
 test("a resend makes its own subscription due, and no other", async (context) => {
@@ -98,8 +100,10 @@ test("a resend that is stopped sends no more", async (context) => {
   assert.deepEqual(await database.write([stopResend(resend.id, NOW_MS + 1)]), [1]);
   assert.equal(await continueResends(database, NOW_MS), false);
   assert.deepEqual(await database.write([stopResend(resend.id, NOW_MS + 2)]), [0]);
-  const { state, endedAtMs } = await findResend(database, resend.id) ?? {};
-  assert.deepEqual([state, endedAtMs], ["stopped", NOW_MS + 1]);
+  const stopped = await findResend(database, resend.id);
+  assert.deepEqual([stopped?.state, stopped?.endedAtMs], ["stopped", NOW_MS + 1]);
+  // Who has read it before goes on with it now.
+  await continueResend(database, { ...resend, reached: stopped?.reached ?? "" }, NOW_MS);
   assert.deepEqual(await countByStatus(database), { failed: 700, pending: 500 });
 });
 
@@ -117,8 +121,11 @@ test("it comes to nothing of an event dispatched after it began", async (context
   assert.deepEqual(await countByStatus(database), { failed: 1, pending: COUNT });
 });
 
-test("of one subscription one runs at a time", async (context) => {
+test("of one subscription one runs at a time, and any number of others", async (context) => {
   const database = await open(context);
+  assert.equal((await begin(database)).inserted, 1);
+  assert.equal((await begin(database)).inserted, 1);
+  await database.write([sql`DELETE FROM resends`]);
   const only = { subscription: SUBSCRIPTION };
   assert.equal((await begin(database, only)).inserted, 1);
   assert.equal((await begin(database, only)).inserted, 0);
