@@ -174,3 +174,19 @@ test("nothing is fetched by a fetch that does not obey the guard", async () => {
   assert.deepEqual(result, { reason: "the address guard does not work here" });
   assert.ok(!urls.includes(`${receiver.url}/`));
 });
+
+test("a guard that could not be tested is tested again", async (t) => {
+  const egress = createEgress({ allow, connectionsPerOrigin: 4, timeoutMs: 5_000 });
+  t.after(() => egress.close());
+  const tests = [{ ok: false, reason: "no descriptor was left" }, { ok: true }] as const;
+  let tested = 0;
+  const fetchDocument = createDocumentFetch({
+    send: egress.send,
+    selfTest: async () => tests[tested++] ?? { ok: false, reason: "once is enough" },
+  });
+  receiver.react("/", json("{}"));
+  const results = [];
+  const url = `${receiver.url}/`;
+  for (let time = 0; time < 3; time++) results.push(await fetchDocument(url, LIMITS));
+  assert.deepEqual(results.map((each) => "document" in each), [false, true, true]);
+});

@@ -81,6 +81,13 @@ test("of several processes one makes the first key, though its time may be later
   assert.equal(behind.signing().kid, ahead.signing().kid);
 });
 
+test("of many processes that start at once one makes the first key", async (t) => {
+  const { database, open } = await setUp(t);
+  const rings = await Promise.all(Array.from({ length: 4 }, () => open()));
+  assert.equal((await storedKeys(database)).length, 1);
+  assert.equal(new Set(rings.map((ring) => ring.signing().kid)).size, 1);
+});
+
 test("a rotated key is published 10 minutes before it signs", async (t) => {
   const ringing = await setUp(t);
   const ring = await ringing.open();
@@ -303,6 +310,16 @@ test("a key stays for as long as the longest-lived tokens of any process", async
     await ring.refresh();
     assert.deepEqual(kids(ring).slice(0, 2), [before, kid]);
   }
+});
+
+test("a process that raises one key's life for its own tokens cuts no other's", async (t) => {
+  const ringing = await setUp(t);
+  const before = (await ringing.open({ ttlMs: 24 * TTL_MS })).signing().kid;
+  await (await ringing.open({ ttlMs: MINUTE_MS })).rotate(0);
+  const ring = await ringing.open();
+  ringing.nowMs = START_MS + 12 * TTL_MS;
+  await ring.refresh();
+  assert.equal(kids(ring)[0], before);
 });
 
 test("a clock that was set back does not leave the service without a key", async (t) => {

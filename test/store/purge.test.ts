@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { idBound } from "../../src/base/id.ts";
 import { type Database } from "../../src/database/database.ts";
+import { STEPS } from "../../src/event/figures.ts";
 import { sql, type Sql } from "../../src/database/sql.ts";
 import { purge, type PurgeProgress } from "../../src/store/purge.ts";
 import { openDatabase } from "../helpers/database.ts";
@@ -101,3 +102,68 @@ test("what may go is removed at one purge, however much it is", async (t) => {
   await purge(database, RETENTION, NOW_MS, SIGNAL, new Map());
   assert.deepEqual(await database.query(sql`SELECT 1 FROM deliveries`), []);
 });
+
+test("what has expired is removed of every kind, and nothing else", async (t) => {
+  const database = openDatabase(t);
+  const [past, later] = [NOW_MS, NOW_MS + 1];
+  const both = (insert: (what: string, untilMs: number) => Sql) =>
+    [insert("gone", past), insert("kept", later)];
+  const hash = (text: string) => Buffer.from(text);
+  const oldResend = idBound("w", NOW_MS - RETENTION.eventsMs - 1);
+  await database.write([
+    ...both((what, untilMs) => sql`INSERT INTO revocations (target, notBeforeMs, untilMs)
+      VALUES (${what}, 1, ${untilMs})`),
+    ...both((what, untilMs) => sql`INSERT INTO client_assertions (hash, untilMs)
+      VALUES (${hash(what)}, ${untilMs})`),
+    ...both((what, untilMs) => sql`INSERT INTO login_failures (account, place, untilMs)
+      VALUES (x'', ${what}, ${untilMs})`),
+    ...both((what, untilMs) => sql`INSERT INTO idempotency_keys
+        (id, asked, attempt, leaseUntilMs, untilMs)
+      VALUES (${hash(what)}, x'', 'k1', 1, ${untilMs})`),
+    ...both((what, untilMs) => sql`INSERT INTO muted_problems (id, untilMs)
+      VALUES (${what}, ${untilMs})`),
+    ...both((what, untilMs) => sql`INSERT INTO sessions (hash, user, createdAtMs, untilMs)
+      VALUES (${hash(what)}, 'u1', 1, ${untilMs})`),
+    ...both((what, untilMs) => sql`INSERT INTO figures (stepMs, key, atMs, counts)
+      VALUES (${STEPS.minute.ms}, ${what}, ${untilMs - STEPS.minute.keptMs - 1}, '[]')`),
+    ...(["done", "running"] as const).map((state) =>
+      sql`INSERT INTO resends (id, actor, selection, state, reached, bound, total)
+        VALUES (${oldResend} || ${state}, 'u1', '{}', ${state}, '', '', 1)`),
+  ]);
+  await purge(database, RETENTION, NOW_MS, SIGNAL);
+  const left = await database.query<{ what: string }>(
+    sql`SELECT 'revocations ' || target AS what FROM revocations
+      UNION ALL SELECT 'client_assertions ' || CAST(hash AS TEXT) FROM client_assertions
+      UNION ALL SELECT 'login_failures ' || place FROM login_failures
+      UNION ALL SELECT 'idempotency_keys ' || CAST(id AS TEXT) FROM idempotency_keys
+      UNION ALL SELECT 'muted_problems ' || id FROM muted_problems
+      UNION ALL SELECT 'sessions ' || CAST(hash AS TEXT) FROM sessions
+      UNION ALL SELECT 'figures ' || key FROM figures
+      UNION ALL SELECT 'resends ' || state FROM resends`,
+  );
+  assert.deepEqual(left.map(({ what }) => what), [
+    "revocations kept",
+    "client_assertions kept",
+    "login_failures kept",
+    "idempotency_keys kept",
+    "muted_problems kept",
+    "sessions kept",
+    "figures kept",
+    "resends running",
+  ]);
+});
+
+for (const action of ["grant.allow", "grant.deny"]) {
+  test(`of ${action}, which who is logged in can cause, the newest 100,000 are kept`, async (t) => {
+    const database = openDatabase(t);
+    await database.write([sql`WITH RECURSIVE n (i) AS
+        (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100001)
+      INSERT INTO audit (id, actor, action, target)
+      SELECT ${idBound("t", NOW_MS)} || printf('%06d', i), 'u1', ${action}, i FROM n`]);
+    await purge(database, RETENTION, NOW_MS, SIGNAL);
+    const found = await database.query<object>(
+      sql`SELECT count(*) AS count, min(CAST(target AS INTEGER)) AS first FROM audit`,
+    );
+    assert.deepEqual(found.map((row) => ({ ...row })), [{ count: 100_000, first: 2 }]);
+  });
+}

@@ -267,6 +267,18 @@ describe("past the limit of what is held in memory", () => {
     assert.equal(await revocations.has(caller), true);
   });
 
+  test("the database is asked until the last that was not held has expired", async (t) => {
+    const database = openDatabase(t);
+    let nowMs = NOW_MS;
+    const revocations = await loadRevocations(database, () => nowMs, LIMIT);
+    await database.write(fill(0));
+    await database.write([revocation(caller.jti, 1, NOW_MS + 9 * HOUR_MS)]);
+    await database.write([shortly(NEVER_HELD, 1)]);
+    await revocations.refresh();
+    nowMs = NOW_MS + HOUR_MS;
+    assert.equal(await revocations.has(caller), true);
+  });
+
   test("the opening reads no more than fit", async (t) => {
     const database = openDatabase(t);
     const many = Array.from({ length: 9_000 }, (_, at) => revocation(`m${at}`, 1, NOW_MS + at + 1));
