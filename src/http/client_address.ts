@@ -43,7 +43,8 @@ export function throttleAddress(text: string): string {
 
 /** The networks of an address in which failures are counted, the narrowest first. */
 export function throttleNetworks(text: string): [Network, ...Network[]] {
-  const address = parseAddress(text);
+  const [withoutZone = ""] = text.split("%"); // RFC 4007 §11: a link-local address has one
+  const address = parseAddress(withoutZone);
   const translated = address && nat64Address(address);
   if (translated) return throttleNetworks(formatAddress(translated));
   if (address?.family !== 6) return [{ first: text, last: text, share: 1 }];
