@@ -51,7 +51,7 @@ const { subscription, event, name, endpoint, ...OWN } = SELECTION;
 export const NewResend = named("Resend", object({ ...SELECTION, ...HOW }));
 
 /** The same of one subscription. */
-export const OwnResend = named("ResendOfSubscription", object({ ...OWN, ...HOW }));
+export const OwnResend = named("OwnResend", object({ ...OWN, ...HOW }));
 
 const COUNTED = { count: described("How many; more than a million are not counted.", COUNT) };
 

@@ -23,7 +23,7 @@ export function configOperation({ config }: Pick<Services, "config">): Operation
   });
 }
 
-const Backup = named("Backup", record({
+const Backup = named("BackupFile", record({
   file: described("Beside the database.", TEXT),
   bytes: COUNT,
 }));
