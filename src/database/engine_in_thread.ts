@@ -52,7 +52,7 @@ export async function openInThread(
 }
 
 /** What is to be said is said by the same check in the server. */
-const SILENT = { warn() {}, error() {} };
+const SILENT = { info() {}, warn() {}, error() {} };
 
 /** Whoever works on a file goes by one clock. */
 const ONE_MACHINE: ClockCheck = { look: () => Promise.resolve(), state: () => "ok" };

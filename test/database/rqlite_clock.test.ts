@@ -54,6 +54,17 @@ test("a node that ignores foreign keys is an error, which is logged once", async
   assert.match(errors[0] ?? "", /ignores foreign keys: start it with -fk 127\.0\.0\.1:\d+$/);
 });
 
+test("a node that is down for some seconds is logged once, and when it answers again", async (t) => {
+  const { clock, warnings, news, set } = await stage(t, [0, NaN], ["127.0.0.1:1"]);
+  for (let look = 0; look < 2; look++) await clock.look();
+  assert.deepEqual(warnings, []);
+  for (let look = 0; look < 2; look++) await clock.look();
+  assert.deepEqual(warnings, Array(2).fill("a node of the database does not answer"));
+  set([0, 0]);
+  for (let look = 0; look < 2; look++) await clock.look();
+  assert.deepEqual(news, ["a node of the database answers again"]);
+});
+
 /** Nodes whose clocks are ahead of ours by so many milliseconds (NaN: silent); others are down. */
 async function stage(
   t: TestContext,
@@ -81,16 +92,18 @@ async function stage(
     credentials: undefined,
   });
   t.after(client.close);
+  const news: string[] = [];
   const warnings: string[] = [];
   const errors: string[] = [];
   const log: Log = {
     debug: assert.fail,
-    info: assert.fail,
+    info: (message) => void news.push(message),
     warn: (message) => void warnings.push(message),
     error: (message, fields) => void errors.push(`${message} ${fields?.["node"]}`),
   };
   return {
     clock: createRqliteClock(client, log, Date.now),
+    news,
     warnings,
     errors,
     set: (newMs: readonly number[]) => void (offsets = newMs),
