@@ -90,6 +90,16 @@ for (const content of ['{"results":[]}', '{"results":[{},{}]}', '{"results":null
   });
 }
 
+test("what may have run stays so, whatever is refused after it", async (t) => {
+  const { ask, asked, does } = await stage(t);
+  does((request, response) => {
+    if (asked() === 1) request.socket.destroy();
+    else refuse(request, response);
+  });
+  await assert.rejects(ask("", 400), OutcomeUnknownError);
+  assert.ok(asked() > 1);
+});
+
 test("a request has not run where the TLS handshake failed", async (t) => {
   const server = createTcpServer((socket) => {
     socket.on("error", () => {}).once("data", () => socket.destroy());

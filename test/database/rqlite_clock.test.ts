@@ -46,6 +46,23 @@ test("one node whose clock is wrong, or that is down, makes nobody else unready"
   assert.deepEqual(warnings, []);
 });
 
+test("of two nodes that differ the one that agrees with ours counts", async (t) => {
+  const { clock } = await stage(t, [60_000, 0]);
+  await clock.look();
+  assert.equal(clock.state(), "ok");
+});
+
+test("what goes wrong once more after it was set is warned of once more", async (t) => {
+  const { clock, warnings, set } = await stage(t, [-400]);
+  await clock.look();
+  set([0]);
+  await clock.look();
+  assert.equal(warnings.length, 1);
+  set([-400]);
+  await clock.look();
+  assert.equal(warnings.length, 2);
+});
+
 test("a node that ignores foreign keys is an error, which is logged once", async (t) => {
   const { clock, errors } = await stage(t, [0, 0], [], [1, 0]);
   await clock.look();

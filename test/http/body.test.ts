@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { Problem } from "../../src/base/problem.ts";
 import { MAX_FORM_BYTES } from "../../src/base/form.ts";
-import { readForm, readJson } from "../../src/http/body.ts";
+import { readAnyBody, readForm, readJson } from "../../src/http/body.ts";
 import { sampleRequest } from "../helpers/http_request.ts";
 
 const MAX = 100;
@@ -49,6 +49,14 @@ const TYPES: [what: string, headers: Headers, isJson: boolean, isForm: boolean][
   ["JSON as it is", { "content-type": "application/json", "content-encoding": "identity" }, true,
     false],
 ];
+
+test("readAnyBody() refuses by its length what is left to be read on demand", async () => {
+  const rules = { kinds: ["other"], maxBytes: MAX, maxFormBytes: MAX, readsAll: false } as const;
+  const ofLength = (length: number) =>
+    readAnyBody(send({ "content-type": "image/png", "content-length": String(length) }, ""), rules);
+  assert.deepEqual(await ofLength(MAX), {});
+  assert.equal(await statusOf(ofLength(MAX + 1)), 413);
+});
 
 describe("readJson() by content type: 415 unless it is JSON in UTF-8", () => {
   for (const [what, headers, isJson] of TYPES) {

@@ -562,6 +562,18 @@ test("as many streams as may be sent ahead wait for their turns without a warnin
   assert.deepEqual(warnings, []);
 });
 
+test("204 has no length, nor 304, which would say the document's (RFC 9110 §8.6)", async (t) => {
+  const stage = await startStage(t, {
+    handle: ({ path }) => ({ status: Number(path.slice(1)) }),
+  });
+  for (const status of [204, 304]) {
+    const request = `GET /${status} HTTP/1.1\r\n${HOST}Connection: close\r\n\r\n`;
+    const { answers: [answer] } = await exchangeRaw(stage.port, Buffer.from(request));
+    assert.equal(answer?.status, status);
+    assert.equal(answer?.headers["content-length"], undefined);
+  }
+});
+
 test("HEAD has the length of GET's body and no body", async (t) => {
   const { port } = await startStage(t);
   const request = `HEAD / HTTP/1.1\r\n${HOST}\r\n`;
