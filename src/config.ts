@@ -186,8 +186,7 @@ const TABLE = {
   callbackConcurrencyPerSubscription: variable("GATEPOST_CALLBACK_CONCURRENCY_PER_SUBSCRIPTION",
     wholeNumber(1, 1_000), 8, "callbacks in flight for one subscription"),
   callbackAllow: variable("GATEPOST_CALLBACK_ALLOW", list(cidr, MAX_LIST), [],
-    "CIDRs that callbacks, and fetches from issuers and of clients' documents, may reach although " +
-      "they are not public"),
+    "CIDRs, not public, that callbacks and fetches of clients' and issuers' documents may reach"),
   accessTokenTtlMs: variable("GATEPOST_ACCESS_TOKEN_TTL", duration("1s", "30d", 1_000), 3_600_000,
     "lifetime of an access token"),
   refreshTokenTtlMs: variable("GATEPOST_REFRESH_TOKEN_TTL", duration("1s", "3650d", 1_000),
