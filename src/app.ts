@@ -79,6 +79,8 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
   const engine = await createEngine(config);
   const found = await engine.judge(seal);
   refuseUnusable(engine.address, found);
+  // Before there are other threads, for each of which Node's report would wait.
+  const risks = findRisks(config);
   const elapsedMs = () => performance.now();
   const cautiousNow = createCautiousClock(now, elapsedMs);
   const metrics = createServiceMetrics();
@@ -164,7 +166,6 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
     const worker = createDeliveryWorker({
       name, config, log, metrics, receivers, connect: database.connect,
     });
-    const risks = findRisks(config);
     const backlog = createBacklogReader(database, now);
     jobs = createJobs({
       config, database, keys, revocations, rates, failures, uses, figures, log, now, metrics,

@@ -120,8 +120,22 @@ function weightAt({ segments }: PathPattern, index: number): number {
   return segment.rank === 1 ? 1 - segment.literal.length / 1e6 : segment.rank;
 }
 
+/** As most are: literals and parameters of different names, in URLPattern's own spelling. */
+const PLAIN = /^(?!.*(:\w+)\b.*\1\b)(?:\/(?::[a-z_]\w*|[\w.-]+))+$/i;
+
+function toPlainPattern(text: string): PathPattern {
+  const segments = text.slice(1).split("/").map((part): Segment =>
+    part.startsWith(":")
+      ? { rank: 2, literal: "", name: part.slice(1) }
+      : { rank: 0, literal: part, name: "" }
+  );
+  const shape = text.replace(/:\w+|[.-]/g, (part) => part.startsWith(":") ? ":" : `\\${part}`);
+  return { text, segments, shape, urlPattern: undefined };
+}
+
 /** Reads URLPattern's own spelling, with literals percent-encoded; TypeError where it has none. */
 function toPattern(text: string): PathPattern {
+  if (PLAIN.test(text)) return toPlainPattern(text); // a start reads a hundred
   const urlPattern = new URLPattern({ pathname: withUpperEscapes(text) });
   const parts: PathToken[][] = [[]];
   for (const token of tokensOf(urlPattern.pathname.slice(1))) {
