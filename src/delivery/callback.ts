@@ -35,16 +35,12 @@ export function createCallbackSender({ egress, timeoutMs, userAgent, now }: {
   readonly userAgent: string;
   readonly now: () => number;
 }) {
-  // Listeners on one signal for all would each keep alive those that came after it.
-  const underWay = new Set<AbortController>();
-
   /** Sends one; failures are results: it never rejects. */
   async function send(callback: Callback): Promise<CallbackResult> {
     const { deliveryId: id, json: body, event, attempt, secrets } = callback;
     const startedMs = performance.now();
     const timestampSeconds = Math.floor(now() / 1000);
     const controller = new AbortController();
-    underWay.add(controller);
     const timeOut = () => controller.abort(new DOMException("Too slow", "TimeoutError"));
     // What came in time is read before that, where this process was stopped or busy meanwhile.
     let timer = setTimeout(() => timer = setTimeout(timeOut), timeoutMs);
@@ -74,15 +70,12 @@ export function createCallbackSender({ egress, timeoutMs, userAgent, now }: {
       return { outcome: { kind: "error", error: kind }, snippet: undefined };
     } finally {
       clearTimeout(timer);
-      underWay.delete(controller);
     }
   }
 
   return {
     send,
-    /** Aborts what is under way, which then fails. */
-    abort(): void {
-      for (const controller of underWay) controller.abort();
-    },
+    /** Aborts what is under way, which then fails, as does what is sent after that. */
+    abort: egress.close,
   };
 }

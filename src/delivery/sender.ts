@@ -117,7 +117,7 @@ export function createSender(
     async stop(graceMs: number): Promise<void> {
       const grace = setTimeout(() => {
         isAborted = true;
-        callbacks.abort();
+        void callbacks.abort();
       }, graceMs);
       await recorder.release(queues.drain());
       await Promise.all(batches);

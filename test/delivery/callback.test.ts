@@ -3,7 +3,7 @@ import { createServer } from "node:net";
 import type { Socket } from "node:net";
 import { after, before, beforeEach, describe, type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { parseCidr } from "../../src/base/cidr.ts";
+import { type Cidr, parseCidr } from "../../src/base/cidr.ts";
 import { formatSigningSecret } from "../../src/event/signature.ts";
 import {
   type Callback,
@@ -26,14 +26,16 @@ const EGRESS = { connectionsPerOrigin: 64, timeoutMs: 5_000 };
 
 let receiver: Receiver;
 let secure: Receiver;
+let allow: Cidr;
 let egress: Egress;
 let deadUrl: string;
 
 before(async () => {
   receiver = await startReceiver();
   secure = await startReceiver({ tls: createCertificate() });
-  const allow = parseCidr("127.0.0.1/32");
-  assert.ok(allow);
+  const loopback = parseCidr("127.0.0.1/32");
+  assert.ok(loopback);
+  allow = loopback;
   egress = createEgress({
     ...EGRESS,
     allow: [allow],
@@ -86,9 +88,9 @@ async function startEndless(head = "200 OK", more = "") {
   };
 }
 
-function createSender(timeoutMs: number): CallbackSender {
+function createSender(timeoutMs: number, guard = egress): CallbackSender {
   return createCallbackSender({
-    egress,
+    egress: guard,
     timeoutMs,
     userAgent: "Gatepost/1.2.3@abcdef0",
     now: () => NOW_MS,
@@ -356,12 +358,20 @@ describe("a failure", () => {
   });
 
   test("by the service's own stop is reported as aborted", async () => {
+    let isLookedUp = () => {};
+    const lookedUp = new Promise<void>((resolve) => isLookedUp = resolve);
+    const lookup = () => new Promise<never>(() => isLookedUp());
+    const sender = createSender(10_000, createEgress({ ...EGRESS, allow: [allow], lookup }));
     receiver.react("/hook", { kind: "hang" });
-    const sender = createSender(10_000);
-    const sending = send({}, sender);
-    await received();
-    sender.abort();
-    assert.deepEqual((await sending).outcome, { kind: "error", error: "aborted" });
+    receiver.react("/drip", { kind: "drip", everyMs: 10, bytes: 5 });
+    const endpoints = [`${receiver.url}/hook`, `${receiver.url}/drip`, "http://name.example/"];
+    const sending = endpoints.map((endpoint) => send({ endpoint }, sender));
+    await Promise.all([receiver.waitFor(2, 2_000), lookedUp]);
+    await sleep(20); // until a body is being read
+    await sender.abort();
+    for (const sent of [...sending, send({}, sender)]) {
+      assert.deepEqual((await sent).outcome, { kind: "error", error: "aborted" });
+    }
   });
 });
 
