@@ -42,9 +42,9 @@ export function findProblem(error: unknown): Problem | undefined {
   return error instanceof Problem ? error : undefined;
 }
 
+/** A command has no body that might be "not valid; see errors": it was given values. */
 function explainProblem({ message, errors }: Problem): string {
-  if (errors.length === 0) return visible(message);
-  const head = message.replace(/; see errors\.$/, ":");
+  const head = errors.length > 0 ? "What was given is not valid:" : message;
   return [head, ...errors.map(explainError)].map(visible).join("\n  ");
 }
 

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { createServer, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
+import { invalid } from "../../src/base/problem.ts";
 import { explain } from "../../src/cli/failure.ts";
 
 test("a connection that breaks is explained in a line", async (t) => {
@@ -16,4 +17,15 @@ test("a connection that breaks is explained in a line", async (t) => {
 
 test("an error that nobody foresaw keeps its stack", () => {
   assert.match(explain(new TypeError("x is not a function")), /\n +at /);
+});
+
+test("values that are not valid are told in words of the command line", () => {
+  const errors = [
+    { pointer: "/redirect_uris/0", detail: "Must be https." },
+    { pointer: "/name", detail: "Is required." },
+  ];
+  assert.equal(
+    explain(invalid(errors, "body")),
+    "What was given is not valid:\n  redirect_uris 1: Must be https.\n  name: Is required.",
+  );
 });
