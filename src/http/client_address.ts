@@ -11,7 +11,7 @@ export function clientAddress(
   forwardedFor: string,
   trusted: readonly Cidr[],
 ): string {
-  let client = parseAddress(socketAddress);
+  let client = peerAddress(socketAddress);
   const hops = trusted.length === 0 ? [] : forwardedFor.split(",").reverse();
   for (const hop of hops) {
     if (!isTrustedProxy(client, trusted)) break;
@@ -20,6 +20,11 @@ export function clientAddress(
     client = next;
   }
   return client ? formatAddress(client) : socketAddress;
+}
+
+/** The address of a socket's other end, without the zone of a link-local one (RFC 4007 §11). */
+export function peerAddress(socketAddress: string): Address | undefined {
+  return parseAddress(socketAddress.replace(/%.*/, ""));
 }
 
 /** Some proxies write the port, too, and an IPv6 address then in brackets (RFC 7239 §6). */
@@ -43,8 +48,7 @@ export function throttleAddress(text: string): string {
 
 /** The networks of an address in which failures are counted, the narrowest first. */
 export function throttleNetworks(text: string): [Network, ...Network[]] {
-  const [withoutZone = ""] = text.split("%"); // RFC 4007 §11: a link-local address has one
-  const address = parseAddress(withoutZone);
+  const address = peerAddress(text);
   const translated = address && nat64Address(address);
   if (translated) return throttleNetworks(formatAddress(translated));
   if (address?.family !== 6) return [{ first: text, last: text, share: 1 }];

@@ -1,9 +1,8 @@
 import type { Socket } from "node:net";
-import { parseAddress } from "../base/address.ts";
 import type { Cidr } from "../base/cidr.ts";
 import type { HttpRequest } from "../base/http_message.ts";
 import type { Problem } from "../base/problem.ts";
-import { isTrustedProxy, throttleAddress } from "./client_address.ts";
+import { isTrustedProxy, peerAddress, throttleAddress } from "./client_address.ts";
 import type { HttpLimits } from "./limits.ts";
 import { cutOff, type IncomingBody } from "./node_body.ts";
 import { createTurnLimit, type Sender } from "./turn_limit.ts";
@@ -65,7 +64,7 @@ export function createConnections(limits: HttpLimits, trustedProxies: readonly C
     countPiece: (sender: Sender) => turnLimit.count("piece", sender),
     open(socket: Socket): void {
       const { remoteAddress = "" } = socket;
-      if (!isTrustedProxy(parseAddress(remoteAddress), trustedProxies)) {
+      if (!isTrustedProxy(peerAddress(remoteAddress), trustedProxies)) {
         const address = throttleAddress(remoteAddress);
         socket.once("close", () => count(address, -1));
         if (count(address, 1) > limits.maxConnectionsPerAddress) {

@@ -9,9 +9,9 @@ import {
   throttleNetworks,
 } from "../../src/http/client_address.ts";
 
-const PROXIES = ["10.0.0.0/8", "2001:db8:ffff::/48"].map(readCidr);
+const PROXIES = ["10.0.0.0/8", "2001:db8:ffff::/48", "fe80::/10"].map(readCidr);
 
-describe("clientAddress() behind proxies in 10.0.0.0/8 and 2001:db8:ffff::/48", () => {
+describe("clientAddress() behind trusted proxies", () => {
   type Row = [what: string, socket: string, forwardedFor: string, client: string];
   const table: Row[] = [
     ["is the socket's without the header", "10.0.0.1", "", "10.0.0.1"],
@@ -32,6 +32,8 @@ describe("clientAddress() behind proxies in 10.0.0.0/8 and 2001:db8:ffff::/48", 
     ["takes spaces around", "10.0.0.1", "  203.0.113.5 ,\t192.0.2.7  ", "192.0.2.7"],
     ["reads an IPv4 address of an IPv6 socket", "::ffff:10.0.0.1", "192.0.2.7", "192.0.2.7"],
     ["reads IPv6, in its canonical form", "2001:db8:ffff::1", "2001:DB8:0:0::7", "2001:db8::7"],
+    ["knows a link-local proxy, which has a zone", "fe80::1%eth0", "192.0.2.7", "192.0.2.7"],
+    ["has no zone itself", "fe80::1%eth0", "unknown", "fe80::1"],
     ["knows a mapped proxy in the header", "10.0.0.1", "192.0.2.7, ::ffff:10.0.0.2", "192.0.2.7"],
     ["is canonical without any header too", "2001:DB8:0::1", "", "2001:db8::1"],
     ["is a mapped address as the IPv4 one", "::ffff:192.0.2.7", "", "192.0.2.7"],
