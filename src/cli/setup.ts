@@ -37,6 +37,12 @@ export const SETUP_COMMAND: Command = {
     if (known?.status === "disabled") {
       throw new Failure(`User ${ADMIN} is disabled: gatepost user set ${ADMIN} --status active`);
     }
+    if (known && !known.scopes.includes(BACKEND_SCOPE)) {
+      throw new Failure(
+        `User ${ADMIN} lacks scope ${BACKEND_SCOPE}: ` +
+          `gatepost user set ${ADMIN} --scope "${[...known.scopes, BACKEND_SCOPE].join(" ")}"`,
+      );
+    }
     const { accessTokenTtlMs } = context.config;
     const password = newPassword();
     const phc = await createPasswordHasher(1).hash(password);

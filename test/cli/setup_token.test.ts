@@ -159,3 +159,15 @@ test("setup leaves a disabled admin alone, and says how to change that", async (
   assert.deepEqual([refused.code, refused.stdout], [1, ""]);
   assert.match(refused.stderr, /user set admin --status active/);
 });
+
+test("setup refuses an admin who has lost its scope, and says how to give it back", async (t) => {
+  const alone = await openCommandLine(t);
+  await alone.run("setup");
+  const set = await alone.run("user", "set", "admin", "--scope", "consumer");
+  assert.equal(set.code, 0, set.stderr);
+  const refused = await alone.run("setup");
+  assert.equal(refused.code, 1);
+  assert.match(refused.stderr, /gatepost user set admin --scope "consumer backend"/);
+  assert.equal((await alone.run("user", "set", "admin", "--scope", "consumer backend")).code, 0);
+  assert.equal((await alone.run("setup")).code, 0);
+});
