@@ -115,3 +115,13 @@ test("who signed in before the cookie's name was that of one service stays signe
   assert.equal((await visit(`gatepost=${value}`)).status, 303);
   assert.equal((await visit(`gatepost=${value}; gatepost=${value}`)).status, 200);
 });
+
+test("who signed in stays so where a client sends back its cookies in quotes", async () => {
+  const browser = gatepost.openBrowser();
+  const path = authorizePath(await gatepost.createApp({ trusted: true }));
+  const signedIn = await passLogin(browser, await browser.get(path), await gatepost.createUser());
+  assert.equal(signedIn.status, 303, signedIn.text);
+  const quoted = browser.cookies().map(({ name, value }) => `${name}="${value}";$Path="/"`);
+  const cookie = ["$Version=\"1\"", ...quoted].join("; ");
+  assert.equal((await gatepost.api.get(path, { cookie })).status, 303);
+});

@@ -183,10 +183,11 @@ export function createBrowserSessions(
 /**
  * The value of one of our cookies, where the browser sent exactly one that we could have made. Only
  * spaces and tabs are none of a name: to browsers one behind U+00A0 lacks the prefix `__Host-`.
+ * Java's CookieManager puts a value into quotes (RFC 6265 §4.1.1), since ours have a Max-Age.
  */
 function readCookie(header: string | undefined, name: string, form: RegExp): string[] {
   const values = (header ?? "").split(";").map((pair) => pair.replace(/^[ \t]+/, ""))
     .filter((pair) => pair.startsWith(`${name}=`))
-    .map((pair) => pair.slice(name.length + 1));
+    .map((pair) => pair.slice(name.length + 1).replace(/^"(.*)"$/, "$1"));
   return values.length === 1 ? values.filter((value) => form.test(value)) : [];
 }
