@@ -110,14 +110,14 @@ function refuseLost(_name: string, value: unknown): unknown {
 
 /**
  * Whether `{}` would come of an instance of a class (Map, Promise, Error, Blob, Headers, one of
- * the author's): what it holds is in none of the members that JSON sees.
+ * the author's, with methods of its own too): what it holds is in no member that JSON sees.
  */
 function isEmptied(value: unknown): boolean {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
   if (value instanceof Number || value instanceof String || value instanceof Boolean) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
   const isPlain = !prototype || Object.getPrototypeOf(prototype) === null; // of any realm
-  return !isPlain && Object.keys(value).length === 0;
+  return !isPlain && Object.values(value).every((member) => typeof member === "function");
 }
 
 /** Counted before anything is built, on the bytes: none inside a UTF-8 character is below 0x80. */

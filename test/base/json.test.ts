@@ -192,6 +192,7 @@ describe("encodeJson() throws TypeError for", () => {
     ["headers inside", [new Headers({ a: "1" })]],
     ["a pattern", /a/],
     ["private fields", new (class { #a = 1; read() { return this.#a; } })()],
+    ["private fields and a method of its own", new (class { #a = 1; read = () => this.#a; })()],
     ["bytes inside", { a: new ArrayBuffer(1), b: new Blob(["x"]) }],
     ["nesting that the stack cannot hold", deep],
   ];
