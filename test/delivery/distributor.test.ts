@@ -191,7 +191,7 @@ function createProcess(stage: Stage, options: ProcessOptions): Process {
           peak = Math.max(peak, open.length);
           if (answer) setImmediate(() => end(answer(callback)));
         }),
-      abort: () => [...open].forEach(({ end }) => end("timeout")),
+      abort: async () => [...open].forEach(({ end }) => end("timeout")),
     },
   });
   const stored = () => stage.database.write([sql`DELETE FROM settings WHERE name = 'nothing'`]);
