@@ -18,7 +18,12 @@ import {
 } from "./sqlite_file.ts";
 
 /** What there is at a database's path, as a look without any change shows it. */
-export type DatabaseState =
+export type DatabaseState = Judgement & {
+  /** Nodes of a cluster that did not answer, each with the reason. */
+  readonly unreached?: readonly string[];
+};
+
+type Judgement =
   /** Nothing, or nothing in it. */
   | { readonly kind: "missing" }
   /** No server would start on it; `reason` is one line. */

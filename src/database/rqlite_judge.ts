@@ -17,7 +17,10 @@ export async function judgeCluster(
   findMore: (schema: DatabaseSync) => string | undefined = () => undefined,
 ): Promise<DatabaseState> {
   try {
-    return await readCluster(client, (schema, bytes) => judgeContent(schema, bytes, findMore));
+    return await readCluster(client, (schema, bytes, unreached) => {
+      const state = judgeContent(schema, bytes, findMore);
+      return unreached.length === 0 ? state : { ...state, unreached };
+    });
   } catch (error) {
     return { kind: "unusable", reason: `${messageOf(error)}.` };
   }
@@ -26,13 +29,15 @@ export async function judgeCluster(
 /** Judges how the nodes were started, which throws, and reads a copy of the schema and the size. */
 export async function readCluster<Result>(
   client: RqliteClient,
-  read: (schema: DatabaseSync, bytes: number) => Result,
+  read: (schema: DatabaseSync, bytes: number, unreached: readonly string[]) => Result,
 ): Promise<Result> {
   const check = (node: string) => checkNode(client, node);
-  const [members] = await Promise.all([findMembers(client), ...client.nodes.map(check)]);
-  await Promise.all(new Set(members).difference(new Set(client.nodes)).values().map(check));
+  const [members, ...listed] =
+    await Promise.all([findMembers(client), ...client.nodes.map(check)]);
+  const unlisted = new Set(members).difference(new Set(client.nodes));
+  const checked = [...listed, ...await Promise.all(unlisted.values().map(check))];
   using schema = new DatabaseSync(":memory:");
-  return read(schema, await copySchema(client, schema));
+  return read(schema, await copySchema(client, schema), checked.flatMap((reason) => reason ?? []));
 }
 
 /**
@@ -56,15 +61,15 @@ async function findMembers({ nodes, request }: RqliteClient): Promise<string[]> 
   return [first, ...others].flatMap(({ hosts }) => hosts);
 }
 
-/** Throws where a node would not do what the others do; one that is not reached passes. */
-async function checkNode({ request }: RqliteClient, node: string): Promise<void> {
-  const get = (path: string) => request(node, "GET", path, NODE_MS).catch(() => undefined);
+/** Throws where a node would not do what the others do; returns why one does not answer. */
+async function checkNode({ request }: RqliteClient, node: string): Promise<string | undefined> {
+  const get = (path: string) => request(node, "GET", path, NODE_MS);
   const [response, execute] = await Promise.all([
-    get("/db/query?level=none&q=PRAGMA+foreign_keys"),
-    get("/db/execute"), // it wants a POST, which it says to whoever may write
+    get("/db/query?level=none&q=PRAGMA+foreign_keys").catch(messageOf),
+    get("/db/execute").catch(() => undefined), // it wants a POST, which it says to whoever may write
   ]);
   execute?.resume();
-  if (response === undefined) return;
+  if (typeof response === "string") return `${node} does not answer: ${response.trim()}`;
   const found = await text(response);
   if (response.statusCode === 401 || execute?.statusCode === 401) {
     throw new Error(`${node} refuses GATEPOST_DATABASE_CREDENTIALS, or gives them too few rights`);
@@ -78,6 +83,7 @@ async function checkNode({ request }: RqliteClient, node: string): Promise<void>
   if (response.statusCode === 200 && JSON.parse(found).results[0].values[0][0] !== 1) {
     throw new Error(`${node} ignores foreign keys: start every rqlited with -fk`);
   }
+  return undefined;
 }
 
 /** Copies what is judged, which is all but most rows; returns the size of the database. */

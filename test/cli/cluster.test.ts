@@ -83,6 +83,21 @@ test("the next restore into a cluster removes what one that was killed has left"
   assert.deepEqual(copies(), ["source.db"]);
 });
 
+test("check warns of a node that does not answer, beside one that does", async (t) => {
+  const { address } = await startRqlited(t);
+  const env = { GATEPOST_DATABASE: `${address},127.0.0.1:1` };
+  const cli = await openCommandLine(t, { isNew: true, env });
+  const warning = "GATEPOST_DATABASE: 127.0.0.1:1 does not answer: connect ECONNREFUSED 127.0.0.1:1";
+  for (const state of ["missing", "usable"]) {
+    const checked = await cli.run("check", "--json");
+    assert.equal(checked.code, 0, checked.stderr);
+    const { database, warnings } = readJson(checked);
+    assert.partialDeepStrictEqual(database, { state });
+    assert.ok(Array.isArray(warnings) && warnings.includes(warning), String(warnings));
+    await cli.run("setup");
+  }
+});
+
 test("a server and a command say in one line that no node is reached", async (t) => {
   const env = { GATEPOST_DATABASE: "rqlite://127.0.0.1:1" };
   const cli = await openCommandLine(t, { isNew: true, ownProcess: true, env });
