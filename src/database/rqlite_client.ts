@@ -45,6 +45,12 @@ const LEAST_MS = 100;
 // The leader serves reads and writes that come at the same time, and a follower its backups.
 const MAX_SOCKETS = 8;
 
+/** Says what came in place of a result. */
+export function describeResponse(status: number | undefined, content: string): string {
+  if (status === 401) return "refuses GATEPOST_DATABASE_CREDENTIALS";
+  return `HTTP ${status} ${content.trim()}`;
+}
+
 /** Makes a client. Its connections stay open until `close`; none keeps the process alive. */
 export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress) {
   // Not by imports, which would load all of fetch, and TLS: see base/status_text.ts.
@@ -132,7 +138,7 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
     }
     // It refuses our request, or our credentials, which another may know already or still.
     const isRefusal = status < 500 || content.includes("leader not found");
-    const reason = `${node}: HTTP ${status} ${content.trim()}`;
+    const reason = `${node}: ${describeResponse(status, content)}`;
     return { kind: "failed", mayHaveRun: !isRefusal, reason };
   }
 

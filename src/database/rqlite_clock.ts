@@ -1,6 +1,6 @@
 import { text } from "node:stream/consumers";
 import type { Log } from "../base/log.ts";
-import type { RqliteClient } from "./rqlite_client.ts";
+import { describeResponse, type RqliteClient } from "./rqlite_client.ts";
 
 const WARN_MS = 250;
 /** Beyond it what one process revokes may not reach what another has just issued. */
@@ -11,13 +11,15 @@ const TIMEOUT_MS = 1_000;
 const MISSED_LOOKS = 3;
 
 // Of the node that is asked alone: by the log, each node would have a time of its own.
-const SELECT = "SELECT unixepoch('subsec'), foreign_keys FROM pragma_foreign_keys";
+const SELECT = `SELECT unixepoch('subsec'), foreign_keys, (SELECT max(id) FROM write_groups)
+  FROM pragma_foreign_keys`;
 const TIME_PATH = `/db/query?level=none&q=${encodeURIComponent(SELECT)}`;
 
 /**
  * Makes the comparison of this machine's clock with those of the nodes. It also logs a node that
- * has not answered for some seconds, which the cluster goes on without, and one that was started
- * without what the start of this process would have refused (rqlite_judge.ts).
+ * for some seconds has not answered or not stored what others have, which the cluster goes on
+ * without, and one that was started without what the start of this process would have refused
+ * (rqlite_judge.ts).
  */
 export function createRqliteClock(
   client: Pick<RqliteClient, "nodes" | "request">,
@@ -28,43 +30,60 @@ export function createRqliteClock(
   let isWarned = false;
   /** Nodes that ignore foreign keys. */
   const lax = new Set<string>();
-  /** How many looks a node has not answered, since it last did. */
+  /** How many looks a node has failed, since one that it has not. */
   const missed = new Map<string, number>();
+  /** The newest group of writes (rqlite_ledger.ts) that a node had. */
+  const newest = new Map<string, unknown>();
 
-  /** By how much ours surely differs: the node's time is from between the two of ours. */
-  async function measure(node: string): Promise<number> {
+  /**
+   * By how much ours surely differs, for the node's time is from between the two of ours, and
+   * whether the node has stored something since the last look.
+   */
+  async function measure(node: string) {
     const sentMs = now();
     const response = await client.request(node, "GET", TIME_PATH, TIMEOUT_MS);
-    const { results: [{ values: [[seconds, keys]] }] } = JSON.parse(await text(response));
+    const content = await text(response);
+    const { statusCode: status } = response;
+    if (status !== 200) throw new Error(describeResponse(status, content));
+    const { results: [{ values: [[seconds, keys, group]] }] } = JSON.parse(content);
     if (keys !== 0) lax.delete(node);
     else if (!lax.has(node)) {
       lax.add(node);
       log.error("a node of the database ignores foreign keys: start it with -fk", { node });
     }
-    return Math.max(sentMs - 1_000 * seconds, 1_000 * seconds - now(), 0);
+    const hasStored = newest.get(node) !== group;
+    newest.set(node, group);
+    const ms = Math.max(sentMs - 1_000 * seconds, 1_000 * seconds - now(), 0);
+    return { ms, hasStored };
   }
 
-  /** The same where the node answers. */
-  async function tryToMeasure(node: string): Promise<number[]> {
+  function miss(node: string, message: string, fields: object = {}): void {
+    const count = (missed.get(node) ?? 0) + 1;
+    missed.set(node, count);
+    if (count === MISSED_LOOKS) log.warn(message, { node, ...fields });
+  }
+
+  function pass(node: string): void {
     const count = missed.get(node) ?? 0;
-    try {
-      const ms = await measure(node);
-      missed.delete(node);
-      if (count >= MISSED_LOOKS) log.info("a node of the database answers again", { node });
-      return [ms];
-    } catch (error) {
-      missed.set(node, count + 1);
-      if (count + 1 === MISSED_LOOKS) {
-        log.warn("a node of the database does not answer", { node, error });
-      }
-      return [];
-    }
+    missed.delete(node);
+    if (count >= MISSED_LOOKS) log.info("a node of the database is well again", { node });
   }
 
   /** Asks each node once, and logs where our clock differs from most of theirs. */
   async function look(): Promise<void> {
-    const differences = await Promise.all(client.nodes.map(tryToMeasure));
-    const measured = differences.flat().sort((a, b) => a - b);
+    const looks = await Promise.allSettled(client.nodes.map(measure));
+    const found = looks.map((each) => (each.status === "fulfilled" ? each.value : undefined));
+    const isAnyStored = found.some((each) => each?.hasStored); // not while nobody leads
+    for (const [index, node] of client.nodes.entries()) {
+      const each = looks[index];
+      if (each?.status === "rejected") {
+        miss(node, "a node of the database does not answer", { error: each.reason });
+      } else if (each?.value.hasStored) pass(node);
+      else if (isAnyStored) {
+        miss(node, "a node of the database stores nothing that the others do: look at its disk");
+      }
+    }
+    const measured = found.flatMap((each) => each?.ms ?? []).sort((a, b) => a - b);
     skewMs = Math.round(measured[Math.floor((measured.length - 1) / 2)] ?? skewMs);
     const isOff = skewMs > WARN_MS;
     if (isOff && !isWarned) {

@@ -79,10 +79,30 @@ test("a node that is down for some seconds is logged, and when it answers again"
   assert.deepEqual(warnings, Array(2).fill("a node of the database does not answer"));
   set([0, 0]);
   for (let look = 0; look < 2; look++) await clock.look();
-  assert.deepEqual(news, ["a node of the database answers again"]);
+  assert.deepEqual(news, ["a node of the database is well again"]);
 });
 
-/** Nodes whose clocks are ahead of ours by so many milliseconds (NaN: silent); others are down. */
+test("a node that stores nothing while others do is logged, and when it does again", async (t) => {
+  const { clock, warnings, news, stop } = await stage(t, [0, 0, 0]);
+  stop([1]);
+  for (let look = 0; look < 5; look++) await clock.look();
+  const message = "a node of the database stores nothing that the others do: look at its disk";
+  assert.deepEqual(warnings, [message]);
+  stop([0, 1, 2]); // nobody leads
+  for (let look = 0; look < 5; look++) await clock.look();
+  stop([]);
+  assert.deepEqual([warnings, news], [[message], []]);
+  await clock.look();
+  assert.deepEqual(news, ["a node of the database is well again"]);
+});
+
+test("a node that refuses the credentials is logged with that reason", async (t) => {
+  const { clock, reasons } = await stage(t, [0, -Infinity]);
+  for (let look = 0; look < 3; look++) await clock.look();
+  assert.deepEqual(reasons, ["refuses GATEPOST_DATABASE_CREDENTIALS"]);
+});
+
+/** Nodes whose clocks are ahead of ours by so many milliseconds (NaN: silent; -Infinity: refuses); others are down. */
 async function stage(
   t: TestContext,
   aheadMs: readonly number[],
@@ -90,11 +110,15 @@ async function stage(
   foreignKeys: readonly (0 | 1)[] = [],
 ) {
   let offsets = aheadMs;
+  let stopped: readonly number[] = [];
+  const groups = aheadMs.map(() => 0);
   const nodes = await Promise.all(aheadMs.map(async (_, index) => {
     const server = createServer((_request, response) => {
       const seconds = (Date.now() + (offsets[index] ?? 0)) / 1_000;
       if (Number.isNaN(seconds)) return;
-      const values = [[seconds, foreignKeys[index] ?? 1]];
+      if (seconds === -Infinity) return void response.writeHead(401).end();
+      if (!stopped.includes(index)) groups[index] = (groups[index] ?? 0) + 1;
+      const values = [[seconds, foreignKeys[index] ?? 1, groups[index]]];
       response.end(JSON.stringify({ results: [{ values }] }));
     });
     await once(server.listen(0, "127.0.0.1"), "listening");
@@ -111,18 +135,25 @@ async function stage(
   t.after(client.close);
   const news: string[] = [];
   const warnings: string[] = [];
+  const reasons: string[] = [];
   const errors: string[] = [];
   const log: Log = {
     debug: assert.fail,
     info: (message) => void news.push(message),
-    warn: (message) => void warnings.push(message),
+    warn(message, fields) {
+      warnings.push(message);
+      if (fields?.["error"] instanceof Error) reasons.push(fields["error"].message);
+    },
     error: (message, fields) => void errors.push(`${message} ${fields?.["node"]}`),
   };
   return {
     clock: createRqliteClock(client, log, Date.now),
     news,
     warnings,
+    reasons,
     errors,
     set: (newMs: readonly number[]) => void (offsets = newMs),
+    /** Which nodes store nothing from now on. */
+    stop: (indexes: readonly number[]) => void (stopped = indexes),
   };
 }
