@@ -52,8 +52,10 @@ export const KEY_COMMANDS: readonly Command[] = [
     details: [
       "To replace the key that encrypts: put the new one before the old one in " +
         "GATEPOST_SECRET_KEY, separated by a comma, restart every server with it, run this with " +
-        "it, too, and then drop the old one. It works beside a running server, and continues " +
-        "where it was interrupted.",
+        "it, too, and then drop the old one. Of several servers that are restarted one by one, " +
+        "each has to have the new one behind the old one first, to decrypt what the others " +
+        "encrypt with it. It works beside a running server, and continues where it was " +
+        "interrupted.",
     ],
     examples: ['GATEPOST_SECRET_KEY="$NEW,$OLD" gatepost key reseal'],
     async run(context) {
