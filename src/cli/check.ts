@@ -46,7 +46,7 @@ async function makeReport(config: Config) {
   const database = await describeDatabase(engine, state);
   const isNewest = state.kind === "usable" && state.schemaVersion === state.knownVersion;
   const storedRisks = isNewest ? await engine.look((open) => findStoredRisks(config, open)) : [];
-  const unreached = (state.unreached ?? []).map((reason) => `GATEPOST_DATABASE: ${reason}`);
+  const warnings = state.warnings?.map((warning) => `GATEPOST_DATABASE: ${warning}`) ?? [];
   const faults = state.kind === "unusable" ? [`Database ${engine.address}: ${state.reason}`] : [];
   const hosted = await loadEndpoints(config.endpointsFolder).catch((error: unknown) => {
     if (!(error instanceof LoadError)) throw error;
@@ -75,7 +75,7 @@ async function makeReport(config: Config) {
       ({ file, export: exportName ?? null })
     ),
     warnings: [
-      ...findRisks(config), ...unreached, ...storedRisks, ...wordlessScopes(hosted),
+      ...findRisks(config), ...warnings, ...storedRisks, ...wordlessScopes(hosted),
       ...bracedNames(hosted), ...twoSchemas(hosted),
     ],
     faults,
@@ -155,7 +155,7 @@ function databasePairs(record: Members): [string, unknown][] {
 }
 
 async function describeDatabase(engine: Engine, state: DatabaseState): Promise<Members> {
-  const { kind, unreached: _, ...found } = state;
+  const { kind, warnings: _, ...found } = state;
   const base = { path: engine.address, state: kind };
   if (state.kind !== "usable") return { ...base, ...found };
   const { bytes, schemaVersion, knownVersion, isSealed } = state;

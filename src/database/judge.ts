@@ -19,8 +19,8 @@ import {
 
 /** What there is at a database's path, as a look without any change shows it. */
 export type DatabaseState = Judgement & {
-  /** Nodes of a cluster that did not answer, each with the reason. */
-  readonly unreached?: readonly string[];
+  /** What is wrong and keeps no server from starting, a line each. */
+  readonly warnings?: readonly string[];
 };
 
 type Judgement =

@@ -23,7 +23,7 @@ const TIME_PATH = `/db/query?level=none&q=${encodeURIComponent(SELECT)}`;
  */
 export function createRqliteClock(
   client: Pick<RqliteClient, "nodes" | "request">,
-  log: Pick<Log, "info" | "warn" | "error">,
+  log: Pick<Log, "info" | "warn" | "error"> | undefined,
   now: () => number,
 ) {
   let skewMs = 0;
@@ -49,7 +49,7 @@ export function createRqliteClock(
     if (keys !== 0) lax.delete(node);
     else if (!lax.has(node)) {
       lax.add(node);
-      log.error("a node of the database ignores foreign keys: start it with -fk", { node });
+      log?.error("a node of the database ignores foreign keys: start it with -fk", { node });
     }
     const hasStored = newest.get(node) !== group;
     newest.set(node, group);
@@ -60,13 +60,13 @@ export function createRqliteClock(
   function miss(node: string, message: string, fields: object = {}): void {
     const count = (missed.get(node) ?? 0) + 1;
     missed.set(node, count);
-    if (count === MISSED_LOOKS) log.warn(message, { node, ...fields });
+    if (count === MISSED_LOOKS) log?.warn(message, { node, ...fields });
   }
 
   function pass(node: string): void {
     const count = missed.get(node) ?? 0;
     missed.delete(node);
-    if (count >= MISSED_LOOKS) log.info("a node of the database is well again", { node });
+    if (count >= MISSED_LOOKS) log?.info("a node of the database is well again", { node });
   }
 
   /** Asks each node once, and logs where our clock differs from most of theirs. */
@@ -87,7 +87,7 @@ export function createRqliteClock(
     skewMs = Math.round(measured[Math.floor((measured.length - 1) / 2)] ?? skewMs);
     const isOff = skewMs > WARN_MS;
     if (isOff && !isWarned) {
-      log.warn("this machine's clock differs from those of the database", { ms: skewMs });
+      log?.warn("this machine's clock differs from those of the database", { ms: skewMs });
     }
     isWarned = isOff;
   }

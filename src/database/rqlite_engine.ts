@@ -54,11 +54,24 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
     await prepare(client, seal, error);
   }
 
+  async function findClockError(client: RqliteClient): Promise<string | undefined> {
+    const clock = createRqliteClock(client, undefined, Date.now);
+    await clock.look();
+    if (clock.state() === "ok") return undefined;
+    return `this machine's clock differs by ${clock.skewMs()} ms from those of the cluster: set it`;
+  }
+
   const judge = (seal: Seal) =>
-    ask((client) =>
-      judgeCluster(client, (schema) =>
-        findSchemaError(schema) ?? findOwnSealError(schema, seal) ?? findKeySealError(schema, seal))
-    );
+    ask(async (client) => {
+      const [state, clockError] = await Promise.all([
+        judgeCluster(client, (schema) =>
+          findSchemaError(schema) ?? findOwnSealError(schema, seal) ??
+            findKeySealError(schema, seal)),
+        findClockError(client),
+      ]);
+      const { warnings = [] } = state;
+      return clockError === undefined ? state : { ...state, warnings: [...warnings, clockError] };
+    });
 
   async function exists(): Promise<boolean> {
     const state = await ask(judgeCluster);
@@ -99,7 +112,12 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
       return read(database).finally(database.close);
     },
     async open(observe, log, seal) {
-      await ask((client) => prepare(client, seal));
+      await ask(async (client) => {
+        // A server is not ready instead, until its clock is set.
+        const judged = log ? undefined : findClockError(client);
+        const [error] = await Promise.all([judged, prepare(client, seal)]);
+        if (error !== undefined) throw new UnusableDatabaseError(`Database ${name}: ${error}.`);
+      });
       const client = createRqliteClient(cluster);
       const database = openRqliteDatabase(client, observe);
       const clock = log && createRqliteClock(client, log, Date.now);

@@ -17,10 +17,10 @@ export async function judgeCluster(
   findMore: (schema: DatabaseSync) => string | undefined = () => undefined,
 ): Promise<DatabaseState> {
   try {
-    return await readCluster(client, (schema, bytes, unreached) => {
-      const state = judgeContent(schema, bytes, findMore);
-      return unreached.length === 0 ? state : { ...state, unreached };
-    });
+    return await readCluster(client, (schema, bytes, warnings) => ({
+      ...judgeContent(schema, bytes, findMore),
+      ...warnings.length > 0 && { warnings },
+    }));
   } catch (error) {
     return { kind: "unusable", reason: `${messageOf(error)}.` };
   }
@@ -29,7 +29,7 @@ export async function judgeCluster(
 /** Judges how the nodes were started, which throws, and reads a copy of the schema and the size. */
 export async function readCluster<Result>(
   client: RqliteClient,
-  read: (schema: DatabaseSync, bytes: number, unreached: readonly string[]) => Result,
+  read: (schema: DatabaseSync, bytes: number, warnings: readonly string[]) => Result,
 ): Promise<Result> {
   const check = (node: string) => checkNode(client, node);
   const [members, ...listed] =
@@ -66,7 +66,8 @@ async function checkNode({ request }: RqliteClient, node: string): Promise<strin
   const get = (path: string) => request(node, "GET", path, NODE_MS);
   const [response, execute] = await Promise.all([
     get("/db/query?level=none&q=PRAGMA+foreign_keys").catch(messageOf),
-    get("/db/execute").catch(() => undefined), // it wants a POST, which it says to whoever may write
+    // It wants a POST, which it says to whoever may write.
+    get("/db/execute").catch(() => undefined),
   ]);
   execute?.resume();
   if (typeof response === "string") return `${node} does not answer: ${response.trim()}`;

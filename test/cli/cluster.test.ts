@@ -87,13 +87,13 @@ test("check warns of a node that does not answer, beside one that does", async (
   const { address } = await startRqlited(t);
   const env = { GATEPOST_DATABASE: `${address},127.0.0.1:1` };
   const cli = await openCommandLine(t, { isNew: true, env });
-  const warning = "GATEPOST_DATABASE: 127.0.0.1:1 does not answer: connect ECONNREFUSED 127.0.0.1:1";
+  const reason = "does not answer: connect ECONNREFUSED 127.0.0.1:1";
   for (const state of ["missing", "usable"]) {
     const checked = await cli.run("check", "--json");
     assert.equal(checked.code, 0, checked.stderr);
     const { database, warnings } = readJson(checked);
     assert.partialDeepStrictEqual(database, { state });
-    assert.ok(Array.isArray(warnings) && warnings.includes(warning), String(warnings));
+    assert.match(String(warnings), new RegExp(`GATEPOST_DATABASE: 127.0.0.1:1 ${reason}`));
     await cli.run("setup");
   }
 });

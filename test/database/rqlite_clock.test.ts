@@ -102,7 +102,10 @@ test("a node that refuses the credentials is logged with that reason", async (t)
   assert.deepEqual(reasons, ["refuses GATEPOST_DATABASE_CREDENTIALS"]);
 });
 
-/** Nodes whose clocks are ahead of ours by so many milliseconds (NaN: silent; -Infinity: refuses); others are down. */
+/**
+ * Nodes whose clocks are ahead of ours by so many milliseconds (NaN: silent; -Infinity: refuses the
+ * credentials); others are down.
+ */
 async function stage(
   t: TestContext,
   aheadMs: readonly number[],

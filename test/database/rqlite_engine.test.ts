@@ -117,6 +117,22 @@ for (const [name, reason, change, isOpened] of UNUSABLE) {
   });
 }
 
+test("where the clock is wrong a command is refused, a server is not ready", async (t) => {
+  const engine = await stage(t);
+  await addUser(engine, "u1");
+  const trueNow = Date.now;
+  t.mock.method(Date, "now", () => trueNow() + 3_600_000);
+  const message = /this machine's clock differs by 3[56]\d{5} ms from those of the cluster: set it/;
+  await assert.rejects(addUser(engine, "u2"), { name: "UnusableDatabaseError", message });
+  assert.deepEqual(await listUsers(engine), ["u1"]);
+  const { warnings = [] } = await engine.judge(SEAL);
+  assert.match(warnings.join(), message);
+  const log = { debug() {}, info() {}, warn() {}, error() {} };
+  const database = await engine.open(undefined, log);
+  assert.equal(database.state(), "clock_skewed");
+  await database.close();
+});
+
 test("a sealed database is opened by its key alone", async (t) => {
   const engine = await stage(t);
   const seal = createSeal(new Uint8Array(32).fill(1));
