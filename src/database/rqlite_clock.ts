@@ -80,7 +80,7 @@ export function createRqliteClock(
         miss(node, "a node of the database does not answer", { error: each.reason });
       } else if (each?.value.hasStored) pass(node);
       else if (isAnyStored) {
-        miss(node, "a node of the database stores nothing that the others do: look at its disk");
+        miss(node, "a node of the database no longer stores what the others do");
       }
     }
     const measured = found.flatMap((each) => each?.ms ?? []).sort((a, b) => a - b);

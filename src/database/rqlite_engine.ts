@@ -93,7 +93,7 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
         const copy = await send(client);
         await pipeline(copy, createWriteStream(file)).catch((cause: NodeJS.ErrnoException) => {
           if (cause.code !== "ECONNRESET") throw cause; // of the file
-          throw new UnavailableError("The leader has not sent all of its copy", { cause });
+          failCopy(cause);
         });
       }, signal);
       return await backUpSqlite(file, target, signal);
@@ -167,12 +167,16 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
   };
 }
 
+function failCopy(cause: unknown): never {
+  throw new UnavailableError("The leader has not sent all of its copy", { cause });
+}
+
 /** Has the leader load a file, or else send all that it holds. */
 async function send(client: RqliteClient, file?: string): Promise<IncomingMessage> {
   const leader = await client.findLeader(performance.now() + LEADER_MS);
   const response = file === undefined
     // Vacuumed: what has been deleted is left out, and it can be made beside a snapshot.
-    ? await client.request(leader, "GET", "/db/backup?vacuum", COPY_MS)
+    ? await client.request(leader, "GET", "/db/backup?vacuum", COPY_MS).catch(failCopy)
     : await client.request(leader, "POST", "/db/load", COPY_MS, createReadStream(file));
   if (response.statusCode === 200) return response;
   const reason = `HTTP ${response.statusCode} ${await text(response)}`;

@@ -86,7 +86,7 @@ test("a node that stores nothing while others do is logged, and when it does aga
   const { clock, warnings, news, stop } = await stage(t, [0, 0, 0]);
   stop([1]);
   for (let look = 0; look < 5; look++) await clock.look();
-  const message = "a node of the database stores nothing that the others do: look at its disk";
+  const message = "a node of the database no longer stores what the others do";
   assert.deepEqual(warnings, [message]);
   stop([0, 1, 2]); // nobody leads
   for (let look = 0; look < 5; look++) await clock.look();

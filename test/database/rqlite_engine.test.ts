@@ -343,24 +343,26 @@ test("a backup that is interrupted while the leader makes it ends at once", asyn
   assert.deepEqual(readdirSync(folder), []);
 });
 
-test("a backup ends where the leader falls silent in it", { timeout: 10_000 }, async (t) => {
-  const folder = makeFolder(t);
-  let isSilent = false;
-  const server = createServer(({ url = "" }, response) => {
-    if (isSilent) return;
-    isSilent = url.startsWith("/db/backup");
-    if (isSilent) response.write("SQLite format 3");
-    else response.end('{"results":[{}]}');
-  }).listen(0, "127.0.0.1");
-  t.after(() => server.close().closeAllConnections());
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  const { backUp } = await engineOf(`rqlite://127.0.0.1:${port}`);
-  const backup = backUp(join(folder, "new.db"), COPYING);
-  const message = "The leader has not sent all of its copy";
-  await assert.rejects(backup, { name: "UnavailableError", message });
-  assert.deepEqual(readdirSync(folder), []);
-});
+for (const [sent, what] of [["SQLite format 3", "within"], ["", "before"]] as const) {
+  test(`a backup ends where the leader falls silent ${what} it`, { timeout: 10_000 }, async (t) => {
+    const folder = makeFolder(t);
+    let isSilent = false;
+    const server = createServer(({ url = "" }, response) => {
+      if (isSilent) return;
+      isSilent = url.startsWith("/db/backup");
+      if (!isSilent) response.end('{"results":[{}]}');
+      else if (sent) response.write(sent);
+    }).listen(0, "127.0.0.1");
+    t.after(() => server.close().closeAllConnections());
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    const { backUp } = await engineOf(`rqlite://127.0.0.1:${port}`);
+    const backup = backUp(join(folder, "new.db"), COPYING);
+    const message = "The leader has not sent all of its copy";
+    await assert.rejects(backup, { name: "UnavailableError", message });
+    assert.deepEqual(readdirSync(folder), []);
+  });
+}
 
 test("to restore is refused while a process works on it, and from what is no backup", async (t) => {
   const folder = makeFolder(t);
