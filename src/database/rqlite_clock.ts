@@ -45,7 +45,9 @@ export function createRqliteClock(
     const content = await text(response);
     const { statusCode: status } = response;
     if (status !== 200) throw new Error(describeResponse(status, content));
-    const { results: [{ values: [[seconds, keys, group]] }] } = JSON.parse(content);
+    const { results: [{ error, values }] } = JSON.parse(content);
+    if (error !== undefined) throw new Error(error); // it has no table: it is of no cluster yet
+    const [[seconds, keys, group]] = values;
     if (keys !== 0) lax.delete(node);
     else if (!lax.has(node)) {
       lax.add(node);

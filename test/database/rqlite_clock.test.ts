@@ -96,15 +96,18 @@ test("a node that stores nothing while others do is logged, and when it does aga
   assert.deepEqual(news, ["a node of the database is well again"]);
 });
 
-test("a node that refuses the credentials is logged with that reason", async (t) => {
-  const { clock, reasons } = await stage(t, [0, -Infinity]);
+test("a node that refuses the credentials, or holds nothing, is logged with that", async (t) => {
+  const { clock, reasons } = await stage(t, [0, -Infinity, Infinity]);
   for (let look = 0; look < 3; look++) await clock.look();
-  assert.deepEqual(reasons, ["refuses GATEPOST_DATABASE_CREDENTIALS"]);
+  assert.deepEqual(reasons, [
+    "refuses GATEPOST_DATABASE_CREDENTIALS",
+    "no such table: write_groups",
+  ]);
 });
 
 /**
  * Nodes whose clocks are ahead of ours by so many milliseconds (NaN: silent; -Infinity: refuses the
- * credentials); others are down.
+ * credentials; Infinity: holds nothing); others are down.
  */
 async function stage(
   t: TestContext,
@@ -120,6 +123,9 @@ async function stage(
       const seconds = (Date.now() + (offsets[index] ?? 0)) / 1_000;
       if (Number.isNaN(seconds)) return;
       if (seconds === -Infinity) return void response.writeHead(401).end();
+      if (seconds === Infinity) {
+        return void response.end('{"results":[{"error":"no such table: write_groups"}]}');
+      }
       if (!stopped.includes(index)) groups[index] = (groups[index] ?? 0) + 1;
       const values = [[seconds, foreignKeys[index] ?? 1, groups[index]]];
       response.end(JSON.stringify({ results: [{ values }] }));
