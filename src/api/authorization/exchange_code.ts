@@ -2,7 +2,7 @@ import type { Form } from "../../base/form.ts";
 import type { App } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import type { GrantType } from "../../oauth/grant_type.ts";
-import { verifyPkce } from "../../oauth/pkce.ts";
+import { CODE_VERIFIER, verifyPkce } from "../../oauth/pkce.ts";
 import { type Code, findCode, findRedeemedCode, redeemCode } from "../../store/codes.ts";
 import { endReplayedGrant, type Exchange, renewTokens } from "./issue_grant.ts";
 import { requireParameter } from "./oauth_form.ts";
@@ -57,12 +57,20 @@ function checkCode(code: Code, app: App, form: Form, nowMs: number): void {
   if (redirectUri === undefined && !isBound) {
     throw new OAuthError("invalid_grant", "The redirect_uri of the authorize request is missing.");
   }
-  const verifier = form.get("code_verifier");
-  if (code.challenge === null && verifier === undefined) return;
+  const verifierError = findVerifierError(form.get("code_verifier"), code.challenge);
+  if (verifierError) throw new OAuthError("invalid_grant", verifierError);
+}
+
+/** What is wrong with a verifier (RFC 7636 §4.6): who wrote the client cannot see it otherwise. */
+function findVerifierError(verifier: string | undefined, challenge: string | null) {
   // RFC 9700 §2.1.1: a verifier for a code without a challenge is a downgrade.
-  if (code.challenge === null || verifier === undefined || !verifyPkce(verifier, code.challenge)) {
-    throw new OAuthError("invalid_grant", "The code_verifier does not fit the code.");
+  if (challenge === null) return verifier && "The code was requested without a code_challenge.";
+  if (verifier === undefined) return "The code_verifier of the code_challenge is missing.";
+  if (!CODE_VERIFIER.test(verifier)) {
+    return "A code_verifier has 43 to 128 characters, which are letters, digits and -._~ alone.";
   }
+  if (!verifyPkce(verifier, challenge)) return "The code_verifier does not fit the code_challenge.";
+  return undefined;
 }
 
 /** The same for any code that cannot be exchanged. */
