@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
 import { idBound } from "../../src/base/id.ts";
+import { sha256 } from "../../src/base/secret.ts";
 import { type Database } from "../../src/database/database.ts";
 import { sql, type Sql } from "../../src/database/sql.ts";
 import { revokeTokensOfApp } from "../../src/store/apps.ts";
+import { insertCode, redeemCode } from "../../src/store/codes.ts";
 import { withdrawConsent } from "../../src/store/consents.ts";
 import { dateEndsAhead } from "../../src/store/ends_ahead.ts";
 import { REVOKED, revokeTokensOf } from "../../src/store/grant_end.ts";
@@ -11,7 +13,7 @@ import { findGrant, insertGrant } from "../../src/store/grants.ts";
 import { loadRevocations } from "../../src/store/revocations.ts";
 import { findSession, insertSession } from "../../src/store/sessions.ts";
 import { revokeTokensOfUser } from "../../src/store/users.ts";
-import { addApp, addUser, openDatabase, sampleGrant } from "../helpers/database.ts";
+import { addApp, addSession, addUser, openDatabase, sampleGrant } from "../helpers/database.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 1);
 const HOUR_MS = 3_600_000;
@@ -46,7 +48,7 @@ for (const [of, builtIn, end] of ENDS) {
       const caller = (atMs: number) => ({
         sub: user, clientId: app, grantId: grantId(atMs), jti: `${grantId(atMs)}1`,
       });
-      for (const atMs of [NOW_MS - HOUR_MS, AHEAD_MS - HOUR_MS]) {
+      for (const atMs of [NOW_MS - HOUR_MS, AHEAD_MS - HOUR_MS, AHEAD_MS]) {
         await addGrant(database, app, user, atMs);
       }
       await database.write(end(user, app));
@@ -62,6 +64,7 @@ for (const [of, builtIn, end] of ENDS) {
       for (const revocations of [early, await loadRevocations(database, () => NOW_MS)]) {
         assert.equal(revocations.has(caller(NOW_MS - HOUR_MS)), true);
         assert.equal(revocations.has(caller(AHEAD_MS - HOUR_MS)), true);
+        assert.equal(revocations.has(caller(AHEAD_MS)), true);
         assert.equal(revocations.has(caller(AHEAD_MS + 1)), false);
       }
       assert.equal((await findGrant(database, grantId(AHEAD_MS + 1)))?.revokedAtMs, null);
@@ -94,6 +97,45 @@ test("sessions that had ended stay so, and new ones live", async (t) => {
   await database.write([insertSession(young, user, NOW_MS + 1, untilMs)]);
   assert.equal(await findSession(database, old, NOW_MS + 1), undefined);
   assert.equal((await findSession(database, young, NOW_MS + 1))?.user, user);
+});
+
+test("a code that had ended buys no tokens when the clock is set back", async (t) => {
+  const database = openDatabase(t);
+  const user = await addUser(database);
+  const app = await addApp(database);
+  const session = await addSession(database, user);
+  const hash = sha256("code");
+  const code = {
+    id: grantId(AHEAD_MS - 1_000), app, user, scopes: ["consumer"], redirectUri: "",
+    challenge: null, untilMs: AHEAD_MS + 59_000, resource: null,
+  };
+  await database.write([insertCode(code, hash, session, AHEAD_MS - 1_000)]);
+  await database.write(revokeTokensOfApp(app, AHEAD_MS, HOUR_MS));
+  await dateEndsAhead(database, NOW_MS);
+  const redemption = {
+    ...code, hash, type: "authorization_code" as const, accessScopes: ["consumer"],
+    refreshUntilMs: AHEAD_MS, accessUntilMs: AHEAD_MS,
+  };
+  assert.equal(await redeemCode(database, redemption, NOW_MS + 1), false);
+});
+
+test("who has signed in since, or has only withdrawn one app, stays signed in", async (t) => {
+  const database = openDatabase(t);
+  const [since, other] = [await addUser(database), await addUser(database)];
+  const app = await addApp(database);
+  await database.write([
+    ...revokeTokensOfUser(since, AHEAD_MS, HOUR_MS),
+    ...withdrawConsent(other, app, REVOKED, AHEAD_MS, HOUR_MS),
+  ]);
+  const sessions = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)] as const;
+  const untilMs = AHEAD_MS + 12 * HOUR_MS;
+  await database.write([
+    insertSession(sessions[0], since, AHEAD_MS + 1, untilMs),
+    insertSession(sessions[1], other, AHEAD_MS - HOUR_MS, untilMs),
+  ]);
+  await dateEndsAhead(database, NOW_MS);
+  const found = sessions.map((hash) => findSession(database, hash, NOW_MS + 1));
+  assert.deepEqual((await Promise.all(found)).map((each) => each?.user), [since, other]);
 });
 
 test("nothing is written where no end is ahead", async (t) => {
