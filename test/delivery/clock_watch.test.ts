@@ -195,6 +195,61 @@ test("of several processes one shifts, whoever looks first, step after step", as
   }
 });
 
+test("a step is followed by those that are left when the one before shifted has gone", async (t) => {
+  const { machine, start } = await openMachine(t);
+  const [first, second] = [await start(), await start()];
+  await addDeliveries(machine.database, [{ id: "d1", dueMs: START_MS + 10_000, attempt: 1 }]);
+  machine.wallMs += HOUR_MS;
+  for (const { look } of [first, second]) await look();
+  machine.wallMs += HOUR_MS;
+  await second.look();
+  assert.deepEqual(await dueIn(machine.database, machine.wallMs), { d1: 10_000 });
+});
+
+test("set again while what waits is shifted: what waits is shifted by both steps", async (t) => {
+  const { machine, start } = await openMachine(t);
+  const { database } = machine;
+  await addDeliveries(database, [{ id: "d1", dueMs: START_MS + 10_000, attempt: 1 }]);
+  let isSetAgain = false;
+  const write: Database["write"] = (statements) => {
+    if (!isSetAgain && statements.some(({ sql }) => sql.includes("UPDATE deliveries"))) {
+      isSetAgain = true;
+      machine.wallMs += HOUR_MS;
+    }
+    return database.write(statements);
+  };
+  machine.database = { ...database, write };
+  const { look } = await start();
+  machine.wallMs += HOUR_MS;
+  await look();
+  assert.ok(isSetAgain);
+  await look();
+  assert.deepEqual(await dueIn(database, machine.wallMs), { d1: 10_000 });
+});
+
+test("two looks at once shift what waits once", async (t) => {
+  const { machine, start } = await openMachine(t);
+  const { clock, look } = await start();
+  await addDeliveries(machine.database, [{ id: "d1", dueMs: START_MS + 10_000, attempt: 1 }]);
+  machine.wallMs += HOUR_MS;
+  await Promise.all([look(), look()]);
+  await look();
+  assert.equal(clock.now(), machine.wallMs);
+  assert.deepEqual(await dueIn(machine.database, machine.wallMs), { d1: 10_000 });
+});
+
+test("corrected by little again and again: it is followed, and no step", async (t) => {
+  const { machine, start } = await openMachine(t);
+  const { clock, look } = await start();
+  await addDeliveries(machine.database, [{ id: "d1", dueMs: START_MS + 10_000, attempt: 1 }]);
+  for (let correction = 0; correction < 3; correction++) {
+    machine.wallMs += 900;
+    await look();
+  }
+  assert.deepEqual([clock.now(), machine.warnings], [machine.wallMs, 0]);
+  assert.deepEqual(await dueIn(machine.database, START_MS), { d1: 10_000 });
+});
+
 test("a process that begins after a step does not shift anew", async (t) => {
   const { machine, start } = await openMachine(t);
   const first = await start();
