@@ -12,7 +12,7 @@ import {
 } from "../../src/database/database.ts";
 import { openRqliteDatabase } from "../../src/database/rqlite.ts";
 import { createRqliteClient } from "../../src/database/rqlite_client.ts";
-import { RQLITE_LEDGER } from "../../src/database/rqlite_ledger.ts";
+import { createLedger, RQLITE_LEDGER } from "../../src/database/rqlite_ledger.ts";
 import { sql } from "../../src/database/sql.ts";
 import { runRqlited } from "../helpers/rqlited.ts";
 
@@ -85,6 +85,24 @@ describe("a write whose response is lost", { concurrency: true }, () => {
     assert.equal(await read(database, "neighbour"), 1);
   });
 
+  test("is never repeated as if it were not stored, where its counts cannot be read", async (t) => {
+    const { database, next, always } = await stage(t);
+    always("no reads");
+    next("lose");
+    await assert.rejects(add(database, "uncounted"), OutcomeUnknownError);
+    always("pass");
+    assert.equal(await read(database, "uncounted"), 1);
+  });
+
+  test("is barred also where one was stored that was under way beside it", async () => {
+    const ledger = createLedger({ ask: () => Promise.resolve([]), aheadMs: () => 0 });
+    const [beside, lost] = [ledger.enter(), ledger.enter()];
+    lost.leave(false);
+    beside.leave(true);
+    const [, id]: string[] = JSON.parse(lost.head[0] ?? "");
+    assert.ok(ledger.enter().head.some((statement) => statement.includes(id ?? "none")));
+  });
+
   test("has an unknown outcome where the leader could not store it, but others may", async (t) => {
     const { database, next } = await stage(t);
     next("disk full");
@@ -155,6 +173,23 @@ test("a row of the ledger stays ten minutes, however wrong one clock is", async 
   assert.equal((await ledger()).length, 2, "one ahead");
 });
 
+test("the ledger does not grow for ever: rows older than ten minutes are removed", async (t) => {
+  const { database } = await stage(t);
+  const elapsedMs = performance.now.bind(performance);
+  const old = idBound("w", Date.now() - 11 * 60_000);
+  await database.write([sql`INSERT INTO write_groups (id) VALUES (${old})`]);
+  t.mock.method(performance, "now", () => elapsedMs() + 61_000);
+  await add(database, "tidy");
+  assert.deepEqual(await database.query(sql`SELECT id FROM write_groups WHERE id <= ${old}`), []);
+});
+
+test("a thousand reads at once are all answered", { timeout: 60_000 }, async (t) => {
+  const { database } = await stage(t);
+  const numbers = Array.from({ length: 1_000 }, (_, n) => n);
+  const rows = numbers.map((n) => database.query<{ n: number }>(sql`SELECT ${n} AS n`));
+  assert.deepEqual((await Promise.all(rows)).map(([row]) => row?.n), numbers);
+});
+
 test("where nobody leads all wait five seconds together, who comes later a moment", async (t) => {
   const { database, always } = await stage(t);
   await add(database, "known");
@@ -217,7 +252,7 @@ test("a node that follows names the leader, and that one is asked from then on",
 
 type Mode =
   | ("pass" | "slow" | "lose" | "depose" | "hold" | "leaderless" | "redirect")
-  | ("disk full" | "locked" | "denied");
+  | ("disk full" | "locked" | "denied" | "no reads");
 
 /** A database behind a node that does with requests as it is told. */
 async function stage(t: TestContext) {
@@ -242,6 +277,11 @@ async function stage(t: TestContext) {
         return void held.push(async () => void await forward());
       case "leaderless":
         return void response.writeHead(503).end("leader not found");
+      case "no reads":
+        if (request.url?.startsWith("/db/query")) {
+          return void response.writeHead(503).end("leader not found");
+        }
+        return void response.end(await (await forward()).text());
       case "redirect":
         return void response.writeHead(301, { Location: `${url}${request.url}` }).end();
       case "lose":
