@@ -1,0 +1,115 @@
+import assert from "node:assert/strict";
+import { test, type TestContext } from "node:test";
+import { newId } from "../../src/base/id.ts";
+import { sql } from "../../src/database/sql.ts";
+import { insertEvent } from "../../src/store/events.ts";
+import { fanOut, findFanOutPart, listPendingEvents } from "../../src/store/fan_out.ts";
+import { addUser, openDatabase } from "../helpers/database.ts";
+
+const NOW_MS = Date.UTC(2026, 0, 1);
+const LEASE_MS = NOW_MS + 60_000;
+
+async function openStage(t: TestContext) {
+  const database = openDatabase(t);
+  const deliveries = () =>
+    database.query<{ event: string; subscription: number }>(
+      sql`SELECT event, subscription FROM deliveries ORDER BY id`,
+    );
+  return {
+    database,
+    /** Makes a subscription to "e", whose number is one more than that of the last. */
+    async subscribe(principal: string, status = "active", dueAtMs: number | null = null) {
+      const id = newId("s", NOW_MS);
+      await database.write([
+        sql`INSERT INTO subscriptions
+            (id, principal, app, event, endpoint, status, secret, createdAtMs, dueAtMs)
+          VALUES (${id}, ${principal}, 'login', 'e', ${`https://a.example/${id}`}, ${status}, '',
+            ${NOW_MS}, ${dueAtMs})`,
+      ]);
+    },
+    async dispatch(subject?: string) {
+      const id = newId("e", NOW_MS);
+      const event = { id, name: "e", json: "1", subject, createdAtMs: NOW_MS };
+      await database.write([insertEvent(event)]);
+      return id;
+    },
+    pending: () => listPendingEvents(database, { oldest: 100, newest: 0 }),
+    /** The numbers of the subscriptions that have a delivery of an event. */
+    receivers: async (of: string) =>
+      (await deliveries()).filter(({ event }) => event === of).map((each) => each.subscription),
+  };
+}
+
+for (const isForOne of [false, true]) {
+  const what = isForOne ? "for one principal" : "for all";
+  test(`an event ${what} reaches them as they were when it was dispatched, once`, async (t) => {
+    const { database, subscribe, dispatch, pending, receivers } = await openStage(t);
+    const [one, other] = [await addUser(database), await addUser(database)];
+    for (const principal of [one, other, one, other, one]) await subscribe(principal);
+    await subscribe(one, "disabled");
+    const id = await dispatch(isForOne ? one : undefined);
+    await subscribe(one); // afterwards
+    for (let round = 0; round < 3; round++) {
+      const [event] = await pending();
+      if (!event) continue; // nothing is left
+      const find = { limit: 2, idleLimit: 0, nowMs: NOW_MS };
+      const part = await findFanOutPart(database, event, find);
+      await fanOut(database, [{ ...part, claimed: [] }], "c1", LEASE_MS, NOW_MS);
+    }
+    assert.deepEqual(await pending(), []);
+    assert.deepEqual(await receivers(id), isForOne ? [1, 3, 5] : [1, 2, 3, 4, 5]);
+  });
+}
+
+test("who is slower to make deliveries makes the others of its batch, and none twice", async (t) => {
+  const { database, subscribe, dispatch, pending, receivers } = await openStage(t);
+  const principal = await addUser(database);
+  for (let count = 0; count < 4; count++) await subscribe(principal);
+  const [both, own] = [await dispatch(), await dispatch()];
+  const parts = (await pending()).map((event) => ({ event, end: 2, claimed: [1, 2] }));
+  await fanOut(database, parts.slice(0, 1), "faster", LEASE_MS, NOW_MS);
+  const claimed = await fanOut(database, parts, "slower", LEASE_MS, NOW_MS);
+  const ofOwn = claimed.map(({ id }) => id.startsWith(`d${own.slice(1)}`));
+  assert.deepEqual(ofOwn, [true, true]);
+  assert.deepEqual([await receivers(both), await receivers(own)], [[1, 2], [1, 2]]);
+});
+
+test("who is slower does not move an event back, or past what has been made", async (t) => {
+  const { database, subscribe, dispatch, pending, receivers } = await openStage(t);
+  const principal = await addUser(database);
+  for (let count = 0; count < 6; count++) await subscribe(principal);
+  const id = await dispatch();
+  const [event] = await pending();
+  assert.ok(event);
+  await fanOut(database, [{ event, end: 2, claimed: [] }], "faster", LEASE_MS, NOW_MS);
+  await fanOut(database, [{ event, end: 6, claimed: [] }], "slower", LEASE_MS, NOW_MS);
+  const [rest] = await pending();
+  assert.equal(rest?.fannedOut, 2);
+  await fanOut(database, [{ event: rest, end: 6, claimed: [] }], "slower", LEASE_MS, NOW_MS);
+  assert.deepEqual(await receivers(id), [1, 2, 3, 4, 5, 6]);
+});
+
+test("a slot is kept for no subscription that gets nothing now", async (t) => {
+  const { database, subscribe, dispatch, pending } = await openStage(t);
+  const principal = await addUser(database);
+  await subscribe(await addUser(database, { scopes: [] }));
+  await subscribe(principal, "paused");
+  await subscribe(principal, "active", NOW_MS);
+  await subscribe(principal, "active", NOW_MS + 1);
+  await subscribe(principal);
+  await subscribe(principal); // of the next part
+  await dispatch();
+  const [event] = await pending();
+  assert.ok(event);
+  const find = { limit: 5, idleLimit: 10, nowMs: NOW_MS };
+  const { end, idle } = await findFanOutPart(database, event, find);
+  assert.deepEqual([end, idle.map(({ subscription }) => subscription)], [5, [4, 5]]);
+});
+
+test("the newest events need not wait behind many old ones", async (t) => {
+  const { database, dispatch } = await openStage(t);
+  const ids: string[] = [];
+  for (let count = 0; count < 9; count++) ids.push(await dispatch());
+  const listed = (await listPendingEvents(database, { oldest: 3, newest: 2 })).map(({ id }) => id);
+  assert.deepEqual(listed, [...ids.slice(0, 3), ...ids.slice(-2)]);
+});
