@@ -68,7 +68,7 @@ export function createRqliteClock(
   function pass(node: string): void {
     const count = missed.get(node) ?? 0;
     missed.delete(node);
-    if (count >= MISSED_LOOKS) log?.info("a node of the database is well again", { node });
+    if (count >= MISSED_LOOKS) log?.info("a node of the database works again", { node });
   }
 
   /** Asks each node once, and logs where our clock differs from most of theirs. */

@@ -79,7 +79,7 @@ test("a node that is down for some seconds is logged, and when it answers again"
   assert.deepEqual(warnings, Array(2).fill("a node of the database does not answer"));
   set([0, 0]);
   for (let look = 0; look < 2; look++) await clock.look();
-  assert.deepEqual(news, ["a node of the database is well again"]);
+  assert.deepEqual(news, ["a node of the database works again"]);
 });
 
 test("a node that stores nothing while others do is logged, and when it does again", async (t) => {
@@ -93,7 +93,7 @@ test("a node that stores nothing while others do is logged, and when it does aga
   stop([]);
   assert.deepEqual([warnings, news], [[message], []]);
   await clock.look();
-  assert.deepEqual(news, ["a node of the database is well again"]);
+  assert.deepEqual(news, ["a node of the database works again"]);
 });
 
 test("a node that refuses the credentials, or holds nothing, is logged with that", async (t) => {
