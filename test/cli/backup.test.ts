@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import {
+import fs, {
   existsSync,
   lstatSync,
   readdirSync,
@@ -10,6 +10,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -101,6 +102,29 @@ test("backup replaces no file and leaves it as it was", async (t) => {
   assert.equal(refused.code, 1);
   assert.match(refused.stderr, /copy\.db is there already/);
   assert.equal(readFileSync(copy, "utf8"), "precious");
+});
+
+test("backup replaces no file that has come while the copy was made", async (t) => {
+  const cli = await openCommandLine(t);
+  await cli.run("user", "add", "alice");
+  const copy = join(cli.folder, "copy.db");
+  const link = fs.linkSync;
+  const mocked = t.mock.method(fs, "linkSync", (from: string, to: string) => {
+    writeFileSync(copy, "precious");
+    link(from, to);
+  });
+  syncBuiltinESMExports();
+  t.after(() => {
+    mocked.mock.restore();
+    syncBuiltinESMExports();
+  });
+
+  const refused = await cli.run("backup", copy);
+
+  assert.equal(refused.code, 1);
+  assert.match(refused.stderr, /copy\.db is there already/);
+  assert.equal(readFileSync(copy, "utf8"), "precious");
+  assert.deepEqual(readdirSync(cli.folder).sort(), ["copy.db", "gatepost.db"]);
 });
 
 test("backup takes no name that a link has, to a file that is not there either", async (t) => {

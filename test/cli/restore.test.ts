@@ -265,6 +265,8 @@ test("restore refuses what is not a sound backup, and changes nothing", async (t
   };
   const text = join(cli.folder, "copy", "text");
   writeFileSync(text, "x".repeat(9000));
+  const empty = join(cli.folder, "copy", "empty.db");
+  writeFileSync(empty, "");
   const spoiled = join(cli.folder, "copy", "spoiled.db");
   const bytes = readFileSync(copy);
   bytes.fill(0x5a, 40_960, 81_920);
@@ -280,6 +282,7 @@ test("restore refuses what is not a sound backup, and changes nothing", async (t
   assert.deepEqual([code, stderr], [1, says]);
   await assertRefused(cli, join(cli.folder, "nothing.db"), /ENOENT/);
   await assertRefused(cli, text, /is no database, or damaged/);
+  await assertRefused(cli, empty, /holds no database of Gatepost/);
   await assertRefused(cli, spoiled, /damaged/);
   await assertRefused(cli, fifo, /no regular file/);
   await assertRefused(cli, logged, /has a log beside it/);
