@@ -5,6 +5,7 @@ import { connect as connectSocket, type Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import { after, test, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
+import { type Cidr, parseCidr } from "../../src/base/cidr.ts";
 import type { HttpResponse, HttpRequest } from "../../src/base/http_message.ts";
 import { createLogger } from "../../src/base/log.ts";
 import { Problem } from "../../src/base/problem.ts";
@@ -43,7 +44,12 @@ const HEADERS = { "X-Content-Type-Options": "nosniff" };
 /** Starts a server whose handler turns problems into responses, as the pipeline does. */
 async function startStage(
   t: TestContext,
-  { handle = echo, limits = {} }: { handle?: Handle; limits?: Partial<HttpLimits> } = {},
+  { handle = echo, limits = {}, stopping, trustedProxies = [] }: {
+    handle?: Handle;
+    limits?: Partial<HttpLimits>;
+    stopping?: AbortSignal;
+    trustedProxies?: readonly Cidr[];
+  } = {},
 ): Promise<Stage> {
   const requests: HttpRequest[] = [];
   const refusals: number[] = [];
@@ -61,11 +67,12 @@ async function startStage(
         return problemResponse(problem, request.id);
       }
     },
-    trustedProxies: [],
+    trustedProxies,
     maxBodyBytes: MAX_BODY,
     log,
     onRefusal: (status) => void refusals.push(status),
     limits,
+    ...stopping && { stopping },
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -505,6 +512,9 @@ const counting = (ms: number) => () => new ReadableStream<Uint8Array>({
   },
 });
 
+const EVENTS = { "content-type": "text/event-stream" };
+const silent = () => new ReadableStream<Uint8Array>();
+
 test("a stream whose client closes its side is cut off, and seen to be", async (t) => {
   const body = counting(100);
   const { port, server } = await startStage(t, { handle: () => ({ status: 200, body: body() }) });
@@ -524,6 +534,105 @@ test("a stream that begins after its client has closed its side is sent whole", 
   });
   const { answers } = await exchangeRaw(port, GET, { end: true, waitMs: 3000 });
   assert.equal(answers[0]?.body, "one two three");
+});
+
+test("an event stream that begins after its client has closed its side is ended", async (t) => {
+  const { port } = await startStage(t, {
+    handle: () => delay(50).then(() => ({ status: 200, headers: EVENTS, body: silent() })),
+  });
+  assert.ok((await exchangeRaw(port, GET, { end: true, waitMs: 3000 })).isClosed);
+});
+
+test("an event stream that begins while the server stops is ended", async (t) => {
+  const stop = new AbortController();
+  const { port } = await startStage(t, {
+    stopping: stop.signal,
+    async handle() {
+      stop.abort();
+      return { status: 200, headers: EVENTS, body: silent() };
+    },
+  });
+  assert.match((await exchangeRaw(port, GET, { waitMs: 2000 })).text, /\r\n0\r\n\r\n$/);
+});
+
+test("what still works for a response that has gone is not aborted, nor by a stop", async (t) => {
+  const stop = new AbortController();
+  const { port, requests } = await startStage(t, {
+    stopping: stop.signal,
+    handle: ({ path }) => ({ status: 200, body: path === "/a" ? "all" : counting(1)() }),
+  });
+  const { answers } = await exchangeRaw(port, GET.replace("/", "/a") + GET);
+  assert.deepEqual(answers.map(({ body }) => body), ["all", "one two three"]);
+  stop.abort();
+  assert.deepEqual(requests.map(({ signal }) => signal.aborted), [false, false]);
+});
+
+test("a server that closes does not wait for who has got the rest of a stream", async (t) => {
+  const { port, server } = await startStage(t, {
+    handle: () => ({ status: 200, body: counting(100)() }),
+  });
+  const exchange = exchangeRaw(port, GET, { waitMs: 3000 });
+  await once(server, "request");
+  await delay(50);
+  server.close();
+  const { answers, isClosed } = await exchange;
+  assert.equal(answers[0]?.body, "one two three");
+  assert.ok(isClosed);
+});
+
+test("a stream that waits for its turn is cancelled when its client leaves", async (t) => {
+  const cancelled = Promise.withResolvers<string>();
+  const { port, requests } = await startStage(t, {
+    async handle({ path }) {
+      if (path === "/first") return new Promise(() => {});
+      const body = new ReadableStream({ cancel: () => cancelled.resolve("cancelled") });
+      return { status: 200, body };
+    },
+  });
+  const socket = await openRaw(port);
+  socket.write(GET.replace("/", "/first") + GET);
+  await until(() => requests.length === 2);
+  await delay(50);
+  socket.resetAndDestroy();
+  assert.equal(await Promise.race([cancelled.promise, delay(2000, "held")]), "cancelled");
+});
+
+test("a stream is cancelled where what it has cannot be sent", async (t) => {
+  const cancelled = Promise.withResolvers<string>();
+  const body = new ReadableStream({
+    start: (controller) => controller.enqueue({ no: "bytes" }),
+    cancel: () => cancelled.resolve("cancelled"),
+  });
+  const { port } = await startStage(t, { handle: () => ({ status: 200, body }) });
+  await exchangeRaw(port, GET);
+  assert.equal(await Promise.race([cancelled.promise, delay(2000, "held")]), "cancelled");
+});
+
+test("a stream does not wait for ever for the rest of a body that nobody read", async (t) => {
+  const { port } = await startStage(t, {
+    handle: () => ({ status: 403, body: new Response("no").body ?? undefined }),
+  });
+  const bytes = post("Content-Length: 5\r\n", "ab");
+  const { answers, isClosed } = await exchangeRaw(port, bytes, { waitMs: 5000 });
+  assert.equal(answers[0]?.body, "no");
+  assert.ok(isClosed);
+});
+
+test("streams in a row on one connection leave nothing behind there", async (t) => {
+  const warnings: string[] = [];
+  const note = ({ message }: Error) => void warnings.push(message);
+  process.on("warning", note);
+  t.after(() => process.off("warning", note));
+  const { port } = await startStage(t, {
+    handle: () => ({ status: 200, body: new Blob(["x"]).stream() }),
+  });
+  const socket = await openRaw(port);
+  for (let count = 0; count < 60; count++) {
+    socket.write(GET);
+    for (let got = ""; !got.endsWith("0\r\n\r\n");) got += (await once(socket, "data"))[0];
+  }
+  socket.destroy();
+  assert.deepEqual(warnings, []);
 });
 
 test("a stream whose turn never comes is cancelled", async (t) => {
@@ -754,6 +863,31 @@ test("one connection too many of an address is closed at once", async (t) => {
   kept[1]?.destroy();
 });
 
+test("a trusted proxy's connections are those of many clients, and not limited", async (t) => {
+  const loopback = parseCidr("127.0.0.0/8");
+  assert.ok(loopback);
+  const { port } = await startStage(t, {
+    limits: { maxConnectionsPerAddress: 2 },
+    trustedProxies: [loopback],
+  });
+  const kept = [await openRaw(port), await openRaw(port)];
+  assert.equal((await exchangeRaw(port, GET)).answers[0]?.status, 200);
+  for (const socket of kept) socket.destroy();
+});
+
+test("no more connections are taken than may be, where all are in use", async (t) => {
+  const { port, requests } = await startStage(t, {
+    limits: { maxConnections: 2 },
+    handle: () => new Promise(() => {}),
+  });
+  const busy = [await openRaw(port), await openRaw(port)];
+  for (const socket of busy) socket.write(GET);
+  await until(() => requests.length === 2);
+  assert.ok((await exchangeRaw(port, GET, { waitMs: 2000 })).isClosed);
+  assert.equal(requests.length, 2);
+  for (const socket of busy) socket.destroy();
+});
+
 test("where all connections are taken, idle ones make room", async (t) => {
   const { port } = await startStage(t, { limits: { maxConnections: 2 } });
   const idle = [await openRaw(port), await openRaw(port)];
@@ -783,6 +917,34 @@ test("bodies past the budget cost the one that has been coming longest", async (
   const [first] = (await Promise.all(hoarders)).flatMap(({ answers }) => answers);
   assertProblem(first, 503);
   assert.equal(first?.headers["retry-after"], "1");
+});
+
+test("bodies whose responses have gone cost no later one", async (t) => {
+  const { port } = await startStage(t, { limits: { maxHeldBodyBytes: 2 * MAX_BODY } });
+  const whole = post(`Content-Length: ${MAX_BODY}\r\n`, "x".repeat(MAX_BODY));
+  for (let count = 0; count < 5; count++) {
+    assert.equal((await exchangeRaw(port, whole, { finish: true })).answers[0]?.status, 200);
+  }
+});
+
+test("a client that took its large response is not cut off for others'", {
+  timeout: 20_000,
+}, async (t) => {
+  const size = 20_000_000; // more than the kernel takes
+  const { port } = await startStage(t, {
+    limits: { maxHeldResponseBytes: 1.5 * size },
+    handle: ({ path }) => ({ status: 200, body: path === "/" ? "x".repeat(size) : "small" }),
+  });
+  const first = await openRaw(port);
+  const second = await openRaw(port);
+  for (const socket of [first, second]) {
+    socket.write(GET);
+    for (let got = 0; got < size;) got += (await once(socket, "data"))[0].length;
+  }
+  first.write(GET.replace("/", "/small"));
+  assert.match(String(await Promise.race([once(first, "data"), once(first, "close")])), /small$/);
+  first.destroy();
+  second.destroy();
 });
 
 test("responses past the budget cost the client that has taken none for longest", async (t) => {
@@ -879,6 +1041,16 @@ test("once the server closes, a response ends its connection", async (t) => {
   assert.equal(answers[0]?.headers["connection"], "close");
   assert.ok(isClosed);
   await closed;
+});
+
+test("once the server closes, all that was sent ahead is still answered", async (t) => {
+  const { port, server, requests } = await startStage(t, {
+    handle: (request) => delay(100).then(() => echo(request)),
+  });
+  const exchange = exchangeRaw(port, GET.repeat(3), { waitMs: 2000 });
+  await until(() => requests.length === 3);
+  server.close();
+  assert.deepEqual((await exchange).answers.map(({ status }) => status), [200, 200, 200]);
 });
 
 test("a sane X-Request-Id is kept, any other replaced", async (t) => {
