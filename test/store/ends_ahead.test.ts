@@ -114,7 +114,7 @@ test("a code that had ended buys no tokens when the clock is set back", async (t
   await dateEndsAhead(database, NOW_MS);
   const redemption = {
     ...code, hash, type: "authorization_code" as const, accessScopes: ["consumer"],
-    refreshUntilMs: AHEAD_MS, accessUntilMs: AHEAD_MS,
+    refresh: undefined, refreshUntilMs: AHEAD_MS, accessUntilMs: AHEAD_MS,
   };
   assert.equal(await redeemCode(database, redemption, NOW_MS + 1), false);
 });
