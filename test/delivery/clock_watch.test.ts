@@ -195,7 +195,7 @@ test("of several processes one shifts, whoever looks first, step after step", as
   }
 });
 
-test("a step is followed by those that are left when the one before shifted has gone", async (t) => {
+test("a step is followed by those that are left when who shifted before has gone", async (t) => {
   const { machine, start } = await openMachine(t);
   const [first, second] = [await start(), await start()];
   await addDeliveries(machine.database, [{ id: "d1", dueMs: START_MS + 10_000, attempt: 1 }]);

@@ -61,7 +61,7 @@ for (const isForOne of [false, true]) {
   });
 }
 
-test("who is slower to make deliveries makes the others of its batch, and none twice", async (t) => {
+test("who is slower to make deliveries makes the rest of its batch, and none twice", async (t) => {
   const { database, subscribe, dispatch, pending, receivers } = await openStage(t);
   const principal = await addUser(database);
   for (let count = 0; count < 4; count++) await subscribe(principal);
