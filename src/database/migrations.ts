@@ -5,40 +5,33 @@ import { SCHEMA } from "./schema.ts";
 /** Marks the file as Gatepost's ("Gate" in ASCII): no other program's database is migrated. */
 export const APPLICATION_ID = 0x47617465;
 
-/** The parts of the schema that version 2 added, by their names of today. */
-const ADDED_BY_2 = `subscriptions.grantId subscriptions.granted subscriptions.grantedAfter
-  subscriptions.meanMs subscriptions_by_grant subscriptions_by_app
-  subscription_endings subscription_endings_by_owner event_scopes revocations_by_target
-  grants_of_user grants_of_apps grants.previous grants.rotatedAtMs consents.notBeforeMs
-  login_failures login_failures_by_account login_failures_by_place login_failures_by_end
-  clock_steps cronjobs.claim users.passwordUntilMs audit.app`;
+/** A table, index, trigger or column of the schema that a version added. */
+interface Part {
+  readonly version: number;
+  readonly name: string;
+  /** What adds it to its table, of a column alone. */
+  readonly column?: string;
+}
 
-/**
- * Which parts of the schema the versions from 4 on have each added to the one before: tables and
- * their columns, and indexes and triggers, which may take the place of their former selves. After a
- * dash is an index that it took away.
- */
-const ADDED = [
-  `events.key events_by_key users.rate users_by_rate user_added apps.rate apps_by_rate app_added`,
-  `idempotency_keys idempotency_keys_by_end`,
-  `grants.token grants.name grants.lastUsedAtMs grant_ended`,
-  `apps.requirePkce apps.jwks client_assertions client_assertions_by_end`,
-  `device_codes device_codes_by_app device_codes_by_end`,
-  `account_changes.issuers issuers principals principals_by_issuer
-   issuer_added issuer_changed issuer_deleted principal_changed principal_deleted`,
-  `resources resources_by_url apps.metadataUrl apps_by_client_id grants.resource codes.resource`,
-  `figures figures_by_time subscriptions_failing muted_problems muted_problems_by_end`,
-  `subscriptions.pausedUntilMs subscriptions_by_endpoint subscriptions_to_wake
-   events.request events_by_request events.source events.principal
-   deliveries.lastStatus deliveries.lastError apps.owner apps_by_owner apps_by_name
-   sessions.address sessions.agent sessions.seenAtMs sessions_by_user
-   audit_by_address resends resends_running`,
-  `users.passwordPrinted codes_of_console`,
-  `grants_of_user ended_grants_of_user -grants_by_user`,
-];
+const ADDED = findAdded(SCHEMA.split("\n"));
 
-/** The file's `user_version`: 1 in 0.1.0, and one more with each entry of this list. */
-export const NEWEST_VERSION = 3 + ADDED.length;
+/** The file's `user_version`: 1 in 0.1.0, and one more with each change of the schema. */
+export const NEWEST_VERSION = Math.max(...ADDED.map(({ version }) => version));
+
+function findAdded(lines: readonly string[]): Part[] {
+  let name = "";
+  return lines.flatMap((line, index) => {
+    const created = /^ *CREATE (?:UNIQUE )?\w+ (\w+)/.exec(line)?.[1];
+    name = created ?? name;
+    const version = Number(/-- (?:.* )?since (\d+)$/.exec(line)?.[1] ?? 0);
+    if (version === 0) return [];
+    if (created) return { version, name };
+    // What goes on in the next lines is indented further.
+    const end = lines.findIndex((other, at) => at > index && !other.startsWith(" ".repeat(6)));
+    const column = lines.slice(index, end).join("\n").replace(/ *--.*$/gm, "").replace(/,$/, "");
+    return { version, name, column };
+  });
+}
 
 /** What gives the newest schema to a database of the version; 0 is an empty one. */
 export function migrationsFrom(version: number): readonly string[] {
@@ -46,20 +39,20 @@ export function migrationsFrom(version: number): readonly string[] {
   using newest = new DatabaseSync(":memory:");
   newest.exec(SCHEMA);
   const select = newest.prepare("SELECT type, sql FROM sqlite_schema WHERE name = ?");
-  const add = (part: string): string => {
-    if (part.startsWith("-")) return `DROP INDEX ${part.slice(1)}`;
-    const [name = "", column] = part.split(".");
+  const add = ({ name, column }: Part): string => {
+    if (column !== undefined) return `ALTER TABLE ${name} ADD COLUMN ${column}`;
     const { type, sql } = { ...select.get(name) };
-    const former = type === "table" ? "" : `DROP ${type} IF EXISTS ${name};`;
-    if (column === undefined) return `${former} ${sql}`;
-    const [, definition] = new RegExp(`^ +(${column} .+?),? *(--.*)?$`, "m").exec(`${sql}`) ?? [];
-    return `ALTER TABLE ${name} ADD COLUMN ${definition}`;
+    // An index or trigger may take the place of its former self.
+    return type === "table" ? `${sql}` : `DROP ${type} IF EXISTS ${name}; ${sql}`;
   };
-  const addAll = (parts: string): string[] => parts.split(/\s+/).map(add);
+  const addFrom = (first: number): string[] =>
+    ADDED.filter((part) => part.version >= first)
+      .toSorted((one, other) => one.version - other.version).map(add);
   return [
-    ...version === 1 ? [BEFORE_ADDED, ...addAll(ADDED_BY_2), FILL_ADDED] : [],
+    ...version === 1 ? [BEFORE_ADDED, ...addFrom(2), FILL_ADDED] : [],
     ...version === 2 ? [FROM_2] : [],
-    ...ADDED.slice(Math.max(version - 3, 0)).flatMap(addAll),
+    ...version > 1 ? addFrom(Math.max(version, 3) + 1) : [],
+    ...version < 14 ? ["DROP INDEX IF EXISTS grants_by_user"] : [],
   ];
 }
 
