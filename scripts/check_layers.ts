@@ -18,7 +18,8 @@ const MAY_IMPORT: Record<string, string[]> = {
   base: ["version"],
   oauth: ["base"],
   event: ["base"],
-  config: ["base", "oauth"],
+  config_kinds: ["base", "oauth"], // as config
+  config: ["base", "oauth", "config_kinds"],
   database: ["base"],
   store: ["base", "oauth", "event", "database"],
   outbound: ["version", "base", "oauth"],

@@ -1,28 +1,16 @@
 import { lstatSync, readFileSync, statSync } from "node:fs";
-import { formatAddress } from "./base/address.ts";
-import {
-  canonicalHost,
-  isOrigin,
-  isWildcardHost,
-  listeningUrl,
-  parseBaseUrl,
-} from "./base/base_url.ts";
-import { parseCidr } from "./base/cidr.ts";
+import { isWildcardHost } from "./base/base_url.ts";
 import { DATABASE_ADDRESS } from "./base/database_address.ts";
 import {
   choice,
   duration,
   type Environment,
-  isPath,
-  type Kind,
-  kindOf,
   list,
   optional,
   quote,
   type ReadText,
   secret,
   size,
-  textKind,
   type ValueOf,
   type Variable,
   variable,
@@ -31,121 +19,32 @@ import {
 import { SIGNING_ALGORITHMS } from "./base/jwt.ts";
 import { LOG_LEVELS } from "./base/log.ts";
 import { nearest } from "./base/nearest.ts";
-import { PASSWORD_BYTES } from "./base/password.ts";
-import { formatRate, parseRate, type Rate, RATE_FORM } from "./base/rate.ts";
 import { decodeText } from "./base/utf8.ts";
-import type { DocumentHosts } from "./oauth/client_metadata.ts";
+import {
+  baseUrl,
+  cidrs,
+  consolePlace,
+  credentials,
+  displayName,
+  documentHosts,
+  folderPath,
+  host,
+  metricsToken,
+  onOff,
+  origins,
+  password,
+  port,
+  rateOrNone,
+  secretKeys,
+} from "./config_kinds.ts";
 import { PROFILES } from "./oauth/profile.ts";
-import { checkPassword } from "./oauth/user.ts";
-
-/** Where the console is served: with everything else, nowhere, or by a listener of its own. */
-type ConsolePlace = "on" | "off" | { readonly host: string; readonly port: number };
 
 const PREFIX = "GATEPOST_";
 const OURS = /^(.*\W)?GATEPOST_/s;
-const MAX_LIST = 1_000;
 
 // Of the build; of Docker and Kubernetes, beside services named gatepost, or gatepost- and more.
 const NOT_OURS =
   /^GATEPOST_(REVISION|(\w+_)?(SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_\w+))=|_PORT=[tus]\w+p:/;
-
-const onOff = kindOf(
-  (text) => ["on", "off"].includes(text) ? text === "on" : undefined,
-  "is not one of: on, off",
-  (value) => (value ? "on" : "off"),
-);
-
-const portNumber = wholeNumber(0, 65_535);
-
-const port: Kind<number> = {
-  ...portNumber,
-  parse(text) {
-    const parsed = portNumber.parse(text);
-    if (!("wrong" in parsed) || !/^(tcp|udp|sctp):/.test(text)) return parsed;
-    const source = "Kubernetes sets it for a service that is named gatepost";
-    return { wrong: `${parsed.wrong}; ${source}: set it yourself, or enableServiceLinks: false` };
-  },
-};
-
-const host = kindOf(
-  canonicalHost,
-  "is not a host name or an IP address without brackets, such as 127.0.0.1 or ::1",
-);
-
-const hosts = list(host, MAX_LIST);
-
-const documentHosts: Kind<DocumentHosts> = {
-  parse(text) {
-    if (text === "on" || text === "off") return { value: text };
-    const isMixed = text.split(",").some((part) => /^\s*(?:on|off|none)\s*$/i.test(part));
-    return isMixed ? { wrong: "is not off, on, or hosts such as app.example" } : hosts.parse(text);
-  },
-  format: (value) => typeof value === "string" ? value : hosts.format(value),
-};
-
-const consolePlace: Kind<ConsolePlace> = {
-  parse(text) {
-    if (text === "on" || text === "off") return { value: text };
-    const [, name = "", port] = /^(.+):(\d+)$/.exec(text) ?? [];
-    const host = canonicalHost(name.replace(/^\[(.*)\]$/, "$1"));
-    const isPlace = host !== undefined && !isWildcardHost(host) && Number(port) <= 65_535;
-    return isPlace
-      ? { value: { host, port: Number(port) } }
-      : { wrong: "is not on, off, or HOST:PORT of one address, such as 127.0.0.1:9090" };
-  },
-  format: (value) =>
-    typeof value === "string" ? value : new URL(listeningUrl(value.host, value.port)).host,
-};
-
-const baseUrl: Kind<string> = { parse: parseBaseUrl, format: String };
-
-// No controls and no marks that turn or hide text: it is part of headers and titles.
-const displayName = textKind(
-  (text) => /^[^\p{C}\p{Zl}\p{Zp}]{1,64}$/u.test(text) && text.trim() === text,
-  "is not a name of 1 to 64 characters, without controls and spaces around it",
-);
-
-const folderPath = textKind(isPath, "is not the path of a folder, such as ./endpoints");
-
-// HTTP Basic sends both as one text.
-const credentials = textKind((text) => /^[^:\p{C}]+:\P{C}+$/u.test(text), "is not user:password");
-
-const origin = textKind(
-  isOrigin,
-  "is not an origin in canonical form, such as https://app.example.com",
-);
-
-const rateOrNone: Kind<Rate | undefined> = {
-  parse(text) {
-    const value = parseRate(text);
-    return value || text === "none" ? { value } : { wrong: `is not ${RATE_FORM}` };
-  },
-  format: (value) => (value ? formatRate(value) : "none"),
-};
-
-const cidr = kindOf(
-  parseCidr,
-  "is not a CIDR such as 10.0.0.0/8, fd00::/8 or 192.0.2.7, its host bits zero",
-  ({ network, prefixBits }) => `${formatAddress(network)}/${prefixBits}`,
-);
-
-// RFC 6750 §2.1, b64token: anything else cannot be part of an Authorization header.
-const metricsToken = textKind(
-  (text) => /^[A-Za-z0-9._~+/-]{16,1024}=*$/.test(text),
-  "is not a token of 16 to 1024 characters of A-Z a-z 0-9 - . _ ~ + /",
-);
-
-const password = textKind((text) => checkPassword(text) === undefined,
-  `is not a password of ${PASSWORD_BYTES.min} to ${PASSWORD_BYTES.max} bytes`);
-
-const secretKeys = kindOf((text) => {
-  const keys = text.split(",").map((part) => part.trim())
-    .map((part) => ({ part, bytes: Buffer.from(part, "base64") }));
-  // Node's decoder skips what it does not know; only what encodes back to the same is base64.
-  return keys.every(({ part, bytes }) => bytes.length === 32 && bytes.toString("base64") === part)
-    ? keys.map(({ bytes }) => new Uint8Array(bytes))
-    : undefined;
-}, "is not 32 bytes in base64, such as `openssl rand -base64 32` prints, or several");
 
 /**
  * Everything an operator may decide, in the order of the documents: a member of the configuration,
@@ -185,7 +84,7 @@ const TABLE = {
     "callbacks in flight in all"),
   callbackConcurrencyPerSubscription: variable("GATEPOST_CALLBACK_CONCURRENCY_PER_SUBSCRIPTION",
     wholeNumber(1, 1_000), 8, "callbacks in flight for one subscription"),
-  callbackAllow: variable("GATEPOST_CALLBACK_ALLOW", list(cidr, MAX_LIST), [],
+  callbackAllow: variable("GATEPOST_CALLBACK_ALLOW", cidrs, [],
     "CIDRs, not public, that callbacks and fetches of clients' and issuers' documents may reach"),
   accessTokenTtlMs: variable("GATEPOST_ACCESS_TOKEN_TTL", duration("1s", "30d", 1_000), 3_600_000,
     "lifetime of an access token"),
@@ -207,9 +106,9 @@ const TABLE = {
   secretKeys: secret("GATEPOST_SECRET_KEY", secretKeys,
     "32 bytes in base64 that encrypt private keys and subscription secrets at rest; of several, " +
     "separated by commas, the first encrypts and all decrypt"),
-  trustedProxies: variable("GATEPOST_TRUSTED_PROXIES", list(cidr, MAX_LIST), [],
+  trustedProxies: variable("GATEPOST_TRUSTED_PROXIES", cidrs, [],
     "CIDRs whose X-Forwarded-For is believed"),
-  corsOrigins: variable("GATEPOST_CORS_ORIGINS", list(origin, MAX_LIST), [],
+  corsOrigins: variable("GATEPOST_CORS_ORIGINS", origins, [],
     "origins that browsers may call from, beside those of registered apps"),
   rateLimit: variable("GATEPOST_RATE_LIMIT", rateOrNone, undefined,
     "how often each user or app may call that has no rate of its own, and each client address " +
