@@ -10,12 +10,15 @@ export interface AgentOptions {
   readonly timeoutMs: number;
 }
 
+interface ExchangeRequest {
+  readonly origin: string | URL;
+  readonly path: string;
+  readonly body: unknown;
+}
+
 /** What this module uses of the dispatchers of undici, the HTTP client inside Node's fetch. */
 interface Dispatcher {
-  dispatch(
-    options: { readonly origin: string | URL; readonly path: string; readonly body: unknown },
-    handler: ExchangeHandler,
-  ): boolean;
+  dispatch(request: ExchangeRequest, handler: ExchangeHandler): boolean;
   /** A connection has been made; what waited for it starts before any other event. */
   on(event: "connect", listener: () => void): unknown;
   /** Awaits what is in flight, then ends all connections. */
@@ -24,6 +27,15 @@ interface Dispatcher {
 }
 
 type AgentClass = new (options: object) => Dispatcher;
+
+interface KeptAgent {
+  readonly agent: Dispatcher;
+  readonly openedAtMs: number;
+  /** What starts now does so on a connection that has just been made. */
+  isNewConnection: boolean;
+  /** How many have begun and not ended. */
+  exchanges: number;
+}
 
 /** Why nothing can be sent without findAgentClass(). */
 export const UNSUPPORTED = "this Node's fetch offers no Agent to guard";
@@ -43,16 +55,16 @@ export function createAgentPool(
   lookup: LookupFunction,
 ): Pick<Dispatcher, "dispatch" | "close"> {
   const { connectionsPerOrigin, timeoutMs } = options;
-  const retired = new Set<Dispatcher>();
+  const agents = new Set<KeptAgent>();
   let AgentClass: AgentClass | undefined;
-  let current: ReturnType<typeof openCurrent> | undefined;
+  let current: KeptAgent | undefined;
   let isClosed = false;
 
   /** With `pipelining` 0 no connection is used twice. */
-  function openAgent(pipelining: 0 | 1): Dispatcher {
+  function open(pipelining: 0 | 1): KeptAgent {
     AgentClass ??= findAgentClass();
     if (AgentClass === undefined) throw new EgressError("EGRESS_UNSUPPORTED", UNSUPPORTED);
-    return new AgentClass({
+    const agent = new AgentClass({
       allowH2: false,
       connections: connectionsPerOrigin,
       pipelining,
@@ -66,12 +78,9 @@ export function createAgentPool(
         autoSelectFamilyAttemptTimeout: 1_000,
       },
     });
-  }
-
-  /** `isNewConnection`: what starts now does so on a connection that has just been made. */
-  function openCurrent() {
-    const opened = { agent: openAgent(1), openedAtMs: performance.now(), isNewConnection: false };
-    opened.agent.on("connect", () => {
+    const opened = { agent, openedAtMs: performance.now(), isNewConnection: false, exchanges: 0 };
+    agents.add(opened);
+    agent.on("connect", () => {
       opened.isNewConnection = true;
       queueMicrotask(() => {
         opened.isNewConnection = false;
@@ -80,34 +89,61 @@ export function createAgentPool(
     return opened;
   }
 
-  function retire(agent: Dispatcher): void {
-    retired.add(agent);
+  function exchange(used: KeptAgent, request: ExchangeRequest, handler: ExchangeHandler): boolean {
+    used.exchanges++;
+    return used.agent.dispatch(request, watchEnd(handler, () => {
+      used.exchanges--;
+      closeIdle(used);
+    }));
+  }
+
+  /** Not before: undici loses sight of the connections of an agent that it is told to close. */
+  function closeIdle(kept: KeptAgent): void {
+    if (kept === current || kept.exchanges > 0 || !agents.delete(kept)) return;
     // An error of a connection at its end has reached the exchanges that it carried.
-    agent.close().catch(() => {}).finally(() => retired.delete(agent));
+    kept.agent.close().catch(() => {});
   }
 
   return {
     dispatch(request, handler) {
       // As undici reports it of an agent.
       if (isClosed) throw Object.assign(new Error("closed"), { code: "UND_ERR_CLOSED" });
-      if (current && performance.now() - current.openedAtMs > AGENT_LIFE_MS) {
-        retire(current.agent);
+      const former = current;
+      if (former && performance.now() - former.openedAtMs > AGENT_LIFE_MS) {
         current = undefined;
+        closeIdle(former);
       }
-      const used = current ??= openCurrent();
-      return used.agent.dispatch(request, trySecond(handler, () => used.isNewConnection, () => {
-        if (isClosed) return false;
-        const once = openAgent(0);
-        once.dispatch(request, handler);
-        retire(once);
-        return true;
+      const used = current ??= open(1);
+      return exchange(used, request, trySecond(handler, () => used.isNewConnection, () => {
+        if (!isClosed) exchange(open(0), request, handler);
+        return !isClosed;
       }));
     },
     async close() {
       isClosed = true;
-      await Promise.all([current?.agent, ...retired].map((each) => each?.destroy()));
+      await Promise.all([...agents].map(({ agent }) => agent.destroy()));
     },
   };
+}
+
+/** Calls `onEnd` once when an exchange has ended. The handler is changed, as by trySecond(). */
+function watchEnd(handler: ExchangeHandler, onEnd: () => void): ExchangeHandler {
+  const { onResponseEnd, onResponseError } = handler;
+  let hasEnded = false; // it may be used again, for a second exchange
+  const end = () => {
+    if (!hasEnded) onEnd();
+    hasEnded = true;
+  };
+  return Object.assign(handler, {
+    onResponseEnd(controller, trailers) {
+      end();
+      onResponseEnd.call(handler, controller, trailers);
+    },
+    onResponseError(controller, error) {
+      end();
+      onResponseError.call(handler, controller, error);
+    },
+  } satisfies Partial<ExchangeHandler>);
 }
 
 /**

@@ -5,6 +5,7 @@ export interface ExchangeHandler {
   onRequestStart(controller: unknown, context: unknown): void;
   /** The first byte of a response is there. */
   onResponseStarted?(): void;
+  onResponseEnd(controller: unknown, trailers: unknown): void;
   onResponseError(controller: unknown, error: Error): void;
 }
 
@@ -39,5 +40,5 @@ export function trySecond(
       mayTry = false;
       if (!isReset || !again()) onResponseError.call(handler, controller, error);
     },
-  } satisfies ExchangeHandler);
+  } satisfies Partial<ExchangeHandler>);
 }

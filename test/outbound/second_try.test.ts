@@ -12,6 +12,7 @@ function open(isNew: boolean, canAgain = true) {
     {
       onRequestStart: () => void seen.push("start"),
       onResponseStarted: () => void seen.push("response"),
+      onResponseEnd: () => void seen.push("end"),
       onResponseError: (_controller, error) => void seen.push(error.message),
     },
     () => isNew,

@@ -1,0 +1,57 @@
+import assert from "node:assert/strict";
+import { lookup } from "node:dns";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { test, type TestContext } from "node:test";
+import { createAgentPool } from "../../src/outbound/agent_pool.ts";
+
+const LIFE_MS = 60_000;
+const REQUEST = { path: "/", method: "GET", body: null };
+
+/** A server that never responds: where it is, and how many connections it has been given. */
+async function serveNothing(t: TestContext) {
+  const server = createServer(() => {}).listen(0, "127.0.0.1");
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  await once(server, "listening");
+  return { server, origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+}
+
+function openPool(t: TestContext) {
+  let waitedMs = 0;
+  const now = performance.now.bind(performance);
+  t.mock.method(performance, "now", () => now() + waitedMs);
+  const pool = createAgentPool({ connectionsPerOrigin: 4, timeoutMs: 30_000 }, lookup);
+  t.after(() => pool.close());
+  const send = (origin: string) => {
+    const { promise, resolve } = Promise.withResolvers<Error>();
+    const handler = {
+      onRequestStart() {},
+      onResponseStart() {},
+      onResponseData() {},
+      onResponseEnd() {},
+      onResponseError: (_controller: unknown, error: Error) => resolve(error),
+    };
+    pool.dispatch({ ...REQUEST, origin }, handler);
+    return promise;
+  };
+  return { pool, send, wait: (ms: number) => void (waitedMs += ms) };
+}
+
+test("close() aborts what is in flight, on connections that are used no more as well", async (t) => {
+  const { server, origin } = await serveNothing(t);
+  const { pool, send, wait } = openPool(t);
+  const first = send(origin);
+  await once(server, "request");
+  wait(LIFE_MS + 1);
+  const second = send(origin);
+  await once(server, "request");
+  await pool.close();
+  for (const error of await Promise.all([first, second])) {
+    assert.equal((error as NodeJS.ErrnoException).code, "UND_ERR_DESTROYED");
+  }
+  assert.throws(() => send(origin), { code: "UND_ERR_CLOSED" });
+});
