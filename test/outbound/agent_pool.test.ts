@@ -41,7 +41,7 @@ function openPool(t: TestContext) {
   return { pool, send, wait: (ms: number) => void (waitedMs += ms) };
 }
 
-test("close() aborts what is in flight, on connections that are used no more as well", async (t) => {
+test("close() aborts what is in flight, on connections that are used no more too", async (t) => {
   const { server, origin } = await serveNothing(t);
   const { pool, send, wait } = openPool(t);
   const first = send(origin);
