@@ -170,7 +170,8 @@ test("the statements of every version before today's are kept", () => {
 function writeVersion(t: TestContext, version: number): string {
   const path = join(makeFolder(t), "gatepost.db");
   writeOldDatabase(path);
-  // Subscriptions through apps, of whose grants some stand, or all are revoked, or none is left.
+  // Subscriptions through apps, of whose grants some stand, or all are revoked, or none is left,
+  // or those of the same user through another app.
   run(path, `INSERT INTO grants (id, app, user, type, scope, refresh_until, access_until,
         revoked_at)
       SELECT 'g0mwr1mcfb000q5miezoaj8u0', id, 'u2', 'password', 'consumer', 0, 0, 1
@@ -178,7 +179,8 @@ function writeVersion(t: TestContext, version: number): string {
     INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, created_at)
       SELECT 's' || user || app, user, app, 'e', 'https://a/', 'active', '', 1800000000000
         FROM grants WHERE app <> 'login' AND user IS NOT NULL GROUP BY 1
-      UNION ALL SELECT 's1', 'u1', 'a1', 'e', 'https://a/', 'paused', '', 0;
+      UNION ALL SELECT 's1', 'u1', 'a1', 'e', 'https://a/', 'paused', '', 0
+      UNION ALL SELECT 's2', 'u2', 'a1', 'e', 'https://b/', 'active', '', 0;
     UPDATE subscriptions SET standing = 'proven' WHERE id = 's1'`);
   run(path, `${OLD_MIGRATIONS.slice(0, version - 1).join("")}; PRAGMA user_version = ${version}`);
   return path;
