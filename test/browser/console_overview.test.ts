@@ -120,8 +120,30 @@ test("the overview has what fails first, what was counted, and what happens now"
   await says(".grid tbody tr", "/down");
   await browser.click(".figures summary");
   await browser.until("document.querySelectorAll('.figures tbody tr').length === 60");
+  const ends = await browser.execute(`
+    return [...document.querySelectorAll("path.ln")].map((line) => {
+      const { x, width } = line.getBBox();
+      return Math.round(x + width) === line.ownerSVGElement.viewBox.baseVal.width;
+    })`);
+  assert.ok(Array.isArray(ends) && ends.length > 0 && ends.every(Boolean));
   await browser.click(".grid tbody a.main");
   await browser.waitForUrl(/\/console\/subscriptions\/s\w+$/);
+});
+
+test("a declared event begins with its example, another with what there is", async () => {
+  await signIn("ines");
+  await browser.goto(`${stage.server.url}/console/events`);
+  await browser.clickButton("Dispatch…", "main");
+  const choose = (name: string) => browser.execute(`
+    const [name, data] = ["name", "data"].map((each) =>
+      document.querySelector("#field-" + each));
+    data.value = "5";
+    name.value = arguments[0];
+    name.dispatchEvent(new Event("input"));
+    return data.value`, name);
+  await browser.find("#field-data");
+  assert.equal(await choose("order.created"), "{}");
+  assert.equal(await choose("never.declared"), "5");
 });
 
 test("a figure says how it has changed, and nothing where it has not", async () => {
