@@ -95,15 +95,22 @@ test("the base URL itself, without a slash at its end, is the front door too", a
   }
 });
 
-test("a module may have a front door of its own", async () => {
+test("a module may have a front door of its own, and no door of the service's", async () => {
   const folder = await mkdtemp(join(tmpdir(), "gatepost-front-door-"));
+  const mine = (path: string) =>
+    `{ method: "GET", path: "${path}", public: true, handle: () => "mine" }`;
   await writeFile(
     join(folder, "home.mjs"),
-    'export const home = { method: "GET", path: "/", public: true, handle: () => "mine" };',
+    `export const home = ${mine("/")}, thing = ${mine("/:shop/:thing")};`,
   );
   const gatepost = await startGatepost({ env: { GATEPOST_ENDPOINTS: folder } });
   try {
-    assert.equal((await gatepost.api.get("/", BROWSER)).text, '"mine"');
+    for (const path of ["/", "/shop/1", "/back/user"]) {
+      assert.equal((await gatepost.api.get(path, BROWSER)).text, '"mine"');
+    }
+    for (const path of ["/backend/thing", "/console/thing", "/.well-known/thing"]) {
+      assert.doesNotMatch((await gatepost.api.get(path, BROWSER)).text, /mine/);
+    }
   } finally {
     await gatepost.stop();
     await rm(folder, { recursive: true });

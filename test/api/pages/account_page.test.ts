@@ -1,0 +1,57 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { accountPage } from "../../../src/api/pages/account_page.ts";
+import { newId } from "../../../src/base/id.ts";
+import { markupOf, site } from "../../helpers/pages.ts";
+
+const NOW_MS = Date.UTC(2026, 5, 15);
+const APP = { id: "a1", name: "Northwind", url: "https://app.northwind.example", scopes: ["shop"] };
+const GRANT = {
+  id: newId("g", Date.UTC(2026, 4, 20)),
+  app: APP.id,
+  user: "u1",
+  type: "authorization_code",
+  scopes: APP.scopes,
+  status: "active",
+  accessUntilMs: NOW_MS + 60_000,
+  refreshUntilMs: 0,
+  revokedAtMs: null,
+  name: null,
+  lastUsedAtMs: null,
+} as const;
+
+const show = (more: Partial<Parameters<typeof accountPage>[1]>) =>
+  markupOf(accountPage({
+    site,
+    action: "/account?do=make",
+    csrf: "csrf-token",
+    formActionOrigin: "https://api.northwind.example",
+    styleHref: "/console/assets/x/console.css",
+    username: "marta",
+    session: "b1",
+    hasConsole: false,
+    message: undefined,
+    status: 200,
+  }, {
+    apps: [APP],
+    grants: [],
+    tokens: [],
+    sessions: [],
+    scopeWords: new Map([["shop", { description: "Buy in your name", grave: false }]]),
+    nowMs: NOW_MS,
+    ...more,
+  }));
+
+test("an app that has no grant now is listed by what it may do, without a history", () => {
+  const markup = show({});
+  assert.match(markup, /Buy in your name/);
+  assert.match(markup, /Has no token now/);
+  assert.doesNotMatch(markup, /Allowed |Invalid|NaN|Infinity/);
+});
+
+test("an app's history is the day of its oldest grant, and its last use of any", () => {
+  const used = { ...GRANT, lastUsedAtMs: NOW_MS - 3 * 3_600_000 };
+  const newer = { ...GRANT, id: newId("g", Date.UTC(2026, 5, 1)) };
+  assert.match(show({ grants: [newer, used] }), /Allowed 20 May 2026 · used 3 h ago/);
+  assert.match(show({ grants: [newer] }), /Allowed 1 Jun 2026 · not used yet/);
+});
