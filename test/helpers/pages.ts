@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 
 import type { HttpResponse } from "../../src/base/http_message.ts";
+import type { AccountFrame } from "../../src/api/pages/account_layout.ts";
 import {
   type ConsentPageInput,
   type ConsentScope,
@@ -14,6 +15,20 @@ import { OWN_SCOPES, type ScopeWords } from "../../src/oauth/scope.ts";
 
 /** Whose pages these are. */
 export const site: Site = { name: "Northwind", host: "api.northwind.example", basePath: "" };
+
+/** What an account's pages have around them. */
+export const accountFrame: AccountFrame = {
+  site,
+  action: "/account?do=make",
+  csrf: "csrf-token",
+  formActionOrigin: "https://api.northwind.example",
+  styleHref: "/console/assets/x/console.css",
+  username: "marta",
+  session: "b1",
+  hasConsole: false,
+  message: undefined,
+  status: 200,
+};
 
 const form = {
   site,

@@ -3,22 +3,10 @@ import { test } from "node:test";
 import { type AccountFrame, renderAccountPage } from
   "../../../src/api/pages/account_layout.ts";
 import { html } from "../../../src/base/html.ts";
-import { markupOf, site, tagWithId, titleOf } from "../../helpers/pages.ts";
+import { accountFrame, markupOf, tagWithId, titleOf } from "../../helpers/pages.ts";
 
 const show = (more: Partial<AccountFrame> = {}) =>
-  renderAccountPage({
-    site,
-    action: "/account?do=make",
-    csrf: "csrf-token",
-    formActionOrigin: "https://api.northwind.example",
-    styleHref: "/console/assets/x/console.css",
-    username: "marta",
-    session: "b1",
-    hasConsole: false,
-    message: undefined,
-    status: 200,
-    ...more,
-  }, "Your account", "All of it.", html`<p>What it says.</p>`);
+  renderAccountPage({ ...accountFrame, ...more }, "Your account", "All of it.", html`<p>What it says.</p>`);
 
 test("renderAccountPage() leads to the console who may open it, and nobody else", () => {
   assert.match(markupOf(show({ hasConsole: true })), /<a href="\/console">Console<\/a>/);

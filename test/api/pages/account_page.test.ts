@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { accountPage } from "../../../src/api/pages/account_page.ts";
 import { newId } from "../../../src/base/id.ts";
-import { markupOf, site } from "../../helpers/pages.ts";
+import { accountFrame, markupOf } from "../../helpers/pages.ts";
 
 const NOW_MS = Date.UTC(2026, 5, 15);
 const APP = { id: "a1", name: "Northwind", url: "https://app.northwind.example", scopes: ["shop"] };
@@ -21,18 +21,7 @@ const GRANT = {
 } as const;
 
 const show = (more: Partial<Parameters<typeof accountPage>[1]>) =>
-  markupOf(accountPage({
-    site,
-    action: "/account?do=make",
-    csrf: "csrf-token",
-    formActionOrigin: "https://api.northwind.example",
-    styleHref: "/console/assets/x/console.css",
-    username: "marta",
-    session: "b1",
-    hasConsole: false,
-    message: undefined,
-    status: 200,
-  }, {
+  markupOf(accountPage(accountFrame, {
     apps: [APP],
     grants: [],
     tokens: [],
