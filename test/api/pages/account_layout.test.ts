@@ -5,8 +5,10 @@ import { type AccountFrame, renderAccountPage } from
 import { html } from "../../../src/base/html.ts";
 import { accountFrame, markupOf, tagWithId, titleOf } from "../../helpers/pages.ts";
 
-const show = (more: Partial<AccountFrame> = {}) =>
-  renderAccountPage({ ...accountFrame, ...more }, "Your account", "All of it.", html`<p>What it says.</p>`);
+const show = (more: Partial<AccountFrame> = {}) => {
+  const frame = { ...accountFrame, ...more };
+  return renderAccountPage(frame, "Your account", "All of it.", html`<p>What it says.</p>`);
+};
 
 test("renderAccountPage() leads to the console who may open it, and nobody else", () => {
   assert.match(markupOf(show({ hasConsole: true })), /<a href="\/console">Console<\/a>/);
