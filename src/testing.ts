@@ -73,9 +73,9 @@ export const call: Call = async <Body>(given: CallableEndpoint, options: CallOpt
 
 /** The endpoint as the server loads it. Throws TypeError with every reason. */
 function load(given: unknown): LoadedEndpoint {
+  if (!isPlainObject(given)) throw new TypeError("An endpoint is a plain object: call() got none.");
   const errors: FieldError[] = [];
-  const origin = { file: "the test", exportName: "endpoint" };
-  const endpoint = isPlainObject(given) && checkEndpoint(given, origin, errors);
+  const endpoint = checkEndpoint(given, { file: "the test", exportName: "endpoint" }, errors);
   if (endpoint) return endpoint;
   throw typeError("This is no endpoint that can be served:", errors);
 }

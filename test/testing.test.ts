@@ -245,6 +245,9 @@ test("an endpoint that the server would not load is an error with every reason",
   await assert.rejects(call(wrong), /method Must be one of[^]*Must start with "\/"/);
   // @ts-expect-error: likewise
   await assert.rejects(call({ name: "job", every: "1s" }), /\/name Unknown member/);
+  for (const none of [undefined, class {}]) {
+    await assert.rejects(call(none as never), /plain object/);
+  }
 });
 
 test("a response that is not what `output` says is an error of the test", async () => {

@@ -1,3 +1,4 @@
+import { toError } from "../base/message_of.ts";
 import type { Cronjob } from "../mod.ts";
 import { withFields } from "./context.ts";
 import { collectEvents, type DispatchServices } from "./dispatch.ts";
@@ -17,7 +18,7 @@ export async function runCronjob(
     await job.run({ dispatch: collector.dispatch, signal, log });
   } catch (error) {
     await Promise.allSettled([collector.close("drop")]); // a flush may still run
-    throw error instanceof Error ? error : new Error(`Threw ${JSON.stringify(error)}`);
+    throw toError(error);
   }
   await collector.close("store");
 }

@@ -1,3 +1,4 @@
+import { toError } from "../base/message_of.ts";
 import { isPlainObject, type Members } from "../base/plain_object.ts";
 import { type FieldError, Problem } from "../base/problem.ts";
 import { statusText } from "../base/status_text.ts";
@@ -43,8 +44,7 @@ export async function toProblem(
   } catch (mistake) {
     error = mistake;
   }
-  const isMute = (error ?? "") === "" || error instanceof Response; // in the log
-  if (!onError) throw isMute ? new TypeError(`Threw ${String(error)}: no refusal.`) : error;
+  if (!onError) throw toError(error);
   try {
     const made: unknown = await onError(error, context);
     const isWrong = made !== undefined && !findRefusal(made);

@@ -46,12 +46,13 @@ test("a run that throws stores nothing, and the error is handed on", async () =>
 
 test("what a run throws that is no Error is one with its content", async () => {
   for (const [thrown, message] of [
-    [{ status: 409, detail: "Shut." }, 'Threw {"status":409,"detail":"Shut."}'],
-    ["text", 'Threw "text"'],
+    [{ status: 409, detail: "Shut." }, "Threw { status: 409, detail: 'Shut.' }"],
+    ["text", "Threw 'text'"],
     [undefined, "Threw undefined"],
+    [7n, "Threw 7n"],
   ]) {
     const run = runOnce(() => Promise.reject(thrown), () => assert.fail("committed"));
-    await assert.rejects(run, { name: "Error", message });
+    await assert.rejects(run, { name: "TypeError", message });
   }
 });
 

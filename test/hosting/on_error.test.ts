@@ -37,11 +37,22 @@ test("where nobody makes a refusal of it, the error is a 500 and logged", async 
   ]);
 });
 
-test("what would say nothing of itself in the log is a TypeError there", async () => {
-  for (const thrown of [undefined, null, "", new Response("no", { status: 404 })]) {
+test("what is thrown and no Error is a TypeError in the log, with its content", async () => {
+  for (const [thrown, content] of [
+    [undefined, "undefined"],
+    [null, "null"],
+    ["", "''"],
+    ["text", "'text'"],
+    [7n, "7n"],
+    [Symbol("shut"), "Symbol(shut)"],
+    [new Response("no", { status: 404 }), "Response"],
+    [{ code: "E1", then: 1 }, "{ code: 'E1', then: 1 }"],
+    [{ [Symbol.for("nodejs.util.inspect.custom")]: () => assert.fail("called") }, "{"],
+  ]) {
     const { status, lines: [line] } = await callWith(() => Promise.reject(thrown));
     assert.equal(status, 500);
-    assert.match(String(line?.["error"]), /^TypeError: Threw .*: no refusal\.$/);
+    const error = line?.["error"];
+    assert.ok(error instanceof TypeError && error.message.startsWith(`Threw ${String(content)}`));
   }
 });
 
