@@ -5,7 +5,6 @@ import { UnavailableError } from "./database.ts";
 import type { Sql } from "./sql.ts";
 import { type OwnFiles, watchOwnFiles } from "./own_files.ts";
 import { LOCK_TIMEOUT_MS, openSqlite } from "./sqlite_file.ts";
-import type { WriteCall, WriteReply } from "./shared_database.ts";
 import { type CommitReport, refusalOfGroup, resultOf, type WriteResult } from "./write_result.ts";
 
 /** Marks the worker's data, so that importing this module elsewhere starts nothing. */
@@ -99,7 +98,7 @@ if (parentPort && workerData?.role === WRITER_ROLE) {
   const writeGroup = createGroupWriter(connection, files);
   const trimLog = createLogTrimmer(connection, files);
   let group: Batches = [];
-  let calls: { readonly port: MessagePort; readonly call: WriteCall }[] = [];
+  let calls: { readonly port: MessagePort; readonly batch: Batches[number] }[] = [];
   let due: NodeJS.Immediate | undefined;
 
   function commit(): void {
@@ -107,13 +106,11 @@ if (parentPort && workerData?.role === WRITER_ROLE) {
     const [ofParent, ofOthers] = [group, calls];
     [group, calls, due] = [[], [], undefined];
     const startedMs = performance.now();
-    const results = writeGroup([...ofParent, ...ofOthers.map(({ call }) => call.statements)]);
+    const results = writeGroup([...ofParent, ...ofOthers.map(({ batch }) => batch)]);
     const ms = performance.now() - startedMs;
     const report = { batches: results.length, ms, refusal: refusalOfGroup(results) };
     parent.postMessage([report, results.splice(0, ofParent.length)] satisfies WriterMessage);
-    for (const [index, { port, call: { id } }] of ofOthers.entries()) {
-      port.postMessage({ id, result: results[index] } satisfies WriteReply);
-    }
+    for (const [index, { port }] of ofOthers.entries()) port.postMessage(results[index]);
     trimLog();
   }
 
@@ -124,8 +121,8 @@ if (parentPort && workerData?.role === WRITER_ROLE) {
       parent.close();
     } else if ("port" in request) {
       const { port } = request;
-      port.on("message", (call: WriteCall) => {
-        calls.push({ port, call });
+      port.on("message", (batch: Batches[number]) => {
+        calls.push({ port, batch });
         due ??= setImmediate(commit);
       });
       port.unref(); // the parent alone keeps this thread
