@@ -15,23 +15,20 @@ export type WriteResult =
     readonly refusal: Refusal;
   };
 
+const ERRORS = {
+  conflict: ConflictError,
+  unavailable: UnavailableError,
+  unknown: OutcomeUnknownError,
+  error: Error,
+};
+
 /** Settles the promise of a batch; it fails too without a result. */
 export function settle(
   { resolve, reject }: PromiseWithResolvers<number[]>,
-  result: WriteResult | undefined,
+  result: WriteResult = { kind: "error", message: "The database writer gave no result" },
 ): void {
-  switch (result?.kind) {
-    case "stored":
-      return resolve(result.changes);
-    case "conflict":
-      return reject(new ConflictError(result.message));
-    case "unavailable":
-      return reject(new UnavailableError(result.message));
-    case "unknown":
-      return reject(new OutcomeUnknownError(result.message));
-    default:
-      return reject(new Error(result?.message ?? "The database writer gave no result"));
-  }
+  if (result.kind === "stored") resolve(result.changes);
+  else reject(new ERRORS[result.kind](result.message));
 }
 
 /** The result for an error of SQLite, or of the writer itself where files were replaced. */
