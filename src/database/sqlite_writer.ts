@@ -13,20 +13,55 @@ const WRITER_ROLE = "gatepost-sqlite-writer";
 type Batches = readonly (readonly Sql[])[];
 
 /** What the thread is told: a group to commit, another thread to write for, or to end. */
-export type WriterRequest = Batches | { readonly port: MessagePort } | "close";
+type WriterRequest = Batches | { readonly port: MessagePort } | "close";
 
 /** What it says after a commit: how it went, and the results of the group that was in it. */
-export type WriterMessage = [CommitReport, readonly WriteResult[]];
+type WriterMessage = [CommitReport, readonly WriteResult[]];
 
 const LONG_LOG_BYTES = 16 * 1024 * 1024;
 const TRIM_PAUSE_MS = 1_000;
 // For those who read the log now: when all of it is copied, readers that come do without it.
 const TRIM_TIMEOUT_MS = 50;
 
-/** Starts this module in a thread, as the writer of the file at `path`, as `watchOwnFiles`. */
-export function startSqliteWriter(given: string, path: string, identity: string): Worker {
-  const workerData = { role: WRITER_ROLE, given, path, identity };
-  return new Worker(new URL(import.meta.url), { workerData });
+/**
+ * Makes what has a thread commit to a file, as `watchOwnFiles`; one that has died is started again
+ * for the next group.
+ */
+export function createSqliteWriter(
+  file: Readonly<Record<"given" | "path" | "identity", string>>,
+  onCommit: (report: CommitReport, results: readonly WriteResult[]) => void,
+  onEnd: (cause: unknown) => void,
+) {
+  let worker: Worker | undefined = start();
+
+  function start(): Worker {
+    let cause: unknown;
+    const data = { workerData: { role: WRITER_ROLE, ...file } };
+    return new Worker(new URL(import.meta.url), data)
+      .on("message", (message: WriterMessage) => {
+        if (Array.isArray(message)) onCommit(...message); // others are Node's own, under --watch
+      })
+      .on("error", (error) => {
+        cause = error;
+      })
+      .on("exit", () => {
+        worker = undefined;
+        onEnd(cause);
+      });
+  }
+
+  return {
+    post(request: WriterRequest, transferred: readonly MessagePort[] = []): void {
+      worker ??= start();
+      worker.postMessage(request, transferred);
+    },
+    close: () =>
+      new Promise<unknown>((resolve) => {
+        if (!worker) return resolve(undefined);
+        worker.once("exit", resolve);
+        worker.postMessage("close");
+      }),
+  };
 }
 
 /**
