@@ -4,8 +4,9 @@ import { giveBackSoon } from "../base/start_memory.ts";
 import { UnavailableError } from "./database.ts";
 import type { Sql } from "./sql.ts";
 import { type OwnFiles, watchOwnFiles } from "./own_files.ts";
+import { resultOf } from "./sqlite_error.ts";
 import { LOCK_TIMEOUT_MS, openSqlite } from "./sqlite_file.ts";
-import { type CommitReport, refusalOfGroup, resultOf, type WriteResult } from "./write_result.ts";
+import { type CommitReport, refusalOfGroup, type WriteResult } from "./write_result.ts";
 
 /** Marks the worker's data, so that importing this module elsewhere starts nothing. */
 const WRITER_ROLE = "gatepost-sqlite-writer";

@@ -1,6 +1,4 @@
-import { messageOf } from "../base/message_of.ts";
 import { ConflictError, OutcomeUnknownError, type Refusal, UnavailableError } from "./database.ts";
-import { isConflict, isAfterCommit, refusalOf } from "./sqlite_error.ts";
 
 /**
  * What became of one batch: rows changed per statement, or why nothing of it is stored; `unknown`
@@ -29,16 +27,6 @@ export function settle(
 ): void {
   if (result.kind === "stored") resolve(result.changes);
   else reject(new ERRORS[result.kind](result.message));
-}
-
-/** The result for an error of SQLite, or of the writer itself where files were replaced. */
-export function resultOf(error: unknown): WriteResult {
-  const message = messageOf(error);
-  const refusal = error instanceof UnavailableError ? "replaced" : refusalOf(error);
-  if (refusal !== undefined) {
-    return { kind: isAfterCommit(error) ? "unknown" : "unavailable", message, refusal };
-  }
-  return { kind: isConflict(error) ? "conflict" : "error", message };
 }
 
 /** How one commit went. */
