@@ -104,7 +104,6 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
 
   return {
     address: name,
-    file: undefined,
     exists,
     judge,
     look: (read) => {
