@@ -34,7 +34,6 @@ export function findClient(database: Database, clientId: string) {
   return findItem(database, select, toApp);
 }
 
-/** What lists of apps go by. */
 export const APP_LIST = {
   table: sql`apps`,
   columns: COLUMNS,
