@@ -54,19 +54,13 @@ const rename = (columns: Readonly<Record<string, string>>): string =>
     )
   ).join("\n");
 
-const RENAME_1 = `${rename(OF_1)} ${toJson("apps", "grants")}`;
+/** Brings version 1 to what version 3 is without the parts that were added. */
+export const RENAME_1 = `${rename(OF_1)} ${toJson("apps", "grants")}`;
 
 /** What is known of a subscriber is derived from what its last attempts came to. */
 export const FILL_HEALTH = `
   UPDATE subscriptions SET hasSucceeded = 1 WHERE standing = 'proven';
   ALTER TABLE subscriptions DROP COLUMN standing;
-`;
-
-/** Brings version 1 to what version 3 is without the parts that were added. */
-export const BEFORE_ADDED = `
-  DROP INDEX subscriptions_due;
-  DROP INDEX subscriptions_by_app;
-  ${RENAME_1}
 `;
 
 /**
