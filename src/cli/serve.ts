@@ -2,8 +2,8 @@ import { existsSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, extname, join, relative, resolve, sep } from "node:path";
 import { releaseSignals } from "../base/runtime.ts";
 import { type Config, readSecret } from "../config.ts";
-import { createEngine } from "../database/engine.ts";
 import { makeFolder } from "../database/migrate.ts";
+import { followLinks } from "../database/own_files.ts";
 import type { Command } from "./command.ts";
 import { UsageError } from "./failure.ts";
 
@@ -45,7 +45,7 @@ export const SERVE_COMMAND: Command = {
   examples: ["gatepost serve", "GATEPOST_ENDPOINTS=./endpoints gatepost serve --locked"],
   async run({ config, values, host }) {
     const server = join(import.meta.dirname, `../server${extname(import.meta.filename)}`);
-    const lock = values.flag("locked") && await lockTo(config, dirname(server), host.env);
+    const lock = values.flag("locked") && lockTo(config, dirname(server), host.env);
     const flags = [...memoryFlags(host.env), ...host.execArgv, ...lock ? lock.flags : []];
     const args = [host.execPath, ...flags, server];
     await releaseSignals(host); // one that waited would be lost with this program
@@ -66,7 +66,7 @@ function memoryFlags({ NODE_OPTIONS = "" }: NodeJS.ProcessEnv): readonly string[
  * since Node wants a grant for each link on the way. Throws UsageError where it could write code,
  * UnusableDatabaseError where the data folder cannot be made.
  */
-async function lockTo(config: Config, code: string, hostEnv: NodeJS.ProcessEnv) {
+function lockTo(config: Config, code: string, hostEnv: NodeJS.ProcessEnv) {
   const env: NodeJS.ProcessEnv = {};
   const readOnly = [code];
   const writable: string[] = [];
@@ -76,8 +76,8 @@ async function lockTo(config: Config, code: string, hostEnv: NodeJS.ProcessEnv) 
     env["GATEPOST_ENDPOINTS"] = folder;
     readOnly.push(folder);
   }
-  const { file } = await createEngine(config);
-  if (file !== undefined) {
+  if (config.database.kind === "file") {
+    const file = followLinks(config.database.path);
     makeFolder(file); // a grant needs one that exists
     const folder = realpathSync(dirname(file));
     env["GATEPOST_DATABASE"] = join(folder, basename(file));

@@ -71,7 +71,9 @@ export async function copySqlite(
     progress: () => signal.throwIfAborted(),
   });
   signal.throwIfAborted();
-  checkCopy(target);
+  using copy = openAtRest(target);
+  const found = quickCheck(copy);
+  if (found !== "ok") throw new UnusableDatabaseError(`The database is damaged: ${found}`);
 }
 
 /**
@@ -106,12 +108,6 @@ function makePrivate(file: string): void {
       "another file. If none runs, remove it.";
     throw new UnusableDatabaseError(message, { cause });
   }
-}
-
-function checkCopy(file: string): void {
-  using copy = openAtRest(file);
-  const found = quickCheck(copy);
-  if (found !== "ok") throw new UnusableDatabaseError(`The database is damaged: ${found}`);
 }
 
 /** Gives the copy its name, and never takes that of another file. */

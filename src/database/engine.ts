@@ -13,8 +13,6 @@ import type { CommitReport } from "./write_result.ts";
 export interface Engine {
   /** What messages call it, without a secret. */
   readonly address: string;
-  /** The path of the file that it is, links followed; undefined where it is none. */
-  readonly file: string | undefined;
   /** Whether there is a database yet. */
   exists(): Promise<boolean>;
   /** Whether a server can work on it, by the rules of DESIGN.md; changes nothing. */

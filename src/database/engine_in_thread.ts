@@ -2,6 +2,7 @@ import type { MessagePort } from "node:worker_threads";
 import type { DatabaseAddress } from "../base/database_address.ts";
 import { followLinks } from "./own_files.ts";
 import { acquirePresence } from "./presence.ts";
+import type { createRqliteClock } from "./rqlite_clock.ts";
 import { openSharedDatabase } from "./shared_database.ts";
 
 /** Where a database is, and `user:password` where it takes them. */
@@ -11,12 +12,7 @@ export interface DatabaseSettings {
 }
 
 /** The comparison of this machine's clock with those of the others on the database. */
-export interface ClockCheck {
-  /** Compares them; never rejects. */
-  look(): Promise<void>;
-  /** Whether it agreed with most of them when it was last looked. */
-  state(): "ok" | "clock_skewed";
-}
+export type ClockCheck = Pick<ReturnType<typeof createRqliteClock>, "look" | "state">;
 
 /**
  * Opens in another thread what this process has open, and shows other processes that the one with
@@ -34,22 +30,8 @@ export async function openInThread(
     const database = openSharedDatabase(path, port);
     return { database, presence: acquirePresence(path, name), clockCheck: ONE_MACHINE };
   }
-  const [
-    { openRqliteDatabase },
-    { createRqliteClient },
-    { acquireRqlitePresence },
-    { createRqliteClock },
-  ] = await Promise.all([
-    import("./rqlite.ts"),
-    import("./rqlite_client.ts"),
-    import("./rqlite_presence.ts"),
-    import("./rqlite_clock.ts"),
-  ]);
-  const client = createRqliteClient({ ...address, credentials });
-  const database = openRqliteDatabase(client);
-  // What is to be logged is logged by the same check in the server.
-  const clockCheck = createRqliteClock(client, undefined, Date.now);
-  return { database, presence: await acquireRqlitePresence(database, name), clockCheck };
+  const { openRqliteInThread } = await import("./rqlite.ts");
+  return await openRqliteInThread({ ...address, credentials }, name);
 }
 
 /** Whoever works on a file goes by one clock. */

@@ -36,8 +36,11 @@ export function prepareSqliteFile(path: string, seal?: Seal): void {
   const isNew = !existsSync(path);
   let topFolder: string | undefined; // of those that are made
   try {
-    if (isNew) topFolder = makeFolder(path);
-    if (isNew) createFile(path);
+    if (isNew) {
+      topFolder = makeFolder(path);
+      closeSync(openSync(path, "a", 0o600));
+      chmodSync(path, 0o600); // whatever the umask says
+    }
     using connection = openSqlite(path, { readOnly: false, lockTimeoutMs: LONG_LOCK_TIMEOUT_MS });
     migrate(connection);
     useWriteAheadLog(connection); // no part of the migration: whoever did that may have died
@@ -58,11 +61,6 @@ export function makeFolder(path: string): string | undefined {
   if (existsSync(folder)) return undefined;
   refuseUnusable(path, judgeFile(path));
   return mkdirSync(folder, { recursive: true, mode: 0o700 });
-}
-
-function createFile(path: string): void {
-  closeSync(openSync(path, "a", 0o600));
-  chmodSync(path, 0o600); // whatever the umask says
 }
 
 /** Takes back a file that got no content, as on a full disk, and the folders down from `top`. */

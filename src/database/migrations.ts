@@ -1,5 +1,5 @@
 import { DatabaseSync } from "node:sqlite";
-import { BEFORE_ADDED, FILL_ADDED, FROM_2 } from "./old_versions.ts";
+import { FILL_ADDED, FILL_HEALTH, FROM_2, RENAME_1 } from "./old_versions.ts";
 import { SCHEMA } from "./schema.ts";
 
 /** Marks the file as Gatepost's ("Gate" in ASCII): no other program's database is migrated. */
@@ -49,9 +49,9 @@ export function migrationsFrom(version: number): readonly string[] {
     ADDED.filter((part) => part.version >= first)
       .toSorted((one, other) => one.version - other.version).map(add);
   return [
-    ...version === 1 ? [BEFORE_ADDED, ...addFrom(2), FILL_ADDED] : [],
-    ...version === 2 ? [FROM_2] : [],
-    ...version > 1 ? addFrom(Math.max(version, 3) + 1) : [],
+    ...version === 1 ? [RENAME_1, ...addFrom(2), FILL_ADDED] : [],
+    ...version === 2 ? [FROM_2, ...addFrom(3), FILL_HEALTH] : [],
+    ...version > 2 ? addFrom(version + 1) : [],
     ...version < 14 ? ["DROP INDEX IF EXISTS grants_by_user"] : [],
   ];
 }

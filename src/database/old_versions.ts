@@ -54,25 +54,13 @@ const rename = (columns: Readonly<Record<string, string>>): string =>
     )
   ).join("\n");
 
-const RENAME_1 = `${rename(OF_1)} ${toJson("apps", "grants")}`;
+/** Brings version 1 to what version 3 is without the parts that were added. */
+export const RENAME_1 = `${rename(OF_1)} ${toJson("apps", "grants")}`;
 
 /** What is known of a subscriber is derived from what its last attempts came to. */
-const HEALTH = `
-  ALTER TABLE subscriptions ADD COLUMN hasSucceeded INTEGER NOT NULL DEFAULT 0;
+export const FILL_HEALTH = `
   UPDATE subscriptions SET hasSucceeded = 1 WHERE standing = 'proven';
   ALTER TABLE subscriptions DROP COLUMN standing;
-  ALTER TABLE subscriptions ADD COLUMN health TEXT AS (CASE
-    WHEN failingSinceMs IS NOT NULL THEN 'failing' WHEN NOT hasSucceeded THEN 'unknown'
-    WHEN meanMs > 1000 THEN 'slow' ELSE 'healthy' END) VIRTUAL;
-  CREATE INDEX subscriptions_due ON subscriptions (health, dueAtMs)
-    WHERE status = 'active' AND dueAtMs IS NOT NULL;
-`;
-
-/** Brings version 1 to what version 3 is without the parts that were added. */
-export const BEFORE_ADDED = `
-  DROP INDEX subscriptions_due;
-  DROP INDEX subscriptions_by_app;
-  ${RENAME_1}
 `;
 
 /**
@@ -82,7 +70,7 @@ export const BEFORE_ADDED = `
  * ended with them; where the purge has left none, it may receive what needs no scope of its own.
  */
 export const FILL_ADDED = `
-  ${HEALTH}
+  ${FILL_HEALTH}
   INSERT INTO clock_steps (count) VALUES (0);
   CREATE TEMP TABLE known_grants AS
     SELECT g.id, g.app, ifnull(g.user, g.app) AS principal, g.madeAtMs, g.revokedAtMs IS NULL
@@ -107,12 +95,11 @@ export const FILL_ADDED = `
   DROP TABLE known_grants;
 `;
 
-/** Brings version 2 to version 3. */
+/** Brings version 2 to what version 3 is without the parts that were added. */
 export const FROM_2 = `
   DROP INDEX subscriptions_due;
   ALTER TABLE subscriptions DROP COLUMN health;
   ${RENAME_1}
   ${rename(OF_2)}
   ${toJson("subscriptions", "granted")}
-  ${HEALTH}
 `;

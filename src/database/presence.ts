@@ -1,5 +1,5 @@
 import { closeSync, existsSync, openSync, readdirSync, rmSync } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import { UnavailableError } from "./database.ts";
@@ -57,9 +57,7 @@ export function isAnybodyPresent(databasePath: string): boolean {
 }
 
 /** How the paths of the processes' files begin; the name of each follows. */
-function prefixOf(databasePath: string): string {
-  return `${join(dirname(databasePath), basename(databasePath))}-process-`;
-}
+const prefixOf = (databasePath: string): string => `${databasePath}-process-`;
 
 function listFiles(prefix: string): string[] {
   const folder = dirname(prefix);

@@ -1,5 +1,7 @@
 import type { Database } from "./database.ts";
-import type { RqliteClient } from "./rqlite_client.ts";
+import { createRqliteClient, type RqliteAddress, type RqliteClient } from "./rqlite_client.ts";
+import { createRqliteClock } from "./rqlite_clock.ts";
+import { acquireRqlitePresence } from "./rqlite_presence.ts";
 import { createRqliteReader } from "./rqlite_reader.ts";
 import { createRqliteWriter } from "./rqlite_writer.ts";
 import type { CommitReport } from "./write_result.ts";
@@ -21,4 +23,13 @@ export function openRqliteDatabase(
     write: writer.write,
     close: () => closing ??= writer.close().finally(client.close),
   };
+}
+
+/** Does `openInThread` of a cluster. */
+export async function openRqliteInThread(cluster: RqliteAddress, name: string) {
+  const client = createRqliteClient(cluster);
+  const database = openRqliteDatabase(client);
+  // What is to be logged is logged by the same check in the server.
+  const clockCheck = createRqliteClock(client, undefined, Date.now);
+  return { database, presence: await acquireRqlitePresence(database, name), clockCheck };
 }

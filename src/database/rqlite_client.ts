@@ -181,10 +181,8 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
       });
       if (found.kind === "results") {
         choice.answered(node);
-        patience.found();
         return found.results;
       }
-      patience.lost(nowMs);
       choice.failed(node);
       if (found.kind === "failed") {
         mayHaveRun ||= found.mayHaveRun;

@@ -71,7 +71,7 @@ export function createRqliteClock(
     if (count >= MISSED_LOOKS) log?.info("a node of the database works again", { node });
   }
 
-  /** Asks each node once, and logs where our clock differs from most of theirs. */
+  /** Asks each node once, and logs where our clock differs from most of theirs; never rejects. */
   async function look(): Promise<void> {
     const looks = await Promise.allSettled(client.nodes.map(measure));
     const found = looks.map((each) => (each.status === "fulfilled" ? each.value : undefined));
@@ -103,6 +103,7 @@ export function createRqliteClock(
       return () => clearInterval(timer);
     },
     skewMs: () => skewMs,
+    /** Whether ours agreed with most of theirs at the last look. */
     state: (): "ok" | "clock_skewed" => (skewMs > MAX_SKEW_MS ? "clock_skewed" : "ok"),
   };
 }

@@ -6,7 +6,7 @@ import { newId } from "../base/id.ts";
 import { messageOf } from "../base/message_of.ts";
 import type { Seal } from "../base/seal.ts";
 import { backUpSqlite, withTemporary } from "./backup.ts";
-import { UnavailableError, UnusableDatabaseError } from "./database.ts";
+import { type Database, UnavailableError, UnusableDatabaseError } from "./database.ts";
 import type { Engine } from "./engine.ts";
 import {
   findKeySealError,
@@ -100,17 +100,16 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
     });
   }
 
-  const open = () => openRqliteDatabase(createRqliteClient(cluster));
+  async function look<Result>(read: (database: Database) => Promise<Result>): Promise<Result> {
+    const database = openRqliteDatabase(createRqliteClient(cluster));
+    return await read(database).finally(database.close);
+  }
 
   return {
     address: name,
-    file: undefined,
     exists,
     judge,
-    look: (read) => {
-      const database = open();
-      return read(database).finally(database.close);
-    },
+    look,
     async open(observe, log, seal) {
       await ask(async (client) => {
         // A server is not ready instead, until its clock is set.
@@ -146,8 +145,7 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
       return withTemporary(target, async (file) => {
         await copyJudged(source, file, seal, signal);
         const keptAs = await holdsNothing() ? undefined : asideOf(source, nowMs);
-        const database = open();
-        if (await isAnybodyOnCluster(database).finally(database.close)) {
+        if (await look(isAnybodyOnCluster)) {
           throw new UnusableDatabaseError(`A process works on ${name}: stop every server first.`);
         }
         if (keptAs !== undefined) await backUp(keptAs, signal);

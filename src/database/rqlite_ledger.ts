@@ -13,7 +13,8 @@ import { listOf, type Sql, sql } from "./sql.ts";
 export const RQLITE_LEDGER = sql`CREATE TABLE IF NOT EXISTS write_groups
   (id TEXT PRIMARY KEY, counts TEXT NOT NULL DEFAULT '') STRICT, WITHOUT ROWID`;
 
-const IS_STORED = "UNIQUE constraint failed: write_groups.id";
+/** The error of the first statement of a group that is stored already. */
+export const IS_STORED = "UNIQUE constraint failed: write_groups.id";
 /** How long is waited for the counts of a group that was stored. */
 const COUNTS_MS = 1_000;
 
@@ -77,9 +78,4 @@ export function createLedger(client: Pick<RqliteClient, "ask" | "aheadMs">) {
       };
     },
   };
-}
-
-/** Whether a statement failed because its group is stored already. */
-export function isOfStoredGroup(error: string): boolean {
-  return error === IS_STORED;
 }

@@ -54,21 +54,19 @@ export function createPatience() {
     /** Until when one waits that began then. */
     untilMs: (startedMs: number) =>
       Math.max((lostAtMs ?? Infinity) + PATIENCE_MS, startedMs + MOMENT_MS),
-    lost(nowMs: number): void {
-      lostAtMs ??= nowMs;
-    },
-    found(): void {
-      lostAtMs = undefined;
-    },
     /**
      * Makes an attempt, which is told whether it has all its time: one at a time has, or a cluster
      * that is slow would never be found again. It does not throw.
      */
-    async attempt<Result>(run: (isProbe: boolean) => Promise<Result>): Promise<Result> {
+    async attempt<Result extends { readonly kind: string }>(
+      run: (isProbe: boolean) => Promise<Result>,
+    ): Promise<Result> {
+      const startedMs = performance.now();
       const isProbe = lostAtMs !== undefined && !isProbing;
       isProbing ||= isProbe;
       const result = await run(isProbe);
       if (isProbe) isProbing = false;
+      lostAtMs = result.kind === "results" ? undefined : lostAtMs ?? startedMs;
       return result;
     },
   };

@@ -1,6 +1,6 @@
 import { OutcomeUnknownError, UnavailableError } from "./database.ts";
 import type { RqliteClient } from "./rqlite_client.ts";
-import { createLedger, isOfStoredGroup } from "./rqlite_ledger.ts";
+import { createLedger, IS_STORED } from "./rqlite_ledger.ts";
 import { encodeStatement, toError } from "./rqlite_statement.ts";
 import type { Sql } from "./sql.ts";
 import type { CommitReport } from "./write_result.ts";
@@ -80,7 +80,7 @@ export function createRqliteWriter(client: RqliteClient, observe: (report: Commi
     try {
       const results = await client.ask(() => WRITE_PATH, [...head, ...body], untilMs);
       const error = results.at(-1)?.error;
-      isStored = error === undefined || isOfStoredGroup(error);
+      isStored = error === undefined || error === IS_STORED;
       if (error !== undefined && !isStored) {
         return leaveOut(group, results.length - head.length - 1, error);
       }

@@ -17,10 +17,10 @@ export const POST_SCHEMA = `
     secret TEXT NOT NULL,                -- sealed where there is a key
     oldSecret TEXT,                      -- signs beside the new one, until
     oldSecretUntilMs INTEGER,
-    hasSucceeded INTEGER NOT NULL DEFAULT 0,
+    hasSucceeded INTEGER NOT NULL DEFAULT 0, -- since 3
     failingSinceMs INTEGER,              -- of the first failed attempt since the last success
     meanMs INTEGER NOT NULL DEFAULT 0,   -- moving mean of its attempts; 0: any short one; since 2
-    health TEXT AS (CASE
+    health TEXT AS (CASE                 -- since 3
       WHEN failingSinceMs IS NOT NULL THEN 'failing' WHEN NOT hasSucceeded THEN 'unknown'
       WHEN meanMs > 1000 THEN 'slow' ELSE 'healthy' END) VIRTUAL,
     dueAtMs INTEGER,                     -- of its turn to be sent; none without pending work
@@ -34,7 +34,7 @@ export const POST_SCHEMA = `
   CREATE INDEX subscriptions_by_grant ON subscriptions (grantId) -- since 2
     WHERE grantId IS NOT NULL;
   CREATE INDEX subscriptions_by_app ON subscriptions (app) WHERE status <> 'deleted'; -- since 2
-  CREATE INDEX subscriptions_due ON subscriptions (health, dueAtMs)
+  CREATE INDEX subscriptions_due ON subscriptions (health, dueAtMs) -- since 3
     WHERE status = 'active' AND dueAtMs IS NOT NULL;
   CREATE INDEX subscriptions_listed ON subscriptions (id) WHERE status <> 'deleted';
   CREATE INDEX subscriptions_deleted ON subscriptions (seq) WHERE status = 'deleted';

@@ -1,4 +1,4 @@
-import { MessageChannel, type MessagePort, type Worker } from "node:worker_threads";
+import { MessageChannel, type MessagePort } from "node:worker_threads";
 import type { Seal } from "../base/seal.ts";
 import { type Database, OutcomeUnknownError, UnavailableError } from "./database.ts";
 import { cannotOpen } from "./judge.ts";
@@ -6,7 +6,7 @@ import type { Sql } from "./sql.ts";
 import { prepareSqliteFile } from "./migrate.ts";
 import { followLinks, identify, watchOwnFiles } from "./own_files.ts";
 import { openSqliteReader } from "./sqlite_reader.ts";
-import { startSqliteWriter, type WriterMessage, type WriterRequest } from "./sqlite_writer.ts";
+import { createSqliteWriter } from "./sqlite_writer.ts";
 import { type CommitReport, settle, type WriteResult } from "./write_result.ts";
 
 /** The engine on a file, whose writer takes the writes of other threads too. */
@@ -38,8 +38,7 @@ export function openSqliteDatabase(
   const reader = openReader(path);
   const files = watchOwnFiles(given, path, identity);
   files.areInPlace(); // the log and its index are there from now on
-  const startWriter = () => startSqliteWriter(given, path, identity);
-  const writer = createWriter(startWriter, onCommit, onEnd);
+  const writer = createSqliteWriter({ given, path, identity }, onCommit, onEnd);
   const gathering: Waiting[] = [];
   let committing: readonly Waiting[] = [];
   let committedAtMs = 0;
@@ -109,41 +108,4 @@ function openReader(path: string): ReturnType<typeof openSqliteReader> {
   } catch (error) {
     throw cannotOpen(path, error);
   }
-}
-
-/** Makes the thread that commits; one that has died is started again for the next group. */
-function createWriter(
-  startThread: () => Worker,
-  onCommit: (report: CommitReport, results: readonly WriteResult[]) => void,
-  onEnd: (cause: unknown) => void,
-) {
-  let worker: Worker | undefined = start();
-
-  function start(): Worker {
-    let cause: unknown;
-    return startThread()
-      .on("message", (message: WriterMessage) => {
-        if (Array.isArray(message)) onCommit(...message); // others are Node's own, under --watch
-      })
-      .on("error", (error) => {
-        cause = error;
-      })
-      .on("exit", () => {
-        worker = undefined;
-        onEnd(cause);
-      });
-  }
-
-  return {
-    post(request: WriterRequest, transferred: readonly MessagePort[] = []): void {
-      worker ??= start();
-      worker.postMessage(request, transferred);
-    },
-    close: () =>
-      new Promise<unknown>((resolve) => {
-        if (!worker) return resolve(undefined);
-        worker.once("exit", resolve);
-        worker.postMessage("close");
-      }),
-  };
 }

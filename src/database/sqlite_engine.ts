@@ -16,7 +16,6 @@ export function createSqliteEngine(file: string): Engine {
   const path = followLinks(given);
   return {
     address: given,
-    file: path,
     async exists() {
       const state = judgeFile(path);
       refuseUnusable(given, state);

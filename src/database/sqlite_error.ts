@@ -1,4 +1,6 @@
-import type { Refusal } from "./database.ts";
+import { messageOf } from "../base/message_of.ts";
+import { type Refusal, UnavailableError } from "./database.ts";
+import type { WriteResult } from "./write_result.ts";
 
 // https://sqlite.org/rescode.html: the primary code is the low byte of the extended one.
 const CONFLICT_CODE = 19;
@@ -27,17 +29,17 @@ export function refusalOf(error: unknown): Refusal | undefined {
   return REFUSALS[codeOf(error) & 0xff];
 }
 
-/** Whether an error of node:sqlite tells of a broken constraint. */
-export function isConflict(error: unknown): boolean {
-  return (codeOf(error) & 0xff) === CONFLICT_CODE;
-}
-
-/**
- * Whether a commit failed after it was written: the log has it until the next one takes its place,
- * and whoever opens the file after a crash finds it there.
- */
-export function isAfterCommit(error: unknown): boolean {
-  return AFTER_COMMIT.includes(codeOf(error));
+/** The result for an error of SQLite, or of the writer itself where files were replaced. */
+export function resultOf(error: unknown): WriteResult {
+  const message = messageOf(error);
+  const code = codeOf(error);
+  const refusal = error instanceof UnavailableError ? "replaced" : refusalOf(error);
+  if (refusal !== undefined) {
+    // The log has it then until the next commit takes its place, and whoever opens the file after a
+    // crash finds it there.
+    return { kind: AFTER_COMMIT.includes(code) ? "unknown" : "unavailable", message, refusal };
+  }
+  return { kind: (code & 0xff) === CONFLICT_CODE ? "conflict" : "error", message };
 }
 
 /** The extended code; 0, which means no error, for what SQLite has not thrown. */

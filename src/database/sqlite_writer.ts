@@ -4,9 +4,9 @@ import { giveBackSoon } from "../base/start_memory.ts";
 import { UnavailableError } from "./database.ts";
 import type { Sql } from "./sql.ts";
 import { type OwnFiles, watchOwnFiles } from "./own_files.ts";
+import { resultOf } from "./sqlite_error.ts";
 import { LOCK_TIMEOUT_MS, openSqlite } from "./sqlite_file.ts";
-import type { WriteCall, WriteReply } from "./shared_database.ts";
-import { type CommitReport, refusalOfGroup, resultOf, type WriteResult } from "./write_result.ts";
+import { type CommitReport, refusalOfGroup, type WriteResult } from "./write_result.ts";
 
 /** Marks the worker's data, so that importing this module elsewhere starts nothing. */
 const WRITER_ROLE = "gatepost-sqlite-writer";
@@ -14,20 +14,55 @@ const WRITER_ROLE = "gatepost-sqlite-writer";
 type Batches = readonly (readonly Sql[])[];
 
 /** What the thread is told: a group to commit, another thread to write for, or to end. */
-export type WriterRequest = Batches | { readonly port: MessagePort } | "close";
+type WriterRequest = Batches | { readonly port: MessagePort } | "close";
 
 /** What it says after a commit: how it went, and the results of the group that was in it. */
-export type WriterMessage = [CommitReport, readonly WriteResult[]];
+type WriterMessage = [CommitReport, readonly WriteResult[]];
 
 const LONG_LOG_BYTES = 16 * 1024 * 1024;
 const TRIM_PAUSE_MS = 1_000;
 // For those who read the log now: when all of it is copied, readers that come do without it.
 const TRIM_TIMEOUT_MS = 50;
 
-/** Starts this module in a thread, as the writer of the file at `path`, as `watchOwnFiles`. */
-export function startSqliteWriter(given: string, path: string, identity: string): Worker {
-  const workerData = { role: WRITER_ROLE, given, path, identity };
-  return new Worker(new URL(import.meta.url), { workerData });
+/**
+ * Makes what has a thread commit to a file, as `watchOwnFiles`; one that has died is started again
+ * for the next group.
+ */
+export function createSqliteWriter(
+  file: Readonly<Record<"given" | "path" | "identity", string>>,
+  onCommit: (report: CommitReport, results: readonly WriteResult[]) => void,
+  onEnd: (cause: unknown) => void,
+) {
+  let worker: Worker | undefined = start();
+
+  function start(): Worker {
+    let cause: unknown;
+    const data = { workerData: { role: WRITER_ROLE, ...file } };
+    return new Worker(new URL(import.meta.url), data)
+      .on("message", (message: WriterMessage) => {
+        if (Array.isArray(message)) onCommit(...message); // others are Node's own, under --watch
+      })
+      .on("error", (error) => {
+        cause = error;
+      })
+      .on("exit", () => {
+        worker = undefined;
+        onEnd(cause);
+      });
+  }
+
+  return {
+    post(request: WriterRequest, transferred: readonly MessagePort[] = []): void {
+      worker ??= start();
+      worker.postMessage(request, transferred);
+    },
+    close: () =>
+      new Promise<unknown>((resolve) => {
+        if (!worker) return resolve(undefined);
+        worker.once("exit", resolve);
+        worker.postMessage("close");
+      }),
+  };
 }
 
 /**
@@ -99,7 +134,7 @@ if (parentPort && workerData?.role === WRITER_ROLE) {
   const writeGroup = createGroupWriter(connection, files);
   const trimLog = createLogTrimmer(connection, files);
   let group: Batches = [];
-  let calls: { readonly port: MessagePort; readonly call: WriteCall }[] = [];
+  let calls: { readonly port: MessagePort; readonly batch: Batches[number] }[] = [];
   let due: NodeJS.Immediate | undefined;
 
   function commit(): void {
@@ -107,13 +142,11 @@ if (parentPort && workerData?.role === WRITER_ROLE) {
     const [ofParent, ofOthers] = [group, calls];
     [group, calls, due] = [[], [], undefined];
     const startedMs = performance.now();
-    const results = writeGroup([...ofParent, ...ofOthers.map(({ call }) => call.statements)]);
+    const results = writeGroup([...ofParent, ...ofOthers.map(({ batch }) => batch)]);
     const ms = performance.now() - startedMs;
     const report = { batches: results.length, ms, refusal: refusalOfGroup(results) };
     parent.postMessage([report, results.splice(0, ofParent.length)] satisfies WriterMessage);
-    for (const [index, { port, call: { id } }] of ofOthers.entries()) {
-      port.postMessage({ id, result: results[index] } satisfies WriteReply);
-    }
+    for (const [index, { port }] of ofOthers.entries()) port.postMessage(results[index]);
     trimLog();
   }
 
@@ -124,8 +157,8 @@ if (parentPort && workerData?.role === WRITER_ROLE) {
       parent.close();
     } else if ("port" in request) {
       const { port } = request;
-      port.on("message", (call: WriteCall) => {
-        calls.push({ port, call });
+      port.on("message", (batch: Batches[number]) => {
+        calls.push({ port, batch });
         due ??= setImmediate(commit);
       });
       port.unref(); // the parent alone keeps this thread

@@ -1,6 +1,4 @@
-import { messageOf } from "../base/message_of.ts";
 import { ConflictError, OutcomeUnknownError, type Refusal, UnavailableError } from "./database.ts";
-import { isConflict, isAfterCommit, refusalOf } from "./sqlite_error.ts";
 
 /**
  * What became of one batch: rows changed per statement, or why nothing of it is stored; `unknown`
@@ -15,33 +13,20 @@ export type WriteResult =
     readonly refusal: Refusal;
   };
 
+const ERRORS = {
+  conflict: ConflictError,
+  unavailable: UnavailableError,
+  unknown: OutcomeUnknownError,
+  error: Error,
+};
+
 /** Settles the promise of a batch; it fails too without a result. */
 export function settle(
   { resolve, reject }: PromiseWithResolvers<number[]>,
-  result: WriteResult | undefined,
+  result: WriteResult = { kind: "error", message: "The database writer gave no result" },
 ): void {
-  switch (result?.kind) {
-    case "stored":
-      return resolve(result.changes);
-    case "conflict":
-      return reject(new ConflictError(result.message));
-    case "unavailable":
-      return reject(new UnavailableError(result.message));
-    case "unknown":
-      return reject(new OutcomeUnknownError(result.message));
-    default:
-      return reject(new Error(result?.message ?? "The database writer gave no result"));
-  }
-}
-
-/** The result for an error of SQLite, or of the writer itself where files were replaced. */
-export function resultOf(error: unknown): WriteResult {
-  const message = messageOf(error);
-  const refusal = error instanceof UnavailableError ? "replaced" : refusalOf(error);
-  if (refusal !== undefined) {
-    return { kind: isAfterCommit(error) ? "unknown" : "unavailable", message, refusal };
-  }
-  return { kind: isConflict(error) ? "conflict" : "error", message };
+  if (result.kind === "stored") resolve(result.changes);
+  else reject(new ERRORS[result.kind](result.message));
 }
 
 /** How one commit went. */

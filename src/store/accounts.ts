@@ -2,7 +2,6 @@ import { createCache } from "../base/cache.ts";
 import type { App } from "../oauth/app.ts";
 import { type AppWithSecrets, findClient } from "./apps.ts";
 import type { Database } from "../database/database.ts";
-import { sql } from "../database/sql.ts";
 import type { Revocations } from "./revocations.ts";
 import { findUser } from "./users.ts";
 
@@ -14,9 +13,6 @@ export type Accounts = ReturnType<typeof createAccounts>;
 
 const CACHE_LIMIT = 10_000;
 const NO_SECRETS = { secret: null, oldSecret: null, oldSecretUntilMs: null };
-
-/** The number of all changes of apps and users so far, and of new ones with a rate. */
-export const ACCOUNT_CHANGES = sql`SELECT count FROM account_changes`;
 
 /**
  * Makes the look-up, which goes by the number that every change of an app or a user raises; it

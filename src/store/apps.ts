@@ -34,7 +34,6 @@ export function findClient(database: Database, clientId: string) {
   return findItem(database, select, toApp);
 }
 
-/** What lists of apps go by. */
 export const APP_LIST = {
   table: sql`apps`,
   columns: COLUMNS,
@@ -48,11 +47,7 @@ export const APP_LIST = {
 } as const;
 
 /** Whether any active app's URL has this origin; `documents` of which hosts are taken. */
-export function hasAppOrigin(
-  database: Database,
-  origin: string,
-  documents: DocumentHosts,
-): Promise<boolean> {
+export function hasAppOrigin(database: Database, origin: string, documents: DocumentHosts) {
   // Of such an app it is that of its document, whatever the path of that.
   const isTaken = isDocumentUrl(`${origin}/client`, documents);
   const select = sql`SELECT 1 FROM apps WHERE origin = ${origin} AND status = 'active'

@@ -91,7 +91,6 @@ export function deleteWhere(table: Sql, where: Sql): Change {
 const isAction = (action: string): Sql =>
   action.endsWith(".") ? startsWith(sql`action`, action) : sql`action = ${action}`;
 
-/** What lists of the audit go by. */
 export const AUDIT_LIST = {
   table: sql`audit`,
   columns: sql`id, actor, action, target, address, app`,

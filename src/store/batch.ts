@@ -30,19 +30,20 @@ export async function* walkKeys<Of extends Key>(
 
 /**
  * Writes what `batch` makes of the keys of rows, where those are very many: in steps for which no
- * other write waits long. Returns the last key of the steps; a rest that is less than one is left.
+ * other write waits long. A rest of fewer keys than `least` is left. Returns the last key of the
+ * steps; from there the same rows go on, also after an error.
  */
 export async function writeInSteps<Of extends Key>(
   database: Database,
   rows: KeyedRows<Of>,
   batch: (keys: readonly Of[]) => readonly Sql[],
+  least = BATCH,
 ): Promise<Of> {
   const { write } = paceWrites(database);
-  let last = rows.after;
   for await (const keys of walkKeys(database, rows)) {
-    if (keys.length < BATCH) break;
+    if (keys.length < least) break;
     await write(batch(keys));
-    last = keys.at(-1) ?? last;
+    rows.after = keys.at(-1) ?? rows.after;
   }
-  return last;
+  return rows.after;
 }

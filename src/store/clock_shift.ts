@@ -1,6 +1,5 @@
-import { type Key, type KeyedRows, walkKeys } from "./batch.ts";
+import { type Key, type KeyedRows, writeInSteps } from "./batch.ts";
 import type { Database } from "../database/database.ts";
-import { paceWrites } from "../database/pace_writes.ts";
 import { changesRow, findValue } from "../database/rows.ts";
 import { listOf, sql, type Sql } from "../database/sql.ts";
 import { updateNextDue } from "./deliveries.ts";
@@ -60,13 +59,9 @@ export function createShift(database: Database, nowMs: number, stepMs: number) {
       ],
     },
   ];
-  const { write } = paceWrites(database);
   return async (): Promise<void> => {
     for (let walk = walks[0]; walk !== undefined; walk = walks[0]) {
-      for await (const keys of walkKeys(database, walk)) {
-        await write(walk.shift(keys));
-        walk.after = keys.at(-1) ?? walk.after;
-      }
+      await writeInSteps(database, walk, walk.shift, 1);
       walks.shift();
     }
     if (stepMs < 0) await dateEndsAhead(database, nowMs + stepMs);
@@ -91,13 +86,10 @@ export async function correctTimesAhead(
       AND ${waits})`,
     after: 0,
   };
-  const { write } = paceWrites(database);
-  for await (const keys of walkKeys(database, rows)) {
-    await write([
-      sql`UPDATE deliveries SET dueAtMs = ${latestMs}
-        WHERE subscription IN ${listOf(keys)} AND ${waits}`,
-      updateNextDue(keys, nowMs),
-    ]);
-  }
+  await writeInSteps(database, rows, (keys) => [
+    sql`UPDATE deliveries SET dueAtMs = ${latestMs}
+      WHERE subscription IN ${listOf(keys)} AND ${waits}`,
+    updateNextDue(keys, nowMs),
+  ], 1);
   await dateEndsAhead(database, nowMs);
 }

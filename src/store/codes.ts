@@ -59,12 +59,9 @@ export function deleteCodesOf(app: string): Sql {
 }
 
 /** The app that a grant belongs to, where the grant came from this code: the code was redeemed. */
-export function findRedeemedCode(
-  database: Database,
-  id: string,
-  hash: Uint8Array,
-): Promise<{ readonly app: string } | undefined> {
-  return findRow(database, sql`SELECT app FROM grants WHERE id = ${id} AND code = ${hash}`);
+export function findRedeemedCode(database: Database, id: string, hash: Uint8Array) {
+  const select = sql`SELECT app FROM grants WHERE id = ${id} AND code = ${hash}`;
+  return findRow<Pick<Grant, "app">>(database, select);
 }
 
 /** What a code is exchanged for. */

@@ -76,11 +76,7 @@ export function renewCronjob({ name, claimedAtMs }: CronjobRun, leaseUntilMs: nu
 }
 
 /** The same, where claiming it has failed in between: false if it is not claimed. */
-export function renewIfClaimed(
-  database: Database,
-  run: CronjobRun,
-  leaseUntilMs: number,
-): Promise<boolean> {
+export function renewIfClaimed(database: Database, run: CronjobRun, leaseUntilMs: number) {
   return changesRow(database, sql`${renewCronjob(run, leaseUntilMs)} AND claim = ${run.claim}`);
 }
 

@@ -107,10 +107,7 @@ export async function listAttempts(database: Database, delivery: string): Promis
 }
 
 /** The attempts of a subscription's newest deliveries: 200 at most, the last one first. */
-export async function listLatestAttempts(
-  database: Database,
-  subscription: number,
-): Promise<Attempt[]> {
+export async function listLatestAttempts(database: Database, subscription: number) {
   // One by one, since the index has the status before the id.
   const any = joinSql(DELIVERY_STATUSES.map((status) =>
     sql`SELECT id FROM deliveries

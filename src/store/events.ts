@@ -16,7 +16,7 @@ import { joinSql, sql, type Sql, sqlText } from "../database/sql.ts";
 import type { Change } from "./audit.ts";
 import { type ClaimOfDelivery, isClaimed } from "./deliveries.ts";
 import { is, madeBetween, WANTED } from "./list.ts";
-import { IS_OPEN, LAST_SUBSCRIPTION } from "./subscriptions.ts";
+import { IS_OPEN } from "./subscriptions.ts";
 
 const COLUMNS = sql`id, name, status, subject, scopes, request, source, principal, createdAtMs`;
 
@@ -51,7 +51,7 @@ function dispatch(name: Sql | string, isDistributing = true): Sql {
     : sql`'pending'`;
   return sql`INSERT INTO events (lastSubscription, status, id, name, createdAtMs, scopes, subject,
       data, key, request, source, principal)
-    SELECT ${LAST_SUBSCRIPTION}, ${status}`;
+    SELECT (SELECT ifnull(max(seq), 0) FROM subscriptions), ${status}`;
 }
 
 /** One statement stores no more: each number of events has a text of its own. */

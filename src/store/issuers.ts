@@ -21,7 +21,6 @@ export function findIssuer(database: Database, id: string) {
   return findItem(database, sql`${SELECT} WHERE id = ${id}`, CHANGED.read<Issuer>);
 }
 
-/** What lists of issuers go by. */
 export const ISSUER_LIST = {
   table: sql`issuers`,
   columns: COLUMNS,
@@ -69,7 +68,6 @@ export function findPrincipal(database: Database, id: string): Promise<Principal
   return findRow(database, sql`${SELECT_PRINCIPAL} WHERE id = ${id}`);
 }
 
-/** What lists of principals go by. */
 export const PRINCIPAL_LIST = {
   table: sql`principals`,
   columns: PRINCIPAL_COLUMNS,

@@ -65,11 +65,7 @@ export async function countLoginFailures(
 }
 
 /** Counts a login as failed before it is tried, so that limits hold; false where one is reached. */
-export function admitLogin(
-  database: Database,
-  login: CountedLogin,
-  nowMs: number,
-): Promise<boolean> {
+export function admitLogin(database: Database, login: CountedLogin, nowMs: number) {
   return changesRow(
     database,
     sql`INSERT INTO login_failures (account, place, untilMs)

@@ -2,7 +2,6 @@ import { parseRate, type Rate } from "../base/rate.ts";
 import { type Database, limitTo } from "../database/database.ts";
 import { findValue, walk } from "../database/rows.ts";
 import { sql } from "../database/sql.ts";
-import { ACCOUNT_CHANGES } from "./accounts.ts";
 
 /** The rates of users and apps that have one of their own, in memory. */
 export type Rates = Awaited<ReturnType<typeof loadRates>>;
@@ -24,7 +23,8 @@ export async function loadRates(database: Database) {
 
   /** Takes in what any process has changed since the last call. */
   async function refresh(): Promise<void> {
-    const changes = await findValue<number>(database, ACCOUNT_CHANGES);
+    const select = sql`SELECT count FROM account_changes`;
+    const changes = await findValue<number>(database, select);
     if (changes === seen) return;
     const read = new Map<string, Rate | undefined>();
     for await (const rows of walk<{ key: string; rate: string }>(database, "", rated)) {

@@ -14,7 +14,6 @@ export function findResource(database: Database, key: string) {
     WHERE id = ${key} OR rtrim(url, '/') = rtrim(${key}, '/')`, CHANGED.read<Resource>);
 }
 
-/** What lists of resources go by. */
 export const RESOURCE_LIST = {
   table: sql`resources`,
   columns: COLUMNS,

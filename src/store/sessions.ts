@@ -78,14 +78,9 @@ export function sessionId(hash: Uint8Array): string {
 }
 
 /** The valid sessions of a user, or the one of this id: newest first; of very many some. */
-export function listSessions(
-  database: Database,
-  user: string,
-  nowMs: number,
-  id?: string,
-): Promise<Session[]> {
+export function listSessions(database: Database, user: string, nowMs: number, id?: string) {
   const which = sql`s.user = ${user}${andIs(PUBLIC_ID, id)}`;
-  return database.query(sql`SELECT ${PUBLIC_ID} AS id, s.address, s.agent, s.createdAtMs,
+  return database.query<Session>(sql`SELECT ${PUBLIC_ID} AS id, s.address, s.agent, s.createdAtMs,
       s.seenAtMs, s.untilMs
     ${liveSessions(which, nowMs)} ORDER BY s.createdAtMs DESC LIMIT 1000`);
 }

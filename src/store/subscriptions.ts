@@ -21,9 +21,6 @@ import { asItem, beginsWith, type Given, is, narrow, WANTED } from "./list.ts";
 /** Holds for a subscription that has not ended: events are sent to it, or wait for it. */
 export const IS_OPEN = sql`status IN ('active', 'paused')`;
 
-/** The number of the last subscription that there is. */
-export const LAST_SUBSCRIPTION = sql`(SELECT ifnull(max(seq), 0) FROM subscriptions)`;
-
 /** When a subscription is due that has work from this time on. */
 export function earlierDue(nowMs: number): Sql {
   return sql`min(ifnull(dueAtMs, ${nowMs}), ${nowMs})`;

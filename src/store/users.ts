@@ -35,7 +35,6 @@ export function findUserByName(database: Database, username: string) {
   return findItem(database, select, CHANGED.read<UserWithPassword>);
 }
 
-/** What lists of users go by. */
 export const USER_LIST = {
   table: sql`users`,
   columns: COLUMNS,
