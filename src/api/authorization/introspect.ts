@@ -20,8 +20,8 @@ import { hasActiveGrant } from "../../store/subscriptions.ts";
 import { findUser } from "../../store/users.ts";
 import { bearerToken } from "../bearer.ts";
 import { jsonResponse } from "../../http/respond.ts";
-import { type Operation, operation } from "../operation.ts";
-import { BY_APP, CREDENTIALS, readOAuthForm, requireParameter, SCOPE } from "./oauth_form.ts";
+import { byApp, type Operation } from "../operation.ts";
+import { CREDENTIALS, readOAuthForm, requireParameter, SCOPE } from "./oauth_form.ts";
 import { findPresentedToken, type PresentedToken, type TokenLookup } from "./presented_token.ts";
 
 type IntrospectionServices = TokenLookup & Pick<Services, "clients" | "issuer">;
@@ -50,14 +50,10 @@ const Introspection = named("Introspection", described("RFC 7662.", record({
  * scope `backend` see all; any other token is reported as not active.
  */
 export function introspectOperation(services: IntrospectionServices): Operation {
-  return operation({
-    ...BY_APP,
-    id: "introspectToken",
-    path: "/authorization/introspect",
+  const summary = "Ask whether a token is active, and what it says";
+  return byApp("POST", "/authorization/introspect", "introspectToken", summary, {
     security: "client or token",
-    cors: false,
     limit: "never",
-    summary: "Ask whether a token is active, and what it says",
     form: IntrospectForm,
     responses: { 200: Introspection },
     async handle({ request }) {

@@ -12,8 +12,8 @@ import type { Services } from "../../services.ts";
 import { readAnyBody } from "../../http/body.ts";
 import { type Bearer, bearerToken } from "../bearer.ts";
 import { jsonResponse } from "../../http/respond.ts";
-import { type Operation, operation } from "../operation.ts";
-import { BY_APP, checkQuery, CREDENTIALS, readOAuthForm, requireParameter } from "./oauth_form.ts";
+import { byApp, type Operation } from "../operation.ts";
+import { checkQuery, CREDENTIALS, readOAuthForm, requireParameter } from "./oauth_form.ts";
 import {
   findPresentedToken,
   presentedBy,
@@ -57,14 +57,11 @@ export function revokeOperation(
     throw new OAuthError("unauthorized_client", "The token was issued to another app.");
   }
 
-  return operation({
-    ...BY_APP,
-    id: "revokeToken",
-    path: "/authorization/revoke",
+  const summary = "Revoke an access or a refresh token";
+  return byApp("POST", "/authorization/revoke", "revokeToken", summary, {
     security: "client or token",
     cors: true,
     limit: "never",
-    summary: "Revoke an access or a refresh token",
     form: RevokeForm,
     responses: { 200: Empty },
     async handle({ request }) {
