@@ -61,7 +61,7 @@ export function introspectOperation(services: IntrospectionServices): Operation 
       const token = requireParameter(form, "token");
       const maySee = await authorizeIntrospection(request, form, services);
       const presented = await findPresentedToken(token, services);
-      const isVisible = presented && maySee(presented.app);
+      const isVisible = presented && maySee(presented.clientId);
       const description = isVisible ? await describe(presented, services) : undefined;
       return jsonResponse(200, description ?? { active: false });
     },
@@ -87,29 +87,27 @@ async function describe(
   presented: PresentedToken,
   { database, issuer, now }: IntrospectionServices,
 ): Promise<Record<string, unknown> | undefined> {
-  const { app: clientId, user: userId, grantId, scopes, untilMs, jti, state, foreign } = presented;
+  const { sub, kind, clientId, scopes, grantId, audience, expiresAtMs, jti, state } = presented;
   const app = await findApp(database, clientId);
   if (jti === undefined) {
-    const isGood = state === "current" && untilMs > now();
+    const isGood = state === "current" && expiresAtMs > now();
     if (!isGood || !app?.grants.includes("refresh_token")) return undefined;
   }
-  const resource = presented.resource && await findResource(database, presented.resource);
+  const resource = audience === undefined ? undefined : await findResource(database, audience);
   // Another resource with its URL brings no token back.
   const isOver = (jti === undefined || resource) && !await hasActiveGrant(database, grantId);
-  if (isOver || presented.resource && !resource) return undefined;
-  const user = userId === null ? undefined : await findUser(database, userId);
+  if (isOver || audience !== undefined && !resource) return undefined;
+  const user = kind === "user" ? await findUser(database, sub) : undefined;
+  const isOwn = presented.issuer === undefined;
   return {
     active: true,
-    ...foreign ?? {
-      iss: issuer,
-      aud: resource ? resource.url : issuer,
-      client_id: app?.metadataUrl ?? clientId,
-      sub: userId ?? clientId,
-    },
+    iss: presented.issuer ?? issuer,
+    ...(isOwn && { aud: resource?.url ?? issuer, client_id: app?.metadataUrl ?? clientId }),
+    sub,
     // The resource may have lost some since.
     scope: scopes.filter((name) => !resource || resource.scopes.includes(name)).join(" "),
     ...(user && { username: user.username }),
-    exp: Math.floor(untilMs / 1000),
+    exp: Math.floor(expiresAtMs / 1000),
     ...(jti !== undefined && { token_type: "bearer", jti }),
   };
 }
