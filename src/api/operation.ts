@@ -104,12 +104,13 @@ export function operation<
 /** The responses of an operation that declares none. */
 const NOTHING: Operation["responses"] = { 204: undefined };
 
-/** Makes what makes operations for the same callers: of their place, id, summary and the rest. */
+/**
+ * Makes what makes operations of one kind: of their place, id, summary and the rest, which may
+ * differ from what they have in common. `toRead` is who may call those with GET.
+ */
 function operationsFor<const A extends Access>(
-  access: A,
-  cors: boolean,
-  limit?: "never",
-  toRead: NoInfer<A> = access,
+  common: Pick<Operation<string, A>, "access" | "cors" | "limit" | "errors" | "refuses">,
+  toRead: NoInfer<A> = common.access,
 ) {
   return <
     const Path extends string,
@@ -122,11 +123,11 @@ function operationsFor<const A extends Access>(
     summary: string,
     rest: Omit<
       Operation<Path, A, Q, Body, Declared>,
-      "method" | "path" | "id" | "summary" | "access" | "cors" | "limit" | "responses"
-    > & Partial<Pick<Operation, "responses">>,
+      "method" | "path" | "id" | "summary" | "access" | "cors" | "responses"
+    > & Partial<Pick<Operation, "cors" | "responses">>,
   ) => {
-    const needed = method === "GET" ? toRead : access;
-    const made = { access: needed, cors, limit, method, path, id, summary, responses: NOTHING };
+    const access = method === "GET" ? toRead : common.access;
+    const made = { ...common, access, method, path, id, summary, responses: NOTHING };
     return operation({ ...made, ...rest });
   };
 }
@@ -135,11 +136,20 @@ function operationsFor<const A extends Access>(
 export type Side = "/consumer" | "/backend";
 
 /** Makes an operation of the consumer's own resources: scope `consumer`, and CORS. */
-export const consumer = operationsFor([CONSUMER_SCOPE], true);
+export const consumer = operationsFor({ access: [CONSUMER_SCOPE], cors: true });
 
 /** Makes an operation of the backend: scope `backend`, a GET `backend:read`, and never CORS. */
-export const backend =
-  operationsFor<readonly string[]>([BACKEND_SCOPE], false, undefined, [BACKEND_READ_SCOPE]);
+export const backend = operationsFor<readonly string[]>(
+  { access: [BACKEND_SCOPE], cors: false },
+  [BACKEND_READ_SCOPE],
+);
 
 /** Makes an operation of the service itself, for those who watch over it: public, without CORS. */
-export const system = operationsFor("public", false, "never");
+export const system = operationsFor({ access: "public", cors: false, limit: "never" });
+
+/** Makes an operation that anyone may call; without CORS, unless it says so. */
+export const open = operationsFor({ access: "public", cors: false });
+
+/** Makes one that an app calls with a form and its credentials (RFC 6749 §2.3.1). */
+export const byApp =
+  operationsFor({ access: "public", cors: false, errors: "oauth", refuses: [401, 429] });

@@ -27,15 +27,15 @@ export interface ProblemOptions {
  * An outcome that ends a request: thrown anywhere, turned into RFC 9457 problem details in one
  * place. `code` is stable and goes into `type`; `detail` is for people and never holds a secret.
  */
-export class Problem extends Error {
+export class Problem<Code extends string = string> extends Error {
   override readonly name = "Problem";
   readonly status: number;
-  readonly code: string;
+  readonly code: Code;
   readonly errors: readonly FieldError[];
   readonly headers: Readonly<Record<string, string | string[]>>;
   readonly challenge: Challenge | undefined;
 
-  constructor(status: number, code: string, detail: string, options: ProblemOptions = {}) {
+  constructor(status: number, code: Code, detail: string, options: ProblemOptions = {}) {
     super(detail, options);
     this.status = status;
     this.code = code;

@@ -156,6 +156,13 @@ export function optional<T>(shape: Shape<T>, fallback?: T): Shape<T> {
     : { ...shape, fallback, schema: { ...shape.schema, default: fallback } };
 }
 
+/** The same members, any of which may be missing. */
+export function allOptional<const M extends Members>(members: M) {
+  const entries = Object.entries(members).map(([name, shape]) => [name, optional(shape)]);
+  type Optional<T> = Shape<T | undefined> & { readonly isOptional: true };
+  return Object.fromEntries(entries) as { readonly [N in keyof M]: Optional<Infer<M[N]>> };
+}
+
 /** The same with a sentence for readers of its schema. */
 export function described<S extends Shape<unknown>>(description: string, shape: S): S {
   return { ...shape, schema: { ...shape.schema, description } };

@@ -3,6 +3,7 @@ import { idOf } from "../base/id.ts";
 import { PUBLIC_JWK, type PublicJwk } from "../base/jwk.ts";
 import { checkErrors, type FieldError } from "../base/problem.ts";
 import {
+  allOptional,
   described,
   FLAG,
   type Infer,
@@ -40,10 +41,6 @@ export const NAME = matching(
   "Must be 1 to 100 characters, not only spaces, none of them a control character.",
 );
 const TYPE = oneOf("confidential", "public");
-const GRANTS = listOf(oneOf(...GRANT_TYPES));
-const TRUSTED = described("Needs no consent of the user.", FLAG);
-const RESOURCE_SERVER = described("May introspect the tokens of every app.", FLAG);
-const REQUIRE_PKCE = described("Must send a code_challenge (PKCE), as public apps must.", FLAG);
 const SECRET = described("Shown here only.", TEXT);
 
 /** Without a list the weaker prefix rule holds, so that must be said explicitly, by null. */
@@ -63,47 +60,39 @@ const KEYS = refined(listOf(PUBLIC_JWK), (keys, report) => {
   });
 }, { minItems: 1, maxItems: 5 });
 
-const JWKS = described(
-  "The public keys that it proves itself with (private_key_jwt), in place of a secret.",
-  nullable(record({ keys: KEYS })),
-);
-
-const METADATA_URL = described(
-  "Where a document describes it; it sends this URL as its client_id.",
-  nullable(URI),
-);
-
-const OWNER = described(
-  "The user who may change its name, its addresses and its secret.",
-  nullable(idOf("u")),
-);
-
+/** What a new app need not say. */
 const SETTINGS = {
-  scopes: optional(SCOPES),
-  grants: optional(GRANTS),
-  redirect_uris: optional(REDIRECT_URIS),
-  trusted: optional(TRUSTED),
-  resource_server: optional(RESOURCE_SERVER),
-  rate: optional(RATE),
-  require_pkce: optional(REQUIRE_PKCE),
-  jwks: optional(JWKS),
-  owner: optional(OWNER),
+  scopes: SCOPES,
+  grants: listOf(oneOf(...GRANT_TYPES)),
+  redirect_uris: REDIRECT_URIS,
+  trusted: described("Needs no consent of the user.", FLAG),
+  resource_server: described("May introspect the tokens of every app.", FLAG),
+  rate: RATE,
+  require_pkce: described("Must send a code_challenge (PKCE), as public apps must.", FLAG),
+  jwks: described(
+    "The public keys that it proves itself with (private_key_jwt), in place of a secret.",
+    nullable(record({ keys: KEYS })),
+  ),
+  owner: described(
+    "The user who may change its name, its addresses and its secret.",
+    nullable(idOf("u")),
+  ),
 };
 
 export const NewApp = named("NewApp", object({
   name: NAME,
   url: APP_URL,
   type: optional(TYPE, "confidential"),
-  ...SETTINGS,
+  ...allOptional(SETTINGS),
 }));
 
 /** What of an app may change; a member that is absent stays as it is. */
-export const AppChange = named("AppChange", object({
-  name: optional(NAME),
-  url: optional(APP_URL),
+export const AppChange = named("AppChange", object(allOptional({
+  name: NAME,
+  url: APP_URL,
   ...SETTINGS,
-  status: optional(ACCOUNT_STATUS),
-}));
+  status: ACCOUNT_STATUS,
+})));
 
 /** An app as the backend shows it. */
 export const AppRecord = named("App", record({
@@ -111,20 +100,16 @@ export const AppRecord = named("App", record({
   name: NAME,
   url: URI,
   type: TYPE,
-  scopes: SCOPES,
-  grants: GRANTS,
+  ...SETTINGS,
   redirect_uris: manyOf(URI),
   redirect_rule: described(
     "A redirect URI is listed, or lies at or below the url.",
     oneOf("listed", "prefix"),
   ),
-  trusted: TRUSTED,
-  resource_server: RESOURCE_SERVER,
-  rate: RATE,
-  require_pkce: REQUIRE_PKCE,
-  jwks: JWKS,
-  metadata_url: METADATA_URL,
-  owner: OWNER,
+  metadata_url: described(
+    "Where a document describes it; it sends this URL as its client_id.",
+    nullable(URI),
+  ),
   old_secret_until: optional(described("When the secret before this one ends, or ended.", TIME)),
   status: ACCOUNT_STATUS,
   created_at: TIME,

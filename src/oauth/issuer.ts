@@ -14,7 +14,6 @@ import {
   refined,
   TEXT,
   text,
-  withChange,
 } from "../base/shape.ts";
 import { TIME } from "../base/time.ts";
 import { isSecureUrl } from "./redirect_uri.ts";
@@ -87,15 +86,6 @@ export function newIssuer(
   more: Pick<Issuer, "id" | "jwksUri" | "createdAtMs">,
 ): Issuer {
   return { ...toFields(wanted), audience: wanted.audience ?? null, status: "active", ...more };
-}
-
-/** The issuer as it will be; `jwksUri` where that changes. */
-export function changeIssuer(
-  issuer: Issuer,
-  change: Infer<typeof IssuerChange>,
-  jwksUri: string | undefined,
-): Issuer {
-  return withChange(issuer, { ...toFields(change), jwksUri });
 }
 
 export const PrincipalChange = named("PrincipalChange", object({ status: ACCOUNT_STATUS }));

@@ -1,13 +1,6 @@
 import { decodeFormText } from "../base/form.ts";
 import { described, text } from "../base/shape.ts";
-
-/** What of an app decides about its redirect URIs. */
-export interface RedirectRule {
-  /** The app URL, as `parseAppUrl` accepts it. */
-  readonly url: string;
-  /** Where not empty, the only ones allowed. */
-  readonly redirectUris: readonly string[];
-}
+import type { App } from "./app.ts";
 
 /** Characters of an app URL or a redirect URI. */
 const MAX_LENGTH = 2048;
@@ -68,7 +61,7 @@ export function isSecureUrl({ protocol, hostname }: URL): boolean {
  * of those exactly (RFC 9700 §2.1). For an app URL on a loopback address without a port, any port
  * will do, for listed redirect URIs without a port too (RFC 8252 §7.3).
  */
-export function checkRedirectUri(raw: string, app: RedirectRule): boolean {
+export function checkRedirectUri(raw: string, app: Pick<App, "url" | "redirectUris">): boolean {
   const appUrl = parseAppUrl(app.url);
   const url = parseCanonical(raw);
   if (appUrl === undefined || url === undefined) return false;

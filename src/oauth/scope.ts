@@ -1,4 +1,5 @@
 import { listOf, matching } from "../base/shape.ts";
+import type { App } from "./app.ts";
 import { OAuthError } from "./errors.ts";
 import { BACKEND_READ_SCOPE, BACKEND_SCOPE, CONSUMER_SCOPE, isOfBackend } from "./principal.ts";
 
@@ -70,10 +71,7 @@ export function grantScope({ requested, app, user }: {
 /** Throws OAuthError `invalid_scope` where the app may not ask for all of the scopes. */
 export function checkAppScopes(
   requested: readonly string[],
-  { scopes, metadataUrl }: {
-    readonly scopes: readonly string[];
-    readonly metadataUrl?: string | null | undefined;
-  },
+  { scopes, metadataUrl }: Pick<App, "scopes" | "metadataUrl">,
 ): void {
   const missing = requested.find((name) => !scopes.includes(name));
   if (missing === undefined) return;

@@ -1,4 +1,4 @@
-import { type FieldsOf, recordOf, toFields } from "../base/fields.ts";
+import { type FieldsOf, recordOf } from "../base/fields.ts";
 import { idOf } from "../base/id.ts";
 import { PASSWORD_BYTES } from "../base/password.ts";
 import { parseRate, RATE_FORM, RATE_PATTERN } from "../base/rate.ts";
@@ -14,7 +14,6 @@ import {
   optional,
   record,
   text,
-  withChange,
 } from "../base/shape.ts";
 import { TIME } from "../base/time.ts";
 import { CONSUMER_SCOPE } from "./principal.ts";
@@ -83,10 +82,8 @@ export const toUserRecord = recordOf(UserRecord);
 
 /** The user that is asked for; the password is stored beside it, as a hash. */
 export function newUser(
-  { password, ...wanted }: Infer<typeof NewUser>,
+  { username, scopes, rate = null }: Infer<typeof NewUser>,
   more: Pick<User, "id" | "createdAtMs">,
 ): User {
-  const { username, scopes } = wanted;
-  const user = { ...more, username, scopes, rate: null, status: "active", notBeforeMs: 0 } as const;
-  return withChange<User>(user, toFields(wanted));
+  return { ...more, username, scopes, rate, status: "active", notBeforeMs: 0 };
 }

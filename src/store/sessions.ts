@@ -14,7 +14,7 @@ export interface Session {
   /** What the browser says that it is. */
   readonly agent: string | null;
   readonly createdAtMs: number;
-  readonly seenAtMs: number | null;
+  readonly seenAtMs: number;
   readonly untilMs: number;
 }
 
@@ -53,7 +53,7 @@ export function findSession(database: Database, hash: Uint8Array, nowMs: number)
   const given = sql`CASE WHEN u.passwordUntilMs IS NOT NULL THEN 'one-time'
     WHEN u.passwordPrinted IS NOT NULL THEN 'printed' END AS givenPassword`;
   type Found = { readonly user: string; readonly givenPassword: GivenPassword | null };
-  return findRow<Found & Pick<Session, "createdAtMs" | "seenAtMs">>(
+  return findRow<Found & Pick<Session, "createdAtMs"> & { readonly seenAtMs: number | null }>(
     database,
     sql`SELECT s.user, s.createdAtMs, s.seenAtMs, ${given} ${liveSession(hash, nowMs)}`,
   );
@@ -81,7 +81,7 @@ export function sessionId(hash: Uint8Array): string {
 export function listSessions(database: Database, user: string, nowMs: number, id?: string) {
   const which = sql`s.user = ${user}${andIs(PUBLIC_ID, id)}`;
   return database.query<Session>(sql`SELECT ${PUBLIC_ID} AS id, s.address, s.agent, s.createdAtMs,
-      s.seenAtMs, s.untilMs
+      ifnull(s.seenAtMs, s.createdAtMs) AS seenAtMs, s.untilMs
     ${liveSessions(which, nowMs)} ORDER BY s.createdAtMs DESC LIMIT 1000`);
 }
 

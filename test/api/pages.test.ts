@@ -33,7 +33,7 @@ const pages: Readonly<Record<string, HttpResponse>> = {
   consent: sampleConsent(),
   consentBackend: sampleConsent({ scopes: asked("x", "backend") }),
   consentExpired: sampleConsent({ error: "expired" }),
-  consentLoopback: sampleConsent({ app: { name: "Dev", origin: "http://127.0.0.1:5173" } }),
+  consentLoopback: sampleConsent({ app: { name: "Dev", url: "http://127.0.0.1:5173" } }),
   consentPosable: sampleConsent({ isPosable: true }),
   consentMany: sampleConsent({ scopes: asked(..."abcdefghi") }),
   consentMore: sampleConsent({ scopes: [...asked("x"), ...allowed("y")] }),
@@ -126,7 +126,7 @@ function withoutName(page: HttpResponse): string {
 
 for (const [kind, name] of Object.entries(hostileNames)) {
   test(`pages show an untrusted app name in one place, isolated: ${kind}`, () => {
-    const app = { name, origin: "https://orders.example" };
+    const app = { name, url: "https://orders.example" };
     assert.equal(withoutName(sampleLogin({ app })), withoutName(sampleLogin()));
     assert.equal(withoutName(sampleConsent({ app })), withoutName(sampleConsent()));
   });

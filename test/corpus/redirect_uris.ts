@@ -1,4 +1,6 @@
-import type { RedirectRule } from "../../src/oauth/redirect_uri.ts";
+import type { checkRedirectUri } from "../../src/oauth/redirect_uri.ts";
+
+type RedirectRule = Parameters<typeof checkRedirectUri>[1];
 
 /** Redirect URIs that are tried on one app, each with what it is. */
 export interface RedirectTable {

@@ -66,7 +66,7 @@ test("parseClientAuth() throws nothing but its own errors on hostile headers", (
       return true;
     } catch (error) {
       assert.ok(error instanceof OAuthError, note);
-      assert.ok(["invalid_client", "invalid_request"].includes(error.error), note);
+      assert.ok(["invalid_client", "invalid_request"].includes(error.code), note);
       assert.ok(error.status === 401 || error.status === 400, note);
       return false;
     }

@@ -34,7 +34,7 @@ const form = {
   site,
   action: "/authorization/authorize?client_id=a1&state=x",
   csrf: "csrf-token",
-  app: { name: "Harbour Orders", origin: "https://orders.example" },
+  app: { name: "Harbour Orders", url: "https://orders.example" },
   formActionOrigin: "https://orders.example",
 };
 

@@ -92,7 +92,7 @@ test("refusals repeat nothing of the credentials", () => {
 
 test("clientAuthFailed() is one 401 with the challenge (RFC 6749 §5.2)", () => {
   const error = clientAuthFailed();
-  assert.equal(error.error, "invalid_client");
+  assert.equal(error.code, "invalid_client");
   assert.equal(error.status, 401);
   assert.equal(
     error.headers["WWW-Authenticate"],
@@ -122,7 +122,7 @@ function refusal(authorization: string | undefined, body: string): OAuthError {
 
 function checkRefusal(authorization: string | undefined, body: string, code: string): void {
   const error = refusal(authorization, body);
-  assert.equal(error.error, code);
+  assert.equal(error.code, code);
   assert.equal(error.status, code === "invalid_client" ? 401 : 400);
   assert.equal("WWW-Authenticate" in error.headers, code === "invalid_client");
 }

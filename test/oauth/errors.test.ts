@@ -3,7 +3,7 @@ import { describe, test } from "node:test";
 import { OAuthError } from "../../src/oauth/errors.ts";
 
 describe("OAuthError has its code's status (RFC 6749 §5.2, RFC 6750 §3.1, RFC 8628 §3.5)", () => {
-  const table: Record<OAuthError["error"], number> = {
+  const table: Record<OAuthError["code"], number> = {
     access_denied: 400,
     authorization_pending: 400,
     expired_token: 400,
@@ -23,7 +23,7 @@ describe("OAuthError has its code's status (RFC 6749 §5.2, RFC 6750 §3.1, RFC 
   };
   for (const [code, status] of Object.entries(table)) {
     test(code, () => {
-      assert.equal(new OAuthError(code as OAuthError["error"], "x").status, status);
+      assert.equal(new OAuthError(code as OAuthError["code"], "x").status, status);
     });
   }
 });

@@ -104,7 +104,7 @@ describe("invalid_scope says which scope, and how it is allowed:", () => {
       /app may not have scope a\. .*an administrator can register it/],
   ];
   for (const [what, decide, names] of table) {
-    test(what, () => assert.throws(decide, { error: "invalid_scope", message: names }));
+    test(what, () => assert.throws(decide, { code: "invalid_scope", message: names }));
   }
 });
 
@@ -112,7 +112,7 @@ function unlessInvalid<Result>(decide: () => Result): Result | undefined {
   try {
     return decide();
   } catch (error) {
-    assert.ok(error instanceof OAuthError && error.error === "invalid_scope");
+    assert.ok(error instanceof OAuthError && error.code === "invalid_scope");
     return undefined;
   }
 }

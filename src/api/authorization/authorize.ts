@@ -98,7 +98,7 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
         const visit = { request: target, session, address };
         return form ? logIn(form, http, visit, services) : showLogin(visit, {}, services);
       }
-      return sendToApp(target, { error: error.error, error_description: error.message }, issuer);
+      return sendToApp(target, { error: error.code, error_description: error.message }, issuer);
     }
   }
 

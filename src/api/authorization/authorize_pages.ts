@@ -47,7 +47,7 @@ export async function showLogin(
   const firstUser = (await findUnusedFirstUser(database))?.username;
   const page = loginPage({
     ...pageFrame(visit, services),
-    app: app && toShown(app),
+    app,
     purpose: visit.purpose,
     firstUser,
     isAgain: user !== undefined,
@@ -71,7 +71,7 @@ export async function showConsent(
   const allowed = resource ? [] : await findConsentedScopes(database, user.id, app.id);
   return consentPage({
     ...pageFrame(visit, services),
-    app: toShown(app),
+    app,
     ...state,
     csrf: sessions.formToken(visit.session, formStep(visit, scopes)),
     username: user.username,
@@ -79,7 +79,6 @@ export async function showConsent(
       ({ name, words: scopeWords.get(name), isNew: !allowed.includes(name) })
     ),
     isPosable: isPosable(app, redirectUri),
-    isUnknown: Boolean(app.metadataUrl),
     resource: resource?.url,
   });
 }
@@ -87,10 +86,6 @@ export async function showConsent(
 /** What every page of a visit has. */
 export function pageFrame({ request, address }: PageVisit, { site }: Pick<Services, "site">) {
   return { site, action: address, formActionOrigin: originOf(request.redirectUri) };
-}
-
-function toShown({ name, url }: App) {
-  return { name, origin: new URL(url).origin };
 }
 
 /** What a form's token is bound to: consent to what the user reads, or, without scopes, login. */

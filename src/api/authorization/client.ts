@@ -98,7 +98,7 @@ export function createClientAuthenticator(
         if (result !== undefined || !await accounts.hasChanged(seen)) return result;
       } catch (error) {
         const isOfApp = error instanceof OAuthError &&
-          (error.error === "unauthorized_client" || error.error === "invalid_scope");
+          (error.code === "unauthorized_client" || error.code === "invalid_scope");
         if (!isOfApp || !await accounts.hasChanged(seen)) throw error;
       }
       const current = await accounts.findClient(app.metadataUrl ?? app.id);

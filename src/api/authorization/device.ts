@@ -7,8 +7,8 @@ import { DEVICE_GRANT } from "../../oauth/grant_type.ts";
 import { checkAppScopes } from "../../oauth/scope.ts";
 import type { Services } from "../../services.ts";
 import { insertDeviceCode } from "../../store/device_codes.ts";
-import { type Operation, operation } from "../operation.ts";
-import { BY_APP, checkOwnResource, CREDENTIALS, readOAuthForm, readScope } from "./oauth_form.ts";
+import { byApp, type Operation } from "../operation.ts";
+import { checkOwnResource, CREDENTIALS, readOAuthForm, readScope } from "./oauth_form.ts";
 import { checkAllowed } from "./token.ts";
 
 const DeviceForm = named("DeviceRequest", record({
@@ -34,14 +34,10 @@ export function deviceOperation(
 ): Operation {
   const { clients, database, issuer, now } = services;
   const uri = `${issuer}/authorization/verify`;
-  return operation({
-    ...BY_APP,
-    id: "authorizeDevice",
-    path: "/authorization/device",
+  const summary = "Begin the sign-in of a device without a browser";
+  return byApp("POST", "/authorization/device", "authorizeDevice", summary, {
     security: "client",
-    cors: false,
     limit: { count: 100, windowMs: DEVICE_CODE_MS, by: "address" },
-    summary: "Begin the sign-in of a device without a browser",
     form: DeviceForm,
     responses: { 200: DeviceResponse },
     async handle({ request }) {

@@ -20,8 +20,8 @@ import { hasActiveGrant } from "../../store/subscriptions.ts";
 import { findUser } from "../../store/users.ts";
 import { bearerToken } from "../bearer.ts";
 import { jsonResponse } from "../../http/respond.ts";
-import { type Operation, operation } from "../operation.ts";
-import { BY_APP, CREDENTIALS, readOAuthForm, requireParameter, SCOPE } from "./oauth_form.ts";
+import { byApp, type Operation } from "../operation.ts";
+import { CREDENTIALS, readOAuthForm, requireParameter, SCOPE } from "./oauth_form.ts";
 import { findPresentedToken, type PresentedToken, type TokenLookup } from "./presented_token.ts";
 
 type IntrospectionServices = TokenLookup & Pick<Services, "clients" | "issuer">;
@@ -50,14 +50,10 @@ const Introspection = named("Introspection", described("RFC 7662.", record({
  * scope `backend` see all; any other token is reported as not active.
  */
 export function introspectOperation(services: IntrospectionServices): Operation {
-  return operation({
-    ...BY_APP,
-    id: "introspectToken",
-    path: "/authorization/introspect",
+  const summary = "Ask whether a token is active, and what it says";
+  return byApp("POST", "/authorization/introspect", "introspectToken", summary, {
     security: "client or token",
-    cors: false,
     limit: "never",
-    summary: "Ask whether a token is active, and what it says",
     form: IntrospectForm,
     responses: { 200: Introspection },
     async handle({ request }) {
@@ -65,7 +61,7 @@ export function introspectOperation(services: IntrospectionServices): Operation 
       const token = requireParameter(form, "token");
       const maySee = await authorizeIntrospection(request, form, services);
       const presented = await findPresentedToken(token, services);
-      const isVisible = presented && maySee(presented.app);
+      const isVisible = presented && maySee(presented.clientId);
       const description = isVisible ? await describe(presented, services) : undefined;
       return jsonResponse(200, description ?? { active: false });
     },
@@ -91,29 +87,27 @@ async function describe(
   presented: PresentedToken,
   { database, issuer, now }: IntrospectionServices,
 ): Promise<Record<string, unknown> | undefined> {
-  const { app: clientId, user: userId, grantId, scopes, untilMs, jti, state, foreign } = presented;
+  const { sub, kind, clientId, scopes, grantId, audience, expiresAtMs, jti, state } = presented;
   const app = await findApp(database, clientId);
   if (jti === undefined) {
-    const isGood = state === "current" && untilMs > now();
+    const isGood = state === "current" && expiresAtMs > now();
     if (!isGood || !app?.grants.includes("refresh_token")) return undefined;
   }
-  const resource = presented.resource && await findResource(database, presented.resource);
+  const resource = audience === undefined ? undefined : await findResource(database, audience);
   // Another resource with its URL brings no token back.
   const isOver = (jti === undefined || resource) && !await hasActiveGrant(database, grantId);
-  if (isOver || presented.resource && !resource) return undefined;
-  const user = userId === null ? undefined : await findUser(database, userId);
+  if (isOver || audience !== undefined && !resource) return undefined;
+  const user = kind === "user" ? await findUser(database, sub) : undefined;
+  const isOwn = presented.issuer === undefined;
   return {
     active: true,
-    ...foreign ?? {
-      iss: issuer,
-      aud: resource ? resource.url : issuer,
-      client_id: app?.metadataUrl ?? clientId,
-      sub: userId ?? clientId,
-    },
+    iss: presented.issuer ?? issuer,
+    ...(isOwn && { aud: resource?.url ?? issuer, client_id: app?.metadataUrl ?? clientId }),
+    sub,
     // The resource may have lost some since.
     scope: scopes.filter((name) => !resource || resource.scopes.includes(name)).join(" "),
     ...(user && { username: user.username }),
-    exp: Math.floor(untilMs / 1000),
+    exp: Math.floor(expiresAtMs / 1000),
     ...(jti !== undefined && { token_type: "bearer", jti }),
   };
 }

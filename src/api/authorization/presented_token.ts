@@ -1,17 +1,13 @@
 import type { Caller } from "../../oauth/principal.ts";
 import type { Services } from "../../services.ts";
-import { findRefreshToken, type Grant, type PresentedRefreshToken } from "../../store/grants.ts";
+import { findRefreshToken, type PresentedRefreshToken } from "../../store/grants.ts";
 
-/** What the `token` parameter of revocation and introspection turned out to be. */
-export interface PresentedToken extends Pick<Grant, "app" | "user" | "scopes"> {
+/** The caller of what the `token` parameter of revocation and introspection turned out to be. */
+export interface PresentedToken extends Omit<Caller, "jti"> {
   /** The id or the URL of the resource that it is for; none: this service. */
-  readonly resource?: string | null | undefined;
-  readonly grantId: string;
-  readonly untilMs: number;
-  /** Of an access token: its own id. */
+  readonly audience?: string | undefined;
+  /** Of an access token. */
   readonly jti?: string;
-  /** Of another issuer's token: that issuer, and the principal. */
-  readonly foreign?: Readonly<Record<"iss" | "sub", string>>;
   /** Of a refresh token. */
   readonly state?: PresentedRefreshToken["state"];
 }
@@ -33,20 +29,14 @@ export async function findPresentedToken(
   if (handle) {
     const presented = await findRefreshToken(database, handle, now());
     if (!presented) return undefined;
-    const { grant: { refreshUntilMs: untilMs, ...grant }, state } = presented;
-    return { ...grant, grantId: handle.grantId, untilMs, state };
+    const { grant: { id: grantId, app: clientId, user, scopes, ...grant }, state } = presented;
+    const kind = user === null ? "app" : "user";
+    const audience = grant.resource ?? undefined;
+    const rest = { audience, expiresAtMs: grant.refreshUntilMs, state };
+    return { sub: user ?? clientId, kind, clientId, scopes, grantId, ...rest };
   }
-  let caller = await bearer.verify(token);
-  if (!caller && token.includes(".")) {
-    await keys.refresh(); // another process may have signed it with a key of its own just now
-    caller = await bearer.verify(token);
-  }
-  return caller && presentedBy(caller);
-}
-
-/** An access token by what its caller says. */
-export function presentedBy({ clientId: app, kind, sub, issuer: iss, ...caller }: Caller) {
-  const { expiresAtMs: untilMs, audience: resource, ...rest } = caller;
-  const foreign = iss === undefined ? {} : { foreign: { iss, sub } };
-  return { ...rest, app, user: kind === "user" ? sub : null, untilMs, resource, ...foreign };
+  const caller = await bearer.verify(token);
+  if (caller || !token.includes(".")) return caller;
+  await keys.refresh(); // another process may have signed it with a key of its own just now
+  return bearer.verify(token);
 }

@@ -12,14 +12,9 @@ import type { Services } from "../../services.ts";
 import { readAnyBody } from "../../http/body.ts";
 import { type Bearer, bearerToken } from "../bearer.ts";
 import { jsonResponse } from "../../http/respond.ts";
-import { type Operation, operation } from "../operation.ts";
-import { BY_APP, checkQuery, CREDENTIALS, readOAuthForm, requireParameter } from "./oauth_form.ts";
-import {
-  findPresentedToken,
-  presentedBy,
-  type PresentedToken,
-  type TokenLookup,
-} from "./presented_token.ts";
+import { byApp, type Operation } from "../operation.ts";
+import { checkQuery, CREDENTIALS, readOAuthForm, requireParameter } from "./oauth_form.ts";
+import { findPresentedToken, type PresentedToken, type TokenLookup } from "./presented_token.ts";
 
 const RevokeForm = optional(named("RevokeRequest", record({
   token: optional(
@@ -53,28 +48,25 @@ export function revokeOperation(
     const token = requireParameter(form, "token");
     const app = await clients.authenticate(request, form);
     const named = await findPresentedToken(token, services);
-    if (!named || named.app === app.id) return named;
+    if (!named || named.clientId === app.id) return named;
     throw new OAuthError("unauthorized_client", "The token was issued to another app.");
   }
 
-  return operation({
-    ...BY_APP,
-    id: "revokeToken",
-    path: "/authorization/revoke",
+  const summary = "Revoke an access or a refresh token";
+  return byApp("POST", "/authorization/revoke", "revokeToken", summary, {
     security: "client or token",
     cors: true,
     limit: "never",
-    summary: "Revoke an access or a refresh token",
     form: RevokeForm,
     responses: { 200: Empty },
     async handle({ request }) {
       const presented = bearerToken(request) === undefined
         ? await findNamed(request)
-        : presentedBy(await authenticateAlone(request, bearer));
+        : await authenticateAlone(request, bearer);
       if (presented) {
-        const { app, user } = presented;
+        const { clientId, sub } = presented;
         // By its credentials; else whoever holds the token.
-        const actor = bearerToken(request) === undefined ? app : user ?? app;
+        const actor = bearerToken(request) === undefined ? clientId : sub;
         const { address } = request;
         await database.write(endToken(presented, { actor, address }, now()));
         await revocations.refresh();
@@ -89,20 +81,20 @@ export function revokeOperation(
  * that of a login are all that their grants have. The end of a grant of a user is recorded.
  */
 function endToken(
-  { app, user, grantId, jti, untilMs }: PresentedToken,
+  { clientId, kind, grantId, jti, expiresAtMs }: PresentedToken,
   by: Pick<AuditRecord, "actor" | "address">,
   nowMs: number,
 ): Sql[] {
   const audited = { ...by, action: "grant.revoke", target: grantId };
   // A window of the console gives its own back whenever it is closed.
-  const isNews = user !== null && app !== CONSOLE_APP;
+  const isNews = kind === "user" && clientId !== CONSOLE_APP;
   if (jti === undefined || jti === grantId) {
     const audit = isNews ? [insertAuditOfGrant(grantId, audited, nowMs)] : [];
     return [...audit, ...revokeGrant(grantId, nowMs)];
   }
   const bare = revokeBareGrant(grantId, nowMs);
   const audit = isNews ? [insertAudit(audited, nowMs, bare.when)] : [];
-  return [...audit, revocation(jti, untilMs, untilMs), bare];
+  return [...audit, revocation(jti, expiresAtMs, expiresAtMs), bare];
 }
 
 /** The caller of a request that revokes the token it presents, and may name no other. */

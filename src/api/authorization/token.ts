@@ -18,14 +18,13 @@ import { grantTypesOf, type Profile } from "../../oauth/profile.ts";
 import { appAt } from "../../oauth/resource.ts";
 import { grantScope, REGISTER_APP } from "../../oauth/scope.ts";
 import type { Services } from "../../services.ts";
-import { type Operation, operation } from "../operation.ts";
+import { byApp, type Operation } from "../operation.ts";
 import { exchangeCode } from "./exchange_code.ts";
 import { createDeviceExchange } from "./exchange_device_code.ts";
 import { exchangePassword } from "./exchange_password.ts";
 import { exchangeRefreshToken } from "./exchange_refresh_token.ts";
 import { type Exchange, issueGrant } from "./issue_grant.ts";
 import {
-  BY_APP,
   CREDENTIALS,
   readOAuthForm,
   readResource,
@@ -72,13 +71,10 @@ export function tokenOperation(services: TokenServices): Operation {
     password: exchangePassword,
     [DEVICE_GRANT]: createDeviceExchange(),
   };
-  return operation({
-    ...BY_APP,
-    id: "getToken",
-    path: "/authorization/token",
+  const summary = "Get an access token by one of the grants";
+  return byApp("POST", "/authorization/token", "getToken", summary, {
     security: "client",
     cors: true,
-    summary: "Get an access token by one of the grants",
     form: tokenForm(profile),
     responses: { 200: TokenResponse },
     async handle({ request }) {

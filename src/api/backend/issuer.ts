@@ -1,9 +1,10 @@
+import { toFields } from "../../base/fields.ts";
 import { newId } from "../../base/id.ts";
 import { invalid } from "../../base/problem.ts";
 import { refinedMember } from "../../base/refined_member.ts";
+import { withChange } from "../../base/shape.ts";
 import { jsonResponse } from "../../http/respond.ts";
 import {
-  changeIssuer,
   IssuerChange,
   IssuerRecord,
   newIssuer,
@@ -81,7 +82,7 @@ export function issuerOperations(services: IssuerServices): Operation[] {
         const isOfOthers = Object.keys(body).some((name) => name !== "scopes" && name !== "status");
         await changeFresh(async () => {
           const issuer = await find(id);
-          const changed = changeIssuer(issuer, body, jwksUri);
+          const changed = withChange(issuer, { ...toFields(body), jwksUri });
           const before = isOfOthers ? undefined : issuer;
           await checkGivesBackend(context.caller, changed, before, services);
           const scopes = issuer.scopes.filter((scope) => !changed.scopes.includes(scope));

@@ -68,8 +68,4 @@ export function managedSessionOperations(
 
 const keyOf = ({ createdAtMs, id }: Session): string => `${createdAtMs} ${id}`;
 
-const toSessionRecord = recordOf(SessionRecord);
-
-function toRecord(session: Session) {
-  return toSessionRecord({ ...session, seenAtMs: session.seenAtMs ?? session.createdAtMs });
-}
+const toRecord = recordOf(SessionRecord);

@@ -36,8 +36,6 @@ export interface ConsentPageInput extends FormPageInput {
   readonly isPosable: boolean;
   /** Where the app will act, where that is not this service. */
   readonly resource?: string | undefined;
-  /** Whether nobody here has registered the app: what it is called, it says itself. */
-  readonly isUnknown?: boolean;
   readonly error?: "expired";
 }
 
@@ -48,6 +46,7 @@ export interface ConsentPageInput extends FormPageInput {
  */
 export function consentPage(input: ConsentPageInput): HttpResponse {
   const { site, app, scopes, formActionOrigin, userCode } = input;
+  const { host, hostname } = new URL(app.url);
   const isPosable = input.isPosable && userCode === undefined;
   const expired = input.error === "expired";
   // Then neither button stands out.
@@ -69,8 +68,8 @@ ${isMixed && [
     scopeList("new", "New: if you allow it, this app can also:", scopes.filter((s) => s.isNew)),
     scopeList("before", "You allowed before that it can:", before),
   ]}
-${input.isUnknown && html`<p>Nobody at ${site.name} has checked this app: its name is what
-<span class="wrap">${new URL(app.origin).host}</span> says.</p>`}
+${app.metadataUrl && html`<p>Nobody at ${site.name} has checked this app: its name is what
+<span class="wrap">${host}</span> says.</p>`}
 ${isPosable && html`<div class="message warning">${warningIcon}<p>This app runs on your own
 device, where any program could pose as it. Allow it only if you have just started it
 yourself.</p></div>`}
@@ -80,9 +79,8 @@ yourself.</p></div>`}
 <button type="submit" name="decision" value="deny">Deny</button>
 </div>
 </form>
-${!isPosable && userCode === undefined && isLoopbackHost(new URL(app.origin).hostname) &&
-    html`<p class="note">Development address: this app runs on your own
-device.</p>`}
+${!isPosable && userCode === undefined && isLoopbackHost(hostname) && html`<p class="note">
+Development address: this app runs on your own device.</p>`}
 <p class="note">The app sees your username, never your password. You can withdraw this at any time
 in <a href="${site.basePath}/account" target="_blank">your account</a>.</p>
 ${userCode === undefined && html`<p class="note">Either way you go back to

@@ -1,5 +1,6 @@
 import type { HttpResponse } from "../../base/http_message.ts";
 import { type Html, html, renderHtml, styleElement } from "../../base/html.ts";
+import type { App } from "../../oauth/app.ts";
 import { displayText } from "./display_text.ts";
 import { pageHeaders } from "./page_headers.ts";
 import { PALETTE } from "./palette.ts";
@@ -25,12 +26,8 @@ export interface FormPageInput {
   readonly formActionOrigin: string;
 }
 
-/** An app as pages show it: its name is untrusted text. */
-export interface ShownApp {
-  readonly name: string;
-  /** Of its URL: where the user will be sent. */
-  readonly origin: string;
-}
+/** What of an app pages show: its name is untrusted text, as is all that a document says. */
+export type ShownApp = Pick<App, "name" | "url" | "metadataUrl">;
 
 /** A page: `title` goes first in the window's title, `main` is what the page says. */
 export function renderPage({ site, status, title, main, formActionOrigin, styleHref, headers }: {
@@ -74,11 +71,12 @@ export function documentHead(site: Site, title: string): Html {
 <link rel="icon" type="image/svg+xml" href="${site.basePath}/favicon.ico">`;
 }
 
-export function appPanel(app: ShownApp): Html {
+export function appPanel({ name, url }: ShownApp): Html {
+  const { origin } = new URL(url);
   return html`<div class="app">
 ${appIcon}
-<p><span class="name"><bdi>${displayText(app.name, app.origin)}</bdi></span>
-<span class="origin">${app.origin}</span></p>
+<p><span class="name"><bdi>${displayText(name, origin)}</bdi></span>
+<span class="origin">${origin}</span></p>
 </div>`;
 }
 

@@ -18,8 +18,8 @@ header, main { width: 100%; max-width: 27rem; }
 header { display: flex; align-items: center; gap: .625rem; margin-bottom: 1.25rem; }
 header { font-size: 1.0625rem; font-weight: 600; letter-spacing: -.01em; }
 header svg { color: var(--accent); }
-header p { min-width: 0; line-height: 1.3; }
-header span { display: block; color: var(--muted); font-size: .875rem; font-weight: 400; }
+header p { line-height: 1.3; }
+header span, .doors span { display: block; font-weight: 400; }
 a { color: var(--accent); text-underline-offset: .2em; }
 a:hover { color: var(--accent-hover); }
 main {
@@ -29,48 +29,43 @@ main {
 svg { flex: none; display: block; }
 h1 { margin: 0; font-size: 1.5rem; line-height: 1.25; letter-spacing: -.015em; text-wrap: balance; }
 h2 { margin: 1.75rem 0 .75rem; font-size: 1rem; line-height: 1.4; }
-p { margin: 0; }
+p, ul, dl, dd { min-width: 0; margin: 0; padding: 0; list-style: none; }
 code, .id { font-family: ui-monospace, "SF Mono", Menlo, Consolas, monospace; font-size: .9375em; }
 code, .id, .name, .origin, .user, .wrap, dd, h1, h2, p { overflow-wrap: anywhere; }
 .lead { margin-top: .375rem; color: var(--muted); }
 .lead, .words, .note { text-wrap: pretty; }
 .words { margin-top: .875rem; }
-.note { margin-top: 1.25rem; color: var(--muted); font-size: .875rem; }
-.note + .note { margin-top: .5rem; }
-.help { margin-top: .5rem; color: var(--muted); font-size: .875rem; }
+.note, .help, .origin, header span, .doors span { color: var(--muted); font-size: .875rem; }
+.note { margin-top: 1.25rem; }
+.note + .note, .help { margin-top: .5rem; }
 .steps { display: flex; gap: .375rem; margin-bottom: 1.25rem; }
 .steps i { flex: 1; border-top: .25rem solid var(--accent); border-radius: .125rem; }
 .steps .ahead { border-color: var(--line); }
 
-.app {
-  display: flex; gap: .875rem; align-items: flex-start; margin-top: 1rem; padding: .875rem 1rem;
-  background: var(--panel); border: 1px solid var(--line); border-radius: .625rem;
-}
+.app, .facts { background: var(--panel); border: 1px solid var(--line); border-radius: .625rem; }
+.app, .message, .scopes li { display: flex; gap: .75rem; align-items: flex-start; }
+.app { gap: .875rem; margin-top: 1rem; padding: .875rem 1rem; }
 .app svg { margin-top: .125rem; color: var(--muted); }
-.app p { min-width: 0; }
 .name, .origin { display: block; }
 /* Stacked combining marks in a name must not cover the origin below it. */
 .name { overflow: hidden; overflow: clip; font-weight: 600; }
-.origin { color: var(--muted); font-size: .875rem; }
 
 .message {
-  display: flex; gap: .75rem; align-items: flex-start; margin-top: 1.25rem; padding: .75rem .875rem;
-  border: 1px solid currentColor; border-radius: .625rem; font-size: .9375rem;
+  margin-top: 1.25rem; padding: .75rem .875rem; border: 1px solid currentColor;
+  border-radius: .625rem; font-size: .9375rem;
 }
 .message svg { margin-top: .0625rem; }
-.message p { min-width: 0; }
 .error { color: var(--error); background: var(--error-panel); }
 .warning { color: var(--warning); background: var(--warning-panel); }
 .notice { color: var(--notice); background: var(--notice-panel); }
 
-.doors { display: grid; gap: .625rem; margin: 1.25rem 0 0; padding: 0; list-style: none; }
+.doors { display: grid; gap: .625rem; margin-top: 1.25rem; }
 .doors a {
   display: flex; align-items: center; gap: .875rem; padding: .875rem 1rem;
   border: 1px solid var(--line); border-radius: .75rem; color: var(--text); text-decoration: none;
 }
 .doors a:hover { border-color: var(--accent); background: var(--panel); }
 .doors svg { color: var(--accent); }
-.doors span { display: block; color: var(--muted); font-size: .875rem; font-weight: 400; }
 
 .field { margin-top: 1.25rem; }
 label { display: block; margin-bottom: .375rem; font-weight: 600; font-size: .9375rem; }
@@ -102,8 +97,6 @@ input:focus-visible { outline-offset: 1px; }
 
 .account { margin-top: 1rem; }
 .user { font-weight: 600; }
-.scopes { margin: 0; padding: 0; list-style: none; }
-.scopes li { display: flex; gap: .75rem; align-items: flex-start; }
 .scopes li + li { margin-top: .75rem; }
 .scopes li > svg { margin-top: .125rem; color: var(--accent); }
 .scopes li > span { min-width: 0; overflow-wrap: anywhere; }
@@ -115,10 +108,8 @@ details { margin-top: .75rem; }
 summary { padding: .25rem 0; color: var(--accent); cursor: pointer; }
 details[open] summary { margin-bottom: .5rem; }
 
-.facts { margin: 0; padding: 1rem; background: var(--panel); border-radius: .625rem; }
-.facts { border: 1px solid var(--line); font-size: .875rem; }
+.facts { padding: 1rem; font-size: .875rem; }
 .facts dt { color: var(--muted); }
-.facts dd { margin: 0; }
 .facts dd + dt { margin-top: .625rem; }
 
 @media (max-width: 30em) {

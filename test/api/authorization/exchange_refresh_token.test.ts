@@ -114,7 +114,7 @@ function late() {
 }
 
 const isUnknown = { name: "OutcomeUnknownError" };
-const isRefused = { error: "invalid_grant" };
+const isRefused = { code: "invalid_grant" };
 
 describe("a refresh whose outcome the engine did not learn", () => {
   for (const isOld of [false, true]) {

@@ -94,7 +94,7 @@ test("consentPage() warns of backend first, and makes neither answer the louder 
 });
 
 test("consentPage() warns where any program can pose as the app (RFC 8252 §8.6)", () => {
-  const app = { name: "x", origin: "http://127.0.0.1" };
+  const app = { name: "x", url: "http://127.0.0.1" };
   const page = sampleConsent({ app, isPosable: true });
   assert.match(textOf(page), /where any program could pose as it/);
   assert.equal(count(markupOf(page), /class="primary"/g), 0);
@@ -109,7 +109,7 @@ test("consentPage() only remarks on another app at a development address", () =>
     ["https://localhost.example", false],
     ["https://orders.example", false],
   ] as const) {
-    const page = sampleConsent({ app: { name: "x", origin }, formActionOrigin: origin });
+    const page = sampleConsent({ app: { name: "x", url: origin }, formActionOrigin: origin });
     assert.equal(textOf(page).includes("Development address"), isRemarked, origin);
     assert.doesNotMatch(markupOf(page), /warning/);
     assert.equal(count(markupOf(page), /class="primary"/g), 1);
