@@ -32,6 +32,13 @@ export function parseForm(input: Uint8Array | string): Form | undefined {
   return toForm(values);
 }
 
+/** The pairs of such a text, however many; undefined where it is not well-formed, or not there. */
+export function parsePairs(text: string | undefined): URLSearchParams | undefined {
+  const isWellFormed = text !== undefined && decodeFormText(text) !== undefined;
+  // URLSearchParams leaves a question mark at the start out.
+  return isWellFormed ? new URLSearchParams(`?${text}`) : undefined;
+}
+
 /**
  * Returns one form-encoded name or value decoded (`+` is a space, `%XX` a byte of UTF-8), or
  * undefined where it is not well-formed.
