@@ -115,13 +115,12 @@ export function createSender(
     send,
     /** Releases unsent claims, awaits attempts for at most `graceMs`, and aborts those left. */
     async stop(graceMs: number): Promise<void> {
-      const grace = setTimeout(() => {
+      using _grace = setTimeout(() => {
         isAborted = true;
         void callbacks.abort();
       }, graceMs);
       await recorder.release(queues.drain());
       await Promise.all(batches);
-      clearTimeout(grace);
     },
   };
 }

@@ -125,12 +125,10 @@ export function createCron(
     async stop(graceMs: number): Promise<void> {
       stopping.abort();
       for (const { timer } of entries.values()) clearInterval(timer);
-      let grace: NodeJS.Timeout | undefined;
-      await Promise.race([
-        Promise.all(entries.values().map(({ running }) => running)),
-        new Promise((resolve) => grace = setTimeout(resolve, graceMs)),
-      ]);
-      clearTimeout(grace);
+      const late = Promise.withResolvers<void>();
+      using _grace = setTimeout(late.resolve, graceMs);
+      const ended = Promise.all(entries.values().map(({ running }) => running));
+      await Promise.race([ended, late.promise]);
     },
   };
 }
