@@ -3,7 +3,7 @@ import { isJsonType, parseJson } from "../base/json.ts";
 import { Problem } from "../base/problem.ts";
 import { isRecord } from "../base/shape.ts";
 import { isSecureUrl } from "../oauth/redirect_uri.ts";
-import { createEgress, type Egress, USER_AGENT } from "./egress.ts";
+import { createEgress, type Egress } from "./egress.ts";
 import { settleFailure } from "./failure.ts";
 import { readStart } from "./read_start.ts";
 
@@ -51,11 +51,7 @@ export function createDocumentFetch(egress: Pick<Egress, "send" | "selfTest">) {
     const startedMs = performance.now();
     try {
       const response = await egress.send(url, {
-        headers: {
-          "Accept": "application/json",
-          "Accept-Encoding": "identity",
-          "User-Agent": USER_AGENT,
-        },
+        headers: { "Accept": "application/json", "Accept-Encoding": "identity" },
         signal: AbortSignal.timeout(timeoutMs),
       });
       const { status, headers, body } = response;
