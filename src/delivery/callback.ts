@@ -1,9 +1,8 @@
 import { parseRetryAfter } from "../event/delivery.ts";
 import { signMessage } from "../event/signature.ts";
 import type { AttemptRecord } from "../store/deliveries.ts";
-import type { Egress } from "../outbound/egress.ts";
+import { type Egress, readStart } from "../outbound/egress.ts";
 import { settleFailure } from "../outbound/failure.ts";
-import { readStart } from "../outbound/read_start.ts";
 import { findShortage } from "../outbound/shortage.ts";
 
 /** One POST to a subscriber. */

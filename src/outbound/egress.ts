@@ -115,6 +115,18 @@ export function createEgress(options: EgressOptions) {
   };
 }
 
+/** The first bytes of a response, `bytes` and a few more; what comes behind is not waited for. */
+export async function readStart({ body }: EgressResponse, bytes: number): Promise<Buffer> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of body ?? []) { // leaving the loop cancels the rest
+    chunks.push(chunk);
+    length += chunk.length;
+    if (length >= bytes) break;
+  }
+  return Buffer.concat(chunks);
+}
+
 /**
  * A lookup for sockets that try several addresses (autoSelectFamily): the reachable ones of a
  * name's, or EgressError for none.
