@@ -132,10 +132,8 @@ export const METRICS = {
   nodejs_version_info: gauge("Version of Node.js.", () => [[[process.version], 1]], "version"),
 };
 
-/** The metrics of the service. */
 export type ServiceMetrics = Metrics<typeof METRICS, MetricSources>;
 
-/** Makes the metrics of the service, nothing counted yet. */
 export function createServiceMetrics(): ServiceMetrics {
   return createMetrics(METRICS);
 }

@@ -17,7 +17,6 @@ const LEASE_MARGIN_MS = 30_000;
 /** Of so many failed claims it is looked for what they hold; that of others waits. */
 const FAILED_LIMIT = 64;
 
-/** Makes the claimer of one distributor. */
 export function createClaimer(
   options: DistributorOptions,
   queues: Queues,

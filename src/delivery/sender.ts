@@ -9,7 +9,6 @@ const BATCH_SIZE = 8;
 /** Until another process has sent it, which has the key, or this one was started with that. */
 const UNREADABLE_PAUSE_MS = 60_000;
 
-/** Makes the sender of one distributor. */
 export function createSender(
   options: DistributorOptions,
   { queues, recorder, shortages, maySend, gather }: {

@@ -26,7 +26,6 @@ export interface JobState extends Omit<StoredCronjob, "leaseUntilMs"> {
 /** The result of a request to run a job now. */
 export type RunOutcome = "started" | "running" | "unknown";
 
-/** The registry of setInterval jobs. */
 export type Cron = ReturnType<typeof createCron>;
 
 // Node's timers take 32 bits; a longer delay would become 1 ms.
