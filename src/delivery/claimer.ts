@@ -84,7 +84,6 @@ export function createClaimer(
      * same commit, which saves one and the time that it takes.
      */
     async makeDeliveries(parts: readonly FanOutPart[], nowMs: number): Promise<void> {
-      if (parts.length === 0) return;
       const claimedParts = parts.map(({ idle, ...part }) => ({
         ...part,
         claimed: idle.filter((queue) => queues.reserve(queue, 1) > 0)
