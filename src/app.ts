@@ -200,11 +200,9 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
             const open = servers.map((each) => promisify(each.getConnections.bind(each))());
             return (await Promise.all(open)).reduce((sum, count) => sum + count, 0);
           },
-          inFlight: () => worker.report().inFlight,
-          shortage: () => worker.report().want,
-          distributorState: worker.state,
+          worker,
           backlog,
-          signsSinceMs: () => keys.findSigning()?.signsFromMs,
+          keys,
           droppedLogLines: host.droppedLogLines,
           loopDelay,
           now,

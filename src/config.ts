@@ -51,12 +51,10 @@ const NOT_OURS =
  * its variable and default. Times are in milliseconds, sizes in bytes.
  */
 const TABLE = {
-  // A host name, or an IP address without brackets.
   host: variable("GATEPOST_HOST", host, "127.0.0.1", "address to listen on"),
   port: variable("GATEPOST_PORT", port, 8_080, "port; 0 takes a free one"),
   sharePort: variable("GATEPOST_SHARE_PORT", onOff, false,
     "on or off; on: several processes of this machine listen on the port, for rolling restarts"),
-  // Without trailing slash.
   baseUrl: optional("GATEPOST_BASE_URL", baseUrl, "http://HOST:PORT as listened on",
     "public address, which is the issuer of tokens; a path prefixes every route; required when " +
     "GATEPOST_HOST is a wildcard address"),
@@ -102,7 +100,6 @@ const TABLE = {
   clientMetadata: variable("GATEPOST_CLIENT_METADATA", documentHosts, "off",
     "off, on, or hosts: whether apps that are not registered may describe themselves by a Client " +
     "ID Metadata Document, at any host or at these"),
-  // 32 bytes each: the first encrypts, all decrypt.
   secretKeys: secret("GATEPOST_SECRET_KEY", secretKeys,
     "32 bytes in base64 that encrypt private keys and subscription secrets at rest; of several, " +
     "separated by commas, the first encrypts and all decrypt"),

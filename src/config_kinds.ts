@@ -85,12 +85,10 @@ export const credentials = textKind(
   "is not user:password",
 );
 
-const origin = textKind(
-  isOrigin,
-  "is not an origin in canonical form, such as https://app.example.com",
+export const origins = list(
+  textKind(isOrigin, "is not an origin in canonical form, such as https://app.example.com"),
+  MAX_LIST,
 );
-
-export const origins = list(origin, MAX_LIST);
 
 export const rateOrNone: Kind<Rate | undefined> = {
   parse(text) {

@@ -1,7 +1,8 @@
 import { STREAM_ENDED } from "../base/http_message.ts";
 import type { Log } from "../base/log.ts";
+import { createRepeatCheck } from "../base/repeated.ts";
 
-const WARN_EVERY_MS = 60_000;
+const WARNING = "an endpoint feeds a stream that has ended; stop on signal or cancel";
 
 /**
  * Makes the check whether an error that nobody caught is only that an endpoint module fed a web
@@ -10,15 +11,11 @@ const WARN_EVERY_MS = 60_000;
  * need not end. The log warns once a minute at most, because a timer may cause it again and again.
  */
 export function createLateChunkCheck(log: Log): (error: unknown) => boolean {
-  let warnedAtMs = -Infinity;
+  const isNew = createRepeatCheck(() => performance.now());
   return (error) => {
     const isLate = error === STREAM_ENDED || (error instanceof TypeError && "code" in error &&
       error.code === "ERR_INVALID_STATE" && /node:internal\/webstreams\//.test(error.stack ?? ""));
-    const nowMs = performance.now();
-    if (isLate && nowMs - warnedAtMs >= WARN_EVERY_MS) {
-      warnedAtMs = nowMs;
-      log.warn("an endpoint feeds a stream that has ended; stop on signal or cancel", { error });
-    }
+    if (isLate && isNew(WARNING)) log.warn(WARNING, { error });
     return isLate;
   };
 }

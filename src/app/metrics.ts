@@ -2,21 +2,19 @@ import { readdir } from "node:fs/promises";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { METHODS } from "../base/http_message.ts";
 import { counter, createMetrics, histogram, type Metrics, type Read } from "../base/metrics.ts";
-import { DISTRIBUTOR_STATES, type DistributorState } from "../event/distributor_state.ts";
+import type { DeliveryWorker } from "../delivery/worker.ts";
+import { DISTRIBUTOR_STATES } from "../event/distributor_state.ts";
 import { BOUNDS_MS } from "../event/figures.ts";
 import type { Backlog } from "../store/backlog.ts";
+import type { KeyRing } from "../store/key_ring.ts";
 import { revision, version } from "../version.ts";
 
 /** What metrics are read from when they are asked for. */
 interface MetricSources {
   readonly connections: () => Promise<number>;
-  readonly inFlight: () => number;
-  /** The code of what this process lacks to send callbacks. */
-  readonly shortage: () => string | undefined;
-  readonly distributorState: () => DistributorState;
+  readonly worker: Pick<DeliveryWorker, "report" | "state">;
   readonly backlog: () => Promise<Backlog>;
-  /** When the key that signs access tokens began to, in milliseconds since 1970. */
-  readonly signsSinceMs: () => number | undefined;
+  readonly keys: Pick<KeyRing, "findSigning">;
   readonly droppedLogLines: () => number;
   readonly loopDelay: ReturnType<typeof watchEventLoop>;
   readonly now: () => number;
@@ -60,7 +58,7 @@ export const METRICS = {
     initial: [["ok"], ["wrong"], ["throttled"], ["busy"]],
   },
   gatepost_signing_key_age_seconds: gauge("Age of the signing key.",
-    ({ signsSinceMs, now }) => ageSeconds(signsSinceMs(), now)),
+    ({ keys, now }) => ageSeconds(keys.findSigning()?.signsFromMs, now)),
   gatepost_events_dispatched_total: counter("Events stored for distribution by this process."),
   gatepost_delivery_attempts_total: {
     ...counter("Callbacks sent by this process; success is a response of 2xx.", "outcome"),
@@ -70,10 +68,10 @@ export const METRICS = {
     "Time of one callback, its response included.",
     BOUNDS_MS.map((ms) => ms / 1000), "outcome"),
   gatepost_deliveries_in_flight: gauge("Callbacks of this process under way.",
-    ({ inFlight }) => inFlight()),
+    ({ worker }) => worker.report().inFlight),
   gatepost_callbacks_held_up: gauge(
     "1 while this process lacks what callbacks need: descriptors, memory, a port or a network.",
-    ({ shortage }) => shortage() === undefined ? 0 : 1),
+    ({ worker }) => worker.report().want === undefined ? 0 : 1),
   gatepost_events_pending: gauge(
     "Events of the database whose deliveries have not been made yet; counted up to a million.",
     async ({ backlog }) => (await backlog()).events),
@@ -88,8 +86,8 @@ export const METRICS = {
   gatepost_overdue_seconds: gauge("Age of the most overdue delivery or event.",
     async ({ backlog, now }) => ageSeconds((await backlog()).overdueSinceMs, now)),
   gatepost_distributor_state: gauge("1 for the state that the distributor is in.",
-    ({ distributorState }) => {
-      const current = distributorState();
+    ({ worker }) => {
+      const current = worker.state();
       return DISTRIBUTOR_STATES.map((state) => [[state], Number(state === current)] as const);
     }, "state"),
   gatepost_database_commit_batches: histogram(
@@ -134,10 +132,8 @@ export const METRICS = {
   nodejs_version_info: gauge("Version of Node.js.", () => [[[process.version], 1]], "version"),
 };
 
-/** The metrics of the service. */
 export type ServiceMetrics = Metrics<typeof METRICS, MetricSources>;
 
-/** Makes the metrics of the service, nothing counted yet. */
 export function createServiceMetrics(): ServiceMetrics {
   return createMetrics(METRICS);
 }

@@ -11,7 +11,6 @@ export interface Kind<T> {
   format(value: T): string;
 }
 
-/** The environment of a process. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** One environment variable; an empty value counts as absent. */
@@ -32,7 +31,6 @@ export interface Variable<T> {
 /** Reads a file that a variable names; undefined where that is left to somebody else. */
 export type ReadText = (path: string) => string | undefined;
 
-/** The type of a variable's value. */
 export type ValueOf<V> = V extends Variable<infer T> ? T : never;
 
 /** Returns a variable that may be absent; `absent` says what applies then. */

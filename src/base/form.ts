@@ -17,19 +17,15 @@ const MAX_PAIRS = 256;
 export function parseForm(input: Uint8Array | string): Form | undefined {
   if (typeof input === "string" && /[^\x00-\x7f]/.test(input)) return undefined;
   // The format knows no byte order mark: one that is kept only makes the first name unknown.
-  const text = typeof input === "string" ? input : decodeUtf8(input);
-  if (text === undefined) return undefined;
-  const values = new Map<string, string[]>();
-  const pairs = text.split("&").filter((pair) => pair !== "");
-  if (pairs.length > MAX_PAIRS) return undefined;
-  for (const pair of pairs) {
-    const equals = pair.indexOf("=");
-    const name = decodeFormText(equals < 0 ? pair : pair.slice(0, equals));
-    const value = equals < 0 ? "" : decodeFormText(pair.slice(equals + 1));
-    if (name === undefined || value === undefined) return undefined;
-    values.getOrInsert(name, []).push(value);
-  }
-  return toForm(values);
+  const pairs = parsePairs(typeof input === "string" ? input : decodeUtf8(input));
+  return pairs && pairs.size <= MAX_PAIRS ? toForm(pairs) : undefined;
+}
+
+/** The pairs of such a text, however many; undefined where it is not well-formed, or not there. */
+export function parsePairs(text: string | undefined): URLSearchParams | undefined {
+  const isWellFormed = text !== undefined && decodeFormText(text) !== undefined;
+  // URLSearchParams leaves a question mark at the start out.
+  return isWellFormed ? new URLSearchParams(`?${text}`) : undefined;
 }
 
 /**
@@ -46,19 +42,20 @@ export function decodeFormText(text: string): string | undefined {
   }
 }
 
-function toForm(values: ReadonlyMap<string, readonly string[]>) {
+function toForm(pairs: URLSearchParams) {
+  const names = [...pairs.keys()];
   return {
     /**
      * The value of `name`, or undefined where it is absent, empty (RFC 6749 §3.1: a parameter
      * without a value counts as omitted) or repeated: no caller takes one of several by chance.
      */
     get(name: string): string | undefined {
-      const [value, ...others] = values.get(name) ?? [];
+      const [value, ...others] = pairs.getAll(name);
       return value === "" || others.length > 0 ? undefined : value;
     },
     /** Every non-empty value of `name` in order, for what may repeat (`resource`, RFC 8707 §2). */
-    getAll: (name: string) => (values.get(name) ?? []).filter((value) => value !== ""),
+    getAll: (name: string) => pairs.getAll(name).filter((value) => value !== ""),
     /** The names that occur more than once, with or without a value (RFC 6749 §3.2). */
-    duplicates: [...values].filter(([, all]) => all.length > 1).map(([name]) => name),
+    duplicates: [...new Set(names.filter((name, at) => names.indexOf(name) < at))],
   };
 }

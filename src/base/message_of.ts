@@ -1,8 +1,8 @@
 import { inspect } from "node:util";
 
-/** The message of whatever was thrown. */
+/** The message of whatever was thrown, which may be an Error whose message is no text. */
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return String(error instanceof Error ? error.message : error);
 }
 
 const SHORT = { depth: 1, breakLength: Infinity, maxStringLength: 500, customInspect: false };

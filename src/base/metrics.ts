@@ -45,7 +45,6 @@ type Counted<Table, Type> = {
 type LabelsOf<M> = M extends { readonly labels: infer L } ? { readonly [I in keyof L]: string }
   : never;
 
-/** The metrics of a process. */
 export type Metrics<Table extends MetricTable<Sources>, Sources> = ReturnType<
   typeof createMetrics<Sources, Table>
 >;

@@ -79,7 +79,6 @@ export const KEYWORDS = authored({
   deprecated: SWITCH,
 });
 
-/** The keywords of a schema. */
 export type Keywords = Infer<typeof KEYWORDS>;
 
 function isFilled(value: unknown): value is readonly unknown[] {

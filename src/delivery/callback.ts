@@ -1,9 +1,8 @@
 import { parseRetryAfter } from "../event/delivery.ts";
 import { signMessage } from "../event/signature.ts";
 import type { AttemptRecord } from "../store/deliveries.ts";
-import type { Egress } from "../outbound/egress.ts";
+import { type Egress, readStart } from "../outbound/egress.ts";
 import { settleFailure } from "../outbound/failure.ts";
-import { readStart } from "../outbound/read_start.ts";
 import { findShortage } from "../outbound/shortage.ts";
 
 /** One POST to a subscriber. */
@@ -27,12 +26,10 @@ export type CallbackSender = ReturnType<typeof createCallbackSender>;
 const SNIPPET_BYTES = 4096;
 
 /** Makes what sends callbacks: a POST of the event's JSON, and nothing else of the service. */
-export function createCallbackSender({ egress, timeoutMs, userAgent, now }: {
+export function createCallbackSender({ egress, timeoutMs, now }: {
   readonly egress: Egress;
   /** For the whole exchange, body included, in milliseconds. */
   readonly timeoutMs: number;
-  /** `<product_name>/<version>@<revision>`. */
-  readonly userAgent: string;
   readonly now: () => number;
 }) {
   /** Sends one; failures are results: it never rejects. */
@@ -49,7 +46,6 @@ export function createCallbackSender({ egress, timeoutMs, userAgent, now }: {
         method: "POST",
         headers: {
           "Content-Type": "application/json",
-          "User-Agent": userAgent,
           "webhook-id": id,
           "webhook-timestamp": String(timestampSeconds),
           "webhook-signature": signMessage({ id, timestampSeconds, body }, secrets),

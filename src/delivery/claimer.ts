@@ -17,7 +17,6 @@ const LEASE_MARGIN_MS = 30_000;
 /** Of so many failed claims it is looked for what they hold; that of others waits. */
 const FAILED_LIMIT = 64;
 
-/** Makes the claimer of one distributor. */
 export function createClaimer(
   options: DistributorOptions,
   queues: Queues,
@@ -85,7 +84,6 @@ export function createClaimer(
      * same commit, which saves one and the time that it takes.
      */
     async makeDeliveries(parts: readonly FanOutPart[], nowMs: number): Promise<void> {
-      if (parts.length === 0) return;
       const claimedParts = parts.map(({ idle, ...part }) => ({
         ...part,
         claimed: idle.filter((queue) => queues.reserve(queue, 1) > 0)

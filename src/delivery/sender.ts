@@ -9,7 +9,6 @@ const BATCH_SIZE = 8;
 /** Until another process has sent it, which has the key, or this one was started with that. */
 const UNREADABLE_PAUSE_MS = 60_000;
 
-/** Makes the sender of one distributor. */
 export function createSender(
   options: DistributorOptions,
   { queues, recorder, shortages, maySend, gather }: {
@@ -115,13 +114,12 @@ export function createSender(
     send,
     /** Releases unsent claims, awaits attempts for at most `graceMs`, and aborts those left. */
     async stop(graceMs: number): Promise<void> {
-      const grace = setTimeout(() => {
+      using _grace = setTimeout(() => {
         isAborted = true;
         void callbacks.abort();
       }, graceMs);
       await recorder.release(queues.drain());
       await Promise.all(batches);
-      clearTimeout(grace);
     },
   };
 }

@@ -49,10 +49,9 @@ export function createThreadSupervisor(
       isStopping = true;
       if (thread === undefined) return;
       const ended = Promise.withResolvers<unknown>();
-      const margin = setTimeout(() => void thread?.terminate(), withinMs);
+      using _margin = setTimeout(() => void thread?.terminate(), withinMs);
       thread.once("exit", ended.resolve).postMessage(request);
       await ended.promise;
-      clearTimeout(margin);
     },
   };
 }

@@ -19,7 +19,6 @@ export const WORKER_SETTINGS = [
 
 export type WorkerSettings = Pick<Config, (typeof WORKER_SETTINGS)[number]>;
 
-/** What the worker's thread is started with. */
 export interface WorkerStart {
   /** The name of this process, which its claims carry. */
   readonly name: string;
@@ -30,7 +29,6 @@ export interface WorkerStart {
   readonly toDatabase: MessagePort | undefined;
 }
 
-/** What the worker's thread is asked to do. */
 export type WorkerRequest =
   /** There may be work. */
   | { readonly kind: "wake" }
@@ -41,7 +39,6 @@ export type WorkerRequest =
   /** Stop; the thread then ends. */
   | { readonly kind: "stop"; readonly graceMs: number };
 
-/** What the worker's thread reports. */
 export type WorkerEvent =
   /** What the address guard's test found, once after the start. */
   | { readonly kind: "started"; readonly test: SelfTest }

@@ -7,7 +7,7 @@ import { longestWaitMs } from "../event/delivery.ts";
 import { createCallbackSender } from "./callback.ts";
 import { createClockWatch } from "./clock_watch.ts";
 import { createDistributor } from "./distributor.ts";
-import { createEgress, USER_AGENT } from "../outbound/egress.ts";
+import { createEgress } from "../outbound/egress.ts";
 import { takeOver, takeOverDeliveries } from "./take_over.ts";
 import { testGuard } from "./test_guard.ts";
 import { openInThread } from "../database/engine_in_thread.ts";
@@ -52,7 +52,7 @@ export async function runWorker(port: MessagePort, start: WorkerStart) {
     database,
     settings,
     claim: name,
-    callbacks: createCallbackSender({ egress, timeoutMs, userAgent: USER_AGENT, now }),
+    callbacks: createCallbackSender({ egress, timeoutMs, now }),
     seal: createSeal(...settings.secretKeys ?? []),
     log,
     now,

@@ -1,4 +1,3 @@
-/** How one attempt ended. */
 export type AttemptOutcome =
   | {
     readonly kind: "response";

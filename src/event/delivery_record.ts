@@ -82,7 +82,6 @@ export function toDeliveryRecord({ name, ...delivery }: Delivery): Infer<typeof 
   return toRecord({ ...delivery, event: name });
 }
 
-/** A delivery as the backend shows it. */
 export const toManagedDelivery = recordOf(ManagedDelivery);
 
 /** An attempt as the owner of the subscription sees it. */

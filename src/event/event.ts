@@ -124,7 +124,6 @@ export const EventRecord = named("Event", record({
   created_at: TIME,
 }));
 
-/** An event as lists show it. */
 export interface EventSummary extends Omit<FieldsOf<Infer<typeof EventRecord>>, "scope"> {
   /** All that are needed to receive it. */
   readonly scopes: readonly string[];

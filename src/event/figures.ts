@@ -46,7 +46,6 @@ export function countOne(
   raise(4 + (bucket < 0 ? BOUNDS_MS.length : bucket), 1);
 }
 
-/** The sum of figures. */
 export function addUp(all: readonly Figures[]): Figures {
   return NO_FIGURES.map((_, place) => all.reduce((sum, each) => sum + (each[place] ?? 0), 0));
 }

@@ -43,7 +43,7 @@ class RequestContext implements Context<unknown> {
   }
 
   get query(): URLSearchParams {
-    return this.#query ??= new URLSearchParams(this.#http.query);
+    return this.#query ??= new URLSearchParams(`?${this.#http.query}`);
   }
 
   get request(): Request {

@@ -1,7 +1,7 @@
-import type { Members } from "../base/plain_object.ts";
 import { realpathSync } from "node:fs";
 import { dirname } from "node:path";
 import { pathToFileURL } from "node:url";
+import { isPlainObject, type Members } from "../base/plain_object.ts";
 import { checkExport, type Hosted } from "./check.ts";
 import { errorLine } from "./check_data.ts";
 import type { Origin } from "./check_endpoint.ts";
@@ -9,7 +9,6 @@ import { loadAsEsModules } from "./es_modules.ts";
 import { findModules } from "./find_modules.ts";
 import { type Export, folderOf, hooksOf, isHook } from "./folder_hooks.ts";
 import { describeLoadFailure } from "./load_failure.ts";
-import { findLookalikes } from "./passed_over.ts";
 
 /** Every reason, over all files, why the endpoint modules cannot be served: a line for each. */
 export class LoadError extends Error {
@@ -76,6 +75,22 @@ export async function loadEndpoints(
   errors.push(...findConflicts(hosted));
   if (errors.length > 0) throw new LoadError(errors.join("\n"));
   return hosted;
+}
+
+const MAX_DEPTH = 2;
+
+/** What has the members of an endpoint or a cronjob: an export that is none, or what is in it. */
+function findLookalikes(exported: Export, depth = 0): readonly Export[] {
+  const { value, file, exportName } = exported;
+  if (typeof value !== "object" || value === null) return [];
+  // Members are not read: a getter may do anything.
+  const countIn = (...names: string[]) => names.filter((name) => name in value).length;
+  const isEndpoint = "handle" in value || countIn("method", "path", "scope", "public") > 1;
+  if (isEndpoint || countIn("name", "every", "run") > 1) return [exported];
+  if (depth === MAX_DEPTH || !(isPlainObject(value) || Array.isArray(value))) return [];
+  return Object.entries(Object.getOwnPropertyDescriptors(value)).flatMap(([name, { value }]) =>
+    findLookalikes({ value, file, exportName: `${exportName}.${name}` }, depth + 1)
+  );
 }
 
 /** The exports of a module; of a list each item is one. */

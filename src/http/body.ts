@@ -1,4 +1,4 @@
-import { decodeFormText, type Form, MAX_FORM_BYTES, parseForm } from "../base/form.ts";
+import { type Form, MAX_FORM_BYTES, parseForm, parsePairs } from "../base/form.ts";
 import { hasBody, type HttpRequest, tooLarge } from "../base/http_message.ts";
 import { isJsonType, type JsonValue, parseJson } from "../base/json.ts";
 import { malformed, Problem } from "../base/problem.ts";
@@ -63,9 +63,10 @@ export async function readAnyBody(
   return { bytes, value: isForm ? parseFields(decodeUtf8(bytes), "form") : parseJson(bytes) };
 }
 
-/** URLSearchParams itself would take bad escapes, and what is not UTF-8. Throws Problem 400. */
+/** The fields of a query, or of a form that is UTF-8; throws Problem 400 for any other. */
 export function parseFields(text: string | undefined, what: string): URLSearchParams {
-  if (text !== undefined && decodeFormText(text) !== undefined) return new URLSearchParams(text);
+  const fields = parsePairs(text);
+  if (fields) return fields;
   throw malformed(`The ${what} is not well-formed.`);
 }
 

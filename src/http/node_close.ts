@@ -11,14 +11,12 @@ const LAST_LINES_MS = 20;
  */
 export async function closeServer(server: Server, graceMs: number, idleMs: number): Promise<void> {
   let isCut = false;
-  const grace = setTimeout(() => {
+  using _grace = setTimeout(() => {
     isCut = true;
     server.closeAllConnections();
   }, graceMs);
   const closed = new Promise((resolve) => Listener.prototype.close.call(server, resolve));
-  const idle = setTimeout(() => server.close(), Math.min(idleMs, graceMs));
+  using _idle = setTimeout(() => server.close(), Math.min(idleMs, graceMs));
   await closed;
-  clearTimeout(grace);
-  clearTimeout(idle);
   if (isCut) await new Promise((resolve) => setTimeout(resolve, LAST_LINES_MS));
 }

@@ -26,7 +26,6 @@ export interface JobState extends Omit<StoredCronjob, "leaseUntilMs"> {
 /** The result of a request to run a job now. */
 export type RunOutcome = "started" | "running" | "unknown";
 
-/** The registry of setInterval jobs. */
 export type Cron = ReturnType<typeof createCron>;
 
 // Node's timers take 32 bits; a longer delay would become 1 ms.
@@ -125,12 +124,10 @@ export function createCron(
     async stop(graceMs: number): Promise<void> {
       stopping.abort();
       for (const { timer } of entries.values()) clearInterval(timer);
-      let grace: NodeJS.Timeout | undefined;
-      await Promise.race([
-        Promise.all(entries.values().map(({ running }) => running)),
-        new Promise((resolve) => grace = setTimeout(resolve, graceMs)),
-      ]);
-      clearTimeout(grace);
+      const late = Promise.withResolvers<void>();
+      using _grace = setTimeout(late.resolve, graceMs);
+      const ended = Promise.all(entries.values().map(({ running }) => running));
+      await Promise.race([ended, late.promise]);
     },
   };
 }

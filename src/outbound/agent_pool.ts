@@ -2,7 +2,6 @@ import type { LookupFunction } from "node:net";
 import { EgressError } from "./reachable.ts";
 import { type ExchangeHandler, trySecond } from "./second_try.ts";
 
-/** How connections are made. */
 export interface AgentOptions {
   /** Sockets per origin. Fewer than the attempts in flight make attempts queue. */
   readonly connectionsPerOrigin: number;

@@ -35,7 +35,7 @@ export type SelfTest =
 export type Egress = ReturnType<typeof createEgress>;
 
 /** How the service names itself in what it sends. */
-export const USER_AGENT = `Gatepost/${version}@${revision}`;
+const USER_AGENT = `Gatepost/${version}@${revision}`;
 
 /** More addresses than this of one name are not tried: a name is not a list of hosts to scan. */
 const MAX_ADDRESSES = 8;
@@ -81,14 +81,17 @@ export function createEgress(options: EgressOptions) {
           return pool.dispatch({ ...exchange, body: body ?? null }, followed);
         },
       };
-      const length = body !== undefined && { "Content-Length": String(Buffer.byteLength(body)) };
+      const own = {
+        "User-Agent": USER_AGENT,
+        ...body !== undefined && { "Content-Length": String(Buffer.byteLength(body)) },
+      };
       const alone: RequestInit = {
         redirect: "manual", credentials: "omit", referrerPolicy: "no-referrer",
       };
       try {
         const response = await request(
           url,
-          Object.assign(alone, init, { headers: { ...headers, ...length }, dispatcher }),
+          Object.assign(alone, init, { headers: { ...own, ...headers }, dispatcher }),
         );
         if (response.status === 205) end();
         return response;
@@ -110,6 +113,18 @@ export function createEgress(options: EgressOptions) {
         return { ok: false, reason: `loopback was not reached: ${found ?? String(error)}`, code };
       }),
   };
+}
+
+/** The first bytes of a response, `bytes` and a few more; what comes behind is not waited for. */
+export async function readStart({ body }: EgressResponse, bytes: number): Promise<Buffer> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of body ?? []) { // leaving the loop cancels the rest
+    chunks.push(chunk);
+    length += chunk.length;
+    if (length >= bytes) break;
+  }
+  return Buffer.concat(chunks);
 }
 
 /**

@@ -3,9 +3,8 @@ import { isJsonType, parseJson } from "../base/json.ts";
 import { Problem } from "../base/problem.ts";
 import { isRecord } from "../base/shape.ts";
 import { isSecureUrl } from "../oauth/redirect_uri.ts";
-import { createEgress, type Egress, USER_AGENT } from "./egress.ts";
+import { createEgress, type Egress, readStart } from "./egress.ts";
 import { settleFailure } from "./failure.ts";
-import { readStart } from "./read_start.ts";
 
 /** A document of somebody else's server, or in a few words why there is none. */
 export type FetchedDocument =
@@ -51,11 +50,7 @@ export function createDocumentFetch(egress: Pick<Egress, "send" | "selfTest">) {
     const startedMs = performance.now();
     try {
       const response = await egress.send(url, {
-        headers: {
-          "Accept": "application/json",
-          "Accept-Encoding": "identity",
-          "User-Agent": USER_AGENT,
-        },
+        headers: { "Accept": "application/json", "Accept-Encoding": "identity" },
         signal: AbortSignal.timeout(timeoutMs),
       });
       const { status, headers, body } = response;

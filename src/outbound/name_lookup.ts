@@ -43,13 +43,12 @@ export function createNameLookup(options: {
     const resolver = new Resolver({ timeout: Math.ceil(timeoutMs / 3), tries: 2 });
     if (servers !== undefined) resolver.setServers(servers);
     const late = Promise.withResolvers<never>();
-    const timer = setTimeout(() => {
+    using _timer = setTimeout(() => {
       late.reject(new EgressError("NAME_LOOKUP_UNANSWERED", `no answer in time: ${host}`));
     }, timeoutMs);
     try {
       return await Promise.race([findAddresses(resolver, host, readHosts), late.promise]);
     } finally {
-      clearTimeout(timer);
       resolver.cancel();
     }
   };

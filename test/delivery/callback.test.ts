@@ -12,6 +12,7 @@ import {
 } from "../../src/delivery/callback.ts";
 import { createEgress, type Egress } from "../../src/outbound/egress.ts";
 import { EgressError } from "../../src/outbound/reachable.ts";
+import { revision, version } from "../../src/version.ts";
 import { listenOnLoopback } from "../crash/listen.ts";
 import { createCertificate } from "../helpers/certificate.ts";
 import { type Reaction, type Receiver, startReceiver } from "../helpers/receiver.ts";
@@ -92,7 +93,6 @@ function createSender(timeoutMs: number, guard = egress): CallbackSender {
   return createCallbackSender({
     egress: guard,
     timeoutMs,
-    userAgent: "Gatepost/1.2.3@abcdef0",
     now: () => NOW_MS,
   });
 }
@@ -142,7 +142,7 @@ describe("a callback", () => {
     assert.ok(typeof signature === "string" && /^v1,[A-Za-z0-9+/]{43}=$/.test(signature));
     assert.deepEqual(rest, {
       "content-type": "application/json",
-      "user-agent": "Gatepost/1.2.3@abcdef0",
+      "user-agent": `Gatepost/${version}@${revision}`,
       "webhook-id": "d0abc00000001",
       "webhook-timestamp": String(Math.floor(NOW_MS / 1000)),
       "webhook-signature": signature,
@@ -380,7 +380,7 @@ test("what the service itself lacks is no attempt", async (t) => {
   const own = createEgress({ ...EGRESS, allow: [], lookup });
   t.after(() => own.close());
   const now = () => NOW_MS;
-  const options = { egress: own, timeoutMs: TIMEOUT_MS, userAgent: "Gatepost/1", now };
+  const options = { egress: own, timeoutMs: TIMEOUT_MS, now };
   const endpoint = "http://name.example/";
   const result = await sendAny({ endpoint }, createCallbackSender(options));
   assert.deepEqual(result, { shortage: "EMFILE" });

@@ -74,9 +74,7 @@ function respond(socket: Socket, random: Random): void {
 const loopback = parseCidr("127.0.0.1/32");
 assert.ok(loopback);
 const egress = createEgress({ allow: [loopback], connectionsPerOrigin: 64, timeoutMs: TIMEOUT_MS });
-const { send } = createCallbackSender({
-  egress, timeoutMs: TIMEOUT_MS, userAgent: "x", now: Date.now,
-});
+const { send } = createCallbackSender({ egress, timeoutMs: TIMEOUT_MS, now: Date.now });
 const sockets = new Set<Socket>();
 let react: (socket: Socket) => void = () => {};
 let endpoint = "";

@@ -108,6 +108,14 @@ async function call(handle: Handle, sent: Sent = {}, setting: Setting = {}): Pro
 const JSON_TYPE = "application/json";
 const FORM_TYPE = "application/x-www-form-urlencoded";
 
+test("a question mark at the start of a query or a form is part of its first name", async () => {
+  const { answer } = await call(
+    ({ query, body }) => [[...query], [...body as URLSearchParams]],
+    { type: FORM_TYPE, query: "?a=1", body: "?b=2" }, // of a target as in /orders/7??a=1
+  );
+  assert.deepEqual(JSON.parse(String(answer?.body)), [[["?a", "1"]], [["?b", "2"]]]);
+});
+
 test("a handler gets the path, query, caller and body of its request", async () => {
   const secretive = { ...CALLER, jti: "secret" };
   const { answer } = await call(

@@ -267,6 +267,16 @@ test("every process lists how the last run went, wherever it ran", async (t) => 
   assert.equal((await first.shared.list())[0]?.lastError, null);
 });
 
+test("a job that throws an Error whose message is no text has failed all the same", async (t) => {
+  const office = await setUp(t);
+  const { look, shared } = await office.open(() => {
+    throw Object.assign(new Error(), { message: { code: 1 } });
+  });
+  office.nowMs = START_MS + HOUR_MS;
+  await look();
+  assert.equal((await shared.list())[0]?.lastError, "[object Object]");
+});
+
 test("a run that ends because its process stops leaves and takes away no error", async (t) => {
   const fail = () => {
     throw new Error("no luck");

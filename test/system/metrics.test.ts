@@ -205,11 +205,12 @@ test("callbacks that this process has not what it needs to send are reported", a
   const format = (code: string | undefined) =>
     createServiceMetrics().format({
       connections: async () => 0,
-      inFlight: () => 0,
-      shortage: () => code,
-      distributorState: () => "on",
+      worker: {
+        report: () => ({ quietMs: 0, inFlight: 0, want: code, attempts: [], changed: [] }),
+        state: () => "on",
+      },
       backlog: async () => nothing,
-      signsSinceMs: () => undefined,
+      keys: { findSigning: () => undefined },
       droppedLogLines: () => 0,
       loopDelay,
       now: () => 0,
