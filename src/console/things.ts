@@ -1,19 +1,19 @@
-import { call } from "./api.ts";
+import { call, listUntil } from "./api.ts";
 import { asking } from "./asking.ts";
 import { bodySchema, findOperation, resolve } from "./document.ts";
 import { type Child, el, fill, shown } from "./element.ts";
 import { filters, noneLike } from "./filters.ts";
-import { wordsOf } from "./format.ts";
+import { count, number, wordsOf } from "./format.ts";
 import { findIn, idOf, nameOf, NAMES, type Thing } from "./names.ts";
 import { button, card, facts, head } from "./parts.ts";
 import { go, href, type Place, refine } from "./router.ts";
 import { mayWrite } from "./session.ts";
 import { every } from "./stream.ts";
-import { type Column, later, listTable } from "./table.ts";
+import { type Column, later, listTable, LOOK_MS } from "./table.ts";
 import { AUDIT_COLUMNS, columnsOf, valueOf } from "./values.ts";
 
-const whatEnds = async (related: readonly Related[], item: Thing): Promise<string> =>
-  (await import("./what_ends.ts")).whatEnds(related, item);
+/** Of more that ends with a thing the newest are counted, as long as nobody minds to wait. */
+const MOST_COUNTED = 2000;
 
 /** A list of what belongs to a thing. */
 export interface Related {
@@ -45,8 +45,8 @@ export interface Kind {
   readonly deletion?: string;
   /** Without these lists there is no page of one. */
   readonly related?: readonly Related[];
-  /** How often the list is looked at again. */
-  readonly pollMs?: number;
+  /** Whether the whole list is asked for again and again. */
+  readonly isPolled?: boolean;
   /** What can be done beside the heading of the list. */
   top?(): Child;
   /** What can be done in each row. */
@@ -101,7 +101,7 @@ export const showKind = (kind: Kind, place: Place, name: string): Promise<Child>
   (place.id && kind.related ? showOne : showList)(kind, place, name);
 
 async function showList(kind: Kind, { page, query, signal }: Place, name: string) {
-  const { words, path, columns, filters: names = [], hint, empty, deletion, pollMs } = kind;
+  const { words, path, columns, filters: names = [], hint, empty, deletion, isPolled } = kind;
   const load = async () => (await listTable<Thing>({
     path: `/backend/${path}`,
     query: Object.fromEntries(names.map((name) => [name, query.get(name)])),
@@ -121,7 +121,7 @@ async function showList(kind: Kind, { page, query, signal }: Place, name: string
     const isRead = node.querySelector("table") && !section.contains(document.activeElement);
     if (isRead) fill(section, node);
   };
-  if (pollMs) every(pollMs, look, signal);
+  if (isPolled) every(LOOK_MS, look, signal);
   return [
     head(name, words, kind.top?.(),
       deletion && mayWrite() &&
@@ -164,6 +164,18 @@ async function showOne(kind: Kind, { page, id, signal }: Place, all: string): Pr
       return card(title, { wide: "w12", padded: false, end: end?.(item) },
         later(found.then(({ node }) => node)));
     }))];
+}
+
+/** How many of what ends with a thing there are now, in words. */
+async function whatEnds(related: readonly Related[], item: Thing): Promise<string> {
+  const ending = related.filter(({ ends }) => ends).map(async ({ path, by = "", ends = "" }) => {
+    const query = { [by]: idOf(item) };
+    const { items, next_cursor } = await listUntil<Thing>(`/backend/${path}`, query, MOST_COUNTED);
+    const many = items.filter(({ status }) => status === "active" || status === "paused").length;
+    return `${count(many, ends)}${next_cursor ? ` of the first ${number(MOST_COUNTED)}` : ""}`;
+  });
+  const parts = await Promise.all(ending);
+  return parts.length > 0 ? `Ends at once: ${parts.join(", ")}.` : "";
 }
 
 /** A button that disables something, or lets it in again. */

@@ -8,12 +8,11 @@ import {
   aboveTabs, answered, besideList, copied, DISPATCHED, type EventOfOne, payload,
   requested,
 } from "./inspector.ts";
-import { look, LOOK_MS } from "../look.ts";
 import { button, head, state, when } from "../parts.ts";
 import type { Delivery } from "../records.ts";
 import { go, href, type Place } from "../router.ts";
 import { mayWrite } from "../session.ts";
-import { every, listen } from "../stream.ts";
+import { listen } from "../stream.ts";
 import { later, listTable } from "../table.ts";
 import { tabs } from "../tabs.ts";
 
@@ -34,10 +33,9 @@ const linkToDelivery = ({ id, subscription }: Delivery) =>
 async function showList(query: URLSearchParams, signal: AbortSignal) {
   const request = query.get("request");
   const given = Object.fromEntries(query);
-  const asked = { ...given, since: since(query.get("since")), until: since(query.get("until")) };
   const made = await listTable<Event>({
     path: PATH,
-    query: asked,
+    query: { ...given, since: since(query.get("since")), until: since(query.get("until")) },
     columns: [
       DISPATCHED,
       ["Event", "", ({ id, name, created_at }) => [
@@ -50,8 +48,8 @@ async function showList(query: URLSearchParams, signal: AbortSignal) {
     ],
     empty: query.size > 0 ? noneLike("event")
       : "No event yet: endpoints and cronjobs dispatch them, and so does the button above.",
+    signal,
   });
-  every(LOOK_MS, () => look(PATH, asked, made).catch(() => {}), signal); // the next look tells
   return {
     head: head(request ? "What this request set off" : "Events",
       request ? ["Request ", el("code", request)] : "What has been dispatched, and by whom.",
