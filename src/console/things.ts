@@ -1,6 +1,6 @@
 import { call, listUntil } from "./api.ts";
 import { asking } from "./asking.ts";
-import { bodySchema, findOperation, resolve } from "./document.ts";
+import { bodyOf } from "./document.ts";
 import { type Child, el, fill, shown } from "./element.ts";
 import { filters, noneLike } from "./filters.ts";
 import { count, number, wordsOf } from "./format.ts";
@@ -110,7 +110,7 @@ async function showList(kind: Kind, { page, query, signal }: Place, name: string
   })).node;
   const section = el("section.card", await load());
   const add = async () => {
-    const made = await askFields(`Add ${path}`, "add", path);
+    const made = await askFields(path);
     if (!made) return;
     await kind.added?.(made);
     go(href(page, idOf(made)));
@@ -138,7 +138,7 @@ async function showOne(kind: Kind, { page, id, signal }: Place, all: string): Pr
   if (!item) return head("Nothing of this id", ["It may have been deleted. ", back]);
   const [at, name] = [`/backend/${path}/${id}`, nameOf(item)];
   const ends = () => whatEnds(related, item);
-  const edit = async () => await askFields(`Edit ${name}`, "change", path, item) && refine({});
+  const edit = async () => await askFields(path, item) && refine({});
   const heading = head(name, [back, " · ", el("code", id)], kind.actions?.(item),
     deletion && mayWrite() && [
       button("Edit…", edit, { key: "edit" }),
@@ -196,17 +196,18 @@ export const revokeGrant = (grant: Thing): Child => grant["status"] === "active"
     () => call("DELETE", `/backend/grant/${idOf(grant)}`), { isGrave: true });
 
 /**
- * Asks for the body of an operation and sends it, of what was given only what is no longer the
- * same. Resolves with the response, or with undefined where it was not sent.
+ * Asks for the members of a new thing, or of one that there is, and sends those that are no longer
+ * the same. Resolves with the response, or with undefined where nothing was sent.
  */
-async function askFields(title: string, verb: string, path: string, given?: Thing) {
+async function askFields(path: string, given?: Thing) {
   const { askWith, fieldsOf } = await import("./form.ts"); // seldom wanted
-  const operation = await findOperation(verb + wordsOf(path));
-  const { properties = {}, ...schema } = await resolve(bodySchema(operation) ?? {});
+  const operation = (given ? "change" : "add") + wordsOf(path);
+  const { properties = {}, ...schema } = await bodyOf(operation);
   const { status, ...others } = properties; // whether it is disabled has a button of its own
   const fields = await fieldsOf({ ...schema, properties: others }, given);
-  const at = `/backend/${path}${given ? `/${idOf(given)}` : ""}`;
-  const act = () =>
-    call<Thing>(operation.method, at, given ? fields.changes() : fields.read());
+  const at = `/backend/${path}`;
+  const act = () => given ? call<Thing>("PATCH", `${at}/${idOf(given)}`, fields.changes())
+    : call<Thing>("POST", at, fields.read());
+  const title = given ? `Edit ${nameOf(given)}` : `Add ${path}`;
   return askWith(fields, { title, action: given ? "Save" : title, act });
 }

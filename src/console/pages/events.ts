@@ -1,5 +1,5 @@
 import { call, get, list } from "../api.ts";
-import { bodySchema, findOperation } from "../document.ts";
+import { bodyOf, listExamples } from "../document.ts";
 import { type Child, el } from "../element.ts";
 import { filters, noneLike, since } from "../filters.ts";
 import { askWith, fieldsOf } from "../form.ts";
@@ -97,23 +97,12 @@ async function showOne(id: string, signal: AbortSignal): Promise<Child> {
   ];
 }
 
-interface Catalogue {
-  readonly channels: Readonly<Record<string, {
-    messages: Record<string, { name: string; examples?: readonly { payload: unknown }[] }>;
-  }>>;
-}
-
 /** Dispatches an event by hand: one of the catalogue's with its example, or any other. */
 async function dispatch(add: (item: Event) => void): Promise<void> {
-  const [operation, { channels }] = await Promise.all([
-    findOperation("dispatchEvent"),
-    get<Catalogue>("/asyncapi.json"),
-  ]);
-  const known = new Map(Object.values(channels).flatMap(({ messages }) => Object.values(messages))
-    .filter(({ name }) => !name.startsWith("gatepost."))
-    .map(({ name, examples }) => [name, examples?.[0]?.payload ?? {}]));
+  const known = await listExamples();
   const [name = ""] = known.keys();
-  const fields = await fieldsOf(bodySchema(operation) ?? {}, { name, data: known.get(name) ?? {} });
+  const given = { name, data: known.get(name) ?? {} };
+  const fields = await fieldsOf(await bodyOf("dispatchEvent"), given);
   const [field, data] = ["name", "data"].map((each) =>
     fields.node.querySelector<HTMLInputElement>(`#field-${each}`));
   field?.setAttribute("list", "catalogue");
