@@ -4,7 +4,7 @@ import { accessToken, learnTime, site } from "./session.ts";
 export type Query = Readonly<Record<string, string | number | null | undefined>>;
 
 /** One part of a list. */
-export interface Part<Item> {
+interface Part<Item> {
   readonly items: readonly Item[];
   readonly next_cursor: string | null;
 }
@@ -90,3 +90,18 @@ export const get = <Body>(path: string, query: Query = {}) =>
 
 /** GET of one part of a list. */
 export const list = <Item>(path: string, query?: Query) => get<Part<Item>>(path, query);
+
+/** One part of a list after the other, until it ends or this many have come, or such a one. */
+export async function listUntil<Item>(
+  path: string,
+  query: Query,
+  most: number,
+  isWanted: (item: Item) => boolean = () => false,
+): Promise<Part<Item>> {
+  let [items, next_cursor]: [readonly Item[], string | null] = [[], ""];
+  while (next_cursor !== null && items.length < most && !items.some(isWanted)) {
+    const part: Part<Item> = await list(path, { ...query, limit: 200, cursor: next_cursor });
+    [items, next_cursor] = [[...items, ...part.items], part.next_cursor];
+  }
+  return { items, next_cursor };
+}

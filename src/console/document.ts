@@ -43,6 +43,8 @@ export interface Operation {
 interface Document {
   /** By path and method. */
   readonly paths: Record<string, Record<string, Omit<Operation, "method" | "path">>>;
+  /** By the event's name. */
+  readonly webhooks: Readonly<Record<string, { readonly post: Pick<Operation, "requestBody"> }>>;
   readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
 }
 
@@ -64,11 +66,18 @@ export async function listOperations(): Promise<Operation[]> {
       .map(([method, rest]) => ({ ...rest, path, method: method.toUpperCase() })));
 }
 
-/** The operation of this id. */
-export async function findOperation(id: string): Promise<Operation> {
-  const found = (await listOperations()).find(({ operationId }) => operationId === id);
-  if (!found) throw new Error(`no operation ${id}`);
-  return found;
+/** The schema of the JSON body of the operation of this id. */
+export async function bodyOf(id: string): Promise<Schema> {
+  const operation = (await listOperations()).find(({ operationId }) => operationId === id);
+  return resolve(operation?.requestBody?.content["application/json"]?.schema ?? {});
+}
+
+/** An example of each event that modules declare, by its name. */
+export async function listExamples(): Promise<Map<string, unknown>> {
+  const { webhooks } = await apiDocument();
+  return new Map(Object.entries(webhooks).filter(([name]) => !name.startsWith("gatepost."))
+    .map(([name, { post: { requestBody } }]) =>
+      [name, requestBody?.content["application/json"]?.example ?? {}]));
 }
 
 /** What a schema refers to, null left out of what it may be. */
@@ -79,9 +88,4 @@ export async function resolve(schema: Schema): Promise<Schema> {
   if (target) return resolve(target);
   const [first] = (anyOf ?? []).filter(({ type }) => type !== "null");
   return first ? { ...schema, ...await resolve(first) } : schema;
-}
-
-/** The schema of an operation's JSON body. */
-export function bodySchema({ requestBody }: Operation): Schema | undefined {
-  return requestBody?.content["application/json"]?.schema;
 }

@@ -4,13 +4,12 @@ import { type Child, el, fill } from "./element.ts";
 import { number, time } from "./format.ts";
 import { button, failure, message, notify, renew, state } from "./parts.ts";
 import type { Delivery } from "./records.ts";
-import { serverNow } from "./session.ts";
+import { isAccount, serverNow } from "./session.ts";
 
-/** What is sent again, and by whose operations. */
+/** What is sent again. */
 export interface Wanted {
-  readonly base?: "/backend" | "/consumer";
-  /** The one whose they are; of people's own there must be one. */
-  readonly subscription?: string | undefined;
+  /** The one whose they are, of people's own. */
+  readonly subscription?: string;
   /** Since when all have failed. */
   readonly failingSince?: string | undefined;
   /** More members of the resend. */
@@ -39,10 +38,10 @@ const pause = () => new Promise((resolve) => setTimeout(resolve, LOOK_MS));
  * once its outcome is known. Resolves once that has begun, or was not wanted.
  */
 export async function openResend(
-  { base = "/backend", subscription, failingSince, selection = {} }: Wanted,
+  { subscription, failingSince, selection = {} }: Wanted,
 ): Promise<void> {
   const own = `/consumer/subscription/${subscription}/resend`;
-  const [resend, progress, delivery] = base === "/consumer"
+  const [resend, progress, delivery] = isAccount
     ? [own, own, "/consumer/subscription/delivery"]
     : ["/backend/delivery/resend", "/backend/resend", "/backend/delivery"];
   const { status = "failed", since, until } = selection;
@@ -71,14 +70,8 @@ export async function openResend(
   let chosen: Query = {};
   let total = 0;
 
-  const body = () => ({
-    ...base === "/backend" && { subscription },
-    ...selection,
-    status,
-    ...chosen,
-  });
-  const send = (how = {}) => call<Begun>("POST", resend, { ...body(), ...how });
-
+  const send = (how = {}) =>
+    call<Begun>("POST", resend, { ...selection, status, ...chosen, ...how });
   const again = () => `Send ${number(total)} ${when}`;
 
   function show(): void {

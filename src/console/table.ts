@@ -1,6 +1,7 @@
 import { list, type Query } from "./api.ts";
 import { type Child, el, fill } from "./element.ts";
 import { button, failure } from "./parts.ts";
+import { every } from "./stream.ts";
 
 interface Cell<Item> {
   of(item: Item): Child;
@@ -16,9 +17,10 @@ export function table<Item>(columns: readonly Column<Item>[], items: readonly It
   return el("table.cards", el("thead", el("tr", heads)), body);
 }
 
+const idOf = (item: unknown) => (item as { readonly id?: string }).id;
+
 function row<Item>(columns: readonly Column<Item>[], item: Item): HTMLTableRowElement {
-  const { id } = item as { readonly id?: string };
-  return el("tr", { "data-id": id },
+  return el("tr", { "data-id": idOf(item) },
     columns.map(([name, look, cell]) => el("td", { class: look, "data-name": name }, cell(item))));
 }
 
@@ -30,10 +32,14 @@ interface ListOptions<Item> {
   /** What stands there where nothing is listed: what would, why not, and what changes that. */
   readonly empty: Child;
   readonly limit?: number;
+  /** Until it aborts new items are looked for, of which nothing tells. */
+  readonly signal?: AbortSignal;
 }
 
 /** How many rows a list that is told of new ones keeps. */
 export const MOST_ROWS = 200;
+/** How often a list looks for what nothing tells it of. */
+export const LOOK_MS = 10_000;
 
 /**
  * A list of the server's in parts: `node` to be shown; `add` puts a new item on top, but behind a
@@ -44,7 +50,7 @@ export const listTable = <Item>(options: ListOptions<Item>) =>
   makeList(options).catch((error: unknown) => ({ node: failure(error), add() {} }));
 
 async function makeList<Item>(options: ListOptions<Item>) {
-  const { path, query, columns, empty, limit = 25 } = options;
+  const { path, query, columns, empty, limit = 25, signal } = options;
   const first = await list<Item>(path, { ...query, limit });
   const shown = table(columns, first.items);
   const body = shown.tBodies[0] ?? el("tbody");
@@ -88,21 +94,28 @@ async function makeList<Item>(options: ListOptions<Item>) {
       cursor && button("Show more", showMore, { kind: "tiny" }));
   }
 
+  /** Puts an item on top: at once in an empty list, else behind a button. */
+  function add(item: Item): void {
+    const made = row(columns, item);
+    const { id } = made.dataset;
+    const there = id && [...body.rows, ...fresh].find((each) => each.dataset["id"] === id);
+    if (there) return change(there, made);
+    fresh.unshift(made);
+    if (fresh.length > MOST_ROWS) fresh.pop();
+    if (body.rows.length === 0) showFresh();
+    else settle();
+  }
+
+  /** Adds what has come since then. */
+  async function look(): Promise<void> {
+    const { items } = await list<Item>(path, { ...query, limit: MOST_ROWS });
+    const known = items.findIndex((item) => body.querySelector(`[data-id="${idOf(item)}"]`));
+    items.slice(0, known < 0 ? MOST_ROWS : known).reverse().forEach(add);
+  }
+
   settle();
-  return {
-    node,
-    /** Puts an item on top: at once in an empty list, else behind a button. */
-    add(item: Item): void {
-      const made = row(columns, item);
-      const { id } = made.dataset;
-      const there = id && [...body.rows, ...fresh].find((each) => each.dataset["id"] === id);
-      if (there) return change(there, made);
-      fresh.unshift(made);
-      if (fresh.length > MOST_ROWS) fresh.pop();
-      if (body.rows.length === 0) showFresh();
-      else settle();
-    },
-  };
+  if (signal) every(LOOK_MS, () => look().catch(() => {}), signal); // the next look tells
+  return { node, add };
 }
 
 /** Gives the focus to a row that has come, by its link: the button that brought it is gone. */

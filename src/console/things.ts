@@ -1,19 +1,19 @@
-import { call } from "./api.ts";
+import { call, listUntil } from "./api.ts";
 import { asking } from "./asking.ts";
-import { bodySchema, findOperation, resolve } from "./document.ts";
+import { bodyOf } from "./document.ts";
 import { type Child, el, fill, shown } from "./element.ts";
 import { filters, noneLike } from "./filters.ts";
-import { wordsOf } from "./format.ts";
+import { count, number, wordsOf } from "./format.ts";
 import { findIn, idOf, nameOf, NAMES, type Thing } from "./names.ts";
 import { button, card, facts, head } from "./parts.ts";
 import { go, href, type Place, refine } from "./router.ts";
 import { mayWrite } from "./session.ts";
 import { every } from "./stream.ts";
-import { type Column, later, listTable } from "./table.ts";
+import { type Column, later, listTable, LOOK_MS } from "./table.ts";
 import { AUDIT_COLUMNS, columnsOf, valueOf } from "./values.ts";
 
-const whatEnds = async (related: readonly Related[], item: Thing): Promise<string> =>
-  (await import("./what_ends.ts")).whatEnds(related, item);
+/** Of more that ends with a thing the newest are counted, as long as nobody minds to wait. */
+const MOST_COUNTED = 2000;
 
 /** A list of what belongs to a thing. */
 export interface Related {
@@ -45,8 +45,8 @@ export interface Kind {
   readonly deletion?: string;
   /** Without these lists there is no page of one. */
   readonly related?: readonly Related[];
-  /** How often the list is looked at again. */
-  readonly pollMs?: number;
+  /** Whether the whole list is asked for again and again. */
+  readonly isPolled?: boolean;
   /** What can be done beside the heading of the list. */
   top?(): Child;
   /** What can be done in each row. */
@@ -101,7 +101,7 @@ export const showKind = (kind: Kind, place: Place, name: string): Promise<Child>
   (place.id && kind.related ? showOne : showList)(kind, place, name);
 
 async function showList(kind: Kind, { page, query, signal }: Place, name: string) {
-  const { words, path, columns, filters: names = [], hint, empty, deletion, pollMs } = kind;
+  const { words, path, columns, filters: names = [], hint, empty, deletion, isPolled } = kind;
   const load = async () => (await listTable<Thing>({
     path: `/backend/${path}`,
     query: Object.fromEntries(names.map((name) => [name, query.get(name)])),
@@ -110,7 +110,7 @@ async function showList(kind: Kind, { page, query, signal }: Place, name: string
   })).node;
   const section = el("section.card", await load());
   const add = async () => {
-    const made = await askFields(`Add ${path}`, "add", path);
+    const made = await askFields(path);
     if (!made) return;
     await kind.added?.(made);
     go(href(page, idOf(made)));
@@ -121,7 +121,7 @@ async function showList(kind: Kind, { page, query, signal }: Place, name: string
     const isRead = node.querySelector("table") && !section.contains(document.activeElement);
     if (isRead) fill(section, node);
   };
-  if (pollMs) every(pollMs, look, signal);
+  if (isPolled) every(LOOK_MS, look, signal);
   return [
     head(name, words, kind.top?.(),
       deletion && mayWrite() &&
@@ -138,7 +138,7 @@ async function showOne(kind: Kind, { page, id, signal }: Place, all: string): Pr
   if (!item) return head("Nothing of this id", ["It may have been deleted. ", back]);
   const [at, name] = [`/backend/${path}/${id}`, nameOf(item)];
   const ends = () => whatEnds(related, item);
-  const edit = async () => await askFields(`Edit ${name}`, "change", path, item) && refine({});
+  const edit = async () => await askFields(path, item) && refine({});
   const heading = head(name, [back, " · ", el("code", id)], kind.actions?.(item),
     deletion && mayWrite() && [
       button("Edit…", edit, { key: "edit" }),
@@ -166,6 +166,18 @@ async function showOne(kind: Kind, { page, id, signal }: Place, all: string): Pr
     }))];
 }
 
+/** How many of what ends with a thing there are now, in words. */
+async function whatEnds(related: readonly Related[], item: Thing): Promise<string> {
+  const ending = related.filter(({ ends }) => ends).map(async ({ path, by = "", ends = "" }) => {
+    const query = { [by]: idOf(item) };
+    const { items, next_cursor } = await listUntil<Thing>(`/backend/${path}`, query, MOST_COUNTED);
+    const many = items.filter(({ status }) => status === "active" || status === "paused").length;
+    return `${count(many, ends)}${next_cursor ? ` of the first ${number(MOST_COUNTED)}` : ""}`;
+  });
+  const parts = await Promise.all(ending);
+  return parts.length > 0 ? `Ends at once: ${parts.join(", ")}.` : "";
+}
+
 /** A button that disables something, or lets it in again. */
 export function statusButton(
   item: Thing,
@@ -184,17 +196,18 @@ export const revokeGrant = (grant: Thing): Child => grant["status"] === "active"
     () => call("DELETE", `/backend/grant/${idOf(grant)}`), { isGrave: true });
 
 /**
- * Asks for the body of an operation and sends it, of what was given only what is no longer the
- * same. Resolves with the response, or with undefined where it was not sent.
+ * Asks for the members of a new thing, or of one that there is, and sends those that are no longer
+ * the same. Resolves with the response, or with undefined where nothing was sent.
  */
-async function askFields(title: string, verb: string, path: string, given?: Thing) {
+async function askFields(path: string, given?: Thing) {
   const { askWith, fieldsOf } = await import("./form.ts"); // seldom wanted
-  const operation = await findOperation(verb + wordsOf(path));
-  const { properties = {}, ...schema } = await resolve(bodySchema(operation) ?? {});
+  const operation = (given ? "change" : "add") + wordsOf(path);
+  const { properties = {}, ...schema } = await bodyOf(operation);
   const { status, ...others } = properties; // whether it is disabled has a button of its own
   const fields = await fieldsOf({ ...schema, properties: others }, given);
-  const at = `/backend/${path}${given ? `/${idOf(given)}` : ""}`;
-  const act = () =>
-    call<Thing>(operation.method, at, given ? fields.changes() : fields.read());
+  const at = `/backend/${path}`;
+  const act = () => given ? call<Thing>("PATCH", `${at}/${idOf(given)}`, fields.changes())
+    : call<Thing>("POST", at, fields.read());
+  const title = given ? `Edit ${nameOf(given)}` : `Add ${path}`;
   return askWith(fields, { title, action: given ? "Save" : title, act });
 }

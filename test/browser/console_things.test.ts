@@ -318,6 +318,6 @@ test("who may only read is shown no button that changes anything", async () => {
   for (const path of ["users", `users/${id}`, "keys", "cronjobs", "settings", "audit"]) {
     await open(path);
     await waitFor("all of it", async () => await browser.count("[aria-busy]") === 0);
-    assert.doesNotMatch(await browser.text("main"), /…$/m, path);
+    assert.doesNotMatch(await browser.text("main"), /\w…$/m, path); // names that come are "…"
   }
 });

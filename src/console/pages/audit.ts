@@ -1,11 +1,8 @@
-import type { Query } from "../api.ts";
+import { listUntil, type Query } from "../api.ts";
 import { el } from "../element.ts";
 import { filters, since } from "../filters.ts";
-import { listUntil } from "../list_until.ts";
-import { look, LOOK_MS } from "../look.ts";
 import { button, head, notify } from "../parts.ts";
 import { pageOf, type Place, refined } from "../router.ts";
-import { every } from "../stream.ts";
 import { listTable } from "../table.ts";
 import { AUDIT_COLUMNS, type Entry } from "../values.ts";
 
@@ -21,8 +18,7 @@ export async function show({ query: given, signal }: Place) {
   const [by, to] = [await idOfUser(actor), await idOfUser(target)];
   const query = { ...rest, not, actor: by, target: to, since: since(from), until: since(until) };
   const empty = "Nothing like it in the time that the log is kept. Take a filter away.";
-  const made = await listTable<Entry>({ path, query, columns: AUDIT_COLUMNS, empty });
-  every(LOOK_MS, () => look(path, query, made).catch(() => {}), signal); // the next look tells
+  const { node } = await listTable<Entry>({ path, query, columns: AUDIT_COLUMNS, empty, signal });
   return [
     head("Audit log", "Every change, sign-in and refusal. It can be read, not edited.",
       button("Export CSV", () => exportCsv(query))),
@@ -31,7 +27,7 @@ export async function show({ query: given, signal }: Place) {
       const [name = "", value = ""] = wanted.split(":");
       return el("a", { href: refined({ [name]: value }), class: "mono" }, wanted);
     })),
-    el("section.card", made.node),
+    el("section.card", node),
   ];
 }
 

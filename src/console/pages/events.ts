@@ -1,5 +1,5 @@
 import { call, get, list } from "../api.ts";
-import { bodySchema, findOperation } from "../document.ts";
+import { bodyOf, listExamples } from "../document.ts";
 import { type Child, el } from "../element.ts";
 import { filters, noneLike, since } from "../filters.ts";
 import { askWith, fieldsOf } from "../form.ts";
@@ -8,12 +8,11 @@ import {
   aboveTabs, answered, besideList, copied, DISPATCHED, type EventOfOne, payload,
   requested,
 } from "./inspector.ts";
-import { look, LOOK_MS } from "../look.ts";
 import { button, head, state, when } from "../parts.ts";
 import type { Delivery } from "../records.ts";
 import { go, href, type Place } from "../router.ts";
 import { mayWrite } from "../session.ts";
-import { every, listen } from "../stream.ts";
+import { listen } from "../stream.ts";
 import { later, listTable } from "../table.ts";
 import { tabs } from "../tabs.ts";
 
@@ -34,10 +33,9 @@ const linkToDelivery = ({ id, subscription }: Delivery) =>
 async function showList(query: URLSearchParams, signal: AbortSignal) {
   const request = query.get("request");
   const given = Object.fromEntries(query);
-  const asked = { ...given, since: since(query.get("since")), until: since(query.get("until")) };
   const made = await listTable<Event>({
     path: PATH,
-    query: asked,
+    query: { ...given, since: since(query.get("since")), until: since(query.get("until")) },
     columns: [
       DISPATCHED,
       ["Event", "", ({ id, name, created_at }) => [
@@ -50,8 +48,8 @@ async function showList(query: URLSearchParams, signal: AbortSignal) {
     ],
     empty: query.size > 0 ? noneLike("event")
       : "No event yet: endpoints and cronjobs dispatch them, and so does the button above.",
+    signal,
   });
-  every(LOOK_MS, () => look(PATH, asked, made).catch(() => {}), signal); // the next look tells
   return {
     head: head(request ? "What this request set off" : "Events",
       request ? ["Request ", el("code", request)] : "What has been dispatched, and by whom.",
@@ -99,23 +97,12 @@ async function showOne(id: string, signal: AbortSignal): Promise<Child> {
   ];
 }
 
-interface Catalogue {
-  readonly channels: Readonly<Record<string, {
-    messages: Record<string, { name: string; examples?: readonly { payload: unknown }[] }>;
-  }>>;
-}
-
 /** Dispatches an event by hand: one of the catalogue's with its example, or any other. */
 async function dispatch(add: (item: Event) => void): Promise<void> {
-  const [operation, { channels }] = await Promise.all([
-    findOperation("dispatchEvent"),
-    get<Catalogue>("/asyncapi.json"),
-  ]);
-  const known = new Map(Object.values(channels).flatMap(({ messages }) => Object.values(messages))
-    .filter(({ name }) => !name.startsWith("gatepost."))
-    .map(({ name, examples }) => [name, examples?.[0]?.payload ?? {}]));
+  const known = await listExamples();
   const [name = ""] = known.keys();
-  const fields = await fieldsOf(bodySchema(operation) ?? {}, { name, data: known.get(name) ?? {} });
+  const given = { name, data: known.get(name) ?? {} };
+  const fields = await fieldsOf(await bodyOf("dispatchEvent"), given);
   const [field, data] = ["name", "data"].map((each) =>
     fields.node.querySelector<HTMLInputElement>(`#field-${each}`));
   field?.setAttribute("list", "catalogue");

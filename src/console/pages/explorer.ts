@@ -78,11 +78,9 @@ async function callCard(operation: Operation, answer: Answer) {
       [name, { description, ...schema }])),
     required: parameters.filter(({ required }) => required).map(({ name }) => name),
   }, {}, "parameter");
-  const [[type = "", { schema = {}, example = {} } = {}] = []] =
-    Object.entries(requestBody?.content ?? {});
+  const [[type = "", { schema = {} } = {}] = []] = Object.entries(requestBody?.content ?? {});
   const members = await fieldsOf(schema);
-  const text = el("textarea.mono", { rows: 7, id: "body", spellcheck: "false" },
-    JSON.stringify(example, null, 2));
+  const text = el("textarea.mono", { rows: 7, id: "body", spellcheck: "false" }, "{}");
   const hasFields = members.node.hasChildNodes();
   const send = el("button.btn.primary", "Send ", el("kbd", "Ctrl ↵"));
   const lacks = el("p.small.muted", { hidden: mayMe },

@@ -1,6 +1,5 @@
 import { call } from "../api.ts";
 import { asking } from "../asking.ts";
-import { LOOK_MS } from "../look.ts";
 import { idOf, nameOf } from "../names.ts";
 import type { Place } from "../router.ts";
 import {
@@ -75,7 +74,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
     path: "cronjob",
     columns: ["name", "status", "every", "last_run", "duration_ms", "next_run", "error"],
     empty: "This process runs no cronjob.",
-    pollMs: LOOK_MS,
+    isPolled: true,
     act: (job) => asking("Run now", nameOf(job), "Its next run stays where it is.",
       () => call("POST", `/backend/cronjob/${nameOf(job)}/run`)),
   },
@@ -84,7 +83,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
     path: "key",
     columns: ["kid", "status", "alg", "created_at", "signs_from", "published_until"],
     empty: "No key is published.",
-    pollMs: LOOK_MS,
+    isPolled: true,
     top: () => [
       rotate("Rotate in 10 minutes", "Until it signs everybody can fetch it.", false),
       rotate("Rotate at once", "For leaks: who has not fetched it yet refuses its tokens.", true),

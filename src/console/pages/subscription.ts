@@ -122,7 +122,7 @@ export async function showSubscription(given: Subscription, place: Place, parts:
         : press("Resume", (waiting) => `To be sent: ${waiting}, and all events from now on.`,
           () => change({ status: "active" }), { look }),
       button("Send failed again…", () =>
-        openResend({ base: SIDE, subscription: id, failingSince: now.failing_since }),
+        openResend({ subscription: id, selection: own, failingSince: now.failing_since }),
       { kind: "primary", picture: "resend", key: "first" }),
     ];
   }

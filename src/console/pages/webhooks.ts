@@ -1,9 +1,8 @@
-import { call, get, list } from "../api.ts";
+import { call, get, list, listUntil } from "../api.ts";
 import { openDelivery } from "../delivery.ts";
 import { asking } from "../asking.ts";
 import { type Child, el } from "../element.ts";
 import { filters } from "../filters.ts";
-import { listUntil } from "../list_until.ts";
 import { endpointOf } from "../names.ts";
 import { time } from "../format.ts";
 import { button, card, head } from "../parts.ts";
