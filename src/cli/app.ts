@@ -8,7 +8,6 @@ import { listCommand, type Resource, sendCommand, showCommand } from "./resource
 
 const APP: Resource = {
   noun: "app",
-  path: "/backend/app",
   argument: {
     name: "CLIENT_ID",
     meaning: "the app's client_id, as app list shows it",

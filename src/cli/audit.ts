@@ -7,7 +7,6 @@ import { findPrincipalId } from "./user.ts";
 export const AUDIT_COMMANDS: readonly Command[] = [
   listCommand({
     noun: "audit",
-    path: "/backend/audit",
     columns: ["time", "actor", "app", "action", "target", "address"],
   }, {
     purpose: "List changes, logins and failures, newest first",

@@ -3,7 +3,6 @@ import { listCommand, type Resource, sendCommand } from "./resource.ts";
 
 const CRONJOB: Resource = {
   noun: "cronjob",
-  path: "/backend/cronjob",
   argument: { name: "NAME", meaning: "the job, as cronjob list shows it", example: "cleanup" },
   columns: ["name", "status", "last_run", "duration_ms=ms", "next_run", "error*"],
 };

@@ -9,7 +9,6 @@ import { findPrincipalId } from "./user.ts";
 
 const EVENT: Resource = {
   noun: "event",
-  path: "/backend/event",
   argument: { name: "ID", meaning: "the event, as event list shows it", example: "e0mhc…" },
   columns: ["id", "name*", "status", "subject", "created_at"],
   shown: ["id"],

@@ -6,7 +6,6 @@ import { findUserId } from "./user.ts";
 
 const GRANT: Resource = {
   noun: "grant",
-  path: "/backend/grant",
   argument: {
     name: "ID",
     meaning: "one grant, as grant list shows it",
@@ -69,7 +68,7 @@ async function revoke(context: CommandContext): Promise<void> {
     throw new UsageError("grant revoke needs either ID, or --user NAME or --app CLIENT_ID");
   }
   const response = isMany
-    ? await context.call("POST", `${GRANT.path}/revoke`, await WHOSE.read(context))
+    ? await context.call("POST", "/backend/grant/revoke", await WHOSE.read(context))
     : await context.call("DELETE", await itemPath(GRANT, context));
   context.print(response, () => isMany
     ? "The grants have ended, and every token that came from them."

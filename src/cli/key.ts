@@ -8,7 +8,6 @@ import { listCommand, type Resource, sendCommand } from "./resource.ts";
 
 const KEY: Resource = {
   noun: "key",
-  path: "/backend/key",
   argument: { name: "KID", meaning: "the key's id, as key list shows it", example: "k0mhc…" },
   columns: ["kid", "alg", "status", "signs_from", "published_until"],
   shown: ["kid", "alg", "signs_from"],

@@ -5,7 +5,6 @@ import { listCommand, type Resource, sendCommand, showCommand } from "./resource
 
 const PRINCIPAL: Resource = {
   noun: "principal",
-  path: "/backend/principal",
   argument: { name: "ID", meaning: "as principal list shows it", example: "x0mhc…" },
   columns: ["subject*", "id", "issuer", "status", "created_at"],
 };

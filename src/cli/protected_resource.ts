@@ -4,7 +4,6 @@ import { listCommand, type Resource, sendCommand, showCommand } from "./resource
 
 const RESOURCE: Resource = {
   noun: "resource",
-  path: "/backend/resource",
   argument: { name: "ID", meaning: "its id, as resource list shows it", example: "p0m…" },
   label: "url",
   columns: ["url*", "id", "scopes*"],

@@ -7,7 +7,6 @@ import { findPrincipalId } from "./user.ts";
 
 const SUBSCRIPTION: Resource = {
   noun: "subscription",
-  path: "/backend/subscription",
   argument: { name: "ID", meaning: "the id that subscription list shows", example: "s0mhc…" },
   columns: ["id", "event*", "endpoint*", "status", "principal", "app", "disabled_reason*=reason"],
   shown: ["id", "event", "endpoint", "status"],

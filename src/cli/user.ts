@@ -12,7 +12,6 @@ import { listCommand, type Resource, sendCommand, showCommand, splitNames } from
 
 const USER: Resource = {
   noun: "user",
-  path: "/backend/user",
   argument: { name: "NAME", meaning: "the user's name or id", example: "alice" },
   find: findUserId,
   label: "username",
