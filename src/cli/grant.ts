@@ -1,4 +1,4 @@
-import { GRANT_QUERY } from "../api/backend/grant.ts";
+import { GRANT_FILTERS } from "../api/backend/grant.ts";
 import type { Command, CommandContext } from "./command.ts";
 import { UsageError } from "./failure.ts";
 import { givenMembers, itemPath, listCommand, type Resource } from "./resource.ts";
@@ -21,7 +21,7 @@ const WORDS = {
     meaning: "the app's client_id; login or personal for tokens that users make",
   },
 };
-const WHOSE = givenMembers(GRANT_QUERY, { ...WORDS, limit: null, cursor: null });
+const WHOSE = givenMembers(GRANT_FILTERS, WORDS);
 
 /** The commands of `gatepost grant`. */
 export const GRANT_COMMANDS: readonly Command[] = [
@@ -33,7 +33,7 @@ export const GRANT_COMMANDS: readonly Command[] = [
         "that acts for itself.",
     ],
     examples: ["gatepost grant list", "gatepost grant list --user alice --app a0mhc…"],
-    query: GRANT_QUERY,
+    query: GRANT_FILTERS,
     members: WORDS,
   }),
   {

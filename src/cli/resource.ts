@@ -50,12 +50,8 @@ type WordsOf<M> = { readonly [K in keyof M]?: MemberWords | null };
 const USUAL: Readonly<Record<string, MemberWords>> = {
   scopes: { name: "scope", value: '"A B"' },
   subscription: { value: "ID" },
-};
-
-/** Which part of a list is shown. */
-export const LIST_PART = givenMembers(pagination(), {
   cursor: { meaning: "continue where a list ended, as it said" },
-});
+};
 
 /** `list`, or the verb of a list below an item; each parameter of the query is an option. */
 export function listCommand<M extends ShapeMembers>(
@@ -68,19 +64,17 @@ export function listCommand<M extends ShapeMembers>(
     readonly isWhole?: boolean;
   },
 ): Command {
-  const filters = givenMembers(query ?? {}, { ...members, limit: null, cursor: null });
-  const part = isWhole ? givenMembers({}, {}) : LIST_PART;
+  const given = givenMembers({ ...query, ...!isWhole && pagination() }, { ...members });
   const verb = item?.verb ?? "list";
   return {
     examples: [`gatepost ${noun} ${verb} ${item?.of.argument.example ?? ""}`.trimEnd()],
     ...words,
     words: [noun, verb],
     ...item && { arguments: [item.of.argument] },
-    options: { ...filters.options, ...part.options },
+    options: given.options,
     async run(context) {
-      const given = { ...await filters.read(context), ...await part.read(context) };
       const path = item ? await itemPath(item.of, context, item.below) : `/backend/${noun}`;
-      const response = await context.call("GET", withQuery(path, given));
+      const response = await context.call("GET", withQuery(path, await given.read(context)));
       const items = response?.["items"] as readonly Members[];
       if (items.length === 0 && !context.isJson) return context.terminal.note("There are none.");
       context.print(response, () => formatTable(items, columns, context.terminal));
@@ -92,22 +86,25 @@ export function listCommand<M extends ShapeMembers>(
 /** `show`, or what lies below; members that `tables` names are lists, with their columns. */
 export function showCommand(
   resource: Resource,
-  { below = "", tables = {}, ...words }: Words & Pick<Command, "options"> & {
+  { below = "", query = {}, tables = {}, ...words }: Words & {
     /** "/health" is `health`. */
     readonly below?: string;
+    readonly query?: ShapeMembers;
     readonly tables?: Readonly<Record<string, readonly string[]>>;
   },
 ): Command {
   const { noun, argument } = resource;
   const verb = below.slice(1) || "show";
+  const given = givenMembers(query, {});
   return {
     examples: [`gatepost ${noun} ${verb} ${argument.example}`],
     ...words,
     words: [noun, verb],
     arguments: [argument],
+    options: given.options,
     async run(context) {
       const path = await itemPath(resource, context, below);
-      const response = await context.call("GET", withQuery(path, await LIST_PART.read(context)));
+      const response = await context.call("GET", withQuery(path, await given.read(context)));
       context.print(response, (record) => {
         const pairs = Object.entries(record)
           .filter(([name]) => tables[name] === undefined && name !== "next_cursor");

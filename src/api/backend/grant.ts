@@ -72,8 +72,7 @@ const Revocation = named("Revocation", refined(
 ));
 
 /** Which grants a list has. */
-export const GRANT_QUERY = {
-  ...pagination(GrantRecord.members.id),
+export const GRANT_FILTERS = {
   user: optional(described("A user's id.", USER)),
   app: optional(APP),
 } as const;
@@ -84,7 +83,7 @@ export function grantOperations(services: Administration): Operation[] {
 
   return [
     backend("GET", PATH, "listGrants", "List grants, of one user or one app", {
-      query: GRANT_QUERY,
+      query: { ...pagination(GrantRecord.members.id), ...GRANT_FILTERS },
       responses: { 200: pageOf(GrantRecord) },
       async handle({ query }) {
         const page = await listGrants(database, query, toPagination(query), now());
