@@ -126,11 +126,10 @@ export function createPipeline(
 
   function errorResponse(error: unknown, request: HttpRequest, match: RouteMatch | undefined) {
     const errors = match?.sibling.errors;
-    if (error instanceof OAuthError && errors === "oauth") return oauthErrorResponse(error);
     const problem = toProblem(error, request, log);
     switch (match ? errors : errorsOfNoRoute(problem, request)) {
       case "oauth":
-        return oauthErrorResponse(toOAuthError(problem));
+        return oauthErrorResponse(problem);
       case "page": {
         const { status, title, message: detail } = problem;
         const page = errorPage({ site, status, title, detail, requestId: request.id });
@@ -199,10 +198,6 @@ function errorsOfNoRoute({ status }: Problem, { method, headers }: HttpRequest) 
 
 function toProblem(error: unknown, request: HttpRequest, log: Log): Problem {
   if (error instanceof Problem) return error;
-  if (error instanceof OAuthError) {
-    const { status, error: code, message, headers } = error;
-    return new Problem(status, code, message, { headers });
-  }
   if (request.isGone) {
     log.debug("failed without its client", { request_id: request.id, error });
     return new Problem(GONE_STATUS, "client_gone", "The client sends no more; this was given up.");
@@ -216,11 +211,14 @@ function toProblem(error: unknown, request: HttpRequest, log: Log): Problem {
 }
 
 /** An error of an OAuth endpoint (RFC 6749 §5.2). */
-function oauthErrorResponse({ status, error, message, headers }: OAuthError): HttpResponse {
+function oauthErrorResponse(problem: Problem): HttpResponse {
+  const { status, error, message, headers } = toOAuthError(problem);
   return jsonResponse(status, { error, error_description: message }, { ...NO_STORE, ...headers });
 }
 
-function toOAuthError({ status, code, message, headers }: Problem): OAuthError {
+function toOAuthError(problem: Problem): OAuthError {
+  if (problem instanceof OAuthError) return problem;
+  const { status, code, message, headers } = problem;
   // A code or a refresh token that this has used up is refused; no other repeat does any harm.
   const description = code !== OUTCOME_UNKNOWN ? message
     : "It is not known whether this was stored. Repeat it; if that is refused, authorize again.";

@@ -28,7 +28,7 @@ export interface ProblemOptions {
  * place. `code` is stable and goes into `type`; `detail` is for people and never holds a secret.
  */
 export class Problem extends Error {
-  override readonly name = "Problem";
+  override readonly name: string = "Problem";
   readonly status: number;
   readonly code: string;
   readonly errors: readonly FieldError[];

@@ -1,4 +1,4 @@
-import type { ProblemOptions } from "../base/problem.ts";
+import { Problem, type ProblemOptions } from "../base/problem.ts";
 
 /**
  * Every `error` of Gatepost's OAuth endpoints, and its status: RFC 6749 §4.1.2.1 (authorize) and
@@ -28,16 +28,14 @@ const STATUS = {
 const BASIC_CHALLENGE = 'Basic realm="gatepost", charset="UTF-8"';
 
 /**
- * An outcome that ends a request at an OAuth endpoint: thrown anywhere, turned into RFC 6749 §5.2
- * JSON or an error redirect (§4.1.2.1) in one place. The message is for developers and never holds
+ * A problem at an OAuth endpoint, whose code is its `error`: turned into RFC 6749 §5.2 JSON or an
+ * error redirect (§4.1.2.1) in one place. The message is for developers and never holds
  * input; what RFC 6749 §5.2 forbids in it is replaced. An `invalid_client` has the Basic
  * challenge; those of RFC 6750 §3.1 are the caller's part.
  */
-export class OAuthError extends Error {
+export class OAuthError extends Problem {
   override readonly name = "OAuthError";
   readonly error: keyof typeof STATUS;
-  readonly status: number;
-  readonly headers: NonNullable<ProblemOptions["headers"]>;
 
   /**
    * @param options.status instead of the code's usual one: 429 for throttling
@@ -53,10 +51,9 @@ export class OAuthError extends Error {
       .replaceAll('"', "'")
       .replaceAll("\\", "/")
       .replace(/[^\x20-\x7e]/gu, "?");
-    super(printable);
-    this.error = error;
-    this.status = options.status ?? STATUS[error];
     const challenge = error === "invalid_client" ? { "WWW-Authenticate": BASIC_CHALLENGE } : {};
-    this.headers = { ...challenge, ...options.headers };
+    const headers = { ...challenge, ...options.headers };
+    super(options.status ?? STATUS[error], error, printable, { headers });
+    this.error = error;
   }
 }

@@ -7,7 +7,6 @@ import { described, named, optional, record, TEXT } from "../../base/shape.ts";
 import { createThrottle } from "../../base/throttle.ts";
 import { throttleAddress } from "../../http/client_address.ts";
 import { parseUserCode } from "../../oauth/device_code.ts";
-import { OAuthError } from "../../oauth/errors.ts";
 import { DEVICE_GRANT } from "../../oauth/grant_type.ts";
 import type { User } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
@@ -56,7 +55,7 @@ export function verifyOperations(
     try {
       return form ? await carryOut(form, http, visit, user, typed) : showCode(visit, user, typed);
     } catch (error) {
-      if (!(error instanceof Problem || error instanceof OAuthError)) throw error;
+      if (!(error instanceof Problem)) throw error;
       return showCode(visit, user, typed, error);
     }
   }
