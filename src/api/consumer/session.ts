@@ -45,17 +45,15 @@ export function sessionOperations(
 }
 
 /** GET /backend/user/{id}/session: those of any user. */
-export function managedSessionOperations(
+export function managedSessionOperation(
   { database, now }: Pick<Services, "database" | "now">,
-): Operation[] {
-  return [
-    backend("GET", "/backend/user/:id/session", "listSessionsOf",
-      "List the browsers in which a user has logged in",
-      listingOf(SessionRecord, keyOf, "down", async ({ params: { id = "" } }) => {
-        found(await findUser(database, id), "user");
-        return (await listSessions(database, id, now())).map(toRecord);
-      })),
-  ];
+): Operation {
+  return backend("GET", "/backend/user/:id/session", "listSessionsOf",
+    "List the browsers in which a user has logged in",
+    listingOf(SessionRecord, keyOf, "down", async ({ params: { id = "" } }) => {
+      found(await findUser(database, id), "user");
+      return (await listSessions(database, id, now())).map(toRecord);
+    }));
 }
 
 const keyOf = ({ created_at, id }: ReturnType<typeof toRecord>) => `${created_at} ${id}`;
