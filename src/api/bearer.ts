@@ -29,7 +29,6 @@ export function bearerChallenge(
   { error, scopes = [], maxAgeSeconds }: Challenge = {},
 ): Record<string, string> {
   const { origin } = new URL(issuer);
-  // RFC 9728 §3.1
   const metadata = `${origin}${RESOURCE_METADATA}${path.replaceAll('"', "%22")}`;
   const parameters = [
     'Bearer realm="gatepost"',

@@ -35,7 +35,6 @@ const WORDS = {
   owner: OWNER,
 } as const;
 
-/** The commands of `gatepost app`. */
 export const APP_COMMANDS: readonly Command[] = [
   sendCommand(APP, {
     verb: "add",

@@ -3,7 +3,6 @@ import type { Command } from "./command.ts";
 import { listCommand } from "./resource.ts";
 import { findPrincipalId } from "./user.ts";
 
-/** The commands of `gatepost audit`. */
 export const AUDIT_COMMANDS: readonly Command[] = [
   listCommand({
     noun: "audit",

@@ -7,7 +7,6 @@ const CRONJOB: Resource = {
   columns: ["name", "status", "last_run", "duration_ms=ms", "next_run", "error*"],
 };
 
-/** The commands of `gatepost cronjob`. */
 export const CRONJOB_COMMANDS: readonly Command[] = [
   listCommand(CRONJOB, {
     purpose: "List the servers' jobs, and how they last went",

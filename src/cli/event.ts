@@ -17,7 +17,6 @@ const EVENT: Resource = {
 
 const WHO = { value: "WHO", find: findPrincipalId };
 
-/** The commands of `gatepost event`. */
 export const EVENT_COMMANDS: readonly Command[] = [
   sendCommand(EVENT, {
     verb: "dispatch",

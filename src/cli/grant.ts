@@ -23,7 +23,6 @@ const WORDS = {
 };
 const WHOSE = givenMembers(GRANT_FILTERS, WORDS);
 
-/** The commands of `gatepost grant`. */
 export const GRANT_COMMANDS: readonly Command[] = [
   listCommand(GRANT, {
     purpose: "List what has been authorized, newest first",

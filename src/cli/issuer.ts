@@ -10,7 +10,6 @@ const ISSUER: Resource = {
   shown: ["*"],
 };
 
-/** The commands of `gatepost issuer`. */
 export const ISSUER_COMMANDS: readonly Command[] = [
   sendCommand(ISSUER, {
     verb: "add",

@@ -13,7 +13,6 @@ const KEY: Resource = {
   shown: ["kid", "alg", "signs_from"],
 };
 
-/** The commands of `gatepost key`. */
 export const KEY_COMMANDS: readonly Command[] = [
   listCommand(KEY, {
     purpose: "List the keys that sign access tokens",

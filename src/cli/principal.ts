@@ -9,7 +9,6 @@ const PRINCIPAL: Resource = {
   columns: ["subject*", "id", "issuer", "status", "created_at"],
 };
 
-/** The commands of `gatepost principal`. */
 export const PRINCIPAL_COMMANDS: readonly Command[] = [
   listCommand(PRINCIPAL, {
     purpose: "List whom tokens of other issuers speak for, newest first",

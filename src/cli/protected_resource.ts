@@ -11,7 +11,6 @@ const RESOURCE: Resource = {
 };
 const SCOPES = { scopes: { meaning: "what its tokens may carry" } };
 
-/** The commands of `gatepost resource`. */
 export const RESOURCE_COMMANDS: readonly Command[] = [
   sendCommand(RESOURCE, {
     verb: "add",

@@ -12,7 +12,6 @@ const SUBSCRIPTION: Resource = {
   shown: ["id", "event", "endpoint", "status"],
 };
 
-/** The commands of `gatepost subscription`. */
 export const SUBSCRIPTION_COMMANDS: readonly Command[] = [
   listCommand(SUBSCRIPTION, {
     purpose: "List everybody's subscriptions, newest first",

@@ -19,7 +19,6 @@ const USER: Resource = {
   shown: ["*"],
 };
 
-/** The commands of `gatepost user`. */
 export const USER_COMMANDS: readonly Command[] = [
   sendCommand(USER, {
     verb: "add",

@@ -8,7 +8,6 @@ import { backend, type Operation } from "../operation.ts";
 import { listing, pageOf } from "../pagination.ts";
 import { APP } from "./grant.ts";
 
-/** An entry as the backend shows it. */
 export const AuditRecord = named("AuditEntry", record({
   id: idOf("t"),
   time: TIME,

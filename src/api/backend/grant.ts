@@ -44,7 +44,6 @@ export const APP = described(ANY_APP, text(
   { anyOf: [idOf("a").schema, { enum: BUILT_IN_APPS }] },
 ));
 
-/** A grant as the backend shows it. */
 export const GrantRecord = named("Grant", record({
   id: idOf("g"),
   user: nullable(USER),

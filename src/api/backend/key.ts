@@ -27,7 +27,6 @@ export const NewKey = named("NewKey", object({
   at_once: optional(described("It signs at once, instead of in 10 minutes: for leaks.", FLAG)),
 }));
 
-/** A key as the backend shows it. */
 const KeyRecord = named("Key", record({
   kid: TEXT,
   alg: oneOf(...SIGNING_ALGORITHMS),
