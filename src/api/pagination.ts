@@ -53,11 +53,9 @@ export function pageMembers<T>(item: Shape<T>) {
 }
 
 /** One part of a list of such records: a `User` makes a `UserPage`. */
-export function pageOf<T>(
-  item: Shape<T>,
-  name = `${String(item.schema["$ref"]).replace(/^.*\//, "")}Page`,
-) {
-  return named(name, record(pageMembers(item)));
+export function pageOf<T>(item: Shape<T>) {
+  const name = String(item.schema["$ref"]).replace(/^.*\//, "");
+  return named(`${name}Page`, record(pageMembers(item)));
 }
 
 /** A part of a list as it is sent. */

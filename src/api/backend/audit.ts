@@ -5,7 +5,7 @@ import { TIME, toTime } from "../../base/time.ts";
 import type { Services } from "../../services.ts";
 import { AUDIT_LIST, type AuditEntry } from "../../store/audit.ts";
 import { backend, type Operation } from "../operation.ts";
-import { listing, pageOf } from "../pagination.ts";
+import { listing, pageMembers } from "../pagination.ts";
 import { APP } from "./grant.ts";
 
 export const AuditRecord = named("AuditEntry", record({
@@ -22,7 +22,7 @@ export const AuditRecord = named("AuditEntry", record({
 export function auditOperation({ heavy }: Pick<Services, "heavy">): Operation {
   return backend("GET", "/backend/audit", "listAudit", "List changes, logins and failures", {
     ...listing(heavy, AUDIT_LIST, AuditRecord.members.id, AuditRecord, toAuditRecord),
-    responses: { 200: pageOf(AuditRecord, "AuditPage") },
+    responses: { 200: named("AuditPage", record(pageMembers(AuditRecord))) },
   });
 }
 
