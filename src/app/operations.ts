@@ -42,7 +42,14 @@ import type { Services } from "../services.ts";
 /** Every operation of the service itself beside those of modules, in its document's order. */
 export function ownOperations(services: Services, ofModules: readonly Operation[]): Operation[] {
   const own = [
-    ...services.config.authorizationServer ? authorizationServer(services) : [],
+    // Where no tokens are issued other issuers take the place of these.
+    ...services.config.authorizationServer ? [
+      loginOperation(services),
+      ...authorizeOperations(services),
+      tokenOperation(services),
+      deviceOperation(services),
+      ...verifyOperations(services),
+    ] : [],
     revokeOperation(services),
     introspectOperation(services),
     whoamiOperation(services),
@@ -79,17 +86,6 @@ export function accountPages(services: Services): Operation[] {
   return [
     ...accountPageOperations(services, consoleUrl === issuer),
     ...webhookPageOperations(services),
-  ];
-}
-
-/** Those that issue tokens: without them other issuers take their place. */
-function authorizationServer(services: Services): Operation[] {
-  return [
-    loginOperation(services),
-    ...authorizeOperations(services),
-    tokenOperation(services),
-    deviceOperation(services),
-    ...verifyOperations(services),
   ];
 }
 
