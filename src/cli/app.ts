@@ -30,7 +30,6 @@ const WORDS = {
   },
   redirect_uris: { name: "redirect-uri", value: "URI", isRepeatable: true, read: readUris },
   trusted: { meaning: "needs no consent: an app of your own" },
-  resource_server: { meaning: "may introspect the tokens of every app" },
   jwks: { value: "JSON", read: readJwks },
   owner: OWNER,
 } as const;
@@ -110,7 +109,6 @@ export const APP_COMMANDS: readonly Command[] = [
     examples: ["gatepost app rotate-secret a0mhc…", "gatepost app rotate-secret a0mhc… --revoke"],
     below: "/secret",
     body: NewAppSecret,
-    members: { revoke: { meaning: "end the old secret at once: it has leaked" } },
     done(_name, _app, values) {
       const old = values.flag("revoke") ? "not valid any more" : "valid for another 24 hours";
       return `The old secret is ${old}; the new one is shown here only.`;

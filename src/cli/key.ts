@@ -27,9 +27,6 @@ export const KEY_COMMANDS: readonly Command[] = [
         "this is not enough: see key withdraw.",
     ],
     body: NewKey,
-    members: {
-      at_once: { meaning: "sign with it at once; otherwise it is published 10 minutes before" },
-    },
     done: () => "There is a new key.",
   }),
   sendCommand(KEY, {

@@ -9,7 +9,6 @@ const RESOURCE: Resource = {
   columns: ["url*", "id", "scopes*"],
   shown: ["*"],
 };
-const SCOPES = { scopes: { meaning: "what its tokens may carry" } };
 
 export const RESOURCE_COMMANDS: readonly Command[] = [
   sendCommand(RESOURCE, {
@@ -18,7 +17,7 @@ export const RESOURCE_COMMANDS: readonly Command[] = [
     details: ["An app names it as `resource`; such a token is refused by this service."],
     examples: ['gatepost resource add https://mcp.example.com/mcp --scope "files"'],
     body: NewResource,
-    members: { ...SCOPES, url: { argument: "URL", meaning: "what an app names, and the aud" } },
+    members: { url: { argument: "URL", meaning: "what an app names, and the aud" } },
   }),
   listCommand(RESOURCE, { purpose: "List registered resources, newest first" }),
   showCommand(RESOURCE, { purpose: "Show a registered resource" }),
@@ -27,7 +26,6 @@ export const RESOURCE_COMMANDS: readonly Command[] = [
     purpose: "Change what tokens for a resource may carry",
     examples: ['gatepost resource set p0m… --scope "files files:write"'],
     body: ResourceChange,
-    members: SCOPES,
   }),
   sendCommand(RESOURCE, {
     verb: "delete",
