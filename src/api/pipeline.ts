@@ -128,8 +128,10 @@ export function createPipeline(
     const errors = match?.sibling.errors;
     const problem = toProblem(error, request, log);
     switch (match ? errors : errorsOfNoRoute(problem, request)) {
-      case "oauth":
-        return oauthErrorResponse(problem);
+      case "oauth": {
+        const { status, error, message: error_description, headers } = toOAuthError(problem);
+        return jsonResponse(status, { error, error_description }, { ...NO_STORE, ...headers });
+      }
       case "page": {
         const { status, title, message: detail } = problem;
         const page = errorPage({ site, status, title, detail, requestId: request.id });
@@ -210,12 +212,7 @@ function toProblem(error: unknown, request: HttpRequest, log: Log): Problem {
   return new Problem(500, "internal", "The request failed; the log has more under its request_id.");
 }
 
-/** An error of an OAuth endpoint (RFC 6749 §5.2). */
-function oauthErrorResponse(problem: Problem): HttpResponse {
-  const { status, error, message, headers } = toOAuthError(problem);
-  return jsonResponse(status, { error, error_description: message }, { ...NO_STORE, ...headers });
-}
-
+/** What an OAuth endpoint responds with (RFC 6749 §5.2). */
 function toOAuthError(problem: Problem): OAuthError {
   if (problem instanceof OAuthError) return problem;
   const { status, code, message, headers } = problem;

@@ -35,7 +35,9 @@ export function createOpenApi(
   for (const each of operations) {
     if (each.emits && each.access !== "public" && !isKnown(each.access)) continue;
     for (const own of toTemplates(each.path)) {
-      const template = templates.getOrInsert(own.replace(PARAMETER, "{}"), withNames(own));
+      // In place of numbers names that code may have; a pattern's own names have no hyphen.
+      const named = own.replace(/\{(\d+)\}/g, "{unnamed-$1}");
+      const template = templates.getOrInsert(own.replace(PARAMETER, "{}"), named);
       const item = paths[template] ??= {};
       // Two patterns that OpenAPI cannot tell apart: only the one that goes first is there.
       item[each.method.toLowerCase()] ??= {
@@ -60,11 +62,6 @@ export function createOpenApi(
     }])),
     components: components(service, schemas, responses),
   };
-}
-
-/** In place of numbers names that code may have; a pattern's own names have no hyphen. */
-function withNames(template: string): string {
-  return template.replace(/\{(\d+)\}/g, "{unnamed-$1}");
 }
 
 const TAG_TEXTS: Readonly<Record<string, string>> = {
