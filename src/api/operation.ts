@@ -107,7 +107,7 @@ const NOTHING: Operation["responses"] = { 204: undefined };
 /** Makes what makes operations for the same callers: of their place, id, summary and the rest. */
 function operationsFor<const A extends Access>(
   access: A,
-  cors: boolean,
+  cors: Operation["cors"],
   limit?: "never",
   toRead: NoInfer<A> = access,
 ) {
@@ -143,3 +143,6 @@ export const backend =
 
 /** Makes an operation of the service itself, for those who watch over it: public, without CORS. */
 export const system = operationsFor("public", false, "never");
+
+/** Makes an operation of what programs and pages anywhere find out by themselves: public, too. */
+export const published = operationsFor("public", "anyone", "never");

@@ -11,12 +11,9 @@ export function openApiOperation(
   operations: readonly Operation[],
   services: DocumentServices & Pick<Services, "bearer">,
 ): Operation {
-  const itself: Operation = documentOperation({
-    id: "getOpenApi",
-    path: "/openapi.json",
-    summary: "The operations, for OpenAPI",
-    create: (isKnown) => createOpenApi([...operations, itself], services, isKnown),
-  }, services);
+  const itself: Operation = documentOperation("/openapi.json", "getOpenApi",
+    "The operations, for OpenAPI",
+    (isKnown) => createOpenApi([...operations, itself], services, isKnown), services);
   return itself;
 }
 
