@@ -17,8 +17,6 @@ export const RESOURCE_METADATA = "/.well-known/oauth-protected-resource";
 
 const TOKEN_MISSING = "Send an access token in the header Authorization: Bearer <token>.";
 
-type ChallengeError = "invalid_token" | "insufficient_scope";
-
 /**
  * The header of every 401 and 403 about access tokens (RFC 6750 §3, RFC 9728 §5.1). `path` is that
  * of the request, whose own metadata it points to.
@@ -29,7 +27,6 @@ export function bearerChallenge(
   { error, scopes = [], maxAgeSeconds }: Challenge = {},
 ): Record<string, string> {
   const { origin } = new URL(issuer);
-  // RFC 9728 §3.1
   const metadata = `${origin}${RESOURCE_METADATA}${path.replaceAll('"', "%22")}`;
   const parameters = [
     'Bearer realm="gatepost"',
@@ -54,7 +51,7 @@ export function authenticateBy(check: CheckToken, issuer: string) {
     detail: string,
     request: HttpRequest,
     scopes: readonly string[],
-    error?: ChallengeError,
+    error?: "invalid_token" | "insufficient_scope",
   ) =>
     new Problem(status, error ?? "unauthorized", detail, {
       headers: bearerChallenge(issuer, request.path, { error, scopes: scopes.map(toAskFor) }),

@@ -9,8 +9,6 @@ interface KeySet {
   /** Until then they need no look, while no more changes have been made of issuers. */
   freshUntilMs: number;
   changes: number;
-  /** Until then they serve if there is no way to look. */
-  servesUntilMs: number;
   triedAtMs: number;
   /** When they were fetched last for a key that was not among fresh ones. */
   soughtAtMs: number;
@@ -20,6 +18,7 @@ interface KeySet {
 
 /** Of what is fetched from an issuer. */
 export const ISSUER_LIMITS = { limitBytes: 65_536, timeoutMs: 5_000 };
+/** How much longer keys serve if there is no way to look. */
 const STALE_MS = 24 * 60 * 60_000;
 /** Between two looks for a key that is not known, and where no keys serve, or older ones. */
 const [UNKNOWN_MS, NONE_MS] = [60_000, 10_000];
@@ -59,7 +58,6 @@ export function createIssuerKeys(services: Pick<Services, "fetchDocument" | "now
       set.keys = fetched.keys;
       set.freshUntilMs = now() + fetched.freshMs;
       set.changes = changes;
-      set.servesUntilMs = set.freshUntilMs + STALE_MS;
     }
     set.fetching = undefined;
   }
@@ -67,11 +65,11 @@ export function createIssuerKeys(services: Pick<Services, "fetchDocument" | "now
   /** The keys of this `kid`, and until when they need not be looked for again. */
   return async (uri: string, kid: string, changes: number) => {
     const set: KeySet = sets.get(uri) ?? {
-      keys: new Map(), freshUntilMs: 0, changes, servesUntilMs: 0, triedAtMs: 0, soughtAtMs: 0,
+      keys: new Map(), freshUntilMs: -Infinity, changes, triedAtMs: 0, soughtAtMs: 0,
       hasFailed: false, fetching: undefined,
     };
     sets.set(uri, set);
-    const serves = () => set.servesUntilMs > now();
+    const serves = () => set.freshUntilMs + STALE_MS > now();
     // Who changes an issuer may do so because its keys have leaked.
     const isOfNow = () => set.changes >= changes;
     // Keys of a later time were fetched before the clock was set back, nobody knows how long ago.
@@ -85,7 +83,7 @@ export function createIssuerKeys(services: Pick<Services, "fetchDocument" | "now
     }
     if (isWanted && !(set.hasFailed && serves() && set.keys.has(kid))) await set.fetching;
     const keys = serves() ? set.keys.get(kid) : undefined;
-    const soonMs = Math.min(now() + pauseMs, set.servesUntilMs);
+    const soonMs = Math.min(now() + pauseMs, set.freshUntilMs + STALE_MS);
     return keys && { keys, untilMs: isFresh() ? set.freshUntilMs : soonMs };
   };
 }

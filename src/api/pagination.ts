@@ -13,6 +13,7 @@ import {
 import { type Database, FIRST_PAGE, type Page, type Pagination } from "../database/database.ts";
 import { jsonResponse } from "../http/respond.ts";
 import { type Filters, type Given, type List, listPart } from "../store/list.ts";
+import type { Context } from "./operation.ts";
 
 const MAX_LIMIT = 200;
 const CURSOR_FORM = /^[0-9a-z]{1,260}$/;
@@ -38,6 +39,7 @@ export function pagination(cursor: Shape<string> = CURSOR) {
 }
 
 type PageQuery = InferMembers<ReturnType<typeof pagination>>;
+type ListContext = Context<string, readonly string[], PageQuery, unknown>;
 
 /** The part of a stored list that a query asks for. */
 export function toPagination({ limit, cursor }: PageQuery): Pagination {
@@ -51,11 +53,9 @@ export function pageMembers<T>(item: Shape<T>) {
 }
 
 /** One part of a list of such records: a `User` makes a `UserPage`. */
-export function pageOf<T>(
-  item: Shape<T>,
-  name = `${String(item.schema["$ref"]).replace(/^.*\//, "")}Page`,
-) {
-  return named(name, record(pageMembers(item)));
+export function pageOf<T>(item: Shape<T>) {
+  const name = String(item.schema["$ref"]).replace(/^.*\//, "");
+  return named(`${name}Page`, record(pageMembers(item)));
 }
 
 /** A part of a list as it is sent. */
@@ -77,6 +77,24 @@ export function listing<const F extends Filters, Row, Item extends { readonly id
     responses: { 200: pageOf(record) },
     handle: async ({ query }: { readonly query: Given<F> & PageQuery }) =>
       listResponse(await listPart(database, list, query, toPagination(query)), toRecord),
+  };
+}
+
+/**
+ * The same of what is in memory, in the order of its keys: those of the records that `read` makes
+ * for a request.
+ */
+export function listingOf<Item extends object>(
+  item: Shape<Item>,
+  keyOf: (item: Item) => string,
+  order: "up" | "down",
+  read: (context: ListContext) => readonly Item[] | Promise<readonly Item[]>,
+) {
+  return {
+    query: pagination(),
+    responses: { 200: pageOf(item) },
+    handle: async (context: ListContext) =>
+      listResponse(pageOfItems(await read(context), context.query, keyOf, order), (each) => each),
   };
 }
 

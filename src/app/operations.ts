@@ -8,7 +8,7 @@ import { tokenOperation } from "../api/authorization/token.ts";
 import { verifyOperations } from "../api/authorization/verify.ts";
 import { whoamiOperation } from "../api/authorization/whoami.ts";
 import { appOperations } from "../api/backend/app.ts";
-import { auditOperations } from "../api/backend/audit.ts";
+import { auditOperation } from "../api/backend/audit.ts";
 import { cronjobOperations } from "../api/backend/cronjob.ts";
 import { eventOperations } from "../api/backend/event.ts";
 import { grantOperations } from "../api/backend/grant.ts";
@@ -27,14 +27,13 @@ import { accountOperations } from "../api/consumer/account.ts";
 import { accountPageOperations } from "../api/consumer/account_pages.ts";
 import { ownAppOperations } from "../api/consumer/app.ts";
 import { loginOperation } from "../api/consumer/login.ts";
-import { managedSessionOperations, sessionOperations } from "../api/consumer/session.ts";
+import { managedSessionOperation, sessionOperations } from "../api/consumer/session.ts";
 import { deliveryOperations, managedDeliveryOperations } from "../api/delivery.ts";
 import type { Operation } from "../api/operation.ts";
 import { ownResendOperations, resendOperations } from "../api/resend.ts";
 import { subscribeOperations } from "../api/subscribe.ts";
 import { subscriptionOperations } from "../api/subscription.ts";
 import { asyncApiOperation } from "../api/system/asyncapi.ts";
-import { metricsOperation } from "../api/system/metrics.ts";
 import { openApiOperation } from "../api/system/openapi.ts";
 import { webhookPageOperations } from "../api/pages/console_page.ts";
 import { statusOperations } from "../api/system/status.ts";
@@ -43,7 +42,14 @@ import type { Services } from "../services.ts";
 /** Every operation of the service itself beside those of modules, in its document's order. */
 export function ownOperations(services: Services, ofModules: readonly Operation[]): Operation[] {
   const own = [
-    ...services.config.authorizationServer ? authorizationServer(services) : [],
+    // Where no tokens are issued other issuers take the place of these.
+    ...services.config.authorizationServer ? [
+      loginOperation(services),
+      ...authorizeOperations(services),
+      tokenOperation(services),
+      deviceOperation(services),
+      ...verifyOperations(services),
+    ] : [],
     revokeOperation(services),
     introspectOperation(services),
     whoamiOperation(services),
@@ -63,7 +69,6 @@ export function ownOperations(services: Services, ofModules: readonly Operation[
     backupOperation(services),
     streamOperation(services),
     ...statusOperations(services),
-    metricsOperation(services),
     asyncApiOperation(services),
   ];
   // Of these two each describes the other.
@@ -84,17 +89,6 @@ export function accountPages(services: Services): Operation[] {
   ];
 }
 
-/** Those that issue tokens: without them other issuers take their place. */
-function authorizationServer(services: Services): Operation[] {
-  return [
-    loginOperation(services),
-    ...authorizeOperations(services),
-    tokenOperation(services),
-    deviceOperation(services),
-    ...verifyOperations(services),
-  ];
-}
-
 /** Every operation of /backend: the command line calls the same ones without a socket. */
 export function backendOperations(
   services: Administration &
@@ -106,11 +100,11 @@ export function backendOperations(
     ...userOperations(services),
     ...issuerOperations(services),
     ...principalOperations(services),
-    ...managedSessionOperations(services),
+    managedSessionOperation(services),
     ...grantOperations(services),
     ...resourceOperations(services),
     ...keyOperations(services),
-    ...auditOperations(services),
+    auditOperation(services),
     ...eventOperations(services),
     ...managedDeliveryOperations(services),
     ...resendOperations(services),

@@ -5,7 +5,7 @@ import { createTokenIssuer } from "../api/authorization/token_issuer.ts";
 import { createBearer } from "../api/bearer.ts";
 import { createIssuerTokens } from "../api/issuer_tokens.ts";
 import { createPasswordLogin, type PasswordLogin } from "../api/password_login.ts";
-import { createInspectorCheck } from "../api/system/metrics.ts";
+import { createInspectorCheck } from "../api/system/status.ts";
 import { pathOf } from "../base/base_url.ts";
 import { Problem } from "../base/problem.ts";
 import { isReachableUrl, isReceiver } from "../outbound/reachable.ts";

@@ -8,7 +8,6 @@ import { listCommand, type Resource, sendCommand, showCommand } from "./resource
 
 const APP: Resource = {
   noun: "app",
-  path: "/backend/app",
   argument: {
     name: "CLIENT_ID",
     meaning: "the app's client_id, as app list shows it",
@@ -31,12 +30,10 @@ const WORDS = {
   },
   redirect_uris: { name: "redirect-uri", value: "URI", isRepeatable: true, read: readUris },
   trusted: { meaning: "needs no consent: an app of your own" },
-  resource_server: { meaning: "may introspect the tokens of every app" },
   jwks: { value: "JSON", read: readJwks },
   owner: OWNER,
 } as const;
 
-/** The commands of `gatepost app`. */
 export const APP_COMMANDS: readonly Command[] = [
   sendCommand(APP, {
     verb: "add",
@@ -112,7 +109,6 @@ export const APP_COMMANDS: readonly Command[] = [
     examples: ["gatepost app rotate-secret a0mhc…", "gatepost app rotate-secret a0mhc… --revoke"],
     below: "/secret",
     body: NewAppSecret,
-    members: { revoke: { meaning: "end the old secret at once: it has leaked" } },
     done(_name, _app, values) {
       const old = values.flag("revoke") ? "not valid any more" : "valid for another 24 hours";
       return `The old secret is ${old}; the new one is shown here only.`;

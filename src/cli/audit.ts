@@ -3,11 +3,9 @@ import type { Command } from "./command.ts";
 import { listCommand } from "./resource.ts";
 import { findPrincipalId } from "./user.ts";
 
-/** The commands of `gatepost audit`. */
 export const AUDIT_COMMANDS: readonly Command[] = [
   listCommand({
     noun: "audit",
-    path: "/backend/audit",
     columns: ["time", "actor", "app", "action", "target", "address"],
   }, {
     purpose: "List changes, logins and failures, newest first",

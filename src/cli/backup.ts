@@ -5,7 +5,6 @@ import { createEngine } from "../database/engine.ts";
 import type { Command } from "./command.ts";
 import { Failure, UsageError } from "./failure.ts";
 
-/** `gatepost backup`. */
 export const BACKUP_COMMAND: Command = {
   words: ["backup"],
   purpose: "Copy the database, also while servers write to it",
@@ -40,7 +39,6 @@ export const BACKUP_COMMAND: Command = {
   },
 };
 
-/** `gatepost restore`. */
 export const RESTORE_COMMAND: Command = {
   words: ["restore"],
   purpose: "Put a backup in the database's place",

@@ -14,7 +14,6 @@ import { Failure } from "./failure.ts";
 import { formatPairs, formatTable } from "./table.ts";
 import type { Terminal } from "./terminal.ts";
 
-/** `gatepost check`. */
 export const CHECK_COMMAND: Command = {
   words: ["check"],
   purpose: "Show configuration, database and endpoint modules",

@@ -3,12 +3,10 @@ import { listCommand, type Resource, sendCommand } from "./resource.ts";
 
 const CRONJOB: Resource = {
   noun: "cronjob",
-  path: "/backend/cronjob",
   argument: { name: "NAME", meaning: "the job, as cronjob list shows it", example: "cleanup" },
   columns: ["name", "status", "last_run", "duration_ms=ms", "next_run", "error*"],
 };
 
-/** The commands of `gatepost cronjob`. */
 export const CRONJOB_COMMANDS: readonly Command[] = [
   listCommand(CRONJOB, {
     purpose: "List the servers' jobs, and how they last went",

@@ -14,13 +14,11 @@ import {
 
 const DELIVERY: Resource = {
   noun: "delivery",
-  path: "/backend/delivery",
   argument: { name: "ID", meaning: "the delivery, as delivery list shows it", example: "d0mhc…" },
   columns: ["id", "name*=event", "status", "subscription", "created_at", "last_status=response"],
 };
 const RESEND: Resource = {
   noun: "resend",
-  path: "/backend/resend",
   argument: { name: "ID", meaning: "the resend, as resend list shows it", example: "w0mhc…" },
   columns: ["id", "state", "status", "subscription", "count", "done", "created_at", "actor"],
 };
@@ -92,7 +90,7 @@ async function resend(context: CommandContext): Promise<void> {
     throw new UsageError("delivery resend needs an ID, or --failed or --status with filters");
   }
   if (!isOne) {
-    const response = await context.call("POST", `${DELIVERY.path}/resend`, given);
+    const response = await context.call("POST", "/backend/delivery/resend", given);
     const go = given["dry_run"] ? "would go" : "go";
     return context.print(response, ({ count }) => `Deliveries that ${go} out again: ${count}`);
   }

@@ -14,7 +14,6 @@ const STOP_MS = 3_000;
 /** Dot files, packages, and databases with what SQLite keeps beside them. */
 const IGNORED = /(^|[/\\])(\.|node_modules($|[/\\]))|\.(db|sqlite3?)(-\w+)?$/;
 
-/** `gatepost dev`. */
 export const DEV_COMMAND: Command = {
   words: ["dev"],
   purpose: "Serve, and again after each change of an endpoint module",

@@ -1,15 +1,15 @@
+import { pagination } from "../api/pagination.ts";
 import { parseJson } from "../base/json.ts";
 import { Problem } from "../base/problem.ts";
 import { NewEvent } from "../event/event.ts";
 import { EVENT_LIST } from "../store/events.ts";
 import type { Command, CommandContext } from "./command.ts";
 import { UsageError } from "./failure.ts";
-import { LIST_PART, listCommand, type Resource, sendCommand, showCommand } from "./resource.ts";
+import { listCommand, type Resource, sendCommand, showCommand } from "./resource.ts";
 import { findPrincipalId } from "./user.ts";
 
 const EVENT: Resource = {
   noun: "event",
-  path: "/backend/event",
   argument: { name: "ID", meaning: "the event, as event list shows it", example: "e0mhc…" },
   columns: ["id", "name*", "status", "subject", "created_at"],
   shown: ["id"],
@@ -17,7 +17,6 @@ const EVENT: Resource = {
 
 const WHO = { value: "WHO", find: findPrincipalId };
 
-/** The commands of `gatepost event`. */
 export const EVENT_COMMANDS: readonly Command[] = [
   sendCommand(EVENT, {
     verb: "dispatch",
@@ -47,7 +46,7 @@ export const EVENT_COMMANDS: readonly Command[] = [
   showCommand(EVENT, {
     purpose: "Show an event with its data and its deliveries",
     details: ["--limit and --cursor are for its deliveries."],
-    options: LIST_PART.options,
+    query: pagination(),
     tables: { deliveries: ["id", "status", "subscription", "created_at"] },
   }),
   listCommand(EVENT, {

@@ -1,4 +1,4 @@
-import { GRANT_QUERY } from "../api/backend/grant.ts";
+import { GRANT_FILTERS } from "../api/backend/grant.ts";
 import type { Command, CommandContext } from "./command.ts";
 import { UsageError } from "./failure.ts";
 import { givenMembers, itemPath, listCommand, type Resource } from "./resource.ts";
@@ -6,7 +6,6 @@ import { findUserId } from "./user.ts";
 
 const GRANT: Resource = {
   noun: "grant",
-  path: "/backend/grant",
   argument: {
     name: "ID",
     meaning: "one grant, as grant list shows it",
@@ -22,9 +21,8 @@ const WORDS = {
     meaning: "the app's client_id; login or personal for tokens that users make",
   },
 };
-const WHOSE = givenMembers(GRANT_QUERY, { ...WORDS, limit: null, cursor: null });
+const WHOSE = givenMembers(GRANT_FILTERS, WORDS);
 
-/** The commands of `gatepost grant`. */
 export const GRANT_COMMANDS: readonly Command[] = [
   listCommand(GRANT, {
     purpose: "List what has been authorized, newest first",
@@ -34,7 +32,7 @@ export const GRANT_COMMANDS: readonly Command[] = [
         "that acts for itself.",
     ],
     examples: ["gatepost grant list", "gatepost grant list --user alice --app a0mhc…"],
-    query: GRANT_QUERY,
+    query: GRANT_FILTERS,
     members: WORDS,
   }),
   {
@@ -69,7 +67,7 @@ async function revoke(context: CommandContext): Promise<void> {
     throw new UsageError("grant revoke needs either ID, or --user NAME or --app CLIENT_ID");
   }
   const response = isMany
-    ? await context.call("POST", `${GRANT.path}/revoke`, await WHOSE.read(context))
+    ? await context.call("POST", "/backend/grant/revoke", await WHOSE.read(context))
     : await context.call("DELETE", await itemPath(GRANT, context));
   context.print(response, () => isMany
     ? "The grants have ended, and every token that came from them."

@@ -4,7 +4,6 @@ import type { Command, CommandContext } from "./command.ts";
 import { Failure } from "./failure.ts";
 import { visible } from "./table.ts";
 
-/** `gatepost init`. */
 export const INIT_COMMAND: Command = {
   words: ["init"],
   purpose: "Begin a folder of endpoint modules",

@@ -4,14 +4,12 @@ import { listCommand, type Resource, sendCommand, showCommand } from "./resource
 
 const ISSUER: Resource = {
   noun: "issuer",
-  path: "/backend/issuer",
   argument: { name: "ID", meaning: "the issuer's id, as issuer list shows it", example: "i0mhc…" },
   label: "issuer",
   columns: ["issuer*", "id", "status", "scopes*", "created_at"],
   shown: ["*"],
 };
 
-/** The commands of `gatepost issuer`. */
 export const ISSUER_COMMANDS: readonly Command[] = [
   sendCommand(ISSUER, {
     verb: "add",

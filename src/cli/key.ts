@@ -8,13 +8,11 @@ import { listCommand, type Resource, sendCommand } from "./resource.ts";
 
 const KEY: Resource = {
   noun: "key",
-  path: "/backend/key",
   argument: { name: "KID", meaning: "the key's id, as key list shows it", example: "k0mhc…" },
   columns: ["kid", "alg", "status", "signs_from", "published_until"],
   shown: ["kid", "alg", "signs_from"],
 };
 
-/** The commands of `gatepost key`. */
 export const KEY_COMMANDS: readonly Command[] = [
   listCommand(KEY, {
     purpose: "List the keys that sign access tokens",
@@ -29,9 +27,6 @@ export const KEY_COMMANDS: readonly Command[] = [
         "this is not enough: see key withdraw.",
     ],
     body: NewKey,
-    members: {
-      at_once: { meaning: "sign with it at once; otherwise it is published 10 minutes before" },
-    },
     done: () => "There is a new key.",
   }),
   sendCommand(KEY, {

@@ -5,12 +5,10 @@ import { listCommand, type Resource, sendCommand, showCommand } from "./resource
 
 const PRINCIPAL: Resource = {
   noun: "principal",
-  path: "/backend/principal",
   argument: { name: "ID", meaning: "as principal list shows it", example: "x0mhc…" },
   columns: ["subject*", "id", "issuer", "status", "created_at"],
 };
 
-/** The commands of `gatepost principal`. */
 export const PRINCIPAL_COMMANDS: readonly Command[] = [
   listCommand(PRINCIPAL, {
     purpose: "List whom tokens of other issuers speak for, newest first",

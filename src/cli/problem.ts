@@ -5,7 +5,6 @@ import { listCommand, type Resource, sendCommand } from "./resource.ts";
 
 const PROBLEM: Resource = {
   noun: "problem",
-  path: "/backend/problem",
   argument: { name: "ID", meaning: "the problem, as problem list shows it", example: "key" },
   columns: ["id", "since", "title*", "detail*", "muted_until"],
 };
@@ -36,7 +35,6 @@ export const PROBLEM_COMMANDS: readonly Command[] = [
   }),
   listCommand({
     noun: "series",
-    path: "/backend/series",
     columns: ["at", "ok", "bad", "failed", "mean_ms", "p50_ms", "p95_ms", "p99_ms"],
   }, {
     purpose: "List what was counted, by the minute or the hour",
@@ -44,7 +42,7 @@ export const PROBLEM_COMMANDS: readonly Command[] = [
     query: SERIES_QUERY,
     isWhole: true,
   }),
-  listCommand({ noun: "config", path: "/backend/config", columns: ["name", "value"] }, {
+  listCommand({ noun: "config", columns: ["name", "value"] }, {
     purpose: "List the configuration that is in force",
   }),
 ];

@@ -4,15 +4,12 @@ import { listCommand, type Resource, sendCommand, showCommand } from "./resource
 
 const RESOURCE: Resource = {
   noun: "resource",
-  path: "/backend/resource",
   argument: { name: "ID", meaning: "its id, as resource list shows it", example: "p0m…" },
   label: "url",
   columns: ["url*", "id", "scopes*"],
   shown: ["*"],
 };
-const SCOPES = { scopes: { meaning: "what its tokens may carry" } };
 
-/** The commands of `gatepost resource`. */
 export const RESOURCE_COMMANDS: readonly Command[] = [
   sendCommand(RESOURCE, {
     verb: "add",
@@ -20,7 +17,7 @@ export const RESOURCE_COMMANDS: readonly Command[] = [
     details: ["An app names it as `resource`; such a token is refused by this service."],
     examples: ['gatepost resource add https://mcp.example.com/mcp --scope "files"'],
     body: NewResource,
-    members: { ...SCOPES, url: { argument: "URL", meaning: "what an app names, and the aud" } },
+    members: { url: { argument: "URL", meaning: "what an app names, and the aud" } },
   }),
   listCommand(RESOURCE, { purpose: "List registered resources, newest first" }),
   showCommand(RESOURCE, { purpose: "Show a registered resource" }),
@@ -29,7 +26,6 @@ export const RESOURCE_COMMANDS: readonly Command[] = [
     purpose: "Change what tokens for a resource may carry",
     examples: ['gatepost resource set p0m… --scope "files files:write"'],
     body: ResourceChange,
-    members: SCOPES,
   }),
   sendCommand(RESOURCE, {
     verb: "delete",

@@ -5,11 +5,9 @@ import type { Argument, Command, CommandContext, Option, Values } from "./comman
 import { UsageError } from "./failure.ts";
 import { formatPairs, formatTable, visible } from "./table.ts";
 
-/** The commands of one noun, which call the operations of one resource of the backend. */
+/** The commands of one noun, which call the operations of one resource: those of /backend/NOUN. */
 export interface Resource {
   readonly noun: string;
-  /** Where the backend has it. */
-  readonly path: string;
   /** Names one on the command line; `find` makes the id of it, where it is not that already. */
   readonly argument: Argument & { readonly example: string };
   readonly find?: Find;
@@ -52,16 +50,12 @@ type WordsOf<M> = { readonly [K in keyof M]?: MemberWords | null };
 const USUAL: Readonly<Record<string, MemberWords>> = {
   scopes: { name: "scope", value: '"A B"' },
   subscription: { value: "ID" },
-};
-
-/** Which part of a list is shown. */
-export const LIST_PART = givenMembers(pagination(), {
   cursor: { meaning: "continue where a list ended, as it said" },
-});
+};
 
 /** `list`, or the verb of a list below an item; each parameter of the query is an option. */
 export function listCommand<M extends ShapeMembers>(
-  { noun, path, columns }: Pick<Resource, "noun" | "path" | "columns">,
+  { noun, columns }: Pick<Resource, "noun" | "columns">,
   { query, members, item, isWhole = false, ...words }: Words & {
     readonly query?: M;
     readonly members?: WordsOf<M>;
@@ -70,19 +64,17 @@ export function listCommand<M extends ShapeMembers>(
     readonly isWhole?: boolean;
   },
 ): Command {
-  const filters = givenMembers(query ?? {}, { ...members, limit: null, cursor: null });
-  const part = isWhole ? givenMembers({}, {}) : LIST_PART;
+  const given = givenMembers({ ...query, ...!isWhole && pagination() }, { ...members });
   const verb = item?.verb ?? "list";
   return {
     examples: [`gatepost ${noun} ${verb} ${item?.of.argument.example ?? ""}`.trimEnd()],
     ...words,
     words: [noun, verb],
     ...item && { arguments: [item.of.argument] },
-    options: { ...filters.options, ...part.options },
+    options: given.options,
     async run(context) {
-      const given = { ...await filters.read(context), ...await part.read(context) };
-      const where = item ? await itemPath(item.of, context, item.below) : path;
-      const response = await context.call("GET", withQuery(where, given));
+      const path = item ? await itemPath(item.of, context, item.below) : `/backend/${noun}`;
+      const response = await context.call("GET", withQuery(path, await given.read(context)));
       const items = response?.["items"] as readonly Members[];
       if (items.length === 0 && !context.isJson) return context.terminal.note("There are none.");
       context.print(response, () => formatTable(items, columns, context.terminal));
@@ -94,22 +86,25 @@ export function listCommand<M extends ShapeMembers>(
 /** `show`, or what lies below; members that `tables` names are lists, with their columns. */
 export function showCommand(
   resource: Resource,
-  { below = "", tables = {}, ...words }: Words & Pick<Command, "options"> & {
+  { below = "", query = {}, tables = {}, ...words }: Words & {
     /** "/health" is `health`. */
     readonly below?: string;
+    readonly query?: ShapeMembers;
     readonly tables?: Readonly<Record<string, readonly string[]>>;
   },
 ): Command {
   const { noun, argument } = resource;
   const verb = below.slice(1) || "show";
+  const given = givenMembers(query, {});
   return {
     examples: [`gatepost ${noun} ${verb} ${argument.example}`],
     ...words,
     words: [noun, verb],
     arguments: [argument],
+    options: given.options,
     async run(context) {
       const path = await itemPath(resource, context, below);
-      const response = await context.call("GET", withQuery(path, await LIST_PART.read(context)));
+      const response = await context.call("GET", withQuery(path, await given.read(context)));
       context.print(response, (record) => {
         const pairs = Object.entries(record)
           .filter(([name]) => tables[name] === undefined && name !== "next_cursor");
@@ -157,7 +152,7 @@ export function sendCommand<M extends ShapeMembers>(
   { verb, body, members, confirm, made, ...rest }: Sending<M>,
 ): Command {
   const { method = METHODS[verb] ?? "POST", below, done, ...words } = rest;
-  const { noun, path, argument, label = "", shown = [] } = resource;
+  const { noun, argument, label = "", shown = [] } = resource;
   const given = givenMembers(body?.members ?? {}, members ?? {}, method === "PATCH");
   const isNew = method === "POST" && below === undefined;
   const ask = confirm ?? (method === "DELETE" && ((name) => `Remove ${noun} ${name} for good?`));
@@ -176,7 +171,7 @@ export function sendCommand<M extends ShapeMembers>(
         const names = Object.keys(given.options).map((name) => `--${name}`);
         throw new UsageError(`${noun} ${verb} needs ${oneOf(names)}`);
       }
-      const target = isNew ? path : await itemPath(resource, context, below);
+      const target = isNew ? `/backend/${noun}` : await itemPath(resource, context, below);
       const response = await context.call(method, target, sent);
       const own = made?.(sent, context) ?? {};
       context.print(response, (answer) => {
@@ -201,12 +196,13 @@ export function sendCommand<M extends ShapeMembers>(
 
 /** The path of the item that the command line names. */
 export async function itemPath(
-  { path, argument, find }: Resource,
+  { noun, argument, find }: Resource,
   context: CommandContext,
   below = "",
 ): Promise<string> {
   const given = context.values.argument(argument.name);
-  return `${path}/${encodeURIComponent(find ? await find(context, given) : given)}${below}`;
+  const id = find ? await find(context, given) : given;
+  return `/backend/${noun}/${encodeURIComponent(id)}${below}`;
 }
 
 /** The names in the values of an option that may be repeated, or hold several at once. */

@@ -20,7 +20,6 @@ import { formatPairs } from "./table.ts";
 
 const VALID_FOR_MS = 86_400_000;
 
-/** `gatepost setup`. */
 export const SETUP_COMMAND: Command = {
   words: ["setup"],
   purpose: `Give user ${ADMIN} a new password for one login`,

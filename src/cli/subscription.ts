@@ -7,13 +7,11 @@ import { findPrincipalId } from "./user.ts";
 
 const SUBSCRIPTION: Resource = {
   noun: "subscription",
-  path: "/backend/subscription",
   argument: { name: "ID", meaning: "the id that subscription list shows", example: "s0mhc…" },
   columns: ["id", "event*", "endpoint*", "status", "principal", "app", "disabled_reason*=reason"],
   shown: ["id", "event", "endpoint", "status"],
 };
 
-/** The commands of `gatepost subscription`. */
 export const SUBSCRIPTION_COMMANDS: readonly Command[] = [
   listCommand(SUBSCRIPTION, {
     purpose: "List everybody's subscriptions, newest first",

@@ -3,7 +3,6 @@ import { extname } from "node:path";
 import type { Command } from "./command.ts";
 import { UsageError } from "./failure.ts";
 
-/** `gatepost test`. */
 export const TEST_COMMAND: Command = {
   words: ["test"],
   purpose: "Run the tests of endpoint modules",

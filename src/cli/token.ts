@@ -16,7 +16,6 @@ import { findUserId } from "./user.ts";
 
 const TTL_MS = 10 * 60_000;
 
-/** `gatepost token`. */
 export const TOKEN_COMMAND: Command = {
   words: ["token"],
   purpose: "Print an administrator's token for 10 minutes",

@@ -12,7 +12,6 @@ import { listCommand, type Resource, sendCommand, showCommand, splitNames } from
 
 const USER: Resource = {
   noun: "user",
-  path: "/backend/user",
   argument: { name: "NAME", meaning: "the user's name or id", example: "alice" },
   find: findUserId,
   label: "username",
@@ -20,7 +19,6 @@ const USER: Resource = {
   shown: ["*"],
 };
 
-/** The commands of `gatepost user`. */
 export const USER_COMMANDS: readonly Command[] = [
   sendCommand(USER, {
     verb: "add",

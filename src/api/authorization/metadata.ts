@@ -19,7 +19,7 @@ import { grantTypesOf } from "../../oauth/profile.ts";
 import type { Services } from "../../services.ts";
 import { notFound } from "../administration.ts";
 import { RESOURCE_METADATA } from "../bearer.ts";
-import { type Operation, system } from "../operation.ts";
+import { type Operation, published } from "../operation.ts";
 import { checkPath, createRouter } from "../router.ts";
 
 const TEXTS = manyOf(TEXT);
@@ -145,8 +145,7 @@ function document<T extends object>(
   shape: Shape<T>,
   make: (request: HttpRequest) => T | Promise<T>,
 ): Operation {
-  return system("GET", path, id, summary, {
-    cors: "anyone",
+  return published("GET", path, id, summary, {
     responses: { 200: shape },
     handle: async ({ request }) => jsonResponse(200, await make(request), CACHE),
   });

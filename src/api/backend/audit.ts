@@ -4,12 +4,10 @@ import { described, named, nullable, record, TEXT } from "../../base/shape.ts";
 import { TIME, toTime } from "../../base/time.ts";
 import type { Services } from "../../services.ts";
 import { AUDIT_LIST, type AuditEntry } from "../../store/audit.ts";
-import { listPart } from "../../store/list.ts";
 import { backend, type Operation } from "../operation.ts";
-import { listResponse, pageOf, pagination, toPagination } from "../pagination.ts";
+import { listing, pageMembers } from "../pagination.ts";
 import { APP } from "./grant.ts";
 
-/** An entry as the backend shows it. */
 export const AuditRecord = named("AuditEntry", record({
   id: idOf("t"),
   time: TIME,
@@ -21,15 +19,11 @@ export const AuditRecord = named("AuditEntry", record({
 }));
 
 /** GET /backend/audit: who did what to whom. */
-export function auditOperations({ heavy }: Pick<Services, "heavy">): Operation[] {
-  return [
-    backend("GET", "/backend/audit", "listAudit", "List changes, logins and failures", {
-      query: { ...pagination(AuditRecord.members.id), ...AUDIT_LIST.filters },
-      responses: { 200: pageOf(AuditRecord, "AuditPage") },
-      handle: async ({ query }) =>
-        listResponse(await listPart(heavy, AUDIT_LIST, query, toPagination(query)), toAuditRecord),
-    }),
-  ];
+export function auditOperation({ heavy }: Pick<Services, "heavy">): Operation {
+  return backend("GET", "/backend/audit", "listAudit", "List changes, logins and failures", {
+    ...listing(heavy, AUDIT_LIST, AuditRecord.members.id, AuditRecord, toAuditRecord),
+    responses: { 200: named("AuditPage", record(pageMembers(AuditRecord))) },
+  });
 }
 
 const toRecord = recordOf(AuditRecord);

@@ -7,7 +7,7 @@ import type { Services } from "../../services.ts";
 import { actorOf, insertAudit } from "../../store/audit.ts";
 import { found } from "../administration.ts";
 import { backend, type Operation } from "../operation.ts";
-import { listResponse, pageOf, pageOfItems, pagination } from "../pagination.ts";
+import { listingOf } from "../pagination.ts";
 
 const PATH = "/backend/cronjob";
 
@@ -26,12 +26,9 @@ export function cronjobOperations(
   { database, jobs, now }: Pick<Services, "database" | "jobs" | "now">,
 ): Operation[] {
   return [
-    backend("GET", PATH, "listCronjobs", "List the cronjobs and how they last went", {
-      query: pagination(),
-      responses: { 200: pageOf(CronjobRecord) },
-      async handle({ query }) {
-        const page = pageOfItems(await jobs.listCronjobs(), query, ({ name }) => name);
-        return listResponse(page, (job) => ({
+    backend("GET", PATH, "listCronjobs", "List the cronjobs and how they last went",
+      listingOf(CronjobRecord, ({ name }) => name, "up", async () =>
+        (await jobs.listCronjobs()).map((job) => ({
           name: job.name,
           every: job.everyMs === undefined ? null : formatDuration(job.everyMs),
           status: job.isRunning ? "running" : "waiting",
@@ -39,9 +36,7 @@ export function cronjobOperations(
           duration_ms: job.lastDurationMs,
           error: job.lastError,
           next_run: toTime(job.nextAtMs),
-        }));
-      },
-    }),
+        })))),
     backend("POST", `${PATH}/:name/run`, "runCronjob",
       "Run a cronjob now, unless it runs already", {
       responses: { 202: named("CronjobName", record({ name: TEXT })) },

@@ -44,7 +44,6 @@ export const APP = described(ANY_APP, text(
   { anyOf: [idOf("a").schema, { enum: BUILT_IN_APPS }] },
 ));
 
-/** A grant as the backend shows it. */
 export const GrantRecord = named("Grant", record({
   id: idOf("g"),
   user: nullable(USER),
@@ -72,8 +71,7 @@ const Revocation = named("Revocation", refined(
 ));
 
 /** Which grants a list has. */
-export const GRANT_QUERY = {
-  ...pagination(GrantRecord.members.id),
+export const GRANT_FILTERS = {
   user: optional(described("A user's id.", USER)),
   app: optional(APP),
 } as const;
@@ -84,7 +82,7 @@ export function grantOperations(services: Administration): Operation[] {
 
   return [
     backend("GET", PATH, "listGrants", "List grants, of one user or one app", {
-      query: GRANT_QUERY,
+      query: { ...pagination(GrantRecord.members.id), ...GRANT_FILTERS },
       responses: { 200: pageOf(GrantRecord) },
       async handle({ query }) {
         const page = await listGrants(database, query, toPagination(query), now());

@@ -19,7 +19,7 @@ import { type RingKey, ROTATION_LEAD_MS } from "../../store/key_ring.ts";
 import { type Actor, locatedResponse, notFound } from "../administration.ts";
 import { backend, type Operation } from "../operation.ts";
 import { checkRecentLogin } from "../recent_login.ts";
-import { listResponse, pageOf, pageOfItems, pagination } from "../pagination.ts";
+import { listingOf } from "../pagination.ts";
 
 const PATH = "/backend/key";
 
@@ -27,7 +27,6 @@ export const NewKey = named("NewKey", object({
   at_once: optional(described("It signs at once, instead of in 10 minutes: for leaks.", FLAG)),
 }));
 
-/** A key as the backend shows it. */
 const KeyRecord = named("Key", record({
   kid: TEXT,
   alg: oneOf(...SIGNING_ALGORITHMS),
@@ -54,14 +53,8 @@ export function keyOperations(services: Pick<Services, "keys" | "now" | "databas
   };
 
   return [
-    backend("GET", PATH, "listSigningKeys", "List the keys that are published", {
-      query: pagination(),
-      responses: { 200: pageOf(KeyRecord) },
-      async handle({ query }) {
-        const page = pageOfItems(keys.published(), query, ({ kid }) => kid, "down");
-        return listResponse(page, toRecord);
-      },
-    }),
+    backend("GET", PATH, "listSigningKeys", "List the keys that are published",
+      listingOf(KeyRecord, ({ kid }) => kid, "down", () => keys.published().map(toRecord))),
     backend("POST", PATH, "rotateSigningKey", "Make a key that signs in 10 minutes, or at once", {
       body: optional(NewKey),
       responses: { 201: KeyRecord },

@@ -6,7 +6,7 @@ import { jsonResponse } from "../../http/respond.ts";
 import type { Services } from "../../services.ts";
 import { actorOf, insertAudit } from "../../store/audit.ts";
 import { backend, type Operation } from "../operation.ts";
-import { listResponse, pageOf, pageOfItems, pagination } from "../pagination.ts";
+import { listingOf } from "../pagination.ts";
 
 const Setting = named("Setting", record({
   name: TEXT,
@@ -15,12 +15,8 @@ const Setting = named("Setting", record({
 
 /** GET /backend/config: what the operator has decided, and what applies where nothing is set. */
 export function configOperation({ config }: Pick<Services, "config">): Operation {
-  return backend("GET", "/backend/config", "listSettings", "The configuration in force", {
-    query: pagination(),
-    responses: { 200: pageOf(Setting) },
-    handle: async ({ query }) =>
-      listResponse(pageOfItems(describeConfig(config), query, ({ name }) => name), (each) => each),
-  });
+  return backend("GET", "/backend/config", "listSettings", "The configuration in force",
+    listingOf(Setting, ({ name }) => name, "up", () => describeConfig(config)));
 }
 
 const Backup = named("BackupFile", record({

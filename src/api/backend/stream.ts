@@ -33,7 +33,7 @@ const PROBLEMS_MS = 5_000;
 const HEARTBEAT_MS = 15_000;
 /** What a slow reader leaves unread. Past it all else waits, and at a heartbeat its stream ends. */
 const HELD_BYTES = 65_536;
-const HEARTBEAT = ":\n\n";
+const HEARTBEAT = Buffer.from(":\n\n");
 /** Deliveries that are remembered as changed, while somebody watches. */
 const HELD_CHANGES = 5_000;
 
@@ -95,10 +95,6 @@ export function streamOperation(
 
   const hasRoom = ({ controller }: Watcher) => (controller.desiredSize ?? 0) > 0;
 
-  function send({ controller }: Watcher, text: string): void {
-    controller.enqueue(Buffer.from(text));
-  }
-
   /** Ends streams whose tokens have ended or whose readers are slow, and looks once a second. */
   function tick(): void {
     const nowMs = now();
@@ -106,7 +102,7 @@ export function streamOperation(
       watcher.check().catch(() => end(watcher));
       if (Math.abs(nowMs - watcher.beatMs) < HEARTBEAT_MS) continue;
       watcher.beatMs = nowMs;
-      if (hasRoom(watcher)) send(watcher, HEARTBEAT);
+      if (hasRoom(watcher)) watcher.controller.enqueue(HEARTBEAT);
       else end(watcher);
     }
     if (Math.abs(nowMs - lookedMs) < LOOK_MS) return;
@@ -187,7 +183,8 @@ export function streamOperation(
     watcher.rows = ROWS;
     if (events.length === 0 || !watchers.has(watcher)) return;
     const text = events.map(([topic, json]) => `event: ${topic}\ndata: ${json}\n`).join("\n");
-    send(watcher, `${text}id: ${untilMs}\n\n`); // with the last one, so that none is left out
+    // With the last one, so that none is left out.
+    watcher.controller.enqueue(Buffer.from(`${text}id: ${untilMs}\n\n`));
   }
 
   /** The deliveries of the events that a request dispatched, oldest first, by id. */
@@ -225,7 +222,7 @@ export function streamOperation(
           watcher = { ...query, controller, check, ...seen };
           // The head goes with it; who is cut off before anything has come takes it up from here.
           const dropped = lastMs < sinceMs ? 'event: dropped\ndata: {"count":1}\n' : "";
-          send(watcher, `${dropped}id: ${sinceMs}\n\n`);
+          controller.enqueue(Buffer.from(`${dropped}id: ${sinceMs}\n\n`));
           if (watchers.size === 0) {
             timer = setInterval(tick, TICK_MS).unref();
             watch(); // from now on, not only when it is first looked

@@ -23,7 +23,7 @@ import { findUser } from "../../store/users.ts";
 import { type Administration, found, locatedResponse, storeAudited } from "../administration.ts";
 import { grantFields, GrantRecord } from "../backend/grant.ts";
 import { consumer, type Operation } from "../operation.ts";
-import { listResponse, pageOf, pageOfItems, pagination } from "../pagination.ts";
+import { listingOf } from "../pagination.ts";
 import { checkGivesBackend } from "../recent_login.ts";
 import {
   changePassword,
@@ -70,27 +70,18 @@ export function accountOperations(
   const { database, now } = services;
 
   return [
-    consumer("GET", APPS, "listActingApps", "List the apps that may act for the caller", {
-      query: pagination(),
-      responses: { 200: pageOf(ActingAppRecord) },
-      async handle({ query, caller }) {
-        const apps = await listActingApps(database, loggedInUser(caller), now());
-        return listResponse(pageOfItems(apps, query, (app) => app.id, "down"), (app) => app);
-      },
-    }),
+    consumer("GET", APPS, "listActingApps", "List the apps that may act for the caller",
+      listingOf(ActingAppRecord, (app) => app.id, "down", ({ caller }) =>
+        listActingApps(database, loggedInUser(caller), now()))),
     consumer("DELETE", `${APPS}/:id`, "withdrawGrant",
       "Withdraw from an app what it may do for the caller", {
       handle: ({ params, ...context }) => withdrawApp(context, params.id, services),
     }),
-    consumer("GET", TOKENS, "listTokens", "List logins, personal tokens and grants of apps", {
-      query: pagination(),
-      responses: { 200: pageOf(OwnTokenRecord) },
-      async handle({ query, caller }) {
+    consumer("GET", TOKENS, "listTokens", "List logins, personal tokens and grants of apps",
+      listingOf(OwnTokenRecord, (token) => token.id, "down", async ({ caller }) => {
         const own = await listLiveGrants(database, loggedInUser(caller), now());
-        const page = pageOfItems(own, query, (grant) => grant.id, "down");
-        return listResponse(page, (grant) => toOwnToken(grant, caller));
-      },
-    }),
+        return own.map((grant) => toOwnToken(grant, caller));
+      })),
     consumer("POST", TOKENS, "makeToken", "Make a personal token, for a script; it is shown once", {
       body: NewToken,
       responses: { 201: WithToken },

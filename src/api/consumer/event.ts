@@ -2,7 +2,7 @@ import { DeclaredEventRecord } from "../../event/event.ts";
 import { opens } from "../../oauth/principal.ts";
 import type { Services } from "../../services.ts";
 import { consumer, type Operation } from "../operation.ts";
-import { listResponse, pageOf, pageOfItems, pagination } from "../pagination.ts";
+import { listingOf } from "../pagination.ts";
 import { grantedScopes } from "../subscription.ts";
 
 /** GET /consumer/event: the declared events that the caller may subscribe to, by name. */
@@ -10,18 +10,14 @@ export function eventCatalogueOperation(
   { database, events }: Pick<Services, "database" | "events">,
 ): Operation {
   return consumer("GET", "/consumer/event", "listDeclaredEvents",
-    "List the declared events that the caller may subscribe to", {
-    query: pagination(),
-    responses: { 200: pageOf(DeclaredEventRecord) },
-    async handle({ query, caller }) {
+    "List the declared events that the caller may subscribe to",
+    listingOf(DeclaredEventRecord, ({ name }) => name, "up", async ({ caller }) => {
       const granted = await grantedScopes(database, caller);
       const allowed = events.filter(({ scope }) => scope.every((each) => opens(granted, each)));
-      const page = pageOfItems(allowed, query, ({ name }) => name);
-      return listResponse(page, ({ data, scope, ...event }) => ({
+      return allowed.map(({ data, scope, ...event }) => ({
         ...event,
         scope: scope.join(" ") || undefined,
         schema: data?.schema,
       }));
-    },
-  });
+    }));
 }

@@ -4,11 +4,11 @@ import { described, FLAG, named, nullable, optional, record, TEXT } from "../../
 import { idOf } from "../../base/id.ts";
 import { TIME } from "../../base/time.ts";
 import type { Services } from "../../services.ts";
-import { listSessions, type Session, sessionId } from "../../store/sessions.ts";
+import { listSessions, sessionId } from "../../store/sessions.ts";
 import { findUser } from "../../store/users.ts";
 import { type Administration, found } from "../administration.ts";
 import { backend, consumer, type Operation } from "../operation.ts";
-import { listResponse, pageOf, pageOfItems, pagination } from "../pagination.ts";
+import { listingOf } from "../pagination.ts";
 import { endSession, endSessions, loggedInUser } from "./account_acts.ts";
 
 const PATH = "/consumer/session";
@@ -29,16 +29,12 @@ export function sessionOperations(
   const { database, now, sessions } = services;
 
   return [
-    consumer("GET", PATH, "listSessions", "List the browsers in which the caller has logged in", {
-      query: pagination(),
-      responses: { 200: pageOf(SessionRecord) },
-      async handle({ query, caller, request }) {
+    consumer("GET", PATH, "listSessions", "List the browsers in which the caller has logged in",
+      listingOf(SessionRecord, keyOf, "down", async ({ caller, request }) => {
         const own = await listSessions(database, loggedInUser(caller), now());
         const current = sessionId(sha256((await sessions.open(request)).id));
-        return listResponse(pageOfItems(own, query, keyOf, "down"), (session) =>
-          ({ ...toRecord(session), current: session.id === current }));
-      },
-    }),
+        return own.map((session) => ({ ...toRecord(session), current: session.id === current }));
+      })),
     consumer("DELETE", `${PATH}/:id`, "endSession", "Sign out in one browser", {
       handle: ({ params, ...context }) => endSession(context, params.id, services),
     }),
@@ -49,23 +45,17 @@ export function sessionOperations(
 }
 
 /** GET /backend/user/{id}/session: those of any user. */
-export function managedSessionOperations(
+export function managedSessionOperation(
   { database, now }: Pick<Services, "database" | "now">,
-): Operation[] {
-  return [
-    backend("GET", "/backend/user/:id/session", "listSessionsOf",
-      "List the browsers in which a user has logged in", {
-      query: pagination(),
-      responses: { 200: pageOf(SessionRecord) },
-      async handle({ params, query }) {
-        const { id } = found(await findUser(database, params.id), "user");
-        const all = await listSessions(database, id, now());
-        return listResponse(pageOfItems(all, query, keyOf, "down"), toRecord);
-      },
-    }),
-  ];
+): Operation {
+  return backend("GET", "/backend/user/:id/session", "listSessionsOf",
+    "List the browsers in which a user has logged in",
+    listingOf(SessionRecord, keyOf, "down", async ({ params: { id = "" } }) => {
+      found(await findUser(database, id), "user");
+      return (await listSessions(database, id, now())).map(toRecord);
+    }));
 }
 
-const keyOf = ({ createdAtMs, id }: Session): string => `${createdAtMs} ${id}`;
+const keyOf = ({ created_at, id }: ReturnType<typeof toRecord>) => `${created_at} ${id}`;
 
 const toRecord = recordOf(SessionRecord);

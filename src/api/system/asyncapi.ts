@@ -9,12 +9,8 @@ import { eventId } from "./operation_id.ts";
 export function asyncApiOperation(
   services: Pick<Services, "bearer" | "scopes" | "events" | "issuer">,
 ): Operation {
-  return documentOperation({
-    id: "getAsyncApi",
-    path: "/asyncapi.json",
-    summary: "The events, for AsyncAPI",
-    create: (isKnown) => createAsyncApi(services, isKnown),
-  }, services);
+  return documentOperation("/asyncapi.json", "getAsyncApi", "The events, for AsyncAPI",
+    (isKnown) => createAsyncApi(services, isKnown), services);
 }
 
 /**

@@ -6,7 +6,7 @@ import { BACKEND_SCOPE } from "../../oauth/principal.ts";
 import type { Services } from "../../services.ts";
 import { version } from "../../version.ts";
 import { bearerToken } from "../bearer.ts";
-import { type Operation, system } from "../operation.ts";
+import { type Operation, published } from "../operation.ts";
 
 /** Whether the reader may know of what needs these scopes, of which there may be none. */
 export type IsKnown = (scopes: readonly string[]) => boolean;
@@ -21,16 +21,16 @@ const DOCUMENT_LIMIT = 16;
  * scopes open, and all with `backend`. `create` makes it for one kind of reader.
  */
 export function documentOperation(
-  { create, id, path, summary }: Pick<Operation, "id" | "path" | "summary"> & {
-    readonly create: (isKnown: IsKnown) => Schema;
-  },
+  path: string,
+  id: string,
+  summary: string,
+  create: (isKnown: IsKnown) => Schema,
   { bearer, scopes }: Pick<Services, "bearer" | "scopes">,
 ): Operation {
   // Clients that do not read their response hold no copies of their own.
   const documents = createCache<Buffer>(DOCUMENT_LIMIT);
-  return system("GET", path, id, summary, {
+  return published("GET", path, id, summary, {
     security: "token or none",
-    cors: "anyone",
     responses: { 200: Document },
     refuses: [401],
     async handle({ request }) {

@@ -11,12 +11,9 @@ export function openApiOperation(
   operations: readonly Operation[],
   services: DocumentServices & Pick<Services, "bearer">,
 ): Operation {
-  const itself: Operation = documentOperation({
-    id: "getOpenApi",
-    path: "/openapi.json",
-    summary: "The operations, for OpenAPI",
-    create: (isKnown) => createOpenApi([...operations, itself], services, isKnown),
-  }, services);
+  const itself: Operation = documentOperation("/openapi.json", "getOpenApi",
+    "The operations, for OpenAPI",
+    (isKnown) => createOpenApi([...operations, itself], services, isKnown), services);
   return itself;
 }
 
@@ -35,7 +32,9 @@ export function createOpenApi(
   for (const each of operations) {
     if (each.emits && each.access !== "public" && !isKnown(each.access)) continue;
     for (const own of toTemplates(each.path)) {
-      const template = templates.getOrInsert(own.replace(PARAMETER, "{}"), withNames(own));
+      // In place of numbers names that code may have; a pattern's own names have no hyphen.
+      const named = own.replace(/\{(\d+)\}/g, "{unnamed-$1}");
+      const template = templates.getOrInsert(own.replace(PARAMETER, "{}"), named);
       const item = paths[template] ??= {};
       // Two patterns that OpenAPI cannot tell apart: only the one that goes first is there.
       item[each.method.toLowerCase()] ??= {
@@ -60,11 +59,6 @@ export function createOpenApi(
     }])),
     components: components(service, schemas, responses),
   };
-}
-
-/** In place of numbers names that code may have; a pattern's own names have no hyphen. */
-function withNames(template: string): string {
-  return template.replace(/\{(\d+)\}/g, "{unnamed-$1}");
 }
 
 const TAG_TEXTS: Readonly<Record<string, string>> = {

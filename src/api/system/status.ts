@@ -1,3 +1,6 @@
+import type { HttpRequest } from "../../base/http_message.ts";
+import { METRICS_TYPE } from "../../base/metrics.ts";
+import { equalText } from "../../base/secret.ts";
 import {
   COUNT,
   described,
@@ -12,8 +15,10 @@ import {
 } from "../../base/shape.ts";
 import { DISTRIBUTOR_STATES } from "../../event/distributor_state.ts";
 import { jsonResponse, NO_STORE } from "../../http/respond.ts";
+import { BACKEND_SCOPE } from "../../oauth/principal.ts";
 import type { Services } from "../../services.ts";
 import { revision, version } from "../../version.ts";
+import { type Bearer, bearerToken } from "../bearer.ts";
 import { type Operation, system } from "../operation.ts";
 
 /** The states of parts that can do their work. */
@@ -49,9 +54,24 @@ const About = named("About", record({
   revision: TEXT,
 }));
 
-/** GET /system/health, /system/ready and /system/about: for those who watch over the process. */
+/** Lets in those who watch over the service. */
+export type CheckInspector = ReturnType<typeof createInspectorCheck>;
+
+/** Makes the check: the metrics token, where there is one, or a token with scope `backend`. */
+export function createInspectorCheck(bearer: Bearer, metricsToken: string | undefined) {
+  const isMetricsToken = (token: string | undefined) =>
+    token !== undefined && metricsToken !== undefined && equalText(token, metricsToken);
+  /** Throws Problem 401 or 403 for anyone else. */
+  return async (request: HttpRequest): Promise<void> => {
+    if (isMetricsToken(bearerToken(request))) return;
+    await bearer.authenticate(request, [BACKEND_SCOPE]);
+  };
+}
+
+/** GET of what is below /system: for those who watch over the process. */
 export function statusOperations(
-  { readiness, checkInspector }: Pick<Services, "readiness" | "checkInspector">,
+  { readiness, checkInspector, formatMetrics }:
+    Pick<Services, "readiness" | "checkInspector" | "formatMetrics">,
 ): Operation[] {
   return [
     system("GET", "/system/health", "getHealth", "Whether the process lives", {
@@ -74,6 +94,16 @@ export function statusOperations(
     system("GET", "/system/about", "getAbout", "What is running", {
       responses: { 200: About },
       handle: () => Promise.resolve(jsonResponse(200, { name: "Gatepost", version, revision }, {})),
+    }),
+    system("GET", "/system/metrics", "getMetrics", "Metrics, for Prometheus", {
+      security: "inspector", // beside access tokens it takes the metrics token
+      responses: { 200: "text/plain" },
+      refuses: [401, 403],
+      async handle({ request }) {
+        await checkInspector(request);
+        const headers = { "Content-Type": METRICS_TYPE, ...NO_STORE };
+        return { status: 200, headers, body: await formatMetrics() };
+      },
     }),
   ];
 }
