@@ -7,6 +7,7 @@
  */
 import { globSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { ALLOWED, EXPOSED } from "../src/api/cors.ts";
 import type { Operation } from "../src/api/operation.ts";
 import { toTemplates } from "../src/api/system/openapi_operation.ts";
 import { METRICS } from "../src/app/metrics.ts";
@@ -64,6 +65,7 @@ function readRegions(root: string): ReadonlyMap<string, string> {
   return new Map([
     ["configuration", configurationTable()],
     ["operations", operationTable(ownOperations(NO_SERVICE as Services, []))],
+    ["cors", corsTable()],
     ["metrics", metricTable()],
     ["events", eventTable()],
     ["commands", commandList()],
@@ -95,6 +97,11 @@ function metricTable(): string {
     [toCode([name]), type, toCode(labels), help]
   );
   return toTable(["metric", "type", "labels", "meaning"], rows);
+}
+
+function corsTable(): string {
+  const rows = [["send", toCode(ALLOWED)], ["read", toCode(EXPOSED)]];
+  return toTable(["pages may", "headers"], rows);
 }
 
 function eventTable(): string {

@@ -11,12 +11,14 @@ export interface CorsPolicy {
   readonly exposeHeaders: string;
 }
 
-const ALLOWED = [
+/** Request headers that pages may send. */
+export const ALLOWED = [
   "Authorization", "Content-Type", "X-Request-Id", "If-Match", "If-None-Match", "Idempotency-Key",
   "MCP-Protocol-Version", "MCP-Session-Id", "Last-Event-ID", // of the Model Context Protocol
   "X-Requested-With", // which Swagger UI sends with its token requests
 ];
-const EXPOSED = [
+/** Response headers that they may read. */
+export const EXPOSED = [
   "ETag", "Location", "Retry-After", "RateLimit", "RateLimit-Policy", "WWW-Authenticate",
   "X-Request-Id", "MCP-Session-Id",
 ];

@@ -66,7 +66,7 @@ export const TAKEN = "There is a subscription of this event and endpoint already
 
 /** In which order a list has subscriptions. */
 export const SORT = optional(
-  described("worst: those that fail alone, for longest first.", oneOf("newest", "worst")),
+  described("Worst lists those that fail alone, for longest first.", oneOf("newest", "worst")),
   "newest",
 );
 

@@ -39,12 +39,16 @@ export const CHECK_COMMAND: Command = {
   },
 };
 
+/** What the first start will find. */
+const NOTHING_STORED = { query: () => Promise.resolve([]) };
+
 async function makeReport(config: Config) {
   const engine = await createEngine(config);
   const state = await engine.judge(createSeal(...config.secretKeys ?? []));
   const database = await describeDatabase(engine, state);
   const isNewest = state.kind === "usable" && state.schemaVersion === state.knownVersion;
-  const storedRisks = isNewest ? await engine.look((open) => findStoredRisks(config, open)) : [];
+  const storedRisks = isNewest ? await engine.look((open) => findStoredRisks(config, open))
+    : state.kind === "missing" ? await findStoredRisks(config, NOTHING_STORED) : [];
   const warnings = state.warnings?.map((warning) => `GATEPOST_DATABASE: ${warning}`) ?? [];
   const faults = state.kind === "unusable" ? [`Database ${engine.address}: ${state.reason}`] : [];
   const hosted = await loadEndpoints(config.endpointsFolder).catch((error: unknown) => {

@@ -269,9 +269,10 @@ function givenMember(
 
 function optionOf(schema: Schema, name: string, isChange: boolean): Option {
   const { type, enum: words, description, minimum, maximum } = schema;
-  const choices = Array.isArray(words) ? oneOf(words) : "";
-  const meaning = String(description ?? choices).replace(/\.$/, "")
-    .replace(/^[A-Z](?![A-Z])/, (first) => first.toLowerCase()) +
+  const choices = Array.isArray(words) ? [oneOf(words)] : [];
+  const told = String(description ?? "").replace(/\.$/, "")
+    .replace(/^[A-Z](?![A-Z])/, (first) => first.toLowerCase());
+  const meaning = [...choices, ...told ? [told] : []].join(": ") +
     (isChange && schema["anyOf"] ? "; none takes it away" : "");
   if (type === "boolean") return { meaning, ...(isChange && { isNegatable: true }) };
   if (type === "integer") return { value: "N", meaning: `${meaning}, ${minimum} to ${maximum}` };

@@ -82,6 +82,14 @@ test("every argument and option of a command says what it is", () => {
   }
 });
 
+test("an option that is one of some words names them", () => {
+  assert.match(help(["series", "list"]), /deliveries, logins or tokens: what is counted/);
+  assert.match(help(["series", "list"]), /minute or hour: the length/);
+  assert.match(help(["issuer", "add"]), /scope, scp or roles: which claim/);
+  assert.match(help(["subscription", "list"]), /newest or worst: /);
+  assert.match(help(["user", "set"]), /--status STATUS +active or disabled\n/);
+});
+
 test("the help fits a narrow terminal", () => {
   for (const line of help(["app", "add"], 60).split("\n")) {
     // The name of a grant is a word that is longer by itself.

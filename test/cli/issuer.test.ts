@@ -49,6 +49,7 @@ test("an issuer is added, changed and removed beside a running server", async (t
 
 test("without an authorization server there is no token, and check warns", async (t) => {
   const cli = await openCommandLine(t, { env: { GATEPOST_AUTHORIZATION_SERVER: "off" } });
+  assert.match((await cli.run("check")).stdout, /none yet[^]*no issuer is active/);
   const token = await cli.run("token");
   assert.equal(token.code, 1);
   assert.match(token.stderr, /GATEPOST_AUTHORIZATION_SERVER is off/);

@@ -49,7 +49,7 @@ test("every module in the documents compiles as in a folder of `gatepost init`",
 test("every module in the handbook is one that the server loads", async () => {
   const { endpoints, scopes } = await loadEndpoints(join(folder, "handbook"));
   const paths = endpoints.map(({ pattern }) => pattern.text).sort();
-  assert.deepEqual([paths, scopes.length], [["/mcp", "/orders", "/ticks"], 1]);
+  assert.deepEqual([paths, scopes.length], [["/mcp", "/orders", "/ticks"], 2]);
 });
 
 test("what the handbook quotes of this repository is there", async () => {

@@ -57,6 +57,6 @@ test("each table is in exactly one document", () => {
   const names = [...texts.join("\n").matchAll(/^<!-- generated: (.+) -->$/gm)]
     .map(([, name = ""]) => name);
 
-  const tables = ["commands", "configuration", "events", "metrics", "operations", "size"];
+  const tables = ["commands", "configuration", "cors", "events", "metrics", "operations", "size"];
   assert.deepEqual(names.sort(), tables);
 });
