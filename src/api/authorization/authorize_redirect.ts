@@ -5,6 +5,7 @@ import { sha256 } from "../../base/secret.ts";
 import { CONSOLE_APP } from "../../oauth/principal.ts";
 import { redirectWith } from "../../oauth/redirect_uri.ts";
 import type { User } from "../../oauth/user.ts";
+import { isWhereItWas } from "../../store/apps.ts";
 import { GRANT_ALLOWED, insertAudit } from "../../store/audit.ts";
 import { hasCode, insertCode } from "../../store/codes.ts";
 import { needsNoConsent, putConsentOfCode } from "../../store/consents.ts";
@@ -36,11 +37,11 @@ export async function sendCode(
   const parties = { app: app.id, user: user.id, resource: at?.id ?? null };
   const code = { id, ...parties, scopes, redirectUri, challenge, untilMs };
   const isConsole = app.id === CONSOLE_APP;
-  const when = isConsent || isConsole ? undefined : needsNoConsent(code);
+  const when = isConsole ? [] : [isWhereItWas(app), ...isConsent ? [] : [needsNoConsent(code)]];
   const changed = "The app or what it is allowed has just been changed.";
   const changes = await database.write([
     ...registration,
-    insertCode(code, hash, sha256(visit.session.id), nowMs, when),
+    insertCode(code, hash, sha256(visit.session.id), nowMs, ...when),
     // The console gets one whenever it is loaded: its user's login is recorded, and nothing more.
     ...isConsole ? [] : [
       insertAudit({ ...audited, action: GRANT_ALLOWED, target: id }, nowMs, hasCode(id)),

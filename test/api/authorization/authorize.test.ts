@@ -87,6 +87,8 @@ describe("a code for which nobody is asked is not sent, and nothing of it stored
     ["once the consent is withdrawn", (user, { id }) => withdrawConsent(user, id, end, NOW_MS, 1)],
     ["once the app is not trusted any more",
       (_, app) => [updateApp(app, { ...app, trusted: false })], { trusted: true }],
+    ["once the app is at another origin",
+      (_, app) => [updateApp(app, { ...app, url: "https://other.example/" })], { trusted: true }],
   ];
   for (const [what, change, more] of changes) {
     test(what, async (t) => {
