@@ -204,6 +204,7 @@ export function changeApp(app: App, change: Infer<typeof AppChange>, profile?: P
     grants: grants && GRANT_TYPES.filter((grant) => grants.includes(grant)),
     redirectUris: uris === null ? [] : uris,
     jwks: jwks === null ? [] : jwks?.keys,
+    oldSecretUntilMs: jwks ? 0 : undefined, // they take the secrets' place
   });
   const errors: FieldError[] = [];
   const refuse = (pointer: string, detail: string) => errors.push({ pointer, detail });

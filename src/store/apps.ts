@@ -34,6 +34,11 @@ export function findClient(database: Database, clientId: string) {
   return findItem(database, select, toApp);
 }
 
+/** Holds while an app is at the origin of its url as it was read: elsewhere is somebody else. */
+export function isWhereItWas({ id, url }: Pick<App, "id" | "url">): Sql {
+  return sql`EXISTS (SELECT 1 FROM apps WHERE id = ${id} AND origin = ${new URL(url).origin})`;
+}
+
 export const APP_LIST = {
   table: sql`apps`,
   columns: COLUMNS,

@@ -76,13 +76,13 @@ export function insertAuditOfGrant(grantId: string, entry: AuditRecord, nowMs: n
 export type Change = Sql & { readonly when?: Sql };
 
 /** An UPDATE with its condition. */
-export function updateWhere(table: Sql, set: Sql, where: Sql): Change {
+export function updateWhere(table: Sql, set: Sql, where: Sql): Required<Change> {
   const when = sql`EXISTS (SELECT 1 FROM ${table} WHERE ${where})`;
   return { ...sql`UPDATE ${table} SET ${set} WHERE ${where}`, when };
 }
 
 /** A DELETE with its condition. */
-export function deleteWhere(table: Sql, where: Sql): Change {
+export function deleteWhere(table: Sql, where: Sql): Required<Change> {
   const when = sql`EXISTS (SELECT 1 FROM ${table} WHERE ${where})`;
   return { ...sql`DELETE FROM ${table} WHERE ${where}`, when };
 }

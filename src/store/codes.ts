@@ -1,7 +1,7 @@
 import { idTimeMs } from "../base/id.ts";
 import type { Database } from "../database/database.ts";
 import { changesRow, findItem, findRow, parseScopes, type RowOf } from "../database/rows.ts";
-import { sql, type Sql } from "../database/sql.ts";
+import { joinSql, sql, type Sql } from "../database/sql.ts";
 import { isOfNoApp } from "./authority.ts";
 import { endExcessGrants } from "./grant_limit.ts";
 import { type Grant, type NewGrant, notBeforeOf, partiesHold } from "./grants.ts";
@@ -19,16 +19,16 @@ export interface Code extends Pick<Grant, "id" | "app" | "scopes" | "resource"> 
 }
 
 /**
- * Stores a code by the SHA-256 of its text, where `when` holds; nothing when the browser session
- * that asks for it (by hash) has ended meanwhile, its app is not active, or user, app or resource
- * have lost a scope.
+ * Stores a code by the SHA-256 of its text, where each `when` holds; nothing when the browser
+ * session that asks for it (by hash) has ended meanwhile, its app is not active, or user, app or
+ * resource have lost a scope.
  */
 export function insertCode(
   code: Code,
   hash: Uint8Array,
   session: Uint8Array,
   nowMs: number, // the id's time is later after the clock was set back
-  when = sql`TRUE`,
+  ...when: readonly Sql[]
 ): Sql {
   const { id, app, user, scopes, redirectUri, challenge, untilMs, resource = null } = code;
   const hold = partiesHold(sql`${user}`, sql`${app}`, sql`${resource}`);
@@ -39,7 +39,7 @@ export function insertCode(
     WHERE EXISTS (SELECT 1 ${liveSession(session, nowMs)} AND u.id = ${user})
       AND (${isOfNoApp(sql`${app}`)}
         OR EXISTS (SELECT 1 FROM apps WHERE id = ${app} AND status = 'active'))
-      AND ${hold(JSON.stringify(scopes))} AND ${when}`;
+      AND ${joinSql([hold(JSON.stringify(scopes)), ...when], " AND ")}`;
 }
 
 /** Holds once a code is stored, until it is redeemed or purged. */

@@ -1,13 +1,17 @@
 import { idTimeMs } from "../base/id.ts";
 import type { App } from "../oauth/app.ts";
 import { type Database, limitTo } from "../database/database.ts";
-import { findValue, type RowOf } from "../database/rows.ts";
+import { findValue, hasRow, type RowOf } from "../database/rows.ts";
 import { andIs, listOf, sql, type Sql } from "../database/sql.ts";
+import { hasScope } from "./authority.ts";
 import { writeInSteps } from "./batch.ts";
+import type { Code } from "./codes.ts";
 import { isOf, revokeGrantsOf } from "./grant_end.ts";
 import { notBeforeOf } from "./grants.ts";
 import type { Parties, SubscriptionsEnd } from "./subscription_end.ts";
 import { IS_OPEN } from "./subscriptions.ts";
+
+type Wanted = Pick<Code, "user" | "app" | "scopes" | "resource">;
 
 /** The scopes that a user has allowed an app before. */
 export async function findConsentedScopes(
@@ -17,6 +21,23 @@ export async function findConsentedScopes(
 ): Promise<readonly string[]> {
   const select = sql`SELECT scopes FROM consents WHERE ${isOf({ user, app })}`;
   return JSON.parse(await findValue<string>(database, select) ?? "[]");
+}
+
+/**
+ * Holds where an app gets a code unseen by its user: an operator trusts it; or one has registered
+ * it, and the user has allowed it all of that before, at this service.
+ */
+export function needsNoConsent({ user, app, scopes, resource = null }: Wanted): Sql {
+  return sql`EXISTS (SELECT 1 FROM apps WHERE id = ${app} AND (trusted OR (metadataUrl IS NULL
+    AND ${resource} IS NULL AND NOT EXISTS (
+      SELECT 1 FROM json_each(${JSON.stringify(scopes)}) wanted WHERE NOT EXISTS (
+        SELECT 1 FROM consents c WHERE c.user = ${user} AND c.app = ${app}
+          AND ${hasScope(sql`c.scopes`, sql`wanted.value`)})))))`;
+}
+
+/** Whether that holds. */
+export function isAllowedUnseen(database: Database, wanted: Wanted): Promise<boolean> {
+  return hasRow(database, sql`SELECT 1 WHERE ${needsNoConsent(wanted)}`);
 }
 
 /**

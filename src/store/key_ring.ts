@@ -9,6 +9,7 @@ import { type Seal, SealError } from "../base/seal.ts";
 import { type Database, UnavailableError } from "../database/database.ts";
 import { sql, type Sql } from "../database/sql.ts";
 import { afterWrite } from "./after_write.ts";
+import { deleteWhere } from "./audit.ts";
 
 /** A signing key as it is stored; `private` is its PEM, encrypted by the seal. */
 interface StoredKey {
@@ -36,7 +37,7 @@ const dateFirstKey = (nowMs: number): Sql =>
     WHERE kid = (SELECT kid FROM keys ORDER BY signsFromMs, createdAtMs, kid LIMIT 1)
       AND signsFromMs > ${nowMs}`;
 
-const deleteKey = (kid: string): Sql => sql`DELETE FROM keys WHERE kid = ${kid}`;
+const deleteKey = (kid: string) => deleteWhere(sql`keys`, sql`kid = ${kid}`);
 
 /** A key of the ring. */
 export type RingKey = StoredKey & ReturnType<typeof importKey> & {
@@ -165,17 +166,21 @@ export async function loadKeyRing(options: {
     /**
      * Takes a key out of use at once: it neither signs nor verifies, and its private half is gone.
      * If it is the one that signs, a new one does: an older one never signs again. False without
-     * such a key.
+     * such a key; `beside` makes what is stored with it from what holds where there is one.
      */
-    async withdraw(kid: string, beside: readonly Sql[] = []): Promise<boolean> {
+    async withdraw(
+      kid: string,
+      beside: (isThere: Sql) => readonly Sql[] = () => [],
+    ): Promise<boolean> {
       await refresh(); // another process may have made it a moment ago
       if (!find(kid)) return false;
       const made = await makeKey(0);
       const signs = sql`${kid} = (SELECT kid FROM keys WHERE signsFromMs <= ${made.signsFromMs}
         ORDER BY signsFromMs DESC, createdAtMs DESC, kid DESC LIMIT 1)`;
       const date = dateFirstKey(made.createdAtMs);
-      const changes = [date, insertKey(made, signs), deleteKey(kid), ...beside];
-      const [, , deleted] = await database.write(changes);
+      const remove = deleteKey(kid);
+      const changes = [...beside(remove.when), date, insertKey(made, signs), remove];
+      const deleted = (await database.write(changes)).at(-1);
       await afterWrite(refresh());
       return deleted === 1;
     },

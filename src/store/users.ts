@@ -80,9 +80,18 @@ export function updateUser(before: User, after: User, phc?: string): Change {
 
 export const hasPassword = (phc: string): Sql => sql`phc = ${phc}`;
 
-/** Replaces a password and ends what it has opened; ConflictError unless the condition holds. */
-export function replacePassword(id: string, phc: string, when: Sql, nowMs: number, ttlMs: number) {
-  const replace = sql`UPDATE users SET ${setPassword(valueIf(when, phc))} WHERE id = ${id}`;
+/**
+ * Replaces a password and ends what it has opened; ConflictError unless the condition holds. At
+ * first 0 rows change where there is no such user any more.
+ */
+export function replacePassword(
+  id: string,
+  phc: string,
+  when: Sql,
+  nowMs: number,
+  ttlMs: number,
+): Change[] {
+  const replace = updateWhere(sql`users`, setPassword(valueIf(when, phc)), sql`id = ${id}`);
   return [replace, ...revokeTokensOfUser(id, nowMs, ttlMs)];
 }
 

@@ -104,7 +104,7 @@ test("a backup is a whole database, private, beside the one that is in use", asy
   if (isOnRqlite) return void assertProblem(answer, 409);
   assert.equal(answer.status, 201, answer.text);
   const { file, bytes } = readObject(answer);
-  assert.match(String(file), /^gatepost-\d{17}\.db$/);
+  assert.match(String(file), /^gatepost-\d{17}-[0-9a-f]{8}\.db$/);
   const path = join(stage.gatepost.server.folder, String(file));
   assert.equal(statSync(path).mode & 0o777, 0o600);
   assert.equal(statSync(path).size, bytes);

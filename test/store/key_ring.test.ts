@@ -188,7 +188,7 @@ test("withdrawing a key that does not exist changes nothing, not even beside it"
   const ring = await open();
   const { kid } = ring.signing();
   const beside = sql`INSERT INTO settings (name, value) VALUES ('x', 'y')`;
-  assert.equal(await ring.withdraw("k0", [beside]), false);
+  assert.equal(await ring.withdraw("k0", () => [beside]), false);
   assert.equal(ring.signing().kid, kid);
   assert.deepEqual(await database.query(sql`SELECT 1 FROM settings WHERE name = 'x'`), []);
 });
@@ -198,9 +198,24 @@ test("what belongs to a change is stored with it", async (t) => {
   const ring = await open();
   const note = (name: string) => sql`INSERT INTO settings (name, value) VALUES (${name}, '')`;
   const { kid } = await ring.rotate(0, (made) => [note(`rotated ${made}`)]);
-  await ring.withdraw(kid, [note(`withdrew ${kid}`)]);
+  await ring.withdraw(kid, () => [note(`withdrew ${kid}`)]);
   const rows = await database.query<{ name: string }>(sql`SELECT name FROM settings ORDER BY name`);
   assert.deepEqual(rows.map(({ name }) => name), [`rotated ${kid}`, `withdrew ${kid}`]);
+});
+
+test("of two processes that withdraw a key at once one does, and records it", async (t) => {
+  const { open, database } = await setUp(t);
+  const rings = await Promise.all([open(), open()]);
+  const kid = rings[0].signing().kid;
+  const withdrawn = await Promise.all(rings.map((ring, actor) =>
+    ring.withdraw(kid, (isThere) => [
+      sql`INSERT INTO settings (name, value) SELECT ${`actor ${actor}`}, '' WHERE ${isThere}`,
+    ])
+  ));
+  assert.deepEqual(withdrawn.toSorted(), [false, true]);
+  const noted = await database.query(sql`SELECT 1 FROM settings WHERE name LIKE 'actor %'`);
+  assert.equal(noted.length, 1);
+  assert.equal((await storedKeys(database)).length, 1, "the successor");
 });
 
 test("the private half of a withdrawn key is stored no more", async (t) => {

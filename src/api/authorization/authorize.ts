@@ -11,7 +11,7 @@ import type { User } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
 import { findApp } from "../../store/apps.ts";
 import { GRANT_DENIED, insertAudit, UNKNOWN } from "../../store/audit.ts";
-import { findConsentedScopes } from "../../store/consents.ts";
+import { isAllowedUnseen } from "../../store/consents.ts";
 import { changeFresh } from "../administration.ts";
 import { errorPage } from "../pages/error_page.ts";
 import type { Operation } from "../operation.ts";
@@ -230,7 +230,6 @@ async function canSkipConsent(
 ): Promise<boolean> {
   if (app.id === CONSOLE_APP) return true;
   if (isPosable(app, redirectUri) || scopes.some(isOfBackend)) return false;
-  if (app.trusted || app.metadataUrl || resource) return app.trusted;
-  const consented = await findConsentedScopes(database, user.id, app.id);
-  return scopes.every((name) => consented.includes(name));
+  const wanted = { user: user.id, app: app.id, scopes, resource: resource?.id ?? null };
+  return isAllowedUnseen(database, wanted);
 }

@@ -1,32 +1,34 @@
 import type { HttpRequest, HttpResponse } from "../../base/http_message.ts";
 import { newId } from "../../base/id.ts";
+import { conflict } from "../../base/problem.ts";
 import { sha256 } from "../../base/secret.ts";
 import { CONSOLE_APP } from "../../oauth/principal.ts";
 import { redirectWith } from "../../oauth/redirect_uri.ts";
 import type { User } from "../../oauth/user.ts";
+import { isWhereItWas } from "../../store/apps.ts";
 import { GRANT_ALLOWED, insertAudit } from "../../store/audit.ts";
 import { hasCode, insertCode } from "../../store/codes.ts";
-import { putConsentOfCode } from "../../store/consents.ts";
+import { needsNoConsent, putConsentOfCode } from "../../store/consents.ts";
 import type { Services } from "../../services.ts";
 import { NO_STORE } from "../../http/respond.ts";
 import { refuseConflict } from "../administration.ts";
-import { showLogin, type Visit } from "./authorize_pages.ts";
+import type { Visit } from "./authorize_pages.ts";
 import type { AuthorizeTarget } from "./authorize_request.ts";
 import { newHandle } from "./token_issuer.ts";
 
 /**
- * Stores a code, and the consent where the request gives it, and sends the code to the app. When
- * the session has ended meanwhile nothing is stored, and the user logs in again.
+ * Stores a code, and the consent where the request gives it, and sends the code to the app. Throws
+ * Problem 409, and nothing is stored, where what was found before no longer holds: the session, the
+ * app, or the consent that was given before.
  */
 export async function sendCode(
   visit: Visit,
   user: User,
   scopes: readonly string[],
   { address, isConsent }: Pick<HttpRequest, "address"> & { readonly isConsent: boolean },
-  services: Pick<Services, "database" | "issuer" | "config" | "now" | "sessions" | "site">,
+  { database, issuer, config, now }: Pick<Services, "database" | "issuer" | "config" | "now">,
 ): Promise<HttpResponse> {
   const { request: { app, redirectUri, challenge, resource: at, registration = [] } } = visit;
-  const { database, issuer, config, now } = services;
   const nowMs = now();
   const id = newId("g", nowMs);
   const { token, hash } = newHandle(id);
@@ -34,19 +36,22 @@ export async function sendCode(
   const untilMs = nowMs + config.codeTtlMs;
   const parties = { app: app.id, user: user.id, resource: at?.id ?? null };
   const code = { id, ...parties, scopes, redirectUri, challenge, untilMs };
+  const isConsole = app.id === CONSOLE_APP;
+  const when = isConsole ? [] : [isWhereItWas(app), ...isConsent ? [] : [needsNoConsent(code)]];
+  const changed = "The app or what it is allowed has just been changed.";
   const changes = await database.write([
     ...registration,
-    insertCode(code, hash, sha256(visit.session.id), nowMs),
+    insertCode(code, hash, sha256(visit.session.id), nowMs, ...when),
     // The console gets one whenever it is loaded: its user's login is recorded, and nothing more.
-    ...app.id === CONSOLE_APP ? [] : [
+    ...isConsole ? [] : [
       insertAudit({ ...audited, action: GRANT_ALLOWED, target: id }, nowMs, hasCode(id)),
     ],
     ...isConsent ? [
       putConsentOfCode(id),
       insertAudit({ ...audited, action: "consent.allow", target: app.id }, nowMs, hasCode(id)),
     ] : [],
-  ]).catch(refuseConflict("The app has just been changed."));
-  if (changes[registration.length] !== 1) return showLogin(visit, { error: "expired" }, services);
+  ]).catch(refuseConflict(changed));
+  if (changes[registration.length] !== 1) throw conflict(changed);
   return sendToApp(visit.request, { code: token }, issuer);
 }
 

@@ -26,7 +26,6 @@ import {
   revokeTokensOfApp,
   updateApp,
 } from "../../store/apps.ts";
-import { afterWrite } from "../../store/after_write.ts";
 import { deleteCodesOf } from "../../store/codes.ts";
 import { forgetConsentsOf } from "../../store/consents.ts";
 import { revokeGrantsWithScopes } from "../../store/grant_end.ts";
@@ -124,7 +123,7 @@ export async function storeAppChange(
   services: Administration,
 ): Promise<HttpResponse> {
   const { database, now, config: { accessTokenTtlMs, profile } } = services;
-  await changeFresh(async () => {
+  const stored = await changeFresh(async () => {
     const app = await find();
     const { id } = app;
     const changed = changeApp(app, body, profile);
@@ -145,15 +144,16 @@ export async function storeAppChange(
       ? [await forgetConsentsOf(database, { app: id }, isMoved ? undefined : lost)]
       : [];
     const revoke = await revokeGrantsWithScopes(database, { app: id }, lost, now());
-    await storeAudited(context, [
+    checkChanged(await storeAudited(context, [
       updateApp(app, changed),
       ...isDisabled ? revokeTokensOfApp(id, now(), accessTokenTtlMs, end) : [],
       ...revoke,
       ...forget,
       ...isMoved ? [deleteCodesOf(id)] : [],
-    ], { action: "app.change", target: id }, services);
+    ], { action: "app.change", target: id }, services), "app");
+    return changed;
   });
-  return jsonResponse(200, toAppRecord(await afterWrite(find())));
+  return jsonResponse(200, toAppRecord(stored));
 }
 
 /** Replaces an app's secret; throws Problem 409 where it has none. */

@@ -12,7 +12,6 @@ import {
   toIssuerRecord,
 } from "../../oauth/issuer.ts";
 import type { Services } from "../../services.ts";
-import { afterWrite } from "../../store/after_write.ts";
 import {
   deleteIssuer,
   deletePrincipalsOf,
@@ -25,6 +24,7 @@ import { endSubscriptions } from "../../store/subscription_end.ts";
 import {
   type Administration,
   changeFresh,
+  checkChanged,
   found,
   locatedResponse,
   removeAudited,
@@ -80,7 +80,7 @@ export function issuerOperations(services: IssuerServices): Operation[] {
           : await findKeys((await find(id)).issuer, body.jwks_uri, services);
         // With other keys, another audience, claim or type other tokens are accepted.
         const isOfOthers = Object.keys(body).some((name) => name !== "scopes" && name !== "status");
-        await changeFresh(async () => {
+        const stored = await changeFresh(async () => {
           const issuer = await find(id);
           const changed = withChange(issuer, { ...toFields(body), jwksUri });
           const before = isOfOthers ? undefined : issuer;
@@ -88,12 +88,13 @@ export function issuerOperations(services: IssuerServices): Operation[] {
           const scopes = issuer.scopes.filter((scope) => !changed.scopes.includes(scope));
           const end = changed.status === "disabled" ? { reason: "issuer disabled" }
             : scopes.length > 0 ? { reason: "scope removed", scopes } : undefined;
-          await storeAudited(context, [
+          checkChanged(await storeAudited(context, [
             updateIssuer(issuer, changed),
             ...end ? endSubscriptions({ app: id }, end, now()) : [],
-          ], { action: "issuer.change", target: id }, services);
+          ], { action: "issuer.change", target: id }, services), "issuer");
+          return changed;
         });
-        return jsonResponse(200, toIssuerRecord(await afterWrite(find(id))));
+        return jsonResponse(200, toIssuerRecord(stored));
       },
     }),
     backend("DELETE", ITEM, "deleteIssuer", "Remove an issuer, and its principals", {

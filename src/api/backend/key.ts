@@ -13,6 +13,7 @@ import {
   TEXT,
 } from "../../base/shape.ts";
 import { TIME } from "../../base/time.ts";
+import type { Sql } from "../../database/sql.ts";
 import type { Services } from "../../services.ts";
 import { actorOf, insertAudit } from "../../store/audit.ts";
 import { type RingKey, ROTATION_LEAD_MS } from "../../store/key_ring.ts";
@@ -41,8 +42,8 @@ const toKeyRecord = recordOf(KeyRecord);
 /** /backend/key: the keys that access tokens are signed with, their public parts alone. */
 export function keyOperations(services: Pick<Services, "keys" | "now" | "database">): Operation[] {
   const { keys, now } = services;
-  const audit = ({ caller, request }: Actor, action: string, target: string) =>
-    insertAudit({ ...actorOf(caller, request), action, target }, now());
+  const audit = ({ caller, request }: Actor, action: string, target: string, when?: Sql) =>
+    insertAudit({ ...actorOf(caller, request), action, target }, now(), when);
   const toRecord = (key: RingKey) => {
     const isSigning = key.kid === keys.findSigning()?.kid;
     return toKeyRecord({
@@ -68,7 +69,8 @@ export function keyOperations(services: Pick<Services, "keys" | "now" | "databas
       "Withdraw a key and every token that it signed at once", {
       async handle({ params: { kid }, ...context }) {
         await checkRecentLogin(context.caller, services);
-        const isWithdrawn = await keys.withdraw(kid, [audit(context, "key.withdraw", kid)]);
+        const isWithdrawn = await keys.withdraw(kid, (isThere) =>
+          [audit(context, "key.withdraw", kid, isThere)]);
         if (!isWithdrawn) throw notFound("key");
       },
     }),

@@ -1,4 +1,5 @@
 import { conflict } from "../../base/problem.ts";
+import { randomBytes } from "../../base/secret.ts";
 import { COUNT, described, named, record, TEXT } from "../../base/shape.ts";
 import { toTime } from "../../base/time.ts";
 import { describeConfig } from "../../config.ts";
@@ -38,7 +39,9 @@ export function backupOperation(
       if (isUnderWay) throw conflict("A backup is being made.");
       isUnderWay = true;
       try {
-        const file = `gatepost-${toTime(now()).replace(/\D/g, "")}.db`;
+        // Another process may make one at the same time.
+        const mark = randomBytes(4).toString("hex");
+        const file = `gatepost-${toTime(now()).replace(/\D/g, "")}-${mark}.db`;
         const entry = { ...actorOf(caller, request), action: "backup.create", target: file };
         await database.write([insertAudit(entry, now())]);
         return jsonResponse(201, { file, bytes: await backUpAs(file) });

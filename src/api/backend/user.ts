@@ -4,7 +4,6 @@ import { withChange } from "../../base/shape.ts";
 import { jsonResponse } from "../../http/respond.ts";
 import { NewUser, newUser, toUserRecord, UserChange, UserRecord } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
-import { afterWrite } from "../../store/after_write.ts";
 import { forgetConsentsOf } from "../../store/consents.ts";
 import { revokeGrantsWithScopes } from "../../store/grant_end.ts";
 import {
@@ -18,6 +17,7 @@ import {
 import {
   type Administration,
   changeFresh,
+  checkChanged,
   found,
   locatedResponse,
   removeAudited,
@@ -66,7 +66,7 @@ export function userOperations(services: Administration & Pick<Services, "hasher
         await find(id); // before a hash is made
         const phc = password === undefined ? undefined : await hasher.hash(password);
         const isDisabled = change.status === "disabled";
-        await changeFresh(async () => {
+        const stored = await changeFresh(async () => {
           const user = await find(id);
           const changed = withChange(user, toFields(change));
           // A new password is a way to all that its user may do.
@@ -79,14 +79,15 @@ export function userOperations(services: Administration & Pick<Services, "hasher
             ? [await forgetConsentsOf(database, { user: id }, lost)]
             : [];
           const revoke = await revokeGrantsWithScopes(database, { user: id }, lost, now());
-          await storeAudited(context, [
+          checkChanged(await storeAudited(context, [
             updateUser(user, changed, phc),
             ...isDisabled || phc ? revokeTokensOfUser(id, now(), accessTokenTtlMs, end) : [],
             ...forget,
             ...revoke,
-          ], { action: "user.change", target: id }, services);
+          ], { action: "user.change", target: id }, services), "user");
+          return changed;
         });
-        return jsonResponse(200, toUserRecord(await afterWrite(find(id))));
+        return jsonResponse(200, toUserRecord(stored));
       },
     }),
     backend("DELETE", ITEM, "deleteUser", "Remove a user", {

@@ -15,7 +15,13 @@ import { type ListedGrant, listLiveGrants } from "../../store/grants.ts";
 import { insertPersonalToken, PERSONAL_TOKENS } from "../../store/personal_tokens.ts";
 import { endSessionsOf, listSessions } from "../../store/sessions.ts";
 import { findUser, hasPassword, replacePassword } from "../../store/users.ts";
-import { type Actor, type Administration, found, storeAudited } from "../administration.ts";
+import {
+  type Actor,
+  type Administration,
+  checkChanged,
+  found,
+  storeAudited,
+} from "../administration.ts";
 import { SECRET } from "../authorization/oauth_form.ts";
 
 const MOST_SECONDS = 366 * 86_400;
@@ -139,6 +145,7 @@ export async function changePassword(
   const newPhc = await hasher.hash(wanted);
   const nowMs = now();
   const replace = replacePassword(target, newPhc, hasPassword(phc), nowMs, accessTokenTtlMs);
-  await storeAudited(actor, replace, { action: "user.change_password", target }, services);
+  const action = { action: "user.change_password", target };
+  checkChanged(await storeAudited(actor, replace, action, services), "user");
   return nowMs;
 }

@@ -6,8 +6,10 @@ import { sendCode } from "../../../src/api/authorization/authorize_redirect.ts";
 import { createBrowserSessions } from "../../../src/api/authorization/browser_session.ts";
 import { parseForm } from "../../../src/base/form.ts";
 import { parseConfig } from "../../../src/config.ts";
-import { sql } from "../../../src/database/sql.ts";
-import { insertApp } from "../../../src/store/apps.ts";
+import { sql, type Sql } from "../../../src/database/sql.ts";
+import type { App } from "../../../src/oauth/app.ts";
+import { insertApp, updateApp } from "../../../src/store/apps.ts";
+import { withdrawConsent } from "../../../src/store/consents.ts";
 import { loadRevocations } from "../../../src/store/revocations.ts";
 import { findUserByName, makePasswordOneTime, usePassword } from "../../../src/store/users.ts";
 import { addUser, openDatabase, sampleApp } from "../../helpers/database.ts";
@@ -67,14 +69,45 @@ describe("a code that is not stored, since its session has just ended, is not se
         await services.sessions.logOut(visit.session, request);
         const registration = isRegistered ? [] : [insert];
         const at = { ...visit, request: { ...visit.request, registration } };
-        const answer = await sendCode(at, user, ["consumer"], { address: "", isConsent }, services);
-        assert.equal(answer.headers?.["Location"], undefined);
-        assert.match(bodyOf(answer), /name="password"/);
+        await assert.rejects(
+          sendCode(at, user, ["consumer"], { address: "", isConsent }, services),
+          { status: 409, code: "conflict" },
+        );
         assert.deepEqual(await database.query(sql`SELECT 1 FROM codes`), []);
         assert.deepEqual(await database.query(sql`SELECT 1 FROM consents`), []);
         assert.deepEqual(await actions(), ["user.login", "session.end"]);
       });
     }
+  }
+});
+
+describe("a code for which nobody is asked is not sent, and nothing of it stored", () => {
+  const end = { reason: "grant withdrawn" };
+  const changes: [what: string, (user: string, app: App) => Sql[], Partial<App>?][] = [
+    ["once the consent is withdrawn", (user, { id }) => withdrawConsent(user, id, end, NOW_MS, 1)],
+    ["once the app is not trusted any more",
+      (_, app) => [updateApp(app, { ...app, trusted: false })], { trusted: true }],
+    ["once the app is at another origin",
+      (_, app) => [updateApp(app, { ...app, url: "https://other.example/" })], { trusted: true }],
+  ];
+  for (const [what, change, more] of changes) {
+    test(what, async (t) => {
+      const { database, visit, user, services } = await openVisit(t);
+      const app = sampleApp(more);
+      await database.write([insertApp(app, undefined)]);
+      const at = { ...visit, request: { ...visit.request, app } };
+      const send = (isConsent: boolean) =>
+        sendCode(at, user, ["consumer"], { address: "", isConsent }, services);
+      if (!app.trusted) await send(true);
+      const unseen = await send(false);
+      assert.match(String(unseen.headers?.["Location"]), /[?&]code=/);
+      const countRows = () => database.query(sql`SELECT count(*) FROM codes UNION ALL
+        SELECT count(*) FROM audit WHERE action = 'grant.allow'`);
+      const before = await countRows();
+      await database.write(change(user.id, app));
+      await assert.rejects(send(false), { status: 409, code: "conflict" });
+      assert.deepEqual(await countRows(), before);
+    });
   }
 });
 

@@ -1,8 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { makePersonalToken } from "../../../src/api/consumer/account_acts.ts";
+import { changePassword, makePersonalToken } from "../../../src/api/consumer/account_acts.ts";
+import { createPasswordHasher } from "../../../src/base/password.ts";
+import { parseConfig } from "../../../src/config.ts";
 import { sql } from "../../../src/database/sql.ts";
-import { revokeTokensOfUser } from "../../../src/store/users.ts";
+import { loadRevocations } from "../../../src/store/revocations.ts";
+import { deleteUser, findUser, revokeTokensOfUser } from "../../../src/store/users.ts";
 import { addUser, openDatabase } from "../../helpers/database.ts";
 
 test("a personal token is refused for what has ended, or for their number", async (t) => {
@@ -20,4 +23,37 @@ test("a personal token is refused for what has ended, or for their number", asyn
   await assert.rejects(make(), { code: "limit", message: /^There are 100 personal tokens/ });
   await database.write(revokeTokensOfUser(sub, Date.now() - 1, 3_600_000));
   await assert.doesNotReject(make(), "a new password has ended all of them");
+});
+
+test("a password that is changed while its user is deleted leaves nothing behind", async (t) => {
+  const database = openDatabase(t);
+  const sub = await addUser(database);
+  const user = await findUser(database, sub);
+  const parsed = parseConfig({});
+  assert.ok(user && parsed.ok);
+  const services = {
+    database,
+    now: Date.now,
+    wake: () => {},
+    config: parsed.config,
+    revocations: await loadRevocations(database, Date.now),
+    passwordLogin: {
+      check: async () => ({
+        user: { ...user, phc: "$phc", passwordUntilMs: null, passwordPrinted: null },
+        sinceMs: Date.now(),
+        uses: [],
+      }),
+    },
+    hasher: {
+      ...createPasswordHasher(1),
+      async hash() {
+        await database.write([deleteUser(sub)]);
+        return "$new";
+      },
+    },
+  };
+  const actor = { caller: { sub, clientId: "login" }, request: { address: "192.0.2.1" } };
+  const change = changePassword(actor, { current: "old password", new: "new password" }, services);
+  await assert.rejects(change, { status: 404 });
+  assert.deepEqual(await database.query(sql`SELECT action FROM audit`), []);
 });
