@@ -5,7 +5,6 @@ import {
   oneOf,
   optional,
   record,
-  shown,
   TEXT,
   URI,
 } from "../../base/shape.ts";
@@ -31,7 +30,9 @@ import {
   readScope,
   requireParameter,
   SCOPE,
+  SECONDS,
   SECRET,
+  TOKEN_TYPE,
 } from "./oauth_form.ts";
 
 type TokenServices =
@@ -55,8 +56,8 @@ const tokenForm = (profile: Profile) => named("TokenRequest", record({
 
 const TokenResponse = named("TokenAnswer", record({
   access_token: described("A JWT as in RFC 9068.", TEXT),
-  token_type: shown({ const: "bearer" }),
-  expires_in: described("Seconds.", shown({ type: "integer", minimum: 1 })),
+  token_type: TOKEN_TYPE,
+  expires_in: SECONDS,
   refresh_token: optional(described("Where the app may use that grant.", TEXT)),
   scope: SCOPE,
 }));
