@@ -1,18 +1,9 @@
-import {
-  described,
-  matching,
-  named,
-  oneOf,
-  optional,
-  record,
-  TEXT,
-  URI,
-} from "../../base/shape.ts";
+import { described, named, oneOf, optional, record, TEXT, URI } from "../../base/shape.ts";
 import { jsonResponse } from "../../http/respond.ts";
 import type { App } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import { DEVICE_GRANT, type GrantType } from "../../oauth/grant_type.ts";
-import { CODE_VERIFIER } from "../../oauth/pkce.ts";
+import { VERIFIER } from "../../oauth/pkce.ts";
 import { grantTypesOf, type Profile } from "../../oauth/profile.ts";
 import { appAt } from "../../oauth/resource.ts";
 import { grantScope, REGISTER_APP } from "../../oauth/scope.ts";
@@ -42,9 +33,7 @@ const tokenForm = (profile: Profile) => named("TokenRequest", record({
   grant_type: oneOf(...grantTypesOf(profile)),
   code: optional(described("authorization_code: as it came to the redirect URI.", TEXT)),
   redirect_uri: optional(described("authorization_code: as the authorize request had it.", URI)),
-  code_verifier: optional(
-    described("authorization_code: of PKCE (RFC 7636).", matching(CODE_VERIFIER, "")),
-  ),
+  code_verifier: optional(described("authorization_code: of PKCE (RFC 7636).", VERIFIER)),
   refresh_token: optional(described("refresh_token: the newest one of its grant.", TEXT)),
   device_code: optional(described("device_code (RFC 8628): as the device got it.", SECRET)),
   username: optional(described("password: whose password it is.", TEXT)),
