@@ -32,8 +32,8 @@ export function deviceOperation(
 ): Operation {
   const { clients, database, issuer, now } = services;
   const uri = `${issuer}/authorization/verify`;
-  const summary = "Begin the sign-in of a device without a browser";
-  return byApp("POST", "/authorization/device", "authorizeDevice", summary, {
+  return byApp("POST", "/authorization/device", "authorizeDevice",
+    "Begin the sign-in of a device without a browser", {
     security: "client",
     limit: { count: 100, windowMs: DEVICE_CODE_MS, by: "address" },
     form: DeviceForm,

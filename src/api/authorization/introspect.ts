@@ -40,8 +40,8 @@ const Introspection = named("Introspection", described("RFC 7662.", record({
  * scope `backend` see all; any other token is reported as not active.
  */
 export function introspectOperation(services: IntrospectionServices): Operation {
-  const summary = "Ask whether a token is active, and what it says";
-  return byApp("POST", "/authorization/introspect", "introspectToken", summary, {
+  return byApp("POST", "/authorization/introspect", "introspectToken",
+    "Ask whether a token is active, and what it says", {
     security: "client or token",
     limit: "never",
     form: IntrospectForm,

@@ -61,8 +61,8 @@ export function tokenOperation(services: TokenServices): Operation {
     password: exchangePassword,
     [DEVICE_GRANT]: createDeviceExchange(),
   };
-  const summary = "Get an access token by one of the grants";
-  return byApp("POST", "/authorization/token", "getToken", summary, {
+  return byApp("POST", "/authorization/token", "getToken",
+    "Get an access token by one of the grants", {
     security: "client",
     cors: true,
     form: tokenForm(profile),
