@@ -147,6 +147,9 @@ export const backend = operationsFor<readonly string[]>(
 /** Makes an operation of the service itself, for those who watch over it: public, without CORS. */
 export const system = operationsFor({ access: "public", cors: false, limit: "never" });
 
+/** Makes a document that anyone may read, in pages of any origin too. */
+export const document = operationsFor({ access: "public", cors: "anyone", limit: "never" });
+
 /** Makes an operation that anyone may call; without CORS, unless it says so. */
 export const open = operationsFor({ access: "public", cors: false });
 

@@ -6,7 +6,7 @@ import { BACKEND_SCOPE } from "../../oauth/principal.ts";
 import type { Services } from "../../services.ts";
 import { version } from "../../version.ts";
 import { bearerToken } from "../bearer.ts";
-import { type Operation, system } from "../operation.ts";
+import { document, type Operation } from "../operation.ts";
 
 /** Whether the reader may know of what needs these scopes, of which there may be none. */
 export type IsKnown = (scopes: readonly string[]) => boolean;
@@ -28,9 +28,8 @@ export function documentOperation(
 ): Operation {
   // Clients that do not read their response hold no copies of their own.
   const documents = createCache<Buffer>(DOCUMENT_LIMIT);
-  return system("GET", path, id, summary, {
+  return document("GET", path, id, summary, {
     security: "token or none",
-    cors: "anyone",
     responses: { 200: Document },
     refuses: [401],
     async handle({ request }) {
