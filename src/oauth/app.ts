@@ -26,13 +26,7 @@ import { TIME } from "../base/time.ts";
 import { GRANT_TYPES } from "./grant_type.ts";
 import { CONSUMER_SCOPE } from "./principal.ts";
 import { lacksRedirectUris, type Profile } from "./profile.ts";
-import {
-  APP_URL,
-  checkRedirectUri,
-  isLoopbackHost,
-  NOT_BELOW_URL,
-  REDIRECT_URI,
-} from "./redirect_uri.ts";
+import { APP_URL, checkRedirectUri, NOT_BELOW_URL, REDIRECT_URI } from "./redirect_uri.ts";
 import { SCOPES } from "./scope.ts";
 import { ACCOUNT_STATUS, RATE } from "./user.ts";
 
@@ -153,12 +147,6 @@ export function toAppRecord(app: App): Infer<typeof AppRecord> {
     metadataUrl: app.metadataUrl ?? null,
     oldSecretUntilMs: app.oldSecretUntilMs || null, // 0: it has been revoked
   });
-}
-
-/** Whether any program on the user's device can pose as an app (RFC 8252 §8.6). */
-export function isPosable({ type }: Pick<App, "type">, redirectUri: string): boolean {
-  const { protocol, hostname } = new URL(redirectUri);
-  return type === "public" && (isLoopbackHost(hostname) || !/^https?:$/.test(protocol));
 }
 
 /** The app that is asked for; throws Problem 400 as `changeApp` does. */

@@ -5,7 +5,7 @@ import { ASSERTION_RULE, ASSERTION_TYPE } from "./client_assertion.ts";
 import { OAuthError } from "./errors.ts";
 
 /** What a request claims about the app that sends it; nothing of it is proven yet. */
-export interface ClientCredentials {
+interface ClientCredentials {
   readonly clientId: string;
   /** Readings of the one secret that was sent, the form-decoded first; empty: a public app. */
   readonly secrets: readonly string[];

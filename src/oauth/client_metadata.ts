@@ -6,12 +6,9 @@ import { isListedRedirectUri, parseAppUrl } from "./redirect_uri.ts";
 /** Of which hosts documents are taken: of all, of none, or of these. */
 export type DocumentHosts = "on" | "off" | readonly string[];
 
-/** What a client says of itself. */
+/** What a client says of itself (draft-ietf-oauth-client-id-metadata-document-02). */
 export type ClientDocument = Pick<App, "name" | "redirectUris">;
 type ParsedDocument = ClientDocument | { readonly reason: string };
-
-/** No such document is larger (section 8.7 of draft-ietf-oauth-client-id-metadata-document-02). */
-export const MAX_DOCUMENT_BYTES = 5 * 1024;
 
 /** There is no way to share a secret, and nobody else may have a private key (its section 4). */
 const REFUSED = optional(text(() => "Must not be there."));

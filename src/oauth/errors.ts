@@ -41,9 +41,7 @@ export class OAuthError extends Problem<keyof typeof STATUS> {
   constructor(
     code: OAuthError["code"],
     description: string,
-    { status = STATUS[code], headers }: Pick<ProblemOptions, "headers"> & {
-      readonly status?: number;
-    } = {},
+    options: Pick<ProblemOptions, "headers"> & { readonly status?: number } = {},
   ) {
     // RFC 6749 §5.2: %x20-21 / %x23-5B / %x5D-7E.
     const printable = description
@@ -51,6 +49,7 @@ export class OAuthError extends Problem<keyof typeof STATUS> {
       .replaceAll("\\", "/")
       .replace(/[^\x20-\x7e]/gu, "?");
     const challenge = code === "invalid_client" ? { "WWW-Authenticate": BASIC_CHALLENGE } : {};
-    super(status, code, printable, { headers: { ...challenge, ...headers } });
+    const headers = { ...challenge, ...options.headers };
+    super(options.status ?? STATUS[code], code, printable, { headers });
   }
 }

@@ -1,4 +1,4 @@
-import { type FieldsOf, recordOf, toFields } from "../base/fields.ts";
+import { type FieldsOf, recordOf } from "../base/fields.ts";
 import { idOf } from "../base/id.ts";
 import {
   described,
@@ -80,13 +80,6 @@ export const IssuerRecord = named("Issuer", record({
 export type Issuer = FieldsOf<Infer<typeof IssuerRecord>>;
 
 export const toIssuerRecord = recordOf(IssuerRecord);
-
-export function newIssuer(
-  wanted: Infer<typeof NewIssuer>,
-  more: Pick<Issuer, "id" | "jwksUri" | "createdAtMs">,
-): Issuer {
-  return { ...toFields(wanted), audience: wanted.audience ?? null, status: "active", ...more };
-}
 
 export const PrincipalChange = named("PrincipalChange", object({ status: ACCOUNT_STATUS }));
 

@@ -50,6 +50,12 @@ export function isLoopbackHost(hostname: string): boolean {
   return /^(?:.*\.)?localhost$|^127(?:\.\d+){3}$|^\[::1\]$/.test(hostname);
 }
 
+/** Whether any program on the user's device can pose as an app (RFC 8252 §8.6). */
+export function isPosable({ type }: Pick<App, "type">, redirectUri: string): boolean {
+  const { protocol, hostname } = new URL(redirectUri);
+  return type === "public" && (isLoopbackHost(hostname) || !/^https?:$/.test(protocol));
+}
+
 /** Whether what is sent to a URL can be read or changed by nobody on the way. */
 export function isSecureUrl({ protocol, hostname }: URL): boolean {
   return protocol === "https:" || protocol === "http:" && isLoopbackHost(hostname);

@@ -79,11 +79,3 @@ export interface User extends FieldsOf<Infer<typeof UserRecord>> {
 export type GivenPassword = "one-time" | "printed";
 
 export const toUserRecord = recordOf(UserRecord);
-
-/** The user that is asked for; the password is stored beside it, as a hash. */
-export function newUser(
-  { username, scopes, rate = null }: Infer<typeof NewUser>,
-  more: Pick<User, "id" | "createdAtMs">,
-): User {
-  return { ...more, username, scopes, rate, status: "active", notBeforeMs: 0 };
-}

@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { findValue } from "../../src/database/rows.ts";
 import { sql } from "../../src/database/sql.ts";
-import { newIssuer } from "../../src/oauth/issuer.ts";
 import {
   deleteIssuer,
   deletePrincipalsOf,
@@ -17,12 +16,12 @@ const ID = `i${"0".repeat(24)}`;
 
 async function open(t: Parameters<typeof openDatabase>[0], principals: number) {
   const database = openDatabase(t);
-  const rules = { scopes: ["a"], scope_claim: "scope", jwt_type: false } as const;
-  const wanted = { issuer: "https://id.example.com", ...rules };
-  const more = { id: ID, jwksUri: "https://id.example.com/keys", createdAtMs: NOW_MS };
+  const rules = { scopes: ["a"], scopeClaim: "scope", jwtType: false, audience: null } as const;
+  const made = { id: ID, status: "active", createdAtMs: NOW_MS } as const;
+  const urls = { issuer: "https://id.example.com", jwksUri: "https://id.example.com/keys" };
   const subjects = JSON.stringify(Array.from({ length: principals }, (_, at) => `s${at}`));
   await database.write([
-    insertIssuer(newIssuer(wanted, more)),
+    insertIssuer({ ...rules, ...made, ...urls }),
     sql`INSERT INTO principals (id, issuer, subject, status, createdAtMs)
       SELECT 'x' || printf('%024d', key), ${ID}, value, 'disabled', ${NOW_MS}
       FROM json_each(${subjects})`,

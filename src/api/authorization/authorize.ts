@@ -1,12 +1,13 @@
 import { decodeFormText, type Form } from "../../base/form.ts";
 import type { HttpRequest, HttpResponse } from "../../base/http_message.ts";
 import { malformed, Problem } from "../../base/problem.ts";
-import { described, matching, named, oneOf, optional, record, TEXT } from "../../base/shape.ts";
+import { described, named, oneOf, optional, record, TEXT } from "../../base/shape.ts";
 import { ConflictError } from "../../database/database.ts";
-import { type App, isPosable } from "../../oauth/app.ts";
+import type { App } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";
-import { CODE_CHALLENGE } from "../../oauth/pkce.ts";
+import { CHALLENGE } from "../../oauth/pkce.ts";
 import { CONSOLE_APP, isOfBackend } from "../../oauth/principal.ts";
+import { isPosable } from "../../oauth/redirect_uri.ts";
 import type { User } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
 import { findApp } from "../../store/apps.ts";
@@ -40,9 +41,7 @@ const QUERY = {
   response_type: optional(described("Absent: code.", oneOf("code"))),
   scope: optional(described("Names separated by spaces or commas.", TEXT)),
   state: optional(described("Comes back as it is.", TEXT)),
-  code_challenge: optional(
-    described("PKCE; some apps must use it.", matching(CODE_CHALLENGE, "")),
-  ),
+  code_challenge: optional(described("PKCE; some apps must use it.", CHALLENGE)),
   code_challenge_method: optional(described("With a challenge.", oneOf("S256"))),
   resource: optional(described("What the tokens are for (RFC 8707); absent: this service.", TEXT)),
   login_hint: optional(described("The user name to begin with.", TEXT)),

@@ -1,6 +1,6 @@
 import type { HttpResponse } from "../../base/http_message.ts";
-import { type App, isPosable } from "../../oauth/app.ts";
-import { originOf } from "../../oauth/redirect_uri.ts";
+import type { App } from "../../oauth/app.ts";
+import { isPosable, originOf } from "../../oauth/redirect_uri.ts";
 import type { User } from "../../oauth/user.ts";
 import { findConsentedScopes } from "../../store/consents.ts";
 import { findUnusedFirstUser } from "../../store/users.ts";

@@ -4,11 +4,7 @@ import { tooMany } from "../../base/problem.ts";
 import { equalBytes, randomBytes, sha256 } from "../../base/secret.ts";
 import type { App } from "../../oauth/app.ts";
 import { verifyAssertion } from "../../oauth/client_assertion.ts";
-import {
-  clientAuthFailed,
-  type ClientCredentials,
-  parseClientAuth,
-} from "../../oauth/client_auth.ts";
+import { clientAuthFailed, parseClientAuth } from "../../oauth/client_auth.ts";
 import { isDocumentUrl } from "../../oauth/client_metadata.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import type { Services } from "../../services.ts";
@@ -49,7 +45,7 @@ export function createClientAuthenticator(
   /** Whether an app is good, and what was sent proves that it is the one. */
   async function isProven(
     app: AppWithSecrets | undefined,
-    { clientId, secrets, assertion }: ClientCredentials,
+    { clientId, secrets, assertion }: ReturnType<typeof parseClientAuth>,
   ): Promise<boolean> {
     const isTaken = !app?.metadataUrl || isDocumentUrl(app.metadataUrl, clientMetadata);
     const isGood = isTaken && app?.status === "active";

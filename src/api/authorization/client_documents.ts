@@ -2,19 +2,16 @@ import { createCache } from "../../base/cache.ts";
 import { tooMany } from "../../base/problem.ts";
 import { createThrottle } from "../../base/throttle.ts";
 import { throttleAddress } from "../../http/client_address.ts";
-import {
-  type ClientDocument,
-  MAX_DOCUMENT_BYTES,
-  parseClientDocument,
-} from "../../oauth/client_metadata.ts";
+import { type ClientDocument, parseClientDocument } from "../../oauth/client_metadata.ts";
 import type { Services } from "../../services.ts";
 
 /** What clients say of themselves (draft-ietf-oauth-client-id-metadata-document). */
 export type ClientDocuments = ReturnType<typeof createClientDocuments>;
 
 const CACHE_LIMIT = 1_000;
+// No such document is larger (section 8.7 of draft-ietf-oauth-client-id-metadata-document-02).
 // Typed: what somebody could upload to a host as text or a picture says nothing for the host.
-const FETCH = { limitBytes: MAX_DOCUMENT_BYTES, timeoutMs: 5_000, isTyped: true };
+const FETCH = { limitBytes: 5 * 1024, timeoutMs: 5_000, isTyped: true };
 // Anybody can cause fetches: so many by one address, and by all of them together.
 const WINDOW_MS = 15 * 60_000;
 const FETCHES_OF_ADDRESS = 30;

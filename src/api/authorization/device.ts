@@ -1,6 +1,6 @@
 import { tooMany } from "../../base/problem.ts";
 import { newSecret, sha256 } from "../../base/secret.ts";
-import { described, named, optional, record, shown, TEXT, URI } from "../../base/shape.ts";
+import { described, named, optional, record, TEXT, URI } from "../../base/shape.ts";
 import { jsonResponse } from "../../http/respond.ts";
 import { DEVICE_CODE_MS, newUserCode, POLL_INTERVAL_MS } from "../../oauth/device_code.ts";
 import { DEVICE_GRANT } from "../../oauth/grant_type.ts";
@@ -8,7 +8,7 @@ import { checkAppScopes } from "../../oauth/scope.ts";
 import type { Services } from "../../services.ts";
 import { insertDeviceCode } from "../../store/device_codes.ts";
 import { byApp, type Operation } from "../operation.ts";
-import { checkOwnResource, CREDENTIALS, readOAuthForm, readScope } from "./oauth_form.ts";
+import { checkOwnResource, CREDENTIALS, readOAuthForm, readScope, SECONDS } from "./oauth_form.ts";
 import { checkAllowed } from "./token.ts";
 
 const DeviceForm = named("DeviceRequest", record({
@@ -16,8 +16,6 @@ const DeviceForm = named("DeviceRequest", record({
   resource: optional(described("This service alone (RFC 8707).", URI)),
   ...CREDENTIALS,
 }));
-
-const SECONDS = described("Seconds.", shown({ type: "integer", minimum: 1 }));
 
 const DeviceResponse = named("DeviceAnswer", described("RFC 8628, section 3.2.", record({
   device_code: described("What the device polls the token endpoint with.", TEXT),
@@ -34,8 +32,8 @@ export function deviceOperation(
 ): Operation {
   const { clients, database, issuer, now } = services;
   const uri = `${issuer}/authorization/verify`;
-  const summary = "Begin the sign-in of a device without a browser";
-  return byApp("POST", "/authorization/device", "authorizeDevice", summary, {
+  return byApp("POST", "/authorization/device", "authorizeDevice",
+    "Begin the sign-in of a device without a browser", {
     security: "client",
     limit: { count: 100, windowMs: DEVICE_CODE_MS, by: "address" },
     form: DeviceForm,

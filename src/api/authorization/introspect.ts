@@ -1,16 +1,6 @@
 import type { Form } from "../../base/form.ts";
 import type { HttpRequest } from "../../base/http_message.ts";
-import {
-  COUNT,
-  described,
-  FLAG,
-  named,
-  optional,
-  record,
-  shown,
-  TEXT,
-  URI,
-} from "../../base/shape.ts";
+import { COUNT, described, FLAG, named, optional, record, TEXT, URI } from "../../base/shape.ts";
 import { clientAuthFailed } from "../../oauth/client_auth.ts";
 import { BACKEND_SCOPE } from "../../oauth/principal.ts";
 import type { Services } from "../../services.ts";
@@ -21,7 +11,7 @@ import { findUser } from "../../store/users.ts";
 import { bearerToken } from "../bearer.ts";
 import { jsonResponse } from "../../http/respond.ts";
 import { byApp, type Operation } from "../operation.ts";
-import { CREDENTIALS, readOAuthForm, requireParameter, SCOPE } from "./oauth_form.ts";
+import { CREDENTIALS, readOAuthForm, requireParameter, SCOPE, TOKEN_TYPE } from "./oauth_form.ts";
 import { findPresentedToken, type PresentedToken, type TokenLookup } from "./presented_token.ts";
 
 type IntrospectionServices = TokenLookup & Pick<Services, "clients" | "issuer">;
@@ -37,7 +27,7 @@ const Introspection = named("Introspection", described("RFC 7662.", record({
   scope: optional(SCOPE),
   client_id: optional(TEXT),
   username: optional(TEXT),
-  token_type: optional(shown({ const: "bearer" })),
+  token_type: optional(TOKEN_TYPE),
   exp: optional(described("Seconds since 1970.", COUNT)),
   sub: optional(TEXT),
   aud: optional(URI),
@@ -50,8 +40,8 @@ const Introspection = named("Introspection", described("RFC 7662.", record({
  * scope `backend` see all; any other token is reported as not active.
  */
 export function introspectOperation(services: IntrospectionServices): Operation {
-  const summary = "Ask whether a token is active, and what it says";
-  return byApp("POST", "/authorization/introspect", "introspectToken", summary, {
+  return byApp("POST", "/authorization/introspect", "introspectToken",
+    "Ask whether a token is active, and what it says", {
     security: "client or token",
     limit: "never",
     form: IntrospectForm,

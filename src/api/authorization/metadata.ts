@@ -1,18 +1,8 @@
 import { pathOf } from "../../base/base_url.ts";
-import { type HttpRequest, METHODS } from "../../base/http_message.ts";
+import { METHODS } from "../../base/http_message.ts";
 import { JWK } from "../../base/jwk.ts";
 import { SIGNING_ALGORITHMS } from "../../base/jwt.ts";
-import {
-  described,
-  FLAG,
-  manyOf,
-  named,
-  optional,
-  record,
-  type Shape,
-  TEXT,
-  URI,
-} from "../../base/shape.ts";
+import { described, FLAG, manyOf, named, optional, record, TEXT, URI } from "../../base/shape.ts";
 import { jsonResponse } from "../../http/respond.ts";
 import { isOfBackend, toAskFor } from "../../oauth/principal.ts";
 import { grantTypesOf } from "../../oauth/profile.ts";
@@ -69,23 +59,28 @@ export function metadataOperations(
   };
   const members = Object.entries(server).map(([name, value]) => [name, shapeOf(value)]);
   const served = record(Object.fromEntries(members));
-  const shape = named("ServerMetadata", described("RFC 8414.", served));
-  const ofServer = [
-    document("/.well-known/oauth-authorization-server", "getServerMetadata",
-      "Server metadata (RFC 8414)", shape, () => server),
-    // RFC 8414 §5: clients of OpenID providers look there, by either of the two forms.
-    document("/.well-known/openid-configuration", "getOpenIdConfiguration",
-      "The same where OpenID clients look", shape, () => server),
-  ];
+  const responses = { 200: named("ServerMetadata", described("RFC 8414.", served)) };
+  const ofServer = { responses, handle: async () => jsonResponse(200, server, CACHE) };
   return [
-    ...authorizationServer ? ofServer : [],
+    ...authorizationServer ? [
+      published("GET", "/.well-known/oauth-authorization-server", "getServerMetadata",
+        "Server metadata (RFC 8414)", ofServer),
+      // RFC 8414 §5: clients of OpenID providers look there, by either of the two forms.
+      published("GET", "/.well-known/openid-configuration", "getOpenIdConfiguration",
+        "The same where OpenID clients look", ofServer),
+    ] : [],
     // What a client asks for where no challenge names its scopes: not for administration.
-    document(RESOURCE_METADATA, "getResourceMetadata", "Resource metadata (RFC 9728)",
-      ResourceMetadata,
-      () => describeResource(services, issuer, scopes.filter((scope) => !isOfBackend(scope)))),
-    document("/.well-known/jwks.json", "getKeys",
-      "The keys that verify access tokens (RFC 7517)", Jwks,
-      () => ({ keys: keys.published().map(({ jwk }) => jwk) })),
+    published("GET", RESOURCE_METADATA, "getResourceMetadata", "Resource metadata (RFC 9728)", {
+      responses: { 200: ResourceMetadata },
+      handle: () =>
+        describeResource(services, issuer, scopes.filter((scope) => !isOfBackend(scope))),
+    }),
+    published("GET", "/.well-known/jwks.json", "getKeys",
+      "The keys that verify access tokens (RFC 7517)", {
+      responses: { 200: Jwks },
+      handle: async () =>
+        jsonResponse(200, { keys: keys.published().map(({ jwk }) => jwk) }, CACHE),
+    }),
   ];
 }
 
@@ -101,16 +96,18 @@ export function pathMetadataOperation(
   const find = createRouter(operations.filter(({ access, security = "client", refuses }) =>
     access !== "public" || security !== "client" && refuses?.includes(401)));
   // A hosted path may be / alone, and its wildcard takes empty segments too.
-  return document(`${RESOURCE_METADATA}/:path(.*)`, "getPathMetadata",
-    "Resource metadata of a path that needs a token", ResourceMetadata, ({ path: asked }) => {
-      const path = asked.replace(RESOURCE_METADATA, "");
+  return published("GET", `${RESOURCE_METADATA}/:path(.*)`, "getPathMetadata",
+    "Resource metadata of a path that needs a token", {
+    responses: { 200: ResourceMetadata },
+    async handle({ request }) {
+      const path = request.path.replace(RESOURCE_METADATA, "");
       const local = checkPath(path.slice(pathOf(issuer).length));
       const there = METHODS.flatMap((method) => find(method, local)?.operation ?? []);
       if (there.length === 0) throw notFound("protected path");
       const scopes = there.flatMap(({ access }) => access === "public" ? [] : access.map(toAskFor));
-      return describeResource(services, new URL(issuer).origin + path,
-        [...new Set(scopes)]);
-    });
+      return describeResource(services, new URL(issuer).origin + path, [...new Set(scopes)]);
+    },
+  });
 }
 
 type DescribingServices = Pick<Services, "config" | "issuer" | "issuerTokens">;
@@ -123,30 +120,16 @@ async function describeResource(
 ) {
   const others = (await issuerTokens.list()).map((each) => each.issuer);
   const servers = config.authorizationServer ? [issuer, ...others] : others;
-  return {
+  return jsonResponse(200, {
     resource,
     ...(servers.length > 0 && { authorization_servers: servers }),
     ...(scopes.length > 0 && { scopes_supported: scopes }),
     bearer_methods_supported: ["header"],
-  };
+  }, CACHE);
 }
 
 /** Every text of the server's metadata is an address. */
-function shapeOf(value: string | readonly string[] | boolean): Shape<unknown> {
+function shapeOf(value: string | readonly string[] | boolean) {
   if (typeof value === "string") return URI;
   return typeof value === "boolean" ? FLAG : TEXTS;
-}
-
-/** A document that anyone may read. */
-function document<T extends object>(
-  path: string,
-  id: string,
-  summary: string,
-  shape: Shape<T>,
-  make: (request: HttpRequest) => T | Promise<T>,
-): Operation {
-  return published("GET", path, id, summary, {
-    responses: { 200: shape },
-    handle: async ({ request }) => jsonResponse(200, await make(request), CACHE),
-  });
 }

@@ -1,6 +1,6 @@
 import { type Form, parseForm } from "../../base/form.ts";
 import type { HttpRequest } from "../../base/http_message.ts";
-import { described, oneOf, optional, TEXT, text } from "../../base/shape.ts";
+import { described, oneOf, optional, shown, TEXT, text } from "../../base/shape.ts";
 import { readForm } from "../../http/body.ts";
 import { ASSERTION_TYPE } from "../../oauth/client_assertion.ts";
 import { OAuthError } from "../../oauth/errors.ts";
@@ -21,8 +21,10 @@ export const CREDENTIALS = {
   client_assertion: optional(described("In place of a secret: a JWT (RFC 7523 §2.2).", SECRET)),
 } as const;
 
-/** Scopes in a response of an OAuth endpoint. */
+/** Members of the responses of OAuth endpoints. */
 export const SCOPE = described("Names separated by spaces.", TEXT);
+export const TOKEN_TYPE = shown({ const: "bearer" });
+export const SECONDS = described("Seconds.", shown({ type: "integer", minimum: 1 }));
 
 /** What must never be in a query, where logs and histories keep it (RFC 6749 §2.3.1). */
 const SECRET_PARAMETERS = Object.keys(CREDENTIALS)

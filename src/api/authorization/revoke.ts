@@ -52,8 +52,8 @@ export function revokeOperation(
     throw new OAuthError("unauthorized_client", "The token was issued to another app.");
   }
 
-  const summary = "Revoke an access or a refresh token";
-  return byApp("POST", "/authorization/revoke", "revokeToken", summary, {
+  return byApp("POST", "/authorization/revoke", "revokeToken",
+    "Revoke an access or a refresh token", {
     security: "client or token",
     cors: true,
     limit: "never",

@@ -1,19 +1,9 @@
-import {
-  described,
-  matching,
-  named,
-  oneOf,
-  optional,
-  record,
-  shown,
-  TEXT,
-  URI,
-} from "../../base/shape.ts";
+import { described, named, oneOf, optional, record, TEXT, URI } from "../../base/shape.ts";
 import { jsonResponse } from "../../http/respond.ts";
 import type { App } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import { DEVICE_GRANT, type GrantType } from "../../oauth/grant_type.ts";
-import { CODE_VERIFIER } from "../../oauth/pkce.ts";
+import { VERIFIER } from "../../oauth/pkce.ts";
 import { grantTypesOf, type Profile } from "../../oauth/profile.ts";
 import { appAt } from "../../oauth/resource.ts";
 import { grantScope, REGISTER_APP } from "../../oauth/scope.ts";
@@ -31,7 +21,9 @@ import {
   readScope,
   requireParameter,
   SCOPE,
+  SECONDS,
   SECRET,
+  TOKEN_TYPE,
 } from "./oauth_form.ts";
 
 type TokenServices =
@@ -41,9 +33,7 @@ const tokenForm = (profile: Profile) => named("TokenRequest", record({
   grant_type: oneOf(...grantTypesOf(profile)),
   code: optional(described("authorization_code: as it came to the redirect URI.", TEXT)),
   redirect_uri: optional(described("authorization_code: as the authorize request had it.", URI)),
-  code_verifier: optional(
-    described("authorization_code: of PKCE (RFC 7636).", matching(CODE_VERIFIER, "")),
-  ),
+  code_verifier: optional(described("authorization_code: of PKCE (RFC 7636).", VERIFIER)),
   refresh_token: optional(described("refresh_token: the newest one of its grant.", TEXT)),
   device_code: optional(described("device_code (RFC 8628): as the device got it.", SECRET)),
   username: optional(described("password: whose password it is.", TEXT)),
@@ -55,8 +45,8 @@ const tokenForm = (profile: Profile) => named("TokenRequest", record({
 
 const TokenResponse = named("TokenAnswer", record({
   access_token: described("A JWT as in RFC 9068.", TEXT),
-  token_type: shown({ const: "bearer" }),
-  expires_in: described("Seconds.", shown({ type: "integer", minimum: 1 })),
+  token_type: TOKEN_TYPE,
+  expires_in: SECONDS,
   refresh_token: optional(described("Where the app may use that grant.", TEXT)),
   scope: SCOPE,
 }));
@@ -71,8 +61,8 @@ export function tokenOperation(services: TokenServices): Operation {
     password: exchangePassword,
     [DEVICE_GRANT]: createDeviceExchange(),
   };
-  const summary = "Get an access token by one of the grants";
-  return byApp("POST", "/authorization/token", "getToken", summary, {
+  return byApp("POST", "/authorization/token", "getToken",
+    "Get an access token by one of the grants", {
     security: "client",
     cors: true,
     form: tokenForm(profile),

@@ -4,13 +4,7 @@ import { invalid } from "../../base/problem.ts";
 import { refinedMember } from "../../base/refined_member.ts";
 import { withChange } from "../../base/shape.ts";
 import { jsonResponse } from "../../http/respond.ts";
-import {
-  IssuerChange,
-  IssuerRecord,
-  newIssuer,
-  NewIssuer,
-  toIssuerRecord,
-} from "../../oauth/issuer.ts";
+import { IssuerChange, IssuerRecord, NewIssuer, toIssuerRecord } from "../../oauth/issuer.ts";
 import type { Services } from "../../services.ts";
 import {
   deleteIssuer,
@@ -57,7 +51,8 @@ export function issuerOperations(services: IssuerServices): Operation[] {
         const jwksUri = await findKeys(body.issuer, body.jwks_uri, services);
         const createdAtMs = now();
         const id = newId("i", createdAtMs);
-        const issuer = newIssuer(body, { id, jwksUri, createdAtMs });
+        const made = { id, jwksUri, status: "active", createdAtMs } as const;
+        const issuer = { ...toFields(body), audience: body.audience ?? null, ...made };
         const action = { action: "issuer.create", target: id };
         const taken = "The issuer is registered already.";
         await storeAudited(context, [insertIssuer(issuer)], action, services, taken);

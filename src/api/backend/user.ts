@@ -2,7 +2,7 @@ import { toFields } from "../../base/fields.ts";
 import { newId } from "../../base/id.ts";
 import { withChange } from "../../base/shape.ts";
 import { jsonResponse } from "../../http/respond.ts";
-import { NewUser, newUser, toUserRecord, UserChange, UserRecord } from "../../oauth/user.ts";
+import { NewUser, toUserRecord, UserChange, UserRecord } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
 import { forgetConsentsOf } from "../../store/consents.ts";
 import { revokeGrantsWithScopes } from "../../store/grant_end.ts";
@@ -42,10 +42,12 @@ export function userOperations(services: Administration & Pick<Services, "hasher
       refuses: [409],
       async handle({ body, ...context }) {
         await checkGivesBackend(context.caller, body, undefined, services);
-        const phc = await hasher.hash(body.password);
+        const { password, username, scopes, rate = null } = body;
+        const phc = await hasher.hash(password);
         const createdAtMs = now();
         const id = newId("u", createdAtMs);
-        const user = newUser(body, { id, createdAtMs });
+        const made = { id, createdAtMs, status: "active", notBeforeMs: 0 } as const;
+        const user = { username, scopes, rate, ...made };
         const action = { action: "user.create", target: id };
         const taken = "The user name is taken.";
         await storeAudited(context, [insertUser({ ...user, phc })], action, services, taken);

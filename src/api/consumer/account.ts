@@ -1,16 +1,6 @@
 import { recordOf } from "../../base/fields.ts";
 import { idOf } from "../../base/id.ts";
-import {
-  described,
-  FLAG,
-  manyOf,
-  named,
-  oneOf,
-  optional,
-  record,
-  TEXT,
-  URI,
-} from "../../base/shape.ts";
+import { described, FLAG, named, oneOf, optional, record, TEXT, URI } from "../../base/shape.ts";
 import { jsonResponse } from "../../http/respond.ts";
 import { BUILT_IN_APPS, type Caller, isBuiltIn } from "../../oauth/principal.ts";
 import { toUserRecord, UserRecord } from "../../oauth/user.ts";
@@ -39,12 +29,9 @@ const APPS = "/consumer/grant";
 const TOKENS = "/consumer/token";
 const ACCOUNT = "/consumer/account";
 
-const ActingAppRecord = named(
-  "ActingApp",
-  record({ id: idOf("a"), name: TEXT, url: URI, scopes: manyOf(TEXT) }),
-);
-
 const { id, name, scopes, created_at, last_used_at, expires_at } = GrantRecord.members;
+const ActingAppRecord =
+  named("ActingApp", record({ id: idOf("a"), name: TEXT, url: URI, scopes }));
 const OwnTokenRecord = named("OwnToken", record({
   id,
   name,

@@ -5,13 +5,7 @@ import { sha256 } from "../../base/secret.ts";
 import { parseShape } from "../../base/shape.ts";
 import { FIRST_PAGE } from "../../database/database.ts";
 import { SUBSCRIPTION_LIMIT } from "../../event/subscription.ts";
-import {
-  BACKEND_READ_SCOPE,
-  BACKEND_SCOPE,
-  LOGIN_APP,
-  opens,
-  PERSONAL_APP,
-} from "../../oauth/principal.ts";
+import { BACKEND_READ_SCOPE, LOGIN_APP, opens, PERSONAL_APP } from "../../oauth/principal.ts";
 import type { User } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
 import { listActingApps } from "../../store/consents.ts";
@@ -36,7 +30,7 @@ import {
   tokenPage,
   withdrawPage,
 } from "../pages/account_page.ts";
-import { isWithin, RECENT_LOGIN_MS } from "../recent_login.ts";
+import { isWithin, maxAgeMsOf } from "../recent_login.ts";
 import {
   changePassword,
   endOwnGrant,
@@ -86,9 +80,8 @@ export function accountPageOperations(
       return sent ? logIn(sent, http, visit, services) : showLogin(visit, { signedOut }, services);
     }
     // Somebody else may sit there by now: what outlives the session is made soon after a sign-in.
-    const isGrave = act === "make" && user.scopes.includes(BACKEND_SCOPE);
-    const isRecent = isWithin(RECENT_LOGIN_MS, session.sinceMs, now());
-    if (isGrave && !isRecent) return showLogin(visit, {}, services);
+    const isRecent = isWithin(maxAgeMsOf(user.scopes), session.sinceMs, now());
+    if (act === "make" && !isRecent) return showLogin(visit, {}, services);
     const step = formStep(visit, []);
     const frame: AccountFrame = {
       ...pageFrame(visit, services),

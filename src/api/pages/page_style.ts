@@ -69,18 +69,15 @@ code, .id, .name, .origin, .user, .wrap, dd, h1, h2, p { overflow-wrap: anywhere
 
 .field { margin-top: 1.25rem; }
 label { display: block; margin-bottom: .375rem; font-weight: 600; font-size: .9375rem; }
-input, button { font: inherit; }
-input {
-  width: 100%; min-height: 3rem; padding: .5rem .875rem; color: var(--text);
-  background: var(--surface); border: 1px solid var(--edge); border-radius: .5rem;
+input, button {
+  min-height: 3rem; border: 1px solid var(--edge); border-radius: .5rem;
+  background: var(--surface); color: var(--text); font: inherit;
 }
+input { width: 100%; padding: .5rem .875rem; }
 input[readonly] { background: var(--panel); }
 input[aria-invalid="true"] { border-color: var(--error); box-shadow: inset 0 0 0 1px var(--error); }
 .code { letter-spacing: .1em; text-transform: uppercase; white-space: nowrap; }
-button {
-  min-height: 3rem; padding: .625rem 1.25rem; border: 1px solid var(--edge); border-radius: .5rem;
-  background: var(--surface); color: var(--text); font-weight: 600; cursor: pointer;
-}
+button { padding: .625rem 1.25rem; font-weight: 600; cursor: pointer; }
 button:hover { border-color: var(--text); }
 .primary { background: var(--accent); border-color: var(--accent); color: var(--on-accent); }
 .primary:hover { background: var(--accent-hover); border-color: var(--accent-hover); }
