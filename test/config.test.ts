@@ -32,7 +32,7 @@ function errorOf(name: string, value: string): string {
   return error;
 }
 
-test("parseConfig() gives the contract's defaults for an empty environment", () => {
+test("parseConfig() gives the documented defaults for an empty environment", () => {
   assert.deepEqual(configOf({}), {
     host: "127.0.0.1",
     port: 8080,
@@ -76,7 +76,7 @@ test("parseConfig() takes an empty value for an absent one, whatever the variabl
   assert.deepEqual(configOf(env), configOf({}));
 });
 
-test("parseConfig() reads every variable of the contract", () => {
+test("parseConfig() reads every variable", () => {
   const config = configOf({
     GATEPOST_HOST: "::1",
     GATEPOST_PORT: "0",

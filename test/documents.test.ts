@@ -66,6 +66,23 @@ test("every variable that a document names is one that there is", () => {
   }
 });
 
+test("every code of a problem is in the interface's document, with its status", () => {
+  const [, table = ""] = /^\| status \| code \|$([^]*?)^$/m.exec(read("src/api/README.md")) ?? [];
+  const rows = [...table.matchAll(/^\| ([\d, ]+) \| (.*) \|$/gm)];
+  const told = rows.flatMap(([, statuses = "", codes = ""]) =>
+    [...codes.matchAll(/`([a-z_]+)`/g)].map(([, code = ""]) => ({ statuses, code }))
+  );
+  assert.ok(told.length > 20);
+  const pages = /page|verify/; // what people alone see
+  const files = globSync("src/**/*.ts", { cwd: root }).filter((file) => !pages.test(file));
+  const sources = files.map(read).join("\n");
+  for (const { code } of told) assert.ok(sources.includes(`"${code}"`), code);
+  const thrown = sources.matchAll(/(?:Problem\(|\[)([45]\d\d), "([a-z_]+)"/g);
+  for (const [, status = "", code = ""] of thrown) {
+    assert.ok(told.some((each) => each.code === code && each.statuses.includes(status)), code);
+  }
+});
+
 /** The anchors of a document's headings, as GitHub makes them. */
 function anchorsOf(text: string): string[] {
   return [...text.matchAll(/^#+ (.*)$/gm)]

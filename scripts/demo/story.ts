@@ -2,7 +2,7 @@ import { STATUS_CODES } from "node:http";
 import { inspect, isDeepStrictEqual, styleText } from "node:util";
 import { bodyLines, headerLines, parameterLines, shortenDeep } from "./story_text.ts";
 
-/** Something that was not as the contract has it; the demo ends with it. */
+/** Something that was not as documented; the demo ends with it. */
 export class DifferenceError extends Error {
   override readonly name = "DifferenceError";
 }
@@ -33,7 +33,7 @@ export interface Story {
   ): void;
   /** A response with its body; a page is described by `page`, in words. */
   received(answer: Told, page?: string): void;
-  /** Compares with what the contract says, and throws DifferenceError where they differ. */
+  /** Compares with what is documented, and throws DifferenceError where they differ. */
   check(claim: string, actual: unknown, expected: unknown): void;
   /** Closes it; `seconds` is what it took. */
   end(seconds: number): void;
@@ -70,7 +70,7 @@ export function createStory(out: NodeJS.WriteStream): Story {
   return {
     begin() {
       print(style("bold", "Gatepost, from its first start to its last token"));
-      print(dim("→ sent   ← answered   ⇠ came in at the subscriber   ✓ as the contract says"));
+      print(dim("→ sent   ← answered   ⇠ came in at the subscriber   ✓ as documented"));
     },
     step(title, why) {
       steps += 1;
@@ -110,7 +110,7 @@ export function createStory(out: NodeJS.WriteStream): Story {
     end(seconds) {
       print();
       const took = `${steps} steps, ${checks} checks, ${seconds.toFixed(1)} s`;
-      print(`${style(["bold", "green"], "All as the contract says.")} ${dim(took)}`);
+      print(`${style(["bold", "green"], "All as documented.")} ${dim(took)}`);
     },
   };
 }

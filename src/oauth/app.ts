@@ -78,6 +78,11 @@ export const NewApp = named("NewApp", object({
   url: APP_URL,
   type: optional(TYPE, "confidential"),
   ...allOptional(SETTINGS),
+  scopes: optional(SCOPES, [CONSUMER_SCOPE]),
+  grants: optional(described(
+    "Absent: authorization_code, refresh_token and, unless public, client_credentials.",
+    SETTINGS.grants,
+  )),
 }));
 
 /** What of an app may change; a member that is absent stays as it is. */
@@ -155,7 +160,7 @@ export function newApp(
   more: Pick<App, "id" | "createdAtMs">,
   profile?: Profile,
 ): App {
-  const { name, url, type } = wanted;
+  const { name, url, type, scopes } = wanted;
   // RFC 6749 §4.4: client credentials are for confidential apps alone.
   const own = type === "public" ? [] : ["client_credentials"] as const;
   return changeApp({
@@ -163,7 +168,7 @@ export function newApp(
     name,
     url,
     type,
-    scopes: [CONSUMER_SCOPE],
+    scopes,
     grants: ["authorization_code", "refresh_token", ...own],
     redirectUris: [],
     trusted: false,

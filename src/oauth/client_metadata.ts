@@ -49,6 +49,6 @@ export function appOfDocument(
   { scopes, ...made }: Pick<App, "id" | "createdAtMs" | "scopes">,
 ): App {
   const { origin: url } = new URL(metadataUrl);
-  const app = known ?? newApp({ name, url, type: "public" }, made);
+  const app = known ?? newApp({ name, url, type: "public", scopes }, made);
   return { ...app, name, redirectUris, scopes, metadataUrl };
 }

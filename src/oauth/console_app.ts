@@ -11,9 +11,10 @@ export const WEBHOOKS_PATH = "/account/webhooks";
  * table, so that nobody changes it.
  */
 export function consoleApp(redirectUris: readonly string[], url: string): App {
+  const scopes = [BACKEND_SCOPE, BACKEND_READ_SCOPE, CONSUMER_SCOPE];
+  const wanted = { name: "Console", url, type: "public", scopes } as const;
   return {
-    ...newApp({ name: "Console", url, type: "public" }, { id: CONSOLE_APP, createdAtMs: 0 }),
-    scopes: [BACKEND_SCOPE, BACKEND_READ_SCOPE, CONSUMER_SCOPE],
+    ...newApp(wanted, { id: CONSOLE_APP, createdAtMs: 0 }),
     redirectUris,
     trusted: true,
     requirePkce: true,

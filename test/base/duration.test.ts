@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { formatDuration, formatSize, parseDuration, parseSize } from "../../src/base/duration.ts";
 
-test("parseDuration() reads each unit of the contract as milliseconds", () => {
+test("parseDuration() reads each unit as milliseconds", () => {
   const cases: [string, number][] = [
     ["500ms", 500],
     ["10s", 10_000],

@@ -131,7 +131,7 @@ describe("a callback", () => {
     assert.deepEqual(body, Buffer.from(json));
   });
 
-  test("has the headers of the contract and none that say more of the service", async () => {
+  test("has the documented headers and none that say more of the service", async () => {
     await send({ attempt: 3 });
     const { headers } = await received();
     const { host, connection, "content-length": length, ...rest } = headers;

@@ -69,7 +69,7 @@ test("the demo goes the whole way, leaves nothing running and shows no secret", 
   const demo = startDemo(context);
   assert.equal(await demo.exitCode, 0, demo.output());
   const text = demo.output();
-  assert.match(text, /\nAll as the contract says\. \d+ steps, \d+ checks, [\d.]+ s\n$/);
+  assert.match(text, /\nAll as documented\. \d+ steps, \d+ checks, [\d.]+ s\n$/);
   for (const grant of ["authorization code", "client credentials", "password", "refresh token"]) {
     assert.match(text, new RegExp(`Grant \\d of 4: ${grant}`));
   }

@@ -9,8 +9,8 @@ import { test } from "node:test";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 
-/** The contract's example, letter for letter. */
-const CONTRACT_EXAMPLE = `
+/** The example of a module that authors were first given, letter for letter. */
+const FIRST_EXAMPLE = `
 import type { Endpoint } from "gatepost";
 
 export const createOrder: Endpoint = {
@@ -275,8 +275,8 @@ async function compile(source: string): Promise<{ output: string; lines: number[
   }
 }
 
-test("the contract's example compiles under strict", async () => {
-  assert.equal((await compile(CONTRACT_EXAMPLE)).output, "");
+test("the first example compiles under strict", async () => {
+  assert.equal((await compile(FIRST_EXAMPLE)).output, "");
 });
 
 test("every form of an endpoint and of a cronjob compiles under strict", async () => {

@@ -37,6 +37,17 @@ test("newApp() fills in what is not said: confidential, scope consumer", () => {
   });
 });
 
+test("the schema of a new app says what it gets where nothing is said", () => {
+  assert.partialDeepStrictEqual(NewApp.definitions?.["NewApp"]?.["properties"], {
+    type: { default: "confidential" },
+    scopes: { default: ["consumer"] },
+    grants: {
+      description:
+        "Absent: authorization_code, refresh_token and, unless public, client_credentials.",
+    },
+  });
+});
+
 test("newApp() gives a public app no client_credentials (RFC 6749 §4.4)", () => {
   const app = addApp({ ...GOOD, type: "public" });
   assert.deepEqual(app.grants, ["authorization_code", "refresh_token"]);

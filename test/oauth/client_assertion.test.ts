@@ -18,6 +18,7 @@ const APP = newApp({
   name: "Robot",
   url: "https://robot.example/",
   type: "confidential",
+  scopes: [],
   jwks: { keys: [{ kty: "OKP", crv: "Ed25519", x, kid: "k1" }] },
 }, { id: "arobot", createdAtMs: 1 });
 
