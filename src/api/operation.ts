@@ -146,3 +146,6 @@ export const system = operationsFor("public", false, "never");
 
 /** Makes an operation of what programs and pages anywhere find out by themselves: public, too. */
 export const published = operationsFor("public", "anyone", "never");
+
+/** Makes an operation for browsers, in which people are: public, without CORS. */
+export const forBrowsers = operationsFor("public", false);

@@ -3,7 +3,7 @@ import type { HttpResponse } from "../../base/http_message.ts";
 import { prefersHtml } from "../../http/accept.ts";
 import { jsonResponse } from "../../http/respond.ts";
 import type { Services } from "../../services.ts";
-import { type Operation, operation } from "../operation.ts";
+import { forBrowsers, type Operation } from "../operation.ts";
 import { displayText } from "./display_text.ts";
 import { icon, markImage, renderPage, type Site } from "./page_layout.ts";
 
@@ -19,7 +19,6 @@ export function frontDoorOperations(
   isConsoleHere: boolean,
 ): Operation[] {
   const hasConsole = isConsoleHere && consoleUrl !== undefined; // elsewhere it is not for everybody
-  const base = { method: "GET", access: "public", cors: false } as const;
   const links = {
     ...hasConsole && { console: `${consoleUrl}/console` },
     ...authorizationServer && { account: `${issuer}/account` },
@@ -31,11 +30,7 @@ export function frontDoorOperations(
     health: `${issuer}/system/health`,
   };
   return [
-    operation({
-      ...base,
-      id: "getFrontDoor",
-      path: "/",
-      summary: "The front door",
+    forBrowsers("GET", "/", "getFrontDoor", "The front door", {
       responses: { 200: "text/html" },
       async handle({ request }) {
         if (!prefersHtml(request.headers.accept)) {
@@ -47,11 +42,7 @@ export function frontDoorOperations(
       },
     }),
     ...["/favicon.ico", "/mark.svg"].map((path) =>
-      operation({
-        ...base,
-        id: path,
-        path,
-        summary: "The mark",
+      forBrowsers("GET", path, path, "The mark", {
         responses: { 200: "image/svg+xml" },
         handle: () => Promise.resolve({ status: 200, headers: MARK_HEADERS, body: markImage }),
       })
