@@ -123,7 +123,7 @@ function operationsFor<const A extends Access>(
     rest: Omit<
       Operation<Path, A, Q, Body, Declared>,
       "method" | "path" | "id" | "summary" | "access" | "cors" | "limit" | "responses"
-    > & Partial<Pick<Operation, "responses">>,
+    > & Partial<Pick<Operation, "responses" | (A extends "public" ? "cors" | "limit" : never)>>,
   ) => {
     const needed = method === "GET" ? toRead : access;
     const made = { access: needed, cors, limit, method, path, id, summary, responses: NOTHING };
@@ -147,5 +147,8 @@ export const system = operationsFor("public", false, "never");
 /** Makes an operation of what programs and pages anywhere find out by themselves: public, too. */
 export const published = operationsFor("public", "anyone", "never");
 
-/** Makes an operation for browsers, in which people are: public, without CORS. */
-export const forBrowsers = operationsFor("public", false);
+/** Makes an operation that needs no access token, without CORS unless it says so. */
+export const anyone = operationsFor("public", false);
+
+/** Makes an operation for whoever has an access token, of any scope, with CORS. */
+export const holder = operationsFor([], true);

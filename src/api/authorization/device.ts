@@ -7,7 +7,7 @@ import { DEVICE_GRANT } from "../../oauth/grant_type.ts";
 import { checkAppScopes } from "../../oauth/scope.ts";
 import type { Services } from "../../services.ts";
 import { insertDeviceCode } from "../../store/device_codes.ts";
-import { type Operation, operation } from "../operation.ts";
+import { anyone, type Operation } from "../operation.ts";
 import { BY_APP, checkOwnResource, CREDENTIALS, readOAuthForm, readScope } from "./oauth_form.ts";
 import { checkAllowed } from "./token.ts";
 
@@ -34,14 +34,11 @@ export function deviceOperation(
 ): Operation {
   const { clients, database, issuer, now } = services;
   const uri = `${issuer}/authorization/verify`;
-  return operation({
+  return anyone("POST", "/authorization/device", "authorizeDevice",
+    "Begin the sign-in of a device without a browser", {
     ...BY_APP,
-    id: "authorizeDevice",
-    path: "/authorization/device",
     security: "client",
-    cors: false,
     limit: { count: 100, windowMs: DEVICE_CODE_MS, by: "address" },
-    summary: "Begin the sign-in of a device without a browser",
     form: DeviceForm,
     responses: { 200: DeviceResponse },
     async handle({ request }) {

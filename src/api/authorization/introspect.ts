@@ -20,7 +20,7 @@ import { hasActiveGrant } from "../../store/subscriptions.ts";
 import { findUser } from "../../store/users.ts";
 import { bearerToken } from "../bearer.ts";
 import { jsonResponse } from "../../http/respond.ts";
-import { type Operation, operation } from "../operation.ts";
+import { anyone, type Operation } from "../operation.ts";
 import { BY_APP, CREDENTIALS, readOAuthForm, requireParameter, SCOPE } from "./oauth_form.ts";
 import { findPresentedToken, type PresentedToken, type TokenLookup } from "./presented_token.ts";
 
@@ -50,14 +50,11 @@ const Introspection = named("Introspection", described("RFC 7662.", record({
  * scope `backend` see all; any other token is reported as not active.
  */
 export function introspectOperation(services: IntrospectionServices): Operation {
-  return operation({
+  return anyone("POST", "/authorization/introspect", "introspectToken",
+    "Ask whether a token is active, and what it says", {
     ...BY_APP,
-    id: "introspectToken",
-    path: "/authorization/introspect",
     security: "client or token",
-    cors: false,
     limit: "never",
-    summary: "Ask whether a token is active, and what it says",
     form: IntrospectForm,
     responses: { 200: Introspection },
     async handle({ request }) {

@@ -21,13 +21,8 @@ export const CREDENTIALS = {
   client_assertion: optional(described("In place of a secret: a JWT (RFC 7523 §2.2).", SECRET)),
 } as const;
 
-/** The head of an operation that an app calls with a form and its credentials. */
-export const BY_APP = {
-  method: "POST",
-  access: "public",
-  errors: "oauth",
-  refuses: [401, 429],
-} as const;
+/** What operations have in common that an app calls with a form and its credentials. */
+export const BY_APP = { errors: "oauth", refuses: [401, 429] } as const;
 
 /** Scopes in a response of an OAuth endpoint. */
 export const SCOPE = described("Names separated by spaces.", TEXT);

@@ -3,7 +3,7 @@ import type { HttpRequest, HttpResponse } from "../../base/http_message.ts";
 import { malformed, Problem } from "../../base/problem.ts";
 import { readForm } from "../../http/body.ts";
 import type { Services } from "../../services.ts";
-import { forBrowsers, type Operation } from "../operation.ts";
+import { anyone, type Operation } from "../operation.ts";
 
 type Described = Pick<Operation, "id" | "summary" | "form">;
 
@@ -31,11 +31,11 @@ export function pageOperations(
   }
 
   return [
-    forBrowsers("GET", path, get.id, get.summary, {
+    anyone("GET", path, get.id, get.summary, {
       ...base,
       handle: async ({ request }) => respondToNavigation(request),
     }),
-    forBrowsers("POST", path, post.id, post.summary, {
+    anyone("POST", path, post.id, post.summary, {
       ...base,
       ...post.form && { form: post.form },
       async handle({ request }) {

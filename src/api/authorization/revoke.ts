@@ -12,7 +12,7 @@ import type { Services } from "../../services.ts";
 import { readAnyBody } from "../../http/body.ts";
 import { type Bearer, bearerToken } from "../bearer.ts";
 import { jsonResponse } from "../../http/respond.ts";
-import { type Operation, operation } from "../operation.ts";
+import { anyone, type Operation } from "../operation.ts";
 import { BY_APP, checkQuery, CREDENTIALS, readOAuthForm, requireParameter } from "./oauth_form.ts";
 import {
   findPresentedToken,
@@ -57,14 +57,12 @@ export function revokeOperation(
     throw new OAuthError("unauthorized_client", "The token was issued to another app.");
   }
 
-  return operation({
+  return anyone("POST", "/authorization/revoke", "revokeToken",
+    "Revoke an access or a refresh token", {
     ...BY_APP,
-    id: "revokeToken",
-    path: "/authorization/revoke",
     security: "client or token",
     cors: true,
     limit: "never",
-    summary: "Revoke an access or a refresh token",
     form: RevokeForm,
     responses: { 200: Empty },
     async handle({ request }) {

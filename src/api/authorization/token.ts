@@ -18,7 +18,7 @@ import { grantTypesOf, type Profile } from "../../oauth/profile.ts";
 import { appAt } from "../../oauth/resource.ts";
 import { grantScope, REGISTER_APP } from "../../oauth/scope.ts";
 import type { Services } from "../../services.ts";
-import { type Operation, operation } from "../operation.ts";
+import { anyone, type Operation } from "../operation.ts";
 import { exchangeCode } from "./exchange_code.ts";
 import { createDeviceExchange } from "./exchange_device_code.ts";
 import { exchangePassword } from "./exchange_password.ts";
@@ -72,13 +72,11 @@ export function tokenOperation(services: TokenServices): Operation {
     password: exchangePassword,
     [DEVICE_GRANT]: createDeviceExchange(),
   };
-  return operation({
+  return anyone("POST", "/authorization/token", "getToken",
+    "Get an access token by one of the grants", {
     ...BY_APP,
-    id: "getToken",
-    path: "/authorization/token",
     security: "client",
     cors: true,
-    summary: "Get an access token by one of the grants",
     form: tokenForm(profile),
     responses: { 200: TokenResponse },
     async handle({ request }) {

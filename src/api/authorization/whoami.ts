@@ -4,7 +4,7 @@ import { jsonResponse } from "../../http/respond.ts";
 import type { Services } from "../../services.ts";
 import { findApp } from "../../store/apps.ts";
 import { findUser } from "../../store/users.ts";
-import { type Operation, operation } from "../operation.ts";
+import { holder, type Operation } from "../operation.ts";
 import { SCOPE } from "./oauth_form.ts";
 
 const CallerRecord = named("Caller", record({
@@ -19,13 +19,8 @@ const CallerRecord = named("Caller", record({
 
 /** GET /authorization/whoami: who the presented token speaks for. */
 export function whoamiOperation({ database }: Pick<Services, "database">): Operation {
-  return operation({
-    id: "whoami",
-    method: "GET",
-    path: "/authorization/whoami",
-    access: [],
-    cors: true, // a single-page app asks who has logged in
-    summary: "Who the access token speaks for",
+  // With CORS, since a single-page app asks who has logged in.
+  return holder("GET", "/authorization/whoami", "whoami", "Who the access token speaks for", {
     responses: { 200: CallerRecord },
     async handle({ caller }) {
       const { sub, kind, clientId, scopes, expiresAtMs, issuer } = caller;

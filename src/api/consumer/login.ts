@@ -7,7 +7,7 @@ import type { Services } from "../../services.ts";
 import { issueGrant, type IssuingServices } from "../authorization/issue_grant.ts";
 import { SECRET } from "../authorization/oauth_form.ts";
 import { bearerChallenge } from "../bearer.ts";
-import { type Operation, operation } from "../operation.ts";
+import { anyone, type Operation } from "../operation.ts";
 
 const LoginRequest = named("LoginRequest", record({ username: TEXT, password: SECRET }));
 
@@ -22,13 +22,8 @@ export function loginOperation(
   services: IssuingServices & Pick<Services, "passwordLogin" | "issuer" | "metrics" | "figures">,
 ): Operation {
   const { passwordLogin, issuer, metrics, figures } = services;
-  return operation({
-    id: "login",
-    method: "POST",
-    path: "/consumer/login",
-    access: "public",
+  return anyone("POST", "/consumer/login", "login", "Log in with a user name and a password", {
     cors: true,
-    summary: "Log in with a user name and a password",
     body: LoginRequest,
     maxBodyBytes: MAX_FORM_BYTES, // no login is larger
     responses: { 200: LoginResponse },
