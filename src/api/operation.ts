@@ -2,6 +2,7 @@ import type { HttpRequest, HttpResponse, METHODS } from "../base/http_message.ts
 import type { InferMembers, Members, Shape } from "../base/shape.ts";
 import type { RateLimit } from "../base/rate.ts";
 import type { CorsPolicy } from "./cors.ts";
+import { jsonResponse } from "../http/respond.ts";
 import type { DeclaredEvent } from "../event/event.ts";
 import {
   BACKEND_READ_SCOPE,
@@ -92,13 +93,13 @@ export function operation<
   const A extends Access,
   const Q extends Members = Record<never, never>,
   Body = undefined,
->(typed: Operation<Path, A, Q, Body, Declared>): Operation {
+>(
+  typed: Operation<Path, A, Q, Body, Declared>,
+  respond = (result: Declared): HttpResponse => result ?? { status: 204 },
+): Operation {
   // The pipeline calls the handler with what these shapes have parsed, and nothing else does.
   const declared = typed as unknown as Operation<string, Access, Members, unknown, Declared>;
-  return {
-    ...declared,
-    handle: async (context) => await declared.handle(context) ?? { status: 204 },
-  };
+  return { ...declared, handle: async (context) => respond(await declared.handle(context)) };
 }
 
 /** The responses of an operation that declares none. */
@@ -115,19 +116,26 @@ function operationsFor<const A extends Access>(
     const Path extends string,
     const Q extends Members = Record<never, never>,
     Body = undefined,
+    Json = never,
   >(
     method: Operation["method"],
     path: Path,
     id: string,
     summary: string,
     rest: Omit<
-      Operation<Path, A, Q, Body, Declared>,
+      Operation<Path, A, Q, Body, [Json] extends [never] ? Declared : NoInfer<Json>>,
       "method" | "path" | "id" | "summary" | "access" | "cors" | "limit" | "responses"
-    > & Partial<Pick<Operation, "responses" | (A extends "public" ? "cors" | "limit" : never)>>,
+    > & Partial<Pick<Operation, "responses" | (A extends "public" ? "cors" | "limit" : never)>> & {
+      /** What the handler returns, in place of responses: the JSON of status 200. */
+      readonly returns?: Shape<Json>;
+    },
   ) => {
+    const { returns, ...others } = rest;
+    const responses = returns ? { 200: returns } : NOTHING;
     const needed = method === "GET" ? toRead : access;
-    const made = { access: needed, cors, limit, method, path, id, summary, responses: NOTHING };
-    return operation({ ...made, ...rest });
+    const made = { access: needed, cors, limit, method, path, id, summary, responses, ...others };
+    const typed = made as unknown as Operation<Path, A, Q, Body, Declared>;
+    return returns ? operation(typed, (json) => jsonResponse(200, json)) : operation(typed);
   };
 }
 

@@ -19,7 +19,6 @@ import { findResource } from "../../store/resources.ts";
 import { hasActiveGrant } from "../../store/subscriptions.ts";
 import { findUser } from "../../store/users.ts";
 import { bearerToken } from "../bearer.ts";
-import { jsonResponse } from "../../http/respond.ts";
 import { anyone, type Operation } from "../operation.ts";
 import { BY_APP, CREDENTIALS, readOAuthForm, requireParameter, SCOPE } from "./oauth_form.ts";
 import { findPresentedToken, type PresentedToken, type TokenLookup } from "./presented_token.ts";
@@ -56,7 +55,7 @@ export function introspectOperation(services: IntrospectionServices): Operation 
     security: "client or token",
     limit: "never",
     form: IntrospectForm,
-    responses: { 200: Introspection },
+    returns: Introspection,
     async handle({ request }) {
       const form = await readOAuthForm(request);
       const token = requireParameter(form, "token");
@@ -64,7 +63,7 @@ export function introspectOperation(services: IntrospectionServices): Operation 
       const presented = await findPresentedToken(token, services);
       const isVisible = presented && maySee(presented.app);
       const description = isVisible ? await describe(presented, services) : undefined;
-      return jsonResponse(200, description ?? { active: false });
+      return description ?? { active: false };
     },
   });
 }
@@ -87,7 +86,7 @@ async function authorizeIntrospection(
 async function describe(
   presented: PresentedToken,
   { database, issuer, now }: IntrospectionServices,
-): Promise<Record<string, unknown> | undefined> {
+) {
   const { app: clientId, user: userId, grantId, scopes, untilMs, jti, state, foreign } = presented;
   const app = await findApp(database, clientId);
   if (jti === undefined) {

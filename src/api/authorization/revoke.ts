@@ -11,7 +11,6 @@ import { revocation } from "../../store/revocations.ts";
 import type { Services } from "../../services.ts";
 import { readAnyBody } from "../../http/body.ts";
 import { type Bearer, bearerToken } from "../bearer.ts";
-import { jsonResponse } from "../../http/respond.ts";
 import { anyone, type Operation } from "../operation.ts";
 import { BY_APP, checkQuery, CREDENTIALS, readOAuthForm, requireParameter } from "./oauth_form.ts";
 import {
@@ -64,7 +63,7 @@ export function revokeOperation(
     cors: true,
     limit: "never",
     form: RevokeForm,
-    responses: { 200: Empty },
+    returns: Empty,
     async handle({ request }) {
       const presented = bearerToken(request) === undefined
         ? await findNamed(request)
@@ -77,7 +76,7 @@ export function revokeOperation(
         await database.write(endToken(presented, { actor, address }, now()));
         await revocations.refresh();
       }
-      return jsonResponse(200, {});
+      return {};
     },
   });
 }
