@@ -102,9 +102,6 @@ export function operation<
   return { ...declared, handle: async (context) => respond(await declared.handle(context)) };
 }
 
-/** The responses of an operation that declares none. */
-const NOTHING: Operation["responses"] = { 204: undefined };
-
 /** Makes what makes operations for the same callers: of their place, id, summary and the rest. */
 function operationsFor<const A extends Access>(
   access: A,
@@ -131,7 +128,7 @@ function operationsFor<const A extends Access>(
     },
   ) => {
     const { returns, ...others } = rest;
-    const responses = returns ? { 200: returns } : NOTHING;
+    const responses = returns ? { 200: returns } : { 204: undefined };
     const needed = method === "GET" ? toRead : access;
     const made = { access: needed, cors, limit, method, path, id, summary, responses, ...others };
     const typed = made as unknown as Operation<Path, A, Q, Body, Declared>;
