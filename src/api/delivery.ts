@@ -98,11 +98,11 @@ export function deliveryOperations(
       { path: `${PATH}/delivery/:delivery`, name: "Delivery" },
     ].flatMap(({ path, name }) => [
       consumer("GET", path, `get${name}`, "One delivery with its attempts", {
-        responses: { 200: WithAttempts },
+        returns: WithAttempts,
         async handle({ params, caller }) {
           const { delivery } = await find(params, caller);
           const attempts = (await listAttempts(database, delivery.id)).map(toAttemptRecord);
-          return jsonResponse(200, { ...toDeliveryRecord(delivery), attempts });
+          return { ...toDeliveryRecord(delivery), attempts };
         },
       }),
       consumer("POST", `${path}/resend`, `resend${name}`, RESEND_SUMMARY, {
@@ -170,7 +170,7 @@ export function managedDeliveryOperations(
     }),
     backend("GET", `${path}/:id`, "getAnyDelivery",
       "One delivery with its attempts, and how each response began", {
-      responses: { 200: ManagedWithAttempts },
+      returns: ManagedWithAttempts,
       async handle({ params: { id }, caller }) {
         const delivery = await find(id);
         const maySee = caller.scopes.includes(BACKEND_SCOPE);
@@ -178,7 +178,7 @@ export function managedDeliveryOperations(
           ...toAttemptRecord(attempt),
           snippet: maySee ? attempt.snippet ?? undefined : undefined,
         }));
-        return jsonResponse(200, { ...toManagedDelivery(delivery), attempts });
+        return { ...toManagedDelivery(delivery), attempts };
       },
     }),
     backend("POST", `${path}/:id/resend`, "resendAnyDelivery", RESEND_SUMMARY, {

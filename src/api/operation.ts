@@ -2,6 +2,7 @@ import type { HttpRequest, HttpResponse, METHODS } from "../base/http_message.ts
 import type { InferMembers, Members, Shape } from "../base/shape.ts";
 import type { RateLimit } from "../base/rate.ts";
 import type { CorsPolicy } from "./cors.ts";
+import { jsonResponse } from "../http/respond.ts";
 import type { DeclaredEvent } from "../event/event.ts";
 import {
   BACKEND_READ_SCOPE,
@@ -92,17 +93,14 @@ export function operation<
   const A extends Access,
   const Q extends Members = Record<never, never>,
   Body = undefined,
->(typed: Operation<Path, A, Q, Body, Declared>): Operation {
+>(
+  typed: Operation<Path, A, Q, Body, Declared>,
+  respond = (result: Declared): HttpResponse => result ?? { status: 204 },
+): Operation {
   // The pipeline calls the handler with what these shapes have parsed, and nothing else does.
   const declared = typed as unknown as Operation<string, Access, Members, unknown, Declared>;
-  return {
-    ...declared,
-    handle: async (context) => await declared.handle(context) ?? { status: 204 },
-  };
+  return { ...declared, handle: async (context) => respond(await declared.handle(context)) };
 }
-
-/** The responses of an operation that declares none. */
-const NOTHING: Operation["responses"] = { 204: undefined };
 
 /**
  * Makes what makes operations of one kind: of their place, id, summary and the rest, which may
@@ -116,19 +114,26 @@ function operationsFor<const A extends Access>(
     const Path extends string,
     const Q extends Members = Record<never, never>,
     Body = undefined,
+    Json = never,
   >(
     method: Operation["method"],
     path: Path,
     id: string,
     summary: string,
     rest: Omit<
-      Operation<Path, A, Q, Body, Declared>,
+      Operation<Path, A, Q, Body, [Json] extends [never] ? Declared : NoInfer<Json>>,
       "method" | "path" | "id" | "summary" | "access" | "cors" | "responses"
-    > & Partial<Pick<Operation, "cors" | "responses">>,
+    > & Partial<Pick<Operation, "cors" | "responses">> & {
+      /** What the handler returns, in place of responses: the JSON of status 200. */
+      readonly returns?: Shape<Json>;
+    },
   ) => {
+    const { returns, ...others } = rest;
+    const responses = returns ? { 200: returns } : { 204: undefined };
     const access = method === "GET" ? toRead : common.access;
-    const made = { ...common, access, method, path, id, summary, responses: NOTHING };
-    return operation({ ...made, ...rest });
+    const made = { ...common, access, method, path, id, summary, responses, ...others };
+    const typed = made as unknown as Operation<Path, A, Q, Body, Declared>;
+    return returns ? operation(typed, (json) => jsonResponse(200, json)) : operation(typed);
   };
 }
 
@@ -151,8 +156,11 @@ export const system = operationsFor({ access: "public", cors: false, limit: "nev
 export const published = operationsFor({ access: "public", cors: "anyone", limit: "never" });
 
 /** Makes an operation that anyone may call; without CORS, unless it says so. */
-export const open = operationsFor({ access: "public", cors: false });
+export const anyone = operationsFor({ access: "public", cors: false });
 
 /** Makes one that an app calls with a form and its credentials (RFC 6749 §2.3.1). */
 export const byApp =
   operationsFor({ access: "public", cors: false, errors: "oauth", refuses: [401, 429] });
+
+/** Makes an operation for whoever has an access token, of any scope, with CORS. */
+export const holder = operationsFor({ access: [], cors: true });

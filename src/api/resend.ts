@@ -132,8 +132,8 @@ function listedOperations(isOwn: boolean, services: Administration): Operation[]
       },
     }),
     make("GET", `${path}/:${key}`, `getResend${of}`, "How far a resend has come", {
-      responses: { 200: ResendRecord },
-      handle: async ({ params, caller }) => jsonResponse(200, toRecord(await find(params, caller))),
+      returns: ResendRecord,
+      handle: async ({ params, caller }) => toRecord(await find(params, caller)),
     }),
     make("DELETE", `${path}/:${key}`, `stopResend${of}`,
       "Stop a resend; what it has sent stays so", {
@@ -181,7 +181,7 @@ export async function startResend(
 
 const toResendRecord = recordOf(ResendRecord);
 
-function toRecord({ selection, ...resend }: Resend): object {
+function toRecord({ selection, ...resend }: Resend) {
   return toResendRecord({
     ...resend,
     ...toFields(selection),

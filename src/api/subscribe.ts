@@ -10,7 +10,6 @@ import {
   SubscriptionRecord,
   toSubscriptionRecord,
 } from "../event/subscription.ts";
-import { jsonResponse } from "../http/respond.ts";
 import { isOwnLogin, LOGIN_APP } from "../oauth/principal.ts";
 import type { Services } from "../services.ts";
 import {
@@ -68,7 +67,7 @@ export function subscribeOperations(
     }),
     consumer("POST", `${PATH}/:id/secret`, "replaceSigningSecret",
       "Replace the signing secret; the old one signs beside it for a day", {
-      responses: { 200: WithSecret },
+      returns: WithSecret,
       refuses: [409],
       async handle({ params: { id }, ...context }) {
         const subscription = await getSubscription(database, id, context.caller);
@@ -80,7 +79,7 @@ export function subscribeOperations(
           await getSubscription(database, id, context.caller); // 404 where it has just been deleted
           throw conflict("The secret before this one still signs.");
         }
-        return jsonResponse(200, { ...toSubscriptionRecord(subscription), secret });
+        return { ...toSubscriptionRecord(subscription), secret };
       },
     }),
   ];

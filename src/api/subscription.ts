@@ -20,7 +20,6 @@ import {
   toManagedSubscription,
   toSubscriptionRecord,
 } from "../event/subscription.ts";
-import { jsonResponse } from "../http/respond.ts";
 import {
   BACKEND_SCOPE,
   type Caller,
@@ -109,15 +108,14 @@ export function subscriptionOperations(
     }),
     make("GET", `${path}/:id`, isOwn ? "getSubscription" : "getAnySubscription",
       "One subscription", {
-      responses: { 200: record },
-      handle: async ({ params: { id }, caller }) =>
-        jsonResponse(200, toRecord(await find(id, caller))),
+      returns: record,
+      handle: async ({ params: { id }, caller }) => toRecord(await find(id, caller)),
     }),
     make("PATCH", `${path}/:id`, isOwn ? "changeSubscription" : "changeAnySubscription",
       isOwn ? "Change a subscription's endpoint, pause it or activate it"
         : "Change a subscription's endpoint, pause, activate or disable it", {
       body: refinedMember(refined(changes, checkPause), "endpoint", checkReachable(services)),
-      responses: { 200: record },
+      returns: record,
       refuses: [409],
       async handle({ params: { id }, body: { endpoint, paused_until, ...body }, ...context }) {
         const { caller } = context;
@@ -146,7 +144,7 @@ export function subscriptionOperations(
             ? "Its user, its app or the grant that made it has ended."
             : "The subscription has just changed; try again.");
         }
-        return jsonResponse(200, toRecord(await afterWrite(find(id, caller))));
+        return toRecord(await afterWrite(find(id, caller)));
       },
     }),
     make("DELETE", `${path}/:id`, isOwn ? "unsubscribe" : "deleteAnySubscription",

@@ -1,9 +1,9 @@
+import { createTokenIssuer } from "../api/authorization/token_issuer.ts";
 import { ADMIN } from "../app/first_user.ts";
 import { newId } from "../base/id.ts";
-import { createJwtSigner, MAX_JWT_LENGTH } from "../base/jwt.ts";
+import { randomBytes } from "../base/secret.ts";
 import { parseShape, record } from "../base/shape.ts";
 import { toTime } from "../base/time.ts";
-import { ACCESS_TOKEN_TYPE, accessTokenClaims } from "../oauth/claims.ts";
 import { BACKEND_SCOPE, LOGIN_APP } from "../oauth/principal.ts";
 import { SCOPES } from "../oauth/scope.ts";
 import { CLI_ACTOR } from "../store/audit.ts";
@@ -49,31 +49,21 @@ export const TOKEN_COMMAND: Command = {
     const { database, keys } = await context.openBackend();
     const user = await findUserId(context, values.text("user") ?? ADMIN);
     const nowMs = Date.now();
-    const grantId = newId("g", nowMs);
-    const { claims, expiresAtMs } = accessTokenClaims({
+    const grant = { id: newId("g", nowMs), user, scopes };
+    const tokens = createTokenIssuer({
       issuer: issuerOf(config),
-      sub: user,
-      clientId: LOGIN_APP,
-      grantId,
-      scopes,
-      issuedAtMs: nowMs,
-      ttlMs: Math.min(TTL_MS, config.accessTokenTtlMs),
+      keys,
+      config: { ...config, accessTokenTtlMs: Math.min(TTL_MS, config.accessTokenTtlMs) },
+      pageKey: randomBytes(32), // for opaque tokens, of which none is made here
     });
-    const token = createJwtSigner(ACCESS_TOKEN_TYPE, keys.signing())(claims);
-    if (token.length > MAX_JWT_LENGTH) throw new Failure("The scopes do not fit into one token.");
-    const isStored = await insertGrant(database, {
-      id: grantId,
-      app: LOGIN_APP,
-      user,
-      type: "login",
-      scopes,
-      refresh: undefined,
-      refreshUntilMs: 0,
-      accessUntilMs: expiresAtMs,
-    }, { actor: CLI_ACTOR, action: "user.token", target: user, address: null });
-    if (!isStored) {
+    const { issued, stored } = tokens.makeTokens(grant, { id: LOGIN_APP, grants: [] }, nowMs);
+    const audited = { actor: CLI_ACTOR, action: "user.token", target: user, address: null };
+    const parties = { app: LOGIN_APP, type: "login" };
+    if (!await insertGrant(database, { ...grant, ...parties, ...stored }, audited)) {
       throw new Failure(`The user is disabled, or may not do all of: ${scopes.join(" ")}`);
     }
-    context.print({ token, scopes, expires_at: toTime(expiresAtMs) }, () => token);
+    const { accessToken: token } = issued;
+    const expires_at = toTime(stored.accessUntilMs);
+    context.print({ token, scopes, expires_at }, () => token);
   },
 };

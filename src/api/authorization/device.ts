@@ -1,7 +1,6 @@
 import { tooMany } from "../../base/problem.ts";
 import { newSecret, sha256 } from "../../base/secret.ts";
 import { described, named, optional, record, TEXT, URI } from "../../base/shape.ts";
-import { jsonResponse } from "../../http/respond.ts";
 import { DEVICE_CODE_MS, newUserCode, POLL_INTERVAL_MS } from "../../oauth/device_code.ts";
 import { DEVICE_GRANT } from "../../oauth/grant_type.ts";
 import { checkAppScopes } from "../../oauth/scope.ts";
@@ -37,7 +36,7 @@ export function deviceOperation(
     security: "client",
     limit: { count: 100, windowMs: DEVICE_CODE_MS, by: "address" },
     form: DeviceForm,
-    responses: { 200: DeviceResponse },
+    returns: DeviceResponse,
     async handle({ request }) {
       const form = await readOAuthForm(request);
       return clients.serve(request, form, async (app) => {
@@ -51,14 +50,14 @@ export function deviceOperation(
         if (!await insertDeviceCode(database, device, sha256(userCode), nowMs)) {
           throw tooMany("throttled", "Too many devices wait for their users.", 60_000);
         }
-        return jsonResponse(200, {
+        return {
           device_code: deviceCode,
           user_code: userCode,
           verification_uri: uri,
           verification_uri_complete: `${uri}?user_code=${userCode}`,
           expires_in: DEVICE_CODE_MS / 1_000,
           interval: POLL_INTERVAL_MS / 1_000,
-        });
+        };
       });
     },
   });

@@ -9,7 +9,6 @@ import { findResource } from "../../store/resources.ts";
 import { hasActiveGrant } from "../../store/subscriptions.ts";
 import { findUser } from "../../store/users.ts";
 import { bearerToken } from "../bearer.ts";
-import { jsonResponse } from "../../http/respond.ts";
 import { byApp, type Operation } from "../operation.ts";
 import { CREDENTIALS, readOAuthForm, requireParameter, SCOPE, TOKEN_TYPE } from "./oauth_form.ts";
 import { findPresentedToken, type PresentedToken, type TokenLookup } from "./presented_token.ts";
@@ -45,7 +44,7 @@ export function introspectOperation(services: IntrospectionServices): Operation 
     security: "client or token",
     limit: "never",
     form: IntrospectForm,
-    responses: { 200: Introspection },
+    returns: Introspection,
     async handle({ request }) {
       const form = await readOAuthForm(request);
       const token = requireParameter(form, "token");
@@ -53,7 +52,7 @@ export function introspectOperation(services: IntrospectionServices): Operation 
       const presented = await findPresentedToken(token, services);
       const isVisible = presented && maySee(presented.clientId);
       const description = isVisible ? await describe(presented, services) : undefined;
-      return jsonResponse(200, description ?? { active: false });
+      return description ?? { active: false };
     },
   });
 }
@@ -76,7 +75,7 @@ async function authorizeIntrospection(
 async function describe(
   presented: PresentedToken,
   { database, issuer, now }: IntrospectionServices,
-): Promise<Record<string, unknown> | undefined> {
+) {
   const { sub, kind, clientId, scopes, grantId, audience, expiresAtMs, jti, state } = presented;
   const app = await findApp(database, clientId);
   if (jti === undefined) {

@@ -3,7 +3,7 @@ import type { HttpRequest, HttpResponse } from "../../base/http_message.ts";
 import { malformed, Problem } from "../../base/problem.ts";
 import { readForm } from "../../http/body.ts";
 import type { Services } from "../../services.ts";
-import { type Operation, operation } from "../operation.ts";
+import { anyone, type Operation } from "../operation.ts";
 
 type Described = Pick<Operation, "id" | "summary" | "form">;
 
@@ -16,9 +16,9 @@ export function pageOperations(
   respond: (request: HttpRequest, query: Form, form?: Form) => Promise<HttpResponse>,
   { sessions }: Pick<Services, "sessions">,
 ): Operation[] {
-  const { get, post, ...place } = page;
+  const { path, get, post, ...place } = page;
   const responses = { 200: "text/html", 303: undefined } as const;
-  const base = { ...place, access: "public", cors: false, errors: "page", responses } as const;
+  const base = { ...place, errors: "page", responses } as const;
 
   /** A script's `fetch` and a frame say so (Fetch Metadata §2.1); only browsers send the header. */
   function respondToNavigation(request: HttpRequest, form?: Form): Promise<HttpResponse> {
@@ -31,16 +31,13 @@ export function pageOperations(
   }
 
   return [
-    operation({
+    anyone("GET", path, get.id, get.summary, {
       ...base,
-      ...get,
-      method: "GET",
       handle: async ({ request }) => respondToNavigation(request),
     }),
-    operation({
+    anyone("POST", path, post.id, post.summary, {
       ...base,
-      ...post,
-      method: "POST",
+      ...post.form && { form: post.form },
       async handle({ request }) {
         if (!sessions.isOwnForm(request)) {
           throw new Problem(403, "foreign_form", "The form was not sent by this page.");

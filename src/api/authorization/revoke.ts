@@ -11,7 +11,6 @@ import { revocation } from "../../store/revocations.ts";
 import type { Services } from "../../services.ts";
 import { readAnyBody } from "../../http/body.ts";
 import { type Bearer, bearerToken } from "../bearer.ts";
-import { jsonResponse } from "../../http/respond.ts";
 import { byApp, type Operation } from "../operation.ts";
 import { checkQuery, CREDENTIALS, readOAuthForm, requireParameter } from "./oauth_form.ts";
 import { findPresentedToken, type PresentedToken, type TokenLookup } from "./presented_token.ts";
@@ -58,7 +57,7 @@ export function revokeOperation(
     cors: true,
     limit: "never",
     form: RevokeForm,
-    responses: { 200: Empty },
+    returns: Empty,
     async handle({ request }) {
       const presented = bearerToken(request) === undefined
         ? await findNamed(request)
@@ -71,7 +70,7 @@ export function revokeOperation(
         await database.write(endToken(presented, { actor, address }, now()));
         await revocations.refresh();
       }
-      return jsonResponse(200, {});
+      return {};
     },
   });
 }

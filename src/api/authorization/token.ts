@@ -1,5 +1,4 @@
 import { described, named, oneOf, optional, record, TEXT, URI } from "../../base/shape.ts";
-import { jsonResponse } from "../../http/respond.ts";
 import type { App } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import { DEVICE_GRANT, type GrantType } from "../../oauth/grant_type.ts";
@@ -66,7 +65,7 @@ export function tokenOperation(services: TokenServices): Operation {
     security: "client",
     cors: true,
     form: tokenForm(profile),
-    responses: { 200: TokenResponse },
+    returns: TokenResponse,
     async handle({ request }) {
       const form = await readOAuthForm(request);
       const name = requireParameter(form, "grant_type");
@@ -83,13 +82,13 @@ export function tokenOperation(services: TokenServices): Operation {
       }
       metrics.count("gatepost_tokens_issued_total", [name]);
       figures.add("tokens", true);
-      return jsonResponse(200, {
+      return {
         access_token: issued.accessToken,
         token_type: "bearer",
         expires_in: issued.expiresInSeconds,
         ...(issued.refreshToken !== undefined && { refresh_token: issued.refreshToken }),
         scope: issued.scopes.join(" "),
-      });
+      };
     },
   });
 }

@@ -1,10 +1,9 @@
 import { described, named, oneOf, optional, record, TEXT, URI } from "../../base/shape.ts";
 import { TIME, toTime } from "../../base/time.ts";
-import { jsonResponse } from "../../http/respond.ts";
 import type { Services } from "../../services.ts";
 import { findApp } from "../../store/apps.ts";
 import { findUser } from "../../store/users.ts";
-import { type Operation, operation } from "../operation.ts";
+import { holder, type Operation } from "../operation.ts";
 import { SCOPE } from "./oauth_form.ts";
 
 const CallerRecord = named("Caller", record({
@@ -19,26 +18,21 @@ const CallerRecord = named("Caller", record({
 
 /** GET /authorization/whoami: who the presented token speaks for. */
 export function whoamiOperation({ database }: Pick<Services, "database">): Operation {
-  return operation({
-    id: "whoami",
-    method: "GET",
-    path: "/authorization/whoami",
-    access: [],
-    cors: true, // a single-page app asks who has logged in
-    summary: "Who the access token speaks for",
-    responses: { 200: CallerRecord },
+  // With CORS, since a single-page app asks who has logged in.
+  return holder("GET", "/authorization/whoami", "whoami", "Who the access token speaks for", {
+    returns: CallerRecord,
     async handle({ caller }) {
       const { sub, kind, clientId, scopes, expiresAtMs, issuer } = caller;
       const user = kind === "user" ? await findUser(database, sub) : undefined;
       const app = user && await findApp(database, clientId);
-      return jsonResponse(200, {
+      return {
         sub,
         kind,
         ...(user && { username: user.username }),
         ...(issuer === undefined ? { client_id: app?.metadataUrl ?? clientId } : { issuer }),
         scope: scopes.join(" "),
         expires_at: toTime(expiresAtMs),
-      });
+      };
     },
   });
 }

@@ -1,10 +1,8 @@
-import type { HttpResponse } from "../../base/http_message.ts";
 import { newId } from "../../base/id.ts";
 import { conflict, invalid } from "../../base/problem.ts";
 import { newSecret, sha256 } from "../../base/secret.ts";
 import { type Infer, optional } from "../../base/shape.ts";
 import type { Database } from "../../database/database.ts";
-import { jsonResponse } from "../../http/respond.ts";
 import {
   type App,
   AppChange,
@@ -75,12 +73,12 @@ export function appOperations(services: Administration): Operation[] {
     backend("GET", PATH, "listApps", "List apps",
       listing(database, APP_LIST, AppRecord.members.client_id, AppRecord, toAppRecord)),
     backend("GET", ITEM, "getApp", "One app", {
-      responses: { 200: AppRecord },
-      handle: async ({ params }) => jsonResponse(200, toAppRecord(await find(params.client_id))),
+      returns: AppRecord,
+      handle: async ({ params }) => toAppRecord(await find(params.client_id)),
     }),
     backend("PATCH", ITEM, "changeApp", "Change an app, or disable it", {
       body: AppChange,
-      responses: { 200: AppRecord },
+      returns: AppRecord,
       refuses: [409],
       handle: ({ params: { client_id: id }, body, ...context }) =>
         storeAppChange(context, () => find(id), body, services),
@@ -101,7 +99,7 @@ export function appOperations(services: Administration): Operation[] {
     backend("POST", `${ITEM}/secret`, "replaceAppSecret",
       "Replace an app's secret; the old one is good for a day, or no more at all", {
       body: optional(NewAppSecret),
-      responses: { 200: AppSecret },
+      returns: AppSecret,
       refuses: [409],
       handle: async ({ params: { client_id: id }, body, ...context }) =>
         storeAppSecret(context, await find(id), body, services),
@@ -121,7 +119,7 @@ export async function storeAppChange(
   find: () => Promise<App>,
   body: Infer<typeof AppChange>,
   services: Administration,
-): Promise<HttpResponse> {
+) {
   const { database, now, config: { accessTokenTtlMs, profile } } = services;
   const stored = await changeFresh(async () => {
     const app = await find();
@@ -153,7 +151,7 @@ export async function storeAppChange(
     ], { action: "app.change", target: id }, services), "app");
     return changed;
   });
-  return jsonResponse(200, toAppRecord(stored));
+  return toAppRecord(stored);
 }
 
 /** Replaces an app's secret; throws Problem 409 where it has none. */
@@ -162,7 +160,7 @@ export async function storeAppSecret(
   app: App,
   body: Infer<typeof NewAppSecret> | undefined,
   services: Administration,
-): Promise<HttpResponse> {
+) {
   const { id, type, jwks } = app;
   if (type === "public") throw conflict("A public app has no secret.");
   if (jwks.length > 0) throw conflict("The app proves itself by its jwks; set that to null.");
@@ -172,5 +170,5 @@ export async function storeAppSecret(
   const replace = replaceAppSecret(id, sha256(secret), oldUntilMs);
   const action = { action: "app.rotate_secret", target: id };
   checkChanged(await storeAudited(context, [replace], action, services), "app");
-  return jsonResponse(200, { client_id: id, client_secret: secret });
+  return { client_id: id, client_secret: secret };
 }

@@ -4,7 +4,6 @@ import { Problem } from "../../base/problem.ts";
 import { ANYTHING, named, record, withMembers } from "../../base/shape.ts";
 import { ManagedDelivery, toManagedDelivery } from "../../event/delivery_record.ts";
 import { EventRecord, type EventSummary, NewEvent } from "../../event/event.ts";
-import { jsonResponse } from "../../http/respond.ts";
 import type { Services } from "../../services.ts";
 import { CLI_ACTOR } from "../../store/audit.ts";
 import { listDeliveries } from "../../store/delivery_lists.ts";
@@ -64,16 +63,16 @@ export function eventOperations(
     backend("GET", `${PATH}/:id`, "getEvent",
       "One event with its data and its deliveries, these in parts as lists are", {
       query: pagination(ManagedDelivery.members.id),
-      responses: { 200: EventWithDeliveries },
+      returns: EventWithDeliveries,
       async handle({ query, params }) {
         const { json, ...event } = found(await findEvent(database, params.id), "event");
         const page = await listDeliveries(database, { event: event.id }, toPagination(query));
-        return jsonResponse(200, {
+        return {
           ...toRecord(event),
           data: JSON.parse(json),
           deliveries: page.items.map(toManagedDelivery),
           next_cursor: page.next ?? null,
-        });
+        };
       },
     }),
   ];
@@ -81,6 +80,6 @@ export function eventOperations(
 
 const toEventRecord = recordOf(EventRecord);
 
-function toRecord(event: EventSummary): object {
+function toRecord(event: EventSummary) {
   return toEventRecord({ ...event, scope: event.scopes.join(" ") || null });
 }

@@ -3,7 +3,6 @@ import { newId } from "../../base/id.ts";
 import { invalid } from "../../base/problem.ts";
 import { refinedMember } from "../../base/refined_member.ts";
 import { withChange } from "../../base/shape.ts";
-import { jsonResponse } from "../../http/respond.ts";
 import { IssuerChange, IssuerRecord, NewIssuer, toIssuerRecord } from "../../oauth/issuer.ts";
 import type { Services } from "../../services.ts";
 import {
@@ -62,12 +61,12 @@ export function issuerOperations(services: IssuerServices): Operation[] {
     backend("GET", PATH, "listIssuers", "List the issuers whose tokens are accepted",
       listing(database, ISSUER_LIST, IssuerRecord.members.id, IssuerRecord, toIssuerRecord)),
     backend("GET", ITEM, "getIssuer", "One issuer", {
-      responses: { 200: IssuerRecord },
-      handle: async ({ params: { id } }) => jsonResponse(200, toIssuerRecord(await find(id))),
+      returns: IssuerRecord,
+      handle: async ({ params: { id } }) => toIssuerRecord(await find(id)),
     }),
     backend("PATCH", ITEM, "changeIssuer", "Change an issuer, or disable it", {
       body: IssuerChange,
-      responses: { 200: IssuerRecord },
+      returns: IssuerRecord,
       refuses: [409],
       async handle({ params: { id }, body, ...context }) {
         const jwksUri = body.jwks_uri === undefined
@@ -89,7 +88,7 @@ export function issuerOperations(services: IssuerServices): Operation[] {
           ], { action: "issuer.change", target: id }, services), "issuer");
           return changed;
         });
-        return jsonResponse(200, toIssuerRecord(stored));
+        return toIssuerRecord(stored);
       },
     }),
     backend("DELETE", ITEM, "deleteIssuer", "Remove an issuer, and its principals", {

@@ -1,4 +1,3 @@
-import { jsonResponse } from "../../http/respond.ts";
 import {
   type Principal,
   PrincipalChange,
@@ -48,12 +47,12 @@ export function principalOperations(services: Administration): Operation[] {
     backend("GET", PATH, "listPrincipals", "List whom tokens of other issuers speak for",
       listing(database, PRINCIPAL_LIST, ID, PrincipalRecord, toPrincipalRecord)),
     backend("GET", ITEM, "getPrincipal", "One principal", {
-      responses: { 200: PrincipalRecord },
-      handle: async ({ params: { id } }) => jsonResponse(200, toPrincipalRecord(await find(id))),
+      returns: PrincipalRecord,
+      handle: async ({ params: { id } }) => toPrincipalRecord(await find(id)),
     }),
     backend("PATCH", ITEM, "changePrincipal", "Disable a principal, or let it in again", {
       body: PrincipalChange,
-      responses: { 200: PrincipalRecord },
+      returns: PrincipalRecord,
       async handle({ params: { id }, body: { status }, ...context }) {
         await checkLetsIn(context, await find(id), status);
         const end = { reason: "principal disabled" };
@@ -61,7 +60,7 @@ export function principalOperations(services: Administration): Operation[] {
           updatePrincipal(id, status),
           ...status === "disabled" ? endSubscriptions({ user: id }, end, now()) : [],
         ], { action: "principal.change", target: id }, services);
-        return jsonResponse(200, toPrincipalRecord(await afterWrite(find(id))));
+        return toPrincipalRecord(await afterWrite(find(id)));
       },
     }),
     backend("DELETE", ITEM, "deletePrincipal", "Forget a principal until its next token", {

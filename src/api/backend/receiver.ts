@@ -14,7 +14,6 @@ import {
   withMembers,
 } from "../../base/shape.ts";
 import { TIME, toTime } from "../../base/time.ts";
-import { jsonResponse } from "../../http/respond.ts";
 import type { Services } from "../../services.ts";
 import { type Administration, found, locatedResponse, storeAudited } from "../administration.ts";
 import { backend, type Operation, system } from "../operation.ts";
@@ -89,20 +88,20 @@ export function receiverOperations({ at, byId }: Receivers, services: Administra
       },
     }),
     backend("GET", `${path}/:id`, "getReceiver", "What a receiver has received", {
-      responses: { 200: WithCallbacks },
+      returns: WithCallbacks,
       async handle({ params: { id } }) {
         const { record, callbacks } = find(id);
-        return jsonResponse(200, { ...record, callbacks });
+        return { ...record, callbacks };
       },
     }),
     backend("PUT", `${path}/:id`, "changeReceiver", "Change what a receiver answers", {
       body: ReceiverChange,
-      responses: { 200: ReceiverRecord },
+      returns: ReceiverRecord,
       async handle({ params: { id }, body: { answer }, ...context }) {
         const receiver = find(id);
         await storeAudited(context, [], { action: "receiver.change", target: id }, services);
         receiver.record = { ...receiver.record, answer };
-        return jsonResponse(200, receiver.record);
+        return receiver.record;
       },
     }),
     backend("DELETE", `${path}/:id`, "deleteReceiver", "Remove a receiver", {

@@ -1,6 +1,5 @@
 import { newId } from "../../base/id.ts";
 import { refinedMember } from "../../base/refined_member.ts";
-import { jsonResponse } from "../../http/respond.ts";
 import {
   isOwnResource,
   NewResource,
@@ -59,17 +58,17 @@ export function resourceOperations(
     backend("GET", PATH, "listResources", "List registered resources",
       listing(database, RESOURCE_LIST, ID, ResourceRecord, toResourceRecord)),
     backend("GET", ITEM, "getResource", "One registered resource", {
-      responses: { 200: ResourceRecord },
-      handle: async ({ params }) => jsonResponse(200, toResourceRecord(await find(params.id))),
+      returns: ResourceRecord,
+      handle: async ({ params }) => toResourceRecord(await find(params.id)),
     }),
     backend("PATCH", ITEM, "changeResource", "Change what tokens for a resource may carry", {
       body: ResourceChange,
-      responses: { 200: ResourceRecord },
+      returns: ResourceRecord,
       async handle({ params: { id }, body, ...context }) {
         const action = { action: "resource.change", target: id };
         const change = updateResource(id, body);
         checkChanged(await storeAudited(context, [change], action, services), "resource");
-        return jsonResponse(200, toResourceRecord(await afterWrite(find(id))));
+        return toResourceRecord(await afterWrite(find(id)));
       },
     }),
     backend("DELETE", ITEM, "deleteResource", "Remove a resource, and end the grants for it", {

@@ -21,7 +21,6 @@ import {
   STEPS,
   toFiguresRecord,
 } from "../../event/figures.ts";
-import { jsonResponse } from "../../http/respond.ts";
 import type { Services } from "../../services.ts";
 import { listLatestAttempts } from "../../store/delivery_lists.ts";
 import { listFigures } from "../../store/figures.ts";
@@ -74,7 +73,7 @@ export function seriesOperations(services: FigureServices): Operation[] {
   return [
     backend("GET", "/backend/series", "listSeries", "List what was counted, step by step", {
       query: SERIES_QUERY,
-      responses: { 200: Series },
+      returns: Series,
       async handle({ query: { of, subscription, step, from, to = Infinity } }) {
         const { ms } = STEPS[step];
         const endMs = Math.min(to, now() - CLOSED_AFTER_MS);
@@ -83,7 +82,7 @@ export function seriesOperations(services: FigureServices): Operation[] {
         const found = await listFigures(database, subscription ?? of, step, fromMs, toMs);
         const items = found
           .map(({ atMs, figures }) => ({ at: toTime(atMs), ...toFiguresRecord(figures) }));
-        return jsonResponse(200, { bounds_ms: BOUNDS_MS, items });
+        return { bounds_ms: BOUNDS_MS, items };
       },
     }),
     healthOperation("/backend", services),
@@ -99,7 +98,7 @@ export function healthOperation(
     : [backend, "getSubscriptionHealth"] as const;
   return make("GET", `${side}/subscription/:id/health`, id,
     "How a subscription has done: by day, today, and last", {
-    responses: { 200: Health },
+    returns: Health,
     async handle({ params: { id }, caller }) {
       const owner = side === "/consumer" ? caller : undefined;
       const { seq, failingSinceMs } = await getSubscription(database, id, owner);
@@ -116,7 +115,7 @@ export function healthOperation(
       const records = attempts.map(toAttemptRecord);
       const ofToday = records.filter(({ time }) => time >= toTime(todayMs));
       const answers = Map.groupBy(ofToday, ({ status, error }) => String(status ?? error));
-      return jsonResponse(200, {
+      return {
         failing_since: typeof failingSinceMs === "number" ? toTime(failingSinceMs) : null,
         days: Array.from({ length: DAYS }, (_, index) => {
           const atMs = firstMs + index * DAY_MS;
@@ -126,7 +125,7 @@ export function healthOperation(
         today: ofDay(todayMs),
         answers: [...answers].map(([answer, { length: count }]) => ({ answer, count })),
         latest: records[0] ?? null,
-      });
+      };
     },
   });
 }

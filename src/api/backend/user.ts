@@ -1,7 +1,6 @@
 import { toFields } from "../../base/fields.ts";
 import { newId } from "../../base/id.ts";
 import { withChange } from "../../base/shape.ts";
-import { jsonResponse } from "../../http/respond.ts";
 import { NewUser, toUserRecord, UserChange, UserRecord } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
 import { forgetConsentsOf } from "../../store/consents.ts";
@@ -57,12 +56,12 @@ export function userOperations(services: Administration & Pick<Services, "hasher
     backend("GET", PATH, "listUsers", "List users",
       listing(database, USER_LIST, UserRecord.members.id, UserRecord, toUserRecord)),
     backend("GET", ITEM, "getUser", "One user", {
-      responses: { 200: UserRecord },
-      handle: async ({ params: { id } }) => jsonResponse(200, toUserRecord(await find(id))),
+      returns: UserRecord,
+      handle: async ({ params: { id } }) => toUserRecord(await find(id)),
     }),
     backend("PATCH", ITEM, "changeUser", "Change a user's password, scopes, rate or status", {
       body: UserChange,
-      responses: { 200: UserRecord },
+      returns: UserRecord,
       refuses: [409],
       async handle({ params: { id }, body: { password, ...change }, ...context }) {
         await find(id); // before a hash is made
@@ -89,7 +88,7 @@ export function userOperations(services: Administration & Pick<Services, "hasher
           ], { action: "user.change", target: id }, services), "user");
           return changed;
         });
-        return jsonResponse(200, toUserRecord(stored));
+        return toUserRecord(stored);
       },
     }),
     backend("DELETE", ITEM, "deleteUser", "Remove a user", {

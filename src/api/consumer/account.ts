@@ -1,7 +1,6 @@
 import { recordOf } from "../../base/fields.ts";
 import { idOf } from "../../base/id.ts";
 import { described, FLAG, named, oneOf, optional, record, TEXT, URI } from "../../base/shape.ts";
-import { jsonResponse } from "../../http/respond.ts";
 import { BUILT_IN_APPS, type Caller, isBuiltIn } from "../../oauth/principal.ts";
 import { toUserRecord, UserRecord } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
@@ -94,10 +93,10 @@ export function accountOperations(
       },
     }),
     consumer("GET", ACCOUNT, "getAccount", "The caller's own account", {
-      responses: { 200: UserRecord },
+      returns: UserRecord,
       handle: async ({ caller }) => {
         const user = found(await findUser(database, loggedInUser(caller)), "user");
-        return jsonResponse(200, toUserRecord(user));
+        return toUserRecord(user);
       },
     }),
     consumer("PUT", `${ACCOUNT}/password`, "changePassword",

@@ -1,6 +1,5 @@
 import { Problem } from "../../base/problem.ts";
 import { named, object, optional } from "../../base/shape.ts";
-import { jsonResponse } from "../../http/respond.ts";
 import { AppChange, AppRecord, AppSecret, NewAppSecret, toAppRecord } from "../../oauth/app.ts";
 import type { Caller } from "../../oauth/principal.ts";
 import { APP_LIST, findApp } from "../../store/apps.ts";
@@ -38,13 +37,12 @@ export function ownAppOperations(services: Administration): Operation[] {
       },
     }),
     consumer("GET", ITEM, "getOwnApp", "One of the caller's apps", {
-      responses: { 200: AppRecord },
-      handle: async ({ params, caller }) =>
-        jsonResponse(200, toAppRecord(await find(params.client_id, caller))),
+      returns: AppRecord,
+      handle: async ({ params, caller }) => toAppRecord(await find(params.client_id, caller)),
     }),
     consumer("PATCH", ITEM, "changeOwnApp", "Change the name or the addresses of one's app", {
       body: OwnAppChange,
-      responses: { 200: AppRecord },
+      returns: AppRecord,
       refuses: [409],
       handle: ({ params, body, ...context }) =>
         storeAppChange(context, async () => {
@@ -59,7 +57,7 @@ export function ownAppOperations(services: Administration): Operation[] {
     consumer("POST", `${ITEM}/secret`, "replaceOwnAppSecret",
       "Replace the secret of one's app; the old one is good for a day, or no more at all", {
       body: optional(NewAppSecret),
-      responses: { 200: AppSecret },
+      returns: AppSecret,
       refuses: [409],
       handle: async ({ params, body, ...context }) =>
         storeAppSecret(context, await find(params.client_id, context.caller), body, services),

@@ -1,13 +1,12 @@
 import { MAX_FORM_BYTES } from "../../base/form.ts";
 import { Problem } from "../../base/problem.ts";
 import { described, named, record, TEXT } from "../../base/shape.ts";
-import { jsonResponse } from "../../http/respond.ts";
 import { LOGIN_APP } from "../../oauth/principal.ts";
 import type { Services } from "../../services.ts";
 import { issueGrant, type IssuingServices } from "../authorization/issue_grant.ts";
 import { SECRET } from "../authorization/oauth_form.ts";
 import { bearerChallenge } from "../bearer.ts";
-import { open, type Operation } from "../operation.ts";
+import { anyone, type Operation } from "../operation.ts";
 
 const LoginRequest = named("LoginRequest", record({ username: TEXT, password: SECRET }));
 
@@ -22,11 +21,11 @@ export function loginOperation(
   services: IssuingServices & Pick<Services, "passwordLogin" | "issuer" | "metrics" | "figures">,
 ): Operation {
   const { passwordLogin, issuer, metrics, figures } = services;
-  return open("POST", "/consumer/login", "login", "Log in with a user name and a password", {
+  return anyone("POST", "/consumer/login", "login", "Log in with a user name and a password", {
     cors: true,
     body: LoginRequest,
     maxBodyBytes: MAX_FORM_BYTES, // no login is larger
-    responses: { 200: LoginResponse },
+    returns: LoginResponse,
     refuses: [401, 429],
     async handle({ body: { username, password }, request: { address } }) {
       const login = await passwordLogin.check({ username, password, address });
@@ -38,7 +37,7 @@ export function loginOperation(
       if (!issued) throw wrongCredentials(issuer);
       metrics.count("gatepost_tokens_issued_total", ["login"]);
       figures.add("tokens", true);
-      return jsonResponse(200, { token: issued.accessToken });
+      return { token: issued.accessToken };
     },
   });
 }

@@ -5,7 +5,7 @@ import { takesCoding } from "../../http/accept.ts";
 import { CONSOLE_PATH, WEBHOOKS_PATH } from "../../oauth/console_app.ts";
 import type { Services } from "../../services.ts";
 import { version } from "../../version.ts";
-import { open, type Operation } from "../operation.ts";
+import { anyone, type Operation } from "../operation.ts";
 import { pageHeaders } from "./page_headers.ts";
 import { documentHead, markIcon } from "./page_layout.ts";
 
@@ -47,7 +47,7 @@ export function webhookPageOperations(services: PageServices): Operation[] {
 function pageOperations(path: string, url: string, services: PageServices): Operation[] {
   let page: HttpResponse | undefined;
   return [`${path}{/}?`, `${path}/:page`, `${path}/:page/:id`].map((each) =>
-    open("GET", each, each, "The console", {
+    anyone("GET", each, each, "The console", {
       responses: { 200: "text/html" },
       errors: "page",
       handle: () => Promise.resolve(page ??= consolePage(url, path, services)),
@@ -79,7 +79,7 @@ function assetOperations({ consoleAssets }: Pick<Services, "consoleAssets">): Op
   }
 
   return [`${ASSETS}/:version/:file`, `${ASSETS}/:version/:folder/:file`].map((path) =>
-    open("GET", path, path, "A file of the console", {
+    anyone("GET", path, path, "A file of the console", {
       responses: { 200: "text/javascript" },
       handle: async (context) => find(context),
     })

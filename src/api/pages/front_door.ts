@@ -3,7 +3,7 @@ import type { HttpResponse } from "../../base/http_message.ts";
 import { prefersHtml } from "../../http/accept.ts";
 import { jsonResponse } from "../../http/respond.ts";
 import type { Services } from "../../services.ts";
-import { open, type Operation } from "../operation.ts";
+import { anyone, type Operation } from "../operation.ts";
 import { displayText } from "./display_text.ts";
 import { icon, markImage, renderPage, type Site } from "./page_layout.ts";
 
@@ -30,7 +30,7 @@ export function frontDoorOperations(
     health: `${issuer}/system/health`,
   };
   return [
-    open("GET", "/", "getFrontDoor", "The front door", {
+    anyone("GET", "/", "getFrontDoor", "The front door", {
       responses: { 200: "text/html" },
       async handle({ request }) {
         if (!prefersHtml(request.headers.accept)) {
@@ -42,7 +42,7 @@ export function frontDoorOperations(
       },
     }),
     ...["/favicon.ico", "/mark.svg"].map((path) =>
-      open("GET", path, path, "The mark", {
+      anyone("GET", path, path, "The mark", {
         responses: { 200: "image/svg+xml" },
         handle: () => Promise.resolve({ status: 200, headers: MARK_HEADERS, body: markImage }),
       })
