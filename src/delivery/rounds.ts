@@ -14,6 +14,7 @@ const GATHER_MS = 8;
 export function createRounds(run: () => Promise<boolean>, mayRun: () => boolean) {
   let running: Promise<void> | undefined;
   let again = false;
+  let alarm: NodeJS.Timeout | undefined;
 
   /** Begins a round, or has one follow the round that is under way. */
   function wake(): void {
@@ -38,18 +39,13 @@ export function createRounds(run: () => Promise<boolean>, mayRun: () => boolean)
   return {
     wake,
     /** Wakes after so many milliseconds, and at no other time that was set before. */
-    wakeIn: createAlarm(wake),
+    wakeIn(ms: number): void {
+      clearTimeout(alarm);
+      alarm = setTimeout(wake, ms).unref();
+    },
     gather: createGatherer(wake),
     /** Resolves when no round is under way. */
     idle: async () => running,
-  };
-}
-
-function createAlarm(wake: () => void): (ms: number) => void {
-  let alarm: NodeJS.Timeout | undefined;
-  return (ms) => {
-    clearTimeout(alarm);
-    alarm = setTimeout(wake, ms).unref();
   };
 }
 
