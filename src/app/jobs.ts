@@ -37,10 +37,7 @@ export function createJobs(options: JobsOptions) {
     options;
   const elapsedMs = () => performance.now();
   const cron = createCron({ log, now, elapsedMs });
-  const { name: claim, isClockRight } = options;
-  const sharedCron = createSharedCron({
-    database, cron, claim, isClockRight, log, now, elapsedMs,
-  });
+  const sharedCron = createSharedCron({ ...options, cron, claim: options.name, elapsedMs });
   const retention = { eventsMs: config.retentionMs, auditMs: AUDIT_RETENTION_MS };
   const progress: PurgeProgress = new Map();
 
