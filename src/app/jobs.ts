@@ -37,10 +37,7 @@ export function createJobs(options: JobsOptions) {
     options;
   const elapsedMs = () => performance.now();
   const cron = createCron({ log, now, elapsedMs });
-  const { name: claim, isClockRight } = options;
-  const sharedCron = createSharedCron({
-    database, cron, claim, isClockRight, log, now, elapsedMs,
-  });
+  const sharedCron = createSharedCron({ ...options, cron, claim: options.name, elapsedMs });
   const retention = { eventsMs: config.retentionMs, auditMs: AUDIT_RETENTION_MS };
   const progress: PurgeProgress = new Map();
 
@@ -54,18 +51,6 @@ export function createJobs(options: JobsOptions) {
     { name: "gatepost.uses", everyMs: 60 * SECOND_MS, run: options.uses.flush },
     { name: "gatepost.storage", everyMs: SECOND_MS, run: () => writes.look(database) },
   ];
-  // In each process, since it mostly has nothing to do: a lease would cost more than its look.
-  const clear = {
-    name: "gatepost.clear",
-    everyMs: SECOND_MS,
-    run: (signal: AbortSignal) => clearEndedSubscriptions(database, now, signal),
-  };
-  const sharedPurge = {
-    name: "gatepost.purge",
-    everyMs: PURGE_INTERVAL_MS,
-    run: (signal: AbortSignal) =>
-      purge(database, retention, options.cautiousNow(), signal, progress),
-  };
 
   async function deliver(): Promise<void> {
     const test = await worker.start();
@@ -81,9 +66,19 @@ export function createJobs(options: JobsOptions) {
   return {
     /** Starts what watches other processes, and with cron on all the others. */
     start(cronjobs: readonly LoadedCronjob[]): void {
-      for (const job of config.cron ? [...watches, clear] : watches) cron.start(job);
+      for (const job of watches) cron.start(job);
       if (!config.cron) return;
-      sharedCron.start(sharedPurge);
+      // In each process, since it mostly has nothing to do: a lease would cost more than its look.
+      cron.start({
+        name: "gatepost.clear",
+        everyMs: SECOND_MS,
+        run: (signal) => clearEndedSubscriptions(database, now, signal),
+      });
+      sharedCron.start({
+        name: "gatepost.purge",
+        everyMs: PURGE_INTERVAL_MS,
+        run: (signal) => purge(database, retention, options.cautiousNow(), signal, progress),
+      });
       for (const job of cronjobs) {
         const run = (signal: AbortSignal) =>
           runCronjob(job, signal, { ...options, wake: worker.wake });

@@ -39,8 +39,8 @@ export function createLogger({ level, write, now, pretty = false }: {
 }) {
   const formatLine = pretty ? formatPretty : formatJson;
   const least = LOG_LEVELS.indexOf(level);
-  const formatTime = createTimeFormat();
   let lines = "";
+  let last = { ms: NaN, time: "" }; // written once for all lines of a millisecond
   let timer: NodeJS.Timeout | undefined;
 
   function flush(): void {
@@ -52,7 +52,9 @@ export function createLogger({ level, write, now, pretty = false }: {
   function at(level: LogLevel, isWritten = LOG_LEVELS.indexOf(level) >= least): Log["info"] {
     if (!isWritten) return () => {};
     return (msg, fields = {}) => {
-      const line: Line = { time: formatTime(now()), level, msg: toText(msg) };
+      const ms = now();
+      if (ms !== last.ms) last = { ms, time: new Date(ms).toISOString() };
+      const line: Line = { time: last.time, level, msg: toText(msg) };
       lines += `${formatSafely(formatLine, line, fields, msg)}\n`;
       if (lines.length >= FLUSH_AT_CHARS) flush();
       timer ??= setTimeout(() => {
@@ -88,16 +90,6 @@ export function toFields(given: unknown, msg?: unknown): LogFields {
   const fields = given instanceof Error ? { error: given }
     : isRecord(given) ? given : { value: given };
   return msg instanceof Error ? { error: msg, ...fields } : fields;
-}
-
-/** Formats a time in milliseconds, and reuses the text for other lines of the same one. */
-function createTimeFormat(): (ms: number) => string {
-  let lastMs = NaN;
-  let lastText = "";
-  return (ms) => {
-    if (ms !== lastMs) lastText = new Date(lastMs = ms).toISOString();
-    return lastText;
-  };
 }
 
 const LEFT_OUT = "left out: not expressible as JSON";

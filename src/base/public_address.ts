@@ -1,8 +1,6 @@
 import { type Address, embeddedIPv4, nat64Address } from "./address.ts";
 import { type Cidr, cidrContains, parseCidr } from "./cidr.ts";
 
-const GLOBAL_UNICAST = "2000::/3";
-
 /**
  * The IANA IPv4 Special-Purpose Address Registry, the multicast space, and one address that the
  * registry does not know: within Azure it is the machine's own host, which hands out secrets. Then
@@ -35,7 +33,8 @@ const SPECIAL = [
   "3fff::/20", // documentation (RFC 9637)
 ];
 
-let blocks: ReturnType<typeof readBlocks> | undefined;
+/** Not read at the start: Node's pattern of IPv6 addresses takes 5 ms when it is first used. */
+let special: readonly Cidr[] | undefined;
 
 /**
  * True for ordinary public unicast addresses only. Every block of the IANA special-purpose address
@@ -47,12 +46,12 @@ let blocks: ReturnType<typeof readBlocks> | undefined;
  * Teredo are refused. A NAT64 prefix of a network's own looks like other public space.
  */
 export function isPublicAddress(address: Address): boolean {
-  const { globalUnicast, special } = blocks ??= readBlocks();
   const translated = nat64Address(address);
   if (translated) return isPublicAddress(translated);
+  special ??= SPECIAL.map(toBlock);
   if (special.some((block) => cidrContains(block, address))) return false;
   if (address.family === 4) return true;
-  if (!cidrContains(globalUnicast, address)) return false;
+  if (address.value >> 125n !== 0b001n) return false; // not in 2000::/3
   return !isIsatap(address.value) || isPublicAddress(embeddedIPv4(address.value));
 }
 
@@ -60,14 +59,6 @@ export function isPublicAddress(address: Address): boolean {
 function isIsatap(value: bigint): boolean {
   const identifier = (value >> 32n) & 0xffff_ffffn;
   return identifier === 0x0000_5efen || identifier === 0x0200_5efen;
-}
-
-/** Not at the start, of which Node's pattern of IPv6 addresses would take 5 ms when first used. */
-function readBlocks() {
-  return {
-    globalUnicast: toBlock(GLOBAL_UNICAST),
-    special: SPECIAL.map(toBlock),
-  };
 }
 
 function toBlock(text: string): Cidr {

@@ -40,10 +40,12 @@ export function createQueues(limits: QueueLimits) {
     return queue;
   }
 
-  function closeIfDone({ subscription, principal, uses, waiting }: Queue): void {
-    if (uses > 0 || waiting.length > 0) return;
-    queues.delete(subscription);
-    capacity.leave(principal);
+  /** Ends one use; without another, and with nothing that waits, the queue is closed. */
+  function endUse(queue: Queue): void {
+    queue.uses--;
+    if (queue.uses > 0 || queue.waiting.length > 0) return;
+    queues.delete(queue.subscription);
+    capacity.leave(queue.principal);
   }
 
   function setHealth(queue: Queue, health: Health): void {
@@ -70,19 +72,17 @@ export function createQueues(limits: QueueLimits) {
     reserve(due: DueQueue, wanted: number): number {
       const queue = queues.get(due.subscription) ?? open(due);
       const reserved = Math.min(wanted, capacityOf(queue.groups));
-      if (reserved > 0) {
-        queue.uses++;
-        count(queue, 0, reserved);
-      } else closeIfDone(queue);
+      queue.uses++;
+      count(queue, 0, reserved);
+      if (reserved === 0) endUse(queue);
       return reserved;
     },
     /** Ends a `reserve` of so many, with what has been claimed. */
     add(subscription: number, reserved: number, items: readonly ClaimedDelivery[]): void {
       const queue = find(subscription);
       queue.waiting.push(...items);
-      queue.uses--;
       count(queue, 0, items.length - reserved);
-      closeIfDone(queue);
+      endUse(queue);
     },
     /**
      * Keeps all open queues open until it is disposed of. What is read of their health meanwhile
@@ -91,11 +91,7 @@ export function createQueues(limits: QueueLimits) {
     hold(): Disposable {
       const held = [...queues.values()];
       for (const queue of held) queue.uses++;
-      const letGo = () => held.forEach((queue) => {
-        queue.uses--;
-        closeIfDone(queue);
-      });
-      return { [Symbol.dispose]: letGo };
+      return { [Symbol.dispose]: () => held.forEach(endUse) };
     },
     /**
      * The next item that may be sent, from the queue with the fewest in flight, and of several from
@@ -138,11 +134,7 @@ export function createQueues(limits: QueueLimits) {
     /** An item is in flight no more: it was not sent after all. */
     putBack: (subscription: number) => count(find(subscription), -1, 0),
     /** Ends the use of an item from `next`, once its outcome is stored. */
-    release(subscription: number): void {
-      const queue = find(subscription);
-      queue.uses--;
-      closeIfDone(queue);
-    },
+    release: (subscription: number) => endUse(find(subscription)),
     /** How many more items of all queues of a health may be held. */
     capacityFor: capacity.capacityFor,
     /** What needs no more claims now: subscriptions, and all of a health of these principals. */

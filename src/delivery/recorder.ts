@@ -13,12 +13,6 @@ import { announceFailedDelivery } from "../store/events.ts";
 import { disableAfterFailure } from "../store/subscription_end.ts";
 import type { DistributorOptions } from "./distributor.ts";
 
-/** What is to be stored: attempts, and claims of what is not sent. */
-interface Ended {
-  readonly attempts: AttemptRecord[];
-  readonly unsent: ClaimedDelivery[];
-}
-
 /** Stores the outcomes of claimed deliveries; never rejects. */
 export type Recorder = ReturnType<typeof createRecorder>;
 
@@ -36,7 +30,9 @@ export function createRecorder(
   const { database, claim, log, now, elapsedMs, random } = options;
   const { resendDelaysMs: delaysMs, disableAfterMs } = options.settings;
   const isNew = createRepeatCheck(elapsedMs);
-  let ended: Ended = { attempts: [], unsent: [] };
+  /** What is to be stored: attempts, and claims of what is not sent. */
+  const ended: AttemptRecord[] = [];
+  const unsent: ClaimedDelivery[] = [];
   let recording: Promise<void> | undefined;
   /** The deliveries that are in a queue or in flight, or whose attempts are not stored. */
   const held = new Set<string>();
@@ -45,14 +41,14 @@ export function createRecorder(
 
   async function recordEnded(): Promise<void> {
     await Promise.all([gather(), tried]);
-    const { attempts, unsent } = ended;
-    [ended, recording] = [{ attempts: [], unsent: [] }, undefined];
+    const [attempts, left] = [ended.splice(0), unsent.splice(0)];
+    recording = undefined;
     const delivered = attempts.filter(({ outcome }) => isSuccess(outcome));
     const failed = attempts.filter(({ outcome }) => !isSuccess(outcome));
     await Promise.all([
       storeDelivered(delivered),
       ...failed.map((each) => storeAttempt(each, finishFailure(each))),
-      release(unsent),
+      release(left),
     ]);
   }
 
@@ -130,9 +126,9 @@ export function createRecorder(
      * Records an attempt, together with those that end at about the same time, and releases what
      * was claimed for the same queue and is not to be sent now.
      */
-    record(attempt: AttemptRecord, unsent: readonly ClaimedDelivery[]): Promise<void> {
-      ended.attempts.push(attempt);
-      ended.unsent.push(...unsent);
+    record(attempt: AttemptRecord, requeued: readonly ClaimedDelivery[]): Promise<void> {
+      ended.push(attempt);
+      unsent.push(...requeued);
       return recording ??= recordEnded();
     },
   };

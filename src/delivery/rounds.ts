@@ -13,46 +13,39 @@ const GATHER_MS = 8;
  */
 export function createRounds(run: () => Promise<boolean>, mayRun: () => boolean) {
   let running: Promise<void> | undefined;
-  let isRunning = false;
   let again = false;
+  let alarm: NodeJS.Timeout | undefined;
 
   /** Begins a round, or has one follow the round that is under way. */
   function wake(): void {
     again = true;
-    if (isRunning) return;
-    isRunning = true;
-    running = runAll();
+    if (mayRun()) running ??= runAll();
   }
 
   async function runAll(): Promise<void> {
     try {
-      while (again && mayRun()) {
+      do {
         again = false;
         const isMore = await run();
         // What was dispatched meanwhile is taken up with what comes in the next moment.
         if (again && !isMore) await sleep(PAUSE_MS);
         again ||= isMore;
-      }
+      } while (again && mayRun());
     } finally {
-      isRunning = false; // at once, not when that is told: a wake in between would be lost
+      running = undefined; // at once, not when that is told: a wake in between would be lost
     }
   }
 
   return {
     wake,
     /** Wakes after so many milliseconds, and at no other time that was set before. */
-    wakeIn: createAlarm(wake),
+    wakeIn(ms: number): void {
+      clearTimeout(alarm);
+      alarm = setTimeout(wake, ms).unref();
+    },
     gather: createGatherer(wake),
     /** Resolves when no round is under way. */
     idle: async () => running,
-  };
-}
-
-function createAlarm(wake: () => void): (ms: number) => void {
-  let alarm: NodeJS.Timeout | undefined;
-  return (ms) => {
-    clearTimeout(alarm);
-    alarm = setTimeout(wake, ms).unref();
   };
 }
 

@@ -68,8 +68,6 @@ export function createDeliveryWorker(options: WorkerOptions) {
     }
   }
 
-  const quietMs = () => last.report.quietMs + performance.now() - last.atMs;
-
   return {
     /**
      * Starts the thread, which takes a while to load. Resolves with what the address guard's test
@@ -94,9 +92,10 @@ export function createDeliveryWorker(options: WorkerOptions) {
     },
     state(): DistributorState {
       if (!config.cron) return "off";
-      return quietMs() > config.distributeIntervalMs + STUCK_AFTER_MS ? "stuck" : "on";
+      const quietMs = last.report.quietMs + performance.now() - last.atMs;
+      return quietMs > config.distributeIntervalMs + STUCK_AFTER_MS ? "stuck" : "on";
     },
-    report: (): WorkerReport => ({ ...last.report, quietMs: quietMs() }),
+    report: (): WorkerReport => last.report,
     /** Awaits attempts in flight for at most `graceMs`, aborts the rest, requeues unsent work. */
     stop: (graceMs: number) =>
       supervisor.stop({ kind: "stop", graceMs }, graceMs + STOP_MARGIN_MS),

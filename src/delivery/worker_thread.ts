@@ -21,9 +21,6 @@ const CLOCK_INTERVAL_MS = 1_000;
 /** Of one report; more change than anybody is shown. */
 const MAX_CHANGED = 500;
 
-/** What a report tells that has come since the last one. */
-type News = { readonly [Key in "attempts" | "changed"]: WorkerReport[Key][number][] };
-
 /** The delivery worker in its thread: worker.ts starts it and says why. */
 export async function runWorker(port: MessagePort, start: WorkerStart) {
   const { name, settings, receivers, toDatabase } = start;
@@ -44,7 +41,9 @@ export async function runWorker(port: MessagePort, start: WorkerStart) {
     connectionsPerOrigin: settings.callbackConcurrency,
     timeoutMs,
   });
-  let news: News = { attempts: [], changed: [] };
+  /** What has come since the last report. */
+  const attempts: WorkerReport["attempts"][number][] = [];
+  const changed: WorkerReport["changed"][number][] = [];
   let isWatched = false;
   const figures = createFigureCounter(database, now);
   const watch = createClockWatch({ database, log }, clock, clockCheck, () => distributor);
@@ -60,11 +59,11 @@ export async function runWorker(port: MessagePort, start: WorkerStart) {
     isClockRight: watch.isRight,
     random: Math.random,
     observe({ id, subscriptionId: subscription }, isSuccess, isLast, ms) {
-      news.attempts.push({ isSuccess, ms });
+      attempts.push({ isSuccess, ms });
       for (const key of ["deliveries", subscription]) {
         figures.add(key, isSuccess, isLast && !isSuccess, ms);
       }
-      if (isWatched && news.changed.length < MAX_CHANGED) news.changed.push({ id, subscription });
+      if (isWatched && changed.length < MAX_CHANGED) changed.push({ id, subscription });
     },
   });
 
@@ -74,9 +73,9 @@ export async function runWorker(port: MessagePort, start: WorkerStart) {
       quietMs: distributor.quietMs(),
       inFlight: distributor.inFlight(),
       want: distributor.shortage(),
-      ...news,
+      attempts: attempts.splice(0),
+      changed: changed.splice(0),
     });
-    news = { attempts: [], changed: [] };
   };
   let reporting: NodeJS.Timeout | undefined;
   const storeFigures = () =>

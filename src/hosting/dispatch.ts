@@ -39,7 +39,7 @@ export function collectEvents(
   origin: EventOrigin,
   idempotent = false,
 ) {
-  let events: Event[] = [];
+  const events: Event[] = [];
   let isOpen = true;
   let storing: Promise<void> | undefined;
 
@@ -63,8 +63,7 @@ export function collectEvents(
   /** Stores what is collected behind what is being stored, and not at all where that fails. */
   function store(more: readonly Sql[] = []): Promise<void> | undefined {
     if (events.length + more.length === 0) return storing;
-    const batch = events;
-    events = [];
+    const batch = events.splice(0);
     const next = () => storeEvents(batch, more, services, origin);
     const stored = storing ? storing.then(next) : next();
     stored.catch(() => {
@@ -82,7 +81,7 @@ export function collectEvents(
      */
     close(end: "store" | "drop", more?: readonly Sql[]): Promise<void> | undefined {
       isOpen = false;
-      if (end === "drop") events = [];
+      if (end === "drop") events.length = 0;
       return store(more);
     },
   };

@@ -7,19 +7,17 @@ import type { HttpLimits } from "./limits.ts";
 import { cutOff, type IncomingBody } from "./node_body.ts";
 import { createTurnLimit, type Sender } from "./turn_limit.ts";
 
-export interface Unanswered {
-  readonly request: Pick<HttpRequest, "abort">;
-  /** Releases all that it holds; this is called once. */
-  release(): void;
-}
-
 export interface Connection extends Sender {
   /**
    * The requests whose responses are not complete. No response goes out while requests are parsed,
    * so those that were sent ahead are all in it. An array: where members come and go, a Map or a
    * Set that has grown old makes all its new tables as old memory, which is costly to free.
    */
-  readonly unanswered: Unanswered[];
+  readonly unanswered: {
+    readonly request: Pick<HttpRequest, "abort">;
+    /** Releases all that it holds; this is called once. */
+    release(): void;
+  }[];
   /** The last request: whose body may still be coming in. */
   receiving?: Pick<IncomingBody, "incoming" | "fail">;
   /** Nothing more is read from it. */

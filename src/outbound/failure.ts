@@ -1,44 +1,37 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-/**
- * Why an exchange failed, as subscribers see it. "unreachable" means an address that the guard
- * refuses and a name that has none alike, so that nobody can map the network behind the guard.
- */
-export type FailureKind =
-  | "timeout" // no connection, headers or body in time
-  | "unreachable" // no such name, no route, or not a reachable address
-  | "refused" // the host is there, nobody listens
-  | "reset" // the connection broke
-  | "tls" // handshake or certificate
-  | "protocol" // the response is not valid HTTP
-  | "aborted" // ended by this side
-  | "other";
-
 /** Codes by kind: exact, or with `*` a prefix; Node's, undici's, OpenSSL's and the guard's own. */
-const KINDS: readonly (readonly [FailureKind, readonly string[]])[] = [
-  ["unreachable", [
+const KINDS = [
+  ["unreachable", [ // no such name, no route, or not a reachable address
     "EGRESS_*", "NAME_LOOKUP_*", "ENOTFOUND", "EAI_*", "EHOSTUNREACH", "ENETUNREACH", "EHOSTDOWN",
     "EADDRNOTAVAIL", "EAFNOSUPPORT", "EINVAL", "EACCES", "EPERM",
   ]],
-  ["timeout", [
+  ["timeout", [ // no connection, headers or body in time
     "TimeoutError", "ETIMEDOUT", "UND_ERR_CONNECT_TIMEOUT", "UND_ERR_HEADERS_TIMEOUT",
     "UND_ERR_BODY_TIMEOUT", "ERR_TLS_HANDSHAKE_TIMEOUT",
   ]],
-  ["refused", ["ECONNREFUSED"]],
-  ["reset", ["ECONNRESET", "ECONNABORTED", "EPIPE", "UND_ERR_SOCKET"]],
-  ["tls", [
+  ["refused", ["ECONNREFUSED"]], // the host is there, nobody listens
+  ["reset", ["ECONNRESET", "ECONNABORTED", "EPIPE", "UND_ERR_SOCKET"]], // the connection broke
+  ["tls", [ // handshake or certificate
     "ERR_TLS_*", "ERR_SSL_*", "EPROTO", "CERT_*", "CRL_*", "ERROR_IN_C*", "UNABLE_TO_*",
     "DEPTH_ZERO_*", "SELF_SIGNED_*", "INVALID_CA", "INVALID_PURPOSE", "PATH_LENGTH_EXCEEDED",
     "HOSTNAME_MISMATCH",
   ]],
-  ["protocol", [
+  ["protocol", [ // the response is not valid HTTP
     "HTTPParserError", "HPE_*", "UND_ERR_HTTP_PARSER", "UND_ERR_HEADERS_OVERFLOW", "UND_ERR_RES*",
     "Z_*", "ZSTD_*", "ERR__ERROR_*", // the last are Brotli's
     "INTERIM_LIMIT", // exchange.ts
     "ERR_ASSERTION", // undici's, of a response that it does not expect
   ]],
+  // ended by this side
   ["aborted", ["AbortError", "UND_ERR_ABORT*", "UND_ERR_DESTROYED", "UND_ERR_CLOSED"]],
-];
+] as const;
+
+/**
+ * Why an exchange failed, as subscribers see it. "unreachable" means an address that the guard
+ * refuses and a name that has none alike, so that nobody can map the network behind the guard.
+ */
+export type FailureKind = (typeof KINDS)[number][0] | "other";
 
 /** Errors without a code of their own. */
 const NAMED = ["TimeoutError", "AbortError", "HTTPParserError"];
