@@ -227,7 +227,8 @@ function healthCards(health: Health): Child {
         ["Time today, p95", duration(today.p95_ms)],
         ["Failed today", number(today.failed)],
       ])),
-    card("Latest answers today", { wide: "w4 answers" }, answers.length === 0 ? "No attempt yet."
+    card("Latest answers today", { wide: "w4 answers", padded: false }, answers.length === 0
+      ? el("p.wait", "No attempt yet.")
       : el("table", el("tbody", answers.map(({ answer, count: many }) => {
         const isOk = answer.startsWith("2");
         const [width, look] = [`${(many / most) * 100}%`, isOk ? "fill ok" : "fill bad"];
