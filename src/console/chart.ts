@@ -4,7 +4,7 @@ import { number } from "./format.ts";
 /** What is drawn over time: a value for each step, by the name that its key has. */
 export interface Series {
   readonly name: string;
-  /** `good`, `bad`, `warn` or `idle`. */
+  /** `ok`, `bad` or `warn`. */
   readonly look: string;
   readonly values: readonly number[];
 }
@@ -89,7 +89,7 @@ function shapes({ kind, series, steps }: ChartOptions, top: number): Child {
     if (kind === "bars") {
       const bars = level.map((value, at) => `M${(at * width + gap / 2).toFixed(1)},` +
         `${y(floor[at])}V${y(value)}h${(width - gap).toFixed(1)}V${y(floor[at])}`);
-      return svg("path", { class: `f-${look}`, d: bars.join("") });
+      return svg("path", { class: `fill ${look}`, d: bars.join("") });
     }
     const points = (all: typeof level) => all.map((value, at) => `${x(at)},${y(value)}`);
     const [line, back] = [points(level), points(floor).reverse()];

@@ -147,7 +147,7 @@ function accountFrame(): Child {
 
 function brand(): HTMLElement {
   return el("a.brand", { href: href("") }, mark(), el("span", el("b", site.name),
-    site.host === site.name ? `Gatepost ${site.version}` : site.host));
+    el("span.sub", site.host === site.name ? `Gatepost ${site.version}` : site.host)));
 }
 
 function who(): HTMLElement {
@@ -155,7 +155,7 @@ function who(): HTMLElement {
   const title = "Your account, and signing out";
   return el("a.who", { href: `${site.issuer}/account`, title },
     el("span.face", { "aria-hidden": "true" }, name.slice(0, 2).toUpperCase()),
-    el("span", el("b", name), el("span", mayWrite() ? "Operator" : "Reads, changes nothing")));
+    el("span", el("b", name), el("span.sub", mayWrite() ? "Operator" : "Reads, changes nothing")));
 }
 
 /** How many things are wrong, beside the overview's name. */

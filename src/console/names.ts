@@ -9,7 +9,8 @@ export type Thing = Readonly<Record<string, unknown>>;
 /** Where those are that people know by a name. */
 const NAMED: Readonly<Record<string, string>> = { u: "user", a: "app", i: "issuer", p: "resource" };
 /** The members that have what people call it, the first of them that it has, or else its id. */
-export const NAMES = ["username", "subject", "name", "issuer", "url", "id", "client_id", "kid"];
+export const NAMES =
+  ["username", "subject", "name", "issuer", "url", "endpoint", "id", "client_id", "kid"];
 /** What has been found since the window came to its place; at another it is asked for anew. */
 let [knownAt, known] = [0, new Map<string, Promise<string>>()];
 
@@ -36,13 +37,13 @@ export async function findIn(path: string, id: string): Promise<Thing | undefine
   return item;
 }
 
-/** An id, and in its place what is found of it, as it is shown, which is asked for once. */
-function onceFound(id: string, find: () => Promise<string>, show: (found: string) => Child) {
+/** An id, and in its place the name of what has it, as it is shown, which is asked for once. */
+function onceFound(id: string, path: string, show: (name: string) => Child) {
   const made = el("span", { title: id }, "…");
   if (knownAt !== arrivals) [knownAt, known] = [arrivals, new Map()];
-  const found = known.get(id) ?? find();
+  const found = known.get(id) ?? findIn(path, id).then((item) => item ? nameOf(item) : id);
   known.set(id, found);
-  found.then((text) => fill(made, show(text)), () => {
+  found.then((name) => fill(made, show(name)), () => {
     known.delete(id);
     fill(made, id);
   });
@@ -52,14 +53,12 @@ function onceFound(id: string, find: () => Promise<string>, show: (found: string
 /** An id, or the name of what has it. */
 export function named(id: string): Child {
   const path = NAMED[id.charAt(0)];
-  const find = () => findIn(String(path), id).then((item) => item ? nameOf(item) : id);
-  return path ? onceFound(id, find, (name) => name) : id;
+  return path ? onceFound(id, path, (name) => name) : id;
 }
 
 /** The endpoint of a subscription. */
-export const endpoint = (id: string): HTMLElement => onceFound(id,
-  () => findIn("subscription", id).then((item) => String(item?.["endpoint"] ?? id)),
-  (found) => found === id ? id : endpointOf(found));
+export const endpoint = (id: string): HTMLElement =>
+  onceFound(id, "subscription", (found) => found === id ? id : endpointOf(found));
 
 /** An endpoint with its host in front. */
 export function endpointOf(url: string): Child {

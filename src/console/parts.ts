@@ -37,9 +37,9 @@ export function figures(
 ): HTMLElement {
   return el("div", { class: `kpis ${look}` }, all.map(([name, value, words, to]) => {
     const [figure, ...unit] = value.split(" ");
-    return el(to ? "a" : "div", { class: "kpi", href: to }, el("span.k", name),
-      el("span.v", figure, el("small", " ", unit.join(" "))),
-      el("span.d", words));
+    return el(to ? "a" : "div", { class: "kpi", href: to }, el("div.small.muted", name),
+      el("div.v", figure, el("small", " ", unit.join(" "))),
+      el("div.sub", words));
   }));
 }
 

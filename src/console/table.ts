@@ -142,7 +142,7 @@ export function later(comes: Promise<Child>, waiting?: Child): HTMLElement {
 
 /** The names of series beside their colours. */
 export function key(series: readonly Readonly<Record<"name" | "look", string>>[]): HTMLElement {
-  return el("div.key", series.map(({ name, look }) => el("span", { class: `k-${look}` }, name)));
+  return el("div.key", series.map(({ name, look }) => el("span", { class: look }, name)));
 }
 
 /** One bar for each step of a health strip: its share of what went well, or nothing at all. */
@@ -151,7 +151,7 @@ export function strip(
   steps: readonly { readonly ok: number; readonly bad: number; readonly name?: string }[],
 ): HTMLElement {
   const look = ({ ok, bad }: { ok: number; bad: number }) =>
-    ok + bad === 0 ? "n" : bad === 0 ? "" : ok > bad ? "w" : "b";
+    ok + bad === 0 ? "idle" : bad === 0 ? "ok" : ok > bad ? "warn" : "bad";
   return el("div.strip", { role: "img", "aria-label": label }, steps.map((step) =>
     el("i", { class: look(step), title: `${step.name ?? ""} ${step.ok} ok, ${step.bad} failed` })));
 }

@@ -147,6 +147,22 @@ test("a phone shows the buttons however many scopes there are, the rest on deman
   assert.match(await browser.text("main"), /many13/);
 });
 
+test("an account shows the letter of an app in a circle", async () => {
+  await signOut();
+  await emulate(1280, "light");
+  await visit({ scope: "consumer orders" });
+  await sendPassword(password);
+  await browser.click("button[value=allow]");
+  await browser.waitForUrl(/[?&]code=/);
+  await browser.goto(`${stage.server.url}/account`);
+  await browser.find(".face");
+  const size = await browser.execute(
+    "const { width, height } = document.querySelector('.face').getBoundingClientRect();" +
+      "return [width, height]",
+  );
+  assert.deepEqual(size, [28, 28]);
+});
+
 test("text at twice its size still fits a phone", async () => {
   await signOut();
   await emulate(360, "light");

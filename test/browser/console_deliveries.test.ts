@@ -60,7 +60,11 @@ async function fail(...all: readonly unknown[]): Promise<void> {
   for (const data of all) await post("/backend/event", { name: "order.created", data });
   await until(async () => await counted() === already + all.length, () => "fewer have failed");
 }
-const open = (path: string) => browser.goto(`${stage.server.url}/console/${path}`);
+/** Opens a page and waits for it: it goes to sign in first, and comes back another one. */
+async function open(path: string): Promise<void> {
+  await browser.goto(`${stage.server.url}/console/${path}`);
+  await browser.find("main:not([aria-busy]) h1");
+}
 const PRIMARY = "dialog .df .primary";
 
 test("a failed delivery is shown beside its list, and what others wrote is text", async () => {

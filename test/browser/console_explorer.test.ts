@@ -75,7 +75,11 @@ after(async () => {
 // A refused call would speak there, and so would the CSP.
 afterEach(async () => assert.deepEqual(await browser.consoleErrors(), []));
 
-const open = (path: string) => browser.goto(`${stage.server.url}/console/explorer/${path}`);
+/** Opens a page and waits for it: it goes to sign in first, and comes back another one. */
+async function open(path: string): Promise<void> {
+  await browser.goto(`${stage.server.url}/console/explorer/${path}`);
+  await browser.find("main:not([aria-busy]) h1");
+}
 
 /** Waits until the answer says it. */
 async function answers(pattern: RegExp): Promise<string> {

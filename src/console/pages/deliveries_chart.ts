@@ -9,7 +9,7 @@ import { serverNow } from "../session.ts";
 const USUAL_HOURS = 6;
 const MOST_BARS = 36;
 const ENDS = [
-  { name: "delivered", look: "good", of: "ok" },
+  { name: "delivered", look: "ok", of: "ok" },
   { name: "failed", look: "bad", of: "failed" },
 ] as const;
 

@@ -44,4 +44,4 @@ export async function subscribe(events: readonly DeclaredEvent[], value: string)
 /** Shows a secret that is shown once, and how it is used. */
 export const showSecret = (secret: string) => showOnce("Its signing secret",
   "It proves that a callback is from here. Keep it where your code reads it: it is shown once.",
-  [code(secret), el("h3.gap", "To verify a callback, in Node.js"), code(VERIFY)]);
+  [code(secret), el("h3", "To verify a callback, in Node.js"), code(VERIFY)]);

@@ -127,13 +127,12 @@ async function showFigures(
 
   const line = splitInto(points, steps, fromMs, toMs);
   const columns = splitInto(bars, logins, fromMs, toMs);
-  const sent = (["ok", "bad"] as const).map((of) => ({
-    name: of === "ok" ? "delivered" : "failed attempt",
-    look: of === "ok" ? "good" : "bad",
-    values: line.map((each) => each[of] * points / seconds),
-  }));
+  const sent = [
+    { name: "delivered", look: "ok", values: line.map(({ ok }) => ok * points / seconds) },
+    { name: "failed attempt", look: "bad", values: line.map(({ bad }) => bad * points / seconds) },
+  ];
   const entered = [
-    { name: "right", look: "good", values: columns.map(({ ok }) => ok) },
+    { name: "right", look: "ok", values: columns.map(({ ok }) => ok) },
     { name: "wrong", look: "warn", values: columns.map(({ bad, failed }) => bad - failed) },
     { name: "refused", look: "bad", values: columns.map(({ failed }) => failed) },
   ];
@@ -168,7 +167,7 @@ async function showFigures(
         wide: "w4", end: el("span.small.muted", words),
       }, chart({
         label: `How long callbacks took: ${marks.map(({ words }) => words).join(", ")}`,
-        series: [{ name: "callbacks", look: "good", values: now.buckets }],
+        series: [{ name: "callbacks", look: "ok", values: now.buckets }],
         steps: now.buckets.map((_, at) => bounds[at] ? duration(bounds[at]) : "more"),
         kind: "bars", height: "11rem", bare: true, marks,
       })),

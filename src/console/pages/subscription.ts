@@ -35,7 +35,7 @@ interface Parts {
 const SIDE = isAccount ? "/consumer" : "/backend";
 const [LOOK_MS, LATEST, MOST] = [5_000, 10, 100];
 const LOOKS = [
-  { name: "no failed attempt", look: "good" },
+  { name: "no failed attempt", look: "ok" },
   { name: "some", look: "warn" },
   { name: "most", look: "bad" },
 ];
@@ -184,7 +184,7 @@ export async function showSubscription(given: Subscription, place: Place, parts:
   const top = head(endpointOf(endpoint), [words, parts.words && [el("br"), parts.words]]);
   top.lastElementChild?.replaceWith(actions);
   return [
-    el("nav.crumbs", { "aria-label": "Path" }, parts.crumbs, " / ", el("code", id)),
+    el("nav.row.small.muted.crumbs", { "aria-label": "Path" }, parts.crumbs, " / ", el("code", id)),
     top, trouble, health, parts.opened,
     el("div.grid",
       card("Latest deliveries", { wide: "w8", padded: false, end: live.node }, latest.node),
@@ -227,10 +227,11 @@ function healthCards(health: Health): Child {
         ["Time today, p95", duration(today.p95_ms)],
         ["Failed today", number(today.failed)],
       ])),
-    card("Latest answers today", { wide: "w4 answers" }, answers.length === 0 ? "No attempt yet."
+    card("Latest answers today", { wide: "w4 answers", padded: false }, answers.length === 0
+      ? el("p.wait", "No attempt yet.")
       : el("table", el("tbody", answers.map(({ answer, count: many }) => {
         const isOk = answer.startsWith("2");
-        const [width, look] = [`${(many / most) * 100}%`, isOk ? "f-good" : "f-bad"];
+        const [width, look] = [`${(many / most) * 100}%`, isOk ? "fill ok" : "fill bad"];
         return el("tr", el("td", state(isOk ? "delivered" : "failed", answer)),
           el("td", { "aria-hidden": "true" }, svg("svg", { width: "100%", height: 8 },
             svg("rect", { width, height: 8, rx: 2, class: look }))),
