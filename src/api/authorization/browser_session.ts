@@ -11,6 +11,7 @@ import {
   endSessionsOf,
   findSession,
   insertSession,
+  isLive,
   markSeen,
   sessionId,
 } from "../../store/sessions.ts";
@@ -75,8 +76,10 @@ export function createBrowserSessions(
   function newSession(user: string, sinceMs: number, { address, headers }: Sender) {
     const id = newSecret();
     const from = { address, agent: headers["user-agent"] };
+    const hash = sha256(id);
     return {
-      insert: insertSession(sha256(id), user, sinceMs, now() + SESSION_MS, from),
+      hash,
+      insert: insertSession(hash, user, sinceMs, now() + SESSION_MS, from),
       cookie: `${name}=${id}; Max-Age=${SESSION_MS / 1000}; ${attributes}`,
     };
   }
@@ -141,10 +144,11 @@ export function createBrowserSessions(
       from: Sender,
       uses: readonly Sql[] = [],
     ) {
-      const { insert, cookie } = newSession(userId, sinceMs, from);
+      const { hash, insert, cookie } = newSession(userId, sinceMs, from);
       const { address } = from;
       const entry = { actor: userId, action: "user.login", target: userId, address };
-      await end(session, userId, insert, insertAudit(entry, now()), ...uses);
+      const nowMs = now();
+      await end(session, userId, insert, insertAudit(entry, nowMs, isLive(hash, nowMs)), ...uses);
       const own = findEntry(session, userId);
       const others = session.devices.filter((entry) => entry !== own);
       const devices = [signDevice(newId("k", now()), userId), ...others].slice(0, MOST_DEVICES);

@@ -3,6 +3,7 @@ import { describe, test, type TestContext } from "node:test";
 import { createBrowserSessions } from "../../../src/api/authorization/browser_session.ts";
 import { sql } from "../../../src/database/sql.ts";
 import { loadRevocations } from "../../../src/store/revocations.ts";
+import { deleteUser, revokeTokensOfUser } from "../../../src/store/users.ts";
 import { addUser, openDatabase } from "../../helpers/database.ts";
 import { sampleRequest } from "../../helpers/http_request.ts";
 
@@ -34,6 +35,18 @@ async function open(t: TestContext) {
     },
   };
 }
+
+test("a login that opens no session, since its user has ended, is not recorded", async (t) => {
+  const { database, visit, logIn, addUser } = await open(t);
+  const [user, gone] = [await addUser(), await addUser()];
+  await logIn(user);
+  await database.write([deleteUser(gone)]);
+  assert.equal((await visit(await logIn(gone))).user, undefined);
+  await database.write(revokeTokensOfUser(user, NOW_MS, HOUR_MS));
+  assert.equal((await visit(await logIn(user))).user, undefined, "its password was changed");
+  assert.deepEqual(await database.query(sql`SELECT action, target FROM audit`),
+    [{ action: "user.login", target: user }]);
+});
 
 test("a session lasts twelve hours from its login on", async (t) => {
   const { clock, visit, logIn, addUser } = await open(t);
