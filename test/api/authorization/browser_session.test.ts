@@ -36,7 +36,7 @@ async function open(t: TestContext) {
   };
 }
 
-test("a login is recorded only where it opens a session, not once its user ended", async (t) => {
+test("a login that opens no session, since its user has ended, is not recorded", async (t) => {
   const { database, visit, logIn, addUser } = await open(t);
   const [user, gone] = [await addUser(), await addUser()];
   await logIn(user);
