@@ -43,14 +43,14 @@ export function findEvent(database: Database, id: string) {
   return findItem(database, select, parseScopes<RowOf<EventSummary> & { readonly json: string }>);
 }
 
-/** What is left are the values of id, name, time, scopes and data, and those of `more` columns. */
-function dispatch(name: Sql | string, isDistributing = true, more = sql``): Sql {
+/** The columns that are left are id, name, time, scopes, subject, data, key and the origin. */
+function dispatch(name: Sql | string, isDistributing = true): Sql {
   const status = isDistributing
     ? sql`iif(EXISTS (SELECT 1 FROM subscriptions o
         WHERE o.event = ${name} AND o.${IS_OPEN}), 'pending', 'distributed')`
     : sql`'pending'`;
-  return sql`INSERT INTO events (lastSubscription, status, id, name, createdAtMs, scopes,
-      data${more})
+  return sql`INSERT INTO events (lastSubscription, status, id, name, createdAtMs, scopes, subject,
+      data, key, request, source, principal)
     SELECT (SELECT ifnull(max(seq), 0) FROM subscriptions), ${status}`;
 }
 
@@ -64,8 +64,7 @@ const UNLESS_KNOWN = sql`WHERE true ON CONFLICT (name, key) WHERE key IS NOT NUL
 
 function insertOf(isDistributing: boolean): Sql {
   const name = sql`column2`;
-  const more = sql`, subject, key, request, source, principal`;
-  return sql`${dispatch(name, isDistributing, more)}, column1, ${name}, column3,
+  return sql`${dispatch(name, isDistributing)}, column1, ${name}, column3,
       ${declaredScopes(name)}, column4, column5, column6, column7, column8, column9`;
 }
 
@@ -78,7 +77,7 @@ function insertOf(isDistributing: boolean): Sql {
  */
 export function insertEvents(events: readonly Event[], isDistributing: boolean): Sql {
   const rows = events.map(({ id, name, json, subject, key, origin, createdAtMs }) =>
-    sql`(${id}, ${name}, ${createdAtMs}, ${json}, ${subject ?? null}, ${key ?? null},
+    sql`(${id}, ${name}, ${createdAtMs}, ${subject ?? null}, ${json}, ${key ?? null},
       ${origin?.request ?? null}, ${origin?.source ?? null}, ${origin?.principal ?? null})`
   );
   const insert = isDistributing ? INSERT : INSERT_PENDING;
@@ -109,8 +108,9 @@ const OWN_EVENT_SCOPES = sqlText(JSON.stringify([BACKEND_SCOPE]));
  */
 export function announceFailedDelivery(claimed: ClaimOfDelivery, nowMs: number): Sql {
   const name = `${OWN_PREFIX}delivery.failed`;
-  return sql`${dispatch(name)}, ${newId("e", nowMs)}, ${name}, ${nowMs}, ${OWN_EVENT_SCOPES},
-      json_object('delivery', d.id, 'subscription', s.id, 'event', e.name)
+  return sql`${dispatch(name)}, ${newId("e", nowMs)}, ${name}, ${nowMs},
+      ${OWN_EVENT_SCOPES}, NULL,
+      json_object('delivery', d.id, 'subscription', s.id, 'event', e.name), NULL, NULL, NULL, NULL
     FROM (SELECT * FROM deliveries WHERE ${isClaimed(claimed)}) d
       JOIN events e ON e.id = d.event JOIN subscriptions s ON s.seq = d.subscription
     WHERE NOT ${isOwnEvent(sql`e.name`)}`;
@@ -121,8 +121,9 @@ export function announceDisabled(condition: Sql, reason: string, nowMs: number):
   const name = `${OWN_PREFIX}subscription.disabled`;
   // One id for all would not do: the last digits are each subscription's number.
   return sql`${dispatch(name)}, ${newId("e", nowMs).slice(0, 17)} || printf('%08x', s.seq),
-      ${name}, ${nowMs}, ${OWN_EVENT_SCOPES},
-      json_object('subscription', s.id, 'event', s.event, 'reason', ${reason})
+      ${name}, ${nowMs}, ${OWN_EVENT_SCOPES}, NULL,
+      json_object('subscription', s.id, 'event', s.event, 'reason', ${reason}),
+      NULL, NULL, NULL, NULL
     FROM subscriptions s WHERE ${condition} AND NOT ${isOwnEvent(sql`s.event`)}`;
 }
 
