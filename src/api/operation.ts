@@ -122,8 +122,8 @@ function operationsFor<const A extends Access>(
     summary: string,
     rest: Omit<
       Operation<Path, A, Q, Body, [Json] extends [never] ? Declared : NoInfer<Json>>,
-      "method" | "path" | "id" | "summary" | "access" | "cors" | "responses"
-    > & Partial<Pick<Operation, "cors" | "responses">> & {
+      "method" | "path" | "id" | "summary" | "access" | "cors" | "limit" | "responses"
+    > & Partial<Pick<Operation, "responses" | (A extends "public" ? "cors" | "limit" : never)>> & {
       /** What the handler returns, in place of responses: the JSON of status 200. */
       readonly returns?: Shape<Json>;
     },
