@@ -62,12 +62,19 @@ export function createPasswordLogin(
       if (untilMs !== null) throw throttled(untilMs);
       const slowMs = (ofAccount - SLOW_AFTER) * SLOW_STEP_MS;
       if (slowMs > 0) await sleep(slowMs);
+      let isCounted = false;
       const isRight = await hasher.verify(password, user?.phc, {
-        // Looked at anew before it is written: what is refused writes nothing.
-        admit: async () =>
-          (await count()).untilMs === null && await admitLogin(database, login, now()),
-        report(right) {
-          if (!right || user?.status !== "active") return;
+        async admit() {
+          const { untilMs, ofAccount } = await count(); // anew: what is refused writes nothing
+          if (untilMs !== null) return false;
+          // Guesses sent all at once are counted before; the one login of most users, if wrong.
+          isCounted = ofAccount > 0;
+          return !isCounted || await admitLogin(database, login, now());
+        },
+        async report(right) {
+          const isOk = right && user?.status === "active";
+          if (!isOk && !isCounted) await admitLogin(database, login, now());
+          if (!isOk || !isCounted) return;
           // It shares the commit of what the login stores next. Should it fail, so does that, and
           // the failures age out.
           const here = throttleAddress(address);

@@ -20,7 +20,7 @@ export type PasswordHasher = ReturnType<typeof createPasswordHasher>;
 /** Admits a check just before it begins, and gets its result. */
 export interface Turn {
   admit(): Promise<boolean> | boolean;
-  report(isRight: boolean): void;
+  report(isRight: boolean): Promise<void> | void;
 }
 
 /**
@@ -74,8 +74,9 @@ export function createPasswordHasher(limit: number, queueLimit = 64) {
      * Whether the password belongs to the PHC string; undefined where `turn` did not admit it.
      * Without one (an unknown user) a dummy hash is computed and the result is false, so that both
      * cases take the same time; likewise for a password that is too long: it must cause no more
-     * work. Others are checked between `admit` and `report`, up to the hasher's limit, so to admit
-     * is to count: then a limit on failures holds for guesses sent all at once, too.
+     * work. Others are checked between `admit` and the end of `report`, up to the hasher's limit:
+     * by as many more a limit on failures that `report` alone counts is passed by guesses sent all
+     * at once.
      */
     verify: (password: string, phc: string | undefined, turn?: Turn) =>
       inTurn(async () => {
@@ -85,7 +86,7 @@ export function createPasswordHasher(limit: number, queueLimit = 64) {
         const isPossible = Buffer.byteLength(password) <= PASSWORD_BYTES.max;
         const given = await derive(isPossible ? password : "", salt);
         const isRight = timingSafeEqual(given, tag) && isPossible && phc !== undefined;
-        turn?.report(isRight);
+        await turn?.report(isRight);
         return isRight;
       }),
   };

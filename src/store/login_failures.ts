@@ -64,7 +64,7 @@ export async function countLoginFailures(
   return await findRow(database, select) ?? { untilMs: null, ofAccount: 0 };
 }
 
-/** Counts a login as failed before it is tried, so that limits hold; false where one is reached. */
+/** Counts a login as failed, before it is tried or after; false where a limit is reached. */
 export function admitLogin(database: Database, login: CountedLogin, nowMs: number) {
   return changesRow(
     database,

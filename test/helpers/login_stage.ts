@@ -31,7 +31,7 @@ export function createInstantHasher(limit: number): PasswordHasher {
         if (turn && !await turn.admit()) return undefined;
         await new Promise((resolve) => setImmediate(resolve));
         const isRight = phc === `$${password}`;
-        turn?.report(isRight);
+        await turn?.report(isRight);
         return isRight;
       } finally {
         const next = waiting.shift();
