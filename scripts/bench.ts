@@ -18,7 +18,6 @@
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
 import { type BenchCase, type Finding, scoreOf, type Stage } from "./bench/bench_case.ts";
 import { CALLBACK_CASES } from "./bench/callbacks.ts";
 import { CLUSTER_CASES } from "./bench/cluster.ts";
@@ -31,6 +30,7 @@ import { installPeers, peerVersions } from "./bench/peers.ts";
 import { readSetting, toChart, toTable } from "./bench/report.ts";
 import { START_CASES } from "./bench/start.ts";
 import { TOKEN_CASES } from "./bench/tokens.ts";
+import { readOptions } from "./read_options.ts";
 
 const CASES: readonly BenchCase[] = [
   ...DURABLE_BATCH_CASES,
@@ -44,7 +44,7 @@ const CASES: readonly BenchCase[] = [
 ];
 const LIMIT_MS = 20 * 60_000;
 
-const { values } = parseArgs({
+const { values } = readOptions({
   options: {
     peers: { type: "boolean", default: false },
     cluster: { type: "boolean", default: false },

@@ -7,7 +7,6 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
 import { findBrokenPromises } from "../test/cluster/promises.ts";
 import { ROWS } from "../test/cluster/rows.ts";
 import { runTrial } from "../test/cluster/trial.ts";
@@ -15,6 +14,7 @@ import { startServer } from "../test/helpers/process.ts";
 import { createRandom } from "../test/helpers/random.ts";
 import { runRqlited } from "../test/helpers/rqlited.ts";
 import { findFreePort } from "./free_port.ts";
+import { readOptions } from "./read_options.ts";
 
 const ENDPOINTS = join(import.meta.dirname, "demo/endpoints");
 
@@ -88,5 +88,5 @@ async function killLeader(): Promise<number> {
   return broken.length === 0 ? 0 : 1;
 }
 
-const { values } = parseArgs({ options: { kill: { type: "boolean", default: false } } });
+const { values } = readOptions({ options: { kill: { type: "boolean", default: false } } });
 process.exitCode = await (values.kill ? killLeader() : serve());

@@ -6,12 +6,12 @@
  *   --server FILE               another program than dist/server.js
  */
 import { once } from "node:events";
-import { parseArgs } from "node:util";
 import { RESEND_DELAYS_MS } from "./demo/journey.ts";
 import { runJourney } from "./demo/run_journey.ts";
 import { serveDemo } from "./demo/serve.ts";
 import { type DemoStage, openStage } from "./demo/stage.ts";
 import { createStory } from "./demo/story.ts";
+import { readOptions } from "./read_options.ts";
 
 const LIMIT_MS = 30_000;
 const SERVE_LIMIT_MS = 8 * 3_600_000;
@@ -43,7 +43,7 @@ async function show(stage: DemoStage, ended: Promise<never>): Promise<number> {
 }
 
 async function main(): Promise<number> {
-  const { values } = parseArgs({
+  const { values } = readOptions({
     options: { serve: { type: "boolean", default: false }, server: { type: "string" } },
   });
   const ended = waitForEnd(values.serve ? SERVE_LIMIT_MS : LIMIT_MS);

@@ -28,6 +28,7 @@ import { installPackages } from "./interop/packages.ts";
 import { countOutcomes, formatReport } from "./interop/report.ts";
 import { runTrials } from "./interop/run.ts";
 import { tryShop } from "./interop/shop.ts";
+import { readOptions } from "./read_options.ts";
 
 const CLIENTS: readonly ClientPackage[] = [
   OAUTH4WEBAPI,
@@ -44,6 +45,8 @@ const CLIENTS: readonly ClientPackage[] = [
 
 /** With the installation, which has a limit of its own. */
 const LIMIT_MS = 180_000;
+
+readOptions({}); // it has none
 
 /** Installs, tries and tells; returns the exit code. */
 async function main(folder: string, signal: AbortSignal): Promise<number> {

@@ -8,13 +8,13 @@
  * All five take about ten minutes. Exit code 1 when a promise is not kept.
  */
 import { cpus } from "node:os";
-import { parseArgs } from "node:util";
 import { measureBacklog } from "./post_backlog.ts";
 import { measureConsole } from "./post_console.ts";
 import { measureCost } from "./post_cost.ts";
 import { measureFanOut } from "./post_fan_out.ts";
 import { measureIsolation } from "./post_isolation.ts";
 import { type Bench, type Measured, withBench } from "./post_rounds.ts";
+import { readOptions } from "../read_options.ts";
 
 const PARTS: Readonly<Record<string, (bench: Bench) => Promise<Measured[]>>> = {
   isolation: measureIsolation,
@@ -25,7 +25,7 @@ const PARTS: Readonly<Record<string, (bench: Bench) => Promise<Measured[]>>> = {
 };
 const LIMIT_MS = 20 * 60_000;
 
-const { values, positionals } = parseArgs({
+const { values, positionals } = readOptions({
   allowPositionals: true,
   options: {
     json: { type: "boolean", default: false },

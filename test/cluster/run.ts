@@ -7,14 +7,14 @@
  * It needs `dist`. Exits 1 when a promise is broken: an acknowledged event lost, a refused one
  * sent, a chain of refresh tokens broken, replicas that differ, writes held up for too long …
  */
-import { parseArgs } from "node:util";
+import { readOptions } from "../../scripts/read_options.ts";
 import { createRandom } from "../helpers/random.ts";
 import { findBrokenPromises } from "./promises.ts";
 import { formatRow, TABLE_HEAD } from "./report.ts";
 import { ROWS } from "./rows.ts";
 import { runTrial, type TrialFigures } from "./trial.ts";
 
-const { values } = parseArgs({
+const { values } = readOptions({
   options: {
     rows: { type: "string", default: ROWS.map(({ name }) => name).join() },
     times: { type: "string", default: "4" },

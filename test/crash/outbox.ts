@@ -11,7 +11,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
-import { parseArgs } from "node:util";
+import { readOptions } from "../../scripts/read_options.ts";
 import { queryFile } from "../helpers/engine.ts";
 import { bearer, PASSWORD } from "../helpers/gatepost.ts";
 import { createClient } from "../helpers/http_client.ts";
@@ -202,7 +202,7 @@ export function findOutboxFaults(figures: Awaited<ReturnType<typeof runOutboxMat
 }
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({
+  const { values } = readOptions({
     options: {
       kills: { type: "string", default: "60" },
       seed: { type: "string", default: String(Date.now() % 2 ** 31) },

@@ -6,12 +6,12 @@
  * Exits 1 when an acknowledged event was lost, a refused one was sent, or anything came again that
  * was not in flight.
  */
-import { parseArgs } from "node:util";
+import { readOptions } from "../../scripts/read_options.ts";
 import { createRandom } from "../helpers/random.ts";
 import { findCrashFaults } from "./faults.ts";
 import { runCrashMatrix } from "./matrix.ts";
 
-const { values } = parseArgs({
+const { values } = readOptions({
   options: {
     kills: { type: "string", default: "100" },
     seed: { type: "string", default: String(Date.now() % 2 ** 31) },

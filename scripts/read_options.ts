@@ -1,0 +1,19 @@
+import { readFileSync } from "node:fs";
+import { parseArgs, type ParseArgsConfig } from "node:util";
+
+/**
+ * Reads the options of a script, as `parseArgs`. With --help the script ends, and prints what
+ * stands at the head of its file; with a wrong option it ends with exit code 2 and the reason.
+ */
+export function readOptions<const Config extends ParseArgsConfig>(config: Config) {
+  try {
+    if (!process.argv.includes("--help")) return parseArgs<Config>(config);
+    const source = readFileSync(String(process.argv[1]), "utf8");
+    const [, head = ""] = /^\/\*\*\n([^]*?)\n \*\//.exec(source) ?? [];
+    console.log(head.replace(/^ \* ?/gm, ""));
+    process.exit(0);
+  } catch (error) {
+    console.error(`${(error as Error).message}\nIts options: --help`);
+    process.exit(2);
+  }
+}
