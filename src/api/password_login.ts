@@ -67,7 +67,8 @@ export function createPasswordLogin(
         async admit() {
           const { untilMs, ofAccount } = await count(); // anew: what is refused writes nothing
           if (untilMs !== null) return false;
-          // Guesses sent all at once are counted before; the one login of most users, if wrong.
+          // Guesses at one account, sent all at once, count before their checks; the login of one
+          // that has not failed lately counts when it is wrong: so most write nothing here.
           isCounted = ofAccount > 0;
           return !isCounted || await admitLogin(database, login, now());
         },
