@@ -134,6 +134,7 @@ export const METRICS = {
 
 export type ServiceMetrics = Metrics<typeof METRICS, MetricSources>;
 
+/** The metrics of this process, nothing counted yet. */
 export function createServiceMetrics(): ServiceMetrics {
   return createMetrics(METRICS);
 }

@@ -17,6 +17,7 @@ const LEASE_MARGIN_MS = 30_000;
 /** Of so many failed claims it is looked for what they hold; that of others waits. */
 const FAILED_LIMIT = 64;
 
+/** Makes the claimer of one distributor: what it claims is this process's until a lease ends. */
 export function createClaimer(
   options: DistributorOptions,
   queues: Queues,

@@ -21,6 +21,7 @@ const NEWEST_WEIGHT = 1 / 4;
 /** The work of one process, a queue a subscription: decides what may be claimed and sent now. */
 export type Queues = ReturnType<typeof createQueues>;
 
+/** Makes the queues of one distributor, all empty. */
 export function createQueues(limits: QueueLimits) {
   const queues = new Map<number, Queue>(); // first the one that sent longest ago
   const capacity = createCapacity(limits);

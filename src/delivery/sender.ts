@@ -9,6 +9,7 @@ const BATCH_SIZE = 8;
 /** Until another process has sent it, which has the key, or this one was started with that. */
 const UNREADABLE_PAUSE_MS = 60_000;
 
+/** Makes the sender of one distributor: of the queues' items while `maySend`, to the recorder. */
 export function createSender(
   options: DistributorOptions,
   { queues, recorder, shortages, maySend, gather }: {

@@ -46,6 +46,7 @@ export function countOne(
   raise(4 + (bucket < 0 ? BOUNDS_MS.length : bucket), 1);
 }
 
+/** The sum of figures, place by place; of none it is zeros. */
 export function addUp(all: readonly Figures[]): Figures {
   return NO_FIGURES.map((_, place) => all.reduce((sum, each) => sum + (each[place] ?? 0), 0));
 }

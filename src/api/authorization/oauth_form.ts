@@ -56,12 +56,14 @@ export function checkQuery(request: HttpRequest): void {
   throw new OAuthError("invalid_request", "Parameters belong in the body, not in the query.");
 }
 
+/** Throws OAuthError `invalid_request` for one that is absent, empty or repeated. */
 export function requireParameter(form: Form, name: string): string {
   const value = form.get(name);
   if (value === undefined) throw new OAuthError("invalid_request", `Parameter ${name} is missing.`);
   return value;
 }
 
+/** The names in `scope` (RFC 6749 §3.3), none if absent; throws OAuthError `invalid_scope`. */
 export function readScope(form: Form): string[] {
   const names = parseScope(form.get("scope") ?? "");
   if (names === undefined) throw new OAuthError("invalid_scope", "The scope is not well-formed.");
