@@ -1,4 +1,4 @@
-import { AppChange, NewApp, NewAppSecret } from "../oauth/app.ts";
+import { AppChange, NewApp, NewAppSecret, USUAL_GRANTS } from "../oauth/app.ts";
 import { GRANT_TYPES } from "../oauth/grant_type.ts";
 import { APP_LIST } from "../store/apps.ts";
 import type { Command, CommandContext, Values } from "./command.ts";
@@ -58,7 +58,7 @@ export const APP_COMMANDS: readonly Command[] = [
       },
       grants: {
         ...WORDS.grants,
-        default: "authorization_code, refresh_token and, unless public, client_credentials",
+        default: USUAL_GRANTS,
       },
       redirect_uris: { ...WORDS.redirect_uris, meaning: URIS },
     },

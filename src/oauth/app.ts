@@ -23,7 +23,7 @@ import {
   withMembers,
 } from "../base/shape.ts";
 import { TIME } from "../base/time.ts";
-import { GRANT_TYPES } from "./grant_type.ts";
+import { GRANT_TYPES, type GrantType } from "./grant_type.ts";
 import { CONSUMER_SCOPE } from "./principal.ts";
 import { lacksRedirectUris, type Profile } from "./profile.ts";
 import { APP_URL, checkRedirectUri, NOT_BELOW_URL, REDIRECT_URI } from "./redirect_uri.ts";
@@ -73,16 +73,23 @@ const SETTINGS = {
   ),
 };
 
+/** RFC 6749 §4.4: client credentials are for confidential apps alone. */
+function usualGrants(type: App["type"]): GrantType[] {
+  const ofUsers = ["authorization_code", "refresh_token"] as const;
+  return type === "public" ? [...ofUsers] : [...ofUsers, "client_credentials"];
+}
+
+/** The grants of an app where nothing is said of them, in words. */
+export const USUAL_GRANTS =
+  `${usualGrants("confidential").join(", ")}; for a public app all but the last`;
+
 export const NewApp = named("NewApp", object({
   name: NAME,
   url: APP_URL,
   type: optional(TYPE, "confidential"),
   ...allOptional(SETTINGS),
   scopes: optional(SCOPES, [CONSUMER_SCOPE]),
-  grants: optional(described(
-    "Absent: authorization_code, refresh_token and, unless public, client_credentials.",
-    SETTINGS.grants,
-  )),
+  grants: optional(described(`Absent: ${USUAL_GRANTS}.`, SETTINGS.grants)),
 }));
 
 /** What of an app may change; a member that is absent stays as it is. */
@@ -161,15 +168,13 @@ export function newApp(
   profile?: Profile,
 ): App {
   const { name, url, type, scopes } = wanted;
-  // RFC 6749 §4.4: client credentials are for confidential apps alone.
-  const own = type === "public" ? [] : ["client_credentials"] as const;
   return changeApp({
     ...more,
     name,
     url,
     type,
     scopes,
-    grants: ["authorization_code", "refresh_token", ...own],
+    grants: usualGrants(type),
     redirectUris: [],
     trusted: false,
     resourceServer: false,

@@ -42,8 +42,8 @@ test("the schema of a new app says what it gets where nothing is said", () => {
     type: { default: "confidential" },
     scopes: { default: ["consumer"] },
     grants: {
-      description:
-        "Absent: authorization_code, refresh_token and, unless public, client_credentials.",
+      description: "Absent: authorization_code, refresh_token, client_credentials; " +
+        "for a public app all but the last.",
     },
   });
 });
