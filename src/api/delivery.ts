@@ -35,7 +35,7 @@ import { insertTestDelivery, resendDeliveries } from "../store/resends.ts";
 import { findSubscription } from "../store/subscriptions.ts";
 import { type Administration, found, locatedResponse, storeAudited } from "./administration.ts";
 import { backend, consumer, type Operation } from "./operation.ts";
-import { listResponse, pageOf, pagination, toPagination } from "./pagination.ts";
+import { pageOf, pagination, toPageRecord, toPagination } from "./pagination.ts";
 import { OwnResend, RESENDS_STARTED, startResend } from "./resend.ts";
 import { createSendLimit } from "./send_limit.ts";
 import { getSubscription, ownerOf } from "./subscription.ts";
@@ -85,12 +85,12 @@ export function deliveryOperations(
   return [
     consumer("GET", `${PATH}/:id/delivery`, "listDeliveries", "List a subscription's deliveries", {
       query: { ...pagination(ID), ...OWN_FILTERS },
-      responses: { 200: pageOf(DeliveryRecord) },
+      returns: pageOf(DeliveryRecord),
       async handle({ params, query, caller }) {
         const { id } = await getSubscription(database, params.id, caller);
         const given = { ...query, subscription: id };
         const page = await listDeliveries(database, given, toPagination(query));
-        return listResponse(page, toDeliveryRecord);
+        return toPageRecord(page, toDeliveryRecord);
       },
     }),
     ...[
@@ -164,9 +164,9 @@ export function managedDeliveryOperations(
   return [
     backend("GET", path, "listAllDeliveries", "List deliveries", {
       query: { ...pagination(ID), ...DELIVERY_LIST.filters },
-      responses: { 200: pageOf(ManagedDelivery) },
+      returns: pageOf(ManagedDelivery),
       handle: async ({ query }) =>
-        listResponse(await listDeliveries(heavy, query, toPagination(query)), toManagedDelivery),
+        toPageRecord(await listDeliveries(heavy, query, toPagination(query)), toManagedDelivery),
     }),
     backend("GET", `${path}/:id`, "getAnyDelivery",
       "One delivery with its attempts, and how each response began", {

@@ -11,7 +11,6 @@ import {
   wholeNumber,
 } from "../base/shape.ts";
 import { type Database, FIRST_PAGE, type Page, type Pagination } from "../database/database.ts";
-import { jsonResponse } from "../http/respond.ts";
 import { type Filters, type Given, type List, listPart } from "../store/list.ts";
 import type { Context } from "./operation.ts";
 
@@ -58,25 +57,29 @@ export function pageOf<T>(item: Shape<T>) {
   return named(`${name}Page`, record(pageMembers(item)));
 }
 
-/** A part of a list as it is sent. */
-export function listResponse<Item>(page: Page<Item>, toRecord: (item: Item) => object) {
-  const body = { items: page.items.map(toRecord), next_cursor: page.next ?? null };
-  return jsonResponse(200, body);
+/** A part of a list as it is sent: what `pageOf` describes. */
+export function toPageRecord<Item, Shown>(page: Page<Item>, toRecord: (item: Item) => Shown) {
+  return { items: page.items.map(toRecord), next_cursor: page.next ?? null };
 }
 
-/** What an operation has that lists stored items: its query, responses and handler. */
-export function listing<const F extends Filters, Row, Item extends { readonly id: string }>(
+/** What an operation has that lists stored items: its query, what it returns and its handler. */
+export function listing<
+  const F extends Filters,
+  Row,
+  Item extends { readonly id: string },
+  Shown extends object,
+>(
   database: Database,
   list: List<F, Row, Item>,
   id: Shape<string>,
-  record: Shape<object>,
-  toRecord: (item: Item) => object,
+  record: Shape<Shown>,
+  toRecord: (item: Item) => NoInfer<Shown>,
 ) {
   return {
     query: { ...pagination(id), ...list.filters },
-    responses: { 200: pageOf(record) },
+    returns: pageOf(record),
     handle: async ({ query }: { readonly query: Given<F> & PageQuery }) =>
-      listResponse(await listPart(database, list, query, toPagination(query)), toRecord),
+      toPageRecord(await listPart(database, list, query, toPagination(query)), toRecord),
   };
 }
 
@@ -88,13 +91,13 @@ export function listingOf<Item extends object>(
   item: Shape<Item>,
   keyOf: (item: Item) => string,
   order: "up" | "down",
-  read: (context: ListContext) => readonly Item[] | Promise<readonly Item[]>,
+  read: (context: ListContext) => readonly NoInfer<Item>[] | Promise<readonly NoInfer<Item>[]>,
 ) {
   return {
     query: pagination(),
-    responses: { 200: pageOf(item) },
+    returns: pageOf(item),
     handle: async (context: ListContext) =>
-      listResponse(pageOfItems(await read(context), context.query, keyOf, order), (each) => each),
+      toPageRecord(pageOfItems(await read(context), context.query, keyOf, order), (each) => each),
   };
 }
 

@@ -34,7 +34,7 @@ import {
 } from "../store/resends.ts";
 import { type Actor, type Administration, found, storeAudited } from "./administration.ts";
 import { backend, consumer, type Operation } from "./operation.ts";
-import { listResponse, pageOf, pagination, toPagination } from "./pagination.ts";
+import { pageOf, pagination, toPageRecord, toPagination } from "./pagination.ts";
 import { checkRecentLogin } from "./recent_login.ts";
 import { getSubscription } from "./subscription.ts";
 
@@ -124,11 +124,11 @@ function listedOperations(isOwn: boolean, services: Administration): Operation[]
   return [
     make("GET", path, `listResends${of}`, "List resends", {
       query: { ...pagination(ID), state, ...isOwn ? {} : others },
-      responses: { 200: pageOf(ResendRecord) },
+      returns: pageOf(ResendRecord),
       async handle({ params, query, caller }) {
         const given = { ...query, ...await wantedOf(params, caller) };
         const page = await listPart(database, RESEND_LIST, given, toPagination(query));
-        return listResponse(page, toRecord);
+        return toPageRecord(page, toRecord);
       },
     }),
     make("GET", `${path}/:${key}`, `getResend${of}`, "How far a resend has come", {

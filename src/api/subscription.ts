@@ -55,7 +55,7 @@ import {
   storeAudited,
 } from "./administration.ts";
 import { backend, consumer, type Operation, type Side } from "./operation.ts";
-import { listResponse, pageOf, pagination, toPagination } from "./pagination.ts";
+import { pageOf, pagination, toPageRecord, toPagination } from "./pagination.ts";
 
 // Of one's own these are known.
 const { owner, app, ...OWN_FILTERS } = SUBSCRIPTION_LIST.filters;
@@ -97,13 +97,13 @@ export function subscriptionOperations(
     make("GET", path, isOwn ? "listSubscriptions" : "listAllSubscriptions",
       `List ${isOwn ? "the caller's" : "everybody's"} subscriptions`, {
       query: { ...pagination(SUBSCRIPTION_CURSOR), ...filters, sort: SORT },
-      responses: { 200: pageOf(record) },
+      returns: pageOf(record),
       async handle({ query: { sort, ...query }, caller }) {
         const given = isOwn ? { ...query, ...ownerOf(caller) } : query;
         const page = sort === "worst"
           ? await listFailing(database, given, toPagination(query))
           : await listPart(database, SUBSCRIPTION_LIST, given, toPagination(query));
-        return listResponse(page, toRecord);
+        return toPageRecord(page, toRecord);
       },
     }),
     make("GET", `${path}/:id`, isOwn ? "getSubscription" : "getAnySubscription",

@@ -4,10 +4,10 @@ import { idOf, newId } from "../../src/base/id.ts";
 import { named, record } from "../../src/base/shape.ts";
 import { readQuery } from "../../src/api/input.ts";
 import {
-  listResponse,
   pageOf,
   pageOfItems,
   pagination,
+  toPageRecord,
   toPagination,
 } from "../../src/api/pagination.ts";
 import { FIRST_PAGE } from "../../src/database/database.ts";
@@ -104,14 +104,10 @@ test("pageOf() names the part of a list after what it lists", () => {
   assert.deepEqual(Object.keys(shape.definitions).toSorted(), ["Ship", "ShipPage"]);
 });
 
-test("listResponse() has the items and where the next part begins, or null", async () => {
+test("toPageRecord() has the items and where the next part begins, or null", () => {
   const items = [{ id: "u2" }, { id: "u1" }];
-  const parse = (next: string | undefined) => {
-    const { status, headers, body } = listResponse({ items, next }, ({ id }) => ({ sub: id }));
-    assert.equal(status, 200);
-    assert.equal(headers?.["Content-Type"], "application/json");
-    return JSON.parse(String(body)) as unknown;
-  };
-  assert.deepEqual(parse("u1"), { items: [{ sub: "u2" }, { sub: "u1" }], next_cursor: "u1" });
-  assert.deepEqual(parse(undefined), { items: [{ sub: "u2" }, { sub: "u1" }], next_cursor: null });
+  const shown = (next: string | undefined) =>
+    toPageRecord({ items, next }, ({ id }) => ({ sub: id }));
+  assert.deepEqual(shown("u1"), { items: [{ sub: "u2" }, { sub: "u1" }], next_cursor: "u1" });
+  assert.deepEqual(shown(undefined), { items: [{ sub: "u2" }, { sub: "u1" }], next_cursor: null });
 });

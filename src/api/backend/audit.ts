@@ -22,7 +22,7 @@ export const AuditRecord = named("AuditEntry", record({
 export function auditOperation({ heavy }: Pick<Services, "heavy">): Operation {
   return backend("GET", "/backend/audit", "listAudit", "List changes, logins and failures", {
     ...listing(heavy, AUDIT_LIST, AuditRecord.members.id, AuditRecord, toAuditRecord),
-    responses: { 200: named("AuditPage", record(pageMembers(AuditRecord))) },
+    returns: named("AuditPage", record(pageMembers(AuditRecord))),
   });
 }
 

@@ -13,7 +13,7 @@ const PATH = "/backend/cronjob";
 
 const CronjobRecord = named("Cronjob", record({
   name: TEXT,
-  every: described("A duration such as 5m.", TEXT),
+  every: described("Such as 5m; null where this process has no such job.", nullable(TEXT)),
   status: oneOf("running", "waiting"),
   last_run: nullable(TIME),
   duration_ms: nullable(NUMBER),

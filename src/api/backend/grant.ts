@@ -33,7 +33,7 @@ import { endSubscriptions } from "../../store/subscription_end.ts";
 import { findUser, revokeTokensOfUser } from "../../store/users.ts";
 import { type Administration, found, storeAudited } from "../administration.ts";
 import { backend, type Operation } from "../operation.ts";
-import { listResponse, pageOf, pagination, toPagination } from "../pagination.ts";
+import { pageOf, pagination, toPageRecord, toPagination } from "../pagination.ts";
 
 const PATH = "/backend/grant";
 const USER = idOf("u");
@@ -83,10 +83,10 @@ export function grantOperations(services: Administration): Operation[] {
   return [
     backend("GET", PATH, "listGrants", "List grants, of one user or one app", {
       query: { ...pagination(GrantRecord.members.id), ...GRANT_FILTERS },
-      responses: { 200: pageOf(GrantRecord) },
+      returns: pageOf(GrantRecord),
       async handle({ query }) {
         const page = await listGrants(database, query, toPagination(query), now());
-        return listResponse(page, (grant) => toGrantRecord(grantFields(grant)));
+        return toPageRecord(page, (grant) => toGrantRecord(grantFields(grant)));
       },
     }),
     backend("DELETE", `${PATH}/:id`, "revokeGrant", "Revoke a grant and every token of it", {

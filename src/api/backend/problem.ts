@@ -20,7 +20,7 @@ import { listMuted, muteProblem, unmuteProblem } from "../../store/muted_problem
 import { listFailing } from "../../store/subscriptions.ts";
 import { type Administration, checkChanged, found, storeAudited } from "../administration.ts";
 import { backend, type Operation } from "../operation.ts";
-import { listResponse, pageOf } from "../pagination.ts";
+import { pageOf, toPageRecord } from "../pagination.ts";
 import { READY_STATES } from "../system/status.ts";
 
 const PATH = "/backend/problem";
@@ -131,9 +131,9 @@ export function problemOperations(services: ProblemServices & Administration): O
   const { now } = services;
   return [
     backend("GET", PATH, "listProblems", "List what is wrong, worst first, muted last", {
-      responses: { 200: pageOf(ProblemRecord) },
+      returns: pageOf(ProblemRecord),
       handle: async () =>
-        listResponse({ items: await findProblems(services), next: undefined }, (each) => each),
+        toPageRecord({ items: await findProblems(services), next: undefined }, (each) => each),
     }),
     backend("PUT", `${PATH}/:id/mute`, "muteProblem", "Mute a problem until then", {
       body: refinedMember(Mute, "until", (untilMs, report) => {

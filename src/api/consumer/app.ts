@@ -7,7 +7,7 @@ import { listPart } from "../../store/list.ts";
 import { type Administration, found } from "../administration.ts";
 import { storeAppChange, storeAppSecret } from "../backend/app.ts";
 import { consumer, type Operation } from "../operation.ts";
-import { listResponse, pageOf, pagination, toPagination } from "../pagination.ts";
+import { pageOf, pagination, toPageRecord, toPagination } from "../pagination.ts";
 import { loggedInUser } from "./account_acts.ts";
 
 const PATH = "/consumer/app";
@@ -29,11 +29,11 @@ export function ownAppOperations(services: Administration): Operation[] {
   return [
     consumer("GET", PATH, "listOwnApps", "List the apps that the caller owns", {
       query: pagination(AppRecord.members.client_id),
-      responses: { 200: pageOf(AppRecord) },
+      returns: pageOf(AppRecord),
       async handle({ query, caller }) {
         const owned = { owner: loggedInUser(caller) };
         const page = await listPart(database, APP_LIST, owned, toPagination(query));
-        return listResponse(page, toAppRecord);
+        return toPageRecord(page, toAppRecord);
       },
     }),
     consumer("GET", ITEM, "getOwnApp", "One of the caller's apps", {
