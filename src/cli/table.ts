@@ -8,12 +8,6 @@ export interface Layout {
   readonly bold: (text: string) => string;
 }
 
-const WIDE = new RegExp(
-  "[\\u1100-\\u115f\\u2e80-\\ua4cf\\uac00-\\ud7a3\\uf900-\\ufaff\\ufe30-\\ufe6f" +
-    "\\uff00-\\uff60\\uffe0-\\uffe6\\p{Emoji_Presentation}]",
-  "u",
-);
-const COMBINING = /\p{Mn}/u;
 const GAP = "  ";
 const MIN_SHRUNK = 12;
 
@@ -48,7 +42,8 @@ function toColumn(given: string, items: readonly Members[]) {
   const [member = "", title = member.replace(/_at$/, "").replaceAll("_", " ")] =
     given.replace("*", "").split("=");
   const cells = [title.toUpperCase(), ...items.map((item) => visible(formatValue(item[member])))];
-  return { cells, width: Math.max(...cells.map(displayWidth)), mayShrink: given.includes("*") };
+  const width = Math.max(...cells.map((cell) => [...cell].length));
+  return { cells, width, mayShrink: given.includes("*") };
 }
 
 /** Takes from the widest column that may shrink, cell by cell; returns whether all fit then. */
@@ -86,23 +81,9 @@ export function visible(text: string): string {
   return text.toWellFormed().replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "\u{fffd}");
 }
 
-/** How many cells of a terminal a text takes, as near as Unicode's blocks say. */
-function displayWidth(text: string): number {
-  let width = 0;
-  for (const letter of text) width += WIDE.test(letter) ? 2 : COMBINING.test(letter) ? 0 : 1;
-  return width;
-}
-
-/** The text, cut or padded to the width. */
+/** The text, cut or padded to so many characters. */
 function fill(text: string, width = 0): string {
-  let shown = text;
-  if (displayWidth(text) > width) {
-    shown = "";
-    for (const letter of text) {
-      if (displayWidth(shown + letter) >= width) break;
-      shown += letter;
-    }
-    shown += "…";
-  }
-  return shown + " ".repeat(Math.max(0, width - displayWidth(shown)));
+  const letters = [...text];
+  if (letters.length > width) return `${letters.slice(0, width - 1).join("")}…`;
+  return text + " ".repeat(width - letters.length);
 }

@@ -44,11 +44,12 @@ test("formatTable() shows a block for each item where columns do not fit, ids wh
   assert.equal(text, `  NAME  a\n  ID    ${"u".repeat(25)}\n\n  NAME  b\n  ID    v`);
 });
 
-test("formatTable() counts letters that take two cells, and those that take none", () => {
+test("formatTable() counts characters, and cuts none in half", () => {
   assert.equal(
-    format([{ name: "日本", id: "u1" }, { name: "e\u0301", id: "u2" }]),
-    "NAME  ID\n日本  u1\ne\u0301     u2",
+    format([{ name: "𝒜𝒷", id: "u1" }, { name: "abc", id: "u2" }]),
+    "NAME  ID\n𝒜𝒷    u1\nabc   u2",
   );
+  assert.match(format([{ name: "𝒜".repeat(40), id: "u1" }], 24), /^𝒜{19}…  u1$/mu);
 });
 
 test("formatTable() lets no value move the cursor or start a line", () => {
