@@ -18,7 +18,6 @@ import {
 } from "./base/env.ts";
 import { SIGNING_ALGORITHMS } from "./base/jwt.ts";
 import { LOG_LEVELS } from "./base/log.ts";
-import { nearest } from "./base/nearest.ts";
 import { decodeText } from "./base/utf8.ts";
 import {
   baseUrl,
@@ -39,7 +38,6 @@ import {
 } from "./config_kinds.ts";
 import { PROFILES } from "./oauth/profile.ts";
 
-const PREFIX = "GATEPOST_";
 const OURS = /^(.*\W)?GATEPOST_/s;
 
 // Of the build; of Docker and Kubernetes, beside services named gatepost, or gatepost- and more.
@@ -183,14 +181,8 @@ export function describeConfig(config: Config): readonly { name: string; value: 
  */
 function findUnknown(env: Environment): string[] {
   const known = VARIABLES.flatMap(({ name, fileName }) => fileName ? [name, fileName] : [name]);
-  const ends = known.map((name) => name.slice(PREFIX.length));
   return Object.keys(env)
     .filter((name) => OURS.test(name) && env[name])
     .filter((name) => !known.includes(name) && !NOT_OURS.test(`${name}=${env[name]}`))
-    .map((name) => {
-      const shown = /^\w{1,80}$/.test(name) ? name : quote(name);
-      const meant = nearest(name.replace(OURS, ""), ends);
-      const hint = meant === undefined ? "" : `; did you mean ${PREFIX}${meant}?`;
-      return `${shown}: no such variable${hint}`;
-    });
+    .map((name) => `${/^\w{1,80}$/.test(name) ? name : quote(name)}: no such variable`);
 }

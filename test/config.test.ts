@@ -394,20 +394,10 @@ test("parseConfig() names the entry of a list that is wrong", () => {
   assert.match(error, /has the entry "10\.0\.0\.300\/8"/);
 });
 
-test("parseConfig() suggests the nearest name for an unknown one", () => {
-  const cases: [unknown: string, known: string][] = [
-    ["GATEPOST_LOGLEVEL", "GATEPOST_LOG_LEVEL"],
-    ["GATEPOST_BASEURL", "GATEPOST_BASE_URL"],
-    ["GATEPOST_DATABASE_PATH", "GATEPOST_DATABASE"],
-    ["GATEPOST_RESEND_DELAY", "GATEPOST_RESEND_DELAYS"],
-    ["GATEPOST_CALLBACK_CONCURENCY", "GATEPOST_CALLBACK_CONCURRENCY"],
-    ["GATEPOST_port", "GATEPOST_PORT"],
-  ];
-  for (const [unknown, known] of cases) {
-    assert.deepEqual(errorsOf({ [unknown]: "x" }), [
-      `${unknown}: no such variable; did you mean ${known}?`,
-    ]);
-  }
+test("parseConfig() names each variable of ours that it does not know", () => {
+  const names = ["GATEPOST_LOGLEVEL", "GATEPOST_BASEURL", "GATEPOST_port"];
+  const lines = names.map((name) => `${name}: no such variable`);
+  assert.deepEqual(errorsOf(Object.fromEntries(names.map((name) => [name, "x"]))), lines);
 });
 
 test("parseConfig() leaves GATEPOST_REVISION and other programs' variables alone", () => {
@@ -630,13 +620,8 @@ test("a variable behind a byte order mark or a word is none of another program",
   // `node --env-file` and `env $(xargs < FILE)` leave these in the name of a file's first variable.
   for (const before of ["\ufeff", "export ", " "]) {
     const [error = "", ...others] = errorsOf({ [`${before}GATEPOST_DATABASE`]: "/srv/post.db" });
-    assert.match(error, /^"[\x20-\x7e]*GATEPOST_DATABASE": no such .* mean GATEPOST_DATABASE\?$/);
+    assert.match(error, /^"[\x20-\x7e]*GATEPOST_DATABASE": no such variable$/);
     assert.deepEqual(others, []);
   }
   configOf({ MY_GATEPOST_DATABASE: "x", "BASH_FUNC_GATEPOST_CHECK%%": "() { true; }" });
-});
-
-test("a name that is like no variable is given no suggestion", () => {
-  assert.equal(errorOf("FOO", "x"), "GATEPOST_FOO: no such variable");
-  assert.match(errorOf("LOG_LEVLE", "x"), /did you mean GATEPOST_LOG_LEVEL\?$/);
 });

@@ -1,22 +1,12 @@
-import { nearest } from "./nearest.ts";
 import { isPlainObject } from "./plain_object.ts";
-import {
-  isRecord,
-  type Members,
-  type ObjectShape,
-  pointerTo,
-  record,
-  type Shape,
-  shown,
-} from "./shape.ts";
+import { isRecord, type Members, object, type ObjectShape, type Shape, shown } from "./shape.ts";
 
 /**
  * The shape of an object that an author has written in code: a member that is undefined is missing,
- * and one that is misspelt is an error with a hint. So is a Map or a Promise, which has no members.
+ * and one that is not known is an error. So is a Map or a Promise, which has no members.
  */
 export function authored<const M extends Members>(members: M): ObjectShape<M> {
-  const shape = record(members);
-  const names = Object.keys(members);
+  const shape = object(members);
   return {
     ...shape,
     parse(value, report) {
@@ -25,11 +15,6 @@ export function authored<const M extends Members>(members: M): ObjectShape<M> {
         return shape.parse(undefined, isRecord(value) ? ofClass : report);
       }
       const given = Object.entries(value).filter(([, each]) => each !== undefined);
-      for (const [name] of given.filter(([name]) => !names.includes(name))) {
-        const near = nearest(name, names);
-        const hint = near === undefined ? "." : `; did you mean "${near}"?`;
-        report(`Unknown member${hint}`, pointerTo([name]));
-      }
       return shape.parse(Object.fromEntries(given), report);
     },
   };

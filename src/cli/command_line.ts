@@ -1,7 +1,6 @@
 import { parseArgs, type ParseArgsConfig } from "node:util";
 import { messageOf } from "../base/message_of.ts";
 import type { Command, Option, Values } from "./command.ts";
-import { nearest } from "../base/nearest.ts";
 import { visible } from "./table.ts";
 
 /** What a command line asks for; `words` name a command or the nouns above it. */
@@ -11,7 +10,7 @@ export type CommandLine =
   | { readonly kind: "run"; readonly command: Command; readonly values: Values }
   /** A noun without its verb, or nothing at all. */
   | { readonly kind: "incomplete"; readonly words: readonly string[] }
-  /** One line that says what is wrong, and what may have been meant. */
+  /** One line that says what is wrong. */
   | { readonly kind: "wrong"; readonly message: string };
 
 /** What every command takes. */
@@ -56,11 +55,7 @@ function unknownWord(word: string, words: readonly string[], known: string[]): C
     return wrong("options come after the command, as in gatepost user list --json", words);
   }
   const what = words.length === 0 ? "there is no command" : `${words.join(" ")} has no verb`;
-  const suggestion = nearest(word, known);
-  const hint = suggestion === undefined
-    ? `one of ${known.join(", ")}`
-    : `did you mean ${[...words, suggestion].join(" ")}?`;
-  return wrong(`${what} ${quote(word)}; ${hint}`, words);
+  return wrong(`${what} ${quote(word)}; one of ${known.join(", ")}`, words);
 }
 
 function wrong(message: string, words: readonly string[]): CommandLine {
@@ -88,11 +83,7 @@ function parseRest(command: Command, args: readonly string[]): CommandLine {
   const unknown = given.find(({ name, rawName }) =>
     rawName.startsWith("--no-") ? !options[name.replace(/^no-/, "")]?.isNegatable : !options[name]
   );
-  if (unknown !== undefined) {
-    const suggestion = nearest(unknown.name, Object.keys(options));
-    const hint = suggestion === undefined ? "" : `; did you mean --${suggestion}?`;
-    return wrong(`${name} has no option ${quote(unknown.rawName)}${hint}`, words);
-  }
+  if (unknown !== undefined) return wrong(`${name} has no option ${quote(unknown.rawName)}`, words);
   const again = given.find(({ name, value }, index) =>
     value !== undefined && !options[name]?.isRepeatable &&
     given.findIndex((each) => each.name === name) < index

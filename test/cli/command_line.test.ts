@@ -88,13 +88,9 @@ const NOUNS = [...new Set(COMMANDS.map(({ words: [noun] }) => noun))];
 
 /** A command line, and what its one line must say. */
 const WRONG: readonly (readonly [args: string, says: RegExp])[] = [
-  ["usr add x", /"usr".*did you mean user\?/],
-  ["uesr add x", /did you mean user\?/],
-  ["grants revoke", /did you mean grant\?/],
+  ["usr add x", /"usr".*one of .*user/],
   ["xyzzy", new RegExp(`"xyzzy".*${NOUNS.join(", ")}`)],
-  ["user ad x", /"ad".*did you mean user add\?/],
-  ["user ls", /did you mean user list\?/],
-  ["app rotate a1", /did you mean app rotate-secret\?/],
+  ["app rotate a1", /"rotate".*rotate-secret/],
   ["user remove x", /"remove".*add, list, show, sessions, set, disable, delete/],
   ["user add", /needs NAME/],
   ["user add a b", /no more than NAME/],
@@ -103,8 +99,7 @@ const WRONG: readonly (readonly [args: string, says: RegExp])[] = [
   ["app add Shop --url", /--url/],
   ["event dispatch name", /needs JSON/],
   ["backup", /needs FILE/],
-  ["user add x --pasword-stdin", /"--pasword-stdin".*did you mean --password-stdin\?/],
-  ["user add x --scopes a", /did you mean --scope\?/],
+  ["user add x --pasword-stdin", /no option "--pasword-stdin"/],
   ["user add x -p", /no option "-p"/],
   ["user add x --no-admin", /no option "--no-admin"/],
   ["user list --no-json", /no option "--no-json"/],

@@ -40,7 +40,7 @@ describe("wrong schemas stop the start, each with a line:", () => {
     [{ input: { headers: {} } }, ["/input/headers Unknown member."]],
     [{ input: { query: { type: "array" } } }, ['/input/query Must have type: "object".']],
     [{ input: { query: {}, params: { typ: 1 } } }, [
-      '/input/params/typ Unknown member; did you mean "type"?',
+      "/input/params/typ Unknown member.",
       '/input/params Must have type: "object".',
       '/input/query Must have type: "object".',
     ]],

@@ -358,8 +358,8 @@ test("an export of a bad shape is an error for every bad field", async (t) => {
     ['export const x = { method: "GET", path: "/x" };', ["/handle Is required.", missing]],
     [endpoint("handle: 1"), ["/handle Must be a function."]],
     [endpoint("handel: 1, emit: {}"), [
-      '/handel Unknown member; did you mean "handle"?',
-      '/emit Unknown member; did you mean "emits"?',
+      "/handel Unknown member.",
+      "/emit Unknown member.",
     ]],
     [endpoint('method: "get"'), [methods]],
     [endpoint('method: "HEAD"'), [methods]],
@@ -408,7 +408,7 @@ test("an export of a bad shape is an error for every bad field", async (t) => {
     [endpoint("emits: { a: true }"), ["/emits/a/description Must be a string."]],
     [endpoint("emits: { a: {} }"), ["/emits/a/description Is required."]],
     [endpoint('emits: { a: { description: "d", scopes: "s" } }'), [
-      '/emits/a/scopes Unknown member; did you mean "scope"?',
+      "/emits/a/scopes Unknown member.",
     ]],
     [endpoint('emits: { a: { description: "d", scope: "" } }'), [
       `/emits/a/scope/0 ${oneScope}`,
@@ -427,12 +427,12 @@ test("an export of a bad shape is an error for every bad field", async (t) => {
     [endpoint('maxBody: "0B"'), [size]],
     [endpoint("maxBody: 65536"), [size]],
     ['export const x = { nam: "x", every: "5m", run() {} };', [
-      '/nam Unknown member; did you mean "name"?',
       "/name Is required.",
+      "/nam Unknown member.",
     ]],
     ['export const x = { name: "x", every: "5m", rum() {} };', [
-      '/rum Unknown member; did you mean "run"?',
       "/run Is required.",
+      "/rum Unknown member.",
     ]],
     ['export const x = { every: "5m", run() {} };', ["/name Is required."]],
     [cronjob('name: ""'), [`/name ${noName}`]],
@@ -552,7 +552,7 @@ test("scopes whose words are not in order are an error", async (t) => {
     ["{ a: 1 }", ["/a/description Must be a string."]],
     ["{ a: {} }", ["/a/description Is required."]],
     ["{ a: { description: 'x', grav: true } }", [
-      '/a/grav Unknown member; did you mean "grave"?',
+      "/a/grav Unknown member.",
     ]],
     ["{ a: { description: 'x', grave: 1 } }", ["/a/grave Must be true or false."]],
     ["{ 'a b': 'x' }", ["/a b Is not a scope's name."]],
