@@ -99,26 +99,18 @@ export const METRICS = {
   gatepost_log_lines_dropped_total: total(
     "Log lines that stdout did not take: its disk is full, its reader gone or slow.",
     ({ droppedLogLines }) => droppedLogLines()),
-  process_cpu_seconds_total: total("CPU time spent, in all.",
-    () => cpuSeconds(({ user, system }) => user + system)),
-  process_cpu_user_seconds_total: total("CPU time spent in user mode.",
-    () => cpuSeconds(({ user }) => user)),
-  process_cpu_system_seconds_total: total("CPU time spent in the kernel.",
-    () => cpuSeconds(({ system }) => system)),
+  process_cpu_seconds_total: total("CPU time spent.", () => {
+    const { user, system } = process.cpuUsage();
+    return (user + system) / 1e6;
+  }),
   process_resident_memory_bytes: gauge("Resident memory.", () => process.memoryUsage.rss()),
   process_start_time_seconds: gauge("Start of the process, since 1970.",
     () => Math.round(performance.timeOrigin) / 1000),
   // On Linux only, and not under Node's permission model: elsewhere it is left out.
   process_open_fds: gauge("Open file descriptors.",
     async () => (await readdir("/proc/self/fd")).length),
-  nodejs_heap_size_total_bytes: gauge("Size of V8's heap.", () => process.memoryUsage().heapTotal),
   nodejs_heap_size_used_bytes: gauge("Used part of V8's heap.",
     () => process.memoryUsage().heapUsed),
-  nodejs_external_memory_bytes: gauge("Buffers outside of V8's heap.",
-    () => process.memoryUsage().external),
-  nodejs_eventloop_lag_p50_seconds: gauge(
-    "Lag of the event loop since it was last asked for, percentile 50.",
-    ({ loopDelay }) => lagSeconds(loopDelay.percentile(50))),
   nodejs_eventloop_lag_p99_seconds: gauge(
     "Lag of the event loop since it was last asked for, percentile 99.",
     ({ loopDelay }) => lagSeconds(loopDelay.percentile(99))),
@@ -126,7 +118,7 @@ export const METRICS = {
     "Lag of the event loop since it was last asked for, maximum.",
     ({ loopDelay }) => {
       const max = lagSeconds(loopDelay.max);
-      loopDelay.reset(); // this is the last of the three to be read
+      loopDelay.reset(); // this is the last of the two to be read
       return max;
     }),
   nodejs_version_info: gauge("Version of Node.js.", () => [[[process.version], 1]], "version"),
@@ -168,10 +160,6 @@ export function watchEventLoop() {
 /** How long ago that was; 0 where it was not. */
 export function ageSeconds(sinceMs: number | undefined, now: () => number): number {
   return sinceMs === undefined ? 0 : Math.max(0, now() - sinceMs) / 1000;
-}
-
-function cpuSeconds(microseconds: (usage: NodeJS.CpuUsage) => number): number {
-  return microseconds(process.cpuUsage()) / 1e6;
 }
 
 /** The histogram holds the time between two ticks; the wait that was asked for is not lag. */
