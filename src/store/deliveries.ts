@@ -1,4 +1,4 @@
-import type { NextState } from "../event/delivery.ts";
+import type { AttemptOutcome, NextState } from "../event/delivery.ts";
 import type { Attempt } from "../event/delivery_record.ts";
 import { type Database, limitTo } from "../database/database.ts";
 import { findValue, hasRow } from "../database/rows.ts";
@@ -193,12 +193,13 @@ export function isClaimed({ delivery, claim, attempt }: ClaimOfDelivery): Sql {
 }
 
 /** One attempt that has ended, as it is recorded. */
-export interface AttemptRecord extends Pick<Attempt, "attempt" | "durationMs" | "outcome"> {
+export interface AttemptRecord extends Pick<Attempt, "attempt" | "durationMs"> {
   readonly delivery: string;
   readonly subscription: number;
   /** The endpoint that it called. */
   readonly endpoint: string;
   readonly startedAtMs: number;
+  readonly outcome: AttemptOutcome;
   /** The mean duration of its subscription's attempts, where that is worth keeping. */
   readonly meanMs: number | undefined;
   readonly snippet: string | undefined;
