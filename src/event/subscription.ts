@@ -78,13 +78,8 @@ export interface Subscription extends FieldsOf<Infer<typeof ManagedSubscription>
   readonly seq: number;
 }
 
-const toRecord = recordOf(SubscriptionRecord);
-
 /** A subscription as its owner sees it. */
-export function toSubscriptionRecord(subscription: Omit<Subscription, "seq">) {
-  const { status, pausedUntilMs } = subscription;
-  return toRecord({ ...subscription, pausedUntilMs: status === "paused" ? pausedUntilMs : null });
-}
+export const toSubscriptionRecord = recordOf(SubscriptionRecord);
 
 /** A subscription as the backend shows it: `app` is the `client_id` that made it, or `login`. */
 export function toManagedSubscription(

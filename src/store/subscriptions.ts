@@ -27,7 +27,7 @@ export function earlierDue(nowMs: number): Sql {
 }
 
 const COLUMNS = sql`seq, id, principal, app, event, endpoint, status, disabledReason, createdAtMs,
-  failingSinceMs, pausedUntilMs`;
+  failingSinceMs, iif(status = 'paused', pausedUntilMs, NULL) AS pausedUntilMs`;
 
 /** A subscription by id: of anybody, or of this owner, made through this app. */
 export function findSubscription(
