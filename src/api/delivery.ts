@@ -36,7 +36,7 @@ import { findSubscription } from "../store/subscriptions.ts";
 import { type Administration, found, locatedResponse, storeAudited } from "./administration.ts";
 import { backend, consumer, type Operation } from "./operation.ts";
 import { listResponse, pageOf, pagination, toPagination } from "./pagination.ts";
-import { OwnResend, RESENDS_STARTED, startResend } from "./resend.ts";
+import { NewResend, OwnResend, RESENDS_STARTED, startResend } from "./resend.ts";
 import { createSendLimit } from "./send_limit.ts";
 import { getSubscription, ownerOf } from "./subscription.ts";
 
@@ -153,7 +153,7 @@ export function deliveryOperations(
   ];
 }
 
-/** /backend/delivery: every delivery, and sending failed ones again. */
+/** /backend/delivery: every delivery, and sending one or many again. */
 export function managedDeliveryOperations(
   services: Administration & Pick<Services, "heavy">,
 ): Operation[] {
@@ -191,6 +191,13 @@ export function managedDeliveryOperations(
         const resend = resendDeliveries([id], now(), checkStatus(delivery, body?.status));
         return resentResponse(delivery, await storeAudited(context, resend, action, services));
       },
+    }),
+    backend("POST", `${path}/resend`, "resendDeliveries",
+      "Send deliveries again, those that failed or others", {
+      body: NewResend,
+      responses: RESENDS_STARTED,
+      refuses: [409],
+      handle: ({ body, ...context }) => startResend(context, body, services),
     }),
   ];
 }

@@ -30,7 +30,7 @@ import { loginOperation } from "../api/consumer/login.ts";
 import { managedSessionOperation, sessionOperations } from "../api/consumer/session.ts";
 import { deliveryOperations, managedDeliveryOperations } from "../api/delivery.ts";
 import type { Operation } from "../api/operation.ts";
-import { ownResendOperations, resendOperations } from "../api/resend.ts";
+import { resendOperations } from "../api/resend.ts";
 import { subscribeOperations } from "../api/subscribe.ts";
 import { subscriptionOperations } from "../api/subscription.ts";
 import { asyncApiOperation } from "../api/system/asyncapi.ts";
@@ -58,7 +58,7 @@ export function ownOperations(services: Services, ofModules: readonly Operation[
     ...subscriptionOperations("/consumer", services),
     ...deliveryOperations(services),
     healthOperation("/consumer", services),
-    ...ownResendOperations(services),
+    ...resendOperations("/consumer", services),
     eventCatalogueOperation(services),
     ...accountOperations(services),
     ...sessionOperations(services),
@@ -107,7 +107,7 @@ export function backendOperations(
     auditOperation(services),
     ...eventOperations(services),
     ...managedDeliveryOperations(services),
-    ...resendOperations(services),
+    ...resendOperations("/backend", services),
     ...subscriptionOperations("/backend", services),
     ...cronjobOperations(services),
     ...seriesOperations(services),
