@@ -124,10 +124,7 @@ export const EventRecord = named("Event", record({
   created_at: TIME,
 }));
 
-export interface EventSummary extends Omit<FieldsOf<Infer<typeof EventRecord>>, "scope"> {
-  /** All that are needed to receive it. */
-  readonly scopes: readonly string[];
-}
+export type EventSummary = FieldsOf<Infer<typeof EventRecord>>;
 
 /** A declared event as those see it who may subscribe to it. */
 export const DeclaredEventRecord = named("DeclaredEvent", record({

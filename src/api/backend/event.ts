@@ -3,7 +3,7 @@ import { newId } from "../../base/id.ts";
 import { Problem } from "../../base/problem.ts";
 import { ANYTHING, named, record, withMembers } from "../../base/shape.ts";
 import { ManagedDelivery, toManagedDelivery } from "../../event/delivery_record.ts";
-import { EventRecord, type EventSummary, NewEvent } from "../../event/event.ts";
+import { EventRecord, NewEvent } from "../../event/event.ts";
 import type { Services } from "../../services.ts";
 import { CLI_ACTOR } from "../../store/audit.ts";
 import { listDeliveries } from "../../store/delivery_lists.ts";
@@ -78,8 +78,4 @@ export function eventOperations(
   ];
 }
 
-const toEventRecord = recordOf(EventRecord);
-
-function toRecord(event: EventSummary) {
-  return toEventRecord({ ...event, scope: event.scopes.join(" ") || null });
-}
+const toRecord = recordOf(EventRecord);
