@@ -69,7 +69,6 @@ export function deliveryOperations(
 ): Operation[] {
   const { database, wake, now, events } = services;
   const checkSendable = createSendLimit(now);
-  const examples = new Map(events.map(({ name, example = TEST }) => [name, encodeJson(example)]));
 
   // A delivery is found by its own id; the path may also name its subscription.
   async function find(
@@ -141,8 +140,8 @@ export function deliveryOperations(
         const nowMs = now();
         const event = newId("e", nowMs);
         const delivery = deliveryId(event, subscription.seq);
-        const json = examples.get(subscription.event) ?? encodeJson(TEST);
-        const test = { subscription: subscription.id, event, delivery, json };
+        const { example = TEST } = events.find(({ name }) => name === subscription.event) ?? {};
+        const test = { subscription: subscription.id, event, delivery, json: encodeJson(example) };
         const [stored] = await database.write(insertTestDelivery(test, nowMs));
         if (stored !== 1) throw conflict("The subscription has just changed.");
         wake();

@@ -82,9 +82,7 @@ export interface Subscription extends FieldsOf<Infer<typeof ManagedSubscription>
 export const toSubscriptionRecord = recordOf(SubscriptionRecord);
 
 /** A subscription as the backend shows it: `app` is the `client_id` that made it, or `login`. */
-export function toManagedSubscription(
-  subscription: Subscription,
-): Infer<typeof ManagedSubscription> {
-  const { id, ...rest } = toSubscriptionRecord(subscription);
-  return { id, principal: subscription.principal, app: subscription.app, ...rest };
+export function toManagedSubscription({ principal, app, ...own }: Subscription) {
+  const { id, ...rest } = toSubscriptionRecord(own);
+  return { id, principal, app, ...rest };
 }
