@@ -42,7 +42,7 @@ export function findSubscription(
 }
 
 /** The beginning of an endpoint; it may be without its scheme, where that is https. */
-export const toUrl = (text: string): string => text.includes("://") ? text : `https://${text}`;
+export const toUrl = (text: string): string => /^https?:/i.test(text) ? text : `https://${text}`;
 
 const IS_LISTED = sql`status <> 'deleted'`;
 
