@@ -18,7 +18,7 @@ import { principalOperations } from "../api/backend/principal.ts";
 import { problemOperations } from "../api/backend/problem.ts";
 import { receiverOperations } from "../api/backend/receiver.ts";
 import { resourceOperations } from "../api/backend/resource.ts";
-import { healthOperation, seriesOperations } from "../api/backend/series.ts";
+import { healthOperation, seriesOperation } from "../api/backend/series.ts";
 import { backupOperation, configOperation } from "../api/backend/server.ts";
 import { streamOperation } from "../api/backend/stream.ts";
 import { userOperations } from "../api/backend/user.ts";
@@ -110,7 +110,8 @@ export function backendOperations(
     ...resendOperations("/backend", services),
     ...subscriptionOperations("/backend", services),
     ...cronjobOperations(services),
-    ...seriesOperations(services),
+    seriesOperation(services),
+    healthOperation("/backend", services),
     ...problemOperations(services),
     configOperation(services),
   ];
