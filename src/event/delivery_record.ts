@@ -12,7 +12,7 @@ import {
   shown,
   TEXT,
 } from "../base/shape.ts";
-import { TIME, toTime } from "../base/time.ts";
+import { TIME } from "../base/time.ts";
 import { EVENT_NAME } from "./event.ts";
 
 export const DELIVERY_STATUSES = ["pending", "delivered", "failed", "cancelled"] as const;
@@ -65,8 +65,7 @@ export type ChangedDelivery = Pick<Delivery, "id" | "subscription">;
 export type WatchDeliveries = (changed: readonly ChangedDelivery[]) => void;
 
 /** An attempt as it is stored. */
-export interface Attempt extends Omit<FieldsOf<Infer<typeof AttemptRecord>>, "time"> {
-  readonly atMs: number;
+export interface Attempt extends FieldsOf<Infer<typeof AttemptRecord>> {
   /** How the response began. */
   readonly snippet: string | null;
 }
@@ -80,9 +79,5 @@ export function toDeliveryRecord({ name, ...delivery }: Delivery): Infer<typeof 
 
 export const toManagedDelivery = recordOf(ManagedDelivery);
 
-const toShownAttempt = recordOf(AttemptRecord);
-
 /** An attempt as the owner of the subscription sees it. */
-export function toAttemptRecord({ atMs, ...attempt }: Attempt): Infer<typeof AttemptRecord> {
-  return toShownAttempt({ ...attempt, time: toTime(atMs) });
-}
+export const toAttemptRecord = recordOf(AttemptRecord);

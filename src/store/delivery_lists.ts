@@ -97,7 +97,7 @@ export async function listDeliveries(
 const MAX_ATTEMPTS = 100;
 const RECENT = 200;
 
-const ATTEMPT = sql`startedAtMs AS atMs, attempt, status, error, durationMs, snippet`;
+const ATTEMPT = sql`startedAtMs AS timeMs, attempt, status, error, durationMs, snippet`;
 
 /** The attempts of a delivery, the first one first; of very many the last hundred. */
 export async function listAttempts(database: Database, delivery: string): Promise<Attempt[]> {
