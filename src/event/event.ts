@@ -20,28 +20,14 @@ import {
 import { TIME } from "../base/time.ts";
 
 /** By what an event was dispatched. */
-export interface EventOrigin {
-  /** The X-Request-Id of the request. */
-  readonly request?: string;
-  /** A route of a module such as `POST /orders`, the name of a cronjob, `backend` or `cli`. */
-  readonly source: string;
-  /** Whose request it was. */
-  readonly principal?: string | undefined;
-}
+export type EventOrigin = Pick<Infer<typeof EventRecord>, "request" | "source" | "principal">;
 
 /** An event that waits for, or has been through, its distribution. */
-export interface Event {
+export interface Event extends Omit<Infer<typeof NewEvent>, "data">, EventOrigin {
   /** Starts with `e`. */
   readonly id: string;
-  readonly name: string;
   /** The dispatched data as JSON, byte for byte what subscribers get. */
   readonly json: string;
-  /** Where given, only this principal's subscriptions get it. */
-  readonly subject: string | undefined;
-  /** Where given, it is stored only if no event of this name and key is there. */
-  readonly key?: string | undefined;
-  /** Undefined: an event of the service itself. */
-  readonly origin?: EventOrigin | undefined;
   readonly createdAtMs: number;
 }
 

@@ -77,9 +77,10 @@ function insertOf(isDistributing: boolean): Sql {
  * nothing is left for it to do
  */
 export function insertEvents(events: readonly Event[], isDistributing: boolean): Sql {
-  const rows = events.map(({ id, name, json, subject, key, origin, createdAtMs }) =>
-    sql`(${id}, ${name}, ${createdAtMs}, ${subject ?? null}, ${json}, ${key ?? null},
-      ${origin?.request ?? null}, ${origin?.source ?? null}, ${origin?.principal ?? null})`
+  const rows = events.map((event) =>
+    sql`(${event.id}, ${event.name}, ${event.createdAtMs}, ${event.subject ?? null}, ${event.json},
+      ${event.key ?? null}, ${event.request ?? null}, ${event.source ?? null},
+      ${event.principal ?? null})`
   );
   const insert = isDistributing ? INSERT : INSERT_PENDING;
   return sql`${insert} FROM (VALUES ${joinSql(rows, ", ")}) ${UNLESS_KNOWN}`;

@@ -90,7 +90,7 @@ test("events of one statement are stored as they are, of one name and key the fi
   const database = openDatabase(t);
   const origin = { source: "POST /a", request: "r1" };
   const events = [
-    sampleEvent({ json: '{"a":"\\u0000 \\" \\\\ 😀"}', origin }),
+    sampleEvent({ json: '{"a":"\\u0000 \\" \\\\ 😀"}', ...origin }),
     sampleEvent({ name: "b", key: "7", subject: "u00000001" }),
     sampleEvent({ name: "b", key: "7" }),
     sampleEvent({ createdAtMs: NOW_MS - 1 }),

@@ -46,8 +46,8 @@ export function eventOperations(
           const id = newId("e", createdAtMs);
           const { caller: { sub: principal }, request: { id: request } } = context;
           const source = principal === CLI_ACTOR ? CLI_ACTOR : "backend";
-          const origin = { request, source, principal };
-          const insert = insertEvent({ id, name, json, subject, key, origin, createdAtMs });
+          const by = { request, source, principal };
+          const insert = insertEvent({ id, name, json, subject, key, createdAtMs, ...by });
           // With a key of its own the event is never stored twice, and may have another id.
           const kept = key === undefined ? keep(respond(id)) : [];
           const action = { action: "event.dispatch", target: id };
