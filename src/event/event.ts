@@ -31,15 +31,12 @@ export interface Event extends Omit<Infer<typeof NewEvent>, "data">, EventOrigin
   readonly createdAtMs: number;
 }
 
-export interface DeclaredEvent {
-  readonly name: string;
-  readonly description: string;
+export interface DeclaredEvent
+  extends Pick<Infer<typeof DeclaredEventRecord>, "name" | "description" | "example"> {
   /** All that are needed to subscribe to it. */
   readonly scope: readonly string[];
   /** What its data must be; undefined: any JSON. */
   readonly data?: Shape<unknown> | undefined;
-  /** Data of one; undefined: none is given. */
-  readonly example?: unknown;
 }
 
 /** The service's own events: nobody else dispatches them, and only scope `backend` gets them. */
