@@ -36,7 +36,7 @@ import { findSubscription } from "../store/subscriptions.ts";
 import { type Administration, found, locatedResponse, storeAudited } from "./administration.ts";
 import { backend, consumer, type Operation } from "./operation.ts";
 import { pageOf, pagination, toPageRecord, toPagination } from "./pagination.ts";
-import { OwnResend, RESENDS_STARTED, startResend } from "./resend.ts";
+import { NewResend, OwnResend, RESENDS_STARTED, startResend } from "./resend.ts";
 import { createSendLimit } from "./send_limit.ts";
 import { getSubscription, ownerOf } from "./subscription.ts";
 
@@ -69,7 +69,6 @@ export function deliveryOperations(
 ): Operation[] {
   const { database, wake, now, events } = services;
   const checkSendable = createSendLimit(now);
-  const examples = new Map(events.map(({ name, example = TEST }) => [name, encodeJson(example)]));
 
   // A delivery is found by its own id; the path may also name its subscription.
   async function find(
@@ -141,8 +140,8 @@ export function deliveryOperations(
         const nowMs = now();
         const event = newId("e", nowMs);
         const delivery = deliveryId(event, subscription.seq);
-        const json = examples.get(subscription.event) ?? encodeJson(TEST);
-        const test = { subscription: subscription.id, event, delivery, json };
+        const { example = TEST } = events.find(({ name }) => name === subscription.event) ?? {};
+        const test = { subscription: subscription.id, event, delivery, json: encodeJson(example) };
         const [stored] = await database.write(insertTestDelivery(test, nowMs));
         if (stored !== 1) throw conflict("The subscription has just changed.");
         wake();
@@ -153,7 +152,7 @@ export function deliveryOperations(
   ];
 }
 
-/** /backend/delivery: every delivery, and sending failed ones again. */
+/** /backend/delivery: every delivery, and sending one or many again. */
 export function managedDeliveryOperations(
   services: Administration & Pick<Services, "heavy">,
 ): Operation[] {
@@ -191,6 +190,13 @@ export function managedDeliveryOperations(
         const resend = resendDeliveries([id], now(), checkStatus(delivery, body?.status));
         return resentResponse(delivery, await storeAudited(context, resend, action, services));
       },
+    }),
+    backend("POST", `${path}/resend`, "resendDeliveries",
+      "Send deliveries again, those that failed or others", {
+      body: NewResend,
+      responses: RESENDS_STARTED,
+      refuses: [409],
+      handle: ({ body, ...context }) => startResend(context, body, services),
     }),
   ];
 }

@@ -33,7 +33,7 @@ import {
   stopResend,
 } from "../store/resends.ts";
 import { type Actor, type Administration, found, storeAudited } from "./administration.ts";
-import { backend, consumer, type Operation } from "./operation.ts";
+import { backend, consumer, type Operation, type Side } from "./operation.ts";
 import { pageOf, pagination, toPageRecord, toPagination } from "./pagination.ts";
 import { checkRecentLogin } from "./recent_login.ts";
 import { getSubscription } from "./subscription.ts";
@@ -78,30 +78,13 @@ const ResendRecord = named("ResendState", record({
   ended_at: optional(TIME),
 }));
 
-/** Sending deliveries again in bulk: what is asked for survives a restart. */
-export function resendOperations(
-  services: Administration & Pick<Services, "heavy">,
-): Operation[] {
-  return [
-    backend("POST", "/backend/delivery/resend", "resendDeliveries",
-      "Send deliveries again, those that failed or others", {
-      body: NewResend,
-      responses: RESENDS_STARTED,
-      refuses: [409],
-      handle: ({ body, ...context }) => startResend(context, body, services),
-    }),
-    ...listedOperations(false, services),
-  ];
-}
-
-/** The same of one of the caller's subscriptions, as far as the caller has asked for it. */
-export const ownResendOperations = (services: Administration) => listedOperations(true, services);
-
 /** Of a path: `resend` where `id` is a subscription's. */
 type Params = { readonly id?: string; readonly resend?: string };
 
-function listedOperations(isOwn: boolean, services: Administration): Operation[] {
+/** What has been asked to be sent again: all, or what the caller has of an own subscription. */
+export function resendOperations(side: Side, services: Administration): Operation[] {
   const { database, now } = services;
+  const isOwn = side === "/consumer";
   const [make, path, key, of] = isOwn
     ? [consumer, "/consumer/subscription/:id/resend", "resend", "OfSubscription"] as const
     : [backend, "/backend/resend", "id", ""] as const;

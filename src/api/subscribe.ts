@@ -13,7 +13,6 @@ import {
 import { isOwnLogin, LOGIN_APP } from "../oauth/principal.ts";
 import type { Services } from "../services.ts";
 import {
-  grantOf,
   hasActiveGrant,
   insertSubscription,
   replaceSubscriptionSecret,
@@ -50,7 +49,7 @@ export function subscribeOperations(
         const app = isOwnLogin(caller.clientId) ? LOGIN_APP : caller.clientId;
         const subscription = { ...body, principal: caller.sub, app, id, createdAtMs };
         const secret = formatSigningSecret(randomBytes(32));
-        const grant = grantOf(caller);
+        const grant = { id: caller.grantId, scopes: caller.scopes };
         const insert = insertSubscription({ ...subscription, secret, grant }, seal);
         const action = { action: "subscription.create", target: id };
         const [inserted] = await storeAudited(context, [insert], action, services, TAKEN);

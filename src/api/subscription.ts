@@ -38,7 +38,6 @@ import {
 } from "../store/subscription_end.ts";
 import {
   findSubscription,
-  grantOf,
   listFailing,
   SUBSCRIPTION_CURSOR,
   SUBSCRIPTION_LIST,
@@ -134,9 +133,11 @@ export function subscriptionOperations(
           });
         }
         const update = { endpoint, paused_until, status: isDisabled ? undefined : status };
-        const scopes = isOwn ? await grantedScopes(database, caller) : [];
+        const grant = isOwn
+          ? { id: caller.grantId, scopes: await grantedScopes(database, caller) }
+          : undefined;
         const [changed] = await store(context, [
-          updateSubscription(id, update, isOwn ? grantOf({ ...caller, scopes }) : undefined),
+          updateSubscription(id, update, grant),
           ...isDisabled ? disableSubscription(id, "administrator", now()) : [],
         ], { action: "subscription.change", target: id });
         if (changed === 0) {

@@ -18,7 +18,7 @@ import { principalOperations } from "../api/backend/principal.ts";
 import { problemOperations } from "../api/backend/problem.ts";
 import { receiverOperations } from "../api/backend/receiver.ts";
 import { resourceOperations } from "../api/backend/resource.ts";
-import { healthOperation, seriesOperations } from "../api/backend/series.ts";
+import { healthOperation, seriesOperation } from "../api/backend/series.ts";
 import { backupOperation, configOperation } from "../api/backend/server.ts";
 import { streamOperation } from "../api/backend/stream.ts";
 import { userOperations } from "../api/backend/user.ts";
@@ -30,7 +30,7 @@ import { loginOperation } from "../api/consumer/login.ts";
 import { managedSessionOperation, sessionOperations } from "../api/consumer/session.ts";
 import { deliveryOperations, managedDeliveryOperations } from "../api/delivery.ts";
 import type { Operation } from "../api/operation.ts";
-import { ownResendOperations, resendOperations } from "../api/resend.ts";
+import { resendOperations } from "../api/resend.ts";
 import { subscribeOperations } from "../api/subscribe.ts";
 import { subscriptionOperations } from "../api/subscription.ts";
 import { asyncApiOperation } from "../api/system/asyncapi.ts";
@@ -58,7 +58,7 @@ export function ownOperations(services: Services, ofModules: readonly Operation[
     ...subscriptionOperations("/consumer", services),
     ...deliveryOperations(services),
     healthOperation("/consumer", services),
-    ...ownResendOperations(services),
+    ...resendOperations("/consumer", services),
     eventCatalogueOperation(services),
     ...accountOperations(services),
     ...sessionOperations(services),
@@ -107,10 +107,11 @@ export function backendOperations(
     auditOperation(services),
     ...eventOperations(services),
     ...managedDeliveryOperations(services),
-    ...resendOperations(services),
+    ...resendOperations("/backend", services),
     ...subscriptionOperations("/backend", services),
     ...cronjobOperations(services),
-    ...seriesOperations(services),
+    seriesOperation(services),
+    healthOperation("/backend", services),
     ...problemOperations(services),
     configOperation(services),
   ];

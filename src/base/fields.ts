@@ -4,7 +4,7 @@ import { toTime } from "./time.ts";
 type Camel<Name extends string> = Name extends `${infer First}_${infer Rest}`
   ? `${First}${Capitalize<Camel<Rest>>}`
   : Name;
-type TimeWord = "at" | "from" | "since" | "until";
+type TimeWord = "at" | "from" | "since" | "time" | "until";
 type TimeName = TimeWord | `${string}_${TimeWord}`;
 
 /** The field of a member: `jwks_uri` is jwksUri, and `created_at`, as all times, createdAtMs. */
@@ -25,7 +25,7 @@ export type FieldsOf<R, Missing = null> =
       | Missing;
   };
 
-const TIME_NAME = /(?:^|_)(?:at|from|since|until)$/;
+const TIME_NAME = /(?:^|_)(?:at|from|since|time|until)$/;
 
 /** The field of a member, as its type `FieldName` has it. */
 export function fieldName(member: string): string {

@@ -160,8 +160,7 @@ async function findThings(text: string): Promise<Choice[]> {
 /** Those whose address begins with the text, and of the latest those that have it anywhere. */
 async function findSubscriptions(text: string): Promise<Subscription[]> {
   const of = (query: Query) => list<Subscription>("/backend/subscription", query);
-  const q = /^https?:/.test(text) ? text : `https://${text}`;
-  const [begin, latest] = await Promise.all([of({ q, limit: EACH }), of({ limit: LATEST })]);
+  const [begin, latest] = await Promise.all([of({ q: text, limit: EACH }), of({ limit: LATEST })]);
   const has = latest.items.filter(({ endpoint, event }) =>
     `${endpoint} ${event}`.toLowerCase().includes(text.toLowerCase()));
   const found = [...begin.items, ...has].map((each) => [each.id, each] as const);

@@ -1,19 +1,13 @@
 import { parseRetryAfter } from "../event/delivery.ts";
 import { signMessage } from "../event/signature.ts";
-import type { AttemptRecord } from "../store/deliveries.ts";
+import type { AttemptRecord, SendableDelivery } from "../store/deliveries.ts";
 import { type Egress, readStart } from "../outbound/egress.ts";
 import { settleFailure } from "../outbound/failure.ts";
 import { findShortage } from "../outbound/shortage.ts";
 
-/** One POST to a subscriber. */
-export interface Callback {
-  readonly deliveryId: string;
-  readonly event: string;
-  /** The dispatched data's JSON: the whole body. */
-  readonly json: string;
-  readonly endpoint: string;
-  /** 1 for the first, 4 for the last resend. */
-  readonly attempt: number;
+/** One POST to a subscriber; `json` is its whole body. */
+export interface Callback
+  extends Pick<SendableDelivery, "id" | "event" | "json" | "endpoint" | "attempt"> {
   /** Each of them signs; the newest first. */
   readonly secrets: readonly string[];
 }
@@ -34,7 +28,7 @@ export function createCallbackSender({ egress, timeoutMs, now }: {
 }) {
   /** Sends one; failures are results: it never rejects. */
   async function send(callback: Callback): Promise<CallbackResult> {
-    const { deliveryId: id, json: body, event, attempt, secrets } = callback;
+    const { id, json: body, event, attempt, secrets } = callback;
     const startedMs = performance.now();
     const timestampSeconds = Math.floor(now() / 1000);
     const controller = new AbortController();

@@ -57,7 +57,7 @@ export function createRecorder(
     if (attempts.length === 0) return;
     try {
       await write(recordDelivered(attempts, claim, now()));
-      for (const { delivery } of attempts) held.delete(delivery);
+      for (const { id } of attempts) held.delete(id);
     } catch {
       await Promise.all(attempts.map((each) =>
         storeAttempt(each, recordDelivered([each], claim, now()))
@@ -71,11 +71,11 @@ export function createRecorder(
    */
   function finishFailure(record: AttemptRecord): readonly Sql[] {
     const nowMs = now();
-    const { delivery, subscription, endpoint, attempt, outcome } = record;
+    const { endpoint, attempt, outcome } = record;
     const next = afterAttempt(attempt, outcome, delaysMs, nowMs, random());
     const recorded = recordFailure({ ...record, next }, claim, nowMs);
     if (next.status !== "failed") return recorded;
-    const claimed = { delivery, claim, attempt, subscription };
+    const claimed = { ...record, claim };
     const rule = next.gone ? { goneEndpoint: endpoint }
       : { failingSinceMs: disableAfterMs > 0 ? nowMs - disableAfterMs : 0 };
     const { before, after } = disableAfterFailure(claimed, rule, nowMs);
@@ -93,7 +93,7 @@ export function createRecorder(
 
   async function storeAttempt(record: AttemptRecord, statements: readonly Sql[]): Promise<void> {
     await store(statements);
-    held.delete(record.delivery);
+    held.delete(record.id);
   }
 
   function write(statements: readonly Sql[]): Promise<unknown> {

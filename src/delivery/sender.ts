@@ -65,8 +65,7 @@ export function createSender(
   async function attempt(delivery: SendableDelivery): Promise<void> {
     const startedAtMs = now();
     const startedMs = elapsedMs();
-    const number = delivery.attempt + 1;
-    const result = await call(delivery, number, startedAtMs).catch((error: unknown) => {
+    const result = await call(delivery, startedAtMs).catch((error: unknown) => {
       log.error("a delivery cannot be sent", { delivery: delivery.id, error });
       return { pauseMs: UNREADABLE_PAUSE_MS };
     });
@@ -78,23 +77,22 @@ export function createSender(
     const succeeded = isSuccess(result.outcome);
     // What this process aborted is no failure of the subscriber's.
     if (isAborted && !succeeded) return requeue([delivery]);
-    const { id, subscription, endpoint } = delivery;
     const durationMs = Math.round(elapsedMs() - startedMs);
-    const { requeued, meanMs } = queues.finish(subscription, succeeded, durationMs);
+    const { requeued, meanMs } = queues.finish(delivery.subscription, succeeded, durationMs);
     send();
-    const made = { delivery: id, subscription, endpoint, attempt: number, startedAtMs, durationMs };
-    await recorder.record({ ...made, meanMs, ...result }, requeued);
-    options.observe(delivery, succeeded, number > settings.resendDelaysMs.length, durationMs);
+    await recorder.record({ ...delivery, startedAtMs, durationMs, meanMs, ...result }, requeued);
+    const isLast = delivery.attempt > settings.resendDelaysMs.length;
+    options.observe(delivery, succeeded, isLast, durationMs);
     release(delivery);
   }
 
   /** Signed by two secrets for a day after a rotation. Rejects where one cannot be decrypted. */
-  async function call(delivery: SendableDelivery, attempt: number, nowMs: number) {
-    const { id, event, json, endpoint, secret, oldSecret } = delivery;
+  async function call(delivery: SendableDelivery, nowMs: number) {
+    const { id, event, json, endpoint, attempt, secret, oldSecret } = delivery;
     const isOldValid = oldSecret !== null && (delivery.oldSecretUntilMs ?? 0) > nowMs;
     const secrets = (isOldValid ? [secret, oldSecret] : [secret])
       .map((encrypted) => options.seal.decrypt(encrypted, delivery.subscriptionId));
-    return callbacks.send({ deliveryId: id, event, json, endpoint, attempt, secrets });
+    return callbacks.send({ id, event, json, endpoint, attempt, secrets });
   }
 
   /** Releases claims of what was not sent after all, which is due again after so long. */

@@ -12,8 +12,7 @@ import {
   shown,
   TEXT,
 } from "../base/shape.ts";
-import { TIME, toTime } from "../base/time.ts";
-import type { AttemptOutcome } from "./delivery.ts";
+import { TIME } from "../base/time.ts";
 import { EVENT_NAME } from "./event.ts";
 
 export const DELIVERY_STATUSES = ["pending", "delivered", "failed", "cancelled"] as const;
@@ -65,12 +64,8 @@ export type ChangedDelivery = Pick<Delivery, "id" | "subscription">;
 /** Gets such deliveries, a few times a second. */
 export type WatchDeliveries = (changed: readonly ChangedDelivery[]) => void;
 
-export interface Attempt {
-  readonly atMs: number;
-  /** 1 for the first since the delivery was first sent, or sent again by hand. */
-  readonly attempt: number;
-  readonly outcome: AttemptOutcome;
-  readonly durationMs: number;
+/** An attempt as it is stored. */
+export interface Attempt extends FieldsOf<Infer<typeof AttemptRecord>> {
   /** How the response began. */
   readonly snippet: string | null;
 }
@@ -85,13 +80,4 @@ export function toDeliveryRecord({ name, ...delivery }: Delivery): Infer<typeof 
 export const toManagedDelivery = recordOf(ManagedDelivery);
 
 /** An attempt as the owner of the subscription sees it. */
-export function toAttemptRecord(
-  { atMs, attempt, outcome, durationMs }: Attempt,
-): Infer<typeof AttemptRecord> {
-  return {
-    time: toTime(atMs),
-    attempt,
-    ...outcome.kind === "response" ? { status: outcome.status } : { error: outcome.error },
-    duration_ms: durationMs,
-  };
-}
+export const toAttemptRecord = recordOf(AttemptRecord);

@@ -20,40 +20,23 @@ import {
 import { TIME } from "../base/time.ts";
 
 /** By what an event was dispatched. */
-export interface EventOrigin {
-  /** The X-Request-Id of the request. */
-  readonly request?: string;
-  /** A route of a module such as `POST /orders`, the name of a cronjob, `backend` or `cli`. */
-  readonly source: string;
-  /** Whose request it was. */
-  readonly principal?: string | undefined;
-}
+export type EventOrigin = Pick<Infer<typeof EventRecord>, "request" | "source" | "principal">;
 
 /** An event that waits for, or has been through, its distribution. */
-export interface Event {
+export interface Event extends Omit<Infer<typeof NewEvent>, "data">, EventOrigin {
   /** Starts with `e`. */
   readonly id: string;
-  readonly name: string;
   /** The dispatched data as JSON, byte for byte what subscribers get. */
   readonly json: string;
-  /** Where given, only this principal's subscriptions get it. */
-  readonly subject: string | undefined;
-  /** Where given, it is stored only if no event of this name and key is there. */
-  readonly key?: string | undefined;
-  /** Undefined: an event of the service itself. */
-  readonly origin?: EventOrigin | undefined;
   readonly createdAtMs: number;
 }
 
-export interface DeclaredEvent {
-  readonly name: string;
-  readonly description: string;
+export interface DeclaredEvent
+  extends Pick<Infer<typeof DeclaredEventRecord>, "name" | "description" | "example"> {
   /** All that are needed to subscribe to it. */
   readonly scope: readonly string[];
   /** What its data must be; undefined: any JSON. */
   readonly data?: Shape<unknown> | undefined;
-  /** Data of one; undefined: none is given. */
-  readonly example?: unknown;
 }
 
 /** The service's own events: nobody else dispatches them, and only scope `backend` gets them. */
@@ -124,10 +107,7 @@ export const EventRecord = named("Event", record({
   created_at: TIME,
 }));
 
-export interface EventSummary extends Omit<FieldsOf<Infer<typeof EventRecord>>, "scope"> {
-  /** All that are needed to receive it. */
-  readonly scopes: readonly string[];
-}
+export type EventSummary = FieldsOf<Infer<typeof EventRecord>>;
 
 /** A declared event as those see it who may subscribe to it. */
 export const DeclaredEventRecord = named("DeclaredEvent", record({

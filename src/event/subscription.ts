@@ -78,18 +78,11 @@ export interface Subscription extends FieldsOf<Infer<typeof ManagedSubscription>
   readonly seq: number;
 }
 
-const toRecord = recordOf(SubscriptionRecord);
-
 /** A subscription as its owner sees it. */
-export function toSubscriptionRecord(subscription: Omit<Subscription, "seq">) {
-  const { status, pausedUntilMs } = subscription;
-  return toRecord({ ...subscription, pausedUntilMs: status === "paused" ? pausedUntilMs : null });
-}
+export const toSubscriptionRecord = recordOf(SubscriptionRecord);
 
 /** A subscription as the backend shows it: `app` is the `client_id` that made it, or `login`. */
-export function toManagedSubscription(
-  subscription: Subscription,
-): Infer<typeof ManagedSubscription> {
-  const { id, ...rest } = toSubscriptionRecord(subscription);
-  return { id, principal: subscription.principal, app: subscription.app, ...rest };
+export function toManagedSubscription({ principal, app, ...own }: Subscription) {
+  const { id, ...rest } = toSubscriptionRecord(own);
+  return { id, principal, app, ...rest };
 }

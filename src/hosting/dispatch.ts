@@ -49,7 +49,7 @@ export function collectEvents(
       throw new RangeError(`At most ${EVENT_LIMIT} events go into one commit: flush() in between.`);
     }
     const event = createEvent(services, emits, name, data, options);
-    events.push({ ...event, origin });
+    events.push({ ...event, ...origin });
     return event.id;
   }
   dispatch.flush = flush;

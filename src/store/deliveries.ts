@@ -1,5 +1,4 @@
-import type { NextState } from "../event/delivery.ts";
-import type { Attempt } from "../event/delivery_record.ts";
+import type { AttemptOutcome, NextState } from "../event/delivery.ts";
 import { type Database, limitTo } from "../database/database.ts";
 import { findValue, hasRow } from "../database/rows.ts";
 import { joinSql, listOf, sql, type Sql, sqlText } from "../database/sql.ts";
@@ -78,7 +77,7 @@ export interface ClaimedDelivery {
 
 /** A claimed delivery, with all that its attempt needs. */
 export interface SendableDelivery extends ClaimedDelivery {
-  /** Attempts recorded so far. */
+  /** The number of its next attempt: 1 for the first, 4 for the last resend. */
   readonly attempt: number;
   readonly event: string;
   readonly json: string;
@@ -136,8 +135,8 @@ export function listSendable(
   claim: string,
   enoughUntilMs: number,
 ): Promise<SendableDelivery[]> {
-  const select = sql`SELECT d.id, d.subscription, d.attempt, e.name AS event, e.data AS json,
-     s.endpoint, s.secret, s.oldSecret, s.oldSecretUntilMs, s.id AS subscriptionId
+  const select = sql`SELECT d.id, d.subscription, d.attempt + 1 AS attempt, e.name AS event,
+     e.data AS json, s.endpoint, s.secret, s.oldSecret, s.oldSecretUntilMs, s.id AS subscriptionId
    FROM json_each(${JSON.stringify(ids)}) claimed CROSS JOIN deliveries d ON d.id = claimed.value
      JOIN events e ON e.id = d.event JOIN subscriptions s ON s.seq = d.subscription
    WHERE d.claim = ${claim} AND d.dueAtMs >= ${enoughUntilMs} AND s.status = 'active'
@@ -178,8 +177,7 @@ export function releaseDeliveries(
 }
 
 /** A delivery that some process has claimed, for the attempt of this number. */
-export interface ClaimOfDelivery extends Pick<Attempt, "attempt"> {
-  readonly delivery: string;
+export interface ClaimOfDelivery extends Pick<SendableDelivery, "id" | "attempt"> {
   readonly claim: string;
 }
 
@@ -187,18 +185,17 @@ export interface ClaimOfDelivery extends Pick<Attempt, "attempt"> {
  * Holds for the row of a delivery while the process still has it claimed, and it has not been sent
  * again by hand meanwhile: then its attempts are counted anew.
  */
-export function isClaimed({ delivery, claim, attempt }: ClaimOfDelivery): Sql {
-  return sql`id = ${delivery} AND claim = ${claim} AND status = 'pending'
+export function isClaimed({ id, claim, attempt }: ClaimOfDelivery): Sql {
+  return sql`id = ${id} AND claim = ${claim} AND status = 'pending'
     AND attempt = ${attempt - 1}`;
 }
 
 /** One attempt that has ended, as it is recorded. */
-export interface AttemptRecord extends Pick<Attempt, "attempt" | "durationMs" | "outcome"> {
-  readonly delivery: string;
-  readonly subscription: number;
-  /** The endpoint that it called. */
-  readonly endpoint: string;
+export interface AttemptRecord
+  extends Pick<SendableDelivery, "id" | "subscription" | "endpoint" | "attempt"> {
   readonly startedAtMs: number;
+  readonly durationMs: number;
+  readonly outcome: AttemptOutcome;
   /** The mean duration of its subscription's attempts, where that is worth keeping. */
   readonly meanMs: number | undefined;
   readonly snippet: string | undefined;
@@ -210,8 +207,8 @@ export function recordFailure(
   claim: string,
   nowMs: number,
 ): Sql[] {
-  const { delivery, subscription, endpoint, attempt, outcome, next } = record;
-  const claimed = isClaimed({ delivery, claim, attempt });
+  const { id, subscription, endpoint, attempt, outcome, next } = record;
+  const claimed = isClaimed({ id, claim, attempt });
   const [status, error] = outcome.kind === "response" ? [outcome.status, null]
     : [null, outcome.error];
   const [dueAtMs, finishedAtMs] = next.status === "pending" ? [next.dueAtMs, null] : [nowMs, nowMs];
@@ -225,7 +222,7 @@ export function recordFailure(
       WHERE ${claimed}`,
     // One that was sent again by hand meanwhile is to begin with its first attempt.
     sql`UPDATE deliveries SET claim = NULL, dueAtMs = ${nowMs}
-      WHERE id = ${delivery} AND claim = ${claim} AND status = 'pending'`,
+      WHERE id = ${id} AND claim = ${claim} AND status = 'pending'`,
   ]);
 }
 
@@ -235,7 +232,7 @@ export function recordDelivered(
   claim: string,
   nowMs: number,
 ): Sql[] {
-  const endpoints = records.map(({ delivery, endpoint }) => [delivery, endpoint]);
+  const endpoints = records.map(({ id, endpoint }) => [id, endpoint]);
   return recordAttempts(records, claim, nowMs, [
     sql`UPDATE subscriptions SET hasSucceeded = 1, failingSinceMs = NULL WHERE seq IN
       (SELECT s.seq FROM ${claimedOf(endpoints, claim)}
@@ -247,7 +244,7 @@ export function recordDelivered(
         // The pluses: by their ids alone, with no other index in between.
         sql`UPDATE deliveries SET status = 'delivered', attempt = attempt + 1, dueAtMs = ${nowMs},
             finishedAtMs = ${nowMs}, lastStatus = ${status}, lastError = NULL, claim = NULL
-          WHERE id IN ${listOf(some.map(({ delivery }) => delivery))} AND +claim = ${claim}
+          WHERE id IN ${listOf(some.map(({ id }) => id))} AND +claim = ${claim}
             AND +status = 'pending'`
       ),
   ]);
@@ -260,8 +257,8 @@ function recordAttempts(
   nowMs: number,
   moves: readonly Sql[],
 ): Sql[] {
-  const rows = records.map(({ delivery, startedAtMs, attempt, durationMs, outcome, snippet }) =>
-    [delivery, startedAtMs, attempt, outcome, durationMs, snippet]
+  const rows = records.map(({ id, startedAtMs, attempt, durationMs, outcome, snippet }) =>
+    [id, startedAtMs, attempt, outcome, durationMs, snippet]
   );
   return [
     sql`INSERT INTO attempts (delivery, startedAtMs, attempt, status, error, durationMs, snippet)

@@ -97,36 +97,25 @@ export async function listDeliveries(
 const MAX_ATTEMPTS = 100;
 const RECENT = 200;
 
+const ATTEMPT = sql`startedAtMs AS timeMs, attempt, status, error, durationMs, snippet`;
+
 /** The attempts of a delivery, the first one first; of very many the last hundred. */
 export async function listAttempts(database: Database, delivery: string): Promise<Attempt[]> {
-  const rows = await database.query<AttemptRow>(
+  const attempts = await database.query<Attempt>(
     sql`SELECT ${ATTEMPT} FROM attempts a WHERE delivery = ${delivery}
       ORDER BY startedAtMs DESC, attempt DESC ${limitTo(MAX_ATTEMPTS)}`,
   );
-  return rows.reverse().map(toAttempt);
+  return attempts.reverse();
 }
 
 /** The attempts of a subscription's newest deliveries: 200 at most, the last one first. */
-export async function listLatestAttempts(database: Database, subscription: number) {
+export function listLatestAttempts(database: Database, subscription: number): Promise<Attempt[]> {
   // One by one, since the index has the status before the id.
   const any = joinSql(DELIVERY_STATUSES.map((status) =>
     sql`SELECT id FROM deliveries
       WHERE subscription = ${subscription} AND status = ${sqlText(status)}`), " UNION ALL ");
-  const rows = await database.query<AttemptRow>(
+  return database.query(
     sql`SELECT ${ATTEMPT} FROM (${any} ORDER BY id DESC ${limitTo(RECENT)}) d
       CROSS JOIN attempts a ON a.delivery = d.id ORDER BY a.startedAtMs DESC ${limitTo(RECENT)}`,
   );
-  return rows.map(toAttempt);
-}
-
-type AttemptRow = Omit<Attempt, "outcome"> & { status: number | null; error: string | null };
-const ATTEMPT = sql`startedAtMs AS atMs, attempt, status, error, durationMs, snippet`;
-
-function toAttempt({ status, error, ...rest }: AttemptRow): Attempt {
-  return {
-    ...rest,
-    outcome: status === null
-      ? { kind: "error", error: error ?? "other" }
-      : { kind: "response", status },
-  };
 }

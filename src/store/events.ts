@@ -11,14 +11,15 @@ import {
 import { BACKEND_SCOPE } from "../oauth/principal.ts";
 import { declaredScopes } from "./authority.ts";
 import type { Database } from "../database/database.ts";
-import { findItem, findValue, parseScopes, type RowOf } from "../database/rows.ts";
+import { findRow, findValue } from "../database/rows.ts";
 import { joinSql, sql, type Sql, sqlText } from "../database/sql.ts";
 import type { Change } from "./audit.ts";
 import { type ClaimOfDelivery, isClaimed } from "./deliveries.ts";
-import { is, madeBetween, WANTED } from "./list.ts";
+import { asItem, is, madeBetween, WANTED } from "./list.ts";
 import { IS_OPEN } from "./subscriptions.ts";
 
-const COLUMNS = sql`id, name, status, subject, scopes, request, source, principal, createdAtMs`;
+const COLUMNS = sql`id, name, status, subject, request, source, principal, createdAtMs,
+  (SELECT group_concat(value, ' ') FROM json_each(scopes)) AS scope`;
 
 const { name, status } = EventRecord.members;
 
@@ -34,13 +35,13 @@ export const EVENT_LIST = {
     ...madeBetween("e", "Dispatched"),
   },
   indexes: { request: [], name: EVENT_STATUSES, status: [] },
-  toItem: parseScopes<RowOf<EventSummary>>,
+  toItem: asItem<EventSummary>(),
 } as const;
 
 /** An event by id, with its data as JSON. */
 export function findEvent(database: Database, id: string) {
   const select = sql`SELECT ${COLUMNS}, data AS json FROM events WHERE id = ${id}`;
-  return findItem(database, select, parseScopes<RowOf<EventSummary> & { readonly json: string }>);
+  return findRow<EventSummary & { readonly json: string }>(database, select);
 }
 
 /** The columns that are left are id, name, time, scopes, subject, data, key and the origin. */
@@ -76,9 +77,10 @@ function insertOf(isDistributing: boolean): Sql {
  * nothing is left for it to do
  */
 export function insertEvents(events: readonly Event[], isDistributing: boolean): Sql {
-  const rows = events.map(({ id, name, json, subject, key, origin, createdAtMs }) =>
-    sql`(${id}, ${name}, ${createdAtMs}, ${subject ?? null}, ${json}, ${key ?? null},
-      ${origin?.request ?? null}, ${origin?.source ?? null}, ${origin?.principal ?? null})`
+  const rows = events.map((event) =>
+    sql`(${event.id}, ${event.name}, ${event.createdAtMs}, ${event.subject ?? null}, ${event.json},
+      ${event.key ?? null}, ${event.request ?? null}, ${event.source ?? null},
+      ${event.principal ?? null})`
   );
   const insert = isDistributing ? INSERT : INSERT_PENDING;
   return sql`${insert} FROM (VALUES ${joinSql(rows, ", ")}) ${UNLESS_KNOWN}`;

@@ -2,7 +2,7 @@ import { ID_LENGTH, idBound, idTimeMs, isId } from "../base/id.ts";
 import type { Seal } from "../base/seal.ts";
 import { described, type Infer, matching } from "../base/shape.ts";
 import { EVENT_NAME, PRINCIPAL_ID } from "../event/event.ts";
-import { type Caller, LOGIN_APP } from "../oauth/principal.ts";
+import { LOGIN_APP } from "../oauth/principal.ts";
 import { declaredScopes, isPrincipalActive, LAST_ENDING, mayReceive } from "./authority.ts";
 import {
   SUBSCRIPTION_LIMIT,
@@ -27,7 +27,7 @@ export function earlierDue(nowMs: number): Sql {
 }
 
 const COLUMNS = sql`seq, id, principal, app, event, endpoint, status, disabledReason, createdAtMs,
-  failingSinceMs, pausedUntilMs`;
+  failingSinceMs, iif(status = 'paused', pausedUntilMs, NULL) AS pausedUntilMs`;
 
 /** A subscription by id: of anybody, or of this owner, made through this app. */
 export function findSubscription(
@@ -42,7 +42,7 @@ export function findSubscription(
 }
 
 /** The beginning of an endpoint; it may be without its scheme, where that is https. */
-export const toUrl = (text: string): string => text.includes("://") ? text : `https://${text}`;
+export const toUrl = (text: string): string => /^https?:/i.test(text) ? text : `https://${text}`;
 
 const IS_LISTED = sql`status <> 'deleted'`;
 
@@ -93,11 +93,6 @@ export async function listFailing(
 export interface SubscriptionGrant {
   readonly id: string;
   readonly scopes: readonly string[];
-}
-
-/** What a subscription depends on that the caller makes or sets active. */
-export function grantOf({ grantId, scopes }: Caller): SubscriptionGrant {
-  return { id: grantId, scopes };
 }
 
 export type NewSubscription = Pick<

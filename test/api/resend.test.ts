@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ownResendOperations, resendOperations } from "../../src/api/resend.ts";
+import { managedDeliveryOperations } from "../../src/api/delivery.ts";
+import { resendOperations } from "../../src/api/resend.ts";
 import { newId } from "../../src/base/id.ts";
 import { sha256 } from "../../src/base/secret.ts";
 import { sql } from "../../src/database/sql.ts";
@@ -32,7 +33,7 @@ test("a caller stops a resend that runs, and no one else's of the subscription",
   const foreign = await add("u1", other);
   const revocations = { refresh: async () => {} };
   const services = { database, revocations, wake() {}, now: () => NOW_MS } as unknown as Services;
-  const remove = ownResendOperations(services).find(({ method }) => method === "DELETE");
+  const remove = resendOperations("/consumer", services).find(({ method }) => method === "DELETE");
   assert.ok(remove);
   const stop = (subscription: string, resend: string) =>
     remove.handle({
@@ -72,7 +73,7 @@ test("a console sends more than 10,000 again only soon after the password was ty
   const now = () => NOW_MS + 60_000; // later than what was dispatched
   const parts = { database, heavy: database, revocations, wake() {}, now };
   const services = parts as unknown as Services;
-  const start = resendOperations(services).find(({ id }) => id === "resendDeliveries");
+  const start = managedDeliveryOperations(services).find(({ id }) => id === "resendDeliveries");
   assert.ok(start);
   const send = async (clientId: string, how: object = {}) => {
     const { status } = await start.handle({
@@ -103,7 +104,7 @@ test("what a resend comes to is counted where it holds up no request", async (t)
   const stored = openDatabase(t);
   const database = { ...stored, query: () => assert.fail("counts beside the requests") };
   const services = { database, heavy: stored, now: () => NOW_MS } as unknown as Services;
-  const start = resendOperations(services).find(({ method }) => method === "POST");
+  const start = managedDeliveryOperations(services).find(({ id }) => id === "resendDeliveries");
   assert.ok(start);
   const response = await start.handle({
     request: sampleRequest(),
@@ -135,7 +136,7 @@ test("a trial whose delivery changes meanwhile is refused for that", async (t) =
   };
   const revocations = { refresh: async () => {} };
   const parts = { database, heavy, revocations, wake() {}, now: () => nowMs };
-  const start = resendOperations(parts as unknown as Services)
+  const start = managedDeliveryOperations(parts as unknown as Services)
     .find(({ id }) => id === "resendDeliveries");
   const trial = start?.handle({
     request: sampleRequest(),

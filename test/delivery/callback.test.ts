@@ -99,7 +99,7 @@ function createSender(timeoutMs: number, guard = egress): CallbackSender {
 
 function sendAny(change: Partial<Callback>, sender: CallbackSender) {
   return sender.send({
-    deliveryId: "d0abc00000001",
+    id: "d0abc00000001",
     event: "order.created",
     json: '{"order":1}',
     endpoint: `${receiver.url}/hook`,

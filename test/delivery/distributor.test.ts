@@ -276,7 +276,7 @@ describe("distribution", () => {
     const sent = process.begun.map(({ endpoint, json }) => `${endpoint} ${json}`);
     assert.equal(sent.length, 300);
     assert.equal(new Set(sent).size, 300);
-    assert.equal(new Set(process.begun.map(({ deliveryId }) => deliveryId)).size, 300);
+    assert.equal(new Set(process.begun.map(({ id }) => id)).size, 300);
   });
 
   test("leaves out a subscription that was made after the dispatch", async (t) => {
@@ -394,7 +394,7 @@ describe("resends", () => {
       await settle(process);
     }
     assert.deepEqual(process.begun.map(({ attempt }) => attempt), [1, 2, 3, 4]);
-    assert.equal(new Set(process.begun.map(({ deliveryId }) => deliveryId)).size, 1);
+    assert.equal(new Set(process.begun.map(({ id }) => id)).size, 1);
     stage.nowMs += 100 * 3_600_000;
     process.distributor.wake();
     await settle(process);
@@ -727,14 +727,14 @@ describe("what has waited in its queue", () => {
 
   test("is sent once where it is cancelled and sent again by hand", async (t) => {
     const { stage, id, process } = await crowd(t, { deliveries: 12, isHealthy: true });
-    const sent = process.begun.map(({ deliveryId }) => deliveryId);
+    const sent = process.begun.map(({ id }) => id);
     const all = await stage.database.query<{ id: string }>(sql`SELECT id FROM deliveries`);
     const waiting = all.map((row) => row.id).filter((each) => !sent.includes(each));
     assert.equal(waiting.length, 4);
     await sendAgain(stage, id, waiting);
     await lookForWork(stage, process);
     await letOthersGo(process);
-    assert.deepEqual(process.begun.slice(8).map(({ deliveryId }) => deliveryId), waiting);
+    assert.deepEqual(process.begun.slice(8).map(({ id }) => id), waiting);
     await letOthersGo(process);
     assert.deepEqual(await stage.counts(), { cancelled: 8, delivered: 4 });
     assert.equal(process.begun.length, 12);
@@ -746,9 +746,9 @@ describe("what has waited in its queue", () => {
     stage.nowMs += sleptMs;
     stage.setBackMs -= sleptMs; // the clock that is never set stands still meanwhile
     const before = process.begun.length;
-    const first = process.begun.map(({ deliveryId }) => deliveryId);
+    const first = process.begun.map(({ id }) => id);
     await letOthersGo(process);
-    const later = process.begun.slice(before).map(({ deliveryId }) => deliveryId);
+    const later = process.begun.slice(before).map(({ id }) => id);
     assert.equal(later.length, 8, "they are claimed anew");
     assert.deepEqual(later.filter((id) => first.includes(id)), []);
     const [held] = await stage.database.query<{ untilMs: number }>(
@@ -827,7 +827,7 @@ describe("what is in flight when its subscription changes", () => {
 
   test("is not sent beside itself where it is cancelled and sent again by hand", async (t) => {
     const { stage, id, process, end } = await begin(t);
-    await sendAgain(stage, id, [process.begun[0]?.deliveryId ?? ""]);
+    await sendAgain(stage, id, [process.begun[0]?.id ?? ""]);
     assert.deepEqual(await stage.counts(), { pending: 1 });
     await lookForWork(stage, process);
     await settle(process);
@@ -844,7 +844,7 @@ describe("what is in flight when its subscription changes", () => {
   for (const ending of [500, 410] as const) {
     test(`that is sent again by hand and fails (${ending}) has all attempts anew`, async (t) => {
       const { stage, id, process, end, read } = await begin(t, 4, true);
-      await sendAgain(stage, id, [process.begun[0]?.deliveryId ?? ""]);
+      await sendAgain(stage, id, [process.begun[0]?.id ?? ""]);
       await lookForWork(stage, process);
       await end(ending);
       assert.equal((await read())["status"], "active");
@@ -899,7 +899,7 @@ describe("several processes", () => {
       for (const { distributor } of processes) distributor.wake();
       return (await stage.counts())["delivered"] === 500;
     });
-    const ids = processes.flatMap(({ begun }) => begun.map(({ deliveryId }) => deliveryId));
+    const ids = processes.flatMap(({ begun }) => begun.map(({ id }) => id));
     assert.equal(ids.length, 500);
     assert.equal(new Set(ids).size, 500);
   });
@@ -933,8 +933,8 @@ describe("several processes", () => {
     other.distributor.wake();
     await until(async () => (await stage.counts())["delivered"] === 16);
     assert.deepEqual(
-      other.begun.map(({ deliveryId, attempt }) => `${deliveryId} ${attempt}`).sort(),
-      [...new Set(other.begun.map(({ deliveryId }) => `${deliveryId} 1`))].sort(),
+      other.begun.map(({ id, attempt }) => `${id} ${attempt}`).sort(),
+      [...new Set(other.begun.map(({ id }) => `${id} 1`))].sort(),
     );
   });
 
@@ -1240,7 +1240,7 @@ describe("what is made while nothing is due", () => {
       process.distributor.wake();
     }
     await until(async () => (await stage.counts())["delivered"] === 24);
-    const sent = process.begun.map(({ deliveryId }) => deliveryId);
+    const sent = process.begun.map(({ id }) => id);
     assert.deepEqual(sent, sent.toSorted());
   });
 
@@ -1253,7 +1253,7 @@ describe("what is made while nothing is due", () => {
     for (const { distributor } of processes) distributor.wake();
     await until(async () => (await stage.counts())["delivered"] === 30);
     await settle(...processes);
-    const sent = processes.flatMap(({ begun }) => begun.map(({ deliveryId }) => deliveryId));
+    const sent = processes.flatMap(({ begun }) => begun.map(({ id }) => id));
     assert.equal(sent.length, 30);
     assert.equal(new Set(sent).size, 30);
   });
@@ -1402,8 +1402,8 @@ describe("stop()", () => {
     next.distributor.wake();
     await until(async () => (await stage.counts())["delivered"] === 1);
     assert.deepEqual(
-      next.begun.map(({ deliveryId, attempt }) => [deliveryId, attempt]),
-      [[process.begun[0]?.deliveryId, 1]],
+      next.begun.map(({ id, attempt }) => [id, attempt]),
+      [[process.begun[0]?.id, 1]],
     );
   });
 

@@ -98,7 +98,7 @@ test("whatever a subscriber responds, it is an outcome, and no connection stays"
   const random = openRandom(t);
   react = (socket) => respond(socket, random);
   const callback = {
-    deliveryId: "d1", event: "e", json: "1", endpoint, attempt: 1, secrets: ["whsec_AAAA"],
+    id: "d1", event: "e", json: "1", endpoint, attempt: 1, secrets: ["whsec_AAAA"],
   };
   let left = RESPONSES;
   await Promise.all(Array.from({ length: AT_ONCE }, async () => {

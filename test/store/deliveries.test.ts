@@ -32,9 +32,9 @@ test("an attempt is recorded of its own delivery alone, while that is claimed", 
       SELECT value ->> 0, ${event}, 1, value ->> 1, value ->> 2, 0, 1
       FROM json_each(${JSON.stringify(rows)})`,
   ]);
-  for (const delivery of ids.toReversed()) {
+  for (const id of ids.toReversed()) {
     await database.write(recordDelivered([{
-      delivery,
+      id,
       subscription: 1,
       endpoint: ENDPOINT,
       attempt: 1,
@@ -48,7 +48,7 @@ test("an attempt is recorded of its own delivery alone, while that is claimed", 
     const moved = await database.query<{ id: string }>(
       sql`SELECT id FROM deliveries WHERE status = 'delivered'`,
     );
-    const expected = ["another", "own"].slice(0, Math.max(0, 2 - ids.indexOf(delivery)));
+    const expected = ["another", "own"].slice(0, Math.max(0, 2 - ids.indexOf(id)));
     assert.deepEqual(attempts.map((each) => nameOf(each.delivery)).sort(), expected);
     assert.deepEqual(moved.map(({ id }) => nameOf(id)).sort(), expected);
   }
@@ -72,7 +72,7 @@ test("what attempts say of their subscription is of the endpoint that they calle
     const delivery = ids[index] ?? "";
     const outcome: AttemptOutcome = { kind: "response", status };
     const record = {
-      delivery,
+      id: delivery,
       subscription: 1,
       endpoint,
       attempt: 1,

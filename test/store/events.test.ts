@@ -6,6 +6,7 @@ import { ConflictError, type Database, FIRST_PAGE } from "../../src/database/dat
 import { prepareSqliteFile } from "../../src/database/migrate.ts";
 import { sql } from "../../src/database/sql.ts";
 import type { Event } from "../../src/event/event.ts";
+import { declareEvents } from "../../src/store/authority.ts";
 import {
   EVENT_LIST,
   findEvent,
@@ -89,7 +90,7 @@ test("events of one statement are stored as they are, of one name and key the fi
   const database = openDatabase(t);
   const origin = { source: "POST /a", request: "r1" };
   const events = [
-    sampleEvent({ json: '{"a":"\\u0000 \\" \\\\ 😀"}', origin }),
+    sampleEvent({ json: '{"a":"\\u0000 \\" \\\\ 😀"}', ...origin }),
     sampleEvent({ name: "b", key: "7", subject: "u00000001" }),
     sampleEvent({ name: "b", key: "7" }),
     sampleEvent({ createdAtMs: NOW_MS - 1 }),
@@ -106,6 +107,16 @@ test("events of one statement are stored as they are, of one name and key the fi
   })));
   const { source, request, createdAtMs } = { ...await findEvent(database, first?.id ?? "") };
   assert.deepEqual([source, request, createdAtMs], ["POST /a", "r1", NOW_MS]);
+});
+
+test("an event is found with the scopes that were declared when it was stored", async (t) => {
+  const database = openDatabase(t);
+  const [free, scoped] = [sampleEvent({ name: "free" }), sampleEvent({ name: "scoped" })];
+  await database.write([declareEvents([{ name: "scoped", scope: ["orders", "a:b"] }])]);
+  await store(database, free, scoped);
+  await database.write([declareEvents([{ name: "scoped", scope: [] }])]);
+  const scopes = [free, scoped].map(async ({ id }) => (await findEvent(database, id))?.scope);
+  assert.deepEqual(await Promise.all(scopes), [null, "orders a:b"]);
 });
 
 test("another name or key is another event, and without a key each is one", async (t) => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
-import { seriesOperations } from "../../src/api/backend/series.ts";
+import { seriesOperation } from "../../src/api/backend/series.ts";
 import { OutcomeUnknownError, UnavailableError } from "../../src/database/database.ts";
 import { sql } from "../../src/database/sql.ts";
 import { createFigureCounter, dropFigures, listFigures } from "../../src/store/figures.ts";
@@ -130,10 +130,10 @@ test("a series has closed intervals alone, each a while after its end", async (t
     figures.add("deliveries", true, false, ms);
   }
   await figures.flush();
-  const [series] = seriesOperations({ heavy: database, now: () => nowMs });
+  const series = seriesOperation({ heavy: database, now: () => nowMs });
   const read = async (more: object = {}) => {
     const query = { of: "deliveries", step: "minute", ...more };
-    const response = await series?.handle({
+    const response = await series.handle({
       request: sampleRequest(),
       params: {},
       caller: backendCaller(nowMs),
@@ -141,7 +141,7 @@ test("a series has closed intervals alone, each a while after its end", async (t
       body: undefined,
       authenticateAgain: () => Promise.resolve(),
     });
-    const { items }: { items: { at: string }[] } = JSON.parse(String(response?.body));
+    const { items }: { items: { at: string }[] } = JSON.parse(String(response.body));
     return items.map(({ at }) => (Date.parse(at) - NOON_MS) / 60_000);
   };
   nowMs = NOON_MS + 3 * 60_000 + 1_999;

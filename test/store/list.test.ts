@@ -68,6 +68,23 @@ test("how an owner's subscriptions begin is looked for among those alone", async
   assert.deepEqual(other.items, []);
 });
 
+test("an endpoint is found without its scheme, whatever is in its query", async (t) => {
+  const database = openDatabase(t);
+  const [plain, nested] = ["https://a.example/?to=1", "https://a.example/?to=http://b.example"];
+  await database.write([sql`INSERT INTO subscriptions
+    (id, principal, app, event, endpoint, status, secret, createdAtMs)
+    SELECT 's' || key, 'u00000001', 'login', 'e', value, 'active', 'x', 1
+    FROM json_each(${JSON.stringify([plain, nested])})`]);
+  const find = async (q: string) => {
+    const { items } = await listPart(database, SUBSCRIPTION_LIST, { q }, { limit: 9, before: "~" });
+    return items.map(({ endpoint }) => endpoint);
+  };
+  assert.deepEqual(await find("A.example/"), [nested, plain]);
+  assert.deepEqual(await find("a.example/?to=http://b"), [nested]);
+  assert.deepEqual(await find("HTTPS://a.example/?to=1"), [plain]);
+  assert.deepEqual(await find("http://a.example/"), []);
+});
+
 test("deleted subscriptions take no place of those that are found by how they begin", async (t) => {
   const database = openDatabase(t);
   const ids = Array.from({ length: 1_002 }, (_, at) => newId("s", NOW_MS + at));

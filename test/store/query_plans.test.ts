@@ -211,7 +211,7 @@ const PENDING = {
   lastSubscription: 1,
   fannedOut: 0,
 };
-const FAILURE = { delivery: DELIVERY, subscription: 1, claim: CLAIM, attempt: 1 };
+const FAILURE = { id: DELIVERY, subscription: 1, claim: CLAIM, attempt: 1 };
 const ATTEMPT = {
   ...FAILURE,
   endpoint: SUBSCRIPTION.endpoint,

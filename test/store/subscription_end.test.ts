@@ -235,7 +235,7 @@ for (const [name, holder, called, status] of CLAIMS) {
     await fill(2);
     const request = [{ subscription: seq, count: 1 }];
     const [claimed] = await claimDeliveries(database, request, holder, NOW_MS + seq, NOW_MS);
-    const failure = { delivery: claimed?.id ?? "", claim: "c1", attempt: 1, subscription: seq };
+    const failure = { id: claimed?.id ?? "", claim: "c1", attempt: 1, subscription: seq };
     const goneEndpoint = called === HERE ? HERE + id : called;
     const { before, after } = disableAfterFailure(failure, { goneEndpoint }, NOW_MS);
     await database.write([...before, ...after]);

@@ -1,7 +1,7 @@
 import { recordOf } from "../../base/fields.ts";
 import { idOf, idTimeMs } from "../../base/id.ts";
 import { described, named, nullable, record, TEXT } from "../../base/shape.ts";
-import { TIME, toTime } from "../../base/time.ts";
+import { TIME } from "../../base/time.ts";
 import type { Services } from "../../services.ts";
 import { AUDIT_LIST, type AuditEntry } from "../../store/audit.ts";
 import { backend, type Operation } from "../operation.ts";
@@ -30,5 +30,5 @@ const toRecord = recordOf(AuditRecord);
 
 /** An entry as the backend shows it. */
 export function toAuditRecord(entry: AuditEntry) {
-  return toRecord({ ...entry, time: toTime(idTimeMs(entry.id)) });
+  return toRecord({ ...entry, timeMs: idTimeMs(entry.id) });
 }

@@ -3,7 +3,7 @@ import { newId } from "../../base/id.ts";
 import { Problem } from "../../base/problem.ts";
 import { ANYTHING, named, record, withMembers } from "../../base/shape.ts";
 import { ManagedDelivery, toManagedDelivery } from "../../event/delivery_record.ts";
-import { EventRecord, type EventSummary, NewEvent } from "../../event/event.ts";
+import { EventRecord, NewEvent } from "../../event/event.ts";
 import type { Services } from "../../services.ts";
 import { CLI_ACTOR } from "../../store/audit.ts";
 import { listDeliveries } from "../../store/delivery_lists.ts";
@@ -46,8 +46,8 @@ export function eventOperations(
           const id = newId("e", createdAtMs);
           const { caller: { sub: principal }, request: { id: request } } = context;
           const source = principal === CLI_ACTOR ? CLI_ACTOR : "backend";
-          const origin = { request, source, principal };
-          const insert = insertEvent({ id, name, json, subject, key, origin, createdAtMs });
+          const by = { request, source, principal };
+          const insert = insertEvent({ id, name, json, subject, key, createdAtMs, ...by });
           // With a key of its own the event is never stored twice, and may have another id.
           const kept = key === undefined ? keep(respond(id)) : [];
           const action = { action: "event.dispatch", target: id };
@@ -78,8 +78,4 @@ export function eventOperations(
   ];
 }
 
-const toEventRecord = recordOf(EventRecord);
-
-function toRecord(event: EventSummary) {
-  return toEventRecord({ ...event, scope: event.scopes.join(" ") || null });
-}
+const toRecord = recordOf(EventRecord);

@@ -67,26 +67,22 @@ export const Health = named("SubscriptionHealth", record({
 
 type FigureServices = Pick<Services, "heavy" | "now">;
 
-/** What was counted: GET /backend/series, and of one subscription how it does. */
-export function seriesOperations(services: FigureServices): Operation[] {
-  const { heavy: database, now } = services;
-  return [
-    backend("GET", "/backend/series", "listSeries", "List what was counted, step by step", {
-      query: SERIES_QUERY,
-      returns: Series,
-      async handle({ query: { of, subscription, step, from, to = Infinity } }) {
-        const { ms } = STEPS[step];
-        const endMs = Math.min(to, now() - CLOSED_AFTER_MS);
-        const toMs = endMs - endMs % ms;
-        const fromMs = from ?? toMs - USUAL_INTERVALS * ms;
-        const found = await listFigures(database, subscription ?? of, step, fromMs, toMs);
-        const items = found
-          .map(({ atMs, figures }) => ({ at: toTime(atMs), ...toFiguresRecord(figures) }));
-        return { bounds_ms: BOUNDS_MS, items };
-      },
-    }),
-    healthOperation("/backend", services),
-  ];
+/** GET /backend/series: what was counted. */
+export function seriesOperation({ heavy: database, now }: FigureServices): Operation {
+  return backend("GET", "/backend/series", "listSeries", "List what was counted, step by step", {
+    query: SERIES_QUERY,
+    returns: Series,
+    async handle({ query: { of, subscription, step, from, to = Infinity } }) {
+      const { ms } = STEPS[step];
+      const endMs = Math.min(to, now() - CLOSED_AFTER_MS);
+      const toMs = endMs - endMs % ms;
+      const fromMs = from ?? toMs - USUAL_INTERVALS * ms;
+      const found = await listFigures(database, subscription ?? of, step, fromMs, toMs);
+      const items = found
+        .map(({ atMs, figures }) => ({ at: toTime(atMs), ...toFiguresRecord(figures) }));
+      return { bounds_ms: BOUNDS_MS, items };
+    },
+  });
 }
 
 /** GET of a subscription's health: of anybody's, or of one's own. */

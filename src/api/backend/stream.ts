@@ -2,7 +2,7 @@ import { createCache } from "../../base/cache.ts";
 import { idBound, idOf } from "../../base/id.ts";
 import { oneAtATime } from "../../base/one_at_a_time.ts";
 import { Problem } from "../../base/problem.ts";
-import { described, matching, optional } from "../../base/shape.ts";
+import { described, type InferMembers, matching, optional } from "../../base/shape.ts";
 import { FIRST_PAGE } from "../../database/database.ts";
 import {
   type ChangedDelivery,
@@ -50,10 +50,7 @@ const STREAM_QUERY = {
 } as const;
 
 /** Somebody who watches. */
-interface Watcher {
-  readonly topics: string;
-  readonly subscription?: string | undefined;
-  readonly request?: string | undefined;
+interface Watcher extends InferMembers<typeof STREAM_QUERY> {
   /** As the deliveries of that request were shown last, by id. */
   shown: ReadonlyMap<string, string>;
   readonly controller: ReadableStreamDefaultController<Uint8Array>;

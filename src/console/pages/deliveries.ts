@@ -24,12 +24,11 @@ const NAMES = ["since", "until", "endpoint", "event", "answer", "attempt", "subs
 
 /** What the address asks for: an event may be named there by its id or its name. */
 function selectionOf(query: URLSearchParams): Query {
-  const { event, attempt, endpoint, ...given } = Object.fromEntries(query);
+  const { event, attempt, ...given } = Object.fromEntries(query);
   return {
     ...given,
     ...event && { [pageOf(event) ? "event" : "name"]: event },
     attempt: attempt && Number(attempt),
-    endpoint: endpoint?.replace(/^(?!https?:)/, "https://"), // as it is shown
     since: since(query.get("since")),
     until: since(query.get("until")),
   };
