@@ -33,7 +33,7 @@ export const exchangeRefreshToken: Exchange = async (request, services) => {
   const narrowed = { ...grant, scopes: narrowScope(readScope(form), grant.scopes) };
   const { issued, stored, nowMs } = await renewTokens(narrowed, request, services);
   const { refresh: newHash, ...ends } = stored;
-  if (!newHash) throw badRefreshToken(); // an app that may not refresh
+  if (!newHash) throw badRefreshToken(); // the app may not refresh, or its chain has ended
   const rotation = { ...ends, old, newHash, scopes: issued.scopes };
   for (let found = presented; found.state !== "used";) {
     const { state, head } = found;

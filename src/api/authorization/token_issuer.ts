@@ -39,11 +39,11 @@ export function createTokenIssuer(
     throw new OAuthError("invalid_scope", "The scopes do not fit into one token: too many.");
   }
 
+  /** None past the end of the chain: tokens that are alive may have been made for a longer one. */
   function newRefreshToken(grantId: string, nowMs: number, isConsole: boolean) {
-    const token = opaque.make(grantId);
     const chainMs = isConsole ? CONSOLE_CHAIN_MS : CHAIN_LIFETIMES * refreshTokenTtlMs;
-    const chainEndMs = idTimeMs(grantId) + chainMs;
-    return { token, untilMs: Math.min(nowMs + refreshTokenTtlMs, chainEndMs) };
+    const untilMs = Math.min(nowMs + refreshTokenTtlMs, idTimeMs(grantId) + chainMs);
+    return untilMs > nowMs ? { token: opaque.make(grantId), untilMs } : undefined;
   }
 
   return {

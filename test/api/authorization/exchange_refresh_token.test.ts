@@ -4,6 +4,7 @@ import { exchangeRefreshToken } from "../../../src/api/authorization/exchange_re
 import type { Exchange } from "../../../src/api/authorization/issue_grant.ts";
 import { createTokenIssuer } from "../../../src/api/authorization/token_issuer.ts";
 import { parseForm } from "../../../src/base/form.ts";
+import { ID_LENGTH, idBound } from "../../../src/base/id.ts";
 import { generatePrivateKey, importKey } from "../../../src/base/jwt.ts";
 import {
   type Database,
@@ -21,6 +22,7 @@ import { ringOf } from "../../helpers/jwt.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 1);
 const TTL_MS = 3_600_000;
+const REFRESH_TTL_MS = 24 * TTL_MS;
 const key = importKey("k1", "ES256", await generatePrivateKey("ES256"));
 const app = sampleApp();
 
@@ -35,7 +37,7 @@ const stored: Fate = async (write) => {
 };
 
 /** A grant with its first refresh token, and an engine of which each exchange meets a fate. */
-async function openStage(t: TestContext, isOld = false) {
+async function openStage(t: TestContext, isOld = false, madeAtMs = NOW_MS) {
   const real = openDatabase(t);
   const fates: Fate[] = [];
   let isDown = false;
@@ -55,12 +57,13 @@ async function openStage(t: TestContext, isOld = false) {
   const tokens = createTokenIssuer({
     issuer,
     keys: ringOf(key),
-    config: { accessTokenTtlMs: TTL_MS, refreshTokenTtlMs: 24 * TTL_MS },
+    config: { accessTokenTtlMs: TTL_MS, refreshTokenTtlMs: REFRESH_TTL_MS },
     pageKey: Buffer.alloc(32, 1),
   });
-  const grant = sampleGrant(app.id, user);
-  const { issued, stored: first } = tokens.makeTokens(grant, app, NOW_MS);
-  await insertGrant(real, { ...grant, ...first });
+  const id = idBound("g", madeAtMs).padEnd(ID_LENGTH, "0");
+  const grant = sampleGrant(app.id, user, { id });
+  const { issued, stored: first } = tokens.makeTokens(grant, app, madeAtMs);
+  await insertGrant(real, { ...grant, ...first, refreshUntilMs: NOW_MS + REFRESH_TTL_MS });
   const revocations = await loadRevocations(database, () => NOW_MS);
   const services = {
     database,
@@ -115,6 +118,11 @@ function late() {
 
 const isUnknown = { name: "OutcomeUnknownError" };
 const isRefused = { code: "invalid_grant" };
+
+test("is refused past the end of its chain, where lifetimes are shorter now", async (t) => {
+  const { first, exchange } = await openStage(t, false, NOW_MS - 13 * REFRESH_TTL_MS);
+  await assert.rejects(exchange(first), isRefused);
+});
 
 describe("a refresh whose outcome the engine did not learn", () => {
   for (const isOld of [false, true]) {

@@ -34,7 +34,13 @@ test("a refresh token lives for its own time, and no longer than twelve from its
   assert.equal(livesAt(0), TTL_MS);
   assert.equal(livesAt(11 * TTL_MS), 12 * TTL_MS);
   assert.equal(livesAt(11.5 * TTL_MS), 12 * TTL_MS);
-  assert.equal(livesAt(13 * TTL_MS), 12 * TTL_MS);
+});
+
+test("no refresh token is made once twelve lifetimes have passed", () => {
+  const grantId = newId("g", NOW_MS);
+  const madeAtMs = parseInt(grantId.slice(1, 10), 36);
+  const made = refreshToken(grantId, madeAtMs + 12 * TTL_MS);
+  assert.deepEqual(made, { token: "", hash: undefined, untilMs: 0 });
 });
 
 test("a refresh token is known again, by the hash of its whole text", () => {
