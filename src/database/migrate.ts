@@ -20,9 +20,9 @@ import {
   refuseUnusable,
   versionOf,
 } from "./judge.ts";
-import { APPLICATION_ID, applyMigrations, NEWEST_VERSION } from "./migrations.ts";
+import { applyMigrations, NEWEST_VERSION } from "./migrations.ts";
 import { refusalOf } from "./sqlite_error.ts";
-import { LOCK_TIMEOUT_MS, LONG_LOCK_TIMEOUT_MS, openSqlite, readPragma } from "./sqlite_file.ts";
+import { LOCK_TIMEOUT_MS, LONG_LOCK_TIMEOUT_MS, openSqlite } from "./sqlite_file.ts";
 
 /**
  * Makes the file ready: creates it with its folder (modes 0600, 0700) or migrates its schema.
@@ -76,16 +76,13 @@ function removeEmpty(path: string, top: string | undefined): void {
 }
 
 function migrate(connection: DatabaseSync): void {
-  if (readPragma(connection, "application_id") === APPLICATION_ID &&
-    readPragma(connection, "user_version") === NEWEST_VERSION) return;
+  if (versionOf(connection) === NEWEST_VERSION) return;
   // Several processes may start at once: the first migrates, the others find it done.
   connection.exec("BEGIN EXCLUSIVE");
   try {
     const error = findVersionError(connection);
     if (error !== undefined) throw new Error(error);
     applyMigrations(connection, versionOf(connection));
-    connection.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
-    connection.exec(`PRAGMA user_version = ${NEWEST_VERSION}`);
     connection.exec("COMMIT");
   } catch (error) {
     if (connection.isTransaction) connection.exec("ROLLBACK");

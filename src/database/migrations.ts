@@ -33,9 +33,11 @@ function findAdded(lines: readonly string[]): Part[] {
   });
 }
 
-/** What gives the newest schema to a database of the version; 0 is an empty one. */
+/** What gives the newest schema, and its version, to one of that version; 0 is an empty one. */
 export function migrationsFrom(version: number): readonly string[] {
-  if (version === 0) return [SCHEMA];
+  const marks =
+    [`PRAGMA application_id = ${APPLICATION_ID}`, `PRAGMA user_version = ${NEWEST_VERSION}`];
+  if (version === 0) return [SCHEMA, ...marks];
   using newest = new DatabaseSync(":memory:");
   newest.exec(SCHEMA);
   const select = newest.prepare("SELECT type, sql FROM sqlite_schema WHERE name = ?");
@@ -50,6 +52,7 @@ export function migrationsFrom(version: number): readonly string[] {
   return [
     ...version === 1 ? [RENAME, ...added, FILL_ADDED] : added,
     ...version < 14 ? ["DROP INDEX IF EXISTS grants_by_user"] : [],
+    ...marks,
   ];
 }
 
