@@ -14,7 +14,7 @@ import type { Seal } from "../base/seal.ts";
 import { UnusableDatabaseError } from "./database.ts";
 import {
   cannotOpen,
-  findOwnSealError,
+  findSealMismatch,
   findVersionError,
   judgeFile,
   refuseUnusable,
@@ -32,7 +32,7 @@ import { LOCK_TIMEOUT_MS, LONG_LOCK_TIMEOUT_MS, openSqlite } from "./sqlite_file
 export function prepareSqliteFile(path: string, seal?: Seal): void {
   // Without writing: whoever closes a database last merges the log of a crash into its file, which
   // is not to be done to one that this program does not know.
-  refuseUnusable(path, judgeFile(path, (file) => seal && findOwnSealError(file, seal)));
+  refuseUnusable(path, judgeFile(path, (file) => seal && findSealMismatch(file, seal)));
   const isNew = !existsSync(path);
   let topFolder: string | undefined; // of those that are made
   try {

@@ -8,13 +8,7 @@ import type { Seal } from "../base/seal.ts";
 import { backUpSqlite, withTemporary } from "./backup.ts";
 import { type Database, UnavailableError, UnusableDatabaseError } from "./database.ts";
 import type { Engine } from "./engine.ts";
-import {
-  findKeySealError,
-  findOwnSealError,
-  findSchemaError,
-  isEmpty,
-  refuseUnusable,
-} from "./judge.ts";
+import { findSchemaError, findSealMismatch, isEmpty, refuseUnusable } from "./judge.ts";
 import { asideOf, checkSource, copyJudged } from "./restore.ts";
 import { openRqliteDatabase } from "./rqlite.ts";
 import { createRqliteClient, type RqliteAddress, type RqliteClient } from "./rqlite_client.ts";
@@ -46,7 +40,7 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
 
   /** Of many that start at once one migrates; the others fail, and find it done. */
   async function prepare(client: RqliteClient, seal?: Seal, lastError?: string): Promise<void> {
-    const state = await judgeCluster(client, (held) => seal && findOwnSealError(held, seal));
+    const state = await judgeCluster(client, (held) => seal && findSealMismatch(held, seal));
     refuseUnusable(name, state);
     const error = await migrateCluster(client, state.kind === "usable" ? state.schemaVersion : 0);
     if (error === undefined) return;
@@ -65,8 +59,7 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
     ask(async (client) => {
       const [state, clockError] = await Promise.all([
         judgeCluster(client, (schema) =>
-          findSchemaError(schema) ?? findOwnSealError(schema, seal) ??
-            findKeySealError(schema, seal)),
+          findSchemaError(schema) ?? findSealMismatch(schema, seal)),
         findClockError(client),
       ]);
       const { warnings = [] } = state;
