@@ -13,9 +13,6 @@ export interface IntervalJob {
 /** How a job last went, null where it never did. */
 type LastRun = Pick<StoredCronjob, "lastAtMs" | "lastDurationMs" | "lastError">;
 
-/** Of a job that has not run yet. */
-export const NEVER: LastRun = { lastAtMs: null, lastDurationMs: null, lastError: null };
-
 /** How a job last went and when it runs next; times in milliseconds since 1970. */
 export interface JobState extends Omit<StoredCronjob, "leaseUntilMs"> {
   /** Undefined on the command line: only the job's module says it. */
@@ -100,7 +97,8 @@ export function createCron(
       if (entries.has(job.name)) throw new Error(`There is a job ${job.name} already`);
       const dueMs = elapsedMs() + job.everyMs;
       const entry: Entry = {
-        job, timer: undefined, dueMs, running: undefined, last: NEVER,
+        job, timer: undefined, dueMs, running: undefined,
+        last: { lastAtMs: null, lastDurationMs: null, lastError: null },
         isNew: createRepeatCheck(elapsedMs),
       };
       entries.set(job.name, entry);
