@@ -1,4 +1,4 @@
-import { type AuditRecord, FAILURES, insertAudit, trimAudit } from "./audit.ts";
+import { type NewAuditEntry, FAILURES, insertAudit, trimAudit } from "./audit.ts";
 import { BATCH } from "./batch.ts";
 import { type Database, OutcomeUnknownError } from "../database/database.ts";
 
@@ -24,7 +24,7 @@ export function createFailureAudit({ database, now, keep = KEPT_FAILURES }: {
   readonly now: () => number;
   readonly keep?: number;
 }) {
-  const waiting = new Map<string, { readonly failure: AuditRecord; readonly atMs: number }>();
+  const waiting = new Map<string, { readonly failure: NewAuditEntry; readonly atMs: number }>();
   const recorded = new Map<string, number>();
   let spentUntilMs = 0; // of the time in which capacity has grown
 
@@ -34,7 +34,7 @@ export function createFailureAudit({ database, now, keep = KEPT_FAILURES }: {
      * failure takes the same time whatever is recorded of it. `from` is the address in the unit in
      * which failures are counted. Not every failure of a flood is recorded.
      */
-    record(from: string, failure: AuditRecord): void {
+    record(from: string, failure: NewAuditEntry): void {
       const key = [failure.action, failure.target, from].join(" ");
       if (waiting.size < BURST && !waiting.has(key)) waiting.set(key, { failure, atMs: now() });
     },
