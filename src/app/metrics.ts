@@ -32,6 +32,14 @@ const gauge = <const L extends readonly string[]>(
 const total = (help: string, read: Read<MetricSources>) =>
   ({ ...gauge(help, read), type: "counter" }) as const;
 
+const cpu = (help: string, microseconds: (usage: NodeJS.CpuUsage) => number) =>
+  total(help, () => microseconds(process.cpuUsage()) / 1e6);
+
+/** The histogram holds the time between two ticks; the wait that was asked for is not lag. */
+const lag = (which: string, readNs: (delay: MetricSources["loopDelay"]) => number) =>
+  gauge(`Lag of the event loop since it was last asked for, ${which}.`, ({ loopDelay }) =>
+    Math.max(0, readNs(loopDelay) / 1e9 - LOOP_RESOLUTION_MS / 1000));
+
 /**
  * Every metric: `count` and `observe` take its name, and the documents' table is made from this.
  * Names that start with process_ and nodejs_ are those of Prometheus' own clients.
@@ -99,12 +107,9 @@ export const METRICS = {
   gatepost_log_lines_dropped_total: total(
     "Log lines that stdout did not take: its disk is full, its reader gone or slow.",
     ({ droppedLogLines }) => droppedLogLines()),
-  process_cpu_seconds_total: total("CPU time spent, in all.",
-    () => cpuSeconds(({ user, system }) => user + system)),
-  process_cpu_user_seconds_total: total("CPU time spent in user mode.",
-    () => cpuSeconds(({ user }) => user)),
-  process_cpu_system_seconds_total: total("CPU time spent in the kernel.",
-    () => cpuSeconds(({ system }) => system)),
+  process_cpu_seconds_total: cpu("CPU time spent, in all.", ({ user, system }) => user + system),
+  process_cpu_user_seconds_total: cpu("CPU time spent in user mode.", ({ user }) => user),
+  process_cpu_system_seconds_total: cpu("CPU time spent in the kernel.", ({ system }) => system),
   process_resident_memory_bytes: gauge("Resident memory.", () => process.memoryUsage.rss()),
   process_start_time_seconds: gauge("Start of the process, since 1970.",
     () => Math.round(performance.timeOrigin) / 1000),
@@ -116,19 +121,13 @@ export const METRICS = {
     () => process.memoryUsage().heapUsed),
   nodejs_external_memory_bytes: gauge("Buffers outside of V8's heap.",
     () => process.memoryUsage().external),
-  nodejs_eventloop_lag_p50_seconds: gauge(
-    "Lag of the event loop since it was last asked for, percentile 50.",
-    ({ loopDelay }) => lagSeconds(loopDelay.percentile(50))),
-  nodejs_eventloop_lag_p99_seconds: gauge(
-    "Lag of the event loop since it was last asked for, percentile 99.",
-    ({ loopDelay }) => lagSeconds(loopDelay.percentile(99))),
-  nodejs_eventloop_lag_max_seconds: gauge(
-    "Lag of the event loop since it was last asked for, maximum.",
-    ({ loopDelay }) => {
-      const max = lagSeconds(loopDelay.max);
-      loopDelay.reset(); // this is the last of the three to be read
-      return max;
-    }),
+  nodejs_eventloop_lag_p50_seconds: lag("percentile 50", (delay) => delay.percentile(50)),
+  nodejs_eventloop_lag_p99_seconds: lag("percentile 99", (delay) => delay.percentile(99)),
+  nodejs_eventloop_lag_max_seconds: lag("maximum", (delay) => {
+    const { max } = delay;
+    delay.reset(); // this is the last of the three to be read
+    return max;
+  }),
   nodejs_version_info: gauge("Version of Node.js.", () => [[[process.version], 1]], "version"),
 };
 
@@ -168,13 +167,4 @@ export function watchEventLoop() {
 /** How long ago that was; 0 where it was not. */
 export function ageSeconds(sinceMs: number | undefined, now: () => number): number {
   return sinceMs === undefined ? 0 : Math.max(0, now() - sinceMs) / 1000;
-}
-
-function cpuSeconds(microseconds: (usage: NodeJS.CpuUsage) => number): number {
-  return microseconds(process.cpuUsage()) / 1e6;
-}
-
-/** The histogram holds the time between two ticks; the wait that was asked for is not lag. */
-function lagSeconds(ns: number): number {
-  return Math.max(0, ns / 1e9 - LOOP_RESOLUTION_MS / 1000);
 }
