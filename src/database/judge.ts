@@ -105,9 +105,12 @@ export function judgeContent(
   };
 }
 
-/** Throws UnusableDatabaseError, with address and reason, for a state that is unusable. */
-export function refuseUnusable(address: string, state: DatabaseState): void {
-  if (state.kind !== "unusable") return;
+/**
+ * Whether there is a database, by its state. Throws UnusableDatabaseError, with address and reason,
+ * for one that is unusable.
+ */
+export function checkUsable(address: string, state: DatabaseState): boolean {
+  if (state.kind !== "unusable") return state.kind === "usable";
   throw new UnusableDatabaseError(`Database ${address}: ${state.reason}`);
 }
 

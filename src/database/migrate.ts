@@ -14,10 +14,10 @@ import type { Seal } from "../base/seal.ts";
 import { UnusableDatabaseError } from "./database.ts";
 import {
   cannotOpen,
+  checkUsable,
   findSealMismatch,
   findVersionError,
   judgeFile,
-  refuseUnusable,
   versionOf,
 } from "./judge.ts";
 import { applyMigrations, NEWEST_VERSION } from "./migrations.ts";
@@ -32,7 +32,7 @@ import { LOCK_TIMEOUT_MS, LONG_LOCK_TIMEOUT_MS, openSqlite } from "./sqlite_file
 export function prepareSqliteFile(path: string, seal?: Seal): void {
   // Without writing: whoever closes a database last merges the log of a crash into its file, which
   // is not to be done to one that this program does not know.
-  refuseUnusable(path, judgeFile(path, (file) => seal && findSealMismatch(file, seal)));
+  checkUsable(path, judgeFile(path, (file) => seal && findSealMismatch(file, seal)));
   const isNew = !existsSync(path);
   let topFolder: string | undefined; // of those that are made
   try {
@@ -59,7 +59,7 @@ export function prepareSqliteFile(path: string, seal?: Seal): void {
 export function makeFolder(path: string): string | undefined {
   const folder = dirname(path);
   if (existsSync(folder)) return undefined;
-  refuseUnusable(path, judgeFile(path));
+  checkUsable(path, judgeFile(path));
   return mkdirSync(folder, { recursive: true, mode: 0o700 });
 }
 
