@@ -1,7 +1,7 @@
 import { readdir } from "node:fs/promises";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { METHODS } from "../base/http_message.ts";
-import { counter, createMetrics, histogram, type Metrics, type Read } from "../base/metrics.ts";
+import { counter, createMetrics, histogram, type Read } from "../base/metrics.ts";
 import type { DeliveryWorker } from "../delivery/worker.ts";
 import { DISTRIBUTOR_STATES } from "../event/distributor_state.ts";
 import { BOUNDS_MS } from "../event/figures.ts";
@@ -131,11 +131,11 @@ export const METRICS = {
   nodejs_version_info: gauge("Version of Node.js.", () => [[[process.version], 1]], "version"),
 };
 
-export type ServiceMetrics = Metrics<typeof METRICS, MetricSources>;
+export type ServiceMetrics = ReturnType<typeof createServiceMetrics>;
 
 /** The metrics of this process, nothing counted yet. */
-export function createServiceMetrics(): ServiceMetrics {
-  return createMetrics(METRICS);
+export function createServiceMetrics() {
+  return createMetrics<MetricSources, typeof METRICS>(METRICS);
 }
 
 const HTTP_METHODS: readonly string[] = [...METHODS, "HEAD", "OPTIONS"];
