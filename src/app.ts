@@ -95,7 +95,7 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
     const { schemaVersion: from, knownVersion: to } = found;
     if (from > 0 && from < to) log.info("the database has been migrated", { from, to });
   }
-  const failures = createFailureAudit({ database, now });
+  const failures = createFailureAudit(database, now);
   const uses = createUses(database, now);
   const egress = createDocumentEgress(config.callbackAllow);
   const figures = createFigureCounter(database, now);

@@ -17,13 +17,9 @@ const KEPT_FAILURES = 100_000;
 /**
  * Makes the record of failures, which remembers some hundred of them at most.
  *
- * @param options `keep` says how many of each kind are kept
+ * @param keep how many of each kind are kept
  */
-export function createFailureAudit({ database, now, keep = KEPT_FAILURES }: {
-  readonly database: Database;
-  readonly now: () => number;
-  readonly keep?: number;
-}) {
+export function createFailureAudit(database: Database, now: () => number, keep = KEPT_FAILURES) {
   const waiting = new Map<string, { readonly failure: NewAuditEntry; readonly atMs: number }>();
   const recorded = new Map<string, number>();
   let spentUntilMs = 0; // of the time in which capacity has grown
