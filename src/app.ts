@@ -27,7 +27,7 @@ import { createCautiousClock } from "./base/steady_clock.ts";
 import type { Config } from "./config.ts";
 import { CONSOLE_PATH } from "./oauth/console_app.ts";
 import { createEngine } from "./database/engine.ts";
-import { refuseUnusable } from "./database/judge.ts";
+import { checkUsable } from "./database/judge.ts";
 import { checkSeal, loadPageKey } from "./database/settings.ts";
 import { createWriteWatch } from "./database/write_watch.ts";
 import { createDeliveryWorker } from "./delivery/worker.ts";
@@ -78,7 +78,7 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
   const seal = createSeal(...config.secretKeys ?? []);
   const engine = await createEngine(config);
   const found = await engine.judge(seal);
-  refuseUnusable(engine.address, found);
+  checkUsable(engine.address, found);
   // Before there are other threads, for each of which Node's report would wait.
   const risks = findRisks(config);
   const elapsedMs = () => performance.now();
@@ -95,7 +95,7 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
     const { schemaVersion: from, knownVersion: to } = found;
     if (from > 0 && from < to) log.info("the database has been migrated", { from, to });
   }
-  const failures = createFailureAudit({ database, now });
+  const failures = createFailureAudit(database, now);
   const uses = createUses(database, now);
   const egress = createDocumentEgress(config.callbackAllow);
   const figures = createFigureCounter(database, now);

@@ -2,7 +2,7 @@ import type { WriteWatch } from "../database/write_watch.ts";
 import type { DeliveryWorker } from "../delivery/worker.ts";
 import type { LoadedCronjob } from "../hosting/check.ts";
 import { runCronjob } from "../hosting/cronjob.ts";
-import { createCron, type JobState, type RunOutcome } from "../job/cron.ts";
+import { createCron } from "../job/cron.ts";
 import { createSharedCron } from "../job/shared_cron.ts";
 import type { Services } from "../services.ts";
 import { purge, type PurgeProgress } from "../store/purge.ts";
@@ -86,16 +86,8 @@ export function createJobs(options: JobsOptions) {
       }
       setImmediate(() => void deliver()); // after the first requests: its thread takes long to load
     },
-    /** The jobs of this process, and those that all share, in whichever they run. */
-    async listCronjobs(): Promise<JobState[]> {
-      const shared = await sharedCron.list();
-      const own = cron.list().filter(({ name }) => !shared.some((job) => job.name === name));
-      return [...own, ...shared];
-    },
-    async runCronjob(name: string): Promise<RunOutcome> {
-      const outcome = await sharedCron.run(name);
-      return outcome === "unknown" ? cron.run(name) : outcome;
-    },
+    listCronjobs: sharedCron.list,
+    runCronjob: sharedCron.run,
     async stop(graceMs: number): Promise<void> {
       await Promise.all([cron.stop(graceMs), worker.stop(graceMs)]);
     },

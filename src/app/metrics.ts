@@ -1,7 +1,7 @@
 import { readdir } from "node:fs/promises";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { METHODS } from "../base/http_message.ts";
-import { counter, createMetrics, histogram, type Metrics, type Read } from "../base/metrics.ts";
+import { counter, createMetrics, histogram, type Read } from "../base/metrics.ts";
 import type { DeliveryWorker } from "../delivery/worker.ts";
 import { DISTRIBUTOR_STATES } from "../event/distributor_state.ts";
 import { BOUNDS_MS } from "../event/figures.ts";
@@ -31,6 +31,11 @@ const gauge = <const L extends readonly string[]>(
 /** A counter that something else counts. */
 const total = (help: string, read: Read<MetricSources>) =>
   ({ ...gauge(help, read), type: "counter" }) as const;
+
+/** The histogram holds the time between two ticks; the wait that was asked for is not lag. */
+const lag = (which: string, readNs: (delay: MetricSources["loopDelay"]) => number) =>
+  gauge(`Lag of the event loop since it was last asked for, ${which}.`, ({ loopDelay }) =>
+    Math.max(0, readNs(loopDelay) / 1e9 - LOOP_RESOLUTION_MS / 1000));
 
 /**
  * Every metric: `count` and `observe` take its name, and the documents' table is made from this.
@@ -111,24 +116,20 @@ export const METRICS = {
     async () => (await readdir("/proc/self/fd")).length),
   nodejs_heap_size_used_bytes: gauge("Used part of V8's heap.",
     () => process.memoryUsage().heapUsed),
-  nodejs_eventloop_lag_p99_seconds: gauge(
-    "Lag of the event loop since it was last asked for, percentile 99.",
-    ({ loopDelay }) => lagSeconds(loopDelay.percentile(99))),
-  nodejs_eventloop_lag_max_seconds: gauge(
-    "Lag of the event loop since it was last asked for, maximum.",
-    ({ loopDelay }) => {
-      const max = lagSeconds(loopDelay.max);
-      loopDelay.reset(); // this is the last of the two to be read
-      return max;
-    }),
+  nodejs_eventloop_lag_p99_seconds: lag("percentile 99", (delay) => delay.percentile(99)),
+  nodejs_eventloop_lag_max_seconds: lag("maximum", (delay) => {
+    const { max } = delay;
+    delay.reset(); // this is the last of the two to be read
+    return max;
+  }),
   nodejs_version_info: gauge("Version of Node.js.", () => [[[process.version], 1]], "version"),
 };
 
-export type ServiceMetrics = Metrics<typeof METRICS, MetricSources>;
+export type ServiceMetrics = ReturnType<typeof createServiceMetrics>;
 
 /** The metrics of this process, nothing counted yet. */
-export function createServiceMetrics(): ServiceMetrics {
-  return createMetrics(METRICS);
+export function createServiceMetrics() {
+  return createMetrics<MetricSources, typeof METRICS>(METRICS);
 }
 
 const HTTP_METHODS: readonly string[] = [...METHODS, "HEAD", "OPTIONS"];
@@ -160,9 +161,4 @@ export function watchEventLoop() {
 /** How long ago that was; 0 where it was not. */
 export function ageSeconds(sinceMs: number | undefined, now: () => number): number {
   return sinceMs === undefined ? 0 : Math.max(0, now() - sinceMs) / 1000;
-}
-
-/** The histogram holds the time between two ticks; the wait that was asked for is not lag. */
-function lagSeconds(ns: number): number {
-  return Math.max(0, ns / 1e9 - LOOP_RESOLUTION_MS / 1000);
 }

@@ -10,11 +10,10 @@ const REUSED_TIMES = 20;
 /** Makes the one reader of the backlog: simultaneous callers get the same measurement. */
 export function createBacklogReader(database: Database, now: () => number): () => Promise<Backlog> {
   let current: Promise<Backlog> | undefined;
-  const pause = () => new Promise<void>((resolve) => setImmediate(resolve));
 
   async function measure(): Promise<Backlog> {
     const startedAtMs = performance.now();
-    const backlog = await measureBacklog(database, now(), pause);
+    const backlog = await measureBacklog(database, now());
     const reusedMs = REUSED_TIMES * (performance.now() - startedAtMs);
     setTimeout(forget, reusedMs).unref();
     return backlog;

@@ -45,10 +45,6 @@ type Counted<Table, Type> = {
 type LabelsOf<M> = M extends { readonly labels: infer L } ? { readonly [I in keyof L]: string }
   : never;
 
-export type Metrics<Table extends MetricTable<Sources>, Sources> = ReturnType<
-  typeof createMetrics<Sources, Table>
->;
-
 /** The media type of what `format` makes. */
 export const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 

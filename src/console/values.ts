@@ -1,5 +1,4 @@
-import type { AuditRecord } from "../api/backend/audit.ts";
-import type { Infer } from "../base/shape.ts";
+import type { toAuditRecord } from "../api/backend/audit.ts";
 import { type Child, el } from "./element.ts";
 import { ago, wordsOf } from "./format.ts";
 import { endpointOf, idOf, linkTo, named, type Thing } from "./names.ts";
@@ -53,7 +52,7 @@ export function columnsOf(
 }
 
 /** An entry of the audit log. */
-export type Entry = Infer<typeof AuditRecord>;
+export type Entry = ReturnType<typeof toAuditRecord>;
 
 /** What was done to what stands before the dot of an action, where it is no regular past. */
 const DONE: Readonly<Record<string, string>> = {

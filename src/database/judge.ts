@@ -53,7 +53,7 @@ const LOST = "It is gone or empty, and its log (-wal) is there: put it back besi
 export function judgeDatabase(path: string, seal: Seal): DatabaseState {
   const state = judgeFile(path, (connection) =>
     findSchemaError(connection) ?? findDamage(connection, path) ??
-      findOwnSealError(connection, seal) ?? findKeySealError(connection, seal));
+      findSealMismatch(connection, seal));
   if (state.kind !== "usable") return state;
   const reason = findLockError(path);
   return reason === undefined ? state : { kind: "unusable", reason };
@@ -105,9 +105,12 @@ export function judgeContent(
   };
 }
 
-/** Throws UnusableDatabaseError, with address and reason, for a state that is unusable. */
-export function refuseUnusable(address: string, state: DatabaseState): void {
-  if (state.kind !== "unusable") return;
+/**
+ * Whether there is a database, by its state. Throws UnusableDatabaseError, with address and reason,
+ * for one that is unusable.
+ */
+export function checkUsable(address: string, state: DatabaseState): boolean {
+  if (state.kind !== "unusable") return state.kind === "usable";
   throw new UnusableDatabaseError(`Database ${address}: ${state.reason}`);
 }
 
@@ -216,14 +219,14 @@ function damaged(found: string, path: string): string {
     `gatepost restore FILE.${log}`;
 }
 
-/** Why the seal does not fit what the database was sealed with. */
-export function findOwnSealError(connection: DatabaseSync, seal: Seal): string | undefined {
+/**
+ * Why the seal does not fit what the database was sealed with, or a key of access tokens: one that
+ * it never had, or has lost.
+ */
+export function findSealMismatch(connection: DatabaseSync, seal: Seal): string | undefined {
   const check = findSealCheck(connection);
-  return check === undefined ? undefined : findSealError(seal, check);
-}
-
-/** Which key of access tokens the seal does not decrypt: one that it never had, or has lost. */
-export function findKeySealError(connection: DatabaseSync, seal: Seal): string | undefined {
+  const reason = check === undefined ? undefined : findSealError(seal, check);
+  if (reason !== undefined) return reason;
   const keys = connection.prepare("SELECT kid, private FROM keys").all();
   const sealed = keys.find(({ kid, private: key }) => findSealError(seal, `${key}`, `${kid}`));
   return sealed && `Its signing key ${sealed["kid"]} is sealed, and GATEPOST_SECRET_KEY lacks ` +

@@ -14,15 +14,15 @@ import type { Seal } from "../base/seal.ts";
 import { UnusableDatabaseError } from "./database.ts";
 import {
   cannotOpen,
-  findOwnSealError,
+  checkUsable,
+  findSealMismatch,
   findVersionError,
   judgeFile,
-  refuseUnusable,
   versionOf,
 } from "./judge.ts";
-import { APPLICATION_ID, applyMigrations, NEWEST_VERSION } from "./migrations.ts";
+import { applyMigrations, NEWEST_VERSION } from "./migrations.ts";
 import { refusalOf } from "./sqlite_error.ts";
-import { LOCK_TIMEOUT_MS, LONG_LOCK_TIMEOUT_MS, openSqlite, readPragma } from "./sqlite_file.ts";
+import { LOCK_TIMEOUT_MS, LONG_LOCK_TIMEOUT_MS, openSqlite } from "./sqlite_file.ts";
 
 /**
  * Makes the file ready: creates it with its folder (modes 0600, 0700) or migrates its schema.
@@ -32,7 +32,7 @@ import { LOCK_TIMEOUT_MS, LONG_LOCK_TIMEOUT_MS, openSqlite, readPragma } from ".
 export function prepareSqliteFile(path: string, seal?: Seal): void {
   // Without writing: whoever closes a database last merges the log of a crash into its file, which
   // is not to be done to one that this program does not know.
-  refuseUnusable(path, judgeFile(path, (file) => seal && findOwnSealError(file, seal)));
+  checkUsable(path, judgeFile(path, (file) => seal && findSealMismatch(file, seal)));
   const isNew = !existsSync(path);
   let topFolder: string | undefined; // of those that are made
   try {
@@ -59,7 +59,7 @@ export function prepareSqliteFile(path: string, seal?: Seal): void {
 export function makeFolder(path: string): string | undefined {
   const folder = dirname(path);
   if (existsSync(folder)) return undefined;
-  refuseUnusable(path, judgeFile(path));
+  checkUsable(path, judgeFile(path));
   return mkdirSync(folder, { recursive: true, mode: 0o700 });
 }
 
@@ -76,16 +76,13 @@ function removeEmpty(path: string, top: string | undefined): void {
 }
 
 function migrate(connection: DatabaseSync): void {
-  if (readPragma(connection, "application_id") === APPLICATION_ID &&
-    readPragma(connection, "user_version") === NEWEST_VERSION) return;
+  if (versionOf(connection) === NEWEST_VERSION) return;
   // Several processes may start at once: the first migrates, the others find it done.
   connection.exec("BEGIN EXCLUSIVE");
   try {
     const error = findVersionError(connection);
     if (error !== undefined) throw new Error(error);
     applyMigrations(connection, versionOf(connection));
-    connection.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
-    connection.exec(`PRAGMA user_version = ${NEWEST_VERSION}`);
     connection.exec("COMMIT");
   } catch (error) {
     if (connection.isTransaction) connection.exec("ROLLBACK");

@@ -1,5 +1,5 @@
 import { DatabaseSync } from "node:sqlite";
-import { FILL_ADDED, FILL_HEALTH, FROM_2, RENAME_1 } from "./old_versions.ts";
+import { FILL_ADDED, RENAME } from "./old_versions.ts";
 import { SCHEMA } from "./schema.ts";
 
 /** Marks the file as Gatepost's ("Gate" in ASCII): no other program's database is migrated. */
@@ -33,9 +33,11 @@ function findAdded(lines: readonly string[]): Part[] {
   });
 }
 
-/** What gives the newest schema to a database of the version; 0 is an empty one. */
+/** What gives the newest schema, and its version, to one of that version; 0 is an empty one. */
 export function migrationsFrom(version: number): readonly string[] {
-  if (version === 0) return [SCHEMA];
+  const marks =
+    [`PRAGMA application_id = ${APPLICATION_ID}`, `PRAGMA user_version = ${NEWEST_VERSION}`];
+  if (version === 0) return [SCHEMA, ...marks];
   using newest = new DatabaseSync(":memory:");
   newest.exec(SCHEMA);
   const select = newest.prepare("SELECT type, sql FROM sqlite_schema WHERE name = ?");
@@ -45,14 +47,12 @@ export function migrationsFrom(version: number): readonly string[] {
     // An index or trigger may take the place of its former self.
     return type === "table" ? `${sql}` : `DROP ${type} IF EXISTS ${name}; ${sql}`;
   };
-  const addFrom = (first: number): string[] =>
-    ADDED.filter((part) => part.version >= first)
-      .toSorted((one, other) => one.version - other.version).map(add);
+  // In the order of the schema: each part needs those alone that stand before it.
+  const added = ADDED.filter((part) => part.version > version).map(add);
   return [
-    ...version === 1 ? [RENAME_1, ...addFrom(2), FILL_ADDED] : [],
-    ...version === 2 ? [FROM_2, ...addFrom(3), FILL_HEALTH] : [],
-    ...version > 2 ? addFrom(version + 1) : [],
+    ...version === 1 ? [RENAME, ...added, FILL_ADDED] : added,
     ...version < 14 ? ["DROP INDEX IF EXISTS grants_by_user"] : [],
+    ...marks,
   ];
 }
 

@@ -1,3 +1,5 @@
+import { fieldName } from "../base/fields.ts";
+
 /** New names that do not follow from the old ones, whatever the table. */
 const NAMES: Readonly<Record<string, string>> = {
   password: "phc",
@@ -6,10 +8,11 @@ const NAMES: Readonly<Record<string, string>> = {
   cut_at: "notBeforeMs",
   at: "startedAtMs",
   last_ms: "lastDurationMs",
+  token_ttl: "tokenTtlMs",
 };
 
-/** The columns that version 3 renamed: those of version 1, and those that version 2 had added. */
-const OF_1: Readonly<Record<string, string>> = {
+/** The columns of 0.1.0 that have another name today. */
+const RENAMED: Readonly<Record<string, string>> = {
   users: "password scope created_at cut_at",
   apps: "scope redirect_uris resource_server old_secret old_secret_until created_at cut_at",
   grants: "scope refresh_until access_until revoked_at until",
@@ -25,20 +28,6 @@ const OF_1: Readonly<Record<string, string>> = {
   attempts: "at duration_ms",
   cronjobs: "next_at lease_until last_at last_ms last_error",
 };
-const OF_2: Readonly<Record<string, string>> = {
-  users: "password_until",
-  grants: "rotated_at",
-  consents: "cut_at",
-  login_failures: "until",
-  subscriptions: "grant_id granted_after mean_ms",
-  event_scopes: "scope",
-};
-
-/** `grant_id` becomes `grantId`, and `due_at` becomes `dueAtMs`: a time says its unit. */
-const toField = (column: string): string =>
-  NAMES[column] ??
-    column.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
-      .replace(/(At|until|Until|Since|From|Ttl)$/, "$1Ms");
 
 /** Names separated by spaces become a JSON array. */
 const toJson = (table: string, column: string): string =>
@@ -46,31 +35,22 @@ const toJson = (table: string, column: string): string =>
     '["' || replace(${column}, ' ', '","') || '"]') WHERE ${column} IS NOT NULL;`;
 
 /** Columns bear the names of the fields, and lists are JSON arrays. */
-const rename = (columns: Readonly<Record<string, string>>): string =>
-  Object.entries(columns).flatMap(([table, names]) =>
-    names.split(" ").map((name) =>
-      `ALTER TABLE ${table} RENAME COLUMN "${name}" TO ${toField(name)};
-      ${name === "scope" ? toJson(table, "scopes") : ""}`
-    )
-  ).join("\n");
-
-/** Brings version 1 to what version 3 is without the parts that were added. */
-export const RENAME_1 = `${rename(OF_1)} ${toJson("apps", "grants")}`;
-
-/** What is known of a subscriber is derived from what its last attempts came to. */
-export const FILL_HEALTH = `
-  UPDATE subscriptions SET hasSucceeded = 1 WHERE standing = 'proven';
-  ALTER TABLE subscriptions DROP COLUMN standing;
-`;
+export const RENAME = Object.entries(RENAMED).flatMap(([table, names]) =>
+  names.split(" ").map((name) =>
+    `ALTER TABLE ${table} RENAME COLUMN "${name}" TO ${NAMES[name] ?? fieldName(name)};
+    ${name === "scope" ? toJson(table, "scopes") : ""}`
+  )
+).join("\n") + toJson("apps", "grants");
 
 /**
- * Fills in the parts that version 1 lacks. Its subscriptions live by the newest grant of their user
- * and app that has not been revoked or cut off, of those from before them where any is left: one of
+ * Fills in the parts that 0.1.0 lacks. Its subscriptions live by the newest grant of their user and
+ * app that has not been revoked or cut off, of those from before them where any is left: one of
  * them made it. The time of a grant is in the digits of its id. Where all have been revoked, it has
  * ended with them; where the purge has left none, it may receive what needs no scope of its own.
  */
 export const FILL_ADDED = `
-  ${FILL_HEALTH}
+  UPDATE subscriptions SET hasSucceeded = 1 WHERE standing = 'proven';
+  ALTER TABLE subscriptions DROP COLUMN standing;
   INSERT INTO clock_steps (count) VALUES (0);
   CREATE TEMP TABLE known_grants AS
     SELECT g.id, g.app, ifnull(g.user, g.app) AS principal, g.madeAtMs, g.revokedAtMs IS NULL
@@ -93,13 +73,4 @@ export const FILL_ADDED = `
   UPDATE subscriptions SET status = 'disabled', disabledReason = 'grant revoked'
     WHERE granted = '[]' AND status IN ('active', 'paused');
   DROP TABLE known_grants;
-`;
-
-/** Brings version 2 to what version 3 is without the parts that were added. */
-export const FROM_2 = `
-  DROP INDEX subscriptions_due;
-  ALTER TABLE subscriptions DROP COLUMN health;
-  ${RENAME_1}
-  ${rename(OF_2)}
-  ${toJson("subscriptions", "granted")}
 `;

@@ -14,7 +14,7 @@ import type { Seal } from "../base/seal.ts";
 import { copySqlite, syncFolder, withTemporary } from "./backup.ts";
 import { UnusableDatabaseError } from "./database.ts";
 import type { Restored } from "./engine.ts";
-import { isLost, judgeDatabase, refuseUnusable } from "./judge.ts";
+import { checkUsable, isLost, judgeDatabase } from "./judge.ts";
 import { makeFolder } from "./migrate.ts";
 import { isAnybodyPresent } from "./presence.ts";
 import { refusalOf } from "./sqlite_error.ts";
@@ -57,9 +57,7 @@ export async function copyJudged(
     if (refusalOf(cause) !== "damaged") throw cause;
     throw new UnusableDatabaseError(`${source} is no database, or damaged.`, { cause });
   }
-  const state = judgeDatabase(copy, seal);
-  refuseUnusable(`${source}, copied to ${copy}`, state);
-  if (state.kind === "missing") {
+  if (!checkUsable(`${source}, copied to ${copy}`, judgeDatabase(copy, seal))) {
     throw new UnusableDatabaseError(`${source} holds no database of Gatepost.`);
   }
 }

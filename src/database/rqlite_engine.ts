@@ -8,13 +8,7 @@ import type { Seal } from "../base/seal.ts";
 import { backUpSqlite, withTemporary } from "./backup.ts";
 import { type Database, UnavailableError, UnusableDatabaseError } from "./database.ts";
 import type { Engine } from "./engine.ts";
-import {
-  findKeySealError,
-  findOwnSealError,
-  findSchemaError,
-  isEmpty,
-  refuseUnusable,
-} from "./judge.ts";
+import { checkUsable, findSchemaError, findSealMismatch, isEmpty } from "./judge.ts";
 import { asideOf, checkSource, copyJudged } from "./restore.ts";
 import { openRqliteDatabase } from "./rqlite.ts";
 import { createRqliteClient, type RqliteAddress, type RqliteClient } from "./rqlite_client.ts";
@@ -46,8 +40,8 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
 
   /** Of many that start at once one migrates; the others fail, and find it done. */
   async function prepare(client: RqliteClient, seal?: Seal, lastError?: string): Promise<void> {
-    const state = await judgeCluster(client, (held) => seal && findOwnSealError(held, seal));
-    refuseUnusable(name, state);
+    const state = await judgeCluster(client, (held) => seal && findSealMismatch(held, seal));
+    checkUsable(name, state);
     const error = await migrateCluster(client, state.kind === "usable" ? state.schemaVersion : 0);
     if (error === undefined) return;
     if (error === lastError) throw new UnusableDatabaseError(`Database ${name}: ${error}`);
@@ -65,19 +59,12 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
     ask(async (client) => {
       const [state, clockError] = await Promise.all([
         judgeCluster(client, (schema) =>
-          findSchemaError(schema) ?? findOwnSealError(schema, seal) ??
-            findKeySealError(schema, seal)),
+          findSchemaError(schema) ?? findSealMismatch(schema, seal)),
         findClockError(client),
       ]);
       const { warnings = [] } = state;
       return clockError === undefined ? state : { ...state, warnings: [...warnings, clockError] };
     });
-
-  async function exists(): Promise<boolean> {
-    const state = await ask(judgeCluster);
-    refuseUnusable(name, state);
-    return state.kind === "usable";
-  }
 
   /** Also of what is newer than this program: a backup may take its place. */
   const holdsNothing = () =>
@@ -107,7 +94,7 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
 
   return {
     address: name,
-    exists,
+    exists: async () => checkUsable(name, await ask(judgeCluster)),
     judge,
     look,
     async open(observe, log, seal) {
@@ -152,7 +139,7 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
         try {
           const found = await ask(async (client) => text(await send(client, file)), signal);
           if (found.includes('"error"')) throw new UnusableDatabaseError(found);
-          refuseUnusable(name, await judge(seal));
+          checkUsable(name, await judge(seal));
         } catch (cause) {
           if (cause instanceof UnavailableError) throw cause; // nobody leads, so it was not sent
           const reason = `It is not known whether ${name} was replaced (${messageOf(cause)})`;

@@ -2,7 +2,7 @@ import { DatabaseSync, type SQLInputValue } from "node:sqlite";
 import { text } from "node:stream/consumers";
 import { messageOf } from "../base/message_of.ts";
 import { type DatabaseState, judgeContent, SELECT_SCHEMA } from "./judge.ts";
-import { APPLICATION_ID, migrationsFrom, NEWEST_VERSION } from "./migrations.ts";
+import { migrationsFrom } from "./migrations.ts";
 import type { RqliteClient } from "./rqlite_client.ts";
 import { RQLITE_LEDGER } from "./rqlite_ledger.ts";
 import { RQLITE_PROCESSES } from "./rqlite_presence.ts";
@@ -131,8 +131,6 @@ export async function migrateCluster(
     ...migrationsFrom(version),
     RQLITE_LEDGER.sql,
     RQLITE_PROCESSES.sql,
-    `PRAGMA application_id = ${APPLICATION_ID}`,
-    `PRAGMA user_version = ${NEWEST_VERSION}`,
   ];
   try {
     const untilMs = performance.now() + MIGRATION_MS;

@@ -3,7 +3,7 @@ import { messageOf } from "../base/message_of.ts";
 import { backUpSqlite } from "./backup.ts";
 import { createDiskReader } from "./disk.ts";
 import type { Engine } from "./engine.ts";
-import { judgeDatabase, judgeFile, refuseUnusable } from "./judge.ts";
+import { checkUsable, judgeDatabase, judgeFile } from "./judge.ts";
 import { followLinks, identify, leadsTo } from "./own_files.ts";
 import { restoreSqlite } from "./restore.ts";
 import { createSqliteAside } from "./sqlite_aside.ts";
@@ -16,11 +16,7 @@ export function createSqliteEngine(file: string): Engine {
   const path = followLinks(given);
   return {
     address: given,
-    async exists() {
-      const state = judgeFile(path);
-      refuseUnusable(given, state);
-      return state.kind === "usable";
-    },
+    exists: async () => checkUsable(given, judgeFile(path)),
     judge: async (seal) => judgeDatabase(path, seal),
     async look(read) {
       using connection = openForLook(path);
@@ -51,7 +47,7 @@ export function createSqliteEngine(file: string): Engine {
       };
     },
     async backUp(target, signal) {
-      refuseUnusable(given, judgeFile(path)); // another program's would be copied as well
+      checkUsable(given, judgeFile(path)); // another program's would be copied as well
       return await backUpSqlite(path, target, signal);
     },
     restore: (source, seal, nowMs, signal) =>

@@ -2,9 +2,9 @@ import { authored, readAs } from "../base/authored.ts";
 import { parseDuration } from "../base/duration.ts";
 import { isPlainObject } from "../base/plain_object.ts";
 import type { FieldError } from "../base/problem.ts";
-import { FLAG, optional, reportTo, text, TEXT } from "../base/shape.ts";
+import { FLAG, type Infer, optional, reportTo, text, TEXT } from "../base/shape.ts";
 import { OWN_PREFIX } from "../event/event.ts";
-import { isScopeName, OWN_SCOPES, type ScopeWords } from "../oauth/scope.ts";
+import { isScopeName, OWN_SCOPES } from "../oauth/scope.ts";
 import type { CronjobContext } from "../mod.ts";
 import { checkEndpoint, FUNCTION, type LoadedEndpoint, type Origin } from "./check_endpoint.ts";
 import { declarations } from "./declarations.ts";
@@ -17,9 +17,7 @@ export interface LoadedCronjob extends Origin {
 }
 
 /** One scope of a module's `scopes`, checked. */
-export interface LoadedScope extends Origin, ScopeWords {
-  readonly name: string;
-}
+export type LoadedScope = Origin & Infer<typeof SCOPES>[number];
 
 /** What a folder of modules exports. */
 export interface Hosted {

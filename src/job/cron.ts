@@ -10,12 +10,6 @@ export interface IntervalJob {
   run(signal: AbortSignal): Promise<void> | void;
 }
 
-/** How a job last went, null where it never did. */
-type LastRun = Pick<StoredCronjob, "lastAtMs" | "lastDurationMs" | "lastError">;
-
-/** Of a job that has not run yet. */
-export const NEVER: LastRun = { lastAtMs: null, lastDurationMs: null, lastError: null };
-
 /** How a job last went and when it runs next; times in milliseconds since 1970. */
 export interface JobState extends Omit<StoredCronjob, "leaseUntilMs"> {
   /** Undefined on the command line: only the job's module says it. */
@@ -37,7 +31,8 @@ interface Entry {
   /** When it is due next, in elapsed time. */
   dueMs: number;
   running: Promise<void> | undefined;
-  last: LastRun;
+  /** How it last went, null where it never did. */
+  last: Pick<StoredCronjob, "lastAtMs" | "lastDurationMs" | "lastError">;
   /** Whether a failure is to be logged: a job may run each second. */
   readonly isNew: (message: string) => boolean;
 }
@@ -100,7 +95,8 @@ export function createCron(
       if (entries.has(job.name)) throw new Error(`There is a job ${job.name} already`);
       const dueMs = elapsedMs() + job.everyMs;
       const entry: Entry = {
-        job, timer: undefined, dueMs, running: undefined, last: NEVER,
+        job, timer: undefined, dueMs, running: undefined,
+        last: { lastAtMs: null, lastDurationMs: null, lastError: null },
         isNew: createRepeatCheck(elapsedMs),
       };
       entries.set(job.name, entry);

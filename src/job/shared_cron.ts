@@ -11,7 +11,7 @@ import {
   renewIfClaimed,
   type StoredCronjob,
 } from "../store/cronjobs.ts";
-import { type Cron, type IntervalJob, type JobState, NEVER, type RunOutcome } from "./cron.ts";
+import type { Cron, IntervalJob, JobState, RunOutcome } from "./cron.ts";
 
 /** How often a job is checked for being due: a read of one row. */
 const CHECK_MS = 1000;
@@ -108,10 +108,10 @@ export function createSharedCron(options: Pick<Services, "database" | "log" | "n
       cron.start({ name: job.name, everyMs, run: (signal) => runIfDue(job, signal) });
       cron.run(job.name); // registers it, so that it is listed with its time
     },
-    /** Runs a job now, unless it runs in this or another process. */
+    /** Runs a job now, unless it runs in this or another process; one of this process alone too. */
     async run(name: string): Promise<RunOutcome> {
       const job = jobs.get(name);
-      if (!job) return "unknown";
+      if (!job) return cron.run(name);
       const claimed = Promise.withResolvers<CronjobRun | undefined>();
       const outcome = cron.run(name, async (signal) => {
         claimed.resolve(claimNow(job));
@@ -121,11 +121,14 @@ export function createSharedCron(options: Pick<Services, "database" | "log" | "n
       if (outcome !== "started") return outcome;
       return await claimed.promise ? "started" : "running";
     },
+    /** The jobs of this process, and those that all share, in whichever they run. */
     async list(): Promise<JobState[]> {
-      return Promise.all(jobs.values().map(async ({ name, everyMs }) => {
-        const stored = await findCronjob(database, name) ??
-          { name, nextAtMs: now() + everyMs, leaseUntilMs: 0, ...NEVER };
-        return toJobState(stored, everyMs, now());
+      return Promise.all(cron.list().map(async (own) => {
+        const job = jobs.get(own.name);
+        if (!job) return own;
+        const stored = await findCronjob(database, job.name);
+        return stored ? toJobState(stored, job.everyMs, now())
+          : { ...own, everyMs: job.everyMs, nextAtMs: now() + job.everyMs };
       }));
     },
   };

@@ -1,28 +1,28 @@
 import type { HttpRequest } from "../base/http_message.ts";
-import { isId, newId } from "../base/id.ts";
-import { described } from "../base/shape.ts";
+import { idOf, isId, newId } from "../base/id.ts";
+import { described, type Infer, named, nullable, record, TEXT } from "../base/shape.ts";
+import { TIME } from "../base/time.ts";
 import { type Caller, LOGIN_APP } from "../oauth/principal.ts";
 import { limitTo } from "../database/database.ts";
 import { sql, type Sql } from "../database/sql.ts";
 import { asItem, is, madeBetween, startsWith, WANTED, where } from "./list.ts";
 
-/** Who did what to whom; never a secret. Its time is its id's. */
-export interface AuditEntry {
-  readonly id: string;
-  /** A user's, an app's or a principal's id, `cli`, or `anonymous`. */
-  readonly actor: string;
-  /** As in `app.create`. */
-  readonly action: string;
-  /** The id of what it was done to; `unknown` for a name that nothing has. */
-  readonly target: string;
-  /** The client's address, where there is one. */
-  readonly address: string | null;
-  /** The `client_id` of the app that acted for the actor, where one did. */
-  readonly app: string | null;
-}
+/** Who did what to whom; never a secret. */
+export const AuditRecord = named("AuditEntry", record({
+  id: idOf("t"),
+  time: TIME,
+  actor: described("The id of a user, an app or a principal; or cli, or anonymous.", TEXT),
+  action: described("As in app.create.", TEXT),
+  target: described("The id of what it was done to; unknown: of a name that nothing has.", TEXT),
+  address: nullable(TEXT),
+  app: described("The app that acted for the actor, where one did.", nullable(TEXT)),
+}));
+
+/** An entry; its time is its id's. */
+export type AuditEntry = Omit<Infer<typeof AuditRecord>, "time">;
 
 /** An entry as it is first stored. */
-export type AuditRecord = Omit<AuditEntry, "id" | "app"> & Partial<Pick<AuditEntry, "app">>;
+export type NewAuditEntry = Omit<AuditEntry, "id" | "app"> & Partial<Pick<AuditEntry, "app">>;
 
 /** Who acts by a token, through which app, and from where. */
 export function actorOf(
@@ -57,14 +57,14 @@ export const GRANT_DENIED = "grant.deny";
  * Records an action, where `when` holds at that point of the batch. It goes into the batch of what
  * it records: neither is without the other.
  */
-export function insertAudit(entry: AuditRecord, nowMs: number, when: Sql = sql`TRUE`): Sql {
+export function insertAudit(entry: NewAuditEntry, nowMs: number, when: Sql = sql`TRUE`): Sql {
   const { actor, action, target, address, app = null } = entry;
   return sql`INSERT INTO audit (id, actor, action, target, address, app)
     SELECT ${newId("t", nowMs)}, ${actor}, ${action}, ${target}, ${address}, ${app} WHERE ${when}`;
 }
 
 /** Records an action where the grant is valid at that point of the batch. */
-export function insertAuditOfGrant(grantId: string, entry: AuditRecord, nowMs: number): Sql {
+export function insertAuditOfGrant(grantId: string, entry: NewAuditEntry, nowMs: number): Sql {
   const isValid = sql`EXISTS (SELECT 1 FROM grants WHERE id = ${grantId} AND revokedAtMs IS NULL)`;
   return insertAudit(entry, nowMs, isValid);
 }

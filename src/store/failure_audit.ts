@@ -1,4 +1,4 @@
-import { type AuditRecord, FAILURES, insertAudit, trimAudit } from "./audit.ts";
+import { type NewAuditEntry, FAILURES, insertAudit, trimAudit } from "./audit.ts";
 import { BATCH } from "./batch.ts";
 import { type Database, OutcomeUnknownError } from "../database/database.ts";
 
@@ -17,14 +17,10 @@ const KEPT_FAILURES = 100_000;
 /**
  * Makes the record of failures, which remembers some hundred of them at most.
  *
- * @param options `keep` says how many of each kind are kept
+ * @param keep how many of each kind are kept
  */
-export function createFailureAudit({ database, now, keep = KEPT_FAILURES }: {
-  readonly database: Database;
-  readonly now: () => number;
-  readonly keep?: number;
-}) {
-  const waiting = new Map<string, { readonly failure: AuditRecord; readonly atMs: number }>();
+export function createFailureAudit(database: Database, now: () => number, keep = KEPT_FAILURES) {
+  const waiting = new Map<string, { readonly failure: NewAuditEntry; readonly atMs: number }>();
   const recorded = new Map<string, number>();
   let spentUntilMs = 0; // of the time in which capacity has grown
 
@@ -34,7 +30,7 @@ export function createFailureAudit({ database, now, keep = KEPT_FAILURES }: {
      * failure takes the same time whatever is recorded of it. `from` is the address in the unit in
      * which failures are counted. Not every failure of a flood is recorded.
      */
-    record(from: string, failure: AuditRecord): void {
+    record(from: string, failure: NewAuditEntry): void {
       const key = [failure.action, failure.target, from].join(" ");
       if (waiting.size < BURST && !waiting.has(key)) waiting.set(key, { failure, atMs: now() });
     },

@@ -1,7 +1,7 @@
 import { hasScope, isOfNoApp } from "./authority.ts";
 import { idTimeMs } from "../base/id.ts";
 import { afterWrite } from "./after_write.ts";
-import { type AuditRecord, insertAuditOfGrant } from "./audit.ts";
+import { type NewAuditEntry, insertAuditOfGrant } from "./audit.ts";
 import { type Database, limitTo, type Page, type Pagination } from "../database/database.ts";
 import { changesRow, findRow, pageOf, parseScopes, type RowOf } from "../database/rows.ts";
 import { andIs, listOf, sql, type Sql } from "../database/sql.ts";
@@ -112,7 +112,7 @@ function gather(database: Database) {
 export async function insertGrant(
   database: Database,
   grant: NewGrant,
-  audited?: AuditRecord,
+  audited?: NewAuditEntry,
   revocations?: Revocations,
   beside: readonly Sql[] = [],
 ): Promise<boolean> {

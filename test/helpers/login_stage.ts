@@ -3,7 +3,7 @@ import type { TestContext } from "node:test";
 import type { PasswordHasher } from "../../src/base/password.ts";
 import { createPasswordLogin, type LoginAttempt } from "../../src/api/password_login.ts";
 import { Problem } from "../../src/base/problem.ts";
-import { type AuditRecord, insertAudit } from "../../src/store/audit.ts";
+import { type NewAuditEntry, insertAudit } from "../../src/store/audit.ts";
 import type { Database } from "../../src/database/database.ts";
 import { addUser, changeUser, openDatabase } from "./database.ts";
 
@@ -61,7 +61,7 @@ export async function openLogin(t: TestContext, hasher: PasswordHasher = createI
   };
   const clock = { nowMs: Date.UTC(2026, 0, 1) };
   const sleeps: number[] = [];
-  const recorded: AuditRecord[] = [];
+  const recorded: NewAuditEntry[] = [];
   const checks: Checks = { count: 0 };
   const counted: PasswordHasher = {
     ...hasher,

@@ -33,7 +33,7 @@ async function setUp(t: TestContext, keep = 1000): Promise<Book> {
     return page.items;
   };
   let book: Book | undefined;
-  const failures = createFailureAudit({ database, now: () => book?.nowMs ?? START_MS, keep });
+  const failures = createFailureAudit(database, () => book?.nowMs ?? START_MS, keep);
   book = {
     nowMs: START_MS,
     failures,
@@ -113,7 +113,7 @@ test("a failure that the database refuses is stored later, and once", async (t) 
   let error: Error | undefined = new UnavailableError("locked");
   const write: typeof database.write = (batch) =>
     error ? Promise.reject(error) : database.write(batch);
-  const failures = createFailureAudit({ database: { ...database, write }, now: () => nowMs });
+  const failures = createFailureAudit({ ...database, write }, () => nowMs);
   const fail = (target: string) =>
     failures.record(target, { actor: "a", action: "user.login_failed", target, address: null });
   for (let index = 0; index < 100; index++) fail(`u${index}`);

@@ -10,7 +10,7 @@ import { appAt, type Target } from "../../oauth/resource.ts";
 import { grantScope } from "../../oauth/scope.ts";
 import type { User } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
-import { type AuditRecord, insertAuditOfGrant } from "../../store/audit.ts";
+import { type NewAuditEntry, insertAuditOfGrant } from "../../store/audit.ts";
 import { revokeGrant } from "../../store/grant_end.ts";
 import { type Grant, insertGrant, type NewGrant } from "../../store/grants.ts";
 import { findResource } from "../../store/resources.ts";
@@ -39,7 +39,7 @@ interface WantedGrant extends Pick<NewGrant, "user" | "scopes" | "decidedAtMs"> 
   readonly app: Pick<App, "id" | "grants" | "metadataUrl"> & Target;
   readonly type: GrantType | "login";
   /** Goes into the audit with it. */
-  readonly audited?: AuditRecord;
+  readonly audited?: NewAuditEntry;
   /** What its password login stores. */
   readonly uses?: readonly Sql[];
 }

@@ -1,22 +1,10 @@
 import { recordOf } from "../../base/fields.ts";
-import { idOf, idTimeMs } from "../../base/id.ts";
-import { described, named, nullable, record, TEXT } from "../../base/shape.ts";
-import { TIME } from "../../base/time.ts";
+import { idTimeMs } from "../../base/id.ts";
+import { named, record } from "../../base/shape.ts";
 import type { Services } from "../../services.ts";
-import { AUDIT_LIST, type AuditEntry } from "../../store/audit.ts";
+import { AUDIT_LIST, type AuditEntry, AuditRecord } from "../../store/audit.ts";
 import { backend, type Operation } from "../operation.ts";
 import { listing, pageMembers } from "../pagination.ts";
-import { APP } from "./grant.ts";
-
-export const AuditRecord = named("AuditEntry", record({
-  id: idOf("t"),
-  time: TIME,
-  actor: TEXT,
-  action: TEXT,
-  target: TEXT,
-  address: nullable(TEXT),
-  app: described("The app that acted for the actor, where one did.", nullable(APP)),
-}));
 
 /** GET /backend/audit: who did what to whom. */
 export function auditOperation({ heavy }: Pick<Services, "heavy">): Operation {

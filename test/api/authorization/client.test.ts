@@ -31,7 +31,7 @@ async function open(t: TestContext, more: Partial<App> = {}) {
   const app = sampleApp(more);
   const hasSecret = app.type === "confidential" && app.jwks.length === 0;
   await database.write([insertApp(app, hasSecret ? sha256("right") : undefined)]);
-  const failures = createFailureAudit({ database, now });
+  const failures = createFailureAudit(database, now);
   const accounts = createAccounts(database, await loadRevocations(database, now));
   const issuer = ISSUER;
   const clients = createClientAuthenticator({
