@@ -5,6 +5,7 @@ import { runCronjob } from "../hosting/cronjob.ts";
 import { createCron } from "../job/cron.ts";
 import { createSharedCron } from "../job/shared_cron.ts";
 import type { Services } from "../services.ts";
+import { leaveOutIdleTime } from "../store/clock_shift.ts";
 import { purge, type PurgeProgress } from "../store/purge.ts";
 import { clearEndedSubscriptions } from "../store/subscription_end.ts";
 
@@ -29,7 +30,7 @@ const AUDIT_RETENTION_MS = 90 * 86_400_000;
 // polls and a commit.
 const WATCH_INTERVAL_MS = 400;
 const SECOND_MS = 1_000;
-const PURGE_INTERVAL_MS = 60_000;
+const PURGE = { name: "gatepost.purge", everyMs: 60_000 };
 
 /** Makes the jobs; none runs yet. */
 export function createJobs(options: JobsOptions) {
@@ -52,7 +53,8 @@ export function createJobs(options: JobsOptions) {
     { name: "gatepost.storage", everyMs: SECOND_MS, run: () => writes.look(database) },
   ];
 
-  async function deliver(): Promise<void> {
+  async function deliver(idleLeftOut: Promise<void>): Promise<void> {
+    await idleLeftOut;
     const test = await worker.start();
     if (!test.ok) {
       const { reason } = test;
@@ -68,6 +70,8 @@ export function createJobs(options: JobsOptions) {
     start(cronjobs: readonly LoadedCronjob[]): void {
       for (const job of watches) cron.start(job);
       if (!config.cron) return;
+      const idleLeftOut = leaveOutIdleTime(database, PURGE.name, now()).catch((error: unknown) =>
+        log.warn("the time without a server counts as failed", { error }));
       // In each process, since it mostly has nothing to do: a lease would cost more than its look.
       cron.start({
         name: "gatepost.clear",
@@ -75,8 +79,7 @@ export function createJobs(options: JobsOptions) {
         run: (signal) => clearEndedSubscriptions(database, now, signal),
       });
       sharedCron.start({
-        name: "gatepost.purge",
-        everyMs: PURGE_INTERVAL_MS,
+        ...PURGE,
         run: (signal) => purge(database, retention, options.cautiousNow(), signal, progress),
       });
       for (const job of cronjobs) {
@@ -84,7 +87,8 @@ export function createJobs(options: JobsOptions) {
           runCronjob(job, signal, { ...options, wake: worker.wake });
         sharedCron.start({ ...job, run });
       }
-      setImmediate(() => void deliver()); // after the first requests: its thread takes long to load
+      // After the first requests: its thread takes long to load.
+      setImmediate(() => void deliver(idleLeftOut));
     },
     listCronjobs: sharedCron.list,
     runCronjob: sharedCron.run,

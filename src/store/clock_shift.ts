@@ -2,6 +2,7 @@ import { type Key, type KeyedRows, writeInSteps } from "./batch.ts";
 import type { Database } from "../database/database.ts";
 import { changesRow, findValue } from "../database/rows.ts";
 import { listOf, sql, type Sql } from "../database/sql.ts";
+import { findCronjob } from "./cronjobs.ts";
 import { updateNextDue } from "./deliveries.ts";
 import { dateEndsAhead } from "./ends_ahead.ts";
 import { IS_OPEN } from "./subscriptions.ts";
@@ -66,6 +67,29 @@ export function createShift(database: Database, nowMs: number, stepMs: number) {
     }
     if (stepMs < 0) await dateEndsAhead(database, nowMs + stepMs);
   };
+}
+
+/** Less is a restart. */
+const LEAST_IDLE_MS = 3_600_000;
+
+/**
+ * Leaves the time in which no process ran jobs out of that for which subscriptions have failed:
+ * nothing was sent meanwhile, as before a start from an old backup. Once, however many processes
+ * start; before the shared job `name` runs, which has been due since such a time began.
+ */
+export async function leaveOutIdleTime(
+  database: Database,
+  name: string,
+  nowMs: number,
+): Promise<void> {
+  const { nextAtMs = nowMs } = await findCronjob(database, name) ?? {};
+  if (nowMs - nextAtMs < LEAST_IDLE_MS) return;
+  const isStillDue = sql`name = ${name} AND nextAtMs = ${nextAtMs}`;
+  await database.write([
+    sql`UPDATE subscriptions SET failingSinceMs = failingSinceMs + ${nowMs - nextAtMs}
+      WHERE failingSinceMs IS NOT NULL AND EXISTS (SELECT 1 FROM cronjobs WHERE ${isStillDue})`,
+    sql`UPDATE cronjobs SET nextAtMs = ${nowMs} WHERE ${isStillDue}`,
+  ]);
 }
 
 /**

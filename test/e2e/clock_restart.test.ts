@@ -4,7 +4,7 @@ import { after, afterEach, before, beforeEach, describe, test } from "node:test"
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Clock, createClock } from "../helpers/clock.ts";
 import { isOnRqlite } from "../helpers/engine.ts";
-import { bearer, expectStatus, PASSWORD, startGatepost } from "../helpers/gatepost.ts";
+import { bearer, expectStatus, PASSWORD, readObject, startGatepost } from "../helpers/gatepost.ts";
 import { createDataFolder } from "../helpers/process.ts";
 import { type Receiver, startReceiver } from "../helpers/receiver.ts";
 import { PATIENCE_MS } from "../helpers/until.ts";
@@ -30,7 +30,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true }));
 
-const start = () =>
+const start = (env: Readonly<Record<string, string>> = {}) =>
   startGatepost({
     folder,
     env: {
@@ -38,6 +38,7 @@ const start = () =>
       GATEPOST_ACCESS_TOKEN_TTL: "30d",
       GATEPOST_CALLBACK_ALLOW: "127.0.0.0/8",
       GATEPOST_RESEND_DELAYS: "3s",
+      ...env,
     },
   });
 
@@ -87,5 +88,29 @@ describe("what a clock that was wrong has put far ahead", { skip: isOnRqlite }, 
       const [, time = ""] = /"next_attempt_at":"([^"]+)"/.exec(list.text) ?? [];
       assert.ok(Date.parse(time) <= Date.now() + HOUR_MS, list.text);
     });
+  }
+});
+
+test("the time without a server disables no subscription", { skip: isOnRqlite }, async () => {
+  const env = { GATEPOST_RESEND_DELAYS: "none" };
+  receiver.react("/down", { kind: "answer", status: 500 });
+  let location = "";
+  for (const days of [0, 40]) {
+    await clock.set(days * DAY_MS);
+    const gatepost = await start(env);
+    const asAdmin = bearer(gatepost.adminToken);
+    const { api } = gatepost;
+    if (!location) {
+      const body = { event: "e", endpoint: `${receiver.url}/down` };
+      const made = await expectStatus(201, api.postJson("/consumer/subscription", body, asAdmin));
+      location = `/consumer/subscription/${readObject(made)["id"]}`;
+    }
+    const count = receiver.count("/down");
+    await expectStatus(202, api.postJson("/backend/event", { name: "e", data: 1 }, asAdmin));
+    await receiver.waitFor(count + 1, PATIENCE_MS, "/down");
+    await sleep(200); // it is recorded
+    const { text } = await api.get(location, asAdmin);
+    assert.match(text, /"status":"active".*"failing_since":/);
+    await gatepost.stop();
   }
 });

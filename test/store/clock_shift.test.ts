@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Database, UnavailableError } from "../../src/database/database.ts";
 import { sql } from "../../src/database/sql.ts";
-import { correctTimesAhead, createShift } from "../../src/store/clock_shift.ts";
+import { correctTimesAhead, createShift, leaveOutIdleTime } from "../../src/store/clock_shift.ts";
+import { registerCronjob } from "../../src/store/cronjobs.ts";
 import { openDatabase } from "../helpers/database.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 1);
@@ -60,4 +61,27 @@ test("at a start no resend is left waiting for longer than any may", async (t) =
   assert.deepEqual(dueAtMs, [NOW_MS + HOUR_MS, NOW_MS + HOUR_MS - 1, aheadMs]);
   const [first] = await database.query<{ dueAtMs: number }>(sql`SELECT dueAtMs FROM subscriptions`);
   assert.equal(first?.dueAtMs, NOW_MS + HOUR_MS - 1);
+});
+
+test("the time without a process is left out once, before the job that was due", async (t) => {
+  const database = openDatabase(t);
+  const [failingSinceMs, stoppedMs] = [NOW_MS - 3 * HOUR_MS, NOW_MS];
+  await database.write([
+    registerCronjob("purge", stoppedMs),
+    sql`INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, createdAtMs,
+        failingSinceMs)
+      VALUES ('s1', 'u1', 'login', 'a', 'https://a.example/', 'active', '', 0, ${failingSinceMs})`,
+  ]);
+  const failingSince = async () => {
+    const [row] = await database.query<{ atMs: number }>(
+      sql`SELECT failingSinceMs AS atMs FROM subscriptions`);
+    return row?.atMs;
+  };
+  await leaveOutIdleTime(database, "purge", stoppedMs + HOUR_MS - 1);
+  assert.equal(await failingSince(), failingSinceMs); // a restart
+  const startMs = stoppedMs + 1000 * HOUR_MS;
+  await Promise.all([1, 2, 3].map(() => leaveOutIdleTime(database, "purge", startMs)));
+  assert.equal(await failingSince(), startMs - 3 * HOUR_MS);
+  await leaveOutIdleTime(database, "unknown", startMs + 1000 * HOUR_MS);
+  assert.equal(await failingSince(), startMs - 3 * HOUR_MS);
 });
