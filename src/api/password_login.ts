@@ -10,7 +10,7 @@ import {
   countLoginFailures,
   deleteLoginFailures,
 } from "../store/login_failures.ts";
-import { findUserByName, opensLogin, usePassword } from "../store/users.ts";
+import { findUserByName, usePassword } from "../store/users.ts";
 import { throttleAddress, throttleNetworks } from "../http/client_address.ts";
 
 /** A user name and a password as they came in. */
@@ -94,7 +94,7 @@ export function createPasswordLogin(
       // The check may have waited long: a password that was replaced meanwhile opens nothing.
       const current = await findUserByName(database, username);
       return current?.phc === user?.phc && current?.status === "active" &&
-          (attempt.isLoggedIn || opensLogin(current, now()))
+          (attempt.isLoggedIn || (current.passwordUntilMs ?? Infinity) > now())
         ? { user: current, sinceMs, uses: usePassword(current, now()) }
         : refuse();
     },

@@ -16,13 +16,11 @@ import {
   findUnusedFirstUser,
   findUser,
   findUserByName,
+  HAS_NO_USER,
   hasPassword,
   hasUsers,
-  insertFirstUser,
   insertUser,
   keepPassword,
-  makePasswordOneTime,
-  opensLogin,
   replacePassword,
   USER_LIST,
   updateUser,
@@ -118,7 +116,7 @@ test("a printed password is used, kept, and forgotten with a new one", async (t)
   const printed = async () => (await findUserByName(database, "admin"))?.passwordPrinted;
   const use = async () => {
     const found = await findUserByName(database, "admin");
-    assert.ok(found && opensLogin(found, NOW_MS));
+    assert.ok(found);
     await database.write(usePassword(found, NOW_MS));
   };
   await database.write([insertUser({ ...user, passwordPrinted: 1 })]);
@@ -148,22 +146,17 @@ test("a printed password is used, kept, and forgotten with a new one", async (t)
 
 test("a one-time password is used once, in time, and while it is the user's", async (t) => {
   const database = openDatabase(t);
-  const id = await addUser(database, { username: "admin", phc: "$phc" });
-  const find = async () => {
-    const user = await findUserByName(database, "admin");
-    assert.ok(user);
-    return user;
-  };
-  await database.write([makePasswordOneTime(id, NOW_MS + HOUR_MS)]);
-  const user = await find();
-  assert.deepEqual([NOW_MS, NOW_MS + HOUR_MS].map((at) => opensLogin(user, at)), [true, false]);
+  const oneTime = { username: "admin", phc: "$phc", passwordUntilMs: NOW_MS + HOUR_MS };
+  await addUser(database, oneTime);
+  const user = await findUserByName(database, "admin");
+  assert.ok(user);
   await assert.rejects(database.write(usePassword(user, NOW_MS + HOUR_MS)), ConflictError);
   await assert.rejects(database.write(usePassword({ ...user, phc: "$old" }, NOW_MS)),
     ConflictError);
   const uses = await Promise.allSettled([1, 2].map(() =>
     database.write(usePassword(user, NOW_MS))));
   assert.deepEqual(uses.map(({ status }) => status).sort(), ["fulfilled", "rejected"]);
-  assert.equal(opensLogin(await find(), NOW_MS), false);
+  assert.equal((await findUserByName(database, "admin"))?.passwordUntilMs, 0);
 });
 
 test("a password is replaced in a valid session only", async (t) => {
@@ -184,7 +177,7 @@ test("hasUsers() tells whether there is any", async (t) => {
   assert.equal(await hasUsers(database), true);
 });
 
-test("insertFirstUser() stores a user where there is none, and none beside any", async (t) => {
+test("insertUser() stores a first user where there is none, and none beside any", async (t) => {
   const database = openDatabase(t);
   const record = (username: string) => ({
     id: newId("u", NOW_MS),
@@ -193,8 +186,8 @@ test("insertFirstUser() stores a user where there is none, and none beside any",
     scopes: ["backend"],
     createdAtMs: NOW_MS,
   });
-  assert.deepEqual(await database.write([insertFirstUser(record("admin"))]), [1]);
-  assert.deepEqual(await database.write([insertFirstUser(record("second"))]), [0]);
+  assert.deepEqual(await database.write([insertUser(record("admin"), HAS_NO_USER)]), [1]);
+  assert.deepEqual(await database.write([insertUser(record("second"), HAS_NO_USER)]), [0]);
   assert.equal(await findUserByName(database, "second"), undefined);
 });
 
@@ -203,13 +196,13 @@ test("of two processes that store a first user at once exactly one does", async 
   const databases = [openDatabase(t, path), openDatabase(t, path)];
   const changes = await Promise.all(databases.map((database, at) =>
     database.write([
-      insertFirstUser({
+      insertUser({
         id: newId("u", NOW_MS),
         username: `admin${at}`,
         phc: "$phc",
         scopes: [],
         createdAtMs: NOW_MS,
-      }),
+      }, HAS_NO_USER),
     ])
   ));
   assert.deepEqual(changes.flat().sort(), [0, 1]);
