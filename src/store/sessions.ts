@@ -1,22 +1,10 @@
-import type { GivenPassword } from "../oauth/user.ts";
+import type { GivenPassword, Session } from "../oauth/user.ts";
 import type { Database } from "../database/database.ts";
 import { findRow, hasRow } from "../database/rows.ts";
 import { andIs, sql, type Sql } from "../database/sql.ts";
 import { CONSOLE_APP } from "../oauth/principal.ts";
 import { type Change, deleteWhere } from "./audit.ts";
 import { revokeOwnOf } from "./grant_end.ts";
-
-/** A browser in which a user has logged in. */
-export interface Session {
-  readonly id: string;
-  /** Of the login. */
-  readonly address: string | null;
-  /** What the browser says that it is. */
-  readonly agent: string | null;
-  readonly createdAtMs: number;
-  readonly seenAtMs: number;
-  readonly untilMs: number;
-}
 
 const MAX_AGENT_LENGTH = 200;
 

@@ -1,8 +1,6 @@
 import { recordOf } from "../../base/fields.ts";
 import { sha256 } from "../../base/secret.ts";
-import { described, FLAG, named, nullable, optional, record, TEXT } from "../../base/shape.ts";
-import { idOf } from "../../base/id.ts";
-import { TIME } from "../../base/time.ts";
+import { SessionRecord } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
 import { listSessions, sessionId } from "../../store/sessions.ts";
 import { findUser } from "../../store/users.ts";
@@ -12,15 +10,6 @@ import { listingOf } from "../pagination.ts";
 import { endSession, endSessions, loggedInUser } from "./account_acts.ts";
 
 const PATH = "/consumer/session";
-
-const SessionRecord = named("Session", record({
-  id: idOf("b"),
-  address: described("From which it was begun.", nullable(TEXT)),
-  agent: described("What the browser says that it is.", nullable(TEXT)),
-  created_at: TIME,
-  seen_at: described("To within five minutes.", TIME),
-  current: optional(described("Whether this request came with its cookie.", FLAG)),
-}));
 
 /** The browsers in which a user has logged in, for the user and for operators. */
 export function sessionOperations(
