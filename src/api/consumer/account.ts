@@ -2,6 +2,7 @@ import { recordOf } from "../../base/fields.ts";
 import { idOf } from "../../base/id.ts";
 import { described, FLAG, named, oneOf, optional, record, TEXT, URI } from "../../base/shape.ts";
 import { BUILT_IN_APPS, type Caller, isBuiltIn } from "../../oauth/principal.ts";
+import { SCOPES } from "../../oauth/scope.ts";
 import { toUserRecord, UserRecord } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
 import { listActingApps } from "../../store/consents.ts";
@@ -28,16 +29,11 @@ const APPS = "/consumer/grant";
 const TOKENS = "/consumer/token";
 const ACCOUNT = "/consumer/account";
 
-const { id, name, scopes, created_at, last_used_at, expires_at } = GrantRecord.members;
 const ActingAppRecord =
-  named("ActingApp", record({ id: idOf("a"), name: TEXT, url: URI, scopes }));
+  named("ActingApp", record({ id: idOf("a"), name: TEXT, url: URI, scopes: SCOPES }));
+const { user, type, status, revoked_at, ...ofGrant } = GrantRecord.members;
 const OwnTokenRecord = named("OwnToken", record({
-  id,
-  name,
-  scopes,
-  created_at,
-  last_used_at,
-  expires_at,
+  ...ofGrant,
   kind: oneOf(...BUILT_IN_APPS, "app"),
   app: optional(idOf("a")),
   current: described("Whether this request came with it.", FLAG),

@@ -5,7 +5,7 @@ import { sha256 } from "../../base/secret.ts";
 import { parseShape } from "../../base/shape.ts";
 import { FIRST_PAGE } from "../../database/database.ts";
 import { SUBSCRIPTION_LIMIT } from "../../event/subscription.ts";
-import { BACKEND_READ_SCOPE, LOGIN_APP, opens, PERSONAL_APP } from "../../oauth/principal.ts";
+import { BACKEND_READ_SCOPE, LOGIN_APP, opens } from "../../oauth/principal.ts";
 import type { User } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
 import { listActingApps } from "../../store/consents.ts";
@@ -122,9 +122,8 @@ export function accountPageOperations(
     if (query.get("do") === "password") return passwordPage(frame);
     if (query.get("do") === "make") return tokenPage(frame, user.scopes, scopeWords, sent);
     const grants = await listLiveGrants(database, user.id, now());
-    const tokens = grants.filter((grant) => grant.app === PERSONAL_APP);
     const all = await listSessions(database, user.id, now());
-    return accountPage(frame, { apps, grants, tokens, sessions: all, scopeWords, nowMs: now() });
+    return accountPage(frame, { apps, grants, sessions: all, scopeWords, nowMs: now() });
   }
 
   async function carryOut(
