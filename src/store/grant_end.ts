@@ -106,20 +106,15 @@ export function revokeGrantsOf(
   accessTtlMs: number,
 ): Sql[] {
   const target = [of.user, of.app].filter((id) => id !== undefined).join(" ");
+  const ttlMs = accessTtlMs + TOKEN_SLACK_MS;
   const isAhead = sql`${isOf(of)} AND id >= ${idBound("g", nowMs + 1)}`;
   return [
-    revokeTokensOf(target, nowMs, accessTtlMs),
+    sql`INSERT INTO revocations (target, notBeforeMs, untilMs)
+      SELECT ${target}, ${nowMs}, ${nowMs} + max(${ttlMs}, ifnull(max(tokenTtlMs), 0)) FROM keys`,
     revokeWhere(isAhead, nowMs),
     sql`DELETE FROM codes WHERE ${isAhead}`,
     ...endSubscriptions(of, end, nowMs),
   ];
-}
-
-/** Ends the access tokens of a user, an app (or `login`) or both whose grant was made until now. */
-export function revokeTokensOf(target: string, nowMs: number, accessTtlMs: number): Sql {
-  const ttlMs = accessTtlMs + TOKEN_SLACK_MS;
-  return sql`INSERT INTO revocations (target, notBeforeMs, untilMs)
-    SELECT ${target}, ${nowMs}, ${nowMs} + max(${ttlMs}, ifnull(max(tokenTtlMs), 0)) FROM keys`;
 }
 
 /** Ends the valid grants for which `where` holds. */
