@@ -1,5 +1,4 @@
 import { recordOf } from "../../base/fields.ts";
-import { sha256 } from "../../base/secret.ts";
 import { SessionRecord } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
 import { listSessions, sessionId } from "../../store/sessions.ts";
@@ -21,7 +20,7 @@ export function sessionOperations(
     consumer("GET", PATH, "listSessions", "List the browsers in which the caller has logged in",
       listingOf(SessionRecord, keyOf, "down", async ({ caller, request }) => {
         const own = await listSessions(database, loggedInUser(caller), now());
-        const current = sessionId(sha256((await sessions.open(request)).id));
+        const current = sessionId((await sessions.open(request)).hash);
         return own.map((session) => ({ ...toRecord(session), current: session.id === current }));
       })),
     consumer("DELETE", `${PATH}/:id`, "endSession", "Sign out in one browser", {
