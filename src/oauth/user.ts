@@ -72,10 +72,7 @@ export const UserRecord = named("User", record({
 }));
 
 /** Someone who logs in with a name and a password. */
-export interface User extends FieldsOf<Infer<typeof UserRecord>> {
-  /** Grants and sessions made then or before have ended. */
-  readonly notBeforeMs: number;
-}
+export type User = FieldsOf<Infer<typeof UserRecord>>;
 
 /** A browser in which a user has logged in, as it is shown. */
 export const SessionRecord = named("Session", record({

@@ -1,5 +1,5 @@
 import { PERSONAL_APP } from "../oauth/principal.ts";
-import { ACCOUNT_STATUS, type User, UserChange } from "../oauth/user.ts";
+import { ACCOUNT_STATUS, type User, UserChange, UserRecord } from "../oauth/user.ts";
 import { type Database, valueIf } from "../database/database.ts";
 import { findItem, findRow, hasRow } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
@@ -18,32 +18,32 @@ export interface UserWithPassword extends User {
   readonly passwordPrinted: number | null;
 }
 
+const SHOWN = columnsOf(UserRecord.members);
 const { password, ...MEMBERS } = UserChange.members;
 /** What of a user a change may replace, beside the password. */
 const CHANGED = columnsOf(MEMBERS);
-const COLUMNS = sql`id, username, ${CHANGED.names}, createdAtMs, notBeforeMs`;
-const SELECT = sql`SELECT ${COLUMNS}`;
+const SELECT = sql`SELECT ${SHOWN.names}`;
 
 export function findUser(database: Database, id: string) {
-  return findItem(database, sql`${SELECT} FROM users WHERE id = ${id}`, CHANGED.read<User>);
+  return findItem(database, sql`${SELECT} FROM users WHERE id = ${id}`, SHOWN.read<User>);
 }
 
 /** A user by name, whatever its case, with the password's hash. */
 export function findUserByName(database: Database, username: string) {
   const select = sql`${SELECT}, phc, passwordUntilMs, passwordPrinted FROM users
     WHERE username = ${username}`;
-  return findItem(database, select, CHANGED.read<UserWithPassword>);
+  return findItem(database, select, SHOWN.read<UserWithPassword>);
 }
 
 export const USER_LIST = {
   table: sql`users`,
-  columns: COLUMNS,
+  columns: SHOWN.names,
   filters: {
     q: beginsWith(sql`users`, sql`username`, "the name"),
     status: is(sql`status`, ACCOUNT_STATUS),
   },
   indexes: { q: [] },
-  toItem: CHANGED.read<User>,
+  toItem: SHOWN.read<User>,
 } as const;
 
 export function hasUsers(database: Database): Promise<boolean> {
@@ -51,17 +51,16 @@ export function hasUsers(database: Database): Promise<boolean> {
 }
 
 /** What a new user is stored as. */
-export type UserRecord =
+export type NewUserRow =
   & Pick<UserWithPassword, "id" | "username" | "phc" | "scopes" | "createdAtMs">
   & Partial<UserWithPassword>;
 
 /** Stores a user, where `when` holds; ConflictError when the name is taken. */
-export function insertUser(user: UserRecord, when = sql`TRUE`): Sql {
-  const { id, username, phc, createdAtMs, passwordUntilMs = null, passwordPrinted = null } = user;
-  return sql`INSERT INTO users
-      (id, username, phc, createdAtMs, passwordUntilMs, passwordPrinted, ${CHANGED.names})
-    SELECT ${id}, ${username}, ${phc}, ${createdAtMs}, ${passwordUntilMs}, ${passwordPrinted},
-      ${CHANGED.values({ status: "active", ...user })} WHERE ${when}`;
+export function insertUser(user: NewUserRow, when = sql`TRUE`): Sql {
+  const { phc, passwordUntilMs = null, passwordPrinted = null } = user;
+  return sql`INSERT INTO users (phc, passwordUntilMs, passwordPrinted, ${SHOWN.names})
+    SELECT ${phc}, ${passwordUntilMs}, ${passwordPrinted},
+      ${SHOWN.values({ status: "active", ...user })} WHERE ${when}`;
 }
 
 /** Holds where there is no user at all: of several processes that start only one makes it. */
