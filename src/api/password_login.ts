@@ -1,4 +1,4 @@
-import { tooMany } from "../base/problem.ts";
+import { Problem, tooMany } from "../base/problem.ts";
 import type { User } from "../oauth/user.ts";
 import { ANONYMOUS, FAILED_LOGIN, UNKNOWN } from "../store/audit.ts";
 import type { Services } from "../services.ts";
@@ -10,7 +10,7 @@ import {
   countLoginFailures,
   deleteLoginFailures,
 } from "../store/login_failures.ts";
-import { findUserByName, opensLogin, usePassword } from "../store/users.ts";
+import { findUserByName, usePassword } from "../store/users.ts";
 import { throttleAddress, throttleNetworks } from "../http/client_address.ts";
 
 /** A user name and a password as they came in. */
@@ -37,10 +37,66 @@ const SLOW_STEPS = 20;
 
 /** Makes the check, with its throttles (RFC 6749 §4.3.2). */
 export function createPasswordLogin(
-  { database, hasher, failures, now, sleep }:
-    & Pick<Services, "database" | "hasher" | "failures" | "now">
+  { database, hasher, failures, metrics, figures, now, sleep }:
+    & Pick<Services, "database" | "hasher" | "failures" | "metrics" | "figures" | "now">
     & { readonly sleep: (ms: number) => Promise<void> },
 ) {
+  /** What is neither right nor wrong was not checked. */
+  const countOutcome = (outcome: string) => {
+    metrics.count("gatepost_logins_total", [outcome]);
+    figures.add("logins", outcome === "ok", outcome !== "ok" && outcome !== "wrong");
+  };
+
+  async function check(attempt: LoginAttempt) {
+    const { username, password, address } = attempt;
+    const sinceMs = now();
+    const user = await findUserByName(database, username);
+    const login = countedLogin(attempt, user);
+    const count = () => countLoginFailures(database, login, now(), SLOW_AFTER + SLOW_STEPS);
+    const throttled = (untilMs: number | null) =>
+      tooMany("throttled", "Too many failed logins; try again later.", (untilMs ?? 0) - now());
+
+    const { untilMs, ofAccount } = await count();
+    if (untilMs !== null) throw throttled(untilMs);
+    const slowMs = (ofAccount - SLOW_AFTER) * SLOW_STEP_MS;
+    if (slowMs > 0) await sleep(slowMs);
+    let isCounted = false;
+    const isRight = await hasher.verify(password, user?.phc, {
+      async admit() {
+        const { untilMs, ofAccount } = await count(); // anew: what is refused writes nothing
+        if (untilMs !== null) return false;
+        // Guesses at one account, sent all at once, count before their checks; the login of one
+        // that has not failed lately counts when it is wrong: so most write nothing here.
+        isCounted = ofAccount > 0;
+        return !isCounted || await admitLogin(database, login, now());
+      },
+      async report(right) {
+        const isOk = right && user?.status === "active";
+        if (!isOk && !isCounted) await admitLogin(database, login, now());
+        if (!isOk || !isCounted) return;
+        // It shares the commit of what the login stores next. Should it fail, so does that, and
+        // the failures age out.
+        const here = throttleAddress(address);
+        const cleared = [login.place, here, here + BY_APP];
+        database.write([deleteLoginFailures(login.account, cleared)]).catch(() => {});
+      },
+    });
+    if (isRight === undefined) throw throttled((await count()).untilMs);
+    const refuse = () => {
+      const target = user?.id ?? UNKNOWN;
+      const actor = attempt.app?.id ?? (attempt.isLoggedIn ? target : ANONYMOUS);
+      failures.record(throttleAddress(address), { actor, action: FAILED_LOGIN, target, address });
+      return undefined;
+    };
+    if (!isRight) return refuse();
+    // The check may have waited long: a password that was replaced meanwhile opens nothing.
+    const current = await findUserByName(database, username);
+    return current?.phc === user?.phc && current?.status === "active" &&
+        (attempt.isLoggedIn || (current.passwordUntilMs ?? Infinity) > now())
+      ? { user: current, sinceMs, uses: usePassword(current, now()) }
+      : refuse();
+  }
+
   return {
     /**
      * The user; when the check began, since what has been revoked since stays revoked; and what
@@ -50,53 +106,14 @@ export function createPasswordLogin(
      * 503 `busy` when too many are being checked.
      */
     async check(attempt: LoginAttempt) {
-      const { username, password, address } = attempt;
-      const sinceMs = now();
-      const user = await findUserByName(database, username);
-      const login = countedLogin(attempt, user);
-      const count = () => countLoginFailures(database, login, now(), SLOW_AFTER + SLOW_STEPS);
-      const throttled = (untilMs: number | null) =>
-        tooMany("throttled", "Too many failed logins; try again later.", (untilMs ?? 0) - now());
-
-      const { untilMs, ofAccount } = await count();
-      if (untilMs !== null) throw throttled(untilMs);
-      const slowMs = (ofAccount - SLOW_AFTER) * SLOW_STEP_MS;
-      if (slowMs > 0) await sleep(slowMs);
-      let isCounted = false;
-      const isRight = await hasher.verify(password, user?.phc, {
-        async admit() {
-          const { untilMs, ofAccount } = await count(); // anew: what is refused writes nothing
-          if (untilMs !== null) return false;
-          // Guesses at one account, sent all at once, count before their checks; the login of one
-          // that has not failed lately counts when it is wrong: so most write nothing here.
-          isCounted = ofAccount > 0;
-          return !isCounted || await admitLogin(database, login, now());
-        },
-        async report(right) {
-          const isOk = right && user?.status === "active";
-          if (!isOk && !isCounted) await admitLogin(database, login, now());
-          if (!isOk || !isCounted) return;
-          // It shares the commit of what the login stores next. Should it fail, so does that, and
-          // the failures age out.
-          const here = throttleAddress(address);
-          const cleared = [login.place, here, here + BY_APP];
-          database.write([deleteLoginFailures(login.account, cleared)]).catch(() => {});
-        },
-      });
-      if (isRight === undefined) throw throttled((await count()).untilMs);
-      const refuse = () => {
-        const target = user?.id ?? UNKNOWN;
-        const actor = attempt.app?.id ?? (attempt.isLoggedIn ? target : ANONYMOUS);
-        failures.record(throttleAddress(address), { actor, action: FAILED_LOGIN, target, address });
-        return undefined;
-      };
-      if (!isRight) return refuse();
-      // The check may have waited long: a password that was replaced meanwhile opens nothing.
-      const current = await findUserByName(database, username);
-      return current?.phc === user?.phc && current?.status === "active" &&
-          (attempt.isLoggedIn || opensLogin(current, now()))
-        ? { user: current, sinceMs, uses: usePassword(current, now()) }
-        : refuse();
+      try {
+        const found = await check(attempt);
+        countOutcome(found ? "ok" : "wrong");
+        return found;
+      } catch (error) {
+        if (error instanceof Problem) countOutcome(error.code); // throttled or busy
+        throw error;
+      }
     },
   };
 }

@@ -23,11 +23,10 @@ import { backupOperation, configOperation } from "../api/backend/server.ts";
 import { streamOperation } from "../api/backend/stream.ts";
 import { userOperations } from "../api/backend/user.ts";
 import { eventCatalogueOperation } from "../api/consumer/event.ts";
-import { accountOperations } from "../api/consumer/account.ts";
+import { accountOperations, managedSessionOperation } from "../api/consumer/account.ts";
 import { accountPageOperations } from "../api/consumer/account_pages.ts";
 import { ownAppOperations } from "../api/consumer/app.ts";
 import { loginOperation } from "../api/consumer/login.ts";
-import { managedSessionOperation, sessionOperations } from "../api/consumer/session.ts";
 import { deliveryOperations, managedDeliveryOperations } from "../api/delivery.ts";
 import type { Operation } from "../api/operation.ts";
 import { resendOperations } from "../api/resend.ts";
@@ -61,7 +60,6 @@ export function ownOperations(services: Services, ofModules: readonly Operation[
     ...resendOperations("/consumer", services),
     eventCatalogueOperation(services),
     ...accountOperations(services),
-    ...sessionOperations(services),
     ...ownAppOperations(services),
     ...backendOperations(services),
     // Of a running server alone.

@@ -4,10 +4,9 @@ import { createClientDocuments } from "../api/authorization/client_documents.ts"
 import { createTokenIssuer } from "../api/authorization/token_issuer.ts";
 import { createBearer } from "../api/bearer.ts";
 import { createIssuerTokens } from "../api/issuer_tokens.ts";
-import { createPasswordLogin, type PasswordLogin } from "../api/password_login.ts";
+import { createPasswordLogin } from "../api/password_login.ts";
 import { createInspectorCheck } from "../api/system/status.ts";
 import { pathOf } from "../base/base_url.ts";
-import { Problem } from "../base/problem.ts";
 import { isReachableUrl, isReceiver } from "../outbound/reachable.ts";
 import { neededScopes, scopeWords } from "../hosting/catalogue.ts";
 import type { Hosted } from "../hosting/check.ts";
@@ -58,7 +57,7 @@ export function createServices(foundation: Foundation): Services {
     consoleUrl,
     issuer,
     site: { name: config.name ?? host, host, basePath },
-    passwordLogin: countLogins(createPasswordLogin({ ...base, sleep }), base),
+    passwordLogin: createPasswordLogin({ ...base, sleep }),
     clients: createClientAuthenticator({ accounts, config, database, failures, issuer, now }),
     documents: createClientDocuments(base),
     tokens,
@@ -69,29 +68,6 @@ export function createServices(foundation: Foundation): Services {
     scopes: [...new Set([...OWN_SCOPES.keys(), ...neededScopes(hosted.endpoints)])],
     scopeWords: scopeWords(hosted.scopes),
     refuseEndpoint: (target) => refuseEndpoint(target, ownOrigins, foundation),
-  };
-}
-
-/** The same login, with its outcomes counted. */
-function countLogins(
-  login: PasswordLogin,
-  { metrics, figures }: Pick<Services, "metrics" | "figures">,
-): PasswordLogin {
-  const count = (outcome: string) => {
-    metrics.count("gatepost_logins_total", [outcome]);
-    figures.add("logins", outcome === "ok", outcome !== "ok" && outcome !== "wrong");
-  };
-  return {
-    async check(attempt) {
-      try {
-        const found = await login.check(attempt);
-        count(found ? "ok" : "wrong");
-        return found;
-      } catch (error) {
-        if (error instanceof Problem) count(error.code); // throttled or busy
-        throw error;
-      }
-    },
   };
 }
 

@@ -6,13 +6,7 @@ import { toTime } from "../base/time.ts";
 import { ConflictError } from "../database/database.ts";
 import { BACKEND_SCOPE, CONSUMER_SCOPE } from "../oauth/principal.ts";
 import { accountOf, deleteLoginFailures } from "../store/login_failures.ts";
-import {
-  findUserByName,
-  hasPassword,
-  insertUser,
-  makePasswordOneTime,
-  replacePassword,
-} from "../store/users.ts";
+import { findUserByName, hasPassword, insertUser, replacePassword } from "../store/users.ts";
 import { auditOwn } from "./backend.ts";
 import type { Command } from "./command.ts";
 import { Failure } from "./failure.ts";
@@ -49,14 +43,14 @@ export const SETUP_COMMAND: Command = {
     const untilMs = nowMs + VALID_FOR_MS;
     const id = known?.id ?? newId("u", nowMs);
     const scopes = [BACKEND_SCOPE, CONSUMER_SCOPE];
+    const times = { createdAtMs: nowMs, passwordUntilMs: untilMs };
     await database.write([
       ...known
         ? [
-          ...replacePassword(id, phc, hasPassword(known.phc), nowMs, accessTokenTtlMs),
+          ...replacePassword(id, phc, hasPassword(known.phc), nowMs, accessTokenTtlMs, untilMs),
           deleteLoginFailures(accountOf(ADMIN)),
         ]
-        : [insertUser({ id, username: ADMIN, phc, scopes, createdAtMs: nowMs })],
-      makePasswordOneTime(id, untilMs),
+        : [insertUser({ id, username: ADMIN, phc, scopes, ...times })],
       auditOwn("user.setup", id, nowMs),
     ]).catch((cause: unknown) => {
       if (!(cause instanceof ConflictError)) throw cause;

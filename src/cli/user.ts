@@ -2,12 +2,13 @@ import { found } from "../api/administration.ts";
 import { isId } from "../base/id.ts";
 import type { Members } from "../base/plain_object.ts";
 import { conflict } from "../base/problem.ts";
+import { newPassword } from "../base/secret.ts";
 import { parseShape, record } from "../base/shape.ts";
 import { BACKEND_SCOPE, CONSUMER_SCOPE } from "../oauth/principal.ts";
-import { NewUser, UserChange } from "../oauth/user.ts";
+import { checkPassword, NewUser, UserChange } from "../oauth/user.ts";
 import { findUser, findUserByName, USER_LIST } from "../store/users.ts";
-import type { Command, CommandContext, Values } from "./command.ts";
-import { isGenerated, obtainPassword, PASSWORD_OPTION } from "./password.ts";
+import type { Command, CommandContext, Option, Values } from "./command.ts";
+import { Failure } from "./failure.ts";
 import { listCommand, type Resource, sendCommand, showCommand, splitNames } from "./resource.ts";
 
 const USER: Resource = {
@@ -18,6 +19,12 @@ const USER: Resource = {
   columns: ["username*=name", "id", "status", "scopes*", "created_at"],
   shown: ["*"],
 };
+
+/** How a script hands a password over: `--password-stdin`. */
+const PASSWORD_OPTION: Option = {
+  meaning: "read the password from standard input; one line break at its end is no part of it",
+};
+const TRIES = 3;
 
 export const USER_COMMANDS: readonly Command[] = [
   sendCommand(USER, {
@@ -130,6 +137,31 @@ function readScopes(values: Values): readonly string[] | undefined {
   return values.flag("admin")
     ? [...new Set([BACKEND_SCOPE, CONSUMER_SCOPE, ...named ?? []])]
     : named;
+}
+
+/** Where a password can come from. */
+type Source = Pick<CommandContext, "terminal"> & { readonly values: Pick<Values, "flag"> };
+
+/** A password: typed at a terminal, from standard input, or generated. Throws Failure. */
+export async function obtainPassword(source: Source, username: string): Promise<string> {
+  const { terminal } = source;
+  if (isGenerated(source)) return newPassword();
+  if (!terminal.canAsk) return (await terminal.readStdin()).replace(/\r?\n$/, "");
+  return terminal.askHidden(async (ask) => {
+    for (let tries = 0; tries < TRIES; tries++) {
+      const password = await ask(`Password for ${username}: `);
+      const wrong = checkPassword(password);
+      if (wrong !== undefined) terminal.note(wrong);
+      else if (await ask("The same again: ") === password) return password;
+      else terminal.note("The two differ.");
+    }
+    throw new Failure("No password was given; nothing was changed.");
+  });
+}
+
+/** Whether nobody gives a password, so that one is generated and must be shown once. */
+function isGenerated({ terminal, values }: Source): boolean {
+  return !terminal.canAsk && !values.flag("password-stdin");
 }
 
 function generatedPassword({ password }: Members, context: CommandContext): Members {

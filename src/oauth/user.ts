@@ -5,6 +5,7 @@ import { parseRate, RATE_FORM, RATE_PATTERN } from "../base/rate.ts";
 import {
   type Check,
   described,
+  FLAG,
   type Infer,
   matching,
   named,
@@ -13,6 +14,7 @@ import {
   oneOf,
   optional,
   record,
+  TEXT,
   text,
 } from "../base/shape.ts";
 import { TIME } from "../base/time.ts";
@@ -70,10 +72,19 @@ export const UserRecord = named("User", record({
 }));
 
 /** Someone who logs in with a name and a password. */
-export interface User extends FieldsOf<Infer<typeof UserRecord>> {
-  /** Grants and sessions made then or before have ended. */
-  readonly notBeforeMs: number;
-}
+export type User = FieldsOf<Infer<typeof UserRecord>>;
+
+/** A browser in which a user has logged in, as it is shown. */
+export const SessionRecord = named("Session", record({
+  id: idOf("b"),
+  address: described("From which it was begun.", nullable(TEXT)),
+  agent: described("What the browser says that it is.", nullable(TEXT)),
+  created_at: TIME,
+  seen_at: described("To within five minutes.", TIME),
+  current: optional(described("Whether this request came with its cookie.", FLAG)),
+}));
+
+export type Session = FieldsOf<Infer<typeof SessionRecord>> & { readonly untilMs: number };
 
 /** How this service made a password that its user has yet to replace. */
 export type GivenPassword = "one-time" | "printed";

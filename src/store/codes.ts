@@ -6,7 +6,7 @@ import { isOfNoApp } from "./authority.ts";
 import { endExcessGrants } from "./grant_limit.ts";
 import { type Grant, type NewGrant, notBeforeOf, partiesHold } from "./grants.ts";
 import type { Revocations } from "./revocations.ts";
-import { liveSession } from "./sessions.ts";
+import { isLive } from "./sessions.ts";
 
 /** An authorization code that waits for its exchange; its id becomes the grant's. */
 export interface Code extends Pick<Grant, "id" | "app" | "scopes" | "resource"> {
@@ -36,7 +36,7 @@ export function insertCode(
       (id, hash, app, user, scopes, redirectUri, challenge, untilMs, resource)
     SELECT ${id}, ${hash}, ${app}, ${user}, ${JSON.stringify(scopes)}, ${redirectUri},
       ${challenge}, ${untilMs}, ${resource}
-    WHERE EXISTS (SELECT 1 ${liveSession(session, nowMs)} AND u.id = ${user})
+    WHERE ${isLive(session, nowMs, user)}
       AND (${isOfNoApp(sql`${app}`)}
         OR EXISTS (SELECT 1 FROM apps WHERE id = ${app} AND status = 'active'))
       AND ${joinSql([hold(JSON.stringify(scopes)), ...when], " AND ")}`;

@@ -3,7 +3,7 @@ import { idBound } from "../base/id.ts";
 import type { Database } from "../database/database.ts";
 import { andIs, listOf, sql, type Sql, sqlText } from "../database/sql.ts";
 import { CONSOLE_APP } from "../oauth/principal.ts";
-import type { Change } from "./audit.ts";
+import { type Change, updateWhere } from "./audit.ts";
 import { writeInSteps } from "./batch.ts";
 import { endSubscriptions, type Parties, type SubscriptionsEnd } from "./subscription_end.ts";
 
@@ -22,9 +22,8 @@ export function revokeGrant(id: string, nowMs: number): Sql[] {
 
 /** Ends a grant with its only token; its subscriptions stay, as they do when that expires. */
 export function revokeBareGrant(id: string, nowMs: number): Change {
-  const bare = sql`id = ${id} AND refreshUntilMs = 0`;
-  const when = sql`EXISTS (SELECT 1 FROM grants WHERE ${bare} AND revokedAtMs IS NULL)`;
-  return { ...revokeWhere(bare, nowMs), when };
+  const bare = sql`id = ${id} AND refreshUntilMs = 0 AND revokedAtMs IS NULL`;
+  return updateWhere(sql`grants`, sql`revokedAtMs = ${nowMs}`, bare);
 }
 
 /** Ends every valid grant and code of a user through a built-in app, and its subscriptions. */
@@ -106,20 +105,15 @@ export function revokeGrantsOf(
   accessTtlMs: number,
 ): Sql[] {
   const target = [of.user, of.app].filter((id) => id !== undefined).join(" ");
+  const ttlMs = accessTtlMs + TOKEN_SLACK_MS;
   const isAhead = sql`${isOf(of)} AND id >= ${idBound("g", nowMs + 1)}`;
   return [
-    revokeTokensOf(target, nowMs, accessTtlMs),
+    sql`INSERT INTO revocations (target, notBeforeMs, untilMs)
+      SELECT ${target}, ${nowMs}, ${nowMs} + max(${ttlMs}, ifnull(max(tokenTtlMs), 0)) FROM keys`,
     revokeWhere(isAhead, nowMs),
     sql`DELETE FROM codes WHERE ${isAhead}`,
     ...endSubscriptions(of, end, nowMs),
   ];
-}
-
-/** Ends the access tokens of a user, an app (or `login`) or both whose grant was made until now. */
-export function revokeTokensOf(target: string, nowMs: number, accessTtlMs: number): Sql {
-  const ttlMs = accessTtlMs + TOKEN_SLACK_MS;
-  return sql`INSERT INTO revocations (target, notBeforeMs, untilMs)
-    SELECT ${target}, ${nowMs}, ${nowMs} + max(${ttlMs}, ifnull(max(tokenTtlMs), 0)) FROM keys`;
 }
 
 /** Ends the valid grants for which `where` holds. */

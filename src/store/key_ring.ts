@@ -9,7 +9,7 @@ import { type Seal, SealError } from "../base/seal.ts";
 import { type Database, UnavailableError } from "../database/database.ts";
 import { sql, type Sql } from "../database/sql.ts";
 import { afterWrite } from "./after_write.ts";
-import { deleteWhere } from "./audit.ts";
+import { type AuditRecord, deleteWhere, insertAudit } from "./audit.ts";
 
 /** A signing key as it is stored; `private` is its PEM, encrypted by the seal. */
 interface StoredKey {
@@ -46,6 +46,9 @@ export type RingKey = StoredKey & ReturnType<typeof importKey> & {
   /** When the last token that it signed has expired. */
   readonly publishedUntilMs: number;
 };
+
+/** Who makes or withdraws a key, for the audit; none where a server makes the first. */
+type By = Pick<AuditRecord, "actor" | "app" | "address">;
 
 /** The keys of access tokens, decrypted and in memory. */
 export type KeyRing = Awaited<ReturnType<typeof loadKeyRing>>;
@@ -109,13 +112,20 @@ export async function loadKeyRing(options: {
     await load();
   }
 
-  async function makeKey(leadMs: number): Promise<StoredKey> {
+  /** Makes a key, and stores what `batch` makes of it; what each of these statements changed. */
+  async function makeKey(leadMs: number, batch: (made: StoredKey) => readonly Sql[]) {
     const pem = await generatePrivateKey(alg);
     const createdAtMs = now();
     const kid = newId("k", createdAtMs);
-    const [signsFromMs, tokenTtlMs] = [createdAtMs + leadMs, accessTokenTtlMs];
-    return { kid, alg, private: seal.encrypt(pem, kid), createdAtMs, signsFromMs, tokenTtlMs };
+    const times = { createdAtMs, signsFromMs: createdAtMs + leadMs, tokenTtlMs: accessTokenTtlMs };
+    const made = { kid, alg, private: seal.encrypt(pem, kid), ...times };
+    const changes = await database.write([dateFirstKey(createdAtMs), ...batch(made)]);
+    await afterWrite(refresh());
+    return { kid, changes };
   }
+
+  const audit = (action: string, target: string, by: By | undefined, when?: Sql) =>
+    by ? [insertAudit({ ...by, action, target }, now(), when)] : [];
 
   function findSigning(): RingKey | undefined {
     const nowMs = now();
@@ -129,11 +139,8 @@ export async function loadKeyRing(options: {
     keys.find((key) => key.kid === kid && key.publishedUntilMs > now());
 
   await refresh();
-  if (keys.length === 0) {
-    const isFirst = sql`NOT EXISTS (SELECT 1 FROM keys)`; // of several processes only one does
-    await database.write([insertKey(await makeKey(0), isFirst)]);
-    await refresh();
-  }
+  const isFirst = sql`NOT EXISTS (SELECT 1 FROM keys)`; // of several processes only one makes it
+  if (keys.length === 0) await makeKey(0, (made) => [insertKey(made, isFirst)]);
 
   return {
     refresh,
@@ -151,38 +158,31 @@ export async function loadKeyRing(options: {
       if (!key) throw new UnavailableError("The key that signs cannot be decrypted here");
       return key;
     },
-    /**
-     * Makes a key that signs after `leadMs`; `beside` makes what is stored with it from its `kid`.
-     */
-    async rotate(leadMs: number, beside: (kid: string) => readonly Sql[] = () => []) {
-      const made = await makeKey(leadMs);
-      const date = dateFirstKey(made.createdAtMs);
-      await database.write([date, insertKey(made), ...beside(made.kid)]);
-      await afterWrite(refresh());
-      const key = keys.find(({ kid }) => kid === made.kid);
+    /** Makes a key that signs after `leadMs`. */
+    async rotate(leadMs: number, by?: By) {
+      const { kid } = await makeKey(leadMs, (made) =>
+        [insertKey(made), ...audit("key.rotate", made.kid, by)]);
+      const key = keys.find((each) => each.kid === kid);
       if (!key) throw new Error("The new key was withdrawn at once");
       return key;
     },
     /**
      * Takes a key out of use at once: it neither signs nor verifies, and its private half is gone.
      * If it is the one that signs, a new one does: an older one never signs again. False without
-     * such a key; `beside` makes what is stored with it from what holds where there is one.
+     * such a key.
      */
-    async withdraw(
-      kid: string,
-      beside: (isThere: Sql) => readonly Sql[] = () => [],
-    ): Promise<boolean> {
+    async withdraw(kid: string, by?: By): Promise<boolean> {
       await refresh(); // another process may have made it a moment ago
       if (!find(kid)) return false;
-      const made = await makeKey(0);
-      const signs = sql`${kid} = (SELECT kid FROM keys WHERE signsFromMs <= ${made.signsFromMs}
-        ORDER BY signsFromMs DESC, createdAtMs DESC, kid DESC LIMIT 1)`;
-      const date = dateFirstKey(made.createdAtMs);
       const remove = deleteKey(kid);
-      const changes = [...beside(remove.when), date, insertKey(made, signs), remove];
-      const deleted = (await database.write(changes)).at(-1);
-      await afterWrite(refresh());
-      return deleted === 1;
+      const signs = (ms: number) => sql`${kid} = (SELECT kid FROM keys WHERE signsFromMs <= ${ms}
+        ORDER BY signsFromMs DESC, createdAtMs DESC, kid DESC LIMIT 1)`;
+      const { changes } = await makeKey(0, (made) => [
+        ...audit("key.withdraw", kid, by, remove.when),
+        insertKey(made, signs(made.signsFromMs)),
+        remove,
+      ]);
+      return changes.at(-1) === 1;
     },
   };
 }

@@ -1,22 +1,10 @@
-import type { GivenPassword } from "../oauth/user.ts";
+import type { GivenPassword, Session } from "../oauth/user.ts";
 import type { Database } from "../database/database.ts";
 import { findRow, hasRow } from "../database/rows.ts";
 import { andIs, sql, type Sql } from "../database/sql.ts";
 import { CONSOLE_APP } from "../oauth/principal.ts";
 import { type Change, deleteWhere } from "./audit.ts";
 import { revokeOwnOf } from "./grant_end.ts";
-
-/** A browser in which a user has logged in. */
-export interface Session {
-  readonly id: string;
-  /** Of the login. */
-  readonly address: string | null;
-  /** What the browser says that it is. */
-  readonly agent: string | null;
-  readonly createdAtMs: number;
-  readonly seenAtMs: number;
-  readonly untilMs: number;
-}
 
 const MAX_AGENT_LENGTH = 200;
 
@@ -33,15 +21,11 @@ export function insertSession(
       ${agent?.slice(0, MAX_AGENT_LENGTH) ?? null})`;
 }
 
-/** Selects from a session `s` and its user `u` while both are valid. */
-export function liveSession(hash: Uint8Array, nowMs: number): Sql {
-  return liveSessions(sql`s.hash = ${hash}`, nowMs);
-}
+/** Holds while a session and its user, who may be given, are valid. */
+export const isLive = (hash: Uint8Array, nowMs: number, user?: string): Sql =>
+  sql`EXISTS (SELECT 1 ${liveSessions(sql`s.hash = ${hash}${andIs(sql`u.id`, user)}`, nowMs)})`;
 
-/** Holds while a session and its user are valid. */
-export const isLive = (hash: Uint8Array, nowMs: number): Sql =>
-  sql`EXISTS (SELECT 1 ${liveSession(hash, nowMs)})`;
-
+/** Selects from sessions `s` and their users `u` while both are valid. */
 function liveSessions(which: Sql, nowMs: number): Sql {
   return sql`FROM sessions s JOIN users u ON u.id = s.user
     WHERE ${which} AND s.untilMs > ${nowMs} AND u.status = 'active'
@@ -55,7 +39,8 @@ export function findSession(database: Database, hash: Uint8Array, nowMs: number)
   type Found = { readonly user: string; readonly givenPassword: GivenPassword | null };
   return findRow<Found & Pick<Session, "createdAtMs"> & { readonly seenAtMs: number | null }>(
     database,
-    sql`SELECT s.user, s.createdAtMs, s.seenAtMs, ${given} ${liveSession(hash, nowMs)}`,
+    sql`SELECT s.user, s.createdAtMs, s.seenAtMs, ${given}
+      ${liveSessions(sql`s.hash = ${hash}`, nowMs)}`,
   );
 }
 

@@ -1,5 +1,5 @@
 import { PERSONAL_APP } from "../oauth/principal.ts";
-import { ACCOUNT_STATUS, type User, UserChange } from "../oauth/user.ts";
+import { ACCOUNT_STATUS, type User, UserChange, UserRecord } from "../oauth/user.ts";
 import { type Database, valueIf } from "../database/database.ts";
 import { findItem, findRow, hasRow } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
@@ -18,32 +18,32 @@ export interface UserWithPassword extends User {
   readonly passwordPrinted: number | null;
 }
 
+const SHOWN = columnsOf(UserRecord.members);
 const { password, ...MEMBERS } = UserChange.members;
 /** What of a user a change may replace, beside the password. */
 const CHANGED = columnsOf(MEMBERS);
-const COLUMNS = sql`id, username, ${CHANGED.names}, createdAtMs, notBeforeMs`;
-const SELECT = sql`SELECT ${COLUMNS}`;
+const SELECT = sql`SELECT ${SHOWN.names}`;
 
 export function findUser(database: Database, id: string) {
-  return findItem(database, sql`${SELECT} FROM users WHERE id = ${id}`, CHANGED.read<User>);
+  return findItem(database, sql`${SELECT} FROM users WHERE id = ${id}`, SHOWN.read<User>);
 }
 
 /** A user by name, whatever its case, with the password's hash. */
 export function findUserByName(database: Database, username: string) {
   const select = sql`${SELECT}, phc, passwordUntilMs, passwordPrinted FROM users
     WHERE username = ${username}`;
-  return findItem(database, select, CHANGED.read<UserWithPassword>);
+  return findItem(database, select, SHOWN.read<UserWithPassword>);
 }
 
 export const USER_LIST = {
   table: sql`users`,
-  columns: COLUMNS,
+  columns: SHOWN.names,
   filters: {
     q: beginsWith(sql`users`, sql`username`, "the name"),
     status: is(sql`status`, ACCOUNT_STATUS),
   },
   indexes: { q: [] },
-  toItem: CHANGED.read<User>,
+  toItem: SHOWN.read<User>,
 } as const;
 
 export function hasUsers(database: Database): Promise<boolean> {
@@ -51,22 +51,20 @@ export function hasUsers(database: Database): Promise<boolean> {
 }
 
 /** What a new user is stored as. */
-export type UserRecord =
+export type NewUserRow =
   & Pick<UserWithPassword, "id" | "username" | "phc" | "scopes" | "createdAtMs">
-  & Partial<Omit<UserWithPassword, "passwordUntilMs">>;
+  & Partial<UserWithPassword>;
 
-/** Stores a user; ConflictError when the name is taken. */
-export function insertUser(user: UserRecord): Sql {
-  const { id, username, phc, createdAtMs, passwordPrinted = null } = user;
-  return sql`INSERT INTO users (id, username, phc, createdAtMs, passwordPrinted, ${CHANGED.names})
-    SELECT ${id}, ${username}, ${phc}, ${createdAtMs}, ${passwordPrinted},
-      ${CHANGED.values({ status: "active", ...user })}`;
+/** Stores a user, where `when` holds; ConflictError when the name is taken. */
+export function insertUser(user: NewUserRow, when = sql`TRUE`): Sql {
+  const { phc, passwordUntilMs = null, passwordPrinted = null } = user;
+  return sql`INSERT INTO users (phc, passwordUntilMs, passwordPrinted, ${SHOWN.names})
+    SELECT ${phc}, ${passwordUntilMs}, ${passwordPrinted},
+      ${SHOWN.values({ status: "active", ...user })} WHERE ${when}`;
 }
 
-/** Stores a user if there is none at all, so that of several processes that start only one does. */
-export function insertFirstUser(user: UserRecord): Sql {
-  return sql`${insertUser(user)} WHERE NOT EXISTS (SELECT 1 FROM users)`;
-}
+/** Holds where there is no user at all: of several processes that start only one makes it. */
+export const HAS_NO_USER = sql`NOT EXISTS (SELECT 1 FROM users)`;
 
 /**
  * Stores a changed user, and the new password where there is one; ConflictError, for the whole
@@ -82,7 +80,8 @@ export const hasPassword = (phc: string): Sql => sql`phc = ${phc}`;
 
 /**
  * Replaces a password and ends what it has opened; ConflictError unless the condition holds. At
- * first 0 rows change where there is no such user any more.
+ * first 0 rows change where there is no such user any more. With `untilMs` the new one opens one
+ * login, until then.
  */
 export function replacePassword(
   id: string,
@@ -90,14 +89,15 @@ export function replacePassword(
   when: Sql,
   nowMs: number,
   ttlMs: number,
+  untilMs: number | null = null,
 ): Change[] {
-  const replace = updateWhere(sql`users`, setPassword(valueIf(when, phc)), sql`id = ${id}`);
-  return [replace, ...revokeTokensOfUser(id, nowMs, ttlMs)];
+  const set = setPassword(valueIf(when, phc), untilMs);
+  return [updateWhere(sql`users`, set, sql`id = ${id}`), ...revokeTokensOfUser(id, nowMs, ttlMs)];
 }
 
-/** A new password is the user's own: neither one-time nor printed. */
-const setPassword = (phc: Sql | string): Sql =>
-  sql`phc = ${phc}, passwordUntilMs = NULL, passwordPrinted = NULL`;
+/** A new password has not been printed, and is the user's own unless it is one-time. */
+const setPassword = (phc: Sql | string, untilMs: number | null = null): Sql =>
+  sql`phc = ${phc}, passwordUntilMs = ${untilMs}, passwordPrinted = NULL`;
 
 /** Lets a user keep the password that the first start printed. */
 export function keepPassword(id: string): Change {
@@ -110,16 +110,6 @@ export function findUnusedFirstUser(database: Database) {
   return findRow<Pick<User, "username">>(database, sql`SELECT max(username) AS username
     FROM (SELECT username, passwordPrinted FROM users LIMIT 2)
     HAVING count(*) = 1 AND max(passwordPrinted) = 1`);
-}
-
-/** Lets the password that a user has just been given open one login, until then. */
-export function makePasswordOneTime(id: string, untilMs: number): Sql {
-  return sql`UPDATE users SET passwordUntilMs = ${untilMs} WHERE id = ${id}`;
-}
-
-/** Whether a user's password, if it is right, opens a login: a one-time password opens one. */
-export function opensLogin({ passwordUntilMs }: UserWithPassword, nowMs: number): boolean {
-  return passwordUntilMs === null || passwordUntilMs > nowMs;
 }
 
 /** Notes a password as used, if that matters; ConflictError where it opens no login any more. */

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
 import { PassThrough } from "node:stream";
 import { test } from "node:test";
-import { obtainPassword } from "../../src/cli/password.ts";
+import { obtainPassword } from "../../src/cli/user.ts";
 import { createTerminal, type Terminal } from "../../src/cli/terminal.ts";
 
 /** A process at a terminal: what is typed goes in, what is shown comes out. */

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { makePasswordOneTime } from "../../src/store/users.ts";
+import { sql } from "../../src/database/sql.ts";
 import { openDatabaseAt } from "../helpers/database.ts";
 import {
   assertOAuthError,
@@ -453,7 +453,9 @@ describe("an account", () => {
   test("that has a one-time password replaces it after the login that it opened", async () => {
     const user = await first.createUser();
     const database = openDatabaseAt(join(first.server.folder, "gatepost.db"));
-    await database.write([makePasswordOneTime(user.id, Date.now() + 60_000)]);
+    await database.write([
+      sql`UPDATE users SET passwordUntilMs = ${Date.now() + 60_000} WHERE id = ${user.id}`,
+    ]);
     await database.close();
     const login = await first.login(user);
     assert.equal((await first.tryLogin(user)).status, 401);

@@ -15,7 +15,7 @@ import type { Sql } from "../../src/database/sql.ts";
 import type { NewGrant } from "../../src/store/grants.ts";
 import { insertSession } from "../../src/store/sessions.ts";
 import { openSqliteDatabase, type SqliteDatabase } from "../../src/database/sqlite.ts";
-import { findUser, insertUser, updateUser } from "../../src/store/users.ts";
+import { findUser, insertUser, type NewUserRow, updateUser } from "../../src/store/users.ts";
 import { isOnRqlite, locateDatabase, releaseDatabase } from "./engine.ts";
 
 /** Makes a folder that is removed when the test has ended. */
@@ -93,7 +93,7 @@ export function countChanges(database: Database) {
 /** Stores a user with scopes `consumer orders`, changed as given. */
 export async function addUser(
   database: Database,
-  more: Partial<User & { readonly phc: string }> = {},
+  more: Partial<NewUserRow> = {},
 ): Promise<string> {
   const createdAtMs = more.createdAtMs ?? 1_000;
   const id = more.id ?? newId("u", createdAtMs);

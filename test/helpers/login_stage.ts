@@ -2,9 +2,11 @@ import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import type { PasswordHasher } from "../../src/base/password.ts";
 import { createPasswordLogin, type LoginAttempt } from "../../src/api/password_login.ts";
+import { createServiceMetrics } from "../../src/app/metrics.ts";
 import { Problem } from "../../src/base/problem.ts";
 import { type NewAuditEntry, insertAudit } from "../../src/store/audit.ts";
 import type { Database } from "../../src/database/database.ts";
+import { createFigureCounter } from "../../src/store/figures.ts";
 import { addUser, changeUser, openDatabase } from "./database.ts";
 
 /** The password of user `marta`, and one that is not. */
@@ -78,6 +80,8 @@ export async function openLogin(t: TestContext, hasher: PasswordHasher = createI
       record: (_from, failure) => void recorded.push(failure),
       flush: () => Promise.resolve(),
     },
+    metrics: createServiceMetrics(),
+    figures: createFigureCounter(database, () => clock.nowMs),
     now: () => clock.nowMs,
     sleep: (ms) => {
       sleeps.push(ms);

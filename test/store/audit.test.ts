@@ -33,7 +33,6 @@ const MARTA: User = {
   rate: null,
   status: "active",
   createdAtMs: NOW_MS,
-  notBeforeMs: 0,
 };
 const GRANT = sampleGrant("login", USER);
 const SUBSCRIPTION = {

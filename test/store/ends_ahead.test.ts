@@ -8,7 +8,7 @@ import { revokeTokensOfApp } from "../../src/store/apps.ts";
 import { insertCode, redeemCode } from "../../src/store/codes.ts";
 import { withdrawConsent } from "../../src/store/consents.ts";
 import { dateEndsAhead } from "../../src/store/ends_ahead.ts";
-import { REVOKED, revokeTokensOf } from "../../src/store/grant_end.ts";
+import { REVOKED, revokeGrantsOf } from "../../src/store/grant_end.ts";
 import { findGrant, insertGrant } from "../../src/store/grants.ts";
 import { loadRevocations } from "../../src/store/revocations.ts";
 import { findSession, insertSession } from "../../src/store/sessions.ts";
@@ -36,7 +36,8 @@ const ENDS: [of: string, app: string | undefined, end: End][] = [
   ["an app", undefined, (_user, app) => revokeTokensOfApp(app, AHEAD_MS, HOUR_MS)],
   ["a user through an app", undefined, (user, app) =>
     withdrawConsent(user, app, REVOKED, AHEAD_MS, HOUR_MS)],
-  ["the login endpoint", "login", (_user, app) => [revokeTokensOf(app, AHEAD_MS, HOUR_MS)]],
+  ["the login endpoint", "login", (_user, app) =>
+    revokeGrantsOf({ app }, REVOKED, AHEAD_MS, HOUR_MS)],
 ];
 
 for (const [of, builtIn, end] of ENDS) {

@@ -6,10 +6,11 @@ import { type Database } from "../../src/database/database.ts";
 import { sql } from "../../src/database/sql.ts";
 import {
   revokeAllOf,
+  REVOKED,
   revokeGrant,
+  revokeGrantsOf,
   revokeGrantsWithScopes,
   revokeOwnOf,
-  revokeTokensOf,
 } from "../../src/store/grant_end.ts";
 import {
   findGrant,
@@ -105,11 +106,11 @@ test("revokeAllOf() ends very many in writes that are bounded", async (t) => {
   assert.equal(await countValid(database), 0);
 });
 
-test("revokeTokensOf() of logins ends those made by then, and no app's", async (t) => {
+test("revokeGrantsOf() of logins ends those made by then, and no app's", async (t) => {
   const { database, grant } = await openWithGrant(t);
   const login = sampleGrant("login", grant.user, { type: "login" });
   const revocations = await loadRevocations(database, () => NOW_MS);
-  await database.write([revokeTokensOf("login", idTimeMs(login.id), HOUR_MS)]);
+  await database.write(revokeGrantsOf({ app: "login" }, REVOKED, idTimeMs(login.id), HOUR_MS));
   await revocations.refresh();
   assert.equal(revocations.has(callerOf(login)), true);
   assert.equal(revocations.has(callerOf({ ...login, id: newId("g", NOW_MS + HOUR_MS) })), false);

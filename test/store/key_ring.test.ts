@@ -11,6 +11,7 @@ import { signJwt } from "../helpers/jwt.ts";
 import { createSeal, SealError } from "../../src/base/seal.ts";
 import { type Database } from "../../src/database/database.ts";
 import { sql } from "../../src/database/sql.ts";
+import type { AuditEntry } from "../../src/store/audit.ts";
 import { type KeyRing, loadKeyRing, ROTATION_LEAD_MS } from "../../src/store/key_ring.ts";
 import { openDatabase } from "../helpers/database.ts";
 
@@ -183,38 +184,40 @@ test("withdrawing a key that waits leaves the one that signs without a successor
   assert.deepEqual(ring.published().map((key) => key.publishedUntilMs), [Infinity]);
 });
 
-test("withdrawing a key that does not exist changes nothing, not even beside it", async (t) => {
+const BY = { actor: "u1", app: null, address: "192.0.2.1" };
+
+const listAudit = (database: Database) =>
+  database.query<Pick<AuditEntry, "actor" | "action" | "target">>(
+    sql`SELECT actor, action, target FROM audit ORDER BY id`,
+  );
+
+test("withdrawing a key that does not exist changes nothing, and is not recorded", async (t) => {
   const { open, database } = await setUp(t);
   const ring = await open();
   const { kid } = ring.signing();
-  const beside = sql`INSERT INTO settings (name, value) VALUES ('x', 'y')`;
-  assert.equal(await ring.withdraw("k0", () => [beside]), false);
+  assert.equal(await ring.withdraw("k0", BY), false);
   assert.equal(ring.signing().kid, kid);
-  assert.deepEqual(await database.query(sql`SELECT 1 FROM settings WHERE name = 'x'`), []);
+  assert.deepEqual(await listAudit(database), []);
 });
 
-test("what belongs to a change is stored with it", async (t) => {
+test("a change is recorded by whom it is made, the first key by nobody", async (t) => {
   const { open, database } = await setUp(t);
   const ring = await open();
-  const note = (name: string) => sql`INSERT INTO settings (name, value) VALUES (${name}, '')`;
-  const { kid } = await ring.rotate(0, (made) => [note(`rotated ${made}`)]);
-  await ring.withdraw(kid, () => [note(`withdrew ${kid}`)]);
-  const rows = await database.query<{ name: string }>(sql`SELECT name FROM settings ORDER BY name`);
-  assert.deepEqual(rows.map(({ name }) => name), [`rotated ${kid}`, `withdrew ${kid}`]);
+  const { kid } = await ring.rotate(0, BY);
+  await ring.withdraw(kid, BY);
+  assert.deepEqual(await listAudit(database), [
+    { actor: "u1", action: "key.rotate", target: kid },
+    { actor: "u1", action: "key.withdraw", target: kid },
+  ]);
 });
 
 test("of two processes that withdraw a key at once one does, and records it", async (t) => {
   const { open, database } = await setUp(t);
   const rings = await Promise.all([open(), open()]);
   const kid = rings[0].signing().kid;
-  const withdrawn = await Promise.all(rings.map((ring, actor) =>
-    ring.withdraw(kid, (isThere) => [
-      sql`INSERT INTO settings (name, value) SELECT ${`actor ${actor}`}, '' WHERE ${isThere}`,
-    ])
-  ));
+  const withdrawn = await Promise.all(rings.map((ring) => ring.withdraw(kid, BY)));
   assert.deepEqual(withdrawn.toSorted(), [false, true]);
-  const noted = await database.query(sql`SELECT 1 FROM settings WHERE name LIKE 'actor %'`);
-  assert.equal(noted.length, 1);
+  assert.equal((await listAudit(database)).length, 1);
   assert.equal((await storedKeys(database)).length, 1, "the successor");
 });
 

@@ -1,7 +1,6 @@
 import type { HttpRequest, HttpResponse } from "../../base/http_message.ts";
 import { newId } from "../../base/id.ts";
 import { conflict } from "../../base/problem.ts";
-import { sha256 } from "../../base/secret.ts";
 import { CONSOLE_APP } from "../../oauth/principal.ts";
 import { redirectWith } from "../../oauth/redirect_uri.ts";
 import type { User } from "../../oauth/user.ts";
@@ -41,7 +40,7 @@ export async function sendCode(
   const changed = "The app or what it is allowed has just been changed.";
   const changes = await database.write([
     ...registration,
-    insertCode(code, hash, sha256(visit.session.id), nowMs, ...when),
+    insertCode(code, hash, visit.session.hash, nowMs, ...when),
     // The console gets one whenever it is loaded: its user's login is recorded, and nothing more.
     ...isConsole ? [] : [
       insertAudit({ ...audited, action: GRANT_ALLOWED, target: id }, nowMs, hasCode(id)),

@@ -28,8 +28,10 @@ const DEVICES = /^\w{25}\.[\w-]{43}(?:~\w{25}\.[\w-]{43}){0,3}$/;
 
 /** A browser that shows our pages: its cookie, and who is logged in with it. */
 export interface BrowserSession {
-  /** The cookie's value; it is stored, as a hash, only once somebody has logged in with it. */
+  /** The cookie's value. */
   readonly id: string;
+  /** Its SHA-256, which is stored once somebody has logged in with it. */
+  readonly hash: Uint8Array;
   /** Whether the browser sent it, or has yet to be given it. */
   readonly isNew: boolean;
   readonly user: User | undefined;
@@ -68,8 +70,9 @@ export function createBrowserSessions(
   }
 
   function anonymousSession(): BrowserSession {
+    const id = newSecret();
     const nobody = { user: undefined, sinceMs: 0, givenPassword: undefined, devices: [] };
-    return { id: newSecret(), isNew: true, ...nobody };
+    return { id, hash: sha256(id), isNew: true, ...nobody };
   }
 
   /** A session under a new id (no fixation): what stores it, and its Set-Cookie value. */
@@ -88,8 +91,7 @@ export function createBrowserSessions(
    * Ends a session, together with what is stored beside, and what its user's consoles have; `next`,
    * who signs in now, only types the password again where that is the same user.
    */
-  async function end({ user, id }: BrowserSession, next?: string, ...more: readonly Sql[]) {
-    const hash = sha256(id);
+  async function end({ user, hash }: BrowserSession, next?: string, ...more: readonly Sql[]) {
     const leaves = user !== undefined && user.id !== next;
     const ends =
       leaves ? endSessionsOf(user.id, now(), { id: sessionId(hash) }) : [deleteSession(hash)];
@@ -129,7 +131,7 @@ export function createBrowserSessions(
       // Its page asks for no old password, and somebody else may sit there by now.
       const isOver = givenPassword && !isWithin(RECENT_LOGIN_MS, sinceMs, now());
       const user = found && !isOver ? await findUser(database, found.user) : undefined;
-      return { id: sent, isNew: false, user, sinceMs, givenPassword, devices };
+      return { id: sent, hash, isNew: false, user, sinceMs, givenPassword, devices };
     },
     /**
      * Logs a user in; returns the Set-Cookie values.
@@ -163,7 +165,7 @@ export function createBrowserSessions(
     /** Ends a session and returns the anonymous one that takes its place. */
     async logOut(session: BrowserSession, { address }: Sender): Promise<BrowserSession> {
       if (session.user) {
-        const ended = { actor: session.user.id, target: sessionId(sha256(session.id)), address };
+        const ended = { actor: session.user.id, target: sessionId(session.hash), address };
         await end(session, undefined, insertAudit({ ...ended, action: "session.end" }, now()));
       }
       return anonymousSession();

@@ -1,7 +1,6 @@
 import type { Form } from "../../base/form.ts";
 import type { HttpRequest, HttpResponse } from "../../base/http_message.ts";
 import { malformed } from "../../base/problem.ts";
-import { sha256 } from "../../base/secret.ts";
 import { LOGIN_APP } from "../../oauth/principal.ts";
 import { checkPassword } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
@@ -52,7 +51,7 @@ export async function choosePassword(
   if (fault) return passwordPage({ ...page, error: `The password was not changed. ${fault}` });
   const phc = await hasher.hash(wanted);
   const nowMs = now();
-  const when = isLive(sha256(session.id), nowMs);
+  const when = isLive(session.hash, nowMs);
   const replace = replacePassword(target, phc, when, nowMs, config.accessTokenTtlMs);
   // This browser goes on, with a session that is younger than what the change ends.
   const { insert, cookie } = sessions.newSession(target, nowMs + 1, request);

@@ -114,7 +114,7 @@ export function verifyOperations(
     const [action, target] = isAllowed ? [GRANT_ALLOWED, id] : [GRANT_DENIED, app.id];
     const audited = { actor: user.id, app: app.id, action, target, address: address || null };
     const given = isAllowed ? code : undefined;
-    if (!await decideDeviceCode(database, hash, given, sha256(session.id), audited, nowMs)) {
+    if (!await decideDeviceCode(database, hash, given, session.hash, audited, nowMs)) {
       throw used();
     }
     return verifiedPage(site, isAllowed);

@@ -25,11 +25,10 @@ import {
   revokeAllOf,
   REVOKED,
   revokeGrant,
+  revokeGrantsOf,
   revokeOwnOf,
-  revokeTokensOf,
 } from "../../store/grant_end.ts";
 import { findGrant, type ListedGrant, listGrants } from "../../store/grants.ts";
-import { endSubscriptions } from "../../store/subscription_end.ts";
 import { findUser, revokeTokensOfUser } from "../../store/users.ts";
 import { type Administration, found, storeAudited } from "../administration.ts";
 import { backend, type Operation } from "../operation.ts";
@@ -128,9 +127,7 @@ async function revokeAll(
     return [...revokeTokensOfUser(user, now(), ttlMs, REVOKED), forget];
   }
   if (app === undefined) return [];
-  if (isBuiltIn(app)) {
-    return [revokeTokensOf(app, now(), ttlMs), ...endSubscriptions({ app }, REVOKED, now())];
-  }
+  if (isBuiltIn(app)) return revokeGrantsOf({ app }, REVOKED, now(), ttlMs);
   const forget = await forgetConsentsOf(database, { app });
   return [...revokeTokensOfApp(app, now(), ttlMs), forget];
 }

@@ -13,11 +13,10 @@ import {
   TEXT,
 } from "../../base/shape.ts";
 import { TIME } from "../../base/time.ts";
-import type { Sql } from "../../database/sql.ts";
 import type { Services } from "../../services.ts";
-import { actorOf, insertAudit } from "../../store/audit.ts";
+import { actorOf } from "../../store/audit.ts";
 import { type RingKey, ROTATION_LEAD_MS } from "../../store/key_ring.ts";
-import { type Actor, locatedResponse, notFound } from "../administration.ts";
+import { locatedResponse, notFound } from "../administration.ts";
 import { backend, type Operation } from "../operation.ts";
 import { checkRecentLogin } from "../recent_login.ts";
 import { listingOf } from "../pagination.ts";
@@ -42,8 +41,6 @@ const toKeyRecord = recordOf(KeyRecord);
 /** /backend/key: the keys that access tokens are signed with, their public parts alone. */
 export function keyOperations(services: Pick<Services, "keys" | "now" | "database">): Operation[] {
   const { keys, now } = services;
-  const audit = ({ caller, request }: Actor, action: string, target: string, when?: Sql) =>
-    insertAudit({ ...actorOf(caller, request), action, target }, now(), when);
   const toRecord = (key: RingKey) => {
     const isSigning = key.kid === keys.findSigning()?.kid;
     return toKeyRecord({
@@ -59,19 +56,17 @@ export function keyOperations(services: Pick<Services, "keys" | "now" | "databas
     backend("POST", PATH, "rotateSigningKey", "Make a key that signs in 10 minutes, or at once", {
       body: optional(NewKey),
       responses: { 201: KeyRecord },
-      async handle({ body, ...context }) {
+      async handle({ body, caller, request }) {
         const leadMs = body?.at_once ? 0 : ROTATION_LEAD_MS;
-        const key = await keys.rotate(leadMs, (kid) => [audit(context, "key.rotate", kid)]);
-        return locatedResponse(201, context.request.path, key.kid, toRecord(key));
+        const key = await keys.rotate(leadMs, actorOf(caller, request));
+        return locatedResponse(201, request.path, key.kid, toRecord(key));
       },
     }),
     backend("DELETE", `${PATH}/:kid`, "withdrawSigningKey",
       "Withdraw a key and every token that it signed at once", {
-      async handle({ params: { kid }, ...context }) {
-        await checkRecentLogin(context.caller, services);
-        const isWithdrawn = await keys.withdraw(kid, (isThere) =>
-          [audit(context, "key.withdraw", kid, isThere)]);
-        if (!isWithdrawn) throw notFound("key");
+      async handle({ params: { kid }, caller, request }) {
+        await checkRecentLogin(caller, services);
+        if (!await keys.withdraw(kid, actorOf(caller, request))) throw notFound("key");
       },
     }),
   ];

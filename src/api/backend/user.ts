@@ -1,7 +1,7 @@
 import { toFields } from "../../base/fields.ts";
 import { newId } from "../../base/id.ts";
 import { withChange } from "../../base/shape.ts";
-import { NewUser, toUserRecord, UserChange, UserRecord } from "../../oauth/user.ts";
+import { NewUser, toUserRecord, type User, UserChange, UserRecord } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
 import { forgetConsentsOf } from "../../store/consents.ts";
 import { revokeGrantsWithScopes } from "../../store/grant_end.ts";
@@ -45,8 +45,7 @@ export function userOperations(services: Administration & Pick<Services, "hasher
         const phc = await hasher.hash(password);
         const createdAtMs = now();
         const id = newId("u", createdAtMs);
-        const made = { id, createdAtMs, status: "active", notBeforeMs: 0 } as const;
-        const user = { username, scopes, rate, ...made };
+        const user: User = { id, username, scopes, rate, status: "active", createdAtMs };
         const action = { action: "user.create", target: id };
         const taken = "The user name is taken.";
         await storeAudited(context, [insertUser({ ...user, phc })], action, services, taken);

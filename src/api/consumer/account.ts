@@ -2,21 +2,25 @@ import { recordOf } from "../../base/fields.ts";
 import { idOf } from "../../base/id.ts";
 import { described, FLAG, named, oneOf, optional, record, TEXT, URI } from "../../base/shape.ts";
 import { BUILT_IN_APPS, type Caller, isBuiltIn } from "../../oauth/principal.ts";
-import { toUserRecord, UserRecord } from "../../oauth/user.ts";
+import { SCOPES } from "../../oauth/scope.ts";
+import { SessionRecord, toUserRecord, UserRecord } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
 import { listActingApps } from "../../store/consents.ts";
 import { revokeOthersOf } from "../../store/grant_end.ts";
 import { type ListedGrant, listLiveGrants } from "../../store/grants.ts";
 import { isCallerActive } from "../../store/personal_tokens.ts";
+import { listSessions, sessionId } from "../../store/sessions.ts";
 import { findUser } from "../../store/users.ts";
 import { type Administration, found, locatedResponse, storeAudited } from "../administration.ts";
 import { grantFields, GrantRecord } from "../backend/grant.ts";
-import { consumer, type Operation } from "../operation.ts";
+import { backend, consumer, type Operation } from "../operation.ts";
 import { listingOf } from "../pagination.ts";
 import { checkGivesBackend } from "../recent_login.ts";
 import {
   changePassword,
   endOwnGrant,
+  endSession,
+  endSessions,
   loggedInUser,
   makePersonalToken,
   NewToken,
@@ -26,34 +30,32 @@ import {
 
 const APPS = "/consumer/grant";
 const TOKENS = "/consumer/token";
+const SESSIONS = "/consumer/session";
 const ACCOUNT = "/consumer/account";
 
-const { id, name, scopes, created_at, last_used_at, expires_at } = GrantRecord.members;
 const ActingAppRecord =
-  named("ActingApp", record({ id: idOf("a"), name: TEXT, url: URI, scopes }));
+  named("ActingApp", record({ id: idOf("a"), name: TEXT, url: URI, scopes: SCOPES }));
+const { user, type, status, revoked_at, ...ofGrant } = GrantRecord.members;
 const OwnTokenRecord = named("OwnToken", record({
-  id,
-  name,
-  scopes,
-  created_at,
-  last_used_at,
-  expires_at,
+  ...ofGrant,
   kind: oneOf(...BUILT_IN_APPS, "app"),
   app: optional(idOf("a")),
   current: described("Whether this request came with it.", FLAG),
 }));
 const toOwnTokenRecord = recordOf(OwnTokenRecord);
 
+const toSessionRecord = recordOf(SessionRecord);
+
 const WithToken = named("PersonalToken", record({
   ...OwnTokenRecord.members,
   token: described("Shown here only.", TEXT),
 }));
 
-/** A user's own account and what may act for it, for a user that has logged in here. */
+/** A user's own account, its apps, tokens and sessions, for a user that has logged in here. */
 export function accountOperations(
-  services: Administration & Pick<Services, "tokens" | "passwordLogin" | "hasher">,
+  services: Administration & Pick<Services, "tokens" | "passwordLogin" | "hasher" | "sessions">,
 ): Operation[] {
-  const { database, now } = services;
+  const { database, now, sessions } = services;
 
   return [
     consumer("GET", APPS, "listActingApps", "List the apps that may act for the caller",
@@ -107,8 +109,35 @@ export function accountOperations(
         await changePassword(context, body, services);
       },
     }),
+    consumer("GET", SESSIONS, "listSessions", "List the browsers in which the caller has logged in",
+      listingOf(SessionRecord, sessionKey, "down", async ({ caller, request }) => {
+        const current = sessionId((await sessions.open(request)).hash);
+        const own = await listSessions(database, loggedInUser(caller), now());
+        return own.map((each) => toSessionRecord({ ...each, current: each.id === current }));
+      })),
+    consumer("DELETE", `${SESSIONS}/:id`, "endSession", "Sign out in one browser", {
+      handle: ({ params, ...context }) => endSession(context, params.id, services),
+    }),
+    consumer("DELETE", SESSIONS, "endSessions", "Sign out in every browser", {
+      handle: (context) => endSessions(context, undefined, services),
+    }),
   ];
 }
+
+/** GET /backend/user/{id}/session: the browsers of any user. */
+export function managedSessionOperation(
+  { database, now }: Pick<Services, "database" | "now">,
+): Operation {
+  return backend("GET", "/backend/user/:id/session", "listSessionsOf",
+    "List the browsers in which a user has logged in",
+    listingOf(SessionRecord, sessionKey, "down", async ({ params: { id = "" } }) => {
+      found(await findUser(database, id), "user");
+      return (await listSessions(database, id, now())).map(toSessionRecord);
+    }));
+}
+
+const sessionKey = ({ created_at, id }: ReturnType<typeof toSessionRecord>) =>
+  `${created_at} ${id}`;
 
 function toOwnToken(grant: ListedGrant, { grantId }: Caller) {
   const { id, app } = grant;

@@ -1,11 +1,10 @@
 import type { Form } from "../../base/form.ts";
 import type { HttpRequest, HttpResponse } from "../../base/http_message.ts";
 import { checkErrors, malformed, Problem } from "../../base/problem.ts";
-import { sha256 } from "../../base/secret.ts";
 import { parseShape } from "../../base/shape.ts";
 import { FIRST_PAGE } from "../../database/database.ts";
 import { SUBSCRIPTION_LIMIT } from "../../event/subscription.ts";
-import { BACKEND_READ_SCOPE, LOGIN_APP, opens, PERSONAL_APP } from "../../oauth/principal.ts";
+import { BACKEND_READ_SCOPE, LOGIN_APP, opens } from "../../oauth/principal.ts";
 import type { User } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
 import { listActingApps } from "../../store/consents.ts";
@@ -88,7 +87,7 @@ export function accountPageOperations(
       csrf: sessions.formToken(session, step),
       styleHref: assetHref(services, "console.css"),
       username: user.username,
-      session: sessionId(sha256(session.id)),
+      session: sessionId(session.hash),
       hasConsole: hasConsole && opens(user.scopes, BACKEND_READ_SCOPE),
       message: messageOf(done),
       status: 200,
@@ -122,9 +121,8 @@ export function accountPageOperations(
     if (query.get("do") === "password") return passwordPage(frame);
     if (query.get("do") === "make") return tokenPage(frame, user.scopes, scopeWords, sent);
     const grants = await listLiveGrants(database, user.id, now());
-    const tokens = grants.filter((grant) => grant.app === PERSONAL_APP);
     const all = await listSessions(database, user.id, now());
-    return accountPage(frame, { apps, grants, tokens, sessions: all, scopeWords, nowMs: now() });
+    return accountPage(frame, { apps, grants, sessions: all, scopeWords, nowMs: now() });
   }
 
   async function carryOut(
@@ -157,7 +155,7 @@ export function accountPageOperations(
     // Programs may want one that only says whose it is; people who tick nothing have overlooked it.
     const detail = "Choose what it may do.";
     checkErrors(given.scopes.length > 0 ? [] : [{ pointer: "/scopes", detail }], "form");
-    const isIn = isLive(sha256(session.id), now());
+    const isIn = isLive(session.hash, now());
     const { token } = await makePersonalToken(actor, given, isIn, services);
     return madeTokenPage(frame, given.name, token);
   }

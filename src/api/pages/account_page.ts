@@ -3,11 +3,12 @@ import type { HttpResponse } from "../../base/http_message.ts";
 import { attributes, type Html, html, type HtmlValue } from "../../base/html.ts";
 import { idTimeMs } from "../../base/id.ts";
 import { PASSWORD_BYTES } from "../../base/password.ts";
+import { PERSONAL_APP } from "../../oauth/principal.ts";
 import { isLoopbackHost } from "../../oauth/redirect_uri.ts";
 import type { ScopeWords } from "../../oauth/scope.ts";
+import type { Session } from "../../oauth/user.ts";
 import type { ActingApp } from "../../store/consents.ts";
 import type { ListedGrant } from "../../store/grants.ts";
-import type { Session } from "../../store/sessions.ts";
 import { type AccountFrame, renderAccountPage } from "./account_layout.ts";
 import { browserInWords, dayInWords, spanInWords } from "./account_words.ts";
 import { displayText } from "./display_text.ts";
@@ -18,9 +19,8 @@ const PASSWORD_ENDS = "A new password signs you out in every other browser and e
 /** The page of an account: apps, browsers, personal tokens, password. */
 export function accountPage(frame: AccountFrame, shown: {
   readonly apps: readonly ActingApp[];
-  /** Of those apps. */
+  /** Of those apps, and the user's personal tokens. */
   readonly grants: readonly ListedGrant[];
-  readonly tokens: readonly ListedGrant[];
   readonly sessions: readonly Session[];
   readonly scopeWords: ReadonlyMap<string, ScopeWords>;
   readonly nowMs: number;
@@ -58,7 +58,7 @@ ${spanInWords(nowMs - createdAtMs)} ago
 ${!isHere && html`· ends in ${spanInWords(untilMs - nowMs)}`}</p></div>
 ${!isHere && actButton(`session ${id}`, html`Sign out${hidden(browser)}`)}</li>`;
   });
-  const tokens = shown.tokens.map((token) => {
+  const tokens = grants.filter(({ app }) => app === PERSONAL_APP).map((token) => {
     const name = displayText(token.name ?? "", token.id);
     return html`<li><div class="g"><b class="sub"><bdi>${name}</bdi></b>${scopesOf(token)}
 <p class="small muted">Made ${historyOf([token])} ·

@@ -11,7 +11,7 @@ import type { App } from "../../../src/oauth/app.ts";
 import { insertApp, updateApp } from "../../../src/store/apps.ts";
 import { withdrawConsent } from "../../../src/store/consents.ts";
 import { loadRevocations } from "../../../src/store/revocations.ts";
-import { findUserByName, makePasswordOneTime, usePassword } from "../../../src/store/users.ts";
+import { findUserByName, usePassword } from "../../../src/store/users.ts";
 import { addUser, openDatabase, sampleApp } from "../../helpers/database.ts";
 import { sampleRequest } from "../../helpers/http_request.ts";
 import { bodyOf, site } from "../../helpers/pages.ts";
@@ -130,8 +130,7 @@ test("a one-time password that is used while its login is stored is wrong, not a
   async (t) => {
     const { database, visit, request, services, actions } = await openVisit(t);
     const { sessions } = services;
-    const otto = await addUser(database, { username: "otto" });
-    await database.write([makePasswordOneTime(otto, NOW_MS + 1)]);
+    await addUser(database, { username: "otto", passwordUntilMs: NOW_MS + 1 });
     const user = await findUserByName(database, "otto");
     assert.ok(user);
     const uses = usePassword(user, NOW_MS);

@@ -24,7 +24,6 @@ const show = (more: Partial<Parameters<typeof accountPage>[1]>) =>
   markupOf(accountPage(accountFrame, {
     apps: [APP],
     grants: [],
-    tokens: [],
     sessions: [],
     scopeWords: new Map([["shop", { description: "Buy in your name", grave: false }]]),
     nowMs: NOW_MS,
