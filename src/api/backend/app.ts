@@ -31,11 +31,10 @@ import { findUser } from "../../store/users.ts";
 import {
   type Actor,
   type Administration,
+  changeAudited,
   changeFresh,
-  checkChanged,
   found,
   locatedResponse,
-  removeAudited,
   storeAudited,
 } from "../administration.ts";
 import { backend, type Operation } from "../operation.ts";
@@ -89,7 +88,7 @@ export function appOperations(services: Administration): Operation[] {
         await checkRecentLogin(context.caller, services);
         const end = { reason: "app deleted", deletes: true };
         const forget = await forgetConsentsOf(database, { app: id });
-        await removeAudited(context, "app", id, [
+        await changeAudited(context, "app.delete", id, [
           ...revokeTokensOfApp(id, now(), accessTokenTtlMs, end),
           forget,
           deleteApp(id),
@@ -142,13 +141,13 @@ export async function storeAppChange(
       ? [await forgetConsentsOf(database, { app: id }, isMoved ? undefined : lost)]
       : [];
     const revoke = await revokeGrantsWithScopes(database, { app: id }, lost, now());
-    checkChanged(await storeAudited(context, [
+    await changeAudited(context, "app.change", id, [
       updateApp(app, changed),
       ...isDisabled ? revokeTokensOfApp(id, now(), accessTokenTtlMs, end) : [],
       ...revoke,
       ...forget,
       ...isMoved ? [deleteCodesOf(id)] : [],
-    ], { action: "app.change", target: id }, services), "app");
+    ], services);
     return changed;
   });
   return toAppRecord(stored);
@@ -168,7 +167,6 @@ export async function storeAppSecret(
   const oldUntilMs = body?.revoke ? 0 : services.now() + OLD_SECRET_MS;
   const secret = newSecret();
   const replace = replaceAppSecret(id, sha256(secret), oldUntilMs);
-  const action = { action: "app.rotate_secret", target: id };
-  checkChanged(await storeAudited(context, [replace], action, services), "app");
+  await changeAudited(context, "app.rotate_secret", id, [replace], services);
   return { client_id: id, client_secret: secret };
 }

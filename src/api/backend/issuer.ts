@@ -9,11 +9,10 @@ import { deletePrincipalsOf, ISSUERS } from "../../store/issuers.ts";
 import { endSubscriptions } from "../../store/subscription_end.ts";
 import {
   type Administration,
+  changeAudited,
   changeFresh,
-  checkChanged,
   found,
   locatedResponse,
-  removeAudited,
   storeAudited,
 } from "../administration.ts";
 import { fetchKeys, ISSUER_LIMITS } from "../issuer_keys.ts";
@@ -75,10 +74,10 @@ export function issuerOperations(services: IssuerServices): Operation[] {
           const scopes = issuer.scopes.filter((scope) => !changed.scopes.includes(scope));
           const end = changed.status === "disabled" ? { reason: "issuer disabled" }
             : scopes.length > 0 ? { reason: "scope removed", scopes } : undefined;
-          checkChanged(await storeAudited(context, [
+          await changeAudited(context, "issuer.change", id, [
             ISSUERS.update(issuer, changed),
             ...end ? endSubscriptions({ app: id }, end, now()) : [],
-          ], { action: "issuer.change", target: id }, services), "issuer");
+          ], services);
           return changed;
         });
         return toIssuerRecord(stored);
@@ -89,7 +88,7 @@ export function issuerOperations(services: IssuerServices): Operation[] {
         const { id } = await find(params.id);
         const end = { reason: "issuer deleted", deletes: true };
         await deletePrincipalsOf(database, id);
-        await removeAudited(context, "issuer", id, [
+        await changeAudited(context, "issuer.delete", id, [
           ISSUERS.remove(id),
           ...endSubscriptions({ app: id }, end, now()),
         ], services);

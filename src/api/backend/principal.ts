@@ -10,11 +10,9 @@ import { endSubscriptions } from "../../store/subscription_end.ts";
 import {
   type Actor,
   type Administration,
+  changeAudited,
   changeFresh,
-  checkChanged,
   found,
-  removeAudited,
-  storeAudited,
 } from "../administration.ts";
 import { backend, type Operation } from "../operation.ts";
 import { listing } from "../pagination.ts";
@@ -55,10 +53,10 @@ export function principalOperations(services: Administration): Operation[] {
         const changed = withChange(principal, body);
         await checkLetsIn(context, principal, changed.status);
         const end = { reason: "principal disabled" };
-        checkChanged(await storeAudited(context, [
+        await changeAudited(context, "principal.change", id, [
           PRINCIPALS.update(principal, changed),
           ...changed.status === "disabled" ? endSubscriptions({ user: id }, end, now()) : [],
-        ], { action: "principal.change", target: id }, services), "principal");
+        ], services);
         return toPrincipalRecord(changed);
       }),
     }),
@@ -68,7 +66,7 @@ export function principalOperations(services: Administration): Operation[] {
         const { id } = principal;
         await checkLetsIn(context, principal, "active"); // its next token makes it anew
         const end = { reason: "principal deleted", deletes: true };
-        await removeAudited(context, "principal", id, [
+        await changeAudited(context, "principal.delete", id, [
           PRINCIPALS.remove(id),
           ...endSubscriptions({ user: id }, end, now()),
         ], services);

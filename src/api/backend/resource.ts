@@ -12,11 +12,10 @@ import type { Services } from "../../services.ts";
 import { findResource, RESOURCES } from "../../store/resources.ts";
 import {
   type Administration,
+  changeAudited,
   changeFresh,
-  checkChanged,
   found,
   locatedResponse,
-  removeAudited,
   storeAudited,
 } from "../administration.ts";
 import { backend, type Operation } from "../operation.ts";
@@ -63,15 +62,14 @@ export function resourceOperations(
       handle: ({ params, body, ...context }) => changeFresh(async () => {
         const resource = await find(params.id);
         const changed = withChange(resource, body);
-        const action = { action: "resource.change", target: resource.id };
         const update = RESOURCES.update(resource, changed);
-        checkChanged(await storeAudited(context, [update], action, services), "resource");
+        await changeAudited(context, "resource.change", resource.id, [update], services);
         return toResourceRecord(changed);
       }),
     }),
     backend("DELETE", ITEM, "deleteResource", "Remove a resource, and end the grants for it", {
       handle: ({ params: { id }, ...context }) =>
-        removeAudited(context, "resource", id, [RESOURCES.remove(id)], services),
+        changeAudited(context, "resource.delete", id, [RESOURCES.remove(id)], services),
     }),
   ];
 }
