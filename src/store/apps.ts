@@ -21,7 +21,7 @@ export interface AppWithSecrets extends App {
 /** What of an app a change may replace. */
 const CHANGED = columnsOf(AppChange.members);
 const COLUMNS = sql`id, type, ${CHANGED.names}, secret, oldSecret, oldSecretUntilMs, createdAtMs,
-  notBeforeMs, metadataUrl`;
+  metadataUrl`;
 const toApp = CHANGED.read<AppWithSecrets>;
 
 export function findApp(database: Database, id: string) {
