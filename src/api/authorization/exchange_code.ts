@@ -40,8 +40,8 @@ export async function redeem(
   const code = await findCode(database, grantId, hash);
   if (!code) throw await refuseReplay();
   check(code);
-  const { issued, stored, nowMs } = await renewTokens(code, request, services);
-  const redemption = { ...code, ...stored, type, hash, accessScopes: issued.scopes };
+  const { issued, stored, scopes, nowMs } = await renewTokens(code, request, services);
+  const redemption = { ...code, ...stored, type, hash, accessScopes: scopes };
   const isRedeemed = await redeemCode(database, redemption, nowMs, revocations);
   if (!isRedeemed) throw await refuseReplay();
   return issued;

@@ -31,10 +31,10 @@ export const exchangeRefreshToken: Exchange = async (request, services) => {
     throw badRefreshToken();
   }
   const narrowed = { ...grant, scopes: narrowScope(readScope(form), grant.scopes) };
-  const { issued, stored, nowMs } = await renewTokens(narrowed, request, services);
+  const { issued, stored, scopes, nowMs } = await renewTokens(narrowed, request, services);
   const { refresh: newHash, ...ends } = stored;
   if (!newHash) throw badRefreshToken(); // an app that may not refresh
-  const rotation = { ...ends, old, newHash, scopes: issued.scopes };
+  const rotation = { ...ends, old, newHash, scopes };
   for (let found = presented; found.state !== "used";) {
     const { state, head } = found;
     if (await rotateRefreshToken(database, { ...rotation, state, head }, nowMs)) return issued;

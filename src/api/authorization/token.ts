@@ -81,13 +81,7 @@ export function tokenOperation(services: TokenServices): Operation {
       }
       metrics.count("gatepost_tokens_issued_total", [name]);
       figures.add("tokens", true);
-      return {
-        access_token: issued.accessToken,
-        token_type: "bearer",
-        expires_in: issued.expiresInSeconds,
-        ...(issued.refreshToken !== undefined && { refresh_token: issued.refreshToken }),
-        scope: issued.scopes.join(" "),
-      };
+      return issued;
     },
   });
 }
