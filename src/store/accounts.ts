@@ -12,7 +12,6 @@ import { findUser } from "./users.ts";
 export type Accounts = ReturnType<typeof createAccounts>;
 
 const CACHE_LIMIT = 10_000;
-const NO_SECRETS = { secret: null, oldSecret: null, oldSecretUntilMs: null };
 
 /**
  * Makes the look-up, which goes by the number that every change of an app or a user raises; it
@@ -27,7 +26,7 @@ export function createAccounts(
     findClient(database, id));
   return {
     findClient: async (clientId: string): Promise<AppWithSecrets | undefined> =>
-      clientId === builtIn?.id ? { ...builtIn, ...NO_SECRETS } : findStored(clientId),
+      clientId === builtIn?.id ? builtIn : findStored(clientId),
     findUser: createLookup(CACHE_LIMIT, accountChanges, (id: string) => findUser(database, id)),
     /** The number of changes that what is found now holds for. */
     changes: accountChanges,
