@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import { newId } from "../../src/base/id.ts";
 import { sha256 } from "../../src/base/secret.ts";
-import type { Database } from "../../src/database/database.ts";
+import { ConflictError, type Database } from "../../src/database/database.ts";
 import { insertCode, redeemCode } from "../../src/store/codes.ts";
 import { insertGrant, rotateRefreshToken } from "../../src/store/grants.ts";
 import { findResource, RESOURCES } from "../../src/store/resources.ts";
@@ -37,6 +37,15 @@ test("a resource is found by its id and by its URL, with a slash or without", as
     assert.deepEqual({ ...await findResource(database, key) }, resource);
   }
   assert.equal(await findResource(database, "https://mcp.example/x"), undefined);
+});
+
+test("a resource is changed as it was read, or not at all", async (t) => {
+  const { database, resource } = await open(t);
+  const change = (scopes: string[]) =>
+    database.write([RESOURCES.update(resource, { ...resource, scopes })]);
+  await change(["files"]);
+  await assert.rejects(change(["notes"]), ConflictError);
+  assert.deepEqual((await RESOURCES.find(database, resource.id))?.scopes, ["files"]);
 });
 
 for (const [what, end] of ENDS) {
