@@ -119,16 +119,18 @@ export async function renewTokens(
   return { ...tokens.makeTokens({ ...granted, scopes }, at, nowMs), scopes, nowMs };
 }
 
-/** Ends a grant whose code or refresh token was presented again: one of the two was stolen. */
-export async function endReplayedGrant(
+/** Ends a grant whose code or refresh token came twice: one was stolen. Throws the refusal. */
+export async function refuseReplay(
   grantId: string,
   action: "grant.replay" | "grant.reuse",
+  refusal: OAuthError,
   { app, request: { address } }: Parameters<Exchange>[0],
   { database, revocations, now }: IssuingServices,
-): Promise<void> {
+): Promise<never> {
   const nowMs = now();
   const audited = { actor: app.id, action, target: grantId, address };
   const audit = insertAuditOfGrant(grantId, audited, nowMs);
   await database.write([audit, ...revokeGrant(grantId, nowMs)]);
   await revocations.refresh();
+  throw refusal;
 }
