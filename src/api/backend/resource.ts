@@ -23,7 +23,6 @@ import { listing } from "../pagination.ts";
 
 const PATH = "/backend/resource";
 const ITEM = `${PATH}/:id` as const;
-const ID = ResourceRecord.members.id;
 
 /** /backend/resource: services beside this one for which tokens are issued. */
 export function resourceOperations(
@@ -50,7 +49,7 @@ export function resourceOperations(
       },
     }),
     backend("GET", PATH, "listResources", "List registered resources",
-      listing(database, RESOURCES, ID, ResourceRecord, toResourceRecord)),
+      listing(database, RESOURCES, ResourceRecord.members.id, ResourceRecord, toResourceRecord)),
     backend("GET", ITEM, "getResource", "One registered resource", {
       returns: ResourceRecord,
       handle: async ({ params }) => toResourceRecord(await find(params.id)),
