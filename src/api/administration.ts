@@ -75,16 +75,19 @@ export function checkChanged([first]: readonly number[], what: string): void {
   if (first === 0) throw notFound(what);
 }
 
-/** Removes a record with what depends on it; throws Problem 404 as `checkChanged` does. */
-export async function removeAudited(
+/**
+ * Stores a change of what is there, or its removal, as `storeAudited` does; throws Problem 404 as
+ * `checkChanged` does. `action` begins with what that is: "app.change".
+ */
+export async function changeAudited(
   context: Actor,
-  what: string,
+  action: string,
   target: string,
   statements: readonly Change[],
   services: Administration,
 ): Promise<void> {
-  const action = { action: `${what}.delete`, target };
-  checkChanged(await storeAudited(context, statements, action, services), what);
+  const changes = await storeAudited(context, statements, { action, target }, services);
+  checkChanged(changes, action.replace(/\..*/, ""));
 }
 
 export function notFound(what: string): Problem {

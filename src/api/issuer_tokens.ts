@@ -1,7 +1,6 @@
-import { createCache } from "../base/cache.ts";
+import { createLookup } from "../base/cache.ts";
 import { isSignedBy, parseJwt } from "../base/jwt.ts";
 import { sha256 } from "../base/secret.ts";
-import type { Principal } from "../oauth/issuer.ts";
 import { readIssuerToken } from "../oauth/issuer_token.ts";
 import type { Caller } from "../oauth/principal.ts";
 import type { Services } from "../services.ts";
@@ -18,23 +17,15 @@ export function createIssuerTokens(
 ) {
   const { database, revocations: { issuerChanges }, issuer: baseUrl, now } = services;
   const findKeys = createIssuerKeys(services);
-  let known: Awaited<ReturnType<typeof read>> | undefined;
-
-  async function read(changes: number) {
-    const issuers = await listActiveIssuers(database);
-    return { changes, issuers, principals: createCache<Principal>(CACHE_LIMIT) };
-  }
-
-  async function load() {
-    const changes = issuerChanges();
-    return known?.changes === changes ? known : known = await read(changes);
-  }
+  const listIssuers = createLookup(1, issuerChanges, () => listActiveIssuers(database));
+  const findPrincipal = createLookup(CACHE_LIMIT, issuerChanges, (issuer: string, sub: string) =>
+    obtainPrincipal(database, issuer, sub, now()));
 
   return {
     /** The number of changes that what `verify` found holds for. */
     changes: issuerChanges,
     /** The active ones, oldest first; none is read before there has been one. */
-    list: async () => issuerChanges() === 0 ? [] : (await load()).issuers,
+    list: async () => issuerChanges() === 0 ? [] : await listIssuers() ?? [],
     /**
      * The caller of a token, and until when that need not be found out again. `iss` chooses the
      * issuer, and only then `kid` one of its keys, so that no issuer speaks for another.
@@ -43,16 +34,13 @@ export function createIssuerTokens(
       const jwt = issuerChanges() === 0 ? undefined : parseJwt(token);
       const iss = jwt?.claims["iss"];
       if (!jwt || iss === baseUrl) return undefined;
-      const { issuers, changes, principals } = await load();
-      const issuer = issuers.find((each) => each.issuer === iss);
+      const changes = issuerChanges();
+      const issuer = (await listIssuers())?.find((each) => each.issuer === iss);
       const said = issuer && readIssuerToken(jwt, issuer, baseUrl, now());
       const found = said && await findKeys(issuer.jwksUri, said.kid, changes);
       if (!found || !found.keys.some((key) => isSignedBy(jwt, key))) return undefined;
       const { sub, scopes, expiresAtMs } = said;
-      const name = `${issuer.id} ${sub}`;
-      const principal = principals.get(name) ??
-        await obtainPrincipal(database, issuer.id, sub, now());
-      if (principal) principals.set(name, principal);
+      const principal = await findPrincipal(issuer.id, sub);
       if (principal?.status !== "active") return undefined;
       const caller: Caller = {
         sub: principal.id,

@@ -1,4 +1,5 @@
 import type { Administration } from "../api/administration.ts";
+import { appOperations } from "../api/app.ts";
 import { authorizeOperations } from "../api/authorization/authorize.ts";
 import { deviceOperation } from "../api/authorization/device.ts";
 import { introspectOperation } from "../api/authorization/introspect.ts";
@@ -7,7 +8,6 @@ import { revokeOperation } from "../api/authorization/revoke.ts";
 import { tokenOperation } from "../api/authorization/token.ts";
 import { verifyOperations } from "../api/authorization/verify.ts";
 import { whoamiOperation } from "../api/authorization/whoami.ts";
-import { appOperations } from "../api/backend/app.ts";
 import { auditOperation } from "../api/backend/audit.ts";
 import { cronjobOperations } from "../api/backend/cronjob.ts";
 import { eventOperations } from "../api/backend/event.ts";
@@ -25,7 +25,6 @@ import { userOperations } from "../api/backend/user.ts";
 import { eventCatalogueOperation } from "../api/consumer/event.ts";
 import { accountOperations, managedSessionOperation } from "../api/consumer/account.ts";
 import { accountPageOperations } from "../api/consumer/account_pages.ts";
-import { ownAppOperations } from "../api/consumer/app.ts";
 import { loginOperation } from "../api/consumer/login.ts";
 import { deliveryOperations, managedDeliveryOperations } from "../api/delivery.ts";
 import type { Operation } from "../api/operation.ts";
@@ -60,7 +59,7 @@ export function ownOperations(services: Services, ofModules: readonly Operation[
     ...resendOperations("/consumer", services),
     eventCatalogueOperation(services),
     ...accountOperations(services),
-    ...ownAppOperations(services),
+    ...appOperations("/consumer", services),
     ...backendOperations(services),
     // Of a running server alone.
     ...services.receivers ? receiverOperations(services.receivers, services) : [],
@@ -94,7 +93,7 @@ export function backendOperations(
     Pick<Services, "readiness" | "warnings" | "issuer" | "fetchDocument" | "disk">,
 ): Operation[] {
   return [
-    ...appOperations(services),
+    ...appOperations("/backend", services),
     ...userOperations(services),
     ...issuerOperations(services),
     ...principalOperations(services),

@@ -27,3 +27,25 @@ export function createCache<Value>(limit: number) {
     },
   };
 }
+
+/** Makes a look-up that remembers what it finds while the number of changes stays the same. */
+export function createLookup<Asked extends readonly string[], Found>(
+  limit: number,
+  countChanges: () => number | undefined,
+  find: (...asked: Asked) => Promise<Found | undefined>,
+) {
+  let cache = createCache<Found>(limit);
+  let seen: number | undefined;
+  return async (...asked: Asked): Promise<Found | undefined> => {
+    const changes = countChanges();
+    if (changes !== seen) cache = createCache(limit);
+    seen = changes;
+    const current = cache; // what is read now is not kept past a change that is noticed meanwhile
+    const key = asked.join(" ");
+    const known = current.get(key);
+    if (known) return known;
+    const found = await find(...asked);
+    if (found) current.set(key, found);
+    return found;
+  };
+}

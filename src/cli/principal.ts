@@ -1,5 +1,5 @@
 import { PrincipalChange } from "../oauth/issuer.ts";
-import { PRINCIPAL_LIST } from "../store/issuers.ts";
+import { PRINCIPALS } from "../store/issuers.ts";
 import type { Command } from "./command.ts";
 import { listCommand, type Resource, sendCommand, showCommand } from "./resource.ts";
 
@@ -13,7 +13,7 @@ export const PRINCIPAL_COMMANDS: readonly Command[] = [
   listCommand(PRINCIPAL, {
     purpose: "List whom tokens of other issuers speak for, newest first",
     examples: ["gatepost principal list", "gatepost principal list --issuer i0mhc…"],
-    query: PRINCIPAL_LIST.filters,
+    query: PRINCIPALS.filters,
   }),
   showCommand(PRINCIPAL, { purpose: "Show a principal" }),
   sendCommand(PRINCIPAL, {

@@ -62,7 +62,7 @@ export const TOKEN_COMMAND: Command = {
     if (!await insertGrant(database, { ...grant, ...parties, ...stored }, audited)) {
       throw new Failure(`The user is disabled, or may not do all of: ${scopes.join(" ")}`);
     }
-    const { accessToken: token } = issued;
+    const { access_token: token } = issued;
     const expires_at = toTime(stored.accessUntilMs);
     context.print({ token, scopes, expires_at }, () => token);
   },

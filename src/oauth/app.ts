@@ -144,8 +144,6 @@ export interface App extends
   readonly jwks: readonly PublicJwk[];
   /** Where a document describes it. */
   readonly metadataUrl?: string | null | undefined;
-  /** Grants made then or before have ended. */
-  readonly notBeforeMs: number;
 }
 
 const toRecord = recordOf(AppRecord);
@@ -183,7 +181,6 @@ export function newApp(
     jwks: [],
     owner: null,
     status: "active",
-    notBeforeMs: 0,
   }, wanted, profile);
 }
 

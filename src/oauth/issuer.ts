@@ -1,6 +1,7 @@
 import { type FieldsOf, recordOf } from "../base/fields.ts";
 import { idOf } from "../base/id.ts";
 import {
+  allOptional,
   described,
   FLAG,
   type Infer,
@@ -53,26 +54,24 @@ export const NewIssuer = named("NewIssuer", object({
   jwt_type: optional(JWT_TYPE, false),
 }));
 
+const SETTINGS = {
+  audience: nullable(AUDIENCE),
+  scopes: ISSUER_SCOPES,
+  scope_claim: SCOPE_CLAIM,
+  jwks_uri: nullable(KEYS_URL),
+  jwt_type: JWT_TYPE,
+  status: ACCOUNT_STATUS,
+};
+
 /** What of an issuer may change; `jwks_uri` null: its metadata are read again. */
-export const IssuerChange = named("IssuerChange", object({
-  audience: optional(nullable(AUDIENCE)),
-  scopes: optional(ISSUER_SCOPES),
-  scope_claim: optional(SCOPE_CLAIM),
-  jwks_uri: optional(nullable(KEYS_URL)),
-  jwt_type: optional(JWT_TYPE),
-  status: optional(ACCOUNT_STATUS),
-}));
+export const IssuerChange = named("IssuerChange", object(allOptional(SETTINGS)));
 
 /** An issuer as the backend shows it. */
 export const IssuerRecord = named("Issuer", record({
   id: idOf("i"),
   issuer: ISSUER,
-  audience: nullable(AUDIENCE),
-  scopes: ISSUER_SCOPES,
-  scope_claim: SCOPE_CLAIM,
+  ...SETTINGS,
   jwks_uri: KEYS_URL,
-  jwt_type: JWT_TYPE,
-  status: ACCOUNT_STATUS,
   created_at: TIME,
 }));
 

@@ -1,4 +1,4 @@
-import { createCache } from "../base/cache.ts";
+import { createLookup } from "../base/cache.ts";
 import type { App } from "../oauth/app.ts";
 import { type AppWithSecrets, findClient } from "./apps.ts";
 import type { Database } from "../database/database.ts";
@@ -12,7 +12,6 @@ import { findUser } from "./users.ts";
 export type Accounts = ReturnType<typeof createAccounts>;
 
 const CACHE_LIMIT = 10_000;
-const NO_SECRETS = { secret: null, oldSecret: null, oldSecretUntilMs: null };
 
 /**
  * Makes the look-up, which goes by the number that every change of an app or a user raises; it
@@ -23,28 +22,12 @@ export function createAccounts(
   { accountChanges, refresh }: Revocations,
   builtIn?: App,
 ) {
-  function remember<Account>(
-    find: (database: Database, id: string) => Promise<Account | undefined>,
-  ): (id: string) => Promise<Account | undefined> {
-    let cache = createCache<Account>(CACHE_LIMIT);
-    let seen: number | undefined;
-    return async (id) => {
-      const changes = accountChanges();
-      if (changes !== seen) cache = createCache(CACHE_LIMIT);
-      seen = changes;
-      const current = cache; // what is read now is not kept past a change that is noticed meanwhile
-      const known = current.get(id);
-      if (known) return known;
-      const account = await find(database, id);
-      if (account) current.set(id, account);
-      return account;
-    };
-  }
-  const findStored = remember(findClient);
+  const findStored = createLookup(CACHE_LIMIT, accountChanges, (id: string) =>
+    findClient(database, id));
   return {
     findClient: async (clientId: string): Promise<AppWithSecrets | undefined> =>
-      clientId === builtIn?.id ? { ...builtIn, ...NO_SECRETS } : findStored(clientId),
-    findUser: remember(findUser),
+      clientId === builtIn?.id ? builtIn : findStored(clientId),
+    findUser: createLookup(CACHE_LIMIT, accountChanges, (id: string) => findUser(database, id)),
     /** The number of changes that what is found now holds for. */
     changes: accountChanges,
     /** Whether there have been more, of other processes too: then accounts are read anew. */

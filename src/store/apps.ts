@@ -13,15 +13,14 @@ import { beginsWith, is } from "./list.ts";
 
 /** An app with the SHA-256 of its secrets, which client authentication alone uses. */
 export interface AppWithSecrets extends App {
-  readonly secret: Uint8Array | null;
-  readonly oldSecret: Uint8Array | null;
-  readonly oldSecretUntilMs: number | null;
+  readonly secret?: Uint8Array | null;
+  readonly oldSecret?: Uint8Array | null;
 }
 
 /** What of an app a change may replace. */
 const CHANGED = columnsOf(AppChange.members);
 const COLUMNS = sql`id, type, ${CHANGED.names}, secret, oldSecret, oldSecretUntilMs, createdAtMs,
-  notBeforeMs, metadataUrl`;
+  metadataUrl`;
 const toApp = CHANGED.read<AppWithSecrets>;
 
 export function findApp(database: Database, id: string) {

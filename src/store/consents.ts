@@ -102,10 +102,7 @@ export interface ActingApp extends Pick<App, "id" | "name" | "url"> {
   readonly scopes: readonly string[];
 }
 
-/** Its `scopes` are what was allowed at one time. */
 interface ActingRow extends RowOf<ActingApp> {
-  readonly userScopes: string;
-  readonly appScopes: string;
   /** The newest such grant, or the code of one, where it is that. */
   readonly grantId: string | null;
   readonly notBeforeMs: number | null;
@@ -122,8 +119,10 @@ export async function listActingApps(
   app?: string,
 ): Promise<ActingApp[]> {
   const only = andIs(sql`app`, app);
-  const select = sql`SELECT a.id, a.name, a.url, allowed.scopes, u.scopes AS userScopes,
-      a.scopes AS appScopes, allowed.grantId,
+  const isIn = (scopes: Sql) => hasScope(scopes, sql`value`);
+  const select = sql`SELECT a.id, a.name, a.url, allowed.grantId,
+      (SELECT json_group_array(value) FROM json_each(allowed.scopes)
+        WHERE ${isIn(sql`u.scopes`)} AND ${isIn(sql`a.scopes`)}) AS scopes,
       ${notBeforeOf(sql`u.id`, sql`a.id`, sql`allowed.resource`)} AS notBeforeMs
     FROM (
       SELECT app, scopes, NULL AS resource, NULL AS grantId FROM consents
@@ -144,13 +143,10 @@ export async function listActingApps(
     WHERE a.status = 'active' ORDER BY a.id DESC`;
   const rows = await database.query<ActingRow>(select);
   const apps = new Map<string, ActingApp>();
-  for (const { id, name, url, grantId, notBeforeMs, ...row } of rows) {
+  for (const { id, name, url, grantId, notBeforeMs, scopes } of rows) {
     if (grantId !== null && idTimeMs(grantId) <= (notBeforeMs ?? Infinity)) continue;
-    const [allowed, ofUser, ofApp] = [row.scopes, row.userScopes, row.appScopes]
-      .map((text) => JSON.parse(text) as string[]);
-    const scopes = allowed?.filter((scope) => ofUser?.includes(scope) && ofApp?.includes(scope));
     const known = apps.get(id)?.scopes ?? [];
-    apps.set(id, { id, name, url, scopes: [...new Set([...known, ...scopes ?? []])] });
+    apps.set(id, { id, name, url, scopes: [...new Set([...known, ...JSON.parse(scopes)])] });
   }
   return [...apps.values()];
 }

@@ -9,7 +9,7 @@ import { type Seal, SealError } from "../base/seal.ts";
 import { type Database, UnavailableError } from "../database/database.ts";
 import { sql, type Sql } from "../database/sql.ts";
 import { afterWrite } from "./after_write.ts";
-import { type AuditRecord, deleteWhere, insertAudit } from "./audit.ts";
+import { type actorOf, deleteWhere, insertAudit } from "./audit.ts";
 
 /** A signing key as it is stored; `private` is its PEM, encrypted by the seal. */
 interface StoredKey {
@@ -48,7 +48,7 @@ export type RingKey = StoredKey & ReturnType<typeof importKey> & {
 };
 
 /** Who makes or withdraws a key, for the audit; none where a server makes the first. */
-type By = Pick<AuditRecord, "actor" | "app" | "address">;
+type By = ReturnType<typeof actorOf>;
 
 /** The keys of access tokens, decrypted and in memory. */
 export type KeyRing = Awaited<ReturnType<typeof loadKeyRing>>;

@@ -135,7 +135,6 @@ export function sampleApp(more: Partial<App> = {}): App {
     owner: null,
     status: "active",
     createdAtMs: 1_000,
-    notBeforeMs: 0,
     ...more,
   };
 }

@@ -33,7 +33,6 @@ test("newApp() fills in what is not said: confidential, scope consumer", () => {
     requirePkce: false,
     jwks: [],
     status: "active",
-    notBeforeMs: 0,
   });
 });
 

@@ -2,13 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { findValue } from "../../src/database/rows.ts";
 import { sql } from "../../src/database/sql.ts";
-import {
-  deleteIssuer,
-  deletePrincipalsOf,
-  findIssuer,
-  insertIssuer,
-  obtainPrincipal,
-} from "../../src/store/issuers.ts";
+import { deletePrincipalsOf, ISSUERS, obtainPrincipal } from "../../src/store/issuers.ts";
 import { countChanges, openDatabase } from "../helpers/database.ts";
 
 const NOW_MS = Date.UTC(2040, 0, 1);
@@ -21,7 +15,7 @@ async function open(t: Parameters<typeof openDatabase>[0], principals: number) {
   const urls = { issuer: "https://id.example.com", jwksUri: "https://id.example.com/keys" };
   const subjects = JSON.stringify(Array.from({ length: principals }, (_, at) => `s${at}`));
   await database.write([
-    insertIssuer({ ...rules, ...made, ...urls }),
+    ISSUERS.insert({ ...rules, ...made, ...urls }),
     sql`INSERT INTO principals (id, issuer, subject, status, createdAtMs)
       SELECT 'x' || printf('%024d', key), ${ID}, value, 'disabled', ${NOW_MS}
       FROM json_each(${subjects})`,
@@ -37,7 +31,7 @@ test("very many principals are removed in steps, and none of them comes back", a
   assert.ok(Math.max(...changes) <= 500, changes.join());
   assert.ok(Number(await count()) < 500);
   assert.equal(await obtainPrincipal(database, ID, "s0", NOW_MS), undefined);
-  await database.write([deleteIssuer(ID)]);
+  await database.write([ISSUERS.remove(ID)]);
   assert.equal(await count(), 0);
 });
 
@@ -45,5 +39,5 @@ test("few principals are left to go with their issuer", async (t) => {
   const { database, count } = await open(t, 499);
   await deletePrincipalsOf(database, ID);
   assert.equal(await count(), 499);
-  assert.equal((await findIssuer(database, ID))?.status, "active");
+  assert.equal((await ISSUERS.find(database, ID))?.status, "active");
 });

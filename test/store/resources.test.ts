@@ -2,15 +2,10 @@ import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import { newId } from "../../src/base/id.ts";
 import { sha256 } from "../../src/base/secret.ts";
-import type { Database } from "../../src/database/database.ts";
+import { ConflictError, type Database } from "../../src/database/database.ts";
 import { insertCode, redeemCode } from "../../src/store/codes.ts";
 import { insertGrant, rotateRefreshToken } from "../../src/store/grants.ts";
-import {
-  deleteResource,
-  findResource,
-  insertResource,
-  updateResource,
-} from "../../src/store/resources.ts";
+import { findResource, RESOURCES } from "../../src/store/resources.ts";
 import { addApp, addSession, addUser, openDatabase, sampleGrant } from "../helpers/database.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 1);
@@ -21,15 +16,19 @@ async function open(t: TestContext) {
   const resource = {
     id: newId("p", NOW_MS), url: "https://mcp.example", scopes: ["consumer"], createdAtMs: NOW_MS,
   };
-  await database.write([insertResource(resource)]);
+  await database.write([RESOURCES.insert(resource)]);
   const [app, user] = [await addApp(database), await addUser(database)];
   return { database, resource, app, user };
 }
 
 /** What takes from a grant for a resource what it needs, between a look-up and the commit. */
 const ENDS: readonly (readonly [string, (database: Database, id: string) => Promise<unknown>])[] = [
-  ["is removed", (database, id) => database.write([deleteResource(id)])],
-  ["loses a scope", (database, id) => database.write([updateResource(id, { scopes: ["x"] })])],
+  ["is removed", (database, id) => database.write([RESOURCES.remove(id)])],
+  ["loses a scope", async (database, id) => {
+    const before = await RESOURCES.find(database, id);
+    assert.ok(before);
+    await database.write([RESOURCES.update(before, { ...before, scopes: ["x"] })]);
+  }],
 ];
 
 test("a resource is found by its id and by its URL, with a slash or without", async (t) => {
@@ -38,6 +37,15 @@ test("a resource is found by its id and by its URL, with a slash or without", as
     assert.deepEqual({ ...await findResource(database, key) }, resource);
   }
   assert.equal(await findResource(database, "https://mcp.example/x"), undefined);
+});
+
+test("a resource is changed as it was read, or not at all", async (t) => {
+  const { database, resource } = await open(t);
+  const change = (scopes: string[]) =>
+    database.write([RESOURCES.update(resource, { ...resource, scopes })]);
+  await change(["files"]);
+  await assert.rejects(change(["notes"]), ConflictError);
+  assert.deepEqual((await RESOURCES.find(database, resource.id))?.scopes, ["files"]);
 });
 
 for (const [what, end] of ENDS) {

@@ -222,13 +222,13 @@ export async function logIn(
  * never granted unseen. The console is our own code at our own address: it needs none at all.
  */
 async function canSkipConsent(
-  { app, resource, redirectUri }: AuthorizeRequest,
+  { app, redirectUri }: AuthorizeRequest,
   user: User,
   scopes: readonly string[],
   { database }: AuthorizeServices,
 ): Promise<boolean> {
   if (app.id === CONSOLE_APP) return true;
   if (isPosable(app, redirectUri) || scopes.some(isOfBackend)) return false;
-  const wanted = { user: user.id, app: app.id, scopes, resource: resource?.id ?? null };
+  const wanted = { user: user.id, app: app.id, scopes, resource: app.resource?.id ?? null };
   return isAllowedUnseen(database, wanted);
 }

@@ -1,6 +1,7 @@
 import type { HttpResponse } from "../../base/http_message.ts";
 import type { App } from "../../oauth/app.ts";
 import { isPosable, originOf } from "../../oauth/redirect_uri.ts";
+import type { Target } from "../../oauth/resource.ts";
 import type { User } from "../../oauth/user.ts";
 import { findConsentedScopes } from "../../store/consents.ts";
 import { findUnusedFirstUser } from "../../store/users.ts";
@@ -11,11 +12,8 @@ import type { AuthorizeRequest, AuthorizeTarget } from "./authorize_request.ts";
 import type { BrowserSession } from "./browser_session.ts";
 
 /** One visit to a page of ours: what is asked for, and the browser that asks. */
-export interface PageVisit<Asking extends App | undefined = App | undefined> {
-  readonly request:
-    & Pick<AuthorizeTarget, "form" | "redirectUri">
-    & Partial<Pick<AuthorizeRequest, "resource">>
-    & { readonly app: Asking };
+export interface PageVisit<Asking = App | undefined> {
+  readonly request: Pick<AuthorizeTarget, "form" | "redirectUri"> & { readonly app: Asking };
   readonly session: BrowserSession;
   /**
    * Where the page is and its forms are sent, with its query as it came: that comes back with each
@@ -60,15 +58,15 @@ export async function showLogin(
 }
 
 export async function showConsent(
-  visit: PageVisit<App>,
+  visit: PageVisit<App & Target>,
   user: User,
   scopes: readonly string[],
   state: Pick<ConsentPageInput, "error" | "userCode">,
   services: Pick<Services, "database" | "sessions" | "site" | "scopeWords">,
 ): Promise<HttpResponse> {
-  const { app, resource, redirectUri } = visit.request;
+  const { app, redirectUri } = visit.request;
   const { database, sessions, scopeWords } = services;
-  const allowed = resource ? [] : await findConsentedScopes(database, user.id, app.id);
+  const allowed = app.resource ? [] : await findConsentedScopes(database, user.id, app.id);
   return consentPage({
     ...pageFrame(visit, services),
     app,
@@ -79,7 +77,7 @@ export async function showConsent(
       ({ name, words: scopeWords.get(name), isNew: !allowed.includes(name) })
     ),
     isPosable: isPosable(app, redirectUri),
-    resource: resource?.url,
+    resource: app.resource?.url,
   });
 }
 

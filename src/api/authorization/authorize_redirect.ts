@@ -27,13 +27,13 @@ export async function sendCode(
   { address, isConsent }: Pick<HttpRequest, "address"> & { readonly isConsent: boolean },
   { database, issuer, config, now }: Pick<Services, "database" | "issuer" | "config" | "now">,
 ): Promise<HttpResponse> {
-  const { request: { app, redirectUri, challenge, resource: at, registration = [] } } = visit;
+  const { request: { app, redirectUri, challenge, registration = [] } } = visit;
   const nowMs = now();
   const id = newId("g", nowMs);
   const { token, hash } = newHandle(id);
   const audited = { actor: user.id, app: app.id, address: address || null };
   const untilMs = nowMs + config.codeTtlMs;
-  const parties = { app: app.id, user: user.id, resource: at?.id ?? null };
+  const parties = { app: app.id, user: user.id, resource: app.resource?.id ?? null };
   const code = { id, ...parties, scopes, redirectUri, challenge, untilMs };
   const isConsole = app.id === CONSOLE_APP;
   const when = isConsole ? [] : [isWhereItWas(app), ...isConsent ? [] : [needsNoConsent(code)]];

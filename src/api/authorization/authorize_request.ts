@@ -8,7 +8,7 @@ import { CODE_CHALLENGE } from "../../oauth/pkce.ts";
 import { isOfBackend } from "../../oauth/principal.ts";
 import { lacksRedirectUris, needsPkce } from "../../oauth/profile.ts";
 import { checkRedirectUri, isListedRedirectUri } from "../../oauth/redirect_uri.ts";
-import { appAt, type Resource } from "../../oauth/resource.ts";
+import { appAt, type Target } from "../../oauth/resource.ts";
 import { checkAppScopes } from "../../oauth/scope.ts";
 import type { Services } from "../../services.ts";
 import { findClient, insertApp, updateApp } from "../../store/apps.ts";
@@ -28,11 +28,10 @@ export interface AuthorizeTarget {
 
 /** A valid authorization request (RFC 6749 §4.1.1, RFC 7636 §4.3). */
 export interface AuthorizeRequest extends AuthorizeTarget {
+  readonly app: App & Target;
   /** The scopes asked for by name; each is allowed to the app. */
   readonly requestedScopes: readonly string[];
   readonly challenge: string | null;
-  /** What the tokens are for; null: this service. */
-  readonly resource: Resource | null;
   /** So long ago the user may have signed in (OpenID Connect Core §3.1.2.1); else Infinity. */
   readonly maxAgeMs: number;
 }
@@ -120,7 +119,7 @@ export async function readAuthorizeRequest(
     throw new OAuthError("invalid_request", "The only response_mode is query.");
   }
   checkAllowed(target.app, "authorization_code");
-  const resource = await readResource(form, services) ?? null;
+  const resource = await readResource(form, services);
   const requestedScopes = readScope(form);
   const app = appAt(target.app, resource, requestedScopes);
   const challenge = readChallenge(form, needsPkce(app, services.config.profile));
@@ -130,7 +129,7 @@ export async function readAuthorizeRequest(
     throw new OAuthError("invalid_request", "The max_age is not a whole number of seconds.");
   }
   const maxAgeMs = seconds === undefined ? Infinity : Number(seconds) * 1000;
-  return { ...target, app, requestedScopes, challenge, resource, maxAgeMs };
+  return { ...target, app, requestedScopes, challenge, maxAgeMs };
 }
 
 /** PKCE with S256 only. */

@@ -6,7 +6,7 @@ import { checkPassword } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
 import { isLive } from "../../store/sessions.ts";
 import { findUserByName, keepPassword, replacePassword } from "../../store/users.ts";
-import { type Administration, checkChanged, storeAudited } from "../administration.ts";
+import { type Administration, changeAudited, storeAudited } from "../administration.ts";
 import { passwordPage } from "../pages/password_page.ts";
 import { pageFrame, type PageVisit } from "./authorize_pages.ts";
 import { seeOther } from "./authorize_redirect.ts";
@@ -55,7 +55,6 @@ export async function choosePassword(
   const replace = replacePassword(target, phc, when, nowMs, config.accessTokenTtlMs);
   // This browser goes on, with a session that is younger than what the change ends.
   const { insert, cookie } = sessions.newSession(target, nowMs + 1, request);
-  const action = { action: "user.change_password", target };
-  checkChanged(await storeAudited(actor, [...replace, insert], action, services), "user");
+  await changeAudited(actor, "user.change_password", target, [...replace, insert], services);
   return seeOther(address, { "Set-Cookie": cookie });
 }

@@ -4,7 +4,7 @@ import { OAuthError } from "../../oauth/errors.ts";
 import type { GrantType } from "../../oauth/grant_type.ts";
 import { CODE_VERIFIER, verifyPkce } from "../../oauth/pkce.ts";
 import { type Code, findCode, findRedeemedCode, redeemCode } from "../../store/codes.ts";
-import { endReplayedGrant, type Exchange, renewTokens } from "./issue_grant.ts";
+import { type Exchange, refuseReplay, renewTokens } from "./issue_grant.ts";
 import { requireParameter } from "./oauth_form.ts";
 import { parseHandle } from "./token_issuer.ts";
 
@@ -30,21 +30,18 @@ export async function redeem(
 ): ReturnType<Exchange> {
   const { app } = request;
   const { database, revocations } = services;
-  const refuseReplay = async () => {
+  const refuse = async () => {
     const redeemed = await findRedeemedCode(database, grantId, hash);
-    if (redeemed?.app === app.id) {
-      await endReplayedGrant(grantId, "grant.replay", request, services);
-    }
-    return badCode();
+    if (redeemed?.app !== app.id) throw badCode();
+    return refuseReplay(grantId, "grant.replay", badCode(), request, services);
   };
   const code = await findCode(database, grantId, hash);
-  if (!code) throw await refuseReplay();
+  if (!code) return refuse();
   check(code);
-  const { issued, stored, nowMs } = await renewTokens(code, request, services);
-  const redemption = { ...code, ...stored, type, hash, accessScopes: issued.scopes };
+  const { issued, stored, scopes, nowMs } = await renewTokens(code, request, services);
+  const redemption = { ...code, ...stored, type, hash, accessScopes: scopes };
   const isRedeemed = await redeemCode(database, redemption, nowMs, revocations);
-  if (!isRedeemed) throw await refuseReplay();
-  return issued;
+  return isRedeemed ? issued : refuse();
 }
 
 function checkCode(code: Code, app: App, form: Form, nowMs: number): void {

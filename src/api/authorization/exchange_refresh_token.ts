@@ -3,7 +3,7 @@ import { CONSOLE_APP } from "../../oauth/principal.ts";
 import { narrowScope } from "../../oauth/scope.ts";
 import { findRefreshToken, rotateRefreshToken } from "../../store/grants.ts";
 import { hasSession } from "../../store/sessions.ts";
-import { endReplayedGrant, type Exchange, renewTokens } from "./issue_grant.ts";
+import { type Exchange, refuseReplay, renewTokens } from "./issue_grant.ts";
 import { readScope, requireParameter } from "./oauth_form.ts";
 
 /**
@@ -19,11 +19,9 @@ export const exchangeRefreshToken: Exchange = async (request, services) => {
   const presented = await findRefreshToken(database, old, now());
   if (!presented || presented.grant.app !== app.id) throw badRefreshToken();
   const { grant } = presented;
-  const refuseReuse = async () => {
-    await endReplayedGrant(grant.id, "grant.reuse", request, services);
-    return badRefreshToken();
-  };
-  if (presented.state === "used") throw await refuseReuse();
+  const refuseReuse = () =>
+    refuseReplay(grant.id, "grant.reuse", badRefreshToken(), request, services);
+  if (presented.state === "used") return refuseReuse();
 
   // A console got its first tokens by a browser session, and gets no more once its user has none.
   const isOver = app.id === CONSOLE_APP && !await hasSession(database, grant.user ?? "", now());
@@ -31,10 +29,10 @@ export const exchangeRefreshToken: Exchange = async (request, services) => {
     throw badRefreshToken();
   }
   const narrowed = { ...grant, scopes: narrowScope(readScope(form), grant.scopes) };
-  const { issued, stored, nowMs } = await renewTokens(narrowed, request, services);
+  const { issued, stored, scopes, nowMs } = await renewTokens(narrowed, request, services);
   const { refresh: newHash, ...ends } = stored;
-  if (!newHash) throw badRefreshToken(); // the app may not refresh, or its chain has ended
-  const rotation = { ...ends, old, newHash, scopes: issued.scopes };
+    if (!newHash) throw badRefreshToken(); // the app may not refresh, or its chain has ended
+    const rotation = { ...ends, old, newHash, scopes };
   for (let found = presented; found.state !== "used";) {
     const { state, head } = found;
     if (await rotateRefreshToken(database, { ...rotation, state, head }, nowMs)) return issued;
@@ -43,7 +41,7 @@ export const exchangeRefreshToken: Exchange = async (request, services) => {
     if (!again || again.state === state) throw badRefreshToken();
     found = again;
   }
-  throw await refuseReuse();
+  return refuseReuse();
 };
 
 function badRefreshToken(): OAuthError {

@@ -18,7 +18,7 @@ import { readResource } from "./oauth_form.ts";
 
 export type IssuingServices = Pick<Services, "database" | "tokens" | "revocations" | "now">;
 
-/** The tokens of a response: what must be stored of them is. */
+/** A token response (RFC 6749 §5.1): what must be stored of it is. */
 type IssuedTokens = ReturnType<Services["tokens"]["makeTokens"]>["issued"];
 
 /**
@@ -85,10 +85,10 @@ export function findGrantable(
 }
 
 /**
- * The next tokens of a grant, or the first of a code that becomes one, and their time: with those
- * of its scopes that app and user still have. Throws OAuthError `invalid_grant` where its user or
- * its resource has ended, which tells the app to authorize anew; `invalid_target` where it is for
- * another resource (RFC 8707 §2.2); `invalid_scope` where nothing is left.
+ * The next tokens of a grant, or the first of a code that becomes one, their time and their scopes:
+ * those of its own that app and user still have. Throws OAuthError `invalid_grant` where its user
+ * or its resource has ended, which tells the app to authorize anew; `invalid_target` where it is
+ * for another resource (RFC 8707 §2.2); `invalid_scope` where nothing is left.
  */
 export async function renewTokens(
   granted: Pick<Grant, "id" | "user" | "scopes" | "resource">,
@@ -116,19 +116,21 @@ export async function renewTokens(
     throw new OAuthError("invalid_scope", "Nothing is left of the scopes that were granted.");
   }
   const nowMs = now();
-  return { ...tokens.makeTokens({ ...granted, scopes }, at, nowMs), nowMs };
+  return { ...tokens.makeTokens({ ...granted, scopes }, at, nowMs), scopes, nowMs };
 }
 
-/** Ends a grant whose code or refresh token was presented again: one of the two was stolen. */
-export async function endReplayedGrant(
+/** Ends a grant whose code or refresh token came twice: one was stolen. Throws the refusal. */
+export async function refuseReplay(
   grantId: string,
   action: "grant.replay" | "grant.reuse",
+  refusal: OAuthError,
   { app, request: { address } }: Parameters<Exchange>[0],
   { database, revocations, now }: IssuingServices,
-): Promise<void> {
+): Promise<never> {
   const nowMs = now();
   const audited = { actor: app.id, action, target: grantId, address };
   const audit = insertAuditOfGrant(grantId, audited, nowMs);
   await database.write([audit, ...revokeGrant(grantId, nowMs)]);
   await revocations.refresh();
+  throw refusal;
 }

@@ -59,17 +59,14 @@ export function revokeOperation(
     form: RevokeForm,
     returns: Empty,
     async handle({ request }) {
-      const presented = bearerToken(request) === undefined
-        ? await findNamed(request)
-        : await authenticateAlone(request, bearer);
-      if (presented) {
-        const { clientId, sub } = presented;
-        // By its credentials; else whoever holds the token.
-        const actor = bearerToken(request) === undefined ? clientId : sub;
-        const { address } = request;
-        await database.write(endToken(presented, { actor, address }, now()));
-        await revocations.refresh();
-      }
+      const isByHolder = bearerToken(request) !== undefined; // else by the credentials of its app
+      const presented = isByHolder ? await authenticateAlone(request, bearer)
+        : await findNamed(request);
+      if (!presented) return {};
+      const actor = isByHolder ? presented.sub : presented.clientId;
+      const { address } = request;
+      await database.write(endToken(presented, { actor, address }, now()));
+      await revocations.refresh();
       return {};
     },
   });

@@ -5,12 +5,11 @@ import { DEVICE_GRANT, type GrantType } from "../../oauth/grant_type.ts";
 import { VERIFIER } from "../../oauth/pkce.ts";
 import { grantTypesOf, type Profile } from "../../oauth/profile.ts";
 import { appAt } from "../../oauth/resource.ts";
-import { grantScope, REGISTER_APP } from "../../oauth/scope.ts";
+import { checkAppScopes, grantScope, REGISTER_APP } from "../../oauth/scope.ts";
 import type { Services } from "../../services.ts";
 import { byApp, type Operation } from "../operation.ts";
 import { exchangeCode } from "./exchange_code.ts";
 import { createDeviceExchange } from "./exchange_device_code.ts";
-import { exchangePassword } from "./exchange_password.ts";
 import { exchangeRefreshToken } from "./exchange_refresh_token.ts";
 import { type Exchange, issueGrant } from "./issue_grant.ts";
 import {
@@ -82,13 +81,7 @@ export function tokenOperation(services: TokenServices): Operation {
       }
       metrics.count("gatepost_tokens_issued_total", [name]);
       figures.add("tokens", true);
-      return {
-        access_token: issued.accessToken,
-        token_type: "bearer",
-        expires_in: issued.expiresInSeconds,
-        ...(issued.refreshToken !== undefined && { refresh_token: issued.refreshToken }),
-        scope: issued.scopes.join(" "),
-      };
+      return issued;
     },
   });
 }
@@ -99,6 +92,25 @@ const exchangeCredentials: Exchange = async ({ app, form }, services) => {
   const at = appAt(app, await readResource(form, services), requested);
   const scopes = grantScope({ requested, app: at.scopes, user: undefined });
   return issueGrant({ app: at, user: null, type: "client_credentials", scopes }, services);
+};
+
+/** password (RFC 6749 §4.3): for apps that may use it; limited as the login is. */
+const exchangePassword: Exchange = async ({ app, form, request }, services) => {
+  const { address } = request;
+  const resource = await readResource(form, services);
+  const username = requireParameter(form, "username");
+  const password = requireParameter(form, "password");
+  const requested = readScope(form);
+  const at = appAt(app, resource, requested);
+  checkAppScopes(requested, at);
+  const proven = { id: app.id, isProven: app.type === "confidential" };
+  const login = await services.passwordLogin.check({ username, password, address, app: proven });
+  if (!login) throw new OAuthError("invalid_grant", "The user name or the password is wrong.");
+  const { user, sinceMs: decidedAtMs, uses } = login;
+  const scopes = grantScope({ requested, app: at.scopes, user: user.scopes });
+  const audited = { actor: app.id, action: "user.login", target: user.id, address };
+  const grant = { app: at, user: user.id, scopes, decidedAtMs, audited, uses };
+  return issueGrant({ ...grant, type: "password" }, services);
 };
 
 /** Throws OAuthError `unauthorized_client` where the app may not use the grant. */

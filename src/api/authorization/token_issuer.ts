@@ -48,9 +48,9 @@ export function createTokenIssuer(
 
   return {
     /**
-     * Makes the tokens of a grant with these scopes, a refresh token where the app may use it, and
-     * what is to be stored of them: of a refresh token only its hash. Throws OAuthError
-     * `invalid_scope` where the scopes make a token that would be refused.
+     * Makes the tokens of a grant with these scopes for a response, a refresh token where the app
+     * may use it, and what is to be stored of them: of a refresh token only its hash. Throws
+     * OAuthError `invalid_scope` where the scopes make a token that would be refused.
      */
     makeTokens(
       { id: grantId, user, scopes }: Pick<Grant, "id" | "user" | "scopes">,
@@ -68,10 +68,11 @@ export function createTokenIssuer(
       const refresh = mayRefresh ? newRefreshToken(grantId, nowMs, isConsole) : undefined;
       return {
         issued: {
-          accessToken: sign(claims),
-          expiresInSeconds: claims.exp - claims.iat,
-          refreshToken: refresh?.token,
-          scopes,
+          access_token: sign(claims),
+          token_type: "bearer",
+          expires_in: claims.exp - claims.iat,
+          refresh_token: refresh?.token,
+          scope: claims.scope,
         },
         stored: {
           refresh: refresh && sha256(refresh.token),

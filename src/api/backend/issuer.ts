@@ -5,22 +5,14 @@ import { refinedMember } from "../../base/refined_member.ts";
 import { withChange } from "../../base/shape.ts";
 import { IssuerChange, IssuerRecord, NewIssuer, toIssuerRecord } from "../../oauth/issuer.ts";
 import type { Services } from "../../services.ts";
-import {
-  deleteIssuer,
-  deletePrincipalsOf,
-  findIssuer,
-  insertIssuer,
-  ISSUER_LIST,
-  updateIssuer,
-} from "../../store/issuers.ts";
+import { deletePrincipalsOf, ISSUERS } from "../../store/issuers.ts";
 import { endSubscriptions } from "../../store/subscription_end.ts";
 import {
   type Administration,
+  changeAudited,
   changeFresh,
-  checkChanged,
   found,
   locatedResponse,
-  removeAudited,
   storeAudited,
 } from "../administration.ts";
 import { fetchKeys, ISSUER_LIMITS } from "../issuer_keys.ts";
@@ -36,7 +28,7 @@ type IssuerServices = Administration & Pick<Services, "issuer" | "fetchDocument"
 /** /backend/issuer: other authorization servers, whose access tokens are accepted. */
 export function issuerOperations(services: IssuerServices): Operation[] {
   const { database, now } = services;
-  const find = async (id: string) => found(await findIssuer(database, id), "issuer");
+  const find = async (id: string) => found(await ISSUERS.find(database, id), "issuer");
 
   return [
     backend("POST", PATH, "addIssuer", "Accept the access tokens of another issuer", {
@@ -54,12 +46,12 @@ export function issuerOperations(services: IssuerServices): Operation[] {
         const issuer = { ...toFields(body), audience: body.audience ?? null, ...made };
         const action = { action: "issuer.create", target: id };
         const taken = "The issuer is registered already.";
-        await storeAudited(context, [insertIssuer(issuer)], action, services, taken);
+        await storeAudited(context, [ISSUERS.insert(issuer)], action, services, taken);
         return locatedResponse(201, context.request.path, id, toIssuerRecord(issuer));
       },
     }),
     backend("GET", PATH, "listIssuers", "List the issuers whose tokens are accepted",
-      listing(database, ISSUER_LIST, IssuerRecord.members.id, IssuerRecord, toIssuerRecord)),
+      listing(database, ISSUERS, IssuerRecord.members.id, IssuerRecord, toIssuerRecord)),
     backend("GET", ITEM, "getIssuer", "One issuer", {
       returns: IssuerRecord,
       handle: async ({ params: { id } }) => toIssuerRecord(await find(id)),
@@ -82,10 +74,10 @@ export function issuerOperations(services: IssuerServices): Operation[] {
           const scopes = issuer.scopes.filter((scope) => !changed.scopes.includes(scope));
           const end = changed.status === "disabled" ? { reason: "issuer disabled" }
             : scopes.length > 0 ? { reason: "scope removed", scopes } : undefined;
-          checkChanged(await storeAudited(context, [
-            updateIssuer(issuer, changed),
+          await changeAudited(context, "issuer.change", id, [
+            ISSUERS.update(issuer, changed),
             ...end ? endSubscriptions({ app: id }, end, now()) : [],
-          ], { action: "issuer.change", target: id }, services), "issuer");
+          ], services);
           return changed;
         });
         return toIssuerRecord(stored);
@@ -96,8 +88,8 @@ export function issuerOperations(services: IssuerServices): Operation[] {
         const { id } = await find(params.id);
         const end = { reason: "issuer deleted", deletes: true };
         await deletePrincipalsOf(database, id);
-        await removeAudited(context, "issuer", id, [
-          deleteIssuer(id),
+        await changeAudited(context, "issuer.delete", id, [
+          ISSUERS.remove(id),
           ...endSubscriptions({ app: id }, end, now()),
         ], services);
       },

@@ -1,24 +1,18 @@
+import { withChange } from "../../base/shape.ts";
 import {
   type Principal,
   PrincipalChange,
   PrincipalRecord,
   toPrincipalRecord,
 } from "../../oauth/issuer.ts";
-import { afterWrite } from "../../store/after_write.ts";
-import {
-  deletePrincipal,
-  findIssuer,
-  findPrincipal,
-  PRINCIPAL_LIST,
-  updatePrincipal,
-} from "../../store/issuers.ts";
+import { ISSUERS, PRINCIPALS } from "../../store/issuers.ts";
 import { endSubscriptions } from "../../store/subscription_end.ts";
 import {
   type Actor,
   type Administration,
+  changeAudited,
+  changeFresh,
   found,
-  removeAudited,
-  storeAudited,
 } from "../administration.ts";
 import { backend, type Operation } from "../operation.ts";
 import { listing } from "../pagination.ts";
@@ -31,7 +25,7 @@ const ID = PrincipalRecord.members.id;
 /** /backend/principal: whom the tokens of other issuers speak for. */
 export function principalOperations(services: Administration): Operation[] {
   const { database, now } = services;
-  const find = async (id: string) => found(await findPrincipal(database, id), "principal");
+  const find = async (id: string) => found(await PRINCIPALS.find(database, id), "principal");
 
   /** Whether the caller may let a principal have what its issuer's tokens may carry. */
   async function checkLetsIn(
@@ -39,13 +33,13 @@ export function principalOperations(services: Administration): Operation[] {
     { issuer, status: before }: Principal,
     status: Principal["status"],
   ): Promise<void> {
-    const { scopes } = found(await findIssuer(database, issuer), "issuer");
+    const { scopes } = found(await ISSUERS.find(database, issuer), "issuer");
     await checkGivesBackend(caller, { scopes, status }, { scopes, status: before }, services);
   }
 
   return [
     backend("GET", PATH, "listPrincipals", "List whom tokens of other issuers speak for",
-      listing(database, PRINCIPAL_LIST, ID, PrincipalRecord, toPrincipalRecord)),
+      listing(database, PRINCIPALS, ID, PrincipalRecord, toPrincipalRecord)),
     backend("GET", ITEM, "getPrincipal", "One principal", {
       returns: PrincipalRecord,
       handle: async ({ params: { id } }) => toPrincipalRecord(await find(id)),
@@ -53,15 +47,18 @@ export function principalOperations(services: Administration): Operation[] {
     backend("PATCH", ITEM, "changePrincipal", "Disable a principal, or let it in again", {
       body: PrincipalChange,
       returns: PrincipalRecord,
-      async handle({ params: { id }, body: { status }, ...context }) {
-        await checkLetsIn(context, await find(id), status);
+      refuses: [409],
+      handle: ({ params: { id }, body, ...context }) => changeFresh(async () => {
+        const principal = await find(id);
+        const changed = withChange(principal, body);
+        await checkLetsIn(context, principal, changed.status);
         const end = { reason: "principal disabled" };
-        await storeAudited(context, [
-          updatePrincipal(id, status),
-          ...status === "disabled" ? endSubscriptions({ user: id }, end, now()) : [],
-        ], { action: "principal.change", target: id }, services);
-        return toPrincipalRecord(await afterWrite(find(id)));
-      },
+        await changeAudited(context, "principal.change", id, [
+          PRINCIPALS.update(principal, changed),
+          ...changed.status === "disabled" ? endSubscriptions({ user: id }, end, now()) : [],
+        ], services);
+        return toPrincipalRecord(changed);
+      }),
     }),
     backend("DELETE", ITEM, "deletePrincipal", "Forget a principal until its next token", {
       async handle({ params, ...context }) {
@@ -69,8 +66,8 @@ export function principalOperations(services: Administration): Operation[] {
         const { id } = principal;
         await checkLetsIn(context, principal, "active"); // its next token makes it anew
         const end = { reason: "principal deleted", deletes: true };
-        await removeAudited(context, "principal", id, [
-          deletePrincipal(id),
+        await changeAudited(context, "principal.delete", id, [
+          PRINCIPALS.remove(id),
           ...endSubscriptions({ user: id }, end, now()),
         ], services);
       },

@@ -1,5 +1,6 @@
 import { newId } from "../../base/id.ts";
 import { refinedMember } from "../../base/refined_member.ts";
+import { withChange } from "../../base/shape.ts";
 import {
   isOwnResource,
   NewResource,
@@ -8,20 +9,13 @@ import {
   toResourceRecord,
 } from "../../oauth/resource.ts";
 import type { Services } from "../../services.ts";
-import { afterWrite } from "../../store/after_write.ts";
-import {
-  deleteResource,
-  findResource,
-  insertResource,
-  RESOURCE_LIST,
-  updateResource,
-} from "../../store/resources.ts";
+import { findResource, RESOURCES } from "../../store/resources.ts";
 import {
   type Administration,
-  checkChanged,
+  changeAudited,
+  changeFresh,
   found,
   locatedResponse,
-  removeAudited,
   storeAudited,
 } from "../administration.ts";
 import { backend, type Operation } from "../operation.ts";
@@ -29,7 +23,6 @@ import { listing } from "../pagination.ts";
 
 const PATH = "/backend/resource";
 const ITEM = `${PATH}/:id` as const;
-const ID = ResourceRecord.members.id;
 
 /** /backend/resource: services beside this one for which tokens are issued. */
 export function resourceOperations(
@@ -50,13 +43,13 @@ export function resourceOperations(
         const resource = { ...body, id: newId("p", createdAtMs), createdAtMs };
         const action = { action: "resource.create", target: resource.id };
         const taken = "There is a resource with this url.";
-        await storeAudited(context, [insertResource(resource)], action, services, taken);
+        await storeAudited(context, [RESOURCES.insert(resource)], action, services, taken);
         const record = toResourceRecord(resource);
         return locatedResponse(201, context.request.path, resource.id, record);
       },
     }),
     backend("GET", PATH, "listResources", "List registered resources",
-      listing(database, RESOURCE_LIST, ID, ResourceRecord, toResourceRecord)),
+      listing(database, RESOURCES, ResourceRecord.members.id, ResourceRecord, toResourceRecord)),
     backend("GET", ITEM, "getResource", "One registered resource", {
       returns: ResourceRecord,
       handle: async ({ params }) => toResourceRecord(await find(params.id)),
@@ -64,16 +57,18 @@ export function resourceOperations(
     backend("PATCH", ITEM, "changeResource", "Change what tokens for a resource may carry", {
       body: ResourceChange,
       returns: ResourceRecord,
-      async handle({ params: { id }, body, ...context }) {
-        const action = { action: "resource.change", target: id };
-        const change = updateResource(id, body);
-        checkChanged(await storeAudited(context, [change], action, services), "resource");
-        return toResourceRecord(await afterWrite(find(id)));
-      },
+      refuses: [409],
+      handle: ({ params, body, ...context }) => changeFresh(async () => {
+        const resource = await find(params.id);
+        const changed = withChange(resource, body);
+        const update = RESOURCES.update(resource, changed);
+        await changeAudited(context, "resource.change", resource.id, [update], services);
+        return toResourceRecord(changed);
+      }),
     }),
     backend("DELETE", ITEM, "deleteResource", "Remove a resource, and end the grants for it", {
       handle: ({ params: { id }, ...context }) =>
-        removeAudited(context, "resource", id, [deleteResource(id)], services),
+        changeAudited(context, "resource.delete", id, [RESOURCES.remove(id)], services),
     }),
   ];
 }

@@ -15,11 +15,10 @@ import {
 } from "../../store/users.ts";
 import {
   type Administration,
+  changeAudited,
   changeFresh,
-  checkChanged,
   found,
   locatedResponse,
-  removeAudited,
   storeAudited,
 } from "../administration.ts";
 import { backend, type Operation } from "../operation.ts";
@@ -79,12 +78,12 @@ export function userOperations(services: Administration & Pick<Services, "hasher
             ? [await forgetConsentsOf(database, { user: id }, lost)]
             : [];
           const revoke = await revokeGrantsWithScopes(database, { user: id }, lost, now());
-          checkChanged(await storeAudited(context, [
+          await changeAudited(context, "user.change", id, [
             updateUser(user, changed, phc),
             ...isDisabled || phc ? revokeTokensOfUser(id, now(), accessTokenTtlMs, end) : [],
             ...forget,
             ...revoke,
-          ], { action: "user.change", target: id }, services), "user");
+          ], services);
           return changed;
         });
         return toUserRecord(stored);
@@ -95,7 +94,7 @@ export function userOperations(services: Administration & Pick<Services, "hasher
         const { id } = await find(params.id);
         await checkRecentLogin(context.caller, services);
         const end = { reason: "user deleted", deletes: true };
-        await removeAudited(context, "user", id, [
+        await changeAudited(context, "user.delete", id, [
           ...revokeTokensOfUser(id, now(), accessTokenTtlMs, end),
           deleteUser(id),
         ], services);

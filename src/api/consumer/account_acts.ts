@@ -18,7 +18,7 @@ import { findUser, hasPassword, replacePassword } from "../../store/users.ts";
 import {
   type Actor,
   type Administration,
-  checkChanged,
+  changeAudited,
   found,
   storeAudited,
 } from "../administration.ts";
@@ -145,7 +145,6 @@ export async function changePassword(
   const newPhc = await hasher.hash(wanted);
   const nowMs = now();
   const replace = replacePassword(target, newPhc, hasPassword(phc), nowMs, accessTokenTtlMs);
-  const action = { action: "user.change_password", target };
-  checkChanged(await storeAudited(actor, replace, action, services), "user");
+  await changeAudited(actor, "user.change_password", target, replace, services);
   return nowMs;
 }

@@ -37,7 +37,7 @@ export function loginOperation(
       if (!issued) throw wrongCredentials(issuer);
       metrics.count("gatepost_tokens_issued_total", ["login"]);
       figures.add("tokens", true);
-      return { token: issued.accessToken };
+      return { token: issued.access_token };
     },
   });
 }

@@ -78,14 +78,14 @@ async function openStage(t: TestContext, isOld = false, madeAtMs = NOW_MS) {
     now: () => NOW_MS + 1,
   } satisfies Parameters<Exchange>[1];
   return {
-    first: issued.refreshToken ?? "",
+    first: issued.refresh_token ?? "",
     fates,
     setDown: (now: boolean) => void (isDown = now),
     async exchange(token: string): Promise<string> {
       const form = parseForm(`refresh_token=${token}`);
       assert.ok(form);
       const found = await exchangeRefreshToken({ app, form, request: sampleRequest() }, services);
-      return found?.refreshToken ?? "";
+      return found?.refresh_token ?? "";
     },
     stateOf: async (token: string) =>
       (await findRefreshToken(real, parse(tokens, token), NOW_MS + 1))?.state,

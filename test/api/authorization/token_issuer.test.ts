@@ -23,7 +23,7 @@ function createIssuer(pageKey: Uint8Array = Buffer.alloc(32, 1)) {
 function refreshToken(grantId: string, nowMs = NOW_MS, tokens = createIssuer()) {
   const app = { id: newId("a", NOW_MS), grants: ["refresh_token"] } as const;
   const grant = { id: grantId, user: null, scopes: [] };
-  const { issued: { refreshToken: token = "" }, stored } = tokens.makeTokens(grant, app, nowMs);
+  const { issued: { refresh_token: token = "" }, stored } = tokens.makeTokens(grant, app, nowMs);
   return { token, hash: stored.refresh, untilMs: stored.refreshUntilMs };
 }
 

@@ -6,7 +6,7 @@ import { sha256 } from "../../../src/base/secret.ts";
 import { jsonResponse } from "../../../src/http/respond.ts";
 import { toAppRecord } from "../../../src/oauth/app.ts";
 import { toUserRecord } from "../../../src/oauth/user.ts";
-import { appOperations } from "../../../src/api/backend/app.ts";
+import { appOperations } from "../../../src/api/app.ts";
 import { userOperations } from "../../../src/api/backend/user.ts";
 import { readBody } from "../../../src/api/input.ts";
 import { parseConfig } from "../../../src/config.ts";
@@ -54,7 +54,7 @@ async function openStage(
     wake: () => {},
     now: () => NOW_MS,
   };
-  const operations = [...userOperations(services), ...appOperations(services)].filter(
+  const operations = [...userOperations(services), ...appOperations("/backend", services)].filter(
     ({ method }) => method === "PATCH",
   );
   const patch = async (id: string, change: object) => {
