@@ -212,8 +212,7 @@ function damaged(found: string, path: string): string {
     ? " If the file was replaced by hand, the log beside it (-wal) is not its own: bring in the " +
       "copy again by that command."
     : "";
-  return `It is damaged (${found.replace(/\s+/g, " ")}). Put a backup in its place with ` +
-    `gatepost restore FILE.${log}`;
+  return `It is damaged (${found}). Put a backup in its place with gatepost restore FILE.${log}`;
 }
 
 /** Why the seal does not fit what the database was sealed with. */
