@@ -31,7 +31,10 @@ interface Waiting extends PromiseWithResolvers<number[]> {
  * Makes the writes of a cluster. Each request is one transaction for up to 256 batches. One that
  * breaks a constraint is left out, and the others are sent again without it.
  */
-export function createRqliteWriter(client: RqliteClient, observe: (report: CommitReport) => void) {
+export function createRqliteWriter(
+  client: Pick<RqliteClient, "ask" | "aheadMs">,
+  observe: (report: CommitReport) => void,
+) {
   const ledger = createLedger(client);
   const gathering: Waiting[] = [];
   let inFlight = 0;
