@@ -55,7 +55,7 @@ export function createRqliteReader(client: Pick<RqliteClient, "ask" | "leaderCha
   }
 
   return async <Row>(statement: Sql): Promise<Row[]> => {
-    if (gathering.size === 0 && inFlight < IN_FLIGHT) setImmediate(flush);
+    if (gathering.size === 0) setImmediate(flush);
     const waiting = gathering.getOrInsertComputed(
       encodeStatement(statement),
       () => Promise.withResolvers<RqliteResult>(),

@@ -126,7 +126,7 @@ export function createRqliteWriter(
         ...Promise.withResolvers<number[]>(),
       };
       gathering.push(waiting);
-      if (gathering.length === 1 && inFlight < IN_FLIGHT) setImmediate(flush);
+      if (gathering.length === 1) setImmediate(flush);
       return waiting.promise;
     },
     /** Awaits what was given to `write`; from now on nothing is taken. */

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
+import { idBound } from "../../src/base/id.ts";
 import { messageOf } from "../../src/base/message_of.ts";
 import {
   ConflictError,
@@ -26,6 +27,7 @@ test("two groups are under way, and meanwhile the next one gathers", async (t) =
   await answer();
   await answer();
   assert.deepEqual(await Promise.all(writes), Array(4).fill([1]));
+  assert.deepEqual(await writer.write([]), []);
   assert.deepEqual([asked.length, names()], [3, ["a", "b", "c", "d"]]);
 });
 
@@ -53,7 +55,7 @@ test("a request has a mebibyte of statements, or one batch that is larger", asyn
 });
 
 test("each batch gets the changes of its own statements, and a conflict is its own", async (t) => {
-  const { writer, asked, answer, names } = stage(t);
+  const { writer, answer, answerAll, names } = stage(t);
   await stored(writer.write([put("taken")]), answer);
   // Each statement of each batch, in turn, is the one that cannot be.
   for (let wrong = 0; wrong < 4; wrong++) {
@@ -64,7 +66,7 @@ test("each batch gets the changes of its own statements, and a conflict is its o
     const all = writer.write([sql`UPDATE settings SET value = '' WHERE name = 'taken'`]);
     const results = Promise.allSettled(writes);
     await turn();
-    while (asked.some(({ isDone }) => !isDone)) await answer();
+    await answerAll();
     const which = wrong < 2 ? 0 : 1;
     assert.deepEqual((await results).map(({ status }) => status === "rejected"),
       [0, 1].map((batch) => batch === which), `statement ${wrong}`);
@@ -75,13 +77,13 @@ test("each batch gets the changes of its own statements, and a conflict is its o
 });
 
 test("while there are conflicts the groups are smaller, and grow again after", async (t) => {
-  const { writer, asked, answer, reports } = stage(t);
+  const { writer, answer, answerAll, reports } = stage(t);
   await stored(writer.write([put("taken")]), answer);
   const writes = [put("taken"), ...Array.from({ length: 255 }, (_, at) => put(`k${at}`))]
     .map((statement) => writer.write([statement]));
   const results = Promise.allSettled(writes);
   await turn();
-  while (asked.some(({ isDone }) => !isDone)) await answer();
+  await answerAll();
   assert.equal((await results).filter(({ status }) => status === "rejected").length, 1);
   // The first is refused, and two of a quarter are under way before the next is larger.
   assert.deepEqual(reports.map(({ batches }) => batches), [1, 256, 64, 64, 127]);
@@ -204,17 +206,43 @@ test("a group that nobody knows of is barred by the next, and then forgotten", a
   assert.equal((asked[2]?.statements.length ?? 0) + 1, next?.length);
 });
 
+test("after a group that was stored unknown to all the next is stored as well", async (t) => {
+  const { writer, asked, answer, fail, run, names } = stage(t);
+  const lost = assert.rejects(writer.write([put("lost")]), OutcomeUnknownError);
+  await turn();
+  run(asked[0]?.statements ?? []);
+  fail(new OutcomeUnknownError("lost"));
+  await lost;
+  await stored(writer.write([put("next")]), answer);
+  assert.deepEqual(names(), ["lost", "next"]);
+});
+
+test("once a minute the rows of groups are removed that are older than ten", async (t) => {
+  const { writer, node, answer, pass } = stage(t);
+  const insert = node.prepare("INSERT INTO write_groups (id) VALUES (?)");
+  const old = (minutes: number) => idBound("w", Date.now() - minutes * 60_000);
+  const count = () =>
+    node.prepare("SELECT count(*) AS count FROM write_groups").get()?.["count"];
+  for (const minutes of [9, 11]) insert.run(old(minutes));
+  await stored(writer.write([put("a")]), answer);
+  assert.equal(count(), 3);
+  pass(60_000);
+  await stored(writer.write([put("b")]), answer);
+  assert.equal(count(), 3, "one fewer, and its own");
+  insert.run(old(12));
+  pass(59_999);
+  await stored(writer.write([put("c")]), answer);
+  assert.equal(count(), 5);
+});
+
 test("close() stores what was given before it, also what has to be sent again", async (t) => {
-  const { writer, asked, answer, names } = stage(t);
+  const { writer, answer, answerAll, names } = stage(t);
   await stored(writer.write([put("taken")]), answer);
   const writes = Promise.allSettled([writer.write([put("a")]), writer.write([put("taken")])]);
   let isClosed = false;
   const closed = writer.close().then(() => isClosed = true);
   await assert.rejects(writer.write([put("late")]), UnavailableError);
-  while (asked.some(({ isDone }) => !isDone)) {
-    assert.equal(isClosed, false);
-    await answer();
-  }
+  await answerAll(() => assert.equal(isClosed, false));
   await closed;
   assert.deepEqual((await writes).map(({ status }) => status), ["fulfilled", "rejected"]);
   assert.deepEqual(names(), ["a", "taken"]);
@@ -291,17 +319,27 @@ function stage(t: TestContext) {
     return first;
   }
 
+  /** Answers the first that waits, and lets follow what comes of it. */
+  async function answer(): Promise<void> {
+    const { resolve, statements } = take();
+    resolve(run(statements));
+    await turn();
+  }
+
   return {
     writer: createRqliteWriter(client, (report) => void reports.push(report)),
     node,
     asked,
     reports,
     run,
-    /** Answers the first that waits, and lets follow what comes of it. */
-    async answer(): Promise<void> {
-      const { resolve, statements } = take();
-      resolve(run(statements));
-      await turn();
+    answer,
+    /** Answers all that waits, and what comes of it. */
+    async answerAll(before = () => {}): Promise<void> {
+      while (asked.some(({ isDone }) => !isDone)) {
+        assert.ok(asked.length < 100, "it is asked without end");
+        before();
+        await answer();
+      }
     },
     fail: (error: Error) => take().reject(error),
     pass: (ms: number) => void (elapsedMs += ms),
