@@ -90,6 +90,21 @@ for (const content of ['{"results":[]}', '{"results":[{},{}]}', '{"results":null
   });
 }
 
+for (const how of ["breaks off", "stands still"] as const) {
+  test(`a response that ${how} in its middle: it may have run, and is asked again`, async (t) => {
+    const { ask, asked, does } = await stage(t);
+    const begin: Handle = ({ socket }, response) => {
+      response.write('{"results":[{', () => how === "breaks off" && socket.destroy());
+    };
+    does(begin);
+    await assert.rejects(ask("", 300), OutcomeUnknownError);
+    if (how === "stands still") return;
+    const before = asked();
+    does((request, response) => (asked() === before + 1 ? begin : answer)(request, response));
+    assert.deepEqual([await ask(), asked()], [[{}], before + 2]);
+  });
+}
+
 test("what may have run stays so, whatever is refused after it", async (t) => {
   const { ask, asked, does } = await stage(t);
   does((request, response) => {
