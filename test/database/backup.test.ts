@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import fs, { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
 import { join, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
@@ -48,6 +49,30 @@ test("a copy is the database as it was at its beginning, though others write on"
   await backUpSqlite(path, copy, signal);
   assert.ok(written > 2, `${written} steps`);
   assert.deepEqual([count(copy), count(path)], [700, 700 + written]);
+});
+
+test("a copy has what the database has, and nothing of what it took to make it", async (t) => {
+  const { folder, path } = fill(t, 1);
+  const copy = join(folder, "copy.db");
+  await backUpSqlite(path, copy, AbortSignal.any([]));
+  const [found, made] = [path, copy].map((file) => {
+    using reader = new DatabaseSync(file);
+    return reader.prepare("SELECT name FROM sqlite_schema").all().map(({ name }) => name);
+  });
+  assert.ok(found && found.length > 10);
+  assert.deepEqual(made, found);
+});
+
+test("a copy whose file cannot be made says why", async (t) => {
+  const { folder, path } = fill(t, 1);
+  const error = Object.assign(new Error("disk quota exceeded"), { code: "EDQUOT" });
+  const { mock } = t.mock.method(fs, "writeFileSync", () => assert.fail(error));
+  syncBuiltinESMExports();
+  const backup = backUpSqlite(path, join(folder, "copy.db"), AbortSignal.any([]));
+  await assert.rejects(backup, error).finally(() => {
+    mock.restore();
+    syncBuiltinESMExports();
+  });
 });
 
 test("a copy that is interrupted as it becomes whole is none", async (t) => {
