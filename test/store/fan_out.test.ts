@@ -109,6 +109,22 @@ test("a slot is kept for no subscription that gets nothing now", async (t) => {
   assert.equal(one.idle.length, 1);
 });
 
+test("a fan-out makes those due whom it gives a delivery, and nobody later", async (t) => {
+  const { database, subscribe, dispatch, pending } = await openStage(t);
+  const principal = await addUser(database);
+  await subscribe(await addUser(database, { scopes: [] }));
+  for (const dueMs of [NOW_MS - 5, null, NOW_MS + 5]) await subscribe(principal, "active", dueMs);
+  await subscribe(principal); // claimed
+  await dispatch();
+  const [event] = await pending();
+  assert.ok(event);
+  await fanOut(database, [{ event, end: 5, claimed: [5] }], "c1", LEASE_MS, NOW_MS);
+  const due = await database.query<{ dueAtMs: number }>(
+    sql`SELECT dueAtMs FROM subscriptions ORDER BY seq`,
+  );
+  assert.deepEqual(due.map(({ dueAtMs }) => dueAtMs), [null, NOW_MS - 5, NOW_MS, NOW_MS, LEASE_MS]);
+});
+
 test("the newest events need not wait behind many old ones", async (t) => {
   const { database, dispatch } = await openStage(t);
   const ids: string[] = [];
