@@ -6,7 +6,7 @@ import { type TestContext, test } from "node:test";
 import { OutcomeUnknownError, UnavailableError } from "../../src/database/database.ts";
 import { createRqliteClient } from "../../src/database/rqlite_client.ts";
 
-type Handle = (request: IncomingMessage, response: ServerResponse) => void;
+type Handle = (request: IncomingMessage, response: ServerResponse) => unknown;
 
 const answer: Handle = (_, response) => void response.end('{"results":[{}]}');
 const refuse: Handle = (_, response) => void response.writeHead(503).end("leader not found");
@@ -54,6 +54,66 @@ test("a leader that falls silent is left after a second, however large a request
   assert.equal((await ask("x".repeat(4 * 2 ** 20))).length, 1);
   const tookMs = performance.now() - startedMs;
   assert.ok(tookMs < 1_900, `${tookMs} ms`);
+});
+
+test("a node that was silent is not asked because another names it as the leader", async (t) => {
+  const { ask, does } = await stage(t, 2);
+  let leader: string | undefined;
+  let askedLeader = 0;
+  does(({ headers: { host } }, response) => {
+    leader ??= host;
+    if (host === leader) askedLeader++;
+    else response.writeHead(301, { Location: `http://${leader}/` }).end();
+  });
+  await assert.rejects(ask("", 200), OutcomeUnknownError);
+  const before = askedLeader;
+  await assert.rejects(ask("", 300), isRefusal);
+  assert.equal(askedLeader, before);
+});
+
+test("a node is asked whether it lives only for as long as a request is under way", async (t) => {
+  const { ask, does } = await stage(t);
+  const asked: string[] = [];
+  const probed = Promise.withResolvers<void>();
+  does(async (request, response) => {
+    const { url = "" } = request;
+    asked.push(url);
+    if (url.startsWith("/readyz")) probed.resolve(void response.end());
+    await probed.promise;
+    if (!response.writableEnded) answer(request, response);
+  });
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  await ask("x".repeat(2 ** 20));
+  await ask();
+  const isProbe = (url: string) => url.startsWith("/readyz");
+  assert.equal(asked.filter(isProbe).length, 1);
+  for (let second = 0; second < 3; second++) {
+    t.mock.timers.tick(1_000);
+    await ask();
+  }
+  assert.equal(asked.filter(isProbe).length, 1, `${asked}`);
+});
+
+test("a large request is given up where its node falls silent in the middle of it", async (t) => {
+  const { ask, does } = await stage(t);
+  let [probes, requests] = [0, 0];
+  does((request, response) => {
+    if (request.url !== "/readyz?noleader") return ++requests > 1 && answer(request, response);
+    if (++probes === 1) response.end(); // and no more
+  });
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const asked = ask("x".repeat(16 * 2 ** 20), 60_000);
+  const turn = () => new Promise((resolve) => setImmediate(resolve));
+  const endMs = Date.now() + 5_000;
+  while (probes === 0 && Date.now() < endMs) await turn();
+  let seconds = 0;
+  for (; requests < 2 && seconds < 14; seconds++) {
+    t.mock.timers.tick(1_000);
+    const untilMs = Date.now() + 50;
+    while (requests < 2 && Date.now() < untilMs) await turn();
+  }
+  assert.ok(requests === 2, `${requests} requests after ${seconds} s`);
+  assert.equal((await asked).length, 1);
 });
 
 test("a node that redirects to itself is asked in intervals", async (t) => {
