@@ -128,7 +128,8 @@ test("an event stays for as long as one of its deliveries, and goes with the las
   ]);
   const list = async () => {
     const rows = await database.query<{ id: string; deliveries: number }>(sql`SELECT id,
-      (SELECT count(*) FROM deliveries WHERE event = e.id) AS deliveries FROM events e ORDER BY id`);
+      (SELECT count(*) FROM deliveries d WHERE event = e.id) AS deliveries
+      FROM events e ORDER BY id`);
     return rows.map(({ id, deliveries }) => `${id.at(-1)}: ${deliveries}`);
   };
   await purge(database, RETENTION, NOW_MS, SIGNAL);
