@@ -179,6 +179,23 @@ for (const isKept of [false, true]) {
   });
 }
 
+for (const [status, content, mayHaveRun] of [
+  [301, "", false],
+  [401, "", false],
+  [499, "", false],
+  [500, "", true],
+  [503, "busy", true],
+  [503, "leader not found", false],
+] as const) {
+  const says = mayHaveRun ? "may have run" : "surely has not run";
+  test(`what is answered with ${status} ${content} ${says}`, async (t) => {
+    const { ask, does } = await stage(t);
+    does((_, response) => response.writeHead(status).end(content));
+    await assert.rejects(ask("", 150), (error) => isRefusal(error) !== mayHaveRun &&
+      error instanceof UnavailableError);
+  });
+}
+
 test("how far the node's clock is ahead is known by its answers, where they say it", async (t) => {
   const { ask, does, aheadMs } = await stage(t);
   for (const hours of [1, -1]) {
