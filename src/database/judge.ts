@@ -137,8 +137,12 @@ function checkAccess(path: string): void {
  */
 function isDatabase(path: string): boolean {
   if (!statSync(path).isFile()) return false;
-  const header = readHeader(path).toString("latin1");
-  return header === "" || header.startsWith("SQLite format 3\0") || existsSync(`${path}-journal`);
+  return sizeOf(path) === 0 || beginsAsDatabase(path) || existsSync(`${path}-journal`);
+}
+
+/** Whether a file begins as those of SQLite that are not empty. */
+export function beginsAsDatabase(path: string): boolean {
+  return readHeader(path).toString("latin1").startsWith("SQLite format 3\0");
 }
 
 /** Whether a database holds nothing at all. */

@@ -9,6 +9,7 @@ import { backUpSqlite, withTemporary } from "./backup.ts";
 import { type Database, UnavailableError, UnusableDatabaseError } from "./database.ts";
 import type { Engine } from "./engine.ts";
 import {
+  beginsAsDatabase,
   findKeySealError,
   findOwnSealError,
   findSchemaError,
@@ -96,6 +97,8 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
           failCopy(cause);
         });
       }, signal);
+      // What stands between may have answered; SQLite would take an empty file for a database.
+      if (!beginsAsDatabase(file)) failCopy(undefined);
       return await backUpSqlite(file, target, signal);
     });
   }

@@ -142,6 +142,20 @@ test("a server shows by its beat that it is there until it has stopped", async (
   assert.deepEqual(await beats(), []);
 });
 
+test("a server that has stopped asks nothing more", async (t) => {
+  await addUser(await stage(t), "u1");
+  let asked = 0;
+  const address = await passOn(t, () => asked++ < 0);
+  const log = { debug() {}, info() {}, warn() {}, error() {} };
+  t.mock.timers.enable({ apis: ["setInterval"] });
+  const database = await (await engineOf(address)).open(undefined, log);
+  await database.close();
+  const before = asked;
+  t.mock.timers.tick(10_000);
+  await fetch(`${address.replace("rqlite:", "http:")}/readyz`);
+  assert.equal(asked, before + 1);
+});
+
 test("where the clock is wrong a command is refused, a server is not ready", async (t) => {
   const engine = await stage(t);
   await addUser(engine, "u1");
@@ -391,6 +405,24 @@ test("a restore into an empty cluster keeps nothing, since nothing was there", a
   assert.deepEqual([keptAs, await listUsers(engine)], [undefined, ["u1"]]);
   assert.deepEqual(readdirSync(folder).sort(), ["copy.db", "gatepost.db"]);
 });
+
+for (const sent of ["", "not the leader"]) {
+  test(`a copy of a cluster that is "${sent}" is none, and nothing is replaced`, async (t) => {
+    const folder = makeFolder(t);
+    const copy = join(folder, "copy.db");
+    const direct = await stage(t);
+    await addUser(direct, "u1");
+    await direct.backUp(copy, COPYING);
+    await addUser(direct, "u2");
+    const engine = await engineOf(await passOn(t, (path, response) =>
+      path.startsWith("/db/backup") && response.end(sent) !== undefined));
+    const refusal = { name: "UnavailableError", message: /not sent all of its copy/ };
+    await assert.rejects(engine.backUp(join(folder, "other.db"), COPYING), refusal);
+    await assert.rejects(engine.restore(copy, SEAL, 0, COPYING), refusal);
+    assert.deepEqual(await listUsers(direct), ["u1", "u2"]);
+    assert.deepEqual(readdirSync(folder), ["copy.db"]);
+  });
+}
 
 test("a restore of a file that has a log beside it is refused: it is no backup", async (t) => {
   const engine = await stage(t);
