@@ -267,6 +267,11 @@ test("a token of an older version is remembered as used when it is exchanged", a
   await rotate(database, grant.id, SECOND, sha256("third"), { isGenuine: true });
   assert.equal((await find(database, grant.id, FIRST))?.state, "used");
   assert.equal(await countUsed(database, grant.id), 1);
+  // Nobody else's is, who would end the grant by it.
+  assert.equal(await find(database, grant.id, sha256("made up")), undefined);
+  const other = sampleGrant(grant.app, grant.user, { refresh: sha256("other") });
+  await insertGrant(database, other);
+  assert.equal(await find(database, other.id, FIRST), undefined);
 });
 
 test("a rotation moves the end of the refresh token, and no other end back", async (t) => {
