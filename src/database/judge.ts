@@ -140,8 +140,12 @@ function checkAccess(path: string): void {
  */
 function isDatabase(path: string): boolean {
   if (!statSync(path).isFile()) return false;
-  const header = readHeader(path).toString("latin1");
-  return header === "" || header.startsWith("SQLite format 3\0") || existsSync(`${path}-journal`);
+  return sizeOf(path) === 0 || beginsAsDatabase(path) || existsSync(`${path}-journal`);
+}
+
+/** Whether a file begins as those of SQLite that are not empty. */
+export function beginsAsDatabase(path: string): boolean {
+  return readHeader(path).toString("latin1").startsWith("SQLite format 3\0");
 }
 
 /** Whether a database holds nothing at all. */
@@ -215,8 +219,7 @@ function damaged(found: string, path: string): string {
     ? " If the file was replaced by hand, the log beside it (-wal) is not its own: bring in the " +
       "copy again by that command."
     : "";
-  return `It is damaged (${found.replace(/\s+/g, " ")}). Put a backup in its place with ` +
-    `gatepost restore FILE.${log}`;
+  return `It is damaged (${found}). Put a backup in its place with gatepost restore FILE.${log}`;
 }
 
 /**

@@ -54,7 +54,8 @@ export async function copyJudged(
     using connection = openAtRest(source);
     await copySqlite(connection, copy, signal);
   } catch (cause) {
-    if (refusalOf(cause) !== "damaged") throw cause;
+    const isOfSource = cause instanceof UnusableDatabaseError || refusalOf(cause) === "damaged";
+    if (!isOfSource) throw cause;
     throw new UnusableDatabaseError(`${source} is no database, or damaged.`, { cause });
   }
   if (!checkUsable(`${source}, copied to ${copy}`, judgeDatabase(copy, seal))) {

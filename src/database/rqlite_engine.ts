@@ -8,7 +8,13 @@ import type { Seal } from "../base/seal.ts";
 import { backUpSqlite, withTemporary } from "./backup.ts";
 import { type Database, UnavailableError, UnusableDatabaseError } from "./database.ts";
 import type { Engine } from "./engine.ts";
-import { checkUsable, findSchemaError, findSealMismatch, isEmpty } from "./judge.ts";
+import {
+  beginsAsDatabase,
+  checkUsable,
+  findSchemaError,
+  findSealMismatch,
+  isEmpty,
+} from "./judge.ts";
 import { asideOf, checkSource, copyJudged } from "./restore.ts";
 import { openRqliteDatabase } from "./rqlite.ts";
 import { createRqliteClient, type RqliteAddress, type RqliteClient } from "./rqlite_client.ts";
@@ -83,6 +89,8 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
           failCopy(cause);
         });
       }, signal);
+      // What stands between may have answered; SQLite would take an empty file for a database.
+      if (!beginsAsDatabase(file)) failCopy(undefined);
       return await backUpSqlite(file, target, signal);
     });
   }

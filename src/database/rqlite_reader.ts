@@ -12,7 +12,7 @@ const GROUP_LIMIT = 64;
  * Makes the reads of a cluster. What is asked in one turn of the loop is one request; the same
  * question is asked once.
  */
-export function createRqliteReader(client: RqliteClient) {
+export function createRqliteReader(client: Pick<RqliteClient, "ask" | "leaderChanges">) {
   const gathering = new Map<string, PromiseWithResolvers<RqliteResult>>();
   let inFlight = 0;
   /** At how many changes of the leader one was known to have applied all that was committed. */
@@ -55,7 +55,7 @@ export function createRqliteReader(client: RqliteClient) {
   }
 
   return async <Row>(statement: Sql): Promise<Row[]> => {
-    if (gathering.size === 0 && inFlight < IN_FLIGHT) setImmediate(flush);
+    if (gathering.size === 0) setImmediate(flush);
     const waiting = gathering.getOrInsertComputed(
       encodeStatement(statement),
       () => Promise.withResolvers<RqliteResult>(),

@@ -31,7 +31,10 @@ interface Waiting extends PromiseWithResolvers<number[]> {
  * Makes the writes of a cluster. Each request is one transaction for up to 256 batches. One that
  * breaks a constraint is left out, and the others are sent again without it.
  */
-export function createRqliteWriter(client: RqliteClient, observe: (report: CommitReport) => void) {
+export function createRqliteWriter(
+  client: Pick<RqliteClient, "ask" | "aheadMs">,
+  observe: (report: CommitReport) => void,
+) {
   const ledger = createLedger(client);
   const gathering: Waiting[] = [];
   let inFlight = 0;
@@ -123,7 +126,7 @@ export function createRqliteWriter(client: RqliteClient, observe: (report: Commi
         ...Promise.withResolvers<number[]>(),
       };
       gathering.push(waiting);
-      if (gathering.length === 1 && inFlight < IN_FLIGHT) setImmediate(flush);
+      if (gathering.length === 1) setImmediate(flush);
       return waiting.promise;
     },
     /** Awaits what was given to `write`; from now on nothing is taken. */

@@ -99,9 +99,10 @@ export function createRowReader(connection: DatabaseSync): <Row>(select: Sql) =>
   };
 }
 
-/** The first damage that SQLite finds in a database: "ok" if none. */
+/** The first damage that SQLite finds in a database, on one line: "ok" if none. */
 export function quickCheck(connection: DatabaseSync): string {
-  return String(connection.prepare("PRAGMA quick_check(1)").get()?.["quick_check"]);
+  const found = connection.prepare("PRAGMA quick_check(1)").get()?.["quick_check"];
+  return String(found).replace(/\s+/g, " ");
 }
 
 /** The value of a pragma that is a number. */

@@ -12,6 +12,11 @@ import {
 import { announceFailedDelivery } from "../store/events.ts";
 import { disableAfterFailure } from "../store/subscription_end.ts";
 import type { DistributorOptions } from "./distributor.ts";
+import type { WorkerSettings } from "./worker_messages.ts";
+
+type RecorderOptions =
+  & Pick<DistributorOptions, "database" | "claim" | "log" | "now" | "elapsedMs" | "random">
+  & { readonly settings: Pick<WorkerSettings, "resendDelaysMs" | "disableAfterMs"> };
 
 /** Stores the outcomes of claimed deliveries; never rejects. */
 export type Recorder = ReturnType<typeof createRecorder>;
@@ -23,7 +28,7 @@ export type Recorder = ReturnType<typeof createRecorder>;
  * @param isStopping whether what cannot be stored now is left to other processes
  */
 export function createRecorder(
-  options: DistributorOptions,
+  options: RecorderOptions,
   gather: () => Promise<void>,
   isStopping: () => boolean,
 ) {

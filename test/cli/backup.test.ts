@@ -161,6 +161,7 @@ test("backup fails in one line where there is no database or no folder", async (
   for (const { code, stdout, stderr } of [missing, nowhere]) {
     assert.deepEqual([code, stdout, stderr.split("\n").length], [1, "", 2], stderr);
   }
+  assert.match(nowhere.stderr, /ENOENT: [^\n]*'\S+\/no'/, "what the operator has named");
   assert.deepEqual(readdirSync(cli.folder), ["gatepost.db"]);
 });
 

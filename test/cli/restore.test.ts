@@ -271,6 +271,8 @@ test("restore refuses what is not a sound backup, and changes nothing", async (t
   const bytes = readFileSync(copy);
   bytes.fill(0x5a, 40_960, 81_920);
   writeFileSync(spoiled, bytes);
+  const page = join(cli.folder, "copy", "page.db");
+  writeFileSync(page, readFileSync(copy).fill(0x5a, statSync(copy).size - 4096));
   const fifo = join(cli.folder, "copy", "fifo");
   await once(spawn("mkfifo", [fifo]), "exit");
   const logged = make("logged.db", "");
@@ -283,7 +285,8 @@ test("restore refuses what is not a sound backup, and changes nothing", async (t
   await assertRefused(cli, join(cli.folder, "nothing.db"), /ENOENT/);
   await assertRefused(cli, text, /is no database, or damaged/);
   await assertRefused(cli, empty, /holds no database of Gatepost/);
-  await assertRefused(cli, spoiled, /damaged/);
+  await assertRefused(cli, spoiled, /spoiled\.db is no database, or damaged/);
+  await assertRefused(cli, page, /page\.db is no database, or damaged/);
   await assertRefused(cli, fifo, /no regular file/);
   await assertRefused(cli, logged, /has a log beside it/);
   await assertRefused(cli, cli.databasePath, /is the database itself/);

@@ -1,9 +1,13 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { readdirSync } from "node:fs";
+import fs, { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
 import { join, resolve } from "node:path";
-import { test } from "node:test";
+import { DatabaseSync } from "node:sqlite";
+import { type TestContext, test } from "node:test";
 import { pathToFileURL } from "node:url";
+import { backUpSqlite } from "../../src/database/backup.ts";
+import { prepareSqliteFile } from "../../src/database/migrate.ts";
 import { makeFolder, openSqliteFile } from "../helpers/database.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
@@ -32,3 +36,80 @@ test("a backup is made under Node's permission model, in the data folder", (t) =
   assert.equal(status, 0, stderr);
   assert.deepEqual(readdirSync(folder).sort(), [...before, "copy.db"].sort());
 });
+
+test("a copy is the database as it was at its beginning, though others write on", async (t) => {
+  const { folder, path, connection, count } = fill(t, 700);
+  const { signal } = new AbortController();
+  let written = 0;
+  // It is looked at after each step.
+  t.mock.method(signal, "throwIfAborted", () => {
+    connection.exec(`INSERT INTO settings (name, value) VALUES ('late ${written++}', '')`);
+  });
+  const copy = join(folder, "copy.db");
+  await backUpSqlite(path, copy, signal);
+  assert.ok(written > 2, `${written} steps`);
+  assert.deepEqual([count(copy), count(path)], [700, 700 + written]);
+});
+
+test("a copy has what the database has, and nothing of what it took to make it", async (t) => {
+  const { folder, path } = fill(t, 1);
+  const copy = join(folder, "copy.db");
+  await backUpSqlite(path, copy, AbortSignal.any([]));
+  const [found, made] = [path, copy].map((file) => {
+    using reader = new DatabaseSync(file);
+    return reader.prepare("SELECT name FROM sqlite_schema").all().map(({ name }) => name);
+  });
+  assert.ok(found && found.length > 10);
+  assert.deepEqual(made, found);
+});
+
+test("a copy whose file cannot be made says why", async (t) => {
+  const { folder, path } = fill(t, 1);
+  const error = Object.assign(new Error("disk quota exceeded"), { code: "EDQUOT" });
+  const { mock } = t.mock.method(fs, "writeFileSync", () => assert.fail(error));
+  syncBuiltinESMExports();
+  const backup = backUpSqlite(path, join(folder, "copy.db"), AbortSignal.any([]));
+  await assert.rejects(backup, error).finally(() => {
+    mock.restore();
+    syncBuiltinESMExports();
+  });
+});
+
+test("a copy that is interrupted as it becomes whole is none", async (t) => {
+  const { folder, path } = fill(t, 1);
+  const reason = new Error("Interrupted.");
+  const backup = backUpSqlite(path, join(folder, "copy.db"), AbortSignal.abort(reason));
+  await assert.rejects(backup, reason);
+  assert.deepEqual(readdirSync(folder).filter((name) => name.startsWith("copy")), []);
+});
+
+test("a copy of what is damaged in one page is none, and the reason is one line", async (t) => {
+  const { folder, path, connection } = fill(t, 10);
+  connection.close();
+  const bytes = readFileSync(path);
+  writeFileSync(path, bytes.fill(0x5a, bytes.length - 4096));
+  const backup = backUpSqlite(path, join(folder, "copy.db"), AbortSignal.any([]));
+  await assert.rejects(backup, {
+    name: "UnusableDatabaseError",
+    message: /^The database is damaged: [^\n]+$/,
+  });
+  assert.deepEqual(readdirSync(folder), ["gatepost.db"]);
+});
+
+/** A database with so many settings of ten kilobytes, a writer to it, and a count of a file's. */
+function fill(t: TestContext, rows: number) {
+  const folder = makeFolder(t);
+  const path = join(folder, "gatepost.db");
+  prepareSqliteFile(path);
+  const connection = new DatabaseSync(path);
+  t.after(() => connection.isOpen && connection.close());
+  const insert = connection.prepare("INSERT INTO settings (name, value) VALUES (?, ?)");
+  connection.exec("BEGIN");
+  for (let row = 0; row < rows; row++) insert.run(`k${row}`, "x".repeat(10_000));
+  connection.exec("COMMIT");
+  const count = (file: string) => {
+    using reader = new DatabaseSync(file, { readOnly: true });
+    return reader.prepare("SELECT count(*) AS count FROM settings").get()?.["count"];
+  };
+  return { folder, path, connection, count };
+}

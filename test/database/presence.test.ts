@@ -1,12 +1,14 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import {
+import fs, {
   existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync,
 } from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
+import { UnavailableError } from "../../src/database/database.ts";
 import { acquirePresence } from "../../src/database/presence.ts";
 
 const MODULE = new URL("../../src/database/presence.ts", import.meta.url).href;
@@ -46,6 +48,22 @@ async function startOther(t: TestContext, path: string, name: string) {
 
 function files(path: string): string[] {
   return readdirSync(join(path, ".."));
+}
+
+/** Has a function of node:fs do this in its place, until the test ends or the function given. */
+function replace<Name extends "existsSync" | "readdirSync" | "rmSync">(
+  t: TestContext,
+  name: Name,
+  call: (typeof fs)[Name],
+): () => void {
+  const { mock } = t.mock.method(fs, name, call);
+  const restore = () => {
+    mock.restore();
+    syncBuiltinESMExports();
+  };
+  syncBuiltinESMExports();
+  t.after(restore);
+  return restore;
 }
 
 /** The names for whose claims it sees to. */
@@ -140,6 +158,30 @@ describe("forEnded()", () => {
     assert.deepEqual(await ended(own), []);
   });
 
+  test("passes over one that closes while it is looked at, and makes it no file", async (t) => {
+    const path = newDatabasePath(t);
+    const [own, other] = [open(t, path, "c1"), acquirePresence(path, "c2")];
+    const restore = replace(t, "readdirSync", ((folder: string) => {
+      restore();
+      const found = readdirSync(folder);
+      other.close();
+      return found;
+    }) as typeof fs.readdirSync);
+    assert.deepEqual(await ended(own), []);
+    assert.deepEqual(files(path), ["gatepost.db-process-c1"]);
+  });
+
+  test("finds one that has closed and could not remove its file", async (t) => {
+    const path = newDatabasePath(t);
+    const [own, other] = [open(t, path, "c1"), acquirePresence(path, "c2")];
+    const restore = replace(t, "rmSync", () => {
+      throw Object.assign(new Error("read-only file system"), { code: "EROFS" });
+    });
+    other.close();
+    restore();
+    assert.deepEqual(await ended(own), ["c2"]);
+  });
+
   test("of one database finds nobody of another beside it", async (t) => {
     const path = newDatabasePath(t);
     const own = open(t, path, "c1");
@@ -172,6 +214,25 @@ describe("acquirePresence()", () => {
     const path = newDatabasePath(t);
     acquirePresence(path, "c1").close();
     assert.equal(existsSync(`${path}-process-c1`), false);
+  });
+
+  test("makes its file anew where another has removed it before it was locked", async (t) => {
+    const path = newDatabasePath(t);
+    const restore = replace(t, "existsSync", (file) => {
+      restore();
+      rmSync(file);
+      return existsSync(file);
+    });
+    open(t, path, "c1");
+    assert.deepEqual(files(path), ["gatepost.db-process-c1"]);
+    assert.deepEqual(await ended(open(t, path, "c2")), [], "it is locked");
+  });
+
+  test("leaves no file where it cannot lock it, which would say that it has ended", (t) => {
+    const path = newDatabasePath(t);
+    writeFileSync(`${path}-process-c1`, "what cannot be locked".repeat(100));
+    assert.throws(() => acquirePresence(path, "c1"), UnavailableError);
+    assert.deepEqual(files(path), []);
   });
 
   test("of many processes at once hides none from the others", async (t) => {

@@ -6,7 +6,7 @@ import { type TestContext, test } from "node:test";
 import { OutcomeUnknownError, UnavailableError } from "../../src/database/database.ts";
 import { createRqliteClient } from "../../src/database/rqlite_client.ts";
 
-type Handle = (request: IncomingMessage, response: ServerResponse) => void;
+type Handle = (request: IncomingMessage, response: ServerResponse) => unknown;
 
 const answer: Handle = (_, response) => void response.end('{"results":[{}]}');
 const refuse: Handle = (_, response) => void response.writeHead(503).end("leader not found");
@@ -56,6 +56,65 @@ test("a leader that falls silent is left after a second, however large a request
   assert.ok(tookMs < 1_900, `${tookMs} ms`);
 });
 
+test("a node that was silent is not asked because another names it as the leader", async (t) => {
+  const { ask, does } = await stage(t, 2);
+  let leader: string | undefined;
+  let askedLeader = 0;
+  does(({ headers: { host } }, response) => {
+    leader ??= host;
+    if (host === leader) askedLeader++;
+    else response.writeHead(301, { Location: `http://${leader}/` }).end();
+  });
+  await assert.rejects(ask("", 200), OutcomeUnknownError);
+  const before = askedLeader;
+  await assert.rejects(ask("", 300), isRefusal);
+  assert.equal(askedLeader, before);
+});
+
+test("a node is asked whether it lives only for as long as a request is under way", async (t) => {
+  const { ask, does } = await stage(t);
+  let probes = 0;
+  const probed = Promise.withResolvers<void>();
+  does(async (request, response) => {
+    if (request.url === "/readyz?noleader") {
+      probes++;
+      return probed.resolve(void response.end());
+    }
+    await Promise.all([once(request.resume(), "end"), probed.promise]);
+    answer(request, response);
+  });
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  await ask("x".repeat(2 ** 20));
+  await ask();
+  for (let second = 0; second < 3; second++) {
+    t.mock.timers.tick(1_000);
+    await ask();
+  }
+  assert.equal(probes, 1);
+});
+
+test("a large request is given up where its node falls silent in the middle of it", async (t) => {
+  const { ask, does } = await stage(t);
+  let [probes, requests] = [0, 0];
+  does((request, response) => {
+    if (request.url !== "/readyz?noleader") return ++requests > 1 && answer(request, response);
+    if (++probes === 1) response.end(); // and no more
+  });
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const asked = ask("x".repeat(16 * 2 ** 20), 60_000);
+  const turn = () => new Promise((resolve) => setImmediate(resolve));
+  const endMs = Date.now() + 5_000;
+  while (probes === 0 && Date.now() < endMs) await turn();
+  let seconds = 0;
+  for (; requests < 2 && seconds < 14; seconds++) {
+    t.mock.timers.tick(1_000);
+    const untilMs = Date.now() + 100;
+    while (requests < 2 && Date.now() < untilMs) await turn();
+  }
+  assert.ok(requests === 2, `${requests} requests after ${seconds} s`);
+  assert.equal((await asked).length, 1);
+});
+
 test("a node that redirects to itself is asked in intervals", async (t) => {
   const { ask, asked, does } = await stage(t);
   does(({ headers }, response) =>
@@ -90,14 +149,69 @@ for (const content of ['{"results":[]}', '{"results":[{},{}]}', '{"results":null
   });
 }
 
-test("what may have run stays so, whatever is refused after it", async (t) => {
-  const { ask, asked, does } = await stage(t);
-  does((request, response) => {
-    if (asked() === 1) request.socket.destroy();
-    else refuse(request, response);
+for (const how of ["breaks off", "stands still"] as const) {
+  test(`a response that ${how} in its middle: it may have run, and is asked again`, async (t) => {
+    const { ask, asked, does } = await stage(t);
+    const begin: Handle = ({ socket }, response) => {
+      response.write('{"results":[{', () => how === "breaks off" && socket.destroy());
+    };
+    does(begin);
+    await assert.rejects(ask("", 300), OutcomeUnknownError);
+    if (how === "stands still") return;
+    const before = asked();
+    does((request, response) => (asked() === before + 1 ? begin : answer)(request, response));
+    assert.deepEqual([await ask(), asked()], [[{}], before + 2]);
   });
-  await assert.rejects(ask("", 400), OutcomeUnknownError);
-  assert.ok(asked() > 1);
+}
+
+for (const isKept of [false, true]) {
+  const where = isKept ? " on a connection that was kept open" : "";
+  test(`what may have run${where} stays so, whatever is refused after it`, async (t) => {
+    const { ask, asked, does } = await stage(t);
+    if (isKept) await ask();
+    const first = asked() + 1;
+    does((request, response) => {
+      if (asked() === first) request.socket.destroy();
+      else refuse(request, response);
+    });
+    await assert.rejects(ask("", 300), OutcomeUnknownError);
+    assert.ok(asked() > first);
+  });
+}
+
+for (const [status, content, mayHaveRun] of [
+  [301, "", false],
+  [401, "", false],
+  [499, "", false],
+  [500, "", true],
+  [503, "busy", true],
+  [503, "leader not found", false],
+] as const) {
+  const says = mayHaveRun ? "may have run" : "surely has not run";
+  test(`what is answered with ${status} ${content} ${says}`, async (t) => {
+    const { ask, does } = await stage(t);
+    does((_, response) => response.writeHead(status).end(content));
+    await assert.rejects(ask("", 150), (error) => isRefusal(error) !== mayHaveRun &&
+      error instanceof UnavailableError);
+  });
+}
+
+test("how far the node's clock is ahead is known by its answers, where they say it", async (t) => {
+  const { ask, does, aheadMs } = await stage(t);
+  for (const hours of [1, -1]) {
+    does((request, response) => {
+      response.setHeader("Date", new Date(Date.now() + hours * 3_600_000).toUTCString());
+      answer(request, response);
+    });
+    await ask();
+    assert.ok(Math.abs(aheadMs() - hours * 3_600_000) <= 2_000, `${aheadMs()} ms`);
+  }
+  does((request, response) => {
+    response.sendDate = false;
+    answer(request, response);
+  });
+  await ask();
+  assert.equal(aheadMs(), 0);
 });
 
 test("a request has not run where the TLS handshake failed", async (t) => {
@@ -132,6 +246,7 @@ async function stage(t: TestContext, count = 1) {
       return client.ask(() => "/db/query", statements, performance.now() + forMs);
     },
     asked: () => asked,
+    aheadMs: client.aheadMs,
     does: (next: Handle) => void (handle = next),
   };
 }

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
-import type { AddressInfo, Socket } from "node:net";
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { buffer } from "node:stream/consumers";
@@ -19,6 +19,7 @@ import { insertUser } from "../../src/store/users.ts";
 import { makeFolder } from "../helpers/database.ts";
 import { writeOldDatabase } from "../helpers/old_database.ts";
 import { runRqlited, startRqlited } from "../helpers/rqlited.ts";
+import { mountSmallDisk } from "../helpers/small_disk.ts";
 
 const cluster = await runRqlited();
 after(() => cluster.stop());
@@ -111,11 +112,49 @@ for (const [name, reason, change, isOpened] of UNUSABLE) {
     const before = await cluster.nodes[0]?.call("/db/query?q=SELECT+*+FROM+sqlite_schema");
     assert.match(await reasonOf(engine), reason);
     if (isOpened) await (await engine.open()).close();
-    else await assert.rejects(engine.open(), { name: "UnusableDatabaseError", message: reason });
+    else {
+      const refusal = { name: "UnusableDatabaseError", message: reason };
+      await assert.rejects(engine.open(), refusal);
+      await assert.rejects(engine.exists(), refusal);
+    }
     const now = await cluster.nodes[0]?.call("/db/query?q=SELECT+*+FROM+sqlite_schema");
     assert.equal(now, before);
   });
 }
+
+test("a database that cannot be brought up to date is refused and left as it is", async (t) => {
+  const engine = await stage(t);
+  await addUser(engine, "u1");
+  await cluster.nodes[0]?.call("/db/execute", ["PRAGMA user_version = 1"]);
+  const message = /^Database rqlite:\S+: \S[^\n]*$/;
+  await assert.rejects(engine.open(), { name: "UnusableDatabaseError", message });
+  const found = await engine.look(({ query }) => query(sql`PRAGMA user_version`));
+  assert.deepEqual([found, await listUsers(engine)], [[{ user_version: 1 }], ["u1"]]);
+});
+
+test("a server shows by its beat that it is there until it has stopped", async (t) => {
+  const engine = await stage(t);
+  const log = { debug() {}, info() {}, warn() {}, error() {} };
+  const database = await engine.open(undefined, log);
+  const beats = () => engine.look(({ query }) => query(sql`SELECT name FROM processes`));
+  assert.equal((await beats()).length, 1);
+  await database.close();
+  assert.deepEqual(await beats(), []);
+});
+
+test("a server that has stopped asks nothing more", async (t) => {
+  await addUser(await stage(t), "u1");
+  let asked = 0;
+  const address = await passOn(t, () => asked++ < 0);
+  const log = { debug() {}, info() {}, warn() {}, error() {} };
+  t.mock.timers.enable({ apis: ["setInterval"] });
+  const database = await (await engineOf(address)).open(undefined, log);
+  await database.close();
+  const before = asked;
+  t.mock.timers.tick(10_000);
+  await fetch(`${address.replace("rqlite:", "http:")}/readyz`);
+  assert.equal(asked, before + 1);
+});
 
 test("where the clock is wrong a command is refused, a server is not ready", async (t) => {
   const engine = await stage(t);
@@ -246,9 +285,12 @@ for (const [how, reason] of [["is lost", "socket hang up"], ["is not waited for"
     await direct.backUp(copy, COPYING);
     await addUser(direct, "u2");
     const controller = new AbortController();
-    const engine = await engineOf(await passOn(t, (socket) => {
+    const engine = await engineOf(await passOn(t, async (path, { socket }, pass) => {
+      if (path !== "/db/load") return false;
+      await pass();
       if (reason === "Stop") controller.abort(new Error(reason));
-      else socket.destroy();
+      else socket?.destroy();
+      return true;
     }));
     const { signal } = controller;
     await assert.rejects(engine.restore(copy, SEAL, 0, signal), (error: Error) => {
@@ -262,23 +304,159 @@ for (const [how, reason] of [["is lost", "socket hang up"], ["is not waited for"
   });
 }
 
-/** The address of a node that passes on what it is asked, and does this once it has loaded. */
-async function passOn(t: TestContext, afterLoad: (socket: Socket) => void): Promise<string> {
+test("a restore that the leader answers with an error, or spoils, is no success", async (t) => {
+  const copy = join(makeFolder(t), "copy.db");
+  const direct = await stage(t);
+  await addUser(direct, "u1");
+  await direct.backUp(copy, COPYING);
+  await addUser(direct, "u2");
+  for (const [spoil, reason] of [
+    [undefined, '{"error":"not the leader"}'],
+    ["PRAGMA user_version = 99", "schema version is 99"],
+  ] as const) {
+    const engine = await engineOf(await passOn(t, async (path, response, pass) => {
+      if (path !== "/db/load") return false;
+      if (spoil) {
+        await pass();
+        await cluster.nodes[0]?.call("/db/execute", [spoil]);
+      }
+      response.end(spoil ? "" : reason);
+      return true;
+    }));
+    await assert.rejects(engine.restore(copy, SEAL, 0, COPYING), ({ name, message }: Error) =>
+      name === "UnusableDatabaseError" && message.includes(reason) &&
+        message.startsWith("It is not known whether rqlite:"));
+    if (spoil === undefined) assert.deepEqual(await listUsers(direct), ["u1", "u2"]);
+  }
+});
+
+test("a restore that the leader refuses says so, and names no kept file", async (t) => {
+  const folder = makeFolder(t);
+  const copy = join(folder, "copy.db");
+  const file = await engineOf(join(folder, "gatepost.db"));
+  await addUser(file, "u1");
+  await file.backUp(copy, COPYING);
+  await stage(t);
+  const engine = await engineOf(await passOn(t, (path, response) =>
+    path === "/db/load" && response.writeHead(503).end("busy") !== undefined));
+  await assert.rejects(engine.restore(copy, SEAL, 0, COPYING), {
+    name: "UnusableDatabaseError",
+    message: /^It is not known [^\n]+ replaced \([\d.:]+ refuses to copy: HTTP 503 busy\)\.$/,
+  });
+});
+
+test("a restore that finds nobody who leads has changed nothing", async (t) => {
+  const copy = join(makeFolder(t), "copy.db");
+  const direct = await stage(t);
+  await addUser(direct, "u1");
+  await direct.backUp(copy, COPYING);
+  await addUser(direct, "u2");
+  const elapsedMs = performance.now.bind(performance);
+  let isLost = false;
+  const engine = await engineOf(await passOn(t, (path, response) => {
+    if (isLost && path.startsWith("/db/query")) {
+      response.writeHead(503).end("leader not found");
+      t.mock.method(performance, "now", () => elapsedMs() + 6_000); // it is asked no longer
+    }
+    isLost ||= path.startsWith("/db/backup");
+    return response.writableEnded;
+  }));
+  await assert.rejects(engine.restore(copy, SEAL, 0, COPYING), {
+    name: "UnavailableError",
+    message: /leader not found/,
+  });
+  assert.deepEqual(await listUsers(direct), ["u1", "u2"]);
+});
+
+/** The address of a node that passes on what it is asked, unless it is answered (then true). */
+async function passOn(
+  t: TestContext,
+  answer: (
+    path: string,
+    response: ServerResponse,
+    pass: () => Promise<Response>,
+  ) => boolean | Promise<boolean>,
+): Promise<string> {
   const server = createServer(async (request, response) => {
     const { url = "", method = "" } = request;
     const body = method === "GET" ? null : new Uint8Array(await buffer(request));
     const headers = { "Content-Type": request.headers["content-type"] ?? "" };
-    const answer = await fetch(`${cluster.nodes[0]?.url}${url}`, { method, headers, body });
-    if (url === "/db/load") return afterLoad(request.socket);
-    response.writeHead(answer.status, {
-      "X-Rqlite-Version": answer.headers.get("x-rqlite-version") ?? "",
+    const pass = () => fetch(`${cluster.nodes[0]?.url}${url}`, { method, headers, body });
+    if (await answer(url, response, pass)) return;
+    const passed = await pass();
+    response.writeHead(passed.status, {
+      "X-Rqlite-Version": passed.headers.get("x-rqlite-version") ?? "",
     });
-    response.end(await answer.bytes());
+    response.end(await passed.bytes());
   }).listen(0, "127.0.0.1");
   t.after(() => server.close().closeAllConnections());
   await once(server, "listening");
   return `rqlite://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
+
+test("a restore into an empty cluster keeps nothing, since nothing was there", async (t) => {
+  const folder = makeFolder(t);
+  const copy = join(folder, "copy.db");
+  const file = await engineOf(join(folder, "gatepost.db"));
+  await addUser(file, "u1");
+  await file.backUp(copy, COPYING);
+  const engine = await stage(t);
+  const { keptAs } = await engine.restore(copy, SEAL, 0, COPYING);
+  assert.deepEqual([keptAs, await listUsers(engine)], [undefined, ["u1"]]);
+  assert.deepEqual(readdirSync(folder).sort(), ["copy.db", "gatepost.db"]);
+});
+
+for (const sent of ["", "not the leader"]) {
+  test(`a copy of a cluster that is "${sent}" is none, and nothing is replaced`, async (t) => {
+    const folder = makeFolder(t);
+    const copy = join(folder, "copy.db");
+    const direct = await stage(t);
+    await addUser(direct, "u1");
+    await direct.backUp(copy, COPYING);
+    await addUser(direct, "u2");
+    const engine = await engineOf(await passOn(t, (path, response) =>
+      path.startsWith("/db/backup") && response.end(sent) !== undefined));
+    const refusal = { name: "UnavailableError", message: /not sent all of its copy/ };
+    await assert.rejects(engine.backUp(join(folder, "other.db"), COPYING), refusal);
+    await assert.rejects(engine.restore(copy, SEAL, 0, COPYING), refusal);
+    assert.deepEqual(await listUsers(direct), ["u1", "u2"]);
+    assert.deepEqual(readdirSync(folder), ["copy.db"]);
+  });
+}
+
+test("a restore of a file that has a log beside it is refused: it is no backup", async (t) => {
+  const engine = await stage(t);
+  await addUser(engine, "u1");
+  const copy = join(makeFolder(t), "copy.db");
+  await engine.backUp(copy, COPYING);
+  writeFileSync(`${copy}-wal`, "what the file lacks");
+  const message = /copy\.db has a log beside it/;
+  await assert.rejects(engine.restore(copy, SEAL, 0, COPYING), { message });
+});
+
+test("a restore to a cluster that does not take the credentials names the cluster", async (t) => {
+  const copy = join(makeFolder(t), "copy.db");
+  const direct = await stage(t);
+  await addUser(direct, "u1");
+  await direct.backUp(copy, COPYING);
+  const address = await passOn(t, (_, response) => response.writeHead(401).end() !== undefined);
+  const message = new RegExp(`^Database ${address}: [\\d.:]+ refuses GATEPOST_DATABASE_CRED`);
+  const engine = await engineOf(address);
+  await assert.rejects(engine.restore(copy, SEAL, 0, COPYING), {
+    name: "UnusableDatabaseError",
+    message,
+  });
+});
+
+test("a backup of a cluster to a full disk says so, and leaves nothing there", async (t) => {
+  const disk = mountSmallDisk(t, 2 ** 16);
+  if (disk === undefined) return;
+  const engine = await stage(t);
+  await addUser(engine, "u1");
+  const backup = engine.backUp(join(disk.folder, "copy.db"), COPYING);
+  await assert.rejects(backup, { code: "ENOSPC" });
+  assert.deepEqual(readdirSync(disk.folder), []);
+});
 
 test("a backup may take the place of what a newer program has made", async (t) => {
   const folder = makeFolder(t);

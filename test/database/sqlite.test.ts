@@ -439,6 +439,15 @@ test("a log that grew while somebody read is short again once the reader has gon
     assert.ok(waitedMs < 5_000, "it is as long as before");
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
+
+  // To shorten it no lock was waited for; now one is again.
+  const locker = new DatabaseSync(path);
+  t.after(() => locker.close());
+  locker.exec("BEGIN IMMEDIATE");
+  const write = database.write([put("after")]);
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  locker.exec("ROLLBACK");
+  assert.deepEqual(await write, [1]);
 });
 
 test("a message of Node's own, as its watch mode sends them, disturbs nothing", async (t) => {

@@ -24,6 +24,7 @@ import { SCHEMA } from "../../src/database/schema.ts";
 import { openSqlite } from "../../src/database/sqlite_file.ts";
 import { makeFolder } from "../helpers/database.ts";
 import { runNode } from "../helpers/process.ts";
+import { mountSmallDisk } from "../helpers/small_disk.ts";
 import { writeOldDatabase } from "../helpers/old_database.ts";
 import { OLD_MIGRATIONS } from "../helpers/old_migrations.ts";
 
@@ -228,6 +229,32 @@ for (const [what, make, change] of [
     assert.deepEqual(values.map(({ value }) => value), change === SCHEMA ? [] : ["1"]);
   });
 }
+
+test("prepareSqliteFile() that has no room for a change leaves the version before whole", (t) => {
+  const disk = mountSmallDisk(t, 2 ** 22);
+  if (disk === undefined) return;
+  const path = join(disk.folder, "gatepost.db");
+  writeOldDatabase(path);
+  const [before, content] = [schemaOf(path), contentOf(path)];
+  const tooSmall = statSync(path).size;
+  let failures = 0;
+  for (let bytes = tooSmall; ; bytes += 65_536) {
+    disk.resize(bytes);
+    try {
+      prepareSqliteFile(path);
+      break;
+    } catch (error) {
+      assert.match(String(error), /^UnusableDatabaseError: [^\n]*(full|I\/O error)[^\n]*$/);
+    }
+    failures++;
+    disk.resize(2 ** 22); // to look at it takes some room
+    assert.deepEqual(pragmas(path, ["user_version"]), [1]);
+    assert.deepEqual([schemaOf(path), contentOf(path)], [before, content], `${bytes} bytes`);
+  }
+  assert.ok(failures > 2, `${failures} failures`);
+  assert.deepEqual(pragmas(path, ["user_version"]), [NEWEST_VERSION]);
+  assert.deepEqual(schemaOf(path), schemaOf(newFile(t)));
+});
 
 test("prepareSqliteFile() makes an empty file a database, and an empty database too", (t) => {
   const folder = makeFolder(t);

@@ -5,7 +5,7 @@ import { type Database, type Refusal, UnavailableError } from "../../src/databas
 import { createWriteWatch } from "../../src/database/write_watch.ts";
 
 /** A watch on a database that refuses on request, by a clock that the test sets. */
-function openStage() {
+function openStage(other: Partial<Database> = {}) {
   const stage = { nowMs: 0, refusal: undefined as Refusal | undefined, writes: 0 };
   const told: string[] = [];
   const tell = (level: string): Log["info"] => (msg, fields) =>
@@ -22,6 +22,7 @@ function openStage() {
       return Promise.reject(new UnavailableError(stage.refusal));
     },
     close: () => Promise.resolve(),
+    ...other,
   };
   const look = async (ms: number) => {
     stage.nowMs = ms;
@@ -51,7 +52,7 @@ test("writes refused for two seconds: it says why, logs it once, and recovers", 
   const { stage, told, watch, look } = openStage();
   stage.refusal = "full";
   watch.observe("full");
-  await look(1_000);
+  await look(2_000);
   assert.equal(watch.state(), "ok");
   await look(2_001);
   await look(3_000);
@@ -87,4 +88,9 @@ test("damage is reported at once, and stays although other writes go on", async 
   await look(20_000);
   assert.equal(watch.state(), "damaged");
   assert.deepEqual(told, ["error writes are refused damaged"]);
+});
+
+test("what is no trouble of the database fails the look", async () => {
+  const { look } = openStage({ write: () => Promise.reject(new Error("no such table")) });
+  await assert.rejects(look(10_000), /no such table/);
 });

@@ -45,8 +45,9 @@ for (const isForOne of [false, true]) {
   test(`an event ${what} reaches them as they were when it was dispatched, once`, async (t) => {
     const { database, subscribe, dispatch, pending, receivers } = await openStage(t);
     const [one, other] = [await addUser(database), await addUser(database)];
-    for (const principal of [one, other, one, other, one]) await subscribe(principal);
+    for (const principal of [one, other, one, other]) await subscribe(principal);
     await subscribe(one, "disabled");
+    await subscribe(one);
     const id = await dispatch(isForOne ? one : undefined);
     await subscribe(one); // afterwards
     for (let round = 0; round < 3; round++) {
@@ -57,7 +58,7 @@ for (const isForOne of [false, true]) {
       await fanOut(database, [{ ...part, claimed: [] }], "c1", LEASE_MS, NOW_MS);
     }
     assert.deepEqual(await pending(), []);
-    assert.deepEqual(await receivers(id), isForOne ? [1, 3, 5] : [1, 2, 3, 4, 5]);
+    assert.deepEqual(await receivers(id), isForOne ? [1, 3, 6] : [1, 2, 3, 4, 6]);
   });
 }
 
@@ -104,6 +105,24 @@ test("a slot is kept for no subscription that gets nothing now", async (t) => {
   const find = { limit: 5, idleLimit: 10, nowMs: NOW_MS };
   const { end, idle } = await findFanOutPart(database, event, find);
   assert.deepEqual([end, idle.map(({ subscription }) => subscription)], [5, [4, 5]]);
+  const one = await findFanOutPart(database, event, { ...find, idleLimit: 1 });
+  assert.equal(one.idle.length, 1);
+});
+
+test("a fan-out makes those due whom it gives a delivery, and nobody later", async (t) => {
+  const { database, subscribe, dispatch, pending } = await openStage(t);
+  const principal = await addUser(database);
+  await subscribe(await addUser(database, { scopes: [] }));
+  for (const dueMs of [NOW_MS - 5, null, NOW_MS + 5]) await subscribe(principal, "active", dueMs);
+  await subscribe(principal); // claimed
+  await dispatch();
+  const [event] = await pending();
+  assert.ok(event);
+  await fanOut(database, [{ event, end: 5, claimed: [5] }], "c1", LEASE_MS, NOW_MS);
+  const due = await database.query<{ dueAtMs: number }>(
+    sql`SELECT dueAtMs FROM subscriptions ORDER BY seq`,
+  );
+  assert.deepEqual(due.map(({ dueAtMs }) => dueAtMs), [null, NOW_MS - 5, NOW_MS, NOW_MS, LEASE_MS]);
 });
 
 test("the newest events need not wait behind many old ones", async (t) => {
@@ -112,4 +131,15 @@ test("the newest events need not wait behind many old ones", async (t) => {
   for (let count = 0; count < 9; count++) ids.push(await dispatch());
   const listed = (await listPendingEvents(database, { oldest: 3, newest: 2 })).map(({ id }) => id);
   assert.deepEqual(listed, [...ids.slice(0, 3), ...ids.slice(-2)]);
+});
+
+test("of few pending events none is listed twice, and no finished one", async (t) => {
+  const { database, dispatch } = await openStage(t);
+  const ids = [await dispatch(), await dispatch(), await dispatch(), await dispatch()];
+  const newest = await dispatch();
+  await database.write([sql`UPDATE events SET status = 'distributed' WHERE id = ${newest}`]);
+  for (const oldest of [3, 4]) {
+    const listed = await listPendingEvents(database, { oldest, newest: 2 });
+    assert.deepEqual(listed.map(({ id }) => id), ids);
+  }
 });

@@ -267,6 +267,11 @@ test("a token of an older version is remembered as used when it is exchanged", a
   await rotate(database, grant.id, SECOND, sha256("third"), { isGenuine: true });
   assert.equal((await find(database, grant.id, FIRST))?.state, "used");
   assert.equal(await countUsed(database, grant.id), 1);
+  // Nobody else's is, who would end the grant by it.
+  assert.equal(await find(database, grant.id, sha256("made up")), undefined);
+  const other = sampleGrant(grant.app, grant.user, { refresh: sha256("other") });
+  await insertGrant(database, other);
+  assert.equal(await find(database, other.id, FIRST), undefined);
 });
 
 test("a rotation moves the end of the refresh token, and no other end back", async (t) => {
@@ -308,6 +313,56 @@ test("of many rotations at once in two processes exactly one succeeds", async (t
     assert.equal((await find(one, grant.id, winner))?.state, "current");
     assert.equal(await countUsed(one, grant.id), 1);
   }
+});
+
+describe("a rotation whose response was lost", () => {
+  /** Rotates by a write of that kind, after which the database can be read, or not. */
+  async function rotateBy(
+    t: TestContext,
+    write: (real: Database, ...batch: Parameters<Database["write"]>) => Promise<number[]>,
+    canBeRead = true,
+  ) {
+    const { database: real, grant } = await openWithGrant(t);
+    let isDown = false;
+    const database: Database = {
+      ...real,
+      write(batch) {
+        isDown = !canBeRead;
+        return write(real, batch);
+      },
+      query: (select) => isDown ? Promise.reject(new UnavailableError("down")) : real.query(select),
+    };
+    const rotated = rotate(database, grant.id, FIRST, SECOND);
+    const [outcome] = await Promise.allSettled([rotated]);
+    return { outcome, state: (await find(real, grant.id, SECOND))?.state };
+  }
+  const lost = new OutcomeUnknownError("lost");
+
+  test("has succeeded where its token is there", async (t) => {
+    const { outcome, state } = await rotateBy(t, async (real, batch) => {
+      await real.write(batch);
+      throw lost;
+    });
+    assert.deepEqual([outcome, state], [{ status: "fulfilled", value: true }, "current"]);
+  });
+
+  test("has succeeded where it was sent again and found itself done", async (t) => {
+    const { outcome, state } = await rotateBy(t, async (real, batch) => {
+      await real.write(batch);
+      return await real.write(batch);
+    });
+    assert.deepEqual([outcome, state], [{ status: "fulfilled", value: true }, "current"]);
+  });
+
+  test("has failed with the reason where its token is not there", async (t) => {
+    const { outcome, state } = await rotateBy(t, () => Promise.reject(lost));
+    assert.deepEqual([outcome, state], [{ status: "rejected", reason: lost }, undefined]);
+  });
+
+  test("has failed with that reason too where it cannot be looked for", async (t) => {
+    const { outcome } = await rotateBy(t, () => Promise.reject(lost), false);
+    assert.deepEqual(outcome, { status: "rejected", reason: lost });
+  });
 });
 
 test("a rotation and a revocation at once leave no token that is good", async (t) => {

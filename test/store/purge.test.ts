@@ -4,6 +4,7 @@ import { idBound } from "../../src/base/id.ts";
 import { type Database } from "../../src/database/database.ts";
 import { STEPS } from "../../src/event/figures.ts";
 import { sql, type Sql } from "../../src/database/sql.ts";
+import { deliveryId } from "../../src/store/fan_out.ts";
 import { purge, type PurgeProgress } from "../../src/store/purge.ts";
 import { openDatabase } from "../helpers/database.ts";
 
@@ -101,6 +102,40 @@ test("what may go is removed at one purge, however much it is", async (t) => {
   await addDelivered(database, AT_ONCE + BATCH, NOW_MS - 2 * DAY_MS);
   await purge(database, RETENTION, NOW_MS, SIGNAL, new Map());
   assert.deepEqual(await database.query(sql`SELECT 1 FROM deliveries`), []);
+});
+
+test("an event stays for as long as one of its deliveries, and goes with the last", async (t) => {
+  const database = openDatabase(t);
+  const old = NOW_MS - 2 * DAY_MS;
+  const event = (digit: number) => `${idBound("e", old)}${String(digit).repeat(15)}`;
+  let made = 0;
+  const deliver = (digit: number, status: string, finishedAtMs: number | null) =>
+    sql`INSERT INTO deliveries (id, event, subscription, status, dueAtMs, finishedAtMs)
+      VALUES (${deliveryId(event(digit), ++made)}, ${event(digit)}, 1, ${status}, 0,
+        ${finishedAtMs})`;
+  await database.write([
+    sql`INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, createdAtMs)
+      VALUES ('s1', 'u1', 'login', 'a', 'https://a.example/', 'active', '', 1)`,
+    ...[1, 2, 3, 4].map((digit) => sql`INSERT INTO events
+        (id, name, data, scopes, status, lastSubscription, createdAtMs)
+      VALUES (${event(digit)}, 'a', '1', '[]', ${digit === 4 ? "pending" : "distributed"}, 1, 1)`),
+    deliver(1, "delivered", old),
+    deliver(1, "failed", old),
+    deliver(1, "cancelled", old),
+    deliver(2, "delivered", old),
+    deliver(2, "pending", null),
+    deliver(3, "failed", NOW_MS),
+  ]);
+  const list = async () => {
+    const rows = await database.query<{ id: string; deliveries: number }>(sql`SELECT id,
+      (SELECT count(*) FROM deliveries d WHERE event = e.id) AS deliveries
+      FROM events e ORDER BY id`);
+    return rows.map(({ id, deliveries }) => `${id.at(-1)}: ${deliveries}`);
+  };
+  await purge(database, RETENTION, NOW_MS, SIGNAL);
+  assert.deepEqual(await list(), ["2: 1", "3: 1", "4: 0"]);
+  await purge(database, RETENTION, NOW_MS + 2 * DAY_MS, SIGNAL);
+  assert.deepEqual(await list(), ["2: 1", "4: 0"]);
 });
 
 test("what has expired is removed of every kind, and nothing else", async (t) => {

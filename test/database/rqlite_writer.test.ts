@@ -1,0 +1,350 @@
+import assert from "node:assert/strict";
+import { DatabaseSync } from "node:sqlite";
+import { type TestContext, test } from "node:test";
+import { idBound } from "../../src/base/id.ts";
+import { messageOf } from "../../src/base/message_of.ts";
+import {
+  ConflictError,
+  OutcomeUnknownError,
+  UnavailableError,
+} from "../../src/database/database.ts";
+import type { RqliteClient, RqliteResult } from "../../src/database/rqlite_client.ts";
+import { IS_STORED, RQLITE_LEDGER } from "../../src/database/rqlite_ledger.ts";
+import { createRqliteWriter } from "../../src/database/rqlite_writer.ts";
+import { sql } from "../../src/database/sql.ts";
+import type { CommitReport } from "../../src/database/write_result.ts";
+
+test("two groups are under way, and meanwhile the next one gathers", async (t) => {
+  const { writer, asked, answer, names } = stage(t);
+  const writes = [];
+  for (const name of ["a", "b", "c", "d"]) {
+    writes.push(writer.write([put(name)]));
+    await turn();
+  }
+  assert.equal(asked.length, 2);
+  await answer();
+  assert.deepEqual([asked.length, names()], [3, ["a"]]);
+  await answer();
+  await answer();
+  assert.deepEqual(await Promise.all(writes), Array(4).fill([1]));
+  assert.deepEqual(await writer.write([]), []);
+  assert.deepEqual([asked.length, names()], [3, ["a", "b", "c", "d"]]);
+});
+
+test("a group is up to 256 batches", async (t) => {
+  const { writer, answer, reports } = stage(t);
+  const writes = Array.from({ length: 600 }, (_, at) => writer.write([put(`k${at}`)]));
+  await turn();
+  for (let group = 0; group < 3; group++) await answer();
+  await Promise.all(writes);
+  assert.deepEqual(reports.map(({ batches }) => batches), [256, 256, 88]);
+});
+
+test("a request has a mebibyte of statements, or one batch that is larger", async (t) => {
+  const { writer, asked, answer, reports } = stage(t);
+  const sizes = [2 ** 20, 2 ** 19 - 200, 2 ** 19 - 200, 2 ** 19, 1, 2 ** 21, 1];
+  const writes = sizes.map((size, at) => writer.write([put(`k${at}`, "x".repeat(size))]));
+  for (let done = 0; done < writes.length; done = reports.reduce((n, r) => n + r.batches, 0)) {
+    await turn();
+    await answer();
+  }
+  await Promise.all(writes);
+  assert.deepEqual(reports.map(({ batches }) => batches), [1, 2, 2, 1, 1]);
+  const lengths = asked.map(({ statements }) => statements.join().length);
+  assert.ok(lengths.filter((length) => length > 1.01 * 2 ** 20).length <= 1, `${lengths}`);
+});
+
+test("each batch gets the changes of its own statements, and a conflict is its own", async (t) => {
+  const { writer, answer, answerAll, names } = stage(t);
+  await stored(writer.write([put("taken")]), answer);
+  // Each statement of each batch, in turn, is the one that cannot be.
+  for (let wrong = 0; wrong < 4; wrong++) {
+    const batches = [0, 1].map((batch) => [0, 1].map((statement) =>
+      2 * batch + statement === wrong ? put("taken") : put(`${wrong} ${batch} ${statement}`)));
+    const writes = batches.map((batch) => writer.write(batch));
+    const none = writer.write([sql`DELETE FROM settings WHERE name = 'none'`]);
+    const all = writer.write([sql`UPDATE settings SET value = '' WHERE name = 'taken'`]);
+    const results = Promise.allSettled(writes);
+    await turn();
+    await answerAll();
+    const which = wrong < 2 ? 0 : 1;
+    assert.deepEqual((await results).map(({ status }) => status === "rejected"),
+      [0, 1].map((batch) => batch === which), `statement ${wrong}`);
+    await assert.rejects(writes[which] ?? none, ConflictError);
+    assert.deepEqual([await writes[1 - which], await none, await all], [[1, 1], [0], [1]]);
+  }
+  assert.equal(names().length, 9);
+});
+
+test("while there are conflicts the groups are smaller, and grow again after", async (t) => {
+  const { writer, answer, answerAll, reports } = stage(t);
+  await stored(writer.write([put("taken")]), answer);
+  const writes = [put("taken"), ...Array.from({ length: 255 }, (_, at) => put(`k${at}`))]
+    .map((statement) => writer.write([statement]));
+  const results = Promise.allSettled(writes);
+  await turn();
+  await answerAll();
+  assert.equal((await results).filter(({ status }) => status === "rejected").length, 1);
+  // The first is refused, and two of a quarter are under way before the next is larger.
+  assert.deepEqual(reports.map(({ batches }) => batches), [1, 256, 64, 64, 127]);
+});
+
+test("a batch with a mistake fails alone, as no conflict, and nothing is refused", async (t) => {
+  const { writer, answer, reports } = stage(t);
+  const wrong = assert.rejects(writer.write([sql`INSERT INTO nowhere VALUES (1)`]), {
+    name: "Error",
+    message: /nowhere/,
+  });
+  const right = writer.write([put("a")]);
+  await turn();
+  await answer();
+  await answer();
+  await wrong;
+  assert.deepEqual(await right, [1]);
+  assert.deepEqual(reports.map(({ refusal }) => refusal), [undefined, undefined]);
+});
+
+test("a cluster without a ledger stores nothing, and says why to each", async (t) => {
+  const { writer, node, answer, names } = stage(t);
+  node.exec("DROP TABLE write_groups");
+  const writes = Promise.allSettled([writer.write([put("a")]), writer.write([put("b")])]);
+  await turn();
+  await answer();
+  for (const result of await writes) {
+    assert.ok(result.status === "rejected" && /no such table/.test(result.reason.message));
+  }
+  assert.deepEqual(names(), []);
+});
+
+test("what has waited too long to be sent is refused, and surely not stored", async (t) => {
+  const { writer, asked, answer, pass } = stage(t);
+  const sent = ["a", "b"].map(async (name) => writer.write([put(name)]));
+  await turn();
+  const [late, later] = [writer.write([put("late")]), writer.write([put("late too")])];
+  pass(100);
+  const inTime = writer.write([put("in time")]);
+  const refused = Promise.allSettled([late, later]);
+  pass(4_500);
+  await answer();
+  for (const result of await refused) {
+    assert.ok(result.status === "rejected" && result.reason instanceof UnavailableError);
+    assert.ok(!(result.reason instanceof OutcomeUnknownError));
+  }
+  await answer();
+  await Promise.all(sent);
+  assert.deepEqual(await inTime, [1]);
+  assert.ok(!asked.some(({ statements }) => statements.join().includes("late")));
+});
+
+test("of a group that is sent again no batch waits longer than five seconds in all", async (t) => {
+  const { writer, asked, answer, pass, nowMs } = stage(t);
+  await stored(writer.write([put("taken")]), answer);
+  const startedMs = nowMs();
+  const old = writer.write([put("old")]);
+  const conflict = assert.rejects(writer.write([put("taken")]), ConflictError);
+  await turn();
+  pass(2_000);
+  const young = writer.write([put("young")]);
+  await answer();
+  await conflict;
+  await answer();
+  assert.deepEqual(await Promise.all([old, young]), [[1], [1]]);
+  assert.deepEqual(asked.map(({ untilMs }) => untilMs - startedMs), [5_000, 5_000, 5_000]);
+});
+
+test("a write that cannot be made is reported as refused, one that was made is not", async (t) => {
+  const { writer, answer, fail, reports, pass } = stage(t);
+  for (const error of [new UnavailableError("lost"), new OutcomeUnknownError("lost")]) {
+    const write = writer.write([put("a")]);
+    await turn();
+    pass(300);
+    fail(error);
+    await assert.rejects(write, error);
+  }
+  await stored(writer.write([put("a")]), answer);
+  const failing = { batches: 1, ms: 300, refusal: "failing" };
+  assert.deepEqual(reports, [failing, failing, { batches: 1, ms: 0, refusal: undefined }]);
+});
+
+test("a full disk of the leader: nobody knows, and it is reported as refused", async (t) => {
+  const { writer, asked, reports } = stage(t);
+  const writes = ["a", "b"].map((name) =>
+    assert.rejects(writer.write([put(name)]), OutcomeUnknownError)
+  );
+  await turn();
+  asked[0]?.resolve([{}, { error: "database or disk is full" }]);
+  await Promise.all(writes);
+  assert.deepEqual(reports.map(({ refusal }) => refusal), ["failing"]);
+});
+
+test("what was stored though its response was lost: each gets its own changes", async (t) => {
+  const { writer, asked, run, answer, names } = stage(t);
+  const writes = [
+    writer.write([put("a"), put("b")]),
+    writer.write([sql`UPDATE settings SET value = '2' WHERE name IN ('a', 'b')`]),
+    writer.write([sql`DELETE FROM settings WHERE name = 'none'`]),
+  ];
+  await turn();
+  run(asked[0]?.statements ?? []);
+  await answer(); // the same again, as the client sends it: it is there already
+  await answer(); // and the changes are read
+  assert.deepEqual(await Promise.all(writes), [[1, 1], [2], [0]]);
+  assert.deepEqual(names(), ["a", "b"]);
+});
+
+test("a group that nobody knows of is barred by the next, and then forgotten", async (t) => {
+  const { writer, asked, answer, fail, run, names } = stage(t);
+  const lost = assert.rejects(writer.write([put("lost")]), OutcomeUnknownError);
+  await turn();
+  fail(new OutcomeUnknownError("lost"));
+  await lost;
+  await stored(writer.write([put("next")]), answer);
+  const [late, next] = asked.map(({ statements }) => statements);
+  assert.deepEqual(run(late ?? []), [{ error: IS_STORED }]);
+  assert.deepEqual(names(), ["next"]);
+  await stored(writer.write([put("last")]), answer);
+  assert.equal((asked[2]?.statements.length ?? 0) + 1, next?.length);
+});
+
+test("after a group that was stored unknown to all the next is stored as well", async (t) => {
+  const { writer, asked, answer, fail, run, names } = stage(t);
+  const lost = assert.rejects(writer.write([put("lost")]), OutcomeUnknownError);
+  await turn();
+  run(asked[0]?.statements ?? []);
+  fail(new OutcomeUnknownError("lost"));
+  await lost;
+  await stored(writer.write([put("next")]), answer);
+  assert.deepEqual(names(), ["lost", "next"]);
+});
+
+test("once a minute the rows of groups are removed that are older than ten", async (t) => {
+  const { writer, node, answer, pass } = stage(t);
+  const insert = node.prepare("INSERT INTO write_groups (id) VALUES (?)");
+  const old = (minutes: number) => idBound("w", Date.now() - minutes * 60_000);
+  const count = () =>
+    node.prepare("SELECT count(*) AS count FROM write_groups").get()?.["count"];
+  for (const minutes of [9, 11]) insert.run(old(minutes));
+  await stored(writer.write([put("a")]), answer);
+  assert.equal(count(), 3);
+  pass(60_000);
+  await stored(writer.write([put("b")]), answer);
+  assert.equal(count(), 3, "one fewer, and its own");
+  insert.run(old(12));
+  pass(59_999);
+  await stored(writer.write([put("c")]), answer);
+  assert.equal(count(), 5);
+});
+
+test("close() stores what was given before it, also what has to be sent again", async (t) => {
+  const { writer, answer, answerAll, names } = stage(t);
+  await stored(writer.write([put("taken")]), answer);
+  const writes = Promise.allSettled([writer.write([put("a")]), writer.write([put("taken")])]);
+  let isClosed = false;
+  const closed = writer.close().then(() => isClosed = true);
+  await assert.rejects(writer.write([put("late")]), UnavailableError);
+  await answerAll(() => assert.equal(isClosed, false));
+  await closed;
+  assert.deepEqual((await writes).map(({ status }) => status), ["fulfilled", "rejected"]);
+  assert.deepEqual(names(), ["a", "taken"]);
+});
+
+/** Answers what is asked, and waits for the write. */
+async function stored(write: Promise<number[]>, answer: () => Promise<void>): Promise<void> {
+  await turn();
+  await answer();
+  assert.deepEqual(await write, [1]);
+}
+
+function put(name: string, value = "1") {
+  return sql`INSERT INTO settings (name, value) VALUES (${name}, ${value})`;
+}
+
+function turn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+interface Asked extends PromiseWithResolvers<readonly RqliteResult[]> {
+  readonly statements: readonly string[];
+  readonly untilMs: number;
+  isDone: boolean;
+}
+
+/** A writer whose cluster is one node in memory, which answers when the test says so. */
+function stage(t: TestContext) {
+  const node = new DatabaseSync(":memory:");
+  t.after(() => node.close());
+  const table = "CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT) STRICT";
+  node.exec(`${RQLITE_LEDGER.sql}; ${table}`);
+  let elapsedMs = 1_000_000;
+  t.mock.method(performance, "now", () => elapsedMs);
+  const asked: Asked[] = [];
+  const reports: CommitReport[] = [];
+  const client: Pick<RqliteClient, "ask" | "aheadMs"> = {
+    aheadMs: () => 0,
+    ask(_pathOf, statements, untilMs) {
+      const waiting = Promise.withResolvers<readonly RqliteResult[]>();
+      asked.push({ ...waiting, statements, untilMs, isDone: false });
+      return waiting.promise;
+    },
+  };
+
+  /** One transaction, whose results end with the statement that fails. */
+  function run(statements: readonly string[]): RqliteResult[] {
+    const results: RqliteResult[] = [];
+    node.exec("BEGIN");
+    for (const [text, ...params] of statements.map((each) => JSON.parse(each))) {
+      try {
+        const statement = node.prepare(text);
+        statement.setReturnArrays(true);
+        const isSelect = statement.columns().length > 0;
+        results.push(isSelect
+          ? { values: statement.all(...params) as unknown as unknown[][] }
+          : toResult(Number(statement.run(...params).changes)));
+      } catch (error) {
+        node.exec("ROLLBACK");
+        return [...results, { error: messageOf(error) }];
+      }
+    }
+    node.exec("COMMIT");
+    return results;
+  }
+
+  const toResult = (changes: number) => (changes === 0 ? {} : { rows_affected: changes });
+
+  /** The first that waits. */
+  function take(): Asked {
+    const first = asked.find(({ isDone }) => !isDone);
+    assert.ok(first, "nothing was asked");
+    first.isDone = true;
+    return first;
+  }
+
+  /** Answers the first that waits, and lets follow what comes of it. */
+  async function answer(): Promise<void> {
+    const { resolve, statements } = take();
+    resolve(run(statements));
+    await turn();
+  }
+
+  return {
+    writer: createRqliteWriter(client, (report) => void reports.push(report)),
+    node,
+    asked,
+    reports,
+    run,
+    answer,
+    /** Answers all that waits, and what comes of it. */
+    async answerAll(before = () => {}): Promise<void> {
+      while (asked.some(({ isDone }) => !isDone)) {
+        assert.ok(asked.length < 100, "it is asked without end");
+        before();
+        await answer();
+      }
+    },
+    fail: (error: Error) => take().reject(error),
+    pass: (ms: number) => void (elapsedMs += ms),
+    nowMs: () => elapsedMs,
+    names: () => node.prepare("SELECT name FROM settings ORDER BY name").all()
+      .map(({ name }) => name),
+  };
+}
