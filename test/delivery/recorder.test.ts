@@ -50,9 +50,9 @@ test("what cannot be stored while it stops is left to another process", async (t
   assert.deepEqual(await list(), ["d1 claimed", "d2 claimed"]);
 });
 
-function attempt(delivery: string, status = 200): AttemptRecord {
+function attempt(id: string, status = 200): AttemptRecord {
   return {
-    delivery,
+    id,
     subscription: 1,
     endpoint: "https://a.example/",
     startedAtMs: NOW_MS,
