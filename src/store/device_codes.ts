@@ -1,7 +1,7 @@
 import { type Database, limitTo } from "../database/database.ts";
 import { changesRow, findItem, parseScopes, type RowOf } from "../database/rows.ts";
 import { andIs, sql } from "../database/sql.ts";
-import { type NewAuditEntry, insertAudit } from "./audit.ts";
+import { insertAudit, type NewAuditEntry } from "./audit.ts";
 import { type Code, hasCode, insertCode } from "./codes.ts";
 
 /** A device that waits for a user, or did (RFC 8628 §3.1). */

@@ -1,4 +1,4 @@
-import { type NewAuditEntry, FAILURES, insertAudit, trimAudit } from "./audit.ts";
+import { FAILURES, insertAudit, type NewAuditEntry, trimAudit } from "./audit.ts";
 import { BATCH } from "./batch.ts";
 import { type Database, OutcomeUnknownError } from "../database/database.ts";
 

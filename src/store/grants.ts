@@ -1,7 +1,7 @@
 import { hasScope, isOfNoApp } from "./authority.ts";
 import { idTimeMs } from "../base/id.ts";
 import { afterWrite } from "./after_write.ts";
-import { type NewAuditEntry, insertAuditOfGrant } from "./audit.ts";
+import { insertAuditOfGrant, type NewAuditEntry } from "./audit.ts";
 import { type Database, limitTo, type Page, type Pagination } from "../database/database.ts";
 import { changesRow, findRow, pageOf, parseScopes, type RowOf } from "../database/rows.ts";
 import { andIs, listOf, sql, type Sql } from "../database/sql.ts";

@@ -31,8 +31,8 @@ export const exchangeRefreshToken: Exchange = async (request, services) => {
   const narrowed = { ...grant, scopes: narrowScope(readScope(form), grant.scopes) };
   const { issued, stored, scopes, nowMs } = await renewTokens(narrowed, request, services);
   const { refresh: newHash, ...ends } = stored;
-    if (!newHash) throw badRefreshToken(); // the app may not refresh, or its chain has ended
-    const rotation = { ...ends, old, newHash, scopes };
+  if (!newHash) throw badRefreshToken(); // the app may not refresh, or its chain has ended
+  const rotation = { ...ends, old, newHash, scopes };
   for (let found = presented; found.state !== "used";) {
     const { state, head } = found;
     if (await rotateRefreshToken(database, { ...rotation, state, head }, nowMs)) return issued;

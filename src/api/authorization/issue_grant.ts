@@ -10,7 +10,7 @@ import { appAt, type Target } from "../../oauth/resource.ts";
 import { grantScope } from "../../oauth/scope.ts";
 import type { User } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
-import { type NewAuditEntry, insertAuditOfGrant } from "../../store/audit.ts";
+import { insertAuditOfGrant, type NewAuditEntry } from "../../store/audit.ts";
 import { revokeGrant } from "../../store/grant_end.ts";
 import { type Grant, insertGrant, type NewGrant } from "../../store/grants.ts";
 import { findResource } from "../../store/resources.ts";

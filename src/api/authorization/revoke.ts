@@ -4,7 +4,7 @@ import { Problem } from "../../base/problem.ts";
 import { described, named, optional, record, shown, TEXT } from "../../base/shape.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import { type Caller, CONSOLE_APP } from "../../oauth/principal.ts";
-import { type NewAuditEntry, insertAudit, insertAuditOfGrant } from "../../store/audit.ts";
+import { insertAudit, insertAuditOfGrant, type NewAuditEntry } from "../../store/audit.ts";
 import type { Sql } from "../../database/sql.ts";
 import { revokeBareGrant, revokeGrant } from "../../store/grant_end.ts";
 import { revocation } from "../../store/revocations.ts";
