@@ -183,7 +183,7 @@ test("everything that is wrong with a schema is said at once, with its place", (
       /^\/items\/anyOf\/0 Must be a JSON Schema: the whole alone may be a Standard Schema\.$/,
       /^\/properties\/a Must be a JSON Schema: the whole/,
     ]],
-    [{ typ: "string" }, [/^\/typ Unknown member; did .* "type"\?$/]],
+    [{ typ: "string" }, [/^\/typ Unknown member\.$/]],
     [{ $ref: "#/a" }, [/^\/\$ref Unknown member\.$/]],
     [own('{"__proto__": 1, "constructor": 1}'), [/^\/__proto__ /, /^\/constructor /]],
     [{ type: "text" }, [/^\/type Must be one or several of string, number/]],
