@@ -4,7 +4,7 @@ import { ConflictError } from "../database/database.ts";
 import { jsonResponse, NO_STORE } from "../http/respond.ts";
 import type { Caller } from "../oauth/principal.ts";
 import type { Services } from "../services.ts";
-import { actorOf, type AuditEntry, type Change, insertAudit } from "../store/audit.ts";
+import { actorOf, type Change, insertAudit } from "../store/audit.ts";
 
 /** What the administration of every resource works with. */
 export type Administration =
@@ -16,8 +16,6 @@ export interface Actor {
   readonly request: Pick<HttpRequest, "address">;
 }
 
-export type AuditedAction = Pick<AuditEntry, "action" | "target">;
-
 /**
  * Stores a change together with its audit entry, which is left out where the first statement, the
  * change itself, will change no row. What it revokes takes effect on the next request, and what it
@@ -26,12 +24,13 @@ export type AuditedAction = Pick<AuditEntry, "action" | "target">;
  */
 export async function storeAudited(
   { caller, request }: Actor,
+  action: string,
+  target: string,
   statements: readonly Change[],
-  action: AuditedAction,
   { database, revocations, wake, now }: Administration,
   refusal = "It conflicts with what is there.",
 ): Promise<number[]> {
-  const entry = { ...actorOf(caller, request), ...action };
+  const entry = { ...actorOf(caller, request), action, target };
   const audit = insertAudit(entry, now(), statements[0]?.when);
   const changes = await database.write([audit, ...statements]).catch(refuseConflict(refusal));
   await revocations.refresh();
@@ -86,7 +85,7 @@ export async function changeAudited(
   statements: readonly Change[],
   services: Administration,
 ): Promise<void> {
-  const changes = await storeAudited(context, statements, { action, target }, services);
+  const changes = await storeAudited(context, action, target, statements, services);
   checkChanged(changes, action.replace(/\..*/, ""));
 }
 

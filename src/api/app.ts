@@ -134,7 +134,7 @@ function operatorOperations(services: Administration): Operation[] {
         const hasSecret = app.type === "confidential" && app.jwks.length === 0;
         const secret = hasSecret ? newSecret() : undefined;
         const insert = insertApp(app, secret === undefined ? undefined : sha256(secret));
-        await storeAudited(context, [insert], { action: "app.create", target: id }, services);
+        await storeAudited(context, "app.create", id, [insert], services);
         const record = { ...toAppRecord(app), client_secret: secret };
         return locatedResponse(201, context.request.path, id, record);
       },

@@ -186,9 +186,9 @@ export function managedDeliveryOperations(
       refuses: [409],
       async handle({ params: { id }, body, ...context }) {
         const delivery = await find(id);
-        const action = { action: "delivery.resend", target: id };
         const resend = resendDeliveries([id], now(), checkStatus(delivery, body?.status));
-        return resentResponse(delivery, await storeAudited(context, resend, action, services));
+        const changes = await storeAudited(context, "delivery.resend", id, resend, services);
+        return resentResponse(delivery, changes);
       },
     }),
     backend("POST", `${path}/resend`, "resendDeliveries",

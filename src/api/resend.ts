@@ -123,8 +123,8 @@ export function resendOperations(side: Side, services: Administration): Operatio
       refuses: [409],
       async handle({ params, ...context }) {
         const { id, state } = await find(params, context.caller);
-        const action = { action: "delivery.stop_resend", target: id };
-        const [stopped] = await storeAudited(context, [stopResend(id, now())], action, services);
+        const stop = stopResend(id, now());
+        const [stopped] = await storeAudited(context, "delivery.stop_resend", id, [stop], services);
         if (stopped !== 1) throw conflict(`The resend has ended: it is ${state}.`);
       },
     }),
@@ -152,8 +152,7 @@ export async function startResend(
     ? [resendDeliveries([first], now(), selection.status), first, "The delivery has just changed."]
     : [[insertResend({ ...resend, total: count })], selection.subscription ?? selection.status,
       "Another resend of this subscription is running."];
-  const action = { action: "delivery.resend", target };
-  const [stored] = await storeAudited(context, statements, action, services);
+  const [stored] = await storeAudited(context, "delivery.resend", target, statements, services);
   if (stored !== 1) throw conflict(refusal);
   if (trial) return jsonResponse(202, { count, delivery: first });
   // It is stored: whatever becomes of its first step, the distributor goes on with it.

@@ -51,8 +51,8 @@ export function subscribeOperations(
         const secret = formatSigningSecret(randomBytes(32));
         const grant = { id: caller.grantId, scopes: caller.scopes };
         const insert = insertSubscription({ ...subscription, secret, grant }, seal);
-        const action = { action: "subscription.create", target: id };
-        const [inserted] = await storeAudited(context, [insert], action, services, TAKEN);
+        const [inserted] =
+          await storeAudited(context, "subscription.create", id, [insert], services, TAKEN);
         if (inserted !== 1) {
           await checkEventAllowed(database, body.event, caller);
           if (!await hasActiveGrant(database, caller.grantId)) {
@@ -72,8 +72,8 @@ export function subscribeOperations(
         const subscription = await getSubscription(database, id, context.caller);
         const secret = formatSigningSecret(randomBytes(32));
         const replace = replaceSubscriptionSecret(id, secret, now(), seal);
-        const action = { action: "subscription.rotate_secret", target: id };
-        const [replaced] = await storeAudited(context, [replace], action, services);
+        const [replaced] =
+          await storeAudited(context, "subscription.rotate_secret", id, [replace], services);
         if (replaced !== 1) {
           await getSubscription(database, id, context.caller); // 404 where it has just been deleted
           throw conflict("The secret before this one still signs.");

@@ -47,7 +47,6 @@ import { findUser } from "../store/users.ts";
 import {
   type Actor,
   type Administration,
-  type AuditedAction,
   checkChanged,
   found,
   refuseConflict,
@@ -85,8 +84,8 @@ export function subscriptionOperations(
   const find = (id: string, caller: Caller) =>
     getSubscription(database, id, isOwn ? caller : undefined);
 
-  async function store(context: Actor, statements: readonly Sql[], action: AuditedAction) {
-    if (!isOwn) return storeAudited(context, statements, action, services, TAKEN);
+  async function store(context: Actor, action: string, id: string, statements: readonly Sql[]) {
+    if (!isOwn) return storeAudited(context, action, id, statements, services, TAKEN);
     const changes = await database.write(statements).catch(refuseConflict(TAKEN));
     wake();
     return changes;
@@ -136,10 +135,10 @@ export function subscriptionOperations(
         const grant = isOwn
           ? { id: caller.grantId, scopes: await grantedScopes(database, caller) }
           : undefined;
-        const [changed] = await store(context, [
+        const [changed] = await store(context, "subscription.change", id, [
           updateSubscription(id, update, grant),
           ...isDisabled ? disableSubscription(id, "administrator", now()) : [],
-        ], { action: "subscription.change", target: id });
+        ]);
         if (changed === 0) {
           throw conflict(subscription.status === "disabled"
             ? "Its user, its app or the grant that made it has ended."
@@ -152,8 +151,8 @@ export function subscriptionOperations(
       isOwn ? "Unsubscribe" : "Remove a subscription; what it has not been sent is cancelled", {
       async handle({ params: { id }, ...context }) {
         await find(id, context.caller);
-        const action = { action: "subscription.delete", target: id };
-        const changes = await store(context, deleteSubscription(id, now()), action);
+        const end = deleteSubscription(id, now());
+        const changes = await store(context, "subscription.delete", id, end);
         checkChanged(changes, "subscription");
       },
     }),

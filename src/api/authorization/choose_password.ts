@@ -37,8 +37,7 @@ export async function choosePassword(
   }
   const decision = form.get("decision");
   if (decision === "keep" && given === "printed") {
-    const action = { action: "user.keep_password", target };
-    await storeAudited(actor, [keepPassword(target)], action, services);
+    await storeAudited(actor, "user.keep_password", target, [keepPassword(target)], services);
     return seeOther(address);
   }
   if (decision !== undefined) throw malformed("The decision is not known.");

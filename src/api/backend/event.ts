@@ -49,9 +49,9 @@ export function eventOperations(
           const by = { request, source, principal };
           const insert = insertEvent({ id, name, json, subject, key, createdAtMs, ...by });
           // With a key of its own the event is never stored twice, and may have another id.
-          const kept = key === undefined ? keep(respond(id)) : [];
-          const action = { action: "event.dispatch", target: id };
-          const [changed = 0] = await storeAudited(context, [insert, ...kept], action, services);
+          const stored = [insert, ...key === undefined ? keep(respond(id)) : []];
+          const [changed = 0] =
+            await storeAudited(context, "event.dispatch", id, stored, services);
           metrics.count("gatepost_events_dispatched_total", [], changed);
           const isNew = key === undefined || changed > 0;
           return respond(isNew ? id : found(await findEventByKey(database, name, key), "event"));

@@ -91,8 +91,7 @@ export function grantOperations(services: Administration): Operation[] {
     backend("DELETE", `${PATH}/:id`, "revokeGrant", "Revoke a grant and every token of it", {
       async handle({ params, ...context }) {
         const { id } = found(await findGrant(database, params.id), "grant");
-        const action = { action: "grant.revoke", target: id };
-        await storeAudited(context, revokeGrant(id, now()), action, services);
+        await storeAudited(context, "grant.revoke", id, revokeGrant(id, now()), services);
       },
     }),
     backend("POST", `${PATH}/revoke`, "revokeGrants",
@@ -104,8 +103,8 @@ export function grantOperations(services: Administration): Operation[] {
         if (user !== undefined) found(await findUser(database, user), "user");
         if (app !== undefined && !isBuiltIn(app)) found(await findApp(database, app), "app");
         const target = [user, app].filter(Boolean).join(" ");
-        const action = { action: "grant.revoke", target };
-        await storeAudited(context, await revokeAll(body, services), action, services);
+        const revoke = await revokeAll(body, services);
+        await storeAudited(context, "grant.revoke", target, revoke, services);
         if (user === undefined && isBuiltIn(app)) await revokeAllOf(database, app, now());
       },
     }),

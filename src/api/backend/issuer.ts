@@ -44,9 +44,8 @@ export function issuerOperations(services: IssuerServices): Operation[] {
         const id = newId("i", createdAtMs);
         const made = { id, jwksUri, status: "active", createdAtMs } as const;
         const issuer = { ...toFields(body), audience: body.audience ?? null, ...made };
-        const action = { action: "issuer.create", target: id };
         const taken = "The issuer is registered already.";
-        await storeAudited(context, [ISSUERS.insert(issuer)], action, services, taken);
+        await storeAudited(context, "issuer.create", id, [ISSUERS.insert(issuer)], services, taken);
         return locatedResponse(201, context.request.path, id, toIssuerRecord(issuer));
       },
     }),

@@ -141,14 +141,13 @@ export function problemOperations(services: ProblemServices & Administration): O
       }),
       async handle({ params: { id }, body: { until }, ...context }) {
         found((await findProblems(services)).find((each) => each.id === id), "problem");
-        const action = { action: "problem.mute", target: id };
-        await storeAudited(context, [muteProblem(id, until)], action, services);
+        await storeAudited(context, "problem.mute", id, [muteProblem(id, until)], services);
       },
     }),
     backend("DELETE", `${PATH}/:id/mute`, "unmuteProblem", "Mute a problem no more", {
       async handle({ params: { id }, ...context }) {
-        const action = { action: "problem.unmute", target: id };
-        const changes = await storeAudited(context, [unmuteProblem(id)], action, services);
+        const unmute = unmuteProblem(id);
+        const changes = await storeAudited(context, "problem.unmute", id, [unmute], services);
         checkChanged(changes, "muted problem");
       },
     }),

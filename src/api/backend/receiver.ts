@@ -79,8 +79,7 @@ export function receiverOperations({ at, byId }: Receivers, services: Administra
         const record = { id, url: at + id, answer: "200", expires_at } as const;
         byId.set(id, { record, callbacks: [] }); // at once, so that it counts
         setTimeout(() => byId.delete(id), LIFE_MS).unref();
-        const action = { action: "receiver.create", target: id };
-        await storeAudited(context, [], action, services).catch((error: unknown) => {
+        await storeAudited(context, "receiver.create", id, [], services).catch((error: unknown) => {
           byId.delete(id);
           throw error;
         });
@@ -99,7 +98,7 @@ export function receiverOperations({ at, byId }: Receivers, services: Administra
       returns: ReceiverRecord,
       async handle({ params: { id }, body: { answer }, ...context }) {
         const receiver = find(id);
-        await storeAudited(context, [], { action: "receiver.change", target: id }, services);
+        await storeAudited(context, "receiver.change", id, [], services);
         receiver.record = { ...receiver.record, answer };
         return receiver.record;
       },
@@ -107,7 +106,7 @@ export function receiverOperations({ at, byId }: Receivers, services: Administra
     backend("DELETE", `${path}/:id`, "deleteReceiver", "Remove a receiver", {
       async handle({ params: { id }, ...context }) {
         find(id);
-        await storeAudited(context, [], { action: "receiver.delete", target: id }, services);
+        await storeAudited(context, "receiver.delete", id, [], services);
         byId.delete(id);
       },
     }),

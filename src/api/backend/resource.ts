@@ -40,12 +40,12 @@ export function resourceOperations(
       refuses: [409],
       async handle({ body, ...context }) {
         const createdAtMs = now();
-        const resource = { ...body, id: newId("p", createdAtMs), createdAtMs };
-        const action = { action: "resource.create", target: resource.id };
+        const id = newId("p", createdAtMs);
+        const resource = { ...body, id, createdAtMs };
+        const insert = RESOURCES.insert(resource);
         const taken = "There is a resource with this url.";
-        await storeAudited(context, [RESOURCES.insert(resource)], action, services, taken);
-        const record = toResourceRecord(resource);
-        return locatedResponse(201, context.request.path, resource.id, record);
+        await storeAudited(context, "resource.create", id, [insert], services, taken);
+        return locatedResponse(201, context.request.path, id, toResourceRecord(resource));
       },
     }),
     backend("GET", PATH, "listResources", "List registered resources",

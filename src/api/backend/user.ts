@@ -45,9 +45,9 @@ export function userOperations(services: Administration & Pick<Services, "hasher
         const createdAtMs = now();
         const id = newId("u", createdAtMs);
         const user: User = { id, username, scopes, rate, status: "active", createdAtMs };
-        const action = { action: "user.create", target: id };
+        const insert = insertUser({ ...user, phc });
         const taken = "The user name is taken.";
-        await storeAudited(context, [insertUser({ ...user, phc })], action, services, taken);
+        await storeAudited(context, "user.create", id, [insert], services, taken);
         return locatedResponse(201, context.request.path, id, toUserRecord(user));
       },
     }),

@@ -91,7 +91,7 @@ export function accountOperations(
       async handle(context) {
         const target = loggedInUser(context.caller);
         const end = revokeOthersOf(target, context.caller.grantId, now());
-        await storeAudited(context, end, { action: "grant.revoke", target }, services);
+        await storeAudited(context, "grant.revoke", target, end, services);
       },
     }),
     consumer("GET", ACCOUNT, "getAccount", "The caller's own account", {

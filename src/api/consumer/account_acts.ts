@@ -52,7 +52,7 @@ export async function withdrawApp(actor: Actor, app: string, services: Administr
   found((await listActingApps(database, user, now(), app))[0], "grant");
   const end = { reason: "grant withdrawn" };
   const withdraw = withdrawConsent(user, app, end, now(), accessTokenTtlMs);
-  await storeAudited(actor, withdraw, { action: "grant.withdraw", target: app }, services);
+  await storeAudited(actor, "grant.withdraw", app, withdraw, services);
 }
 
 /**
@@ -98,8 +98,7 @@ export async function endOwnGrant(actor: Actor, id: string, services: Administra
   const { database, now } = services;
   const own = await listLiveGrants(database, loggedInUser(actor.caller), now());
   const { id: target } = found(own.find((grant) => grant.id === id), "token");
-  const action = { action: "grant.revoke", target };
-  await storeAudited(actor, revokeGrant(target, now()), action, services);
+  await storeAudited(actor, "grant.revoke", target, revokeGrant(target, now()), services);
 }
 
 /** Ends one of the user's browser sessions; throws Problem 404 where it is none. */
@@ -109,7 +108,7 @@ export async function endSession(actor: Actor, id: string, services: Administrat
   // Looked for first: the tokens of the user's consoles end with any session.
   found((await listSessions(database, user, now(), id))[0], "session");
   const end = endSessionsOf(user, now(), { id });
-  await storeAudited(actor, end, { action: "session.end", target: id }, services);
+  await storeAudited(actor, "session.end", id, end, services);
 }
 
 /** Ends all of the user's browser sessions, but the one of the id that is given. */
@@ -120,7 +119,7 @@ export async function endSessions(
 ) {
   const target = loggedInUser(actor.caller);
   const end = endSessionsOf(target, services.now(), { spared });
-  await storeAudited(actor, end, { action: "session.end", target }, services);
+  await storeAudited(actor, "session.end", target, end, services);
 }
 
 /**
