@@ -1,3 +1,6 @@
+import { idOf, isId } from "../base/id.ts";
+import { described, text } from "../base/shape.ts";
+
 /** Who a token speaks for, and through which app: the caller of one protected request. */
 export interface Caller {
   /** The id of a user or of another issuer's principal; the `client_id` of an app by itself. */
@@ -36,6 +39,13 @@ export const isOwnLogin = (app: string): boolean => app === LOGIN_APP || app ===
 export const BUILT_IN_APPS = [LOGIN_APP, PERSONAL_APP, CONSOLE_APP] as const;
 export const isBuiltIn = (app?: string): app is typeof BUILT_IN_APPS[number] =>
   BUILT_IN_APPS.some((each) => each === app);
+
+const ANY_APP = `A client_id, or one of ${BUILT_IN_APPS.join(", ")}.`;
+/** An app as tokens name it. */
+export const APP = described(ANY_APP, text(
+  (id) => isId("a", id) || isBuiltIn(id) ? undefined : ANY_APP.replace("A", "Must be a"),
+  { anyOf: [idOf("a").schema, { enum: BUILT_IN_APPS }] },
+));
 
 export const BACKEND_SCOPE = "backend";
 

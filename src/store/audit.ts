@@ -2,7 +2,7 @@ import type { HttpRequest } from "../base/http_message.ts";
 import { idOf, isId, newId } from "../base/id.ts";
 import { described, type Infer, named, nullable, record, TEXT } from "../base/shape.ts";
 import { TIME } from "../base/time.ts";
-import { type Caller, LOGIN_APP } from "../oauth/principal.ts";
+import { APP, type Caller, LOGIN_APP } from "../oauth/principal.ts";
 import { limitTo } from "../database/database.ts";
 import { sql, type Sql } from "../database/sql.ts";
 import { asItem, is, madeBetween, startsWith, WANTED, where } from "./list.ts";
@@ -15,7 +15,7 @@ export const AuditRecord = named("AuditEntry", record({
   action: described("As in app.create.", TEXT),
   target: described("The id of what it was done to; unknown: of a name that nothing has.", TEXT),
   address: nullable(TEXT),
-  app: described("The app that acted for the actor, where one did.", nullable(TEXT)),
+  app: described("The app that acted for the actor, where one did.", nullable(APP)),
 }));
 
 /** An entry; its time is its id's. */

@@ -1,5 +1,5 @@
 import { recordOf } from "../../base/fields.ts";
-import { idOf, idTimeMs, isId } from "../../base/id.ts";
+import { idOf, idTimeMs } from "../../base/id.ts";
 import {
   described,
   type Infer,
@@ -12,12 +12,11 @@ import {
   refined,
   shown,
   TEXT,
-  text,
 } from "../../base/shape.ts";
 import { TIME } from "../../base/time.ts";
 import type { Sql } from "../../database/sql.ts";
 import { GRANT_TYPES } from "../../oauth/grant_type.ts";
-import { BUILT_IN_APPS, isBuiltIn } from "../../oauth/principal.ts";
+import { APP, BUILT_IN_APPS, isBuiltIn } from "../../oauth/principal.ts";
 import { SCOPES } from "../../oauth/scope.ts";
 import { findApp, revokeTokensOfApp } from "../../store/apps.ts";
 import { forgetConsentsOf, withdrawConsent } from "../../store/consents.ts";
@@ -36,12 +35,6 @@ import { pageOf, pagination, toPageRecord, toPagination } from "../pagination.ts
 
 const PATH = "/backend/grant";
 const USER = idOf("u");
-const ANY_APP = `A client_id, or one of ${BUILT_IN_APPS.join(", ")}.`;
-/** An app as tokens name it. */
-export const APP = described(ANY_APP, text(
-  (id) => isId("a", id) || isBuiltIn(id) ? undefined : ANY_APP.replace("A", "Must be a"),
-  { anyOf: [idOf("a").schema, { enum: BUILT_IN_APPS }] },
-));
 
 export const GrantRecord = named("Grant", record({
   id: idOf("g"),
