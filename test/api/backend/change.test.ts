@@ -1,12 +1,15 @@
 import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import { type TestContext, test } from "node:test";
+import { newId } from "../../../src/base/id.ts";
 import { createPasswordHasher } from "../../../src/base/password.ts";
 import { sha256 } from "../../../src/base/secret.ts";
 import { jsonResponse } from "../../../src/http/respond.ts";
 import { toAppRecord } from "../../../src/oauth/app.ts";
 import { toUserRecord } from "../../../src/oauth/user.ts";
 import { appOperations } from "../../../src/api/app.ts";
+import { principalOperations } from "../../../src/api/backend/principal.ts";
+import { resourceOperations } from "../../../src/api/backend/resource.ts";
 import { userOperations } from "../../../src/api/backend/user.ts";
 import { readBody } from "../../../src/api/input.ts";
 import { parseConfig } from "../../../src/config.ts";
@@ -14,6 +17,8 @@ import { findApp, replaceAppSecret, updateApp } from "../../../src/store/apps.ts
 import { type Database, UnavailableError } from "../../../src/database/database.ts";
 import { sql, type Sql } from "../../../src/database/sql.ts";
 import { findGrant, insertGrant } from "../../../src/store/grants.ts";
+import { ISSUERS, PRINCIPALS } from "../../../src/store/issuers.ts";
+import { RESOURCES } from "../../../src/store/resources.ts";
 import { loadRevocations } from "../../../src/store/revocations.ts";
 import { findUser } from "../../../src/store/users.ts";
 import { addApp, addUser, changeUser, openDatabase, sampleGrant } from "../../helpers/database.ts";
@@ -23,7 +28,8 @@ const NOW_MS = Date.UTC(2026, 0, 1);
 const CALLER = backendCaller(NOW_MS + 1000);
 
 /**
- * The PATCH of users and of apps, on a database in which `meanwhile` is stored before each write.
+ * The PATCH of what an administrator changes, on a database in which `meanwhile` is stored before
+ * each write.
  */
 async function openStage(
   t: TestContext,
@@ -54,11 +60,16 @@ async function openStage(
     wake: () => {},
     now: () => NOW_MS,
   };
-  const operations = [...userOperations(services), ...appOperations("/backend", services)].filter(
-    ({ method }) => method === "PATCH",
-  );
+  const operations = [
+    ...userOperations(services),
+    ...appOperations("/backend", services),
+    ...resourceOperations({ ...services, issuer: "http://127.0.0.1" }),
+    ...principalOperations(services),
+  ].filter(({ method }) => method === "PATCH");
+  const kinds: Readonly<Record<string, string>> =
+    { u: "user", a: "app", p: "resource", x: "principal" };
   const patch = async (id: string, change: object) => {
-    const found = operations.find(({ path }) => path.includes(id.startsWith("u") ? "user" : "app"));
+    const found = operations.find(({ path }) => path.includes(`/${kinds[id.charAt(0)]}/`));
     const request = sampleRequest({
       headers: { "content-type": "application/json" },
       body: JSON.stringify(change),
@@ -113,6 +124,40 @@ test("a change of an app that keeps changing is a conflict, and nothing is store
   await assert.rejects(patch(app, { trusted: true }), { status: 409, code: "conflict" });
   assert.equal((await findApp(stored, app))?.trusted, false);
   assert.deepEqual(await stored.query(sql`SELECT 1 FROM audit`), []);
+});
+
+test("a change of a resource that keeps changing is a conflict, and overwrites none", async (t) => {
+  const id = newId("p", NOW_MS);
+  let resource = { id, url: "https://ships.example/", scopes: ["a"], createdAtMs: NOW_MS };
+  const { stored, patch } = await openStage(t, async () => {
+    const before = resource;
+    resource = { ...before, scopes: [`${before.scopes[0]}a`] };
+    return [RESOURCES.update(before, resource)];
+  });
+  await stored.write([RESOURCES.insert(resource)]);
+  await assert.rejects(patch(id, { scopes: ["orders"] }), { status: 409, code: "conflict" });
+  assert.deepEqual((await RESOURCES.find(stored, id))?.scopes, resource.scopes);
+  assert.deepEqual(await stored.query(sql`SELECT 1 FROM audit`), []);
+});
+
+test("a change of a principal that another undoes meanwhile is made again", async (t) => {
+  let others: (() => readonly Sql[]) | undefined;
+  const { stored, patch } = await openStage(t, async () => others?.() ?? []);
+  const common = { status: "active", createdAtMs: NOW_MS } as const;
+  const issuer = {
+    ...common, id: newId("i", NOW_MS), issuer: "https://id.example", audience: null,
+    scopes: ["orders"], scopeClaim: "scope", jwksUri: "https://id.example/keys", jwtType: false,
+  } as const;
+  const principal = { ...common, id: newId("x", NOW_MS), issuer: issuer.id, subject: "ann" };
+  await stored.write([ISSUERS.insert(issuer), PRINCIPALS.insert(principal)]);
+  let tries = 0;
+  others = () => {
+    if (++tries > 1) return [];
+    return [PRINCIPALS.update(principal, { ...principal, status: "disabled" })];
+  };
+  assert.equal((await patch(principal.id, { status: "active" })).status, 200);
+  assert.equal(tries, 2);
+  assert.equal((await PRINCIPALS.find(stored, principal.id))?.status, "active");
 });
 
 test("a change of an app that has just been removed is 404", async (t) => {
