@@ -461,15 +461,23 @@ test("a message of Node's own, as its watch mode sends them, disturbs nothing", 
 
 test("a writer that dies: what waits is refused, and the next one works", async (t) => {
   const workers = noteThreads(t);
-  const { database } = await openFile(t);
+  const { database, path } = await openFile(t);
   await database.write([put("before")]);
 
-  const [writer] = workers;
-  assert.ok(writer !== undefined);
-  const ended = writer.terminate();
-  const write = database.write([put("lost")]);
-  await assert.rejects(write, OutcomeUnknownError); // nobody knows how far it came
-  await ended;
+  // Another process's lock holds the group that the writer has, so that it cannot be done first.
+  const locker = new DatabaseSync(path);
+  t.after(() => locker.close());
+  locker.exec("BEGIN IMMEDIATE");
+  const sent = assert.rejects(database.write([put("sent")]), OutcomeUnknownError);
+  await new Promise((resolve) => setImmediate(resolve)); // it is with the writer now
+  const unsent = assert.rejects(
+    database.write([put("unsent")]),
+    (error) => error instanceof UnavailableError && !(error instanceof OutcomeUnknownError),
+  );
+  const ended = workers[0]?.terminate();
+  assert.ok(ended !== undefined);
+  locker.exec("ROLLBACK");
+  await Promise.all([ended, sent, unsent]);
   assert.equal((await database.query(sql`SELECT 1 FROM settings`)).length, 1);
 
   assert.deepEqual(await database.write([put("after")]), [1]);
