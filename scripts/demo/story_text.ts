@@ -82,7 +82,8 @@ function shortenMember(name: string, value: string): string {
 
 function shortenHeader(name: string, value: string): string {
   if (name !== "authorization" && name !== "cookie") return value;
-  return value.replace(/([ =])([^ =]+=*)$/, (_, gap: string, text: string) => gap + shorten(text));
+  const secret = name === "cookie" ? /(?<==)[^;]+/g : /(?<= ).+/;
+  return value.replace(secret, shorten);
 }
 
 function indentAfterFirst(text: string, index: number): string {

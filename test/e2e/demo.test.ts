@@ -81,9 +81,12 @@ test("the demo goes the whole way, leaves nothing running and shows no secret", 
   const unsigned = text.replaceAll(/v1,[\w+/]{43}=/g, ""); // a signature may look like anything
   assert.notEqual(unsigned, text);
   assert.doesNotMatch(unsigned, /eyJ[\w-]{20}|whsec_[\w+/]{20}|g0[\w-]{30}/);
-  const secrets = /(?:"(?:password|client_secret)": ?"|\b(?:password|csrf|code)=)([^",\s]+)/g;
-  for (const [, value] of text.matchAll(secrets)) {
-    assert.match(value ?? "", /…|•/);
+  const members = text.matchAll(/"(?:password|client_secret)": ?"([^",\s]+)/g);
+  const parameters = text.matchAll(/\b(?:password|csrf|code)=([^",\s]+)/g);
+  const cookies = text.matchAll(/gatepost-\w+(?:-device)?=([^;\s]+)/g);
+  for (const found of [members, parameters, cookies].map((matches) => [...matches])) {
+    assert.notEqual(found.length, 0);
+    for (const [, value] of found) assert.match(value ?? "", /…|•/);
   }
 });
 
