@@ -7,7 +7,7 @@ import { serverNow } from "./session.ts";
 /** What was counted in a while. */
 type Sum = Pick<Infer<typeof FiguresRecord>, "ok" | "bad" | "failed" | "buckets">;
 /** What was counted in a step, from its beginning on. */
-type Step = Sum & { readonly at: string };
+type Step = Sum & { readonly at: string; readonly mean_ms: number | null };
 
 /** At most so many steps are in one part. */
 const PART = 1000;
@@ -50,12 +50,14 @@ export function addUp(steps: readonly Sum[] = []): Sum {
   return sum;
 }
 
-/** A time as so many equal parts, with what was counted in each. */
+/** A time as so many equal parts, with what was counted in each, and its steps. */
 export function splitInto(parts: number, steps: readonly Step[], fromMs: number, toMs: number) {
   const partMs = (toMs - fromMs) / parts;
   const byPart = Map.groupBy(steps, ({ at }) => Math.floor((Date.parse(at) - fromMs) / partMs));
-  return Array.from({ length: parts }, (_, at) =>
-    ({ at: new Date(fromMs + at * partMs).toISOString(), ...addUp(byPart.get(at)) }));
+  return Array.from({ length: parts }, (_, part) => {
+    const steps = byPart.get(part) ?? [];
+    return { at: new Date(fromMs + part * partMs).toISOString(), steps, ...addUp(steps) };
+  });
 }
 
 /**

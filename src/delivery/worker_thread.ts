@@ -11,6 +11,7 @@ import { createEgress } from "../outbound/egress.ts";
 import { takeOver, takeOverDeliveries } from "./take_over.ts";
 import { testGuard } from "./test_guard.ts";
 import { openInThread } from "../database/engine_in_thread.ts";
+import { measureAges } from "../store/backlog.ts";
 import { correctTimesAhead } from "../store/clock_shift.ts";
 import { createFigureCounter } from "../store/figures.ts";
 import type { WorkerEvent, WorkerReport, WorkerRequest, WorkerStart } from "./worker_messages.ts";
@@ -18,6 +19,7 @@ import type { WorkerEvent, WorkerReport, WorkerRequest, WorkerStart } from "./wo
 const REPORT_INTERVAL_MS = 250;
 const FIGURES_INTERVAL_MS = 1_000;
 const CLOCK_INTERVAL_MS = 1_000;
+const OVERDUE_INTERVAL_MS = 10_000;
 /** Of one report; more change than anybody is shown. */
 const MAX_CHANGED = 500;
 
@@ -116,6 +118,13 @@ export async function runWorker(port: MessagePort, start: WorkerStart) {
   }
   await takeUp()
     .catch((error: unknown) => log.warn("own claims cannot be taken over", { error }));
+  async function countOverdue(): Promise<void> {
+    const { overdueSinceMs } = await measureAges(database, now());
+    if (overdueSinceMs !== undefined) figures.add("overdue", true, false, now() - overdueSinceMs);
+  }
+  const lookForOverdue = () => countOverdue().catch(() => {}); // who delivers says why
+  lookForOverdue(); // what the time without a server has left
+  setInterval(lookForOverdue, OVERDUE_INTERVAL_MS).unref();
   port.on("message", (message: WorkerRequest) => {
     switch (message.kind) {
       case "wake":

@@ -16,7 +16,7 @@ export const STEPS = {
 } as const;
 
 /** What of the whole service is counted; all else is counted by the id of a subscription. */
-export const SERVICE_FIGURES = ["deliveries", "logins", "tokens"] as const;
+export const SERVICE_FIGURES = ["deliveries", "logins", "tokens", "overdue"] as const;
 
 /** The upper ends of the buckets that durations are sorted into; past the last is one more. */
 export const BOUNDS_MS =

@@ -14,8 +14,17 @@ const SUBSCRIPTIONS_LOOKED_AT = 500;
 
 /** Measures the backlog at a bounded cost, however large it is; other work runs in between. */
 export async function measureBacklog(database: Database, nowMs: number) {
-  const events = await countPending(database, sql`events`);
-  const deliveries = await countPending(database, sql`deliveries`);
+  return {
+    /** Events that have not been fanned out. */
+    events: await countPending(database, sql`events`),
+    /** Pending deliveries: due, waiting for a resend, in flight, or of a paused subscription. */
+    deliveries: await countPending(database, sql`deliveries`),
+    ...await measureAges(database, nowMs),
+  };
+}
+
+/** Since when the backlog has waited; of paused subscriptions and of nothing, undefined. */
+export async function measureAges(database: Database, nowMs: number) {
   const selectEvent = sql`SELECT min(id) FROM events WHERE status = 'pending'`;
   const event = await findValue<string | null>(database, selectEvent);
   const pending = sql`FROM deliveries WHERE subscription = s.seq AND status = 'pending'`;
@@ -27,11 +36,7 @@ export async function measureBacklog(database: Database, nowMs: number) {
   );
   const eventMs = event ? idTimeMs(event) : undefined;
   return {
-    /** Events that have not been fanned out. */
-    events,
-    /** Pending deliveries: due, waiting for a resend, in flight, or of a paused subscription. */
-    deliveries,
-    /** When the oldest of them was dispatched, those of paused subscriptions left out. */
+    /** When the oldest was dispatched. */
     oldestMs: earlier(eventMs, delivery?.id ? idTimeMs(delivery.id) : undefined),
     /** Since when the one that is most overdue might have been sent. */
     overdueSinceMs: earlier(eventMs, delivery?.dueAtMs ?? undefined),

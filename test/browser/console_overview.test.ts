@@ -152,7 +152,7 @@ test("a figure says how it has changed, and nothing where it has not", async () 
     bounds_ms: [10, 100],
     items: [
       { at: at(90), ok: 5, bad: 5, failed: 5, buckets: [10, 0, 0] },
-      { at: at(30), ok: 9, bad: 1, failed: 1, buckets: [10, 0, 0] },
+      { at: at(30), ok: 9, bad: 1, failed: 1, mean_ms: 4000, buckets: [10, 0, 0] },
     ],
   };
   await signIn("ines");
@@ -164,6 +164,7 @@ test("a figure says how it has changed, and nothing where it has not", async () 
   await says(".kpis a:nth-child(2)", "90");
   assert.match(await browser.text(".kpis a:nth-child(2)"), /▲ 40 vs\. .*before$/);
   assert.doesNotMatch(await browser.text(".kpis a:nth-child(3)"), /[▲▼]/);
+  await says(".w4 .card:last-child header", "Oldest delivery dueup to 4.0 s");
 });
 
 test("on a phone no mark of a chart is beside the window", async () => {

@@ -13,11 +13,13 @@ import { newId } from "../../src/base/id.ts";
 import type { Log } from "../../src/base/log.ts";
 import { createSeal } from "../../src/base/seal.ts";
 import { type Config, parseConfig } from "../../src/config.ts";
+import { toFiguresRecord } from "../../src/event/figures.ts";
 import { formatSigningSecret } from "../../src/event/signature.ts";
 import { type Database } from "../../src/database/database.ts";
 import { createEngine, type OpenDatabase } from "../../src/database/engine.ts";
 import { sql } from "../../src/database/sql.ts";
 import { insertEvent } from "../../src/store/events.ts";
+import { listFigures } from "../../src/store/figures.ts";
 import { addUser, makeFolder, openSqliteFile } from "../helpers/database.ts";
 import { startReceiver } from "../helpers/receiver.ts";
 import { runRqlited } from "../helpers/rqlited.ts";
@@ -113,6 +115,26 @@ test("the worker delivers what is dispatched, and counts each attempt", async (t
   await until(() => stage.worker.report().inFlight === 0);
   assert.ok(stage.worker.report().quietMs < 10_000);
   assert.equal(receiver.count(), 20, "each once, however often it is woken");
+});
+
+test("what was late when it started is counted, with how late it was", async (t) => {
+  const dispatchedAtMs = Date.now() - 3_600_000;
+  const path = join(makeFolder(t), "late.db");
+  const opened = openSqliteFile(t, path);
+  const id = newId("e", dispatchedAtMs);
+  await opened.write([
+    insertEvent({ id, name: "e", json: "1", subject: undefined, createdAtMs: dispatchedAtMs }),
+  ]);
+  const { database, started } = open(t, { GATEPOST_DATABASE: path }, opened);
+  await started;
+  let figures: Awaited<ReturnType<typeof listFigures>> = [];
+  await until(async () => {
+    figures = await listFigures(database, "overdue", "hour", 0, Date.now());
+    return figures.length > 0;
+  });
+  const { ok, bad, mean_ms } = toFiguresRecord(figures[0]?.figures ?? []);
+  assert.deepEqual([ok, bad], [1, 0]);
+  assert.ok(mean_ms !== null && mean_ms >= 3_600_000 && mean_ms < 3_700_000, `${mean_ms}`);
 });
 
 test("on a cluster it delivers by a client of its own, and shows that it lives", async (t) => {

@@ -80,8 +80,7 @@ export async function show({ query, signal }: Place) {
 
 function welcome(): Child {
   return card("Nothing has been delivered yet", {},
-    el("p.muted", "Here will be how many callbacks are delivered, how long they " +
-      "take and which fail. It begins with a subscription and an event."),
+    el("p.muted", "Callbacks are counted here. They begin with a subscription and an event."),
     el("a.btn.primary", { href: href("start") }, "Get started"));
 }
 
@@ -110,23 +109,26 @@ async function showFigures(
 ): Promise<Child> {
   const { step, fromMs, toMs, name } = closedSpan(hours);
   const seconds = hours * 3600;
-  const [steps, logins, { parts }, subscriptions] = await Promise.all([
+  const [steps, logins, overdue, { parts }, subscriptions] = await Promise.all([
     listSteps({ step }, 2 * fromMs - toMs, toMs),
     listSteps({ step, of: "logins" }, fromMs, toMs),
+    listSteps({ step, of: "overdue" }, fromMs, toMs),
     get<{ parts?: Record<string, number> }>("/system/ready").catch(() => ({ parts: undefined })),
     worstSubscriptions(),
   ]);
   const times = Object.groupBy(steps, ({ at }) => Date.parse(at) < fromMs ? "before" : "now");
   const [now, before, signIns] = [addUp(times.now), addUp(times.before), addUp(logins)];
   const [[p95], [p95Before]] = [percentile(now, 0.95), percentile(before, 0.95)];
-  const shareOf = ({ ok, failed }: typeof now) =>
-    ok + failed > 0 ? ok / (ok + failed) * 100 : null;
+  const shareOf = ({ ok, failed }: typeof now) => ok / (ok + failed) * 100;
   const wrong = signIns.bad - signIns.failed;
   const [waiting, oldestS = 0] = [parts?.["backlog"], parts?.["oldest_pending_age_seconds"]];
   const to = (status: string) => href("deliveries", "", { status });
 
   const line = splitInto(points, steps, fromMs, toMs);
   const columns = splitInto(bars, logins, fromMs, toMs);
+  const late = splitInto(points, overdue, fromMs, toMs)
+    .map(({ steps }) => Math.max(0, ...steps.map(({ mean_ms }) => mean_ms ?? 0)) / 1000);
+  const longest = `up to ${duration(Math.max(...late) * 1000)}`;
   const sent = [
     { name: "delivered", look: "ok", values: line.map(({ ok }) => ok * points / seconds) },
     { name: "failed attempt", look: "bad", values: line.map(({ bad }) => bad * points / seconds) },
@@ -174,10 +176,17 @@ async function showFigures(
       card("Subscriptions, worst first", {
         padded: false, wide: "w8", end: el("a", { href: href("subscriptions") }, "All"),
       }, subscriptions),
-      card("Sign-ins", { end: key(entered), wide: "w4" }, chart({
-        label: `Sign-ins in ${words}`, series: entered, steps: columns.map(name), kind: "bars",
-      }), wrong > 0 && el("a", { href: href("audit", "", { action: "user.login_failed" }) },
-        "Whose, and from where"))),
+      el("div.w4",
+        card("Sign-ins", { end: key(entered) }, chart({
+          label: `Sign-ins in ${words}`, series: entered, steps: columns.map(name), kind: "bars",
+        }), wrong > 0 && el("a", { href: href("audit", "", { action: "user.login_failed" }) },
+          "Whose, and from where")),
+        card("Oldest delivery due", {
+          end: el("span.small.muted", longest),
+        }, chart({
+          label: `Oldest delivery due: ${longest}`, kind: "area", height: "6.5rem",
+          series: [{ name: "seconds", look: "ok", values: late }], steps: line.map(name),
+        })))),
   ];
 }
 
@@ -211,12 +220,14 @@ async function worstSubscriptions(): Promise<Child> {
   ], rows);
 }
 
-/** A figure against the one of the span before; a share should rise, a time should fall. */
+/**
+ * A figure against the one of the span before, where both are; a share should rise, a time fall.
+ */
 function against(value: number | null, before: number | null, unit: string, words: string): Child {
-  const change = Number(((value ?? 0) - (before ?? value ?? 0)).toFixed(unit ? 0 : 2));
-  return change !== 0 && [
+  const change = Number(((value ?? NaN) - (before ?? NaN)).toFixed(unit ? 0 : 2));
+  return change ? [
     el("span", { class: change < 0 === unit > "" ? "up" : "down" },
       `${change > 0 ? "▲" : "▼"} ${number(Math.abs(change))}${unit}`),
     ` vs. ${words} before`,
-  ];
+  ] : "";
 }
