@@ -121,7 +121,7 @@ test("what was late when it started is counted, with how late it was", async (t)
   const dispatchedAtMs = Date.now() - 3_600_000;
   const path = join(makeFolder(t), "late.db");
   const opened = openSqliteFile(t, path);
-  const id = newId("e", dispatchedAtMs);
+  const id = `e${dispatchedAtMs.toString(36).padStart(9, "0")}${"0".repeat(15)}`; // base/id.ts
   await opened.write([
     insertEvent({ id, name: "e", json: "1", subject: undefined, createdAtMs: dispatchedAtMs }),
   ]);
