@@ -15,7 +15,10 @@ import {
 const DELIVERY: Resource = {
   noun: "delivery",
   argument: { name: "ID", meaning: "the delivery, as delivery list shows it", example: "d0mhc…" },
-  columns: ["id", "name*=event", "status", "subscription", "created_at", "last_status=response"],
+  columns: [
+    "id", "name*=event", "status", "subscription", "created_at",
+    "last_status=response", "last_error=error",
+  ],
 };
 const RESEND: Resource = {
   noun: "resend",

@@ -22,8 +22,9 @@ function storeFailed(path: string, count: number): string {
     INSERT INTO events (id, name, data, scopes, status, lastSubscription, createdAtMs)
       VALUES ('e000000000000000000000001', 'x', '1', '[]', 'distributed', 1, 1);`);
   const insert = database.prepare(
-    `INSERT INTO deliveries (id, event, subscription, status, attempt, dueAtMs, finishedAtMs)
-     VALUES (?, 'e000000000000000000000001', 1, 'failed', 4, 1, 1)`,
+    `INSERT INTO deliveries
+       (id, event, subscription, status, attempt, dueAtMs, finishedAtMs, lastError)
+     VALUES (?, 'e000000000000000000000001', 1, 'failed', 4, 1, 1, 'timeout')`,
   );
   const idOf = (row: number) => `d${String(row).padStart(24, "0")}`;
   for (let row = 0; row < count; row++) insert.run(idOf(row));
@@ -171,12 +172,13 @@ test("delivery resend takes an ID or --failed, and filters with --failed alone",
   }
 });
 
-test("delivery list shows what failed", async (t) => {
+test("delivery list shows what failed, and what went wrong last", async (t) => {
   const cli = await openCommandLine(t);
   await cli.run("user", "add", "alice");
   const id = storeFailed(cli.databasePath, 1);
 
   const listed = await cli.run("delivery", "list", "--status", "failed");
 
-  assert.match(listed.stdout, new RegExp(`^${id} +x +failed +s0+1 +1970-01-01 `, "m"));
+  const row = `^${id} +x +failed +s0+1 +1970-01-01 00:00:00Z +- +timeout *$`;
+  assert.match(listed.stdout, new RegExp(row, "m"));
 });

@@ -4,11 +4,13 @@ import type { RqliteNode } from "../helpers/rqlite_node.ts";
 
 /**
  * The tables that are not the same at every node, as each holds them itself; waits for nodes that
- * have not caught up. Nobody may write meanwhile.
+ * have not caught up: after failures a leader pauses for 10 s before it sends to one again, and
+ * once more where the first that it sends is too new (https://github.com/hashicorp/raft, backoff in
+ * replication.go). Nobody may write meanwhile.
  */
 export async function compareReplicas(
   nodes: readonly RqliteNode[],
-  settleMs = 15_000,
+  settleMs = 45_000,
 ): Promise<readonly string[]> {
   for (const endMs = performance.now() + settleMs;;) {
     const [first, ...others] = await Promise.all(nodes.map(hashTables));
