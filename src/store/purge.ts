@@ -51,6 +51,9 @@ export async function purge(
     ...dropFigures(nowMs, AT_MOST),
     sql`DELETE FROM resends WHERE id IN (SELECT id FROM resends WHERE state <> 'running'
       AND id < ${idBound("w", finishedMs)} ORDER BY id ${AT_MOST})`,
+    // No process has the module any more.
+    sql`DELETE FROM cronjobs WHERE nextAtMs <= ${nowMs - retention.auditMs}
+      AND leaseUntilMs <= ${nowMs}`,
   ];
   for (const batch of ended) {
     for (let changed = BATCH; changed === BATCH && !signal.aborted;) {

@@ -164,6 +164,9 @@ test("what has expired is removed of every kind, and nothing else", async (t) =>
     ...(["done", "running"] as const).map((state) =>
       sql`INSERT INTO resends (id, actor, selection, state, reached, bound, total)
         VALUES (${oldResend} || ${state}, 'u1', '{}', ${state}, '', '', 1)`),
+    ...[["gone", 0, 0], ["kept", 1, 0], ["running", 0, 1]].map(([name, later, leased]) =>
+      sql`INSERT INTO cronjobs (name, nextAtMs, leaseUntilMs) VALUES
+        (${name}, ${NOW_MS - RETENTION.auditMs} + ${later}, ${NOW_MS} + ${leased})`),
   ]);
   await purge(database, RETENTION, NOW_MS, SIGNAL);
   const left = await database.query<{ what: string }>(
@@ -174,7 +177,8 @@ test("what has expired is removed of every kind, and nothing else", async (t) =>
       UNION ALL SELECT 'muted_problems ' || id FROM muted_problems
       UNION ALL SELECT 'sessions ' || CAST(hash AS TEXT) FROM sessions
       UNION ALL SELECT 'figures ' || key FROM figures
-      UNION ALL SELECT 'resends ' || state FROM resends`,
+      UNION ALL SELECT 'resends ' || state FROM resends
+      UNION ALL SELECT 'cronjobs ' || name FROM cronjobs`,
   );
   assert.deepEqual(left.map(({ what }) => what), [
     "revocations kept",
@@ -185,6 +189,8 @@ test("what has expired is removed of every kind, and nothing else", async (t) =>
     "sessions kept",
     "figures kept",
     "resends running",
+    "cronjobs kept",
+    "cronjobs running",
   ]);
 });
 

@@ -160,8 +160,8 @@ function findScans(sql: string): string[] {
   const own = steps.flatMap((step) => /^(?:CO-ROUTINE|MATERIALIZE) (\S+)/.exec(step)?.[1] ?? []);
   return steps.filter((step) => {
     const [, table = "", rest = ""] = /^SCAN (\S+)(.*)$/.exec(step) ?? [];
-    // Of the account changes there is one row.
-    return !["", "CONSTANT", "account_changes", WORK_TABLE, ...own].includes(table) &&
+    // Of the account changes there is one row, and of cronjobs there are a few.
+    return !["", "CONSTANT", "account_changes", "cronjobs", WORK_TABLE, ...own].includes(table) &&
       !rest.includes("VIRTUAL TABLE") && !WORK_LISTS.some((index) => rest.endsWith(` ${index}`));
   });
 }
