@@ -270,7 +270,17 @@ test("parseConfig() never repeats a secret in an error", () => {
     ["BASE_URL", "https://admin:p@hunter2@api.example.com/x?"],
     ["BASE_URL", "https:admin:hunter2@api.example.com"],
     ["CORS_ORIGINS", "https://admin:hunter2@a.example"],
+    ["DATABASE", "postgres://db.example/gatepost?password=hunter2"],
+    ["DATABASE", "rqlite://127.0.0.1:4001/?pass=hunter2"],
+    ["DATABASE", "rqlite://admin:hunter2?x#hunter2@127.0.0.1:4001"],
+    ["BASE_URL", "https://api.example.com/?mail=a@b.example&token=hunter2"],
+    ["CORS_ORIGINS", "https://a.example,https://b.example/#hunter2"],
     ["ADMIN_PASSWROD", "hunter2"],
+    // The secret itself in place of a path.
+    ["DATABASE_CREDENTIALS_FILE", "admin:hunter2"],
+    ["SECRET_KEY_FILE", `hunter2/${SECRET_KEY}`],
+    ["SECRET_KEY_FILE", `/hunter2/${SECRET_KEY}`], // as base64 may begin and end
+    ["ADMIN_PASSWORD_FILE", "hunter2".repeat(200)],
   ];
   for (const [name, value] of cases) assert.doesNotMatch(errorOf(name, value), /hunter2/);
 });

@@ -83,7 +83,10 @@ export function secret<T>(name: string, kind: Kind<T>, meaning: string): Variabl
         if (given !== undefined && text === "") errors.push(`${fileName}: ${path} is empty`);
         return parseText(fileName, text, kind, errors, show);
       } catch (error) {
-        errors.push(`${fileName}: cannot be read: ${messageOf(error)}`);
+        const reason = messageOf(error);
+        // What does not look like a path may be the secret itself, given in the wrong variable.
+        const shown = /^[./].*[^=]$/s.test(path) ? reason : reason.replaceAll(path, "its value");
+        errors.push(`${fileName}: cannot be read: ${shown}`);
         return undefined;
       }
     },
@@ -192,9 +195,12 @@ export function list<T>(entry: Kind<T>, maxEntries: number): Kind<readonly T[]> 
   };
 }
 
-/** Returns the text as one short printable line; what precedes an `@` may be a password. */
+/**
+ * Returns the text as one short printable line. What precedes an `@` may be a password, and so may
+ * what a query or a fragment holds.
+ */
 export function quote(text: string): string {
-  const bare = text.includes("@") ? `***${text.slice(text.lastIndexOf("@"))}` : text;
+  const bare = text.replace(/^.*@/s, "***@").replace(/(?<=[?#&]).+/s, "***");
   const short = bare.length > 80 ? `${bare.slice(0, 80)}…` : bare;
   return JSON.stringify(short).replace(/[^\x20-\x7e…]/g, escapeUnit);
 }
