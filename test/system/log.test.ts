@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -15,6 +16,8 @@ import {
   SOURCE_ENTRY,
   startGatepost,
 } from "../helpers/gatepost.ts";
+import { DEVICE_GRANT, newDevice } from "../helpers/device.ts";
+import { isOnRqlite } from "../helpers/engine.ts";
 import { createDataFolder, startServer } from "../helpers/process.ts";
 import { exchangeRaw } from "../helpers/raw_http.ts";
 import { type Receiver, startReceiver } from "../helpers/receiver.ts";
@@ -22,31 +25,77 @@ import { type Receiver, startReceiver } from "../helpers/receiver.ts";
 const METRICS_TOKEN = "metrics-token-of-the-log-test";
 const ENDPOINTS = fileURLToPath(new URL("../fixtures/endpoints", import.meta.url));
 
+/** What is no secret, and is stored and shown to administrators. */
+const DATA = ["endpoint's query", "event's data", "path", "body"];
+/** What administrators read, and programs that watch. */
+const LISTS = [
+  ..."app audit config cronjob delivery event grant key problem subscription user".split(" ")
+    .map((noun) => `/backend/${noun}?limit=200`),
+  ...["/system/metrics", "/system/ready", "/openapi.json", "/asyncapi.json"],
+];
+
 let gatepost: Gatepost;
 let receiver: Receiver;
+let folder: string;
 /** What must be in no line, by what it is. */
 const secrets = new Map<string, string>([["metrics token", METRICS_TOKEN], ["password", PASSWORD]]);
 
 before(async () => {
   receiver = await startReceiver();
+  folder = await createDataFolder();
   gatepost = await startGatepost({
+    folder,
     env: {
       GATEPOST_METRICS_TOKEN: METRICS_TOKEN,
       GATEPOST_ENDPOINTS: ENDPOINTS,
       GATEPOST_CALLBACK_ALLOW: "127.0.0.1",
       GATEPOST_RESEND_DELAYS: "0s",
       GATEPOST_LOG_LEVEL: "debug",
+      GATEPOST_SECRET_KEY: Buffer.alloc(32, 7).toString("base64"),
     },
   });
   secrets.set("admin's token", gatepost.adminToken);
 });
-after(() => receiver.close());
+after(async () => {
+  await receiver.close();
+  await rm(folder, { recursive: true, force: true });
+});
 
 function keep(what: string, secret: unknown): string {
   const text = String(secret);
   assert.ok(text.length >= 8, `${what} is too short to look for: ${text}`);
   secrets.set(what, text);
   return text;
+}
+
+/**
+ * What shows a secret: each 12 characters of its end, which differs from what is known of it (the
+ * claims of a token, the id that one begins with), and these as others may write them.
+ */
+function tracesOf(secret: string): string[] {
+  const end = secret.slice(-24);
+  const windows = (text: string, length: number) =>
+    Array.from({ length: text.length - length + 1 }, (_, at) => text.slice(at, at + length));
+  const base64 = [0, 1, 2].flatMap((before) => {
+    const text = Buffer.from(`${"x".repeat(before)}${end}`).toString("base64").slice(4, -4);
+    return [text, text.replaceAll("+", "-").replaceAll("/", "_")];
+  });
+  const isRandom = /^[\w-]{24}$/.test(end); // then its bytes might stand somewhere
+  return [
+    ...[end, encodeURIComponent(end), JSON.stringify(end).slice(1, -1)]
+      .flatMap((text) => windows(text, Math.min(12, text.length))),
+    ...base64.filter(({ length }) => length >= 16).flatMap((text) => windows(text, 16)),
+    Buffer.from(end).toString("hex"),
+    ...isRandom ? windows(Buffer.from(end, "base64url").toString("latin1"), 12) : [],
+  ];
+}
+
+/** Fails where a text has a trace of any secret but those of a kind. */
+function assertClean(text: string, where: string, isAllowed: (what: string) => boolean): void {
+  for (const [what, secret] of secrets) {
+    const isFound = !isAllowed(what) && tracesOf(secret).some((each) => text.includes(each));
+    assert.ok(!isFound, `${what} is in ${where}`);
+  }
 }
 
 /** A journey through everything that takes or gives a secret; what is refused belongs to it. */
@@ -81,6 +130,23 @@ async function useEverything(): Promise<void> {
   await api.get("/authorization/whoami", bearer(marker("made-up token")));
   await api.get(`/authorization/whoami?access_token=${token}`);
 
+  const personal = { name: "x", scopes: ["consumer"], expires_in: 60 };
+  const own = readObject(await api.postJson("/consumer/token", personal, bearer(token)));
+  await api.get("/authorization/whoami", bearer(keep("personal token", own["token"])));
+  const tv = await gatepost.createApp({ grants: [DEVICE_GRANT] });
+  const device = await newDevice(gatepost, tv);
+  keep("device code", device.device_code);
+  keep("user code", device.user_code);
+  const asAdmin = bearer(gatepost.adminToken);
+  const rotated = await api.postJson(`/backend/app/${tv.id}/secret`, {}, asAdmin);
+  keep("rotated secret", readObject(rotated)["client_secret"]);
+  const other = await gatepost.createUser();
+  const change = { current: marker("wrong current password"), new: marker("new password") };
+  const asOther = bearer(keep("other's token", await gatepost.login(other)));
+  await api.sendJson("PUT", "/consumer/account/password", change, asOther);
+  const right = { ...change, current: PASSWORD };
+  await api.sendJson("PUT", "/consumer/account/password", right, asOther);
+
   const event = newName("event");
   const endpoint = `${receiver.url}/a?key=${marker("endpoint's query")}`;
   const body = { event, endpoint };
@@ -101,20 +167,31 @@ async function useEverything(): Promise<void> {
   await exchangeRaw(port, `GET / HTTP/1.1\r\nX: ${marker("a head without Host")}\r\n\r\n`);
 }
 
-test("the log of a whole run holds no secret, query, body or path of a client", async () => {
+test("no secret of a whole run is in what others read, or in the database's files", async () => {
   await useEverything();
+  const files = () =>
+    readdirSync(folder).map((name) => readFileSync(join(folder, name), "latin1")).join("\n");
+  const texts = [["the files of a running server", files()]];
+  for (const path of LISTS) {
+    const { status, text } = await gatepost.api.get(path, bearer(gatepost.adminToken));
+    texts.push([`${status} ${path}`, text]);
+  }
   await gatepost.stop();
+  texts.push(["the files that a server has left", files()]);
+  for (const [where = "", text = ""] of texts) {
+    assert.doesNotMatch(where, /^[345]/);
+    assertClean(text, where, (what) => DATA.includes(what));
+  }
+  const data = secrets.get(DATA[0] ?? "") ?? "";
+  assert.equal(texts[0]?.[1]?.includes(data), !isOnRqlite, "then the test can tell");
+});
+
+test("the log of a whole run holds no secret, query, body or path of a client", () => {
   const { lines, stderr } = gatepost.server;
   assert.ok(lines.length > 20, `${lines.length} lines`);
   const text = `${lines.join("\n")}\n${stderr()}`;
-  for (const [what, secret] of secrets) {
-    assert.equal(text.includes(secret), false, `${what} is in the log: ${
-      lines.find((line) => line.includes(secret)) ?? "stderr"
-    }`);
-    const encoded = encodeURIComponent(secret);
-    assert.equal(text.includes(encoded), false, `${what} is in the log, encoded`);
-  }
-  assert.ok(secrets.size > 20);
+  assertClean(text, "the log", () => false);
+  assert.ok(secrets.size > 30);
 });
 
 test("every line is JSON with time, level and message", () => {
