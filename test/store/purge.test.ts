@@ -164,7 +164,7 @@ test("what has expired is removed of every kind, and nothing else", async (t) =>
     ...(["done", "running"] as const).map((state) =>
       sql`INSERT INTO resends (id, actor, selection, state, reached, bound, total)
         VALUES (${oldResend} || ${state}, 'u1', '{}', ${state}, '', '', 1)`),
-    ...[["gone", 0, 0], ["kept", 1, 0], ["running", 0, 1]].map(([name, later, leased]) =>
+    ...([["gone", 0, 0], ["kept", 1, 0], ["running", 0, 1]] as const).map(([name, later, leased]) =>
       sql`INSERT INTO cronjobs (name, nextAtMs, leaseUntilMs) VALUES
         (${name}, ${NOW_MS - RETENTION.auditMs} + ${later}, ${NOW_MS} + ${leased})`),
   ]);
