@@ -12,7 +12,7 @@ export const CRONJOB_COMMANDS: readonly Command[] = [
     purpose: "List the servers' jobs, and how they last went",
     details: [
       "The others run in each server by itself: GET /backend/cronjob shows them, and how often " +
-        "each job runs.",
+        "each job runs. One whose module is gone is listed for 90 days more.",
     ],
   }),
   sendCommand(CRONJOB, {
