@@ -75,18 +75,22 @@ const LEAST_IDLE_MS = 3_600_000;
 /**
  * Leaves the time in which no process ran jobs out of that for which subscriptions have failed:
  * nothing was sent meanwhile, as before a start from an old backup. Once, however many processes
- * start; before the shared job `name` runs, which has been due since such a time began.
+ * start; before the shared job `name` runs, which has been due, and not running, for so long.
  */
 export async function leaveOutIdleTime(
   database: Database,
   name: string,
   nowMs: number,
 ): Promise<void> {
-  const { nextAtMs = nowMs } = await findCronjob(database, name) ?? {};
-  if (nowMs - nextAtMs < LEAST_IDLE_MS) return;
+  const job = await findCronjob(database, name);
+  if (!job) return;
+  const { nextAtMs, leaseUntilMs, lastAtMs, lastDurationMs } = job;
+  // A run may take longer than its period.
+  const idleMs = nowMs - Math.max(nextAtMs, leaseUntilMs, (lastAtMs ?? 0) + (lastDurationMs ?? 0));
+  if (idleMs < LEAST_IDLE_MS) return;
   const isStillDue = sql`name = ${name} AND nextAtMs = ${nextAtMs}`;
   await database.write([
-    sql`UPDATE subscriptions SET failingSinceMs = failingSinceMs + ${nowMs - nextAtMs}
+    sql`UPDATE subscriptions SET failingSinceMs = failingSinceMs + ${idleMs}
       WHERE failingSinceMs IS NOT NULL AND EXISTS (SELECT 1 FROM cronjobs WHERE ${isStillDue})`,
     sql`UPDATE cronjobs SET nextAtMs = ${nowMs} WHERE ${isStillDue}`,
   ]);

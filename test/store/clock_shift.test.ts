@@ -3,7 +3,12 @@ import { test } from "node:test";
 import { type Database, UnavailableError } from "../../src/database/database.ts";
 import { sql } from "../../src/database/sql.ts";
 import { correctTimesAhead, createShift, leaveOutIdleTime } from "../../src/store/clock_shift.ts";
-import { registerCronjob } from "../../src/store/cronjobs.ts";
+import {
+  claimCronjob,
+  finishCronjob,
+  registerCronjob,
+  renewCronjob,
+} from "../../src/store/cronjobs.ts";
 import { openDatabase } from "../helpers/database.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 1);
@@ -84,4 +89,30 @@ test("the time without a process is left out once, before the job that was due",
   assert.equal(await failingSince(), startMs - 3 * HOUR_MS);
   await leaveOutIdleTime(database, "unknown", startMs + 1000 * HOUR_MS);
   assert.equal(await failingSince(), startMs - 3 * HOUR_MS);
+});
+
+test("a run that takes for hours is no time without a process", async (t) => {
+  const database = openDatabase(t);
+  const failingSinceMs = NOW_MS + HOUR_MS;
+  const run = { name: "purge", claim: "p", claimedAtMs: NOW_MS };
+  const lease = { everyMs: 60_000, leaseUntilMs: NOW_MS + 30_000, isForced: false };
+  await database.write([
+    registerCronjob("purge", NOW_MS),
+    sql`INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, createdAtMs,
+        failingSinceMs)
+      VALUES ('s1', 'u1', 'login', 'a', 'https://a.example/', 'active', '', 0, ${failingSinceMs})`,
+  ]);
+  await claimCronjob(database, run, lease);
+  const isLeft = async () => {
+    const rows = await database.query<{ atMs: number }>(
+      sql`SELECT failingSinceMs AS atMs FROM subscriptions`);
+    assert.deepEqual(rows, [{ atMs: failingSinceMs }]);
+  };
+  const laterMs = NOW_MS + 3 * HOUR_MS;
+  await database.write([renewCronjob(run, laterMs + 30_000)]);
+  await leaveOutIdleTime(database, "purge", laterMs);
+  await isLeft();
+  await database.write([finishCronjob(run, laterMs - NOW_MS, undefined)]);
+  await leaveOutIdleTime(database, "purge", laterMs + 1000);
+  await isLeft();
 });
