@@ -87,24 +87,10 @@ export interface Operation<
 /** What a handler returns that is declared: where that is nothing, the response is 204. */
 type Declared = HttpResponse | void;
 
-/** An operation whose handler is typed by its path, access, query and body. */
-export function operation<
-  const Path extends string,
-  const A extends Access,
-  const Q extends Members = Record<never, never>,
-  Body = undefined,
->(
-  typed: Operation<Path, A, Q, Body, Declared>,
-  respond = (result: Declared): HttpResponse => result ?? { status: 204 },
-): Operation {
-  // The pipeline calls the handler with what these shapes have parsed, and nothing else does.
-  const declared = typed as unknown as Operation<string, Access, Members, unknown, Declared>;
-  return { ...declared, handle: async (context) => respond(await declared.handle(context)) };
-}
-
 /**
  * Makes what makes operations of one kind: of their place, id, summary and the rest, which may
- * differ from what they have in common. `toRead` is who may call those with GET.
+ * differ from what they have in common, with a handler that is typed by its path, access, query and
+ * body. `toRead` is who may call those with GET.
  */
 function operationsFor<const A extends Access>(
   common: Pick<Operation<string, A>, "access" | "cors" | "limit" | "errors" | "refuses">,
@@ -127,13 +113,20 @@ function operationsFor<const A extends Access>(
       /** What the handler returns, in place of responses: the JSON of status 200. */
       readonly returns?: Shape<Json>;
     },
-  ) => {
+  ): Operation => {
     const { returns, ...others } = rest;
     const responses = returns ? { 200: returns } : { 204: undefined };
     const access = method === "GET" ? toRead : common.access;
     const made = { ...common, access, method, path, id, summary, responses, ...others };
-    const typed = made as unknown as Operation<Path, A, Q, Body, Declared>;
-    return returns ? operation(typed, (json) => jsonResponse(200, json)) : operation(typed);
+    // The pipeline calls the handler with what these shapes have parsed, and nothing else does.
+    const typed = made as unknown as Operation<string, Access, Members, unknown, Declared>;
+    return {
+      ...typed,
+      async handle(context) {
+        const result = await typed.handle(context);
+        return returns ? jsonResponse(200, result) : result ?? { status: 204 };
+      },
+    };
   };
 }
 

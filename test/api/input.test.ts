@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { readBody, readQuery } from "../../src/api/input.ts";
-import { operation } from "../../src/api/operation.ts";
+import { anyone } from "../../src/api/operation.ts";
 import { FLAG, listOf, object, oneOf, optional, type Shape, TEXT } from "../../src/base/shape.ts";
 import { sampleRequest } from "../helpers/http_request.ts";
 import { pointersOf } from "../helpers/problem.ts";
@@ -46,13 +46,7 @@ function read(
   max?: number,
   given?: Readonly<Record<string, string>>,
 ) {
-  const described = operation({
-    id: "do",
-    method: "POST",
-    path: "/",
-    access: "public",
-    cors: false,
-    summary: "Do it",
+  const described = anyone("POST", "/", "do", "Do it", {
     body,
     responses: {},
     ...(max !== undefined && { maxBodyBytes: max }),

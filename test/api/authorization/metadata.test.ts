@@ -1,22 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { pathMetadataOperation } from "../../../src/api/authorization/metadata.ts";
-import { operation } from "../../../src/api/operation.ts";
+import { consumer } from "../../../src/api/operation.ts";
 import { createRouter } from "../../../src/api/router.ts";
 
 const METADATA = "/.well-known/oauth-protected-resource";
 
 const protectedAt = (path: string) =>
-  operation({
-    id: "getFile",
-    method: "GET",
-    path,
-    access: ["files"],
-    cors: true,
-    summary: "",
-    responses: { 204: undefined },
-    handle: () => Promise.resolve(),
-  });
+  consumer("GET", path, "getFile", "", { handle: () => Promise.resolve() });
 
 const services = { issuer: "https://as.example" } as Parameters<typeof pathMetadataOperation>[1];
 const find = createRouter([
