@@ -59,10 +59,12 @@ export function appOperations(side: Side, services: Administration): Operation[]
   const change: Shape<Infer<typeof AppChange>> = isOwn ? OwnAppChange : AppChange;
   const [path, item] = [`${side}/app`, `${side}/app/:client_id`] as const;
 
+  const ownerOf = (caller: Caller) => isOwn ? loggedInUser(caller) : undefined;
+
   async function find(id: string, caller: Caller): Promise<App> {
-    const owner = isOwn ? loggedInUser(caller) : undefined;
+    const owner = ownerOf(caller);
     const app = await findApp(database, id);
-    return found(isOwn && app?.owner !== owner ? undefined : app, "app");
+    return found(owner === undefined || app?.owner === owner ? app : undefined, "app");
   }
 
   return [
@@ -110,7 +112,8 @@ export function appOperations(side: Side, services: Administration): Operation[]
         await checkGivesBackend(context.caller, app, undefined, services);
         const oldUntilMs = body?.revoke ? 0 : services.now() + OLD_SECRET_MS;
         const secret = newSecret();
-        const replace = replaceAppSecret(id, sha256(secret), oldUntilMs);
+        const owner = ownerOf(context.caller); // who may be another by now
+        const replace = replaceAppSecret(id, sha256(secret), oldUntilMs, owner);
         await changeAudited(context, "app.rotate_secret", id, [replace], services);
         return { client_id: id, client_secret: secret };
       },

@@ -5,7 +5,7 @@ import { type DocumentHosts, isDocumentUrl } from "../oauth/client_metadata.ts";
 import { ACCOUNT_STATUS } from "../oauth/user.ts";
 import type { Database } from "../database/database.ts";
 import { findItem, hasRow } from "../database/rows.ts";
-import { sql, type Sql } from "../database/sql.ts";
+import { andIs, sql, type Sql } from "../database/sql.ts";
 import { type Change, updateWhere } from "./audit.ts";
 import { columnsOf } from "./columns.ts";
 import { revokeGrantsOf, REVOKED } from "./grant_end.ts";
@@ -76,10 +76,15 @@ export function updateApp(before: App, after: App): Change {
     (secret, oldSecret, oldSecretUntilMs) = (${kept})`, sql`id = ${after.id}`);
 }
 
-/** Gives an app a new secret; the one before stays valid until `oldUntilMs`. */
-export function replaceAppSecret(id: string, secret: Uint8Array, oldUntilMs: number): Change {
+/** Gives an app, of this owner, a new secret; the one before stays valid until `oldUntilMs`. */
+export function replaceAppSecret(
+  id: string,
+  secret: Uint8Array,
+  oldUntilMs: number,
+  owner?: string,
+): Change {
   const set = sql`oldSecret = secret, oldSecretUntilMs = ${oldUntilMs}, secret = ${secret}`;
-  return updateWhere(sql`apps`, set, sql`id = ${id}`);
+  return updateWhere(sql`apps`, set, sql`id = ${id}${andIs(sql`owner`, owner)}`);
 }
 
 /** Ends every grant that an app was given until now, and the subscriptions made through it. */

@@ -66,6 +66,8 @@ async function openStage(
     ...resourceOperations({ ...services, issuer: "http://127.0.0.1" }),
     ...principalOperations(services),
   ].filter(({ method }) => method === "PATCH");
+  const replaceOwnSecret = appOperations("/consumer", services)
+    .find(({ path }) => path.endsWith("/secret"));
   const kinds: Readonly<Record<string, string>> =
     { u: "user", a: "app", p: "resource", x: "principal" };
   const patch = async (id: string, change: object) => {
@@ -84,7 +86,16 @@ async function openStage(
       authenticateAgain: () => Promise.resolve(),
     });
   };
-  return { stored, patch };
+  const replaceSecret = (id: string, owner: string) =>
+    replaceOwnSecret?.handle({
+      request: sampleRequest(),
+      params: { client_id: id },
+      caller: { ...CALLER, sub: owner },
+      query: {},
+      body: undefined,
+      authenticateAgain: () => Promise.resolve(),
+    });
+  return { stored, patch, replaceSecret };
 }
 
 for (const kind of ["user", "app"] as const) {
@@ -167,6 +178,17 @@ test("a change of an app that has just been removed is 404", async (t) => {
   ]);
   app = await addApp(stored);
   await assert.rejects(patch(app, { trusted: true }), { status: 404 });
+});
+
+test("who owns an app no more replaces its secret no more", async (t) => {
+  let others = (): Sql[] => [];
+  const { stored, replaceSecret } = await openStage(t, async () => others());
+  const owner = await addUser(stored);
+  const app = await addApp(stored, { owner });
+  assert.equal((await replaceSecret(app, owner))?.status, 200);
+  others = () => [{ sql: "UPDATE apps SET owner = NULL WHERE id = ?1", params: [app] }];
+  await assert.rejects(async () => replaceSecret(app, owner), { status: 404 });
+  assert.equal((await stored.query(sql`SELECT 1 FROM audit`)).length, 1);
 });
 
 test("a change is answered as it is stored, whatever becomes of the record then", async (t) => {
