@@ -89,6 +89,12 @@ test("the time without a process is left out once, before the job that was due",
   assert.equal(await failingSince(), startMs - 3 * HOUR_MS);
   await leaveOutIdleTime(database, "unknown", startMs + 1000 * HOUR_MS);
   assert.equal(await failingSince(), startMs - 3 * HOUR_MS);
+  const endMs = startMs + 5 * HOUR_MS; // of the lease of a run that began when it was due
+  await database.write([sql`UPDATE cronjobs SET leaseUntilMs = ${endMs}`]);
+  await leaveOutIdleTime(database, "purge", endMs - 1);
+  assert.equal(await failingSince(), startMs - 3 * HOUR_MS); // another process is at it
+  await leaveOutIdleTime(database, "purge", endMs + 2 * HOUR_MS);
+  assert.equal(await failingSince(), startMs - HOUR_MS);
 });
 
 test("a run that takes for hours is no time without a process", async (t) => {
