@@ -98,7 +98,8 @@ export async function leaveOutIdleTime(
 
 /**
  * Corrects what a clock that was wrong before the start, or is wrong still, has put too far ahead
- * of `nowMs`: no resend waits for longer than `longestWaitMs`, and what has ended ended by now.
+ * of `nowMs`: no resend waits for longer than `longestWaitMs`, no subscription fails from a later
+ * time on, and what has ended ended by now.
  */
 export async function correctTimesAhead(
   database: Database,
@@ -119,5 +120,7 @@ export async function correctTimesAhead(
       WHERE subscription IN ${listOf(keys)} AND ${waits}`,
     updateNextDue(keys, nowMs),
   ], 1);
+  await database.write([sql`UPDATE subscriptions SET failingSinceMs = ${nowMs}
+    WHERE ${IS_OPEN} AND failingSinceMs > ${nowMs}`]);
   await dateEndsAhead(database, nowMs);
 }

@@ -45,7 +45,7 @@ test("a shift that is called again after an error shifts every row once", async 
   assert.deepEqual(await database.query(left), []);
 });
 
-test("at a start no resend is left waiting for longer than any may", async (t) => {
+test("at a start no resend waits for too long, and none fails from a later time on", async (t) => {
   const database = openDatabase(t);
   const delivery = (id: string, dueAtMs: number, claim: string | null = null) =>
     sql`INSERT INTO deliveries (id, event, subscription, status, dueAtMs, attempt, claim)
@@ -53,8 +53,9 @@ test("at a start no resend is left waiting for longer than any may", async (t) =
   const aheadMs = NOW_MS + 400 * 24 * HOUR_MS;
   await database.write([
     sql`INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, createdAtMs,
-        dueAtMs)
-      VALUES ('s1', 'u1', 'login', 'a', 'https://a.example/', 'active', '', 0, ${aheadMs})`,
+        dueAtMs, failingSinceMs)
+      VALUES ('s1', 'u1', 'login', 'a', 'https://a.example/', 'active', '', 0, ${aheadMs},
+        ${aheadMs}), ('s2', 'u1', 'login', 'b', 'https://a.example/', 'paused', '', 0, NULL, 1)`,
     delivery("d1", aheadMs),
     delivery("d2", NOW_MS + HOUR_MS - 1),
     delivery("d3", aheadMs, "c1"), // a lease, which ends with its process
@@ -64,8 +65,11 @@ test("at a start no resend is left waiting for longer than any may", async (t) =
   const rows = await database.query<{ dueAtMs: number }>(due);
   const dueAtMs = rows.map((row) => row.dueAtMs);
   assert.deepEqual(dueAtMs, [NOW_MS + HOUR_MS, NOW_MS + HOUR_MS - 1, aheadMs]);
-  const [first] = await database.query<{ dueAtMs: number }>(sql`SELECT dueAtMs FROM subscriptions`);
-  assert.equal(first?.dueAtMs, NOW_MS + HOUR_MS - 1);
+  const found = sql`SELECT dueAtMs, failingSinceMs FROM subscriptions ORDER BY id`;
+  assert.deepEqual((await database.query<object>(found)).map((row) => ({ ...row })), [
+    { dueAtMs: NOW_MS + HOUR_MS - 1, failingSinceMs: NOW_MS },
+    { dueAtMs: null, failingSinceMs: 1 },
+  ]);
 });
 
 test("the time without a process is left out once, before the job that was due", async (t) => {
