@@ -44,31 +44,41 @@ export const RENAME = Object.entries(RENAMED).flatMap(([table, names]) =>
 
 /**
  * Fills in the parts that 0.1.0 lacks. Its subscriptions live by the newest grant of their user and
- * app that has not been revoked or cut off, of those from before them where any is left: one of
- * them made it. The time of a grant is in the digits of its id. Where all have been revoked, it has
- * ended with them; where the purge has left none, it may receive what needs no scope of its own.
+ * app that had scope `consumer` and has not been revoked or cut off, of those from before them
+ * where any is left: one of them made it. The time of a grant is in the digits of its id. Where all
+ * have been revoked, it has ended with them. Where the purge has left no earlier one, it may
+ * receive what its app would be granted without asking: what the user has allowed it, or all of its
+ * own where it acts for itself, is trusted or takes passwords; else what needs no scope of its own.
  */
 export const FILL_ADDED = `
   UPDATE subscriptions SET hasSucceeded = 1 WHERE standing = 'proven';
   ALTER TABLE subscriptions DROP COLUMN standing;
   INSERT INTO clock_steps (count) VALUES (0);
   CREATE TEMP TABLE known_grants AS
-    SELECT g.id, g.app, ifnull(g.user, g.app) AS principal, g.madeAtMs, g.revokedAtMs IS NULL
-      AND ifnull(u.notBeforeMs, 0) < g.madeAtMs AND a.notBeforeMs < g.madeAtMs AS stands
+    SELECT g.id, g.app, g.scopes, ifnull(g.user, g.app) AS principal, g.madeAtMs,
+      g.revokedAtMs IS NULL AND ifnull(u.notBeforeMs, 0) < g.madeAtMs
+      AND a.notBeforeMs < g.madeAtMs AS stands
     FROM (SELECT *, (SELECT sum(value * (instr('0123456789abcdefghijklmnopqrstuvwxyz',
           substr(grants.id, 2 + key, 1)) - 1)) FROM json_each('[2821109907456, 78364164096,
           2176782336, 60466176, 1679616, 46656, 1296, 36, 1]')) AS madeAtMs FROM grants) g
-      JOIN apps a ON a.id = g.app LEFT JOIN users u ON u.id = g.user;
+      JOIN apps a ON a.id = g.app LEFT JOIN users u ON u.id = g.user
+    WHERE instr(g.scopes, '"consumer"') > 0;
   CREATE INDEX temp.known_grants_of ON known_grants (principal, app, stands, madeAtMs, id);
   UPDATE subscriptions AS s SET grantId = ifnull(
       (SELECT id FROM known_grants k WHERE k.principal = s.principal AND k.app = s.app
         AND stands = 1 AND madeAtMs <= s.createdAtMs ORDER BY madeAtMs DESC, id DESC LIMIT 1),
       (SELECT id FROM known_grants k WHERE k.principal = s.principal AND k.app = s.app
         AND stands = 1 ORDER BY madeAtMs DESC, id DESC LIMIT 1)) WHERE app <> 'login';
-  UPDATE subscriptions AS s SET granted = CASE
-      WHEN grantId IS NOT NULL THEN (SELECT scopes FROM grants WHERE id = grantId)
-      WHEN EXISTS (SELECT 1 FROM known_grants k WHERE k.principal = s.principal AND k.app = s.app)
-      THEN '[]' ELSE '["consumer"]' END
+  UPDATE subscriptions AS s SET granted = coalesce(
+      (SELECT scopes FROM known_grants k WHERE k.principal = s.principal AND k.app = s.app
+        AND stands = 1 AND madeAtMs <= s.createdAtMs ORDER BY madeAtMs DESC, id DESC LIMIT 1),
+      (SELECT '[]' FROM known_grants k WHERE s.grantId IS NULL
+        AND k.principal = s.principal AND k.app = s.app),
+      (SELECT scopes FROM consents c WHERE c.user = s.principal AND c.app = s.app),
+      nullif((SELECT json_group_array(value) FROM apps a, json_each(a.scopes) WHERE a.id = s.app
+        AND (a.id = s.principal OR value <> 'backend'
+          AND (a.trusted OR instr(a.grants, '"password"') > 0))), '[]'),
+      (SELECT scopes FROM grants g WHERE g.id = s.grantId), '["consumer"]')
     WHERE app <> 'login';
   UPDATE subscriptions SET status = 'disabled', disabledReason = 'grant revoked'
     WHERE granted = '[]' AND status IN ('active', 'paused');

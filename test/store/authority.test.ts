@@ -358,3 +358,45 @@ test("subscriptions of 0.1.0 live by the newest earlier grant that has not ended
     ["s7", "active", null, grants.maker, '["consumer","orders"]'],
   ]);
 });
+
+test("those of 0.1.0 whose grants are gone keep what their app need not ask for", async (t) => {
+  const path = join(makeFolder(t), "gatepost.db");
+  const old = openEmptyOldDatabase(path);
+  const later = newId("g", NOW_MS + 9);
+  const narrow = newId("g", NOW_MS + 1);
+  old.exec(`
+    INSERT INTO apps (id, name, url, origin, type, scope, grants, redirect_uris, trusted,
+        resource_server, status, created_at)
+      SELECT value, value, 'https://a.example', '', 'confidential', 'consumer orders backend',
+        iif(value = 'typed', 'password', ''), '[]', value = 'trusted', 0, 'active', 1
+        FROM json_each('["a1", "narrow", "trusted", "typed"]');
+    INSERT INTO users (id, username, password, scope, status, created_at)
+      SELECT value, value, '', 'consumer orders backend', 'active', 1
+        FROM json_each('["allowed", "asked", "back"]');
+    INSERT INTO consents (user, app, scope)
+      SELECT value, 'a1', 'consumer orders' FROM json_each('["allowed", "back"]');
+    INSERT INTO grants (id, app, user, type, scope, refresh_until, access_until)
+      VALUES ('${later}', 'a1', 'back', 'authorization_code', 'consumer', 0, 1),
+        ('${narrow}', 'narrow', NULL, 'client_credentials', 'orders', 0, 1);
+    INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, created_at)
+      SELECT key, value ->> 0, value ->> 1, 'e', 'https://a.example/' || key, 'active',
+        '', ${NOW_MS + 5} FROM json_each('[["a1", "a1"], ["narrow", "narrow"],
+        ["allowed", "a1"], ["asked", "a1"], ["asked", "trusted"], ["asked", "typed"],
+        ["back", "a1"]]')`);
+  old.close();
+
+  const database = openSqliteDatabase(path);
+  t.after(() => database.close());
+  const rows = await database.query<Record<string, unknown>>(
+    sql`SELECT principal, app, status, grantId, granted FROM subscriptions ORDER BY seq`,
+  );
+  assert.deepEqual(rows.map((row) => Object.values(row)), [
+    ["a1", "a1", "active", null, '["consumer","orders","backend"]'],
+    ["narrow", "narrow", "active", null, '["consumer","orders","backend"]'],
+    ["allowed", "a1", "active", null, '["consumer","orders"]'],
+    ["asked", "a1", "active", null, '["consumer"]'],
+    ["asked", "trusted", "active", null, '["consumer","orders"]'],
+    ["asked", "typed", "active", null, '["consumer","orders"]'],
+    ["back", "a1", "active", later, '["consumer","orders"]'],
+  ]);
+});
