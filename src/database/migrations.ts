@@ -1,5 +1,5 @@
 import { DatabaseSync } from "node:sqlite";
-import { FILL_ADDED, RENAME } from "./old_versions.ts";
+import { FILL_ADDED, FILL_LAST, RENAME } from "./old_versions.ts";
 import { SCHEMA } from "./schema.ts";
 
 /** Marks the file as Gatepost's ("Gate" in ASCII): no other program's database is migrated. */
@@ -51,6 +51,7 @@ export function migrationsFrom(version: number): readonly string[] {
   const added = ADDED.filter((part) => part.version > version).map(add);
   return [
     ...version === 1 ? [RENAME, ...added, FILL_ADDED] : added,
+    ...version < 12 ? [FILL_LAST] : [],
     ...version < 14 ? ["DROP INDEX IF EXISTS grants_by_user"] : [],
     ...marks,
   ];

@@ -84,3 +84,9 @@ export const FILL_ADDED = `
     WHERE granted = '[]' AND status IN ('active', 'paused');
   DROP TABLE known_grants;
 `;
+
+/** What its last attempt came to stands with a delivery since 12; lists go by it. */
+export const FILL_LAST = `
+  UPDATE deliveries SET (lastStatus, lastError) = (SELECT status, error FROM attempts
+    WHERE delivery = id ORDER BY startedAtMs DESC, attempts.attempt DESC LIMIT 1);
+`;

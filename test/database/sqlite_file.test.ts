@@ -20,12 +20,13 @@ import { UnusableDatabaseError } from "../../src/database/database.ts";
 import { judgeDatabase } from "../../src/database/judge.ts";
 import { prepareSqliteFile } from "../../src/database/migrate.ts";
 import { APPLICATION_ID, NEWEST_VERSION } from "../../src/database/migrations.ts";
+import { FILL_LAST } from "../../src/database/old_versions.ts";
 import { SCHEMA } from "../../src/database/schema.ts";
 import { openSqlite } from "../../src/database/sqlite_file.ts";
 import { makeFolder } from "../helpers/database.ts";
 import { runNode } from "../helpers/process.ts";
 import { mountSmallDisk } from "../helpers/small_disk.ts";
-import { writeOldDatabase } from "../helpers/old_database.ts";
+import { openEmptyOldDatabase, writeOldDatabase } from "../helpers/old_database.ts";
 import { OLD_MIGRATIONS } from "../helpers/old_migrations.ts";
 
 test("prepareSqliteFile() makes a file 0600 in a folder 0700, and those above it", (t) => {
@@ -195,8 +196,27 @@ function writeVersion(t: TestContext, version: number): string {
       UNION ALL SELECT 's2', 'u2', 'a1', 'e', 'https://b/', 'active', '', 0;
     UPDATE subscriptions SET standing = 'proven' WHERE id = 's1'`);
   run(path, `${OLD_MIGRATIONS.slice(0, version - 1).join("")}; PRAGMA user_version = ${version}`);
+  if (version >= 12) run(path, FILL_LAST); // as its program did with each attempt
   return path;
 }
+
+test("prepareSqliteFile() has a delivery say what its last attempt came to", (t) => {
+  const path = join(makeFolder(t), "gatepost.db");
+  using old = openEmptyOldDatabase(path);
+  old.exec(`
+    INSERT INTO subscriptions (seq, id, principal, app, event, endpoint, status, secret, created_at)
+      VALUES (1, 's1', 'u1', 'login', 'e', 'https://a/', 'active', '', 1);
+    INSERT INTO deliveries (id, event, subscription, status, attempt, due_at)
+      SELECT value, 'e1', 1, 'failed', 1, 9 FROM json_each('["d1", "d2", "d3"]');
+    INSERT INTO attempts (delivery, at, attempt, status, error, duration_ms) VALUES
+      ('d1', 1, 1, NULL, 'timeout', 5), ('d1', 2, 2, 503, NULL, 5),
+      ('d2', 8, 4, 500, NULL, 5), ('d2', 9, 1, NULL, 'refused', 5)`);
+  prepareSqliteFile(path);
+  using connection = new DatabaseSync(path);
+  const found = connection.prepare("SELECT id, lastStatus, lastError FROM deliveries");
+  assert.deepEqual(found.all().map((row) => Object.values(row)),
+    [["d1", 503, null], ["d2", null, "refused"], ["d3", null, null]]);
+});
 
 test("prepareSqliteFile() turns a write-ahead log on where whoever migrated died before", (t) => {
   const path = newFile(t);
