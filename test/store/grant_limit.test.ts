@@ -6,9 +6,10 @@ import { insertCode, redeemCode } from "../../src/store/codes.ts";
 import { type Database, UnavailableError } from "../../src/database/database.ts";
 import { sql, type Sql } from "../../src/database/sql.ts";
 import { revokeBareGrant } from "../../src/store/grant_end.ts";
+import { endExcessGrants } from "../../src/store/grant_limit.ts";
 import { insertGrant, type NewGrant } from "../../src/store/grants.ts";
 import { purge } from "../../src/store/purge.ts";
-import { loadRevocations } from "../../src/store/revocations.ts";
+import { loadRevocations, type Revocations } from "../../src/store/revocations.ts";
 import { addApp, addSession, addUser, openDatabase, sampleGrant } from "../helpers/database.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 1);
@@ -142,6 +143,42 @@ test("a grant is good where the oldest cannot be ended, and the next one ends tw
   assert.deepEqual(await listEnded(database), []);
   await addGrant(database, app, user);
   assert.deepEqual(await listEnded(database), ids.slice(0, 2));
+});
+
+test("an error that is none of the database's reaches who makes the grant", async (t) => {
+  const database = openDatabase(t);
+  const [user, app] = [await addUser(database), await addApp(database)];
+  await addMany(database, app, user, 100);
+  const wrong: Database = {
+    ...database,
+    write: (batch) =>
+      batch.length > 1 && batch[1]?.sql.startsWith("UPDATE grants SET revokedAtMs")
+        ? Promise.reject(new TypeError("wrong")) : database.write(batch),
+  };
+  await assert.rejects(insertGrant(wrong, sampleGrant(app, user)), { message: "wrong" });
+});
+
+test("no tokens are given out before what ended for them is refused", async (t) => {
+  const database = openDatabase(t);
+  const [user, app] = [await addUser(database), await addApp(database)];
+  await addMany(database, app, user, 101);
+  let isRefused = false;
+  const refresh = async () => {
+    await new Promise((resolve) => setImmediate(resolve));
+    isRefused = true;
+  };
+  const revocations = { refresh } as unknown as Revocations;
+  await endExcessGrants(database, user, app, NOW_MS, revocations);
+  assert.equal(isRefused, true);
+});
+
+test("that a console was loaded again and again is nothing for the audit", async (t) => {
+  const database = openDatabase(t);
+  const user = await addUser(database);
+  const ids = await addMany(database, "console", user, 100);
+  await addGrant(database, "console", user);
+  assert.deepEqual(await listEnded(database), ids.slice(0, 1));
+  assert.deepEqual(await database.query(sql`SELECT 1 FROM audit`), []);
 });
 
 test("of very many from before the limit, 500 end at once, the newest first", async (t) => {

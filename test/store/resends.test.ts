@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
-import { newId } from "../../src/base/id.ts";
+import { idBound, newId } from "../../src/base/id.ts";
 import type { Database } from "../../src/database/database.ts";
 import { sql } from "../../src/database/sql.ts";
 import {
@@ -36,9 +36,9 @@ async function open(context: TestContext, status = "failed"): Promise<Database> 
 
 async function begin(database: Database, more = {}) {
   const resend = newResend(newId("w", NOW_MS), "u1", { status: "failed", ...more });
-  const { count } = await countResend(database, resend);
+  const { count, first } = await countResend(database, resend);
   const [inserted] = await database.write([insertResend({ ...resend, total: count })]);
-  return { resend, count, inserted };
+  return { resend, count, first, inserted };
 }
 
 async function countByStatus(database: Database): Promise<Record<string, number>> {
@@ -58,6 +58,7 @@ test("a resend goes on batch by batch until all are sent", async (context) => {
     steps.push([state, done]);
   }
   assert.deepEqual(steps, [["running", 500], ["running", 1000], ["done", COUNT]]);
+  assert.equal((await findResend(database, resend.id))?.endedAtMs, NOW_MS);
   assert.deepEqual(await countByStatus(database), { pending: COUNT });
   const finished = sql`SELECT 1 FROM deliveries WHERE finishedAtMs IS NOT NULL`;
   assert.deepEqual(await database.query(finished), []);
@@ -78,6 +79,18 @@ test("a resend makes its own subscription due, and no other", async (context) =>
     sql`SELECT dueAtMs FROM subscriptions ORDER BY seq`,
   );
   assert.deepEqual(due.map(({ dueAtMs }) => dueAtMs), [NOW_MS, NOW_MS + 9]);
+});
+
+test("of two that run at once each goes on by itself", async (context) => {
+  const database = await open(context);
+  const { resend } = await begin(database);
+  const other = (await begin(database)).resend;
+  await continueResend(database, resend, NOW_MS);
+  assert.deepEqual(await findResend(database, other.id), { ...other, total: COUNT });
+  while (await continueResends(database, NOW_MS));
+  const done = [await findResend(database, resend.id), await findResend(database, other.id)];
+  assert.equal(done.reduce((sum, each) => sum + (each?.done ?? 0), 0), COUNT);
+  assert.deepEqual(await countByStatus(database), { pending: COUNT });
 });
 
 test("of many who go on with the same step one does, whatever fails meanwhile", async (context) => {
@@ -105,6 +118,20 @@ test("a resend that is stopped sends no more", async (context) => {
   // Who has read it before goes on with it now.
   await continueResend(database, { ...resend, reached: stopped?.reached ?? "" }, NOW_MS);
   assert.deepEqual(await countByStatus(database), { failed: 700, pending: 500 });
+});
+
+test("it comes to what was dispatched in the time that is asked for alone", async (context) => {
+  const database = await open(context);
+  const early = `${idBound("d", NOW_MS - 1_000)}1`;
+  await database.write([
+    sql`INSERT INTO deliveries (id, event, subscription, status, attempt, dueAtMs, finishedAtMs)
+      SELECT ${early}, event, 1, 'failed', 4, 1, 1 FROM deliveries LIMIT 1`,
+  ]);
+  assert.equal((await begin(database, { since: NOW_MS, until: NOW_MS })).count, 0);
+  assert.deepEqual((await begin(database, { until: NOW_MS })).first, early);
+  while (await continueResends(database, NOW_MS));
+  assert.deepEqual(await countByStatus(database), { failed: COUNT, pending: 1 });
+  assert.equal((await begin(database, { since: NOW_MS })).count, COUNT);
 });
 
 test("it comes to nothing of an event dispatched after it began", async (context) => {
@@ -138,10 +165,18 @@ test("nothing is sent to a subscription that has ended, nor what is not meant", 
   assert.equal((await begin(database)).count, 0);
   assert.equal((await begin(database, { status: "delivered", name: "y" })).count, 0);
   assert.equal((await begin(database, { status: "delivered", attempt: 4 })).count, COUNT);
-  await database.write([sql`UPDATE subscriptions SET status = 'disabled'`]);
+  await database.write([
+    sql`UPDATE subscriptions SET status = 'disabled'`,
+    sql`INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, createdAtMs)
+      VALUES ('s2', 'u1', 'login', 'x', 'https://b.example/', 'active', '', 1)`,
+  ]);
   assert.equal((await begin(database, { status: "delivered" })).count, 0);
   while (await continueResends(database, NOW_MS));
   assert.deepEqual(await countByStatus(database), { delivered: COUNT });
+  await database.write([
+    sql`UPDATE deliveries SET status = 'pending', dueAtMs = ${2 * NOW_MS}, finishedAtMs = NULL`,
+  ]);
+  assert.equal((await begin(database, { status: "pending" })).count, 0);
 });
 
 test("of those that wait, what is in flight or due is not sent beside that", async (context) => {
@@ -152,7 +187,12 @@ test("of those that wait, what is in flight or due is not sent beside that", asy
     sql`UPDATE deliveries SET claim = 'x' WHERE id = (SELECT min(id) FROM deliveries)`,
     sql`UPDATE deliveries SET dueAtMs = 1 WHERE id = (SELECT max(id) FROM deliveries)`,
   ]);
-  assert.equal((await begin(database, { status: "pending" })).count, COUNT - 2);
+  const { count, first } = await begin(database, { status: "pending" });
+  assert.equal(count, COUNT - 2);
+  const free = await database.query<{ id: string }>(
+    sql`SELECT id FROM deliveries WHERE claim IS NULL ORDER BY id LIMIT 1`,
+  );
+  assert.equal(first, free[0]?.id);
   while (await continueResends(database, NOW_MS));
   const rows = await database.query<object>(sql`SELECT claim, dueAtMs, attempt, count(*) AS count
     FROM deliveries GROUP BY claim, dueAtMs, attempt ORDER BY count, dueAtMs`);
