@@ -4,7 +4,11 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { createCron, type IntervalJob } from "../../src/job/cron.ts";
 import { createSharedCron } from "../../src/job/shared_cron.ts";
 import { releaseCronjobs } from "../../src/store/cronjobs.ts";
-import { type Database, OutcomeUnknownError } from "../../src/database/database.ts";
+import {
+  type Database,
+  OutcomeUnknownError,
+  UnavailableError,
+} from "../../src/database/database.ts";
 import { openDatabase } from "../helpers/database.ts";
 
 const log = { debug() {}, info() {}, warn() {}, error() {} };
@@ -212,6 +216,29 @@ test("a job of a process that died is taken over when its lease has ended", asyn
   dead.end();
 });
 
+test("a run that takes long is begun by nobody else, and then by whoever wants", async (t) => {
+  t.mock.timers.enable({ apis: ["setInterval"] });
+  const office = await setUp(t);
+  const long = createLongRun();
+  const first = await office.open(long.run);
+  const second = await office.open(long.run);
+  const passTenSeconds = async () => {
+    office.nowMs += 10_000;
+    t.mock.timers.tick(10_000);
+    await office.database.write([releaseCronjobs("nobody")]); // after what the tick has written
+  };
+  office.nowMs = START_MS + HOUR_MS;
+  const running = first.look();
+  while (long.runs === 0) await nextTurn();
+  for (let seconds = 0; seconds < 60; seconds += 10) await passTenSeconds();
+  assert.equal(await second.shared.run("report"), "running");
+  long.end();
+  await running;
+  await passTenSeconds();
+  assert.equal(await second.shared.run("report"), "started");
+  assert.equal(long.runs, 2);
+});
+
 test("a job of a process that is known to have ended waits for no lease, others' do", async (t) => {
   const office = await setUp(t);
   const dead = createLongRun();
@@ -241,6 +268,35 @@ test("run() runs a job that is not due, and leaves its due time", async (t) => {
   const [state] = await shared.list();
   assert.equal(counter.runs, 1);
   assert.deepEqual([state?.lastAtMs, state?.nextAtMs], [START_MS + 60_000, START_MS + HOUR_MS]);
+});
+
+test("run() runs a job that no look has registered", async (t) => {
+  const office = await setUp(t);
+  office.isClockRight = false;
+  const counter = createCounter();
+  const { shared } = await office.open(counter.run);
+  assert.equal(await shared.run("report"), "started");
+  assert.equal(counter.runs, 1);
+});
+
+test("jobs of this process alone are run and listed beside those that all share", async (t) => {
+  const cron = createCron({ log, now: () => START_MS, elapsedMs: () => 0 });
+  t.after(() => cron.stop(0));
+  const shared = createSharedCron({
+    database: openDatabase(t), log, now: () => START_MS, elapsedMs: () => 0, cron, claim: "c1",
+    isClockRight: () => true,
+  });
+  const counter = createCounter();
+  cron.start({ name: "own", everyMs: 60_000, run: counter.run });
+  shared.start({ name: "report", everyMs: HOUR_MS, run() {} });
+  assert.equal(await shared.run("own"), "started");
+  assert.equal(counter.runs, 1);
+  const listed = await shared.list(); // before "report" is stored
+  assert.deepEqual(listed.map(({ name, everyMs, nextAtMs }) => [name, everyMs, nextAtMs]), [
+    ["own", 60_000, START_MS + 60_000],
+    ["report", HOUR_MS, START_MS + HOUR_MS],
+  ]);
+  while ((await shared.list())[1]?.isRunning) await nextTurn();
 });
 
 test("every process lists how the last run went, wherever it ran", async (t) => {
@@ -354,6 +410,28 @@ test("a claim that was stored, but not known to be, is run at the next look, onc
   await look();
   await look();
   await other.look();
+  assert.equal(counter.runs, 1);
+});
+
+test("a claim that was not stored is left to who was faster", async (t) => {
+  const office = await setUp(t);
+  const counter = createCounter();
+  const full = {
+    isFull: false,
+    database: {
+      ...office.database,
+      write: (batch) =>
+        full.isFull ? Promise.reject(new UnavailableError("full")) : office.database.write(batch),
+    } satisfies Database,
+  };
+  const { look } = await office.open(counter.run, HOUR_MS, full);
+  const other = await office.open(counter.run);
+  office.nowMs += HOUR_MS;
+  full.isFull = true;
+  await look();
+  full.isFull = false;
+  await other.look();
+  await look();
   assert.equal(counter.runs, 1);
 });
 
