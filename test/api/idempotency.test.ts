@@ -229,6 +229,36 @@ test("a dead attempt is taken over when its lease has ended, and stores nothing"
   assert.equal(await countEvents(), 1);
 });
 
+test("one attempt at a time takes a dead one over, whatever becomes of that", async () => {
+  const { send, clock } = stage();
+  const [dead, held] = [1, 2].map(() => Promise.withResolvers<HttpResponse>());
+  assert.ok(dead && held);
+  const first = send({}, () => dead.promise);
+  await nextTurn();
+  clock.nowMs += LEASE_MS;
+  const second = send({}, () => held.promise);
+  await nextTurn();
+  await assert.rejects(send(), { status: 409, code: "key_in_use" });
+  dead.reject(new Error("failed"));
+  await assert.rejects(first, { message: "failed" });
+  await nextTurn();
+  await assert.rejects(send(), { status: 409, code: "key_in_use" });
+  held.resolve({ status: 200, body: "second" });
+  assert.equal((await second).body, "second");
+  assert.equal((await send()).body, "second");
+});
+
+test("a day later a key may be used for something else, which is kept for a day", async () => {
+  const { send, clock, countEvents } = stage();
+  await send();
+  clock.nowMs += DAY_MS;
+  const other = await send({ asked: "[]" });
+  clock.nowMs += DAY_MS - 1;
+  assert.deepEqual(await send({ asked: "[]" }), other);
+  await assert.rejects(send(), refused(422));
+  assert.equal(await countEvents(), 2);
+});
+
 test("a handler that runs long keeps its lease", async (t) => {
   t.mock.timers.enable({ apis: ["setInterval"] });
   const { send, dispatch, clock } = stage();

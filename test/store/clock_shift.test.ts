@@ -5,11 +5,13 @@ import { sql } from "../../src/database/sql.ts";
 import { correctTimesAhead, createShift, leaveOutIdleTime } from "../../src/store/clock_shift.ts";
 import {
   claimCronjob,
+  findCronjob,
   finishCronjob,
   registerCronjob,
   renewCronjob,
 } from "../../src/store/cronjobs.ts";
-import { openDatabase } from "../helpers/database.ts";
+import { revokeTokensOfUser } from "../../src/store/users.ts";
+import { addUser, openDatabase } from "../helpers/database.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 1);
 const STEP_MS = 60_000;
@@ -45,6 +47,84 @@ test("a shift that is called again after an error shifts every row once", async 
   assert.deepEqual(await database.query(left), []);
 });
 
+/** So many subscriptions, each with a delivery that waits to be sent again. */
+function addWaiting(count: number, dueAtMs: number) {
+  const each = sql`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n
+    WHERE i < ${count})`;
+  return [
+    sql`${each} INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret,
+        createdAtMs, dueAtMs, failingSinceMs)
+      SELECT 's' || i, 'u1', 'login', 'a', 'https://a.example/' || i, 'active', '', 0, ${dueAtMs},
+        ${NOW_MS} FROM n`,
+    sql`${each} INSERT INTO deliveries (id, event, subscription, status, dueAtMs, attempt)
+      SELECT printf('d%06d', i), 'e1', i, 'pending', ${dueAtMs}, 1 FROM n`,
+  ];
+}
+
+async function listTimes(database: Database) {
+  const found = await database.query<Record<string, number | null>>(
+    sql`SELECT DISTINCT s.dueAtMs AS nextMs, d.dueAtMs, s.failingSinceMs FROM subscriptions s
+      LEFT JOIN deliveries d ON d.subscription = s.seq ORDER BY s.seq`,
+  );
+  return found.map((row) => Object.values(row));
+}
+
+test("a shift moves what waits once, however many there are", async (t) => {
+  const database = openDatabase(t);
+  await database.write(addWaiting(1_201, NOW_MS + HOUR_MS));
+  await createShift(database, NOW_MS, STEP_MS)();
+  const movedMs = NOW_MS + HOUR_MS + STEP_MS;
+  assert.deepEqual(await listTimes(database), [[movedMs, movedMs, NOW_MS + STEP_MS]]);
+});
+
+test("a shift moves since when they fail, and what waits of those that do not", async (t) => {
+  const database = openDatabase(t);
+  await database.write([
+    ...addWaiting(3, NOW_MS + HOUR_MS),
+    sql`DELETE FROM deliveries WHERE subscription = 1`,
+    sql`UPDATE subscriptions SET dueAtMs = NULL WHERE seq = 1`,
+    sql`UPDATE subscriptions SET failingSinceMs = NULL WHERE seq = 2`,
+  ]);
+  await createShift(database, NOW_MS, STEP_MS)();
+  const movedMs = NOW_MS + HOUR_MS + STEP_MS;
+  assert.deepEqual(await listTimes(database), [
+    [null, null, NOW_MS + STEP_MS],
+    [movedMs, movedMs, null],
+    [movedMs, movedMs, NOW_MS + STEP_MS],
+  ]);
+});
+
+test("when the clock is set back, or was before the start, users can log in again", async (t) => {
+  const follow: ((database: Database) => Promise<void>)[] = [
+    (database) => createShift(database, NOW_MS + HOUR_MS, -HOUR_MS)(),
+    (database) => correctTimesAhead(database, NOW_MS, HOUR_MS),
+  ];
+  for (const each of follow) {
+    const database = openDatabase(t);
+    const user = await addUser(database);
+    await database.write(revokeTokensOfUser(user, NOW_MS + HOUR_MS, HOUR_MS));
+    await each(database);
+    const ends = sql`SELECT notBeforeMs FROM users`;
+    assert.deepEqual((await database.query<object>(ends)).map((row) => ({ ...row })), [
+      { notBeforeMs: NOW_MS },
+    ]);
+  }
+});
+
+test("at a start what waits too long is due in time, of however many", async (t) => {
+  const database = openDatabase(t);
+  await database.write([
+    ...addWaiting(1_201, NOW_MS + 400 * 24 * HOUR_MS),
+    sql`UPDATE deliveries SET dueAtMs = ${NOW_MS + 1} WHERE subscription = 1201`,
+    sql`UPDATE subscriptions SET dueAtMs = ${NOW_MS + 1} WHERE seq = 1201`,
+  ]);
+  await correctTimesAhead(database, NOW_MS, HOUR_MS);
+  assert.deepEqual(await listTimes(database), [
+    [NOW_MS + HOUR_MS, NOW_MS + HOUR_MS, NOW_MS],
+    [NOW_MS + 1, NOW_MS + 1, NOW_MS],
+  ]);
+});
+
 test("at a start no resend waits for too long, and none fails from a later time on", async (t) => {
   const database = openDatabase(t);
   const delivery = (id: string, dueAtMs: number, claim: string | null = null) =>
@@ -77,6 +157,7 @@ test("the time without a process is left out once, before the job that was due",
   const [failingSinceMs, stoppedMs] = [NOW_MS - 3 * HOUR_MS, NOW_MS];
   await database.write([
     registerCronjob("purge", stoppedMs),
+    registerCronjob("report", stoppedMs),
     sql`INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, createdAtMs,
         failingSinceMs)
       VALUES ('s1', 'u1', 'login', 'a', 'https://a.example/', 'active', '', 0, ${failingSinceMs})`,
@@ -91,6 +172,7 @@ test("the time without a process is left out once, before the job that was due",
   const startMs = stoppedMs + 1000 * HOUR_MS;
   await Promise.all([1, 2, 3].map(() => leaveOutIdleTime(database, "purge", startMs)));
   assert.equal(await failingSince(), startMs - 3 * HOUR_MS);
+  assert.equal((await findCronjob(database, "report"))?.nextAtMs, stoppedMs);
   await leaveOutIdleTime(database, "unknown", startMs + 1000 * HOUR_MS);
   assert.equal(await failingSince(), startMs - 3 * HOUR_MS);
   const endMs = startMs + 5 * HOUR_MS; // of the lease of a run that began when it was due

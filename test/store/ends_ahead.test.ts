@@ -139,6 +139,77 @@ test("who has signed in since, or has only withdrawn one app, stays signed in", 
   assert.deepEqual((await Promise.all(found)).map((each) => each?.user), [since, other]);
 });
 
+test("nobody else loses a token, a code or a session, and no end becomes shorter", async (t) => {
+  const database = openDatabase(t);
+  const [user, other, app] = [
+    await addUser(database),
+    await addUser(database),
+    await addApp(database),
+  ];
+  await database.write(revokeTokensOfUser(other, NOW_MS - HOUR_MS, 1_000 * 24 * HOUR_MS));
+  const session = sha256("session");
+  await database.write([insertSession(session, other, NOW_MS + 1, 2 * AHEAD_MS)]);
+  const hash = sha256("code");
+  const code = {
+    id: grantId(AHEAD_MS - 1_000), app, user: other, scopes: ["consumer"], redirectUri: "",
+    challenge: null, untilMs: AHEAD_MS + 59_000, resource: null,
+  };
+  const isLong = sql`SELECT max(untilMs) AS untilMs FROM revocations WHERE target = ${user}`;
+  await database.write([
+    ...revokeTokensOfUser(user, AHEAD_MS - 1, 9 * HOUR_MS),
+    ...revokeTokensOfUser(user, AHEAD_MS, HOUR_MS),
+    insertCode(code, hash, session, AHEAD_MS - 1_000),
+  ]);
+  const longest = await database.query(isLong);
+  await addGrant(database, app, other, NOW_MS - 1);
+  await addGrant(database, app, other, AHEAD_MS - HOUR_MS);
+  await dateEndsAhead(database, NOW_MS);
+  const revocations = await loadRevocations(database, () => NOW_MS);
+  for (const atMs of [NOW_MS - 1, AHEAD_MS - HOUR_MS]) {
+    const id = grantId(atMs);
+    const caller = { sub: other, clientId: app, grantId: id, jti: `${id}1` };
+    assert.equal(revocations.has(caller), false);
+    assert.equal((await findGrant(database, id))?.revokedAtMs, null);
+  }
+  assert.equal((await database.query(sql`SELECT id FROM codes`)).length, 1);
+  assert.equal((await findSession(database, session, NOW_MS + 1))?.user, other);
+  assert.deepEqual(await database.query(isLong), longest);
+});
+
+test("of all built-in apps what ended while the clock was ahead is dated", async (t) => {
+  const database = openDatabase(t);
+  for (const app of ["login", "personal", "console"]) {
+    await database.write(revokeGrantsOf({ app }, REVOKED, AHEAD_MS, HOUR_MS));
+  }
+  await dateEndsAhead(database, NOW_MS);
+  const ends = await database.query<{ notBeforeMs: number }>(sql`SELECT * FROM revocations`);
+  assert.deepEqual(ends.map(({ notBeforeMs }) => notBeforeMs), [NOW_MS, NOW_MS, NOW_MS]);
+});
+
+test("of several ends that are ahead the last counts", async (t) => {
+  const database = openDatabase(t);
+  const user = await addUser(database);
+  await addGrant(database, "login", user, AHEAD_MS - HOUR_MS);
+  for (const atMs of [AHEAD_MS, AHEAD_MS - 2 * HOUR_MS]) {
+    await database.write(revokeGrantsOf({ app: "login" }, REVOKED, atMs, HOUR_MS));
+  }
+  await dateEndsAhead(database, NOW_MS);
+  const revocations = await loadRevocations(database, () => NOW_MS);
+  const id = grantId(AHEAD_MS - HOUR_MS);
+  const caller = { sub: user, clientId: "login", grantId: id, jti: `${id}1` };
+  assert.equal(revocations.has(caller), true);
+});
+
+test("an end that is ahead is dated though its revocation has been purged", async (t) => {
+  const database = openDatabase(t);
+  const user = await addUser(database);
+  await database.write(revokeTokensOfUser(user, AHEAD_MS, HOUR_MS));
+  await database.write([sql`DELETE FROM revocations`]);
+  await dateEndsAhead(database, NOW_MS);
+  const [found] = await database.query<{ notBeforeMs: number }>(sql`SELECT * FROM users`);
+  assert.equal(found?.notBeforeMs, NOW_MS);
+});
+
 test("nothing is written where no end is ahead", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database);
