@@ -69,6 +69,22 @@ test("loadRevocations() takes in what was stored before, as after a restart", as
   assert.equal((await loadRevocations(database, () => NOW_MS)).has(caller), true);
 });
 
+test("an end that is ahead of all clocks is not undone by earlier ones at a start", async (t) => {
+  const database = openDatabase(t);
+  const aheadMs = NOW_MS + 24 * HOUR_MS;
+  // By a clock that was ahead; what is in force for longest is read first.
+  await database.write([
+    revocation("u1", madeAtMs - 2, NOW_MS + 3 * HOUR_MS),
+    revocation("u1", madeAtMs - 1, NOW_MS + 2 * HOUR_MS),
+    revocation("u1", aheadMs, aheadMs + HOUR_MS),
+  ]);
+  const revocations = await loadRevocations(database, () => NOW_MS);
+  assert.equal(revocations.has(caller), true);
+  await database.write([revocation("u1", madeAtMs - 1, NOW_MS + HOUR_MS)]); // dated since
+  await revocations.refresh();
+  assert.equal(revocations.has(caller), false);
+});
+
 test("refresh() takes in what another process has stored", async (t) => {
   const path = join(makeFolder(t), "gatepost.db");
   const [own, other] = [openDatabase(t, path), openDatabase(t, path)];
