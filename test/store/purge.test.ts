@@ -4,6 +4,7 @@ import { idBound } from "../../src/base/id.ts";
 import { type Database } from "../../src/database/database.ts";
 import { STEPS } from "../../src/event/figures.ts";
 import { sql, type Sql } from "../../src/database/sql.ts";
+import { DEVICE_CODE_MS } from "../../src/oauth/device_code.ts";
 import { deliveryId } from "../../src/store/fan_out.ts";
 import { purge, type PurgeProgress } from "../../src/store/purge.ts";
 import { openDatabase } from "../helpers/database.ts";
@@ -138,6 +139,67 @@ test("an event stays for as long as one of its deliveries, and goes with the las
   assert.deepEqual(await list(), ["2: 1", "4: 0"]);
 });
 
+test("a delivery that is sent again while the purge looks at it stays", async (t) => {
+  const database = openDatabase(t);
+  await addDelivered(database, 2, NOW_MS - 2 * DAY_MS);
+  const [again] = await database.query<{ id: string }>(sql`SELECT id FROM deliveries ORDER BY id`);
+  await purge({
+    ...database,
+    async query<Row>(select: Sql) {
+      const rows = await database.query<Row>(select);
+      if (select.sql.includes("FROM deliveries")) {
+        await database.write([sql`UPDATE deliveries SET status = 'pending', finishedAtMs = NULL
+          WHERE id = ${again?.id ?? ""}`]);
+      }
+      return rows;
+    },
+  }, RETENTION, NOW_MS, SIGNAL);
+  assert.deepEqual(await database.query(sql`SELECT id FROM deliveries`), [again]);
+});
+
+test("a deleted subscription goes with its last delivery, one that is not deleted stays", async (t) => {
+  const database = openDatabase(t);
+  await addDelivered(database, 1, NOW_MS);
+  await database.write([
+    sql`UPDATE subscriptions SET status = 'deleted'`,
+    ...["deleted", "disabled", "paused"].map((status) => sql`INSERT INTO subscriptions
+        (id, principal, app, event, endpoint, status, secret, createdAtMs)
+      VALUES (${status}, 'u1', 'login', 'a', ${`https://${status}.example/`}, ${status}, '', 1)`),
+  ]);
+  const list = async () =>
+    (await database.query<{ id: string }>(sql`SELECT id FROM subscriptions ORDER BY seq`))
+      .map(({ id }) => id);
+  await purge(database, RETENTION, NOW_MS, SIGNAL);
+  assert.deepEqual(await list(), ["s1", "disabled", "paused"]);
+  await purge(database, RETENTION, NOW_MS + 2 * DAY_MS, SIGNAL);
+  assert.deepEqual(await list(), ["disabled", "paused"]);
+});
+
+test("a purge that is to stop ends after the batch that it is at", async (t) => {
+  const stored = openDatabase(t);
+  await addDelivered(stored, 3 * BATCH, NOW_MS - 2 * DAY_MS);
+  await stored.write([sql`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n
+      WHERE i < ${3 * BATCH})
+    INSERT INTO codes (id, hash, app, user, scopes, redirectUri, untilMs)
+    SELECT 'c' || i, x'', 'a1', 'u1', '[]', '', 1 FROM n`]);
+  for (const [table, left] of [["codes", 2 * BATCH], ["deliveries", 2 * BATCH]] as const) {
+    const stopping = new AbortController();
+    await purge({
+      ...stored,
+      async write(batch) {
+        const changes = await stored.write(batch);
+        const isOfIt = batch.some((each) => each.sql.startsWith(`DELETE FROM ${table} `));
+        if (isOfIt && changes[0] === BATCH) stopping.abort();
+        return changes;
+      },
+    }, RETENTION, NOW_MS, stopping.signal);
+    const [found] = await stored.query<{ count: number }>(
+      { sql: `SELECT count(*) AS count FROM ${table}`, params: [] },
+    );
+    assert.equal(found?.count, left, table);
+  }
+});
+
 test("what has expired is removed of every kind, and nothing else", async (t) => {
   const database = openDatabase(t);
   const [past, later] = [NOW_MS, NOW_MS + 1];
@@ -167,6 +229,15 @@ test("what has expired is removed of every kind, and nothing else", async (t) =>
     ...([["gone", 0, 0], ["kept", 1, 0], ["running", 0, 1]] as const).map(([name, later, leased]) =>
       sql`INSERT INTO cronjobs (name, nextAtMs, leaseUntilMs) VALUES
         (${name}, ${NOW_MS - RETENTION.auditMs} + ${later}, ${NOW_MS} + ${leased})`),
+    sql`INSERT INTO resends (id, actor, selection, state, reached, bound, total)
+      VALUES (${idBound("w", NOW_MS - RETENTION.eventsMs)} || 'kept', 'u1', '{}', 'done', '', '',
+        1)`,
+    ...["gone", "kept"].map((what) => sql`INSERT INTO audit (id, actor, action, target)
+      VALUES (${idBound("t", NOW_MS - RETENTION.auditMs - (what === "gone" ? 1 : 0))}, 'u1', 'any',
+        ${what})`),
+    ...both((what, untilMs) => sql`INSERT INTO device_codes
+        (hash, userCode, app, scopes, untilMs)
+      VALUES (${hash(what)}, ${hash(what)}, 'a1', '[]', ${untilMs - DEVICE_CODE_MS})`),
   ]);
   await purge(database, RETENTION, NOW_MS, SIGNAL);
   const left = await database.query<{ what: string }>(
@@ -178,6 +249,8 @@ test("what has expired is removed of every kind, and nothing else", async (t) =>
       UNION ALL SELECT 'sessions ' || CAST(hash AS TEXT) FROM sessions
       UNION ALL SELECT 'figures ' || key FROM figures
       UNION ALL SELECT 'resends ' || state FROM resends
+      UNION ALL SELECT 'audit ' || target FROM audit
+      UNION ALL SELECT 'device_codes ' || CAST(hash AS TEXT) FROM device_codes
       UNION ALL SELECT 'cronjobs ' || name FROM cronjobs`,
   );
   assert.deepEqual(left.map(({ what }) => what), [
@@ -189,6 +262,9 @@ test("what has expired is removed of every kind, and nothing else", async (t) =>
     "sessions kept",
     "figures kept",
     "resends running",
+    "resends done",
+    "audit kept",
+    "device_codes kept",
     "cronjobs kept",
     "cronjobs running",
   ]);
