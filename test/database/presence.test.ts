@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
 import { UnavailableError } from "../../src/database/database.ts";
-import { acquirePresence } from "../../src/database/presence.ts";
+import { acquirePresence, isAnybodyPresent } from "../../src/database/presence.ts";
 
 const MODULE = new URL("../../src/database/presence.ts", import.meta.url).href;
 
@@ -243,4 +243,13 @@ describe("acquirePresence()", () => {
     assert.deepEqual(await ended(own), []);
     assert.equal(files(path).length, 5);
   });
+});
+
+test("somebody is present for as long as a process lives, however often it is asked", async (t) => {
+  const path = newDatabasePath(t);
+  assert.equal(isAnybodyPresent(path), false);
+  const other = await startOther(t, path, "p1");
+  for (let look = 0; look < 2; look++) assert.equal(isAnybodyPresent(path), true);
+  await other.kill();
+  for (let look = 0; look < 2; look++) assert.equal(isAnybodyPresent(path), false);
 });

@@ -2,8 +2,12 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { type Database, UnavailableError } from "../../src/database/database.ts";
 import { createMemoryDatabase } from "../../src/database/memory.ts";
-import { acquireRqlitePresence, RQLITE_PROCESSES } from "../../src/database/rqlite_presence.ts";
-import { sql } from "../../src/database/sql.ts";
+import {
+  acquireRqlitePresence,
+  isAnybodyOnCluster,
+  RQLITE_PROCESSES,
+} from "../../src/database/rqlite_presence.ts";
+import { sql, type Sql } from "../../src/database/sql.ts";
 
 test("a process whose beat stands still for 5 seconds is released once, no other is", async (t) => {
   const { database, present, pass } = await stage(t);
@@ -48,28 +52,81 @@ test("what cannot be released is tried again, and its process known until then",
   assert.deepEqual(released, ["dead"]);
 });
 
-test("one that closes is gone at once", async (t) => {
-  const { database, present } = await stage(t);
+test("one that closes is gone at once, and stays so", async (t) => {
+  const { database, present, pass } = await stage(t);
   const one = await present("one");
   await present("two");
   await one.close();
   assert.deepEqual(await names(database), ["two"]);
+  await pass(2);
+  assert.deepEqual(await names(database), ["two"]);
+});
+
+test("one that closes while its beat is under way is gone after it", async (t) => {
+  const { database, present, pass, hold } = await stage(t);
+  const one = await present("one");
+  const release = hold();
+  await pass(1);
+  const closed = one.close();
+  await pass(1);
+  release();
+  await closed;
+  assert.deepEqual(await names(database), []);
+});
+
+test("one that closes without the database is found out by its beat", async (t) => {
+  const { database, present, outage } = await stage(t);
+  const one = await present("one");
+  outage(true);
+  await one.close();
+  assert.deepEqual(await names(database), ["one"]);
+});
+
+test("on a cluster is somebody whose beat rises, or who comes", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const database = createMemoryDatabase();
+  const isAnybody = async (meanwhile: Sql[] = []) => {
+    const asked = isAnybodyOnCluster(database);
+    await new Promise((resolve) => setImmediate(resolve));
+    await database.write(meanwhile);
+    t.mock.timers.tick(2_000);
+    return asked;
+  };
+  assert.equal(await isAnybody(), false, "before the first start");
+  await database.write([RQLITE_PROCESSES]);
+  assert.equal(await isAnybody(), false, "after all have closed");
+  await database.write([sql`INSERT INTO processes (name, beat) VALUES ('a', 7), ('b', 8)`]);
+  assert.equal(await isAnybody(), false, "of whom all have died");
+  assert.equal(await isAnybody([sql`UPDATE processes SET beat = 8 WHERE name = 'a'`]), true);
+  assert.equal(await isAnybody([sql`INSERT INTO processes (name, beat) VALUES ('c', 7)`]), true);
 });
 
 async function stage(t: TestContext) {
   const memory = createMemoryDatabase();
   await memory.write([RQLITE_PROCESSES]);
   let isOut = false;
+  let held: PromiseWithResolvers<void> | undefined;
   let elapsedMs = 0;
   t.mock.timers.enable({ apis: ["setInterval"] });
   const database: Database = {
     ...memory,
-    write: (batch) => isOut ? Promise.reject(new UnavailableError("out")) : memory.write(batch),
+    async write(batch) {
+      if (isOut) throw new UnavailableError("out");
+      const wait = held;
+      held = undefined;
+      await wait?.promise;
+      return memory.write(batch);
+    },
   };
   return {
     database: memory,
     outage(begins: boolean): void {
       isOut = begins;
+    },
+    /** Has the next write wait until what is returned is called. */
+    hold(): () => void {
+      held = Promise.withResolvers();
+      return held.resolve;
     },
     present: (name: string) => acquireRqlitePresence(database, name, () => elapsedMs),
     async pass(seconds: number): Promise<void> {

@@ -16,6 +16,7 @@ const HOUR_MS = 3_600_000;
 async function openMachine(t: TestContext) {
   const database = openDatabase(t);
   const machine = { wallMs: START_MS, elapsedMs: 0, warnings: 0, database, isRight: true };
+  const followed: number[] = []; // by how much leases that are to come are moved
   let state: "ok" | "clock_skewed" = "ok";
   const clockCheck = {
     async look() {
@@ -27,10 +28,14 @@ async function openMachine(t: TestContext) {
   const log = { debug() {}, info() {}, warn: () => void machine.warnings++, error() {} };
   return {
     machine,
+    followed,
     async start() {
       const clock = createSteadyClock(() => machine.wallMs, () => machine.elapsedMs);
       const distributor: Pick<Distributor, "followClock"> = {
-        followClock: (_stepMs, shift) => shift(),
+        followClock(stepMs, shift) {
+          followed.push(stepMs);
+          return shift();
+        },
       };
       const services = { database: machine.database, log };
       const watch = createClockWatch(services, clock, clockCheck, () => distributor);
@@ -78,7 +83,7 @@ async function subscriptionTimes(database: Database) {
 }
 
 test("set back: a backlog stays due, resends and leases come at their true time", async (t) => {
-  const { machine, start } = await openMachine(t);
+  const { machine, followed, start } = await openMachine(t);
   const { look } = await start();
   await addDeliveries(machine.database, [
     { id: "d1", dueMs: START_MS - 5000 },
@@ -95,6 +100,7 @@ test("set back: a backlog stays due, resends and leases come at their true time"
   await look();
   assert.deepEqual(await dueIn(machine.database, machine.wallMs), due);
   assert.equal(machine.warnings, 1);
+  assert.deepEqual(followed, [-HOUR_MS]);
 });
 
 test("set on one machine alone: nothing is shifted, then nor when it is mended", async (t) => {
@@ -120,7 +126,7 @@ test("set on one machine alone: nothing is shifted, then nor when it is mended",
 });
 
 test("begun with a wrong clock: it is not gone by, and followed to the right one", async (t) => {
-  const { machine, start } = await openMachine(t);
+  const { machine, followed, start } = await openMachine(t);
   machine.wallMs -= HOUR_MS;
   machine.isRight = false;
   const { clock, look, isRight, wasRight } = await start();
@@ -133,6 +139,7 @@ test("begun with a wrong clock: it is not gone by, and followed to the right one
   assert.deepEqual(await dueIn(machine.database, START_MS), { d1: 10_000 });
   machine.wallMs += HOUR_MS; // with those of the others: that is shifted
   await look();
+  assert.deepEqual(followed, [0, HOUR_MS]);
   assert.deepEqual(await dueIn(machine.database, machine.wallMs), { d1: 10_000 });
 });
 

@@ -79,6 +79,18 @@ describe("next()", () => {
     assert.deepEqual(takeAll(queues).map(({ subscription }) => subscription), [1, 2, 3, 1, 2, 3]);
   });
 
+  test("takes of the one that sent longest ago, so that none waits for another's all", () => {
+    const queues = createQueues({ total: 6, perSubscription: 8 });
+    for (const subscription of [1, 2]) put(queues, subscription, 9);
+    const sent: unknown[] = [];
+    for (let count = 0; count < 4; count++) {
+      const { subscription = 0 } = queues.next() ?? {};
+      sent.push(subscription);
+      end(queues, subscription, true);
+    }
+    assert.deepEqual(sent, [1, 2, 1, 2]);
+  });
+
   test("takes the items of one subscription in their order", () => {
     const queues = createQueues({ total: 6, perSubscription: 8 });
     put(queues, 1, 3);
@@ -288,7 +300,29 @@ describe("release()", () => {
   });
 });
 
+describe("hold()", () => {
+  test("keeps what is learnt while that is read which was stored before", () => {
+    const queues = createQueues({ total: 64, perSubscription: 8 });
+    put(queues, 1, 1);
+    takeAll(queues);
+    {
+      using _held = queues.hold();
+      end(queues, 1, false);
+      put(queues, 1, 9, "healthy");
+    }
+    assert.equal(takeAll(queues).length, 1);
+  });
+});
+
 describe("reserve()", () => {
+  test("remembers nothing of a subscription for which there is no capacity", () => {
+    const queues = createQueues({ total: 1, perSubscription: 1 });
+    put(queues, 1, 9);
+    assert.equal(queues.reserve(due(2, "failing"), 9), 0);
+    queues.drain();
+    assert.equal(queues.reserve(due(2), 9), 4);
+  });
+
   test("has capacity for four times the cap, so that one claim serves four sends", () => {
     const queues = createQueues({ total: 64, perSubscription: 8 });
     put(queues, 1, 3);

@@ -41,4 +41,40 @@ describe("createRounds()", () => {
     await idle();
     assert.equal(rounds, 1);
   });
+
+  test("one round follows another for as long as there is more and it may", async () => {
+    let rounds = 0;
+    const { wake, idle } = createRounds(async () => ++rounds < 5, () => rounds < 9);
+    wake();
+    await idle();
+    assert.equal(rounds, 5);
+    const stopped = createRounds(async () => ++rounds > 0, () => rounds < 9);
+    stopped.wake();
+    await stopped.idle();
+    assert.equal(rounds, 9);
+  });
+
+  test("wakes once at the time that was set last", async (t) => {
+    t.mock.timers.enable({ apis: ["setTimeout"] });
+    let rounds = 0;
+    const { wakeIn, idle } = createRounds(async () => ++rounds < 0, () => true);
+    wakeIn(1_000);
+    wakeIn(3_000);
+    t.mock.timers.tick(2_999);
+    await idle();
+    assert.equal(rounds, 0);
+    t.mock.timers.tick(1);
+    await idle();
+    assert.equal(rounds, 1);
+  });
+
+  test("gathers what ends at about the same time, again and again", async () => {
+    let rounds = 0;
+    const { gather, idle } = createRounds(async () => ++rounds < 0, () => true);
+    for (const expected of [1, 2]) {
+      await Promise.all([gather(), gather()]);
+      await idle();
+      assert.equal(rounds, expected);
+    }
+  });
 });

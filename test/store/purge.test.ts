@@ -157,7 +157,7 @@ test("a delivery that is sent again while the purge looks at it stays", async (t
   assert.deepEqual(await database.query(sql`SELECT id FROM deliveries`), [again]);
 });
 
-test("a deleted subscription goes with its last delivery, one that is not deleted stays", async (t) => {
+test("a deleted subscription goes with its last delivery, and no other does", async (t) => {
   const database = openDatabase(t);
   await addDelivered(database, 1, NOW_MS);
   await database.write([
