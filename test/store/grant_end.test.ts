@@ -1,15 +1,17 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { idTimeMs, newId } from "../../src/base/id.ts";
+import { idBound, idTimeMs, newId } from "../../src/base/id.ts";
 import { sha256 } from "../../src/base/secret.ts";
 import { type Database } from "../../src/database/database.ts";
 import { sql } from "../../src/database/sql.ts";
 import {
   revokeAllOf,
+  revokeBareGrant,
   REVOKED,
   revokeGrant,
   revokeGrantsOf,
   revokeGrantsWithScopes,
+  revokeOthersOf,
   revokeOwnOf,
 } from "../../src/store/grant_end.ts";
 import {
@@ -19,7 +21,15 @@ import {
   rotateRefreshToken,
 } from "../../src/store/grants.ts";
 import { loadRevocations, revocation } from "../../src/store/revocations.ts";
-import { addApp, addUser, countChanges, openDatabase, sampleGrant } from "../helpers/database.ts";
+import { findSession } from "../../src/store/sessions.ts";
+import {
+  addApp,
+  addSession,
+  addUser,
+  countChanges,
+  openDatabase,
+  sampleGrant,
+} from "../helpers/database.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 1);
 const HOUR_MS = 3_600_000;
@@ -35,6 +45,31 @@ test("revokeGrant() ends a grant and its access tokens, and no other grant", asy
   assert.equal((await findGrant(database, other.id))?.revokedAtMs, null);
   assert.equal(revocations.has(callerOf(grant)), true);
   assert.equal(revocations.has(callerOf(other)), false);
+});
+
+test("revokeBareGrant() ends a grant without a refresh token, once, and no other", async (t) => {
+  const { database, grant } = await openWithGrant(t);
+  const bare = { refresh: undefined, refreshUntilMs: 0 };
+  const grants = {
+    withRefreshToken: grant,
+    one: sampleGrant(grant.app, grant.user, bare),
+    other: sampleGrant(grant.app, grant.user, bare),
+  };
+  for (const each of [grants.one, grants.other]) assert.ok(await insertGrant(database, each));
+  const revoke = (id: string) => database.write([revokeBareGrant(id, NOW_MS + 1)]);
+  assert.deepEqual(await revoke(grant.id), [0]);
+  assert.deepEqual(await revoke(grants.one.id), [1]);
+  assert.deepEqual(await revoke(grants.one.id), [0]);
+  assert.deepEqual(await revoked(database, grants), ["one"]);
+});
+
+test("subscriptions end with the grant that they were made by, and with no other", async (t) => {
+  const { database, grant } = await openWithGrant(t);
+  const other = sampleGrant(grant.app, grant.user);
+  await insertGrant(database, other);
+  for (const each of [grant, other]) await subscribe(database, each.id, each);
+  await database.write(revokeGrant(grant.id, NOW_MS + 1));
+  assert.deepEqual(await subscribed(database), [other.id]);
 });
 
 test("revokeGrant() takes effect though the clock is before the grant's own time", async (t) => {
@@ -97,13 +132,93 @@ test("revokeOwnOf() ends a user's logins, and revokeAllOf() those of all users",
   assert.deepEqual(await revoked(database, grants), ["mine", "theirs"]);
 });
 
+test("revokeOwnOf() of consoles ends their codes and subscriptions, and no others", async (t) => {
+  const database = openDatabase(t);
+  const [user, other] = [await addUser(database), await addUser(database)];
+  for (const [app, by] of [["console", user], ["console", other], ["login", user]] as const) {
+    await database.write([insertCode(`${app} ${by}`, app, by)]);
+    await subscribe(database, `${app} ${by}`, { app, user: by, id: null });
+  }
+  await database.write(revokeOwnOf(user, "login", NOW_MS));
+  assert.equal((await listCodes(database)).length, 3, "of a login there are none");
+  assert.deepEqual(await subscribed(database), [`console ${user}`, `console ${other}`].sort());
+  await database.write(revokeOwnOf(user, "console", NOW_MS));
+  assert.deepEqual(await listCodes(database), [`console ${other}`, `login ${user}`]);
+  assert.deepEqual(await subscribed(database), [`console ${other}`]);
+});
+
+test("revokeOthersOf() ends all that acts for a user but one grant, and no other's", async (t) => {
+  const database = openDatabase(t);
+  const app = await addApp(database);
+  const [user, other] = [await addUser(database), await addUser(database)];
+  const grants = {
+    kept: sampleGrant(app, user),
+    mine: sampleGrant(app, user),
+    theirs: sampleGrant(app, other),
+  };
+  for (const grant of Object.values(grants)) assert.ok(await insertGrant(database, grant));
+  const sessions = [await addSession(database, user), await addSession(database, other)] as const;
+  for (const by of [user, other]) {
+    await database.write([insertCode(by, app, by)]);
+    await subscribe(database, by, { app, user: by, id: null });
+  }
+  await database.write(revokeOthersOf(user, grants.kept.id, NOW_MS + 1));
+  assert.deepEqual(await revoked(database, grants), ["mine"]);
+  assert.deepEqual(await listCodes(database), [other]);
+  assert.deepEqual(await subscribed(database), [other]);
+  const left = await Promise.all(sessions.map((each) => findSession(database, each, NOW_MS)));
+  assert.deepEqual(left.map((each) => each?.user), [undefined, other]);
+});
+
+test("what was made ahead of the clock ends too, codes and subscriptions included", async (t) => {
+  const { database, grant } = await openWithGrant(t);
+  const { app, user } = grant;
+  assert.ok(user);
+  const early = NOW_MS - HOUR_MS;
+  const other = sampleGrant(await addApp(database), user);
+  await insertGrant(database, other);
+  const ahead = newId("g", NOW_MS);
+  await database.write([
+    insertCode(ahead, app, user),
+    insertCode(`${ahead}0`, other.app, user),
+    insertCode("g0", app, user), // of before
+  ]);
+  for (const each of [grant, other]) await subscribe(database, each.app, { ...each, id: null });
+  await database.write(revokeGrantsOf({ app }, REVOKED, early, HOUR_MS));
+  assert.deepEqual(await revoked(database, { grant, other }), ["grant"]);
+  assert.deepEqual(await listCodes(database), ["g0", `${ahead}0`]);
+  assert.deepEqual(await subscribed(database), [other.app]);
+});
+
+test("an end lasts for as long as any process's tokens may", async (t) => {
+  const database = openDatabase(t);
+  const untilMs = async (ttlMs: number) => {
+    await database.write(revokeGrantsOf({ app: "a1" }, REVOKED, NOW_MS, ttlMs));
+    const rows = await database.query<{ untilMs: number }>(
+      sql`SELECT untilMs FROM revocations ORDER BY seq DESC`,
+    );
+    return rows[0]?.untilMs ?? 0;
+  };
+  assert.equal(await untilMs(HOUR_MS), NOW_MS + HOUR_MS + 1_000);
+  for (const [kid, ttlMs] of [["k1", 3 * HOUR_MS], ["k2", 2 * HOUR_MS]] as const) {
+    await database.write([sql`INSERT INTO keys
+        (kid, alg, private, createdAtMs, signsFromMs, tokenTtlMs)
+      VALUES (${kid}, 'ES256', '', 1, 1, ${ttlMs})`]);
+  }
+  assert.equal(await untilMs(HOUR_MS), NOW_MS + 3 * HOUR_MS);
+  assert.equal(await untilMs(4 * HOUR_MS), NOW_MS + 4 * HOUR_MS + 1_000);
+});
+
 test("revokeAllOf() ends very many in writes that are bounded", async (t) => {
   const database = openDatabase(t);
   await addMany(database, "login", "consumer");
+  const oldest = { id: idBound("g", 1).padEnd(25, "0") };
+  const other = sampleGrant(await addApp(database), await addUser(database), oldest);
+  assert.ok(await insertGrant(database, other));
   const { counted, changes } = countChanges(database);
   await revokeAllOf(counted, "login", NOW_MS + 1);
   assert.deepEqual(changes, [500, 500, 201]);
-  assert.equal(await countValid(database), 0);
+  assert.equal(await countValid(database), 1);
 });
 
 test("revokeGrantsOf() of logins ends those made by then, and no app's", async (t) => {
@@ -198,6 +313,33 @@ test("revokeGrantsWithScopes() of no scopes does nothing", async (t) => {
   const database = openDatabase(t);
   assert.deepEqual(await revokeGrantsWithScopes(database, { user: "u" }, [], NOW_MS), []);
 });
+
+const insertCode = (id: string, app: string, user: string) =>
+  sql`INSERT INTO codes (id, hash, app, user, scopes, redirectUri, untilMs)
+    VALUES (${id}, x'00', ${app}, ${user}, '["consumer"]', '', 1)`;
+
+async function listCodes(database: Database): Promise<string[]> {
+  const rows = await database.query<{ id: string }>(sql`SELECT id FROM codes ORDER BY id`);
+  return rows.map(({ id }) => id);
+}
+
+/** Stores a subscription of a user through an app, by a grant where that is given. */
+async function subscribe(
+  database: Database,
+  id: string,
+  by: { readonly app: string; readonly user: string | null; readonly id: string | null },
+): Promise<void> {
+  await database.write([sql`INSERT INTO subscriptions
+      (id, principal, app, event, endpoint, status, secret, createdAtMs, grantId)
+    VALUES (${id}, ${by.user}, ${by.app}, ${id}, 'https://a.example/', 'active', '', 1,
+      ${by.id})`]);
+}
+
+/** The ids of the subscriptions that are active. */
+async function subscribed(database: Database): Promise<string[]> {
+  const select = sql`SELECT id FROM subscriptions WHERE status = 'active' ORDER BY id`;
+  return (await database.query<{ id: string }>(select)).map(({ id }) => id);
+}
 
 /** Stores 1,201 valid grants of as many users. */
 async function addMany(database: Database, app: string, scope: string): Promise<void> {
