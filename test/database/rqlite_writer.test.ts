@@ -178,7 +178,8 @@ test("a full disk of the leader: nobody knows, and it is reported as refused", a
 });
 
 test("what was stored though its response was lost: each gets its own changes", async (t) => {
-  const { writer, asked, run, answer, names } = stage(t);
+  const { writer, node, asked, run, answer, names } = stage(t);
+  node.exec("INSERT INTO write_groups (id, counts) VALUES ('w', '9 9 9 9 ')"); // of another
   const writes = [
     writer.write([put("a"), put("b")]),
     writer.write([sql`UPDATE settings SET value = '2' WHERE name IN ('a', 'b')`]),
@@ -204,6 +205,21 @@ test("a group that nobody knows of is barred by the next, and then forgotten", a
   assert.deepEqual(names(), ["next"]);
   await stored(writer.write([put("last")]), answer);
   assert.equal((asked[2]?.statements.length ?? 0) + 1, next?.length);
+});
+
+test("of several groups that nobody knows of none is stored after the next", async (t) => {
+  const { writer, asked, answer, fail, run, names } = stage(t);
+  for (const name of ["one", "two", "three"]) {
+    const lost = assert.rejects(writer.write([put(name)]), OutcomeUnknownError);
+    await turn();
+    fail(new OutcomeUnknownError("lost"));
+    await lost;
+  }
+  await stored(writer.write([put("next")]), answer);
+  for (const { statements } of asked.slice(0, 3)) {
+    assert.deepEqual(run(statements), [{ error: IS_STORED }]);
+  }
+  assert.deepEqual(names(), ["next"]);
 });
 
 test("after a group that was stored unknown to all the next is stored as well", async (t) => {

@@ -441,7 +441,7 @@ test("a log that grew while somebody read is short again once the reader has gon
   }
 
   // To shorten it no lock was waited for; now one is again.
-  const locker = new DatabaseSync(path);
+  const locker = new DatabaseSync(path, { timeout: 5_000 }); // it may be shortened just now
   t.after(() => locker.close());
   locker.exec("BEGIN IMMEDIATE");
   const write = database.write([put("after")]);
