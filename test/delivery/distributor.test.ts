@@ -22,7 +22,7 @@ import { claimDeliveries } from "../../src/store/deliveries.ts";
 import { createShift } from "../../src/store/clock_shift.ts";
 import { insertEvent } from "../../src/store/events.ts";
 import { fanOut, listPendingEvents } from "../../src/store/fan_out.ts";
-import { resendDeliveries } from "../../src/store/resends.ts";
+import { insertResend, newResend, resendDeliveries } from "../../src/store/resends.ts";
 import { updateSubscription } from "../../src/store/subscriptions.ts";
 import {
   clearEndedSubscriptions,
@@ -929,7 +929,13 @@ describe("several processes", () => {
     dead.distributor.wake();
     await settle(dead);
     const other = stage.startProcess({ name: "c2", answer: () => 204 });
+    await stage.database.write(["c1", "c2"].map((claim) => sql`INSERT INTO cronjobs
+      (name, nextAtMs, claim, leaseUntilMs) VALUES (${claim}, 1, ${claim}, 9)`));
     await takeOver({ database: stage.database, log: SILENT, now: () => stage.nowMs }, "c1");
+    const jobs = sql`SELECT name FROM cronjobs WHERE claim IS NOT NULL`;
+    assert.deepEqual((await stage.database.query<object>(jobs)).map((row) => ({ ...row })), [
+      { name: "c2" },
+    ]);
     other.distributor.wake();
     await until(async () => (await stage.counts())["delivered"] === 16);
     assert.deepEqual(
@@ -1435,6 +1441,37 @@ describe("stop()", () => {
     await settle(process);
     assert.equal(process.begun.length, 0);
   });
+});
+
+test("a resend goes on to its end after one wake", async (t) => {
+  const stage = await openStage(t);
+  const process = stage.startProcess();
+  await stage.subscribe();
+  const ids = Array.from({ length: 1_200 }, () => `d${newId("e", stage.nowMs).slice(1)}1`);
+  await stage.database.write([
+    sql`UPDATE subscriptions SET status = 'paused'`,
+    sql`INSERT INTO deliveries (id, event, subscription, status, dueAtMs, finishedAtMs)
+      SELECT value, 'e1', 1, 'failed', 1, 1 FROM json_each(${JSON.stringify(ids)})`,
+    insertResend(newResend(newId("w", stage.nowMs), "u1", { status: "failed" })),
+  ]);
+  process.distributor.wake();
+  await until(async () => (await stage.counts())["pending"] === ids.length);
+});
+
+test("what is paused until now is sent then", async (t) => {
+  const stage = await openStage(t);
+  const process = stage.startProcess({ answer: () => 204 });
+  await stage.subscribe();
+  await stage.database.write([
+    sql`UPDATE subscriptions SET status = 'paused', pausedUntilMs = ${stage.nowMs + 60_000}`,
+  ]);
+  await stage.dispatch();
+  process.distributor.wake();
+  await settle(process);
+  assert.deepEqual(await stage.counts(), { pending: 1 });
+  stage.nowMs += 60_000;
+  process.distributor.wake();
+  await until(async () => (await stage.counts())["delivered"] === 1);
 });
 
 test("both secrets sign until the old one has expired", async (t) => {

@@ -416,20 +416,18 @@ test("a claim that was stored, but not known to be, is run at the next look, onc
 test("a claim that was not stored is left to who was faster", async (t) => {
   const office = await setUp(t);
   const counter = createCounter();
-  const full = {
-    isFull: false,
-    database: {
-      ...office.database,
-      write: (batch) =>
-        full.isFull ? Promise.reject(new UnavailableError("full")) : office.database.write(batch),
-    } satisfies Database,
+  let isFull = false;
+  const database: Database = {
+    ...office.database,
+    write: (batch) =>
+      isFull ? Promise.reject(new UnavailableError("full")) : office.database.write(batch),
   };
-  const { look } = await office.open(counter.run, HOUR_MS, full);
+  const { look } = await office.open(counter.run, HOUR_MS, { database });
   const other = await office.open(counter.run);
   office.nowMs += HOUR_MS;
-  full.isFull = true;
+  isFull = true;
   await look();
-  full.isFull = false;
+  isFull = false;
   await other.look();
   await look();
   assert.equal(counter.runs, 1);
