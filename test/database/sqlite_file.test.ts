@@ -6,12 +6,13 @@ import {
   copyFileSync,
   existsSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   statSync,
   truncateSync,
   writeFileSync,
 } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, type TestContext, test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -22,7 +23,7 @@ import { prepareSqliteFile } from "../../src/database/migrate.ts";
 import { APPLICATION_ID, NEWEST_VERSION } from "../../src/database/migrations.ts";
 import { FILL_LAST } from "../../src/database/old_versions.ts";
 import { SCHEMA } from "../../src/database/schema.ts";
-import { openSqlite } from "../../src/database/sqlite_file.ts";
+import { openForLook, openSqlite } from "../../src/database/sqlite_file.ts";
 import { makeFolder } from "../helpers/database.ts";
 import { runNode } from "../helpers/process.ts";
 import { mountSmallDisk } from "../helpers/small_disk.ts";
@@ -461,3 +462,19 @@ function schemaOf(path: string): unknown[] {
 function modeOf(path: string): number {
   return statSync(path).mode & 0o777;
 }
+
+test("a look at a database that nobody has open leaves no file beside it, meanwhile too", (t) => {
+  const path = newFile(t);
+  const before = readdirSync(dirname(path));
+  using looking = openForLook(path);
+  assert.deepEqual(looking.prepare("SELECT 1 FROM settings").all(), []);
+  assert.deepEqual(readdirSync(dirname(path)), before);
+});
+
+test("a look at a database that is in use sees what is only in its log", (t) => {
+  const path = newFile(t);
+  using writing = openSqlite(path, { readOnly: false });
+  writing.exec("INSERT INTO settings (name, value) VALUES ('a', '1')");
+  using looking = openForLook(path);
+  assert.equal(looking.prepare("SELECT 1 FROM settings").all().length, 1);
+});

@@ -274,6 +274,18 @@ test("after stop() nothing runs any more, by turn or by wish", async (t) => {
   assert.equal(runs, 0);
 });
 
+test("after stop() no timer keeps the process, not even of a job that comes later", async () => {
+  const countTimers = () =>
+    process.getActiveResourcesInfo().filter((resource) => resource === "Timeout").length;
+  const before = countTimers();
+  const cron = createCron({ log, now: Date.now, elapsedMs: () => performance.now() });
+  cron.start({ name: "a", everyMs: DAY_MS, run() {} });
+  assert.equal(countTimers(), before + 1);
+  await cron.stop(DAY_MS);
+  cron.start({ name: "b", everyMs: DAY_MS, run() {} });
+  assert.equal(countTimers(), before);
+});
+
 test("a failure that repeats is logged once a minute, and another one at once", async (t) => {
   const { cron, pass } = setUp(t);
   const failed = t.mock.method(log, "error");
