@@ -77,17 +77,13 @@ function removeEmpty(path: string, top: string | undefined): void {
 
 function migrate(connection: DatabaseSync): void {
   if (versionOf(connection) === NEWEST_VERSION) return;
-  // Several processes may start at once: the first migrates, the others find it done.
+  // Several processes may start at once: the first migrates, the others find it done. What fails is
+  // undone as its connection is closed.
   connection.exec("BEGIN EXCLUSIVE");
-  try {
-    const error = findVersionError(connection);
-    if (error !== undefined) throw new Error(error);
-    applyMigrations(connection, versionOf(connection));
-    connection.exec("COMMIT");
-  } catch (error) {
-    if (connection.isTransaction) connection.exec("ROLLBACK");
-    throw error;
-  }
+  const error = findVersionError(connection);
+  if (error !== undefined) throw new Error(error);
+  applyMigrations(connection, versionOf(connection));
+  connection.exec("COMMIT");
 }
 
 /** Readers and the writer go on beside each other with a write-ahead log alone. */
