@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { shareOut } from "../../src/delivery/claimer.ts";
+import { UnavailableError } from "../../src/database/database.ts";
+import { createClaimer, shareOut } from "../../src/delivery/claimer.ts";
+import type { DistributorOptions } from "../../src/delivery/distributor.ts";
 import { createQueues } from "../../src/delivery/queues.ts";
 import type { DueQueue, Health } from "../../src/store/deliveries.ts";
 
@@ -48,4 +50,20 @@ test("shareOut() takes the healths in turn", () => {
 test("shareOut() leaves capacity for the healthy, however much is unknown", () => {
   const requests = shareOut([queuesOf("unknown", 500)], createQueues(LIMITS));
   assert.equal(requests.reduce((sum, { count }) => sum + count, 0), 112);
+});
+
+test("a claim that fails is said to, and leaves the queues the capacity that it had", async () => {
+  const queues = createQueues(LIMITS);
+  const due: DueQueue = { subscription: 1, health: "healthy", principal: "u_1", meanMs: 0 };
+  const options = {
+    database: {
+      query: async () => [due],
+      write: () => Promise.reject(new UnavailableError("locked")),
+    },
+    settings: { callbackTimeoutMs: 1 },
+    claim: "c1",
+  } as unknown as DistributorOptions;
+  const claimer = createClaimer(options, queues, { hold() {}, isHeld: () => false });
+  await assert.rejects(claimer.claim(1), UnavailableError);
+  assert.equal(queues.reserve(due, 99), 32);
 });

@@ -14,7 +14,8 @@ const SEAL = createSeal(undefined);
 const LOG = { debug() {}, info() {}, warn() {}, error() {} };
 const DELIVERY = {
   id: "d1", subscription: 1, subscriptionId: "s1", event: "a", json: "1", attempt: 1,
-  endpoint: "https://a.example/", secret: SEAL.encrypt("whsec_", "s1"), oldSecret: null, oldSecretUntilMs: null,
+  endpoint: "https://a.example/",
+  secret: SEAL.encrypt("whsec_", "s1"), oldSecret: null, oldSecretUntilMs: null,
 };
 
 /** A sender with one delivery in its queue, and what became of it. */
