@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newId } from "../../src/base/id.ts";
+import { idBound, newId } from "../../src/base/id.ts";
 import type { Page } from "../../src/database/database.ts";
 import { sql } from "../../src/database/sql.ts";
 import type { EventSummary } from "../../src/event/event.ts";
+import { DELIVERY_LIST } from "../../src/store/delivery_lists.ts";
 import { EVENT_LIST } from "../../src/store/events.ts";
 import { listPart } from "../../src/store/list.ts";
 import { listFailing, SUBSCRIPTION_LIST } from "../../src/store/subscriptions.ts";
@@ -45,6 +46,46 @@ test("what no index finds is looked for among so many rows a part, until found",
   const both = { since: NOW_MS + 3, until: NOW_MS + 5 };
   const { items } = await listPart(database, EVENT_LIST, both, { limit: 9, before: "~" });
   assert.deepEqual(items.map(({ id }) => id), [ids[4], ids[3]]);
+});
+
+test("what was made between two times is listed part by part, each once", async (t) => {
+  const database = openDatabase(t);
+  const ids = Array.from({ length: 5 }, (_, at) => idBound("e", NOW_MS + at).padEnd(25, "0"));
+  await database.write([sql`INSERT INTO events
+    (id, name, data, scopes, status, lastSubscription, createdAtMs)
+    SELECT value, 'a', '1', '[]', 'pending', 0, 1 FROM json_each(${JSON.stringify(ids)})`]);
+  const given = { since: NOW_MS + 1, until: NOW_MS + 4 };
+  const found: string[] = [];
+  for (let before: string | undefined = "~"; before !== undefined && found.length < 9;) {
+    const page: Page<EventSummary> = await listPart(database, EVENT_LIST, given,
+      { limit: 1, before });
+    found.push(...page.items.map(({ id }) => id));
+    before = page.next;
+  }
+  assert.deepEqual(found, [ids[3], ids[2], ids[1]]);
+});
+
+test("of a subscription's deliveries are listed all, or those of a status", async (t) => {
+  const database = openDatabase(t);
+  const [own, other] = [newId("s", NOW_MS), newId("s", NOW_MS)];
+  const event = newId("e", NOW_MS);
+  const rows = ["failed", "delivered", "failed", "pending", "cancelled", "failed"];
+  await database.write([
+    ...[own, other].map((id) => sql`INSERT INTO subscriptions
+        (id, principal, app, event, endpoint, status, secret, createdAtMs)
+      VALUES (${id}, 'u00000001', 'login', ${id}, 'https://a.example/', 'active', 'x', 1)`),
+    sql`INSERT INTO events (id, name, data, scopes, status, lastSubscription, createdAtMs)
+      VALUES (${event}, 'a', '1', '[]', 'distributed', 2, 1)`,
+    sql`INSERT INTO deliveries (id, event, subscription, status, dueAtMs)
+      SELECT 'd' || key, ${event}, iif(key = 5, 2, 1), value, 1
+      FROM json_each(${JSON.stringify(rows)})`,
+  ]);
+  const list = async (given: { subscription?: string; status?: "failed" }) => {
+    const { items } = await listPart(database, DELIVERY_LIST, given, { limit: 9, before: "~" });
+    return items.map(({ id }) => id);
+  };
+  assert.deepEqual(await list({ subscription: own }), ["d4", "d3", "d2", "d1", "d0"]);
+  assert.deepEqual(await list({ subscription: own, status: "failed" }), ["d2", "d0"]);
 });
 
 test("how an owner's subscriptions begin is looked for among those alone", async (t) => {
