@@ -280,6 +280,7 @@ test("parseConfig() never repeats a secret in an error", () => {
     ["DATABASE_CREDENTIALS_FILE", "admin:hunter2"],
     ["SECRET_KEY_FILE", `hunter2/${SECRET_KEY}`],
     ["SECRET_KEY_FILE", `/hunter2/${SECRET_KEY}`], // as base64 may begin and end
+    ["SECRET_KEY_FILE", `/hunter2/${SECRET_KEY}\n`],
     ["ADMIN_PASSWORD_FILE", "hunter2".repeat(200)],
   ];
   for (const [name, value] of cases) assert.doesNotMatch(errorOf(name, value), /hunter2/);

@@ -85,7 +85,7 @@ export function secret<T>(name: string, kind: Kind<T>, meaning: string): Variabl
       } catch (error) {
         const reason = messageOf(error);
         // What does not look like a path may be the secret itself, given in the wrong variable.
-        const shown = /^[./].*[^=]$/s.test(path) ? reason : reason.replaceAll(path, "its value");
+        const shown = /^[./].*[^=\s]$/.test(path) ? reason : reason.replaceAll(path, "its value");
         errors.push(`${fileName}: cannot be read: ${shown}`);
         return undefined;
       }
