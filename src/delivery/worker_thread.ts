@@ -119,8 +119,11 @@ export async function runWorker(port: MessagePort, start: WorkerStart) {
   await takeUp()
     .catch((error: unknown) => log.warn("own claims cannot be taken over", { error }));
   async function countOverdue(): Promise<void> {
+    if (!watch.isRight()) return;
     const { overdueSinceMs } = await measureAges(database, now());
-    if (overdueSinceMs !== undefined) figures.add("overdue", true, false, now() - overdueSinceMs);
+    if (overdueSinceMs === undefined) return;
+    const lateMs = Math.max(0, now() - overdueSinceMs); // another's clock may be ahead
+    figures.add("overdue", true, false, lateMs);
   }
   const lookForOverdue = () => countOverdue().catch(() => {}); // who delivers says why
   lookForOverdue(); // what the time without a server has left
