@@ -85,8 +85,9 @@ export async function leaveOutIdleTime(
   const job = await findCronjob(database, name);
   if (!job) return;
   const { nextAtMs, leaseUntilMs, lastAtMs, lastDurationMs } = job;
-  // A run may take longer than its period.
-  const idleMs = nowMs - Math.max(nextAtMs, leaseUntilMs, (lastAtMs ?? 0) + (lastDurationMs ?? 0));
+  // A run may take longer than its period; one that has not ended has a lease, and no duration yet.
+  const ranUntilMs = leaseUntilMs || (lastAtMs ?? 0) + (lastDurationMs ?? 0);
+  const idleMs = nowMs - Math.max(nextAtMs, ranUntilMs);
   if (idleMs < LEAST_IDLE_MS) return;
   const isStillDue = sql`name = ${name} AND nextAtMs = ${nextAtMs}`;
   await database.write([

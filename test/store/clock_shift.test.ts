@@ -207,4 +207,12 @@ test("a run that takes for hours is no time without a process", async (t) => {
   await database.write([finishCronjob(run, laterMs - NOW_MS, undefined)]);
   await leaveOutIdleTime(database, "purge", laterMs + 1000);
   await isLeft();
+  // How long that one took says nothing of the next, with which its process dies.
+  const next = { ...run, claimedAtMs: laterMs + 2000 };
+  const leaseUntilMs = next.claimedAtMs + 30_000;
+  await claimCronjob(database, next, { ...lease, leaseUntilMs });
+  await leaveOutIdleTime(database, "purge", leaseUntilMs + 2 * HOUR_MS);
+  const [row] = await database.query<{ atMs: number }>(
+    sql`SELECT failingSinceMs AS atMs FROM subscriptions`);
+  assert.ok(Number(row?.atMs) > failingSinceMs + HOUR_MS);
 });
