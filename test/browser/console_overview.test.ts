@@ -152,7 +152,7 @@ test("a figure says how it has changed, and nothing where it has not", async () 
     bounds_ms: [10, 100],
     items: [
       { at: at(90), ok: 5, bad: 5, failed: 5, buckets: [10, 0, 0] },
-      { at: at(30), ok: 9, bad: 1, failed: 1, mean_ms: 4000, buckets: [10, 0, 0] },
+      { at: at(30), ok: 9, bad: 1, failed: 1, mean_ms: 4e9, buckets: [10, 0, 0] },
     ],
   };
   await signIn("ines");
@@ -164,7 +164,10 @@ test("a figure says how it has changed, and nothing where it has not", async () 
   await says(".kpis a:nth-child(2)", "90");
   assert.match(await browser.text(".kpis a:nth-child(2)"), /▲ 40 vs\. .*before$/);
   assert.doesNotMatch(await browser.text(".kpis a:nth-child(3)"), /[▲▼]/);
-  await says(".w4 .card:last-child header", "Oldest delivery dueup to 4.0 s");
+  await says(".w4 .card:last-child header", "Oldest delivery dueup to 46 d 7 h on average");
+  const lefts = await browser.execute(`return [".p", ".x"].map((part) => document
+    .querySelector(".w4 .card:last-child " + part).getBoundingClientRect().left)`) as number[];
+  assert.equal(lefts[0], lefts[1], "an axis begins where its shapes do");
 });
 
 test("on a phone no mark of a chart is beside the window", async () => {
