@@ -164,7 +164,7 @@ test("a figure says how it has changed, and nothing where it has not", async () 
   await says(".kpis a:nth-child(2)", "90");
   assert.match(await browser.text(".kpis a:nth-child(2)"), /▲ 40 vs\. .*before$/);
   assert.doesNotMatch(await browser.text(".kpis a:nth-child(3)"), /[▲▼]/);
-  await says(".w4 .card:last-child header", "Oldest delivery dueup to 46 d 7 h on average");
+  await says(".w4 .card:last-child header", "Oldest delivery duemean up to 46 d 7 h");
   const lefts = await browser.execute(`return [".p", ".x"].map((part) => document
     .querySelector(".w4 .card:last-child " + part).getBoundingClientRect().left)`) as number[];
   assert.equal(lefts[0], lefts[1], "an axis begins where its shapes do");

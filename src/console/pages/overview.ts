@@ -128,7 +128,7 @@ async function showFigures(
   const columns = splitInto(bars, logins, fromMs, toMs);
   const late = splitInto(points, overdue, fromMs, toMs)
     .map(({ steps }) => Math.max(0, ...steps.map(({ mean_ms }) => mean_ms ?? 0)) / 1000);
-  const longest = `up to ${duration(Math.max(...late) * 1000)} on average`;
+  const longest = `mean up to ${duration(Math.max(...late) * 1000)}`;
   const sent = [
     { name: "delivered", look: "ok", values: line.map(({ ok }) => ok * points / seconds) },
     { name: "failed attempt", look: "bad", values: line.map(({ bad }) => bad * points / seconds) },
