@@ -83,7 +83,7 @@ test("every argument and option of a command says what it is", () => {
 });
 
 test("an option that is one of some words names them", () => {
-  assert.match(help(["series", "list"]), /deliveries, logins or tokens: what is counted/);
+  assert.match(help(["series", "list"]), /deliveries, logins, tokens or overdue: what is counted/);
   assert.match(help(["series", "list"]), /minute or hour: the length/);
   assert.match(help(["issuer", "add"]), /scope, scp or roles: which claim/);
   assert.match(help(["subscription", "list"]), /newest or worst: /);

@@ -306,7 +306,8 @@ async function waitFor<T>(
 
 /** While a page gives way to the next one its elements are gone: look again. */
 function ignoreStale(error: unknown): undefined {
-  const isStale = error instanceof WebDriverError && error.code === "stale element reference";
+  const isStale = error instanceof WebDriverError && (error.code === "stale element reference" ||
+    error.message.includes("does not belong to the document")); // what DevTools says of the same
   if (!isStale) throw error;
 }
 

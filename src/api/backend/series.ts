@@ -35,8 +35,8 @@ const CLOSED_AFTER_MS = 2_000;
 
 /** Which figures a series has. */
 export const SERIES_QUERY = {
-  of: optional(described("What is counted; `overdue` is how late the most overdue delivery or " +
-    "event was, looked at every ten seconds.", oneOf(...SERVICE_FIGURES)), "deliveries"),
+  of: optional(described("What is counted; for overdue it is looked every ten seconds how late " +
+    "the most overdue delivery or event is.", oneOf(...SERVICE_FIGURES)), "deliveries"),
   subscription: optional(described("In its place: the deliveries of this one.", idOf("s"))),
   step: optional(described("The length of an interval.", oneOf("minute", "hour")), "minute"),
   from: optional(described("Intervals that begin then or later; else the last 360.", TIME_MS)),
