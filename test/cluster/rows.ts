@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { appendFileSync, mkdtempSync, rmSync } from "node:fs";
+import { appendFileSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -27,6 +27,8 @@ export interface Row {
 }
 
 const DEAD_MS = 3_000;
+/** In which a leader sends again to a node that had failed. */
+const BACKOFF_MS = 25_000;
 
 /** The kill matrix, in order. */
 export const ROWS: readonly Row[] = [
@@ -83,7 +85,11 @@ export const ROWS: readonly Row[] = [
       await sleep(1_000);
     },
   },
-  { name: "disk full", run: fillDisk },
+  {
+    name: "disk full",
+    outageMs: 2_500, // when the leader is restarted, only one other node has all, and can lead
+    run: fillDisk,
+  },
   {
     name: "snapshots",
     flags: ["-raft-snap", "100", "-raft-snap-int", "200ms"],
@@ -144,7 +150,10 @@ function stopQuorum(ms: number): Row {
   };
 }
 
-/** Moves a follower to a small disk, fills that for 4 seconds, and frees it. */
+/**
+ * Moves a follower to a small disk, fills that for 4 seconds, frees it, and lets the node begin
+ * anew, since its database may lack what it could not store.
+ */
 async function fillDisk(stage: ClusterStage): Promise<Aftermath> {
   const node = await follower(stage);
   const disk = mkdtempSync(join(tmpdir(), "gatepost-disk-"));
@@ -158,16 +167,37 @@ async function fillDisk(stage: ClusterStage): Promise<Aftermath> {
   const ballast = join(disk, "ballast");
   for (const bytes of [1_048_576, 1_024, 1]) fill(ballast, bytes);
   await sleep(4_000);
-  rmSync(ballast);
-  // It may have ended itself, as a program may that cannot store its log.
   await node.kill();
+  for (const name of readdirSync(disk)) rmSync(join(disk, name), { recursive: true });
   await node.restart();
+  await makeLeaderSend(stage, node);
   return {
     cleanUp() {
       spawnSync("umount", [disk]);
       rmSync(disk, { recursive: true });
     },
   };
+}
+
+/**
+ * Restarts the leader if it does not send to a node: it may have stopped for ever when that refused
+ * an entry (https://github.com/hashicorp/raft/issues/612), whatever becomes of the node.
+ */
+async function makeLeaderSend({ rqlite }: ClusterStage, node: RqliteNode): Promise<void> {
+  const leader = await rqlite.leader();
+  const wanted = await findCommitIndex(leader);
+  for (const endMs = performance.now() + BACKOFF_MS; await findCommitIndex(node) < wanted;) {
+    if (performance.now() > endMs) {
+      await leader.kill(); // SIGTERM would not end it
+      await leader.restart();
+      return;
+    }
+    await sleep(100);
+  }
+}
+
+async function findCommitIndex(node: RqliteNode): Promise<number> {
+  return JSON.parse(await node.call("/status")).store.raft.commit_index;
 }
 
 /** Appends so many bytes at a time until the disk is full. */
