@@ -37,14 +37,8 @@ export function corsPolicy(
   };
 }
 
-const APPS = corsPolicy(undefined);
-const ANYONE = corsPolicy("*");
-
-/** The policy of an operation; undefined: no page of another origin may call it. */
-export function corsOf({ cors }: { readonly cors: boolean | "anyone" | CorsPolicy }) {
-  if (cors === "anyone") return ANYONE;
-  return cors === true ? APPS : cors || undefined;
-}
+/** For pages of registered apps, and of those that the service allows besides. */
+export const PAGES_OF_APPS = corsPolicy(undefined);
 
 /**
  * Adds to a response's headers those that let a page of an allowed origin read it (Fetch standard,

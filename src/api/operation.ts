@@ -1,7 +1,7 @@
 import type { HttpRequest, HttpResponse, METHODS } from "../base/http_message.ts";
 import type { InferMembers, Members, Shape } from "../base/shape.ts";
 import type { RateLimit } from "../base/rate.ts";
-import type { CorsPolicy } from "./cors.ts";
+import { corsPolicy, type CorsPolicy, PAGES_OF_APPS } from "./cors.ts";
 import { jsonResponse } from "../http/respond.ts";
 import type { DeclaredEvent } from "../event/event.ts";
 import {
@@ -52,8 +52,8 @@ export interface Operation<
   readonly path: Path;
   readonly summary: string;
   readonly access: A;
-  /** Which pages of other origins may call it: those of registered apps, or any. */
-  readonly cors: boolean | "anyone" | CorsPolicy;
+  /** Which pages of other origins may call it; undefined: none. */
+  readonly cors?: CorsPolicy | undefined;
   /** How often it may be called beside what holds for all; "never": not even that holds. */
   readonly limit?: RateLimit | "never" | undefined;
   /** The form of its errors: problem details (RFC 9457), RFC 6749 §5.2, or a page for people. */
@@ -134,26 +134,26 @@ function operationsFor<const A extends Access>(
 export type Side = "/consumer" | "/backend";
 
 /** Makes an operation of the consumer's own resources: scope `consumer`, and CORS. */
-export const consumer = operationsFor({ access: [CONSUMER_SCOPE], cors: true });
+export const consumer = operationsFor({ access: [CONSUMER_SCOPE], cors: PAGES_OF_APPS });
 
 /** Makes an operation of the backend: scope `backend`, a GET `backend:read`, and never CORS. */
 export const backend = operationsFor<readonly string[]>(
-  { access: [BACKEND_SCOPE], cors: false },
+  { access: [BACKEND_SCOPE] },
   [BACKEND_READ_SCOPE],
 );
 
 /** Makes an operation of the service itself, for those who watch over it: public, without CORS. */
-export const system = operationsFor({ access: "public", cors: false, limit: "never" });
+export const system = operationsFor({ access: "public", limit: "never" });
 
 /** Makes an operation of what programs and pages anywhere find out by themselves: public, too. */
-export const published = operationsFor({ access: "public", cors: "anyone", limit: "never" });
+export const published =
+  operationsFor({ access: "public", cors: corsPolicy("*"), limit: "never" });
 
 /** Makes an operation that anyone may call; without CORS, unless it says so. */
-export const anyone = operationsFor({ access: "public", cors: false });
+export const anyone = operationsFor({ access: "public" });
 
 /** Makes one that an app calls with a form and its credentials (RFC 6749 §2.3.1). */
-export const byApp =
-  operationsFor({ access: "public", cors: false, errors: "oauth", refuses: [401, 429] });
+export const byApp = operationsFor({ access: "public", errors: "oauth", refuses: [401, 429] });
 
 /** Makes an operation for whoever has an access token, of any scope, with CORS. */
-export const holder = operationsFor({ access: [], cors: true });
+export const holder = operationsFor({ access: [], cors: PAGES_OF_APPS });

@@ -11,7 +11,7 @@ import type { Caller } from "../oauth/principal.ts";
 import { UnavailableError } from "../database/database.ts";
 import { prefersHtml } from "../http/accept.ts";
 import { type Bearer, bearerChallenge } from "./bearer.ts";
-import { addCors, corsOf, type IsOriginAllowed, optionsResponse } from "./cors.ts";
+import { addCors, type IsOriginAllowed, optionsResponse } from "./cors.ts";
 import { errorPage } from "./pages/error_page.ts";
 import { jsonResponse, NO_STORE, problemResponse } from "../http/respond.ts";
 import { readBody, readQuery } from "./input.ts";
@@ -80,7 +80,7 @@ export function createPipeline(
     if (request.method === "OPTIONS") {
       const wanted = request.headers["access-control-request-method"] ?? "";
       const { sibling } = findRoute(wanted, path) ?? match;
-      return optionsResponse(request, methods, corsOf(sibling), isOriginAllowed);
+      return optionsResponse(request, methods, sibling.cors, isOriginAllowed);
     }
     if (!operation) {
       throw new Problem(405, "method_not_allowed", `This path takes ${methods.join(", ")}.`, {
@@ -167,7 +167,7 @@ export function createPipeline(
     if (quotas) Object.assign(headers, quotas);
     headers["X-Request-Id"] = request_id;
     headers["X-Content-Type-Options"] = "nosniff";
-    const policy = match && method !== "OPTIONS" ? corsOf(match.sibling) : undefined;
+    const policy = method === "OPTIONS" ? undefined : match?.sibling.cors;
     const adding = policy && addCors(headers, request, policy, isOriginAllowed);
     if (adding) await adding;
     return { status: response.status, headers, body: response.body };

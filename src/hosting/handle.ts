@@ -3,6 +3,7 @@ import { MAX_FORM_BYTES } from "../base/form.ts";
 import { discardStream, type HttpRequest, type HttpResponse } from "../base/http_message.ts";
 import { Problem } from "../base/problem.ts";
 import { bearerChallenge } from "../api/bearer.ts";
+import { PAGES_OF_APPS } from "../api/cors.ts";
 import { answerOnce, type Keep } from "../api/idempotency.ts";
 import type { Operation } from "../api/operation.ts";
 import type { Caller } from "../mod.ts";
@@ -101,7 +102,7 @@ export function hostedOperation(
     id: route,
     path: pattern.text,
     access: scopes ?? "public",
-    cors: endpoint.cors ?? true,
+    cors: endpoint.cors ?? PAGES_OF_APPS,
     summary: endpoint.summary ?? exportName,
     responses: output ? { 200: output, ...(canCreate && { 201: output }) } : {},
     refuses: limit ? [429] : [],

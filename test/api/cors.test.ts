@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { addCors, corsOf, corsPolicy, optionsResponse } from "../../src/api/cors.ts";
+import { addCors, corsPolicy, optionsResponse, PAGES_OF_APPS as APPS } from "../../src/api/cors.ts";
 import { sampleRequest } from "../helpers/http_request.ts";
 
 const APP = "https://orders.example";
-const APPS = corsOf({ cors: true }) ?? corsPolicy([]);
 const isAllowed = (origin: string) => Promise.resolve(origin === APP);
 /** The headers of a response with those that are added. */
 const withCors: (

@@ -5,7 +5,7 @@ import type { Log, LogFields } from "../../src/base/log.ts";
 import { Problem } from "../../src/base/problem.ts";
 import { object, optional, record, TEXT } from "../../src/base/shape.ts";
 import type { Bearer } from "../../src/api/bearer.ts";
-import { corsPolicy } from "../../src/api/cors.ts";
+import { corsPolicy, PAGES_OF_APPS } from "../../src/api/cors.ts";
 import type { Operation } from "../../src/api/operation.ts";
 import { createPipeline } from "../../src/api/pipeline.ts";
 import type { LimitRequest } from "../../src/api/rate_limit.ts";
@@ -54,7 +54,7 @@ function openStage(
   const write = (msg: string, fields: LogFields = {}) => void logged.push([msg, fields]);
   const log: Log = { debug: write, info: write, warn: write, error: write };
   let nowMs = 0;
-  const operation = sampleOperation({ cors: true, handle: async () => handle(), ...more });
+  const operation = sampleOperation({ cors: PAGES_OF_APPS, handle: async () => handle(), ...more });
   const pipeline = createPipeline({
     routers: routers ?? [createRouter([operation])],
     bearer,
@@ -138,7 +138,7 @@ test("HEAD is answered where GET is; 405 says what the path takes", async () => 
 
 test("a path of several routers has the methods of all, but not one of the service's", async () => {
   const at = (method: Operation["method"], status: number) =>
-    sampleOperation({ method, cors: false, handle: async () => ({ status }) });
+    sampleOperation({ method, handle: async () => ({ status }) });
   const own = createRouter([at("POST", 201)]);
   const more = createRouter([at("GET", 202), at("POST", 203)]);
   const alone = openStage(() => ({ status: 200 }), {}, "", [own, more]);
@@ -395,7 +395,7 @@ test("an OAuth endpoint refuses past a limit as it refuses past its own", async 
 
 test("a preflight is under the policy of the method that it asks for", async () => {
   const open = sampleOperation({ cors: corsPolicy(["https://shop.example"], ["X-Cart"]) });
-  const closed = sampleOperation({ method: "POST", cors: false });
+  const closed = sampleOperation({ method: "POST" });
   const pipeline = createPipeline({
     routers: [createRouter([open, closed])],
     bearer,

@@ -7,7 +7,6 @@ export function sampleOperation(more: Partial<Operation> = {}): Operation {
     method: "GET",
     path: "/x",
     access: "public",
-    cors: false,
     summary: "X",
     responses: { 204: undefined },
     handle: () => Promise.resolve({ status: 204 }),

@@ -5,6 +5,7 @@ import { Problem } from "../../src/base/problem.ts";
 import { shown } from "../../src/base/shape.ts";
 import type { LoadedEndpoint } from "../../src/hosting/check_endpoint.ts";
 import { hostedOperation } from "../../src/hosting/handle.ts";
+import { PAGES_OF_APPS } from "../../src/api/cors.ts";
 import { createRouter, type Router } from "../../src/api/router.ts";
 import { createOpenApi } from "../../src/api/system/openapi.ts";
 import type { Context } from "../../src/mod.ts";
@@ -46,7 +47,7 @@ test("an operation has the pattern's path for the log, never the path that was a
 test("every hosted operation takes CORS and has problem details for errors", () => {
   const find = routerOf(endpoint("GET", "/orders", []));
   const operation = find("GET", "/orders")?.operation;
-  assert.equal(operation?.cors, true);
+  assert.equal(operation?.cors, PAGES_OF_APPS);
   assert.ok(operation.errors === undefined || operation.errors === "problem");
 });
 

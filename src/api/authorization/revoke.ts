@@ -11,6 +11,7 @@ import { revocation } from "../../store/revocations.ts";
 import type { Services } from "../../services.ts";
 import { readAnyBody } from "../../http/body.ts";
 import { type Bearer, bearerToken } from "../bearer.ts";
+import { PAGES_OF_APPS } from "../cors.ts";
 import { byApp, type Operation } from "../operation.ts";
 import { checkQuery, CREDENTIALS, readOAuthForm, requireParameter } from "./oauth_form.ts";
 import { findPresentedToken, type PresentedToken, type TokenLookup } from "./presented_token.ts";
@@ -54,7 +55,7 @@ export function revokeOperation(
   return byApp("POST", "/authorization/revoke", "revokeToken",
     "Revoke an access or a refresh token", {
     security: "client or token",
-    cors: true,
+    cors: PAGES_OF_APPS,
     limit: "never",
     form: RevokeForm,
     returns: Empty,

@@ -7,6 +7,7 @@ import { grantTypesOf, type Profile } from "../../oauth/profile.ts";
 import { appAt } from "../../oauth/resource.ts";
 import { checkAppScopes, grantScope, REGISTER_APP } from "../../oauth/scope.ts";
 import type { Services } from "../../services.ts";
+import { PAGES_OF_APPS } from "../cors.ts";
 import { byApp, type Operation } from "../operation.ts";
 import { exchangeCode } from "./exchange_code.ts";
 import { createDeviceExchange } from "./exchange_device_code.ts";
@@ -62,7 +63,7 @@ export function tokenOperation(services: TokenServices): Operation {
   return byApp("POST", "/authorization/token", "getToken",
     "Get an access token by one of the grants", {
     security: "client",
-    cors: true,
+    cors: PAGES_OF_APPS,
     form: tokenForm(profile),
     returns: TokenResponse,
     async handle({ request }) {

@@ -6,6 +6,7 @@ import type { Services } from "../../services.ts";
 import { issueGrant, type IssuingServices } from "../authorization/issue_grant.ts";
 import { SECRET } from "../authorization/oauth_form.ts";
 import { bearerChallenge } from "../bearer.ts";
+import { PAGES_OF_APPS } from "../cors.ts";
 import { anyone, type Operation } from "../operation.ts";
 
 const LoginRequest = named("LoginRequest", record({ username: TEXT, password: SECRET }));
@@ -22,7 +23,7 @@ export function loginOperation(
 ): Operation {
   const { passwordLogin, issuer, metrics, figures } = services;
   return anyone("POST", "/consumer/login", "login", "Log in with a user name and a password", {
-    cors: true,
+    cors: PAGES_OF_APPS,
     body: LoginRequest,
     maxBodyBytes: MAX_FORM_BYTES, // no login is larger
     returns: LoginResponse,
