@@ -2,8 +2,10 @@ import {
   described,
   type InferMembers,
   manyOf,
+  type Members,
   named,
   nullable,
+  type ObjectShape,
   optional,
   record,
   type Shape,
@@ -67,16 +69,15 @@ export function listing<
   const F extends Filters,
   Row,
   Item extends { readonly id: string },
-  Shown extends object,
+  M extends Members & { readonly id: Shape<string> },
 >(
   database: Database,
   list: List<F, Row, Item>,
-  id: Shape<string>,
-  record: Shape<Shown>,
-  toRecord: (item: Item) => NoInfer<Shown>,
+  record: ObjectShape<M>,
+  toRecord: (item: Item) => InferMembers<M>,
 ) {
   return {
-    query: { ...pagination(id), ...list.filters },
+    query: { ...pagination(record.members.id), ...list.filters },
     returns: pageOf(record),
     handle: async ({ query }: { readonly query: Given<F> & PageQuery }) =>
       toPageRecord(await listPart(database, list, query, toPagination(query)), toRecord),

@@ -9,7 +9,7 @@ import { listing, pageMembers } from "../pagination.ts";
 /** GET /backend/audit: who did what to whom. */
 export function auditOperation({ heavy }: Pick<Services, "heavy">): Operation {
   return backend("GET", "/backend/audit", "listAudit", "List changes, logins and failures", {
-    ...listing(heavy, AUDIT_LIST, AuditRecord.members.id, AuditRecord, toAuditRecord),
+    ...listing(heavy, AUDIT_LIST, AuditRecord, toAuditRecord),
     returns: named("AuditPage", record(pageMembers(AuditRecord))),
   });
 }

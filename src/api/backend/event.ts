@@ -14,7 +14,6 @@ import { backend, type Operation } from "../operation.ts";
 import { listing, pageMembers, pagination, toPagination } from "../pagination.ts";
 
 const PATH = "/backend/event";
-const { id: ID } = EventRecord.members;
 const { items: deliveries, next_cursor } = pageMembers(ManagedDelivery);
 const EventWithDeliveries = named("EventWithDeliveries", withMembers(EventRecord, {
   data: ANYTHING,
@@ -31,7 +30,7 @@ export function eventOperations(
   return [
     backend("POST", PATH, "dispatchEvent", "Dispatch an event", {
       body: NewEvent,
-      responses: { 202: named("EventId", record({ id: ID })) },
+      responses: { 202: named("EventId", record({ id: EventRecord.members.id })) },
       isLocated: true,
       idempotent: true,
       async handle({ body, ...context }) {
@@ -59,7 +58,7 @@ export function eventOperations(
       },
     }),
     backend("GET", PATH, "listEvents", "List events",
-      listing(heavy, EVENT_LIST, ID, EventRecord, toRecord)),
+      listing(heavy, EVENT_LIST, EventRecord, toRecord)),
     backend("GET", `${PATH}/:id`, "getEvent",
       "One event with its data and its deliveries, these in parts as lists are", {
       query: pagination(ManagedDelivery.members.id),

@@ -50,7 +50,7 @@ export function issuerOperations(services: IssuerServices): Operation[] {
       },
     }),
     backend("GET", PATH, "listIssuers", "List the issuers whose tokens are accepted",
-      listing(database, ISSUERS, IssuerRecord.members.id, IssuerRecord, toIssuerRecord)),
+      listing(database, ISSUERS, IssuerRecord, toIssuerRecord)),
     backend("GET", ITEM, "getIssuer", "One issuer", {
       returns: IssuerRecord,
       handle: async ({ params: { id } }) => toIssuerRecord(await find(id)),

@@ -20,7 +20,6 @@ import { checkGivesBackend } from "../recent_login.ts";
 
 const PATH = "/backend/principal";
 const ITEM = `${PATH}/:id` as const;
-const ID = PrincipalRecord.members.id;
 
 /** /backend/principal: whom the tokens of other issuers speak for. */
 export function principalOperations(services: Administration): Operation[] {
@@ -39,7 +38,7 @@ export function principalOperations(services: Administration): Operation[] {
 
   return [
     backend("GET", PATH, "listPrincipals", "List whom tokens of other issuers speak for",
-      listing(database, PRINCIPALS, ID, PrincipalRecord, toPrincipalRecord)),
+      listing(database, PRINCIPALS, PrincipalRecord, toPrincipalRecord)),
     backend("GET", ITEM, "getPrincipal", "One principal", {
       returns: PrincipalRecord,
       handle: async ({ params: { id } }) => toPrincipalRecord(await find(id)),

@@ -49,7 +49,7 @@ export function resourceOperations(
       },
     }),
     backend("GET", PATH, "listResources", "List registered resources",
-      listing(database, RESOURCES, ResourceRecord.members.id, ResourceRecord, toResourceRecord)),
+      listing(database, RESOURCES, ResourceRecord, toResourceRecord)),
     backend("GET", ITEM, "getResource", "One registered resource", {
       returns: ResourceRecord,
       handle: async ({ params }) => toResourceRecord(await find(params.id)),

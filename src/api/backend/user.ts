@@ -52,7 +52,7 @@ export function userOperations(services: Administration & Pick<Services, "hasher
       },
     }),
     backend("GET", PATH, "listUsers", "List users",
-      listing(database, USER_LIST, UserRecord.members.id, UserRecord, toUserRecord)),
+      listing(database, USER_LIST, UserRecord, toUserRecord)),
     backend("GET", ITEM, "getUser", "One user", {
       returns: UserRecord,
       handle: async ({ params: { id } }) => toUserRecord(await find(id)),
