@@ -57,31 +57,28 @@ function pageOperations(path: string, url: string, services: PageServices): Oper
 
 /** The files of the console's pages; those of another version have gone. */
 function assetOperations({ consoleAssets }: Pick<Services, "consoleAssets">): Operation[] {
-  function find({ request, params }: Parameters<Operation["handle"]>[0]): HttpResponse {
-    const { version: given, folder, file: last = "" } = params;
-    const name = folder === undefined ? last : `${folder}/${last}`;
-    const { files, version } = consoleAssets();
-    const file = given === version ? files.get(name) : undefined;
-    if (!file) throw new Problem(404, "not_found", "There is nothing at this path.");
-    const accepted = String(request.headers["accept-encoding"] ?? "");
-    const encoding = ["br", "gzip"].find((each) => takesCoding(accepted, each));
-    return {
-      status: 200,
-      headers: {
-        "Content-Type": name.endsWith(".css") ? "text/css; charset=utf-8" : "text/javascript",
-        ...encoding && { "Content-Encoding": encoding },
-        "Cache-Control": "public, max-age=31536000, immutable",
-        "Cross-Origin-Resource-Policy": "same-origin",
-        Vary: "Accept-Encoding",
-      },
-      body: file[encoding ?? "identity"],
-    };
-  }
-
   return [`${ASSETS}/:version/:file`, `${ASSETS}/:version/:folder/:file`].map((path) =>
     anyone("GET", path, path, "A file of the console", {
       responses: { 200: "text/javascript" },
-      handle: async (context) => find(context),
+      async handle({ request, params: { version: given, folder, file: last = "" } }) {
+        const name = folder === undefined ? last : `${folder}/${last}`;
+        const { files, version } = consoleAssets();
+        const file = given === version ? files.get(name) : undefined;
+        if (!file) throw new Problem(404, "not_found", "There is nothing at this path.");
+        const accepted = String(request.headers["accept-encoding"] ?? "");
+        const encoding = ["br", "gzip"].find((each) => takesCoding(accepted, each));
+        return {
+          status: 200,
+          headers: {
+            "Content-Type": name.endsWith(".css") ? "text/css; charset=utf-8" : "text/javascript",
+            ...encoding && { "Content-Encoding": encoding },
+            "Cache-Control": "public, max-age=31536000, immutable",
+            "Cross-Origin-Resource-Policy": "same-origin",
+            Vary: "Accept-Encoding",
+          },
+          body: file[encoding ?? "identity"],
+        };
+      },
     })
   );
 }
