@@ -2,7 +2,7 @@ import { decodeFormText, type Form } from "../base/form.ts";
 import { parseJwt, type UnprovenJwt } from "../base/jwt.ts";
 import { decodeUtf8 } from "../base/utf8.ts";
 import { ASSERTION_RULE, ASSERTION_TYPE } from "./client_assertion.ts";
-import { OAuthError } from "./errors.ts";
+import { invalidRequest, OAuthError } from "./errors.ts";
 
 /** What a request claims about the app that sends it; nothing of it is proven yet. */
 interface ClientCredentials {
@@ -31,7 +31,7 @@ export function parseClientAuth(authorization: string | undefined, form: Form): 
   const bodySecret = form.get("client_secret");
   if (form.get("client_assertion") ?? form.get("client_assertion_type")) {
     if (authorization === undefined && bodySecret === undefined) return parseAssertion(form);
-    throw new OAuthError("invalid_request", "Send one kind of credentials, not two.");
+    throw invalidRequest("Send one kind of credentials, not two.");
   }
   if (authorization === undefined) {
     if (bodyId !== undefined) return credentials(bodyId, [bodySecret ?? ""]);
@@ -39,10 +39,10 @@ export function parseClientAuth(authorization: string | undefined, form: Form): 
   }
   const sent = parseBasic(authorization);
   if (bodySecret !== undefined) {
-    throw new OAuthError("invalid_request", "Send credentials in the header or body, not both.");
+    throw invalidRequest("Send credentials in the header or body, not both.");
   }
   if (bodyId !== undefined && bodyId !== sent.clientId) {
-    throw new OAuthError("invalid_request", "The header and client_id name different apps.");
+    throw invalidRequest("The header and client_id name different apps.");
   }
   return sent;
 }

@@ -53,3 +53,8 @@ export class OAuthError extends Problem<keyof typeof STATUS> {
     super(options.status ?? STATUS[code], code, printable, { headers });
   }
 }
+
+/** A request that lacks a parameter, has a wrong or a repeated one, or is malformed otherwise. */
+export function invalidRequest(description: string): OAuthError {
+  return new OAuthError("invalid_request", description);
+}

@@ -3,7 +3,7 @@ import { newId } from "../../base/id.ts";
 import type { Sql } from "../../database/sql.ts";
 import type { App } from "../../oauth/app.ts";
 import { appOfDocument, isDocumentUrl } from "../../oauth/client_metadata.ts";
-import { OAuthError } from "../../oauth/errors.ts";
+import { invalidRequest, OAuthError } from "../../oauth/errors.ts";
 import { CODE_CHALLENGE } from "../../oauth/pkce.ts";
 import { isOfBackend } from "../../oauth/principal.ts";
 import { lacksRedirectUris, needsPkce } from "../../oauth/profile.ts";
@@ -116,7 +116,7 @@ export async function readAuthorizeRequest(
     throw new OAuthError("unsupported_response_type", "The only response_type is code.");
   }
   if ((form.get("response_mode") ?? "query") !== "query") {
-    throw new OAuthError("invalid_request", "The only response_mode is query.");
+    throw invalidRequest("The only response_mode is query.");
   }
   checkAllowed(target.app, "authorization_code");
   const resource = await readResource(form, services);
@@ -126,7 +126,7 @@ export async function readAuthorizeRequest(
   checkAppScopes(requestedScopes, app);
   const seconds = form.get("max_age");
   if (/\D/.test(seconds ?? "")) {
-    throw new OAuthError("invalid_request", "The max_age is not a whole number of seconds.");
+    throw invalidRequest("The max_age is not a whole number of seconds.");
   }
   const maxAgeMs = seconds === undefined ? Infinity : Number(seconds) * 1000;
   return { ...target, app, requestedScopes, challenge, maxAgeMs };
@@ -137,19 +137,11 @@ function readChallenge(form: Form, isNeeded: boolean): string | null {
   const challenge = form.get("code_challenge");
   const method = form.get("code_challenge_method");
   if (challenge === undefined) {
-    if (method !== undefined) {
-      throw new OAuthError("invalid_request", "code_challenge_method has no code_challenge.");
-    }
-    if (isNeeded) {
-      throw new OAuthError("invalid_request", "This app must send a code_challenge (PKCE).");
-    }
+    if (method !== undefined) throw invalidRequest("code_challenge_method has no code_challenge.");
+    if (isNeeded) throw invalidRequest("This app must send a code_challenge (PKCE).");
     return null;
   }
-  if (method !== "S256") {
-    throw new OAuthError("invalid_request", "The only code_challenge_method is S256.");
-  }
-  if (!CODE_CHALLENGE.test(challenge)) {
-    throw new OAuthError("invalid_request", "The code_challenge is not an S256 challenge.");
-  }
-  return challenge;
+  if (method !== "S256") throw invalidRequest("The only code_challenge_method is S256.");
+  if (CODE_CHALLENGE.test(challenge)) return challenge;
+  throw invalidRequest("The code_challenge is not an S256 challenge.");
 }

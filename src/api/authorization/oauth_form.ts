@@ -3,7 +3,7 @@ import type { HttpRequest } from "../../base/http_message.ts";
 import { described, oneOf, optional, shown, TEXT, text } from "../../base/shape.ts";
 import { readForm } from "../../http/body.ts";
 import { ASSERTION_TYPE } from "../../oauth/client_assertion.ts";
-import { OAuthError } from "../../oauth/errors.ts";
+import { invalidRequest, OAuthError } from "../../oauth/errors.ts";
 import { parseAppUrl } from "../../oauth/redirect_uri.ts";
 import { isOwnResource, type Resource } from "../../oauth/resource.ts";
 import { parseScope } from "../../oauth/scope.ts";
@@ -37,7 +37,7 @@ const SECRET_PARAMETERS = Object.keys(CREDENTIALS)
 export async function readOAuthForm(request: HttpRequest): Promise<Form> {
   checkQuery(request);
   const form = await readForm(request);
-  if (!form) throw new OAuthError("invalid_request", "The body is not a well-formed form.");
+  if (!form) throw invalidRequest("The body is not a well-formed form.");
   checkRepeated(form);
   return form;
 }
@@ -45,7 +45,7 @@ export async function readOAuthForm(request: HttpRequest): Promise<Form> {
 /** Throws where a parameter is repeated (RFC 6749 §3.1, §3.2); `resource` may be (RFC 8707). */
 export function checkRepeated({ duplicates }: Form): void {
   if (duplicates.every((name) => name === "resource")) return;
-  throw new OAuthError("invalid_request", "A parameter is repeated.");
+  throw invalidRequest("A parameter is repeated.");
 }
 
 /** Throws where a query may hold a secret: one that cannot be read may hold anything. */
@@ -53,13 +53,13 @@ export function checkQuery(request: HttpRequest): void {
   if (request.query === "") return;
   const query = parseForm(request.query);
   if (query && !SECRET_PARAMETERS.some((name) => query.getAll(name).length > 0)) return;
-  throw new OAuthError("invalid_request", "Parameters belong in the body, not in the query.");
+  throw invalidRequest("Parameters belong in the body, not in the query.");
 }
 
 /** Throws OAuthError `invalid_request` for one that is absent, empty or repeated. */
 export function requireParameter(form: Form, name: string): string {
   const value = form.get(name);
-  if (value === undefined) throw new OAuthError("invalid_request", `Parameter ${name} is missing.`);
+  if (value === undefined) throw invalidRequest(`Parameter ${name} is missing.`);
   return value;
 }
 

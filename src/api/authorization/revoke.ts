@@ -2,7 +2,7 @@ import { MAX_FORM_BYTES } from "../../base/form.ts";
 import type { HttpRequest } from "../../base/http_message.ts";
 import { Problem } from "../../base/problem.ts";
 import { described, named, optional, record, shown, TEXT } from "../../base/shape.ts";
-import { OAuthError } from "../../oauth/errors.ts";
+import { invalidRequest, OAuthError } from "../../oauth/errors.ts";
 import { type Caller, CONSOLE_APP } from "../../oauth/principal.ts";
 import { insertAudit, insertAuditOfGrant, type NewAuditEntry } from "../../store/audit.ts";
 import type { Sql } from "../../database/sql.ts";
@@ -101,7 +101,7 @@ async function authenticateAlone(request: HttpRequest, bearer: Bearer): Promise<
   const { value } = await readAnyBody(request, BODY);
   const fields = value instanceof URLSearchParams ? [...value] : Object.entries(value ?? {});
   if (fields.some(([name, text]) => NAMES_ANOTHER.includes(name) && text !== "")) {
-    throw new OAuthError("invalid_request", "Send a token in the header or the body, not both.");
+    throw invalidRequest("Send a token in the header or the body, not both.");
   }
   return bearer.authenticate(request, []);
 }
