@@ -1,4 +1,4 @@
-import { createCache } from "../../base/cache.ts";
+import { createCache, createLookup } from "../../base/cache.ts";
 import { idBound, idOf } from "../../base/id.ts";
 import { oneAtATime } from "../../base/one_at_a_time.ts";
 import { Problem } from "../../base/problem.ts";
@@ -29,6 +29,7 @@ const [MISSED_ROWS, MISSED_MS] = [100, 3_600_000];
 const READ_ROWS = MISSED_ROWS + 1;
 /** Until what has been given an id is stored. */
 const STORED_AFTER_MS = 2_000;
+/** How often problems are looked for anew. */
 const PROBLEMS_MS = 5_000;
 const HEARTBEAT_MS = 15_000;
 /** What a slow reader leaves unread. Past it all else waits, and at a heartbeat its stream ends. */
@@ -72,7 +73,8 @@ export function streamOperation(
   const watchers = new Set<Watcher>();
   let changed: ChangedDelivery[] = [];
   const recent = createCache<true>(HELD_CHANGES); // the ids of what has changed
-  const readProblems = createProblemReader(services);
+  const readProblems = createLookup(1, () => Math.floor(now() / PROBLEMS_MS), async () =>
+    JSON.stringify({ items: await findProblems(services) }));
   let timer: NodeJS.Timeout | undefined;
   let lookedMs = 0;
 
@@ -170,8 +172,8 @@ export function streamOperation(
         events.push(["audit", JSON.stringify(toAuditRecord(entry))]);
       }
     }
-    const problems = topics.includes("problem") ? await once("problems", readProblems) : "";
-    if (problems !== watcher.problems) {
+    const problems = topics.includes("problem") ? await once("problems", readProblems) : undefined;
+    if (problems !== undefined && problems !== watcher.problems) {
       watcher.problems = problems;
       events.push(["problem", problems]);
     }
@@ -232,16 +234,4 @@ export function streamOperation(
       return { status: 200, headers, body };
     },
   });
-}
-
-/** Makes what reads the problems as JSON, once in a few seconds. */
-function createProblemReader(services: ProblemServices): () => Promise<string> {
-  let read = { atMs: 0, json: "" };
-  return async () => {
-    const nowMs = services.now();
-    if (Math.abs(nowMs - read.atMs) >= PROBLEMS_MS) {
-      read = { atMs: nowMs, json: JSON.stringify({ items: await findProblems(services) }) };
-    }
-    return read.json;
-  };
 }
