@@ -64,11 +64,10 @@ export function createIssuerKeys(services: Pick<Services, "fetchDocument" | "now
 
   /** The keys of this `kid`, and until when they need not be looked for again. */
   return async (uri: string, kid: string, changes: number) => {
-    const set: KeySet = sets.get(uri) ?? {
+    const set = sets.getOrInsertComputed(uri, () => ({
       keys: new Map(), freshUntilMs: -Infinity, changes, triedAtMs: 0, soughtAtMs: 0,
       hasFailed: false, fetching: undefined,
-    };
-    sets.set(uri, set);
+    }));
     const serves = () => set.freshUntilMs + STALE_MS > now();
     // Who changes an issuer may do so because its keys have leaked.
     const isOfNow = () => set.changes >= changes;

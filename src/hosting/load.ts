@@ -182,9 +182,7 @@ function findClashes<Item extends Origin>(
 ): string[] {
   const first = new Map<string, Item>();
   return items.flatMap((item) => {
-    const key = keyOf(item);
-    const known = first.get(key) ?? item;
-    first.set(key, known);
+    const known = first.getOrInsert(keyOf(item), item);
     if (contentOf(known) === contentOf(item)) return [];
     return [exportError(item, describeClash(item, `${known.exportName} of ${known.file}`))];
   });

@@ -47,16 +47,14 @@ export function createClientDocuments(
       const known = cache.get(url);
       const ageMs = known ? now() - known.atMs : -1; // less than 0 also if the clock was set back
       if (known && ageMs >= 0 && ageMs < known.freshMs) return known.document;
-      const current = underWay.get(url);
-      if (current) return current;
-      const from = throttleAddress(address);
-      const waitMs = Math.max(byAddress.waitMs(from), inAll.waitMs(ALL));
-      if (waitMs > 0) throw tooMany("throttled", "Too many new clients were asked for.", waitMs);
-      byAddress.fail(from);
-      inAll.fail(ALL);
-      const loading = load(url).finally(() => underWay.delete(url));
-      underWay.set(url, loading);
-      return loading;
+      return underWay.getOrInsertComputed(url, () => {
+        const from = throttleAddress(address);
+        const waitMs = Math.max(byAddress.waitMs(from), inAll.waitMs(ALL));
+        if (waitMs > 0) throw tooMany("throttled", "Too many new clients were asked for.", waitMs);
+        byAddress.fail(from);
+        inAll.fail(ALL);
+        return load(url).finally(() => underWay.delete(url));
+      });
     },
   };
 }
