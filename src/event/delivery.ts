@@ -7,9 +7,8 @@ export type AttemptOutcome =
   }
   | { readonly kind: "error"; readonly error: string };
 
-/** What follows an attempt. */
+/** What follows an attempt that failed. */
 export type NextState =
-  | { readonly status: "delivered" }
   | { readonly status: "pending"; readonly dueAtMs: number }
   /** `gone`: the last response was 410, the subscriber wants no more. */
   | { readonly status: "failed"; readonly gone: boolean };
@@ -29,9 +28,9 @@ export function isSuccess(outcome: AttemptOutcome): boolean {
 }
 
 /**
- * The state of a delivery after its `attempt`-th attempt (1 for the first). All failures count
- * alike; the delay before a resend varies by a fifth, so that what failed together does not come
- * back together, and a subscriber's Retry-After extends it, to an hour at most.
+ * The state of a delivery whose `attempt`-th attempt (1 for the first) has failed. All failures
+ * count alike; the delay before a resend varies by a fifth, so that what failed together does not
+ * come back together, and a subscriber's Retry-After extends it, to an hour at most.
  *
  * @param delaysMs the wait before each resend: as many entries as there are resends
  * @param random a number from 0 to 1
@@ -43,7 +42,6 @@ export function afterAttempt(
   nowMs: number,
   random: number,
 ): NextState {
-  if (isSuccess(outcome)) return { status: "delivered" };
   const delayMs = delaysMs[attempt - 1];
   if (delayMs === undefined) {
     return { status: "failed", gone: outcome.kind === "response" && outcome.status === 410 };
