@@ -30,7 +30,6 @@ type Foundation =
     readonly consoleListener: string | undefined;
   };
 
-/** Puts the services together. */
 export function createServices(foundation: Foundation): Services {
   const { hosted, pageKey, url, consoleListener, ...base } = foundation;
   const { config, database, keys, revocations, failures, now } = base;

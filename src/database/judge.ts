@@ -148,7 +148,6 @@ export function beginsAsDatabase(path: string): boolean {
   return readHeader(path).toString("latin1").startsWith("SQLite format 3\0");
 }
 
-/** Whether a database holds nothing at all. */
 export function isEmpty(connection: DatabaseSync): boolean {
   return connection.prepare("SELECT 1 FROM sqlite_schema LIMIT 1").get() === undefined;
 }

@@ -10,7 +10,6 @@ import { createSqliteAside } from "./sqlite_aside.ts";
 import { openSqliteDatabase } from "./sqlite.ts";
 import { createRowReader, emptyLog, openForLook } from "./sqlite_file.ts";
 
-/** Makes the engine of an SQLite file. */
 export function createSqliteEngine(file: string): Engine {
   const given = resolve(file);
   const path = followLinks(given);

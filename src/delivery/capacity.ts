@@ -75,7 +75,6 @@ export function createCapacity({ total, perSubscription }: QueueLimits) {
 
   return {
     all,
-    /** The groups that a queue counts in. */
     groupsOf: (health: Health, principal: string): QueueGroups => [
       openGroup(health === "failing" ? 1 : Math.min(perSubscription, total), health),
       ...shared[health],

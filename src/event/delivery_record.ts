@@ -79,5 +79,4 @@ export function toDeliveryRecord({ name, ...delivery }: Delivery): Infer<typeof 
 
 export const toManagedDelivery = recordOf(ManagedDelivery);
 
-/** An attempt as the owner of the subscription sees it. */
 export const toAttemptRecord = recordOf(AttemptRecord);

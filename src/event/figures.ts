@@ -79,7 +79,6 @@ export const FiguresRecord = named("Figures", record({
   buckets: described("How many took at most 5, 10, 25 … ms: see bounds_ms.", manyOf(COUNT)),
 }));
 
-/** Figures as they are shown. */
 export function toFiguresRecord(figures: Figures): Infer<typeof FiguresRecord> {
   const [ok = 0, bad = 0, failed = 0, ms = 0, ...buckets] = figures;
   const timed = buckets.reduce((sum, count) => sum + count, 0);

@@ -75,13 +75,11 @@ export function insertAuditOfGrant(grantId: string, entry: NewAuditEntry, nowMs:
  */
 export type Change = Sql & { readonly when?: Sql };
 
-/** An UPDATE with its condition. */
 export function updateWhere(table: Sql, set: Sql, where: Sql): Required<Change> {
   const when = sql`EXISTS (SELECT 1 FROM ${table} WHERE ${where})`;
   return { ...sql`UPDATE ${table} SET ${set} WHERE ${where}`, when };
 }
 
-/** A DELETE with its condition. */
 export function deleteWhere(table: Sql, where: Sql): Required<Change> {
   const when = sql`EXISTS (SELECT 1 FROM ${table} WHERE ${where})`;
   return { ...sql`DELETE FROM ${table} WHERE ${where}`, when };

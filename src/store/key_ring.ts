@@ -39,7 +39,6 @@ const dateFirstKey = (nowMs: number): Sql =>
 
 const deleteKey = (kid: string) => deleteWhere(sql`keys`, sql`kid = ${kid}`);
 
-/** A key of the ring. */
 export type RingKey = StoredKey & ReturnType<typeof importKey> & {
   /** When another key takes over; Infinity while none does. */
   readonly signsUntilMs: number;

@@ -156,7 +156,6 @@ export const RESEND_LIST = {
   toItem: toResend,
 } as const;
 
-/** A resend by its id. */
 export function findResend(database: Database, id: string): Promise<Resend | undefined> {
   return findItem(database, sql`SELECT * FROM resends WHERE id = ${id}`, toResend);
 }
