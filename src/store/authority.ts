@@ -5,6 +5,7 @@ import {
   CONSUMER_SCOPE,
   LOGIN_APP,
 } from "../oauth/principal.ts";
+import type { DeclaredEvent } from "../event/event.ts";
 import type { Database } from "../database/database.ts";
 import { findValue } from "../database/rows.ts";
 import { joinSql, sql, type Sql, sqlText } from "../database/sql.ts";
@@ -88,9 +89,7 @@ export const NEEDED_BY_EVENT = sql`iif(e.scopes = ${DECLARED_NOW}, e.scopes,
     UNION ALL SELECT value FROM json_each(${DECLARED_NOW}))))`;
 
 /** Stores what subscribers to events must be allowed; each name keeps its last declaration. */
-export function declareEvents(
-  events: readonly { readonly name: string; readonly scope: readonly string[] }[],
-): Sql {
+export function declareEvents(events: readonly Pick<DeclaredEvent, "name" | "scope">[]): Sql {
   return sql`INSERT INTO event_scopes (name, scopes)
     SELECT value ->> 'name', value -> 'scope' FROM json_each(${JSON.stringify(events)}) WHERE TRUE
     ON CONFLICT (name) DO UPDATE SET scopes = excluded.scopes WHERE scopes <> excluded.scopes`;

@@ -41,7 +41,8 @@ export function findDelivery(database: Database, id: string): Promise<Delivery |
   return findRow(database, sql`SELECT ${COLUMNS} FROM deliveries d ${PARTIES} WHERE d.id = ${id}`);
 }
 
-const isOfSubscription = (condition: Sql): Sql =>
+/** Holds for the deliveries of the subscriptions `s` of a condition. */
+export const isOfSubscription = (condition: Sql): Sql =>
   sql`EXISTS (SELECT 1 FROM subscriptions s WHERE s.seq = subscription AND ${condition})`;
 
 const ANSWER = matching(/^(?:[1-9]\d\d|[a-z_]{1,40})$/, "Must be a status or an error.");

@@ -6,14 +6,13 @@ import { AT_MOST, BATCH } from "./batch.ts";
 import { type Database, limitTo } from "../database/database.ts";
 import { findItem, findRow } from "../database/rows.ts";
 import { joinSql, listOf, sql, type Sql } from "../database/sql.ts";
-import { DELIVERY_LIST } from "./delivery_lists.ts";
+import { DELIVERY_LIST, isOfSubscription } from "./delivery_lists.ts";
 import { is, narrow, WANTED } from "./list.ts";
 import { earlierDue, IS_OPEN } from "./subscriptions.ts";
 
 /** Holds for what may be sent again; of what waits, not for what is in flight, or due at a time. */
 function isSendable(status: Delivery["status"], timeMs: number): Sql {
-  const isOpen = sql`EXISTS (SELECT 1 FROM subscriptions s
-    WHERE s.seq = subscription AND s.${IS_OPEN})`;
+  const isOpen = isOfSubscription(sql`s.${IS_OPEN}`);
   return status === "pending" ? sql`${isOpen} AND claim IS NULL AND dueAtMs > ${timeMs}` : isOpen;
 }
 
