@@ -20,12 +20,9 @@ function unhexBytes(text: string, params: readonly SqlValue[]): string {
   const key = `${params.map((value) => isBytes(value) ? 1 : 0).join("")} ${text}`;
   if (REWRITTEN.size > REWRITTEN_LIMIT) REWRITTEN.clear();
   return REWRITTEN.getOrInsertComputed(key, () => {
-    let last = 0;
-    return text.replace(/'[^']*'|\?(\d*)/g, (found, digits: string | undefined) => {
-      if (digits === undefined) return found; // a literal
-      last = digits === "" ? last + 1 : Number(digits);
-      return isBytes(params[last - 1]) ? `unhex(${found})` : found;
-    });
+    let at = 0;
+    return text.replace(/'[^']*'|\?/g, (found) => // a literal, or a parameter
+      found === "?" && isBytes(params[at++]) ? "unhex(?)" : found);
   });
 }
 
