@@ -82,8 +82,7 @@ export function readHeader(path: string): Buffer {
  */
 export function createRowReader(connection: DatabaseSync): <Row>(select: Sql) => Row[] {
   const prepare = (sql: string) => {
-    const statement = connection.prepare(sql);
-    statement.setReturnArrays(true);
+    const statement = connection.prepare(sql, { returnArrays: true });
     return { statement, names: statement.columns().map(({ name }) => name) };
   };
   const prepared = new Map<string, ReturnType<typeof prepare>>();
