@@ -1,6 +1,6 @@
 import { MessageChannel, type MessagePort } from "node:worker_threads";
 import type { Seal } from "../base/seal.ts";
-import { type Database, OutcomeUnknownError, UnavailableError } from "./database.ts";
+import { OutcomeUnknownError, UnavailableError } from "./database.ts";
 import { cannotOpen } from "./judge.ts";
 import type { Sql } from "./sql.ts";
 import { prepareSqliteFile } from "./migrate.ts";
@@ -8,12 +8,6 @@ import { followLinks, identify, watchOwnFiles } from "./own_files.ts";
 import { openSqliteReader } from "./sqlite_reader.ts";
 import { createSqliteWriter } from "./sqlite_writer.ts";
 import { type CommitReport, settle, type WriteResult } from "./write_result.ts";
-
-/** The engine on a file, whose writer takes the writes of other threads too. */
-export interface SqliteDatabase extends Database {
-  /** Makes a port for `openSharedDatabase` in another thread; it closes when the writer ends. */
-  connect(): MessagePort;
-}
 
 interface Waiting extends PromiseWithResolvers<number[]> {
   readonly batch: readonly Sql[];
@@ -31,7 +25,7 @@ export function openSqliteDatabase(
   given: string,
   observe: (commit: CommitReport) => void = () => {},
   seal?: Seal,
-): SqliteDatabase {
+) {
   const path = followLinks(given);
   prepareSqliteFile(path, seal);
   const identity = identify(path);
@@ -84,7 +78,7 @@ export function openSqliteDatabase(
 
   return {
     query: reader.query,
-    write(batch) {
+    write(batch: readonly Sql[]): Promise<number[]> {
       if (closing) return Promise.reject(new UnavailableError("The database is closed"));
       const { promise, resolve, reject } = Promise.withResolvers<number[]>();
       gathering.push({ batch, promise, resolve, reject }); // a spread would cost a microsecond
@@ -92,7 +86,8 @@ export function openSqliteDatabase(
       if (gathering.length === 1 && committing.length === 0) setImmediate(flush);
       return promise;
     },
-    connect() {
+    /** Makes a port for `openSharedDatabase` in another thread; it closes when the writer ends. */
+    connect(): MessagePort {
       const { port1, port2 } = new MessageChannel();
       writer.post({ port: port1 }, [port1]);
       return port2;

@@ -14,7 +14,7 @@ import { createEngine } from "../../src/database/engine.ts";
 import type { Sql } from "../../src/database/sql.ts";
 import type { NewGrant } from "../../src/store/grants.ts";
 import { insertSession } from "../../src/store/sessions.ts";
-import { openSqliteDatabase, type SqliteDatabase } from "../../src/database/sqlite.ts";
+import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { findUser, insertUser, type NewUserRow, updateUser } from "../../src/store/users.ts";
 import { isOnRqlite, locateDatabase, releaseDatabase } from "./engine.ts";
 
@@ -37,7 +37,7 @@ export function openDatabase(test: TestContext, path?: string): Database {
 }
 
 /** Opens an SQLite file that is closed when the test has ended, whatever engine is tested. */
-export function openSqliteFile(test: TestContext, path: string): SqliteDatabase {
+export function openSqliteFile(test: TestContext, path: string) {
   const database = openSqliteDatabase(path);
   test.after(() => database.close());
   return database;
