@@ -45,9 +45,7 @@ export const PUBLIC_JWK = named("PublicJwk", refined(record({
 export type PublicJwk = Infer<typeof PUBLIC_JWK>;
 
 /** The key with the one algorithm that it may be used with (RFC 8725 §3.1), if there is one. */
-export function importPublicJwk(
-  jwk: PublicJwk,
-): Pick<VerificationKey, "alg" | "publicKey"> | undefined {
+export function importPublicJwk(jwk: PublicJwk) {
   const key: Record<string, unknown> = jwk;
   try {
     const publicKey = createPublicKey({ key, format: "jwk" });
