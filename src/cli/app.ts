@@ -35,8 +35,7 @@ const WORDS = {
 } as const;
 
 export const APP_COMMANDS: readonly Command[] = [
-  sendCommand(APP, {
-    verb: "add",
+  sendCommand(APP, "add", {
     purpose: "Add an app, with its client_id and secret",
     details: [
       "The secret is shown here only: Gatepost keeps its SHA-256. `app rotate-secret` gives " +
@@ -74,8 +73,7 @@ export const APP_COMMANDS: readonly Command[] = [
     purpose: "Show an app",
     details: ["Its secret cannot be shown: Gatepost keeps the SHA-256."],
   }),
-  sendCommand(APP, {
-    verb: "set",
+  sendCommand(APP, "set", {
     purpose: "Change an app",
     details: [
       "What is not given stays as it is; a list replaces the previous one. A scope that is " +
@@ -93,8 +91,7 @@ export const APP_COMMANDS: readonly Command[] = [
       redirect_uris: { ...WORDS.redirect_uris, meaning: `${URIS}; "" lists none` },
     },
   }),
-  sendCommand(APP, {
-    verb: "disable",
+  sendCommand(APP, "disable", {
     purpose: "Shut an app out",
     details: [
       "Its tokens and grants are revoked and its subscriptions disabled; a running server " +
@@ -102,8 +99,7 @@ export const APP_COMMANDS: readonly Command[] = [
         "revoked stays so.",
     ],
   }),
-  sendCommand(APP, {
-    verb: "rotate-secret",
+  sendCommand(APP, "rotate-secret", {
     purpose: "Give an app a new secret",
     details: ["The new secret is shown here only; the old one stays valid for 24 hours."],
     examples: ["gatepost app rotate-secret a0mhc…", "gatepost app rotate-secret a0mhc… --revoke"],
@@ -114,8 +110,7 @@ export const APP_COMMANDS: readonly Command[] = [
       return `The old secret is ${old}; the new one is shown here only.`;
     },
   }),
-  sendCommand(APP, {
-    verb: "delete",
+  sendCommand(APP, "delete", {
     purpose: "Remove an app for good",
     details: ["`app disable` shuts an app out as well, and can be undone."],
   }),

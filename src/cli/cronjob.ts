@@ -15,8 +15,7 @@ export const CRONJOB_COMMANDS: readonly Command[] = [
         "each job runs. One whose module is gone is listed for 90 days more.",
     ],
   }),
-  sendCommand(CRONJOB, {
-    verb: "run",
+  sendCommand(CRONJOB, "run", {
     purpose: "Make a job due now, for a running server",
     details: [
       "A server that has the job's module runs it within a second; without one it waits. Its " +

@@ -73,8 +73,7 @@ export const DELIVERY_COMMANDS: readonly Command[] = [
   },
   listCommand(RESEND, { purpose: "List resends, newest first", query: RESEND_LIST.filters }),
   showCommand(RESEND, { purpose: "Show how far a resend has come" }),
-  sendCommand(RESEND, {
-    verb: "stop",
+  sendCommand(RESEND, "stop", {
     purpose: "Stop a resend; what it has sent stays so",
     method: "DELETE",
     confirm: (id) => `Stop resend ${id}?`,

@@ -18,8 +18,7 @@ const EVENT: Resource = {
 const WHO = { value: "WHO", find: findPrincipalId };
 
 export const EVENT_COMMANDS: readonly Command[] = [
-  sendCommand(EVENT, {
-    verb: "dispatch",
+  sendCommand(EVENT, "dispatch", {
     purpose: "Publish an event to its subscribers",
     details: ["The event is stored, and a running server delivers it; without one it waits."],
     examples: [

@@ -11,8 +11,7 @@ const ISSUER: Resource = {
 };
 
 export const ISSUER_COMMANDS: readonly Command[] = [
-  sendCommand(ISSUER, {
-    verb: "add",
+  sendCommand(ISSUER, "add", {
     purpose: "Accept the access tokens of another issuer",
     details: ["Its metadata and keys are fetched at once, by way of the callbacks' address guard."],
     examples: [
@@ -25,8 +24,7 @@ export const ISSUER_COMMANDS: readonly Command[] = [
   }),
   listCommand(ISSUER, { purpose: "List the issuers whose tokens are accepted, newest first" }),
   showCommand(ISSUER, { purpose: "Show an issuer" }),
-  sendCommand(ISSUER, {
-    verb: "set",
+  sendCommand(ISSUER, "set", {
     purpose: "Change an issuer",
     details: ["Of one that is disabled tokens are refused, and its principals' subscriptions end."],
     examples: [
@@ -35,8 +33,5 @@ export const ISSUER_COMMANDS: readonly Command[] = [
     ],
     body: IssuerChange,
   }),
-  sendCommand(ISSUER, {
-    verb: "delete",
-    purpose: "Remove an issuer, and its principals",
-  }),
+  sendCommand(ISSUER, "delete", { purpose: "Remove an issuer, and its principals" }),
 ];

@@ -18,8 +18,7 @@ export const KEY_COMMANDS: readonly Command[] = [
     purpose: "List the keys that sign access tokens",
     details: ["--json has their public parts; private ones are never shown."],
   }),
-  sendCommand(KEY, {
-    verb: "rotate",
+  sendCommand(KEY, "rotate", {
     purpose: "Make a new signing key",
     details: [
       "Its algorithm is that of GATEPOST_SIGNING_ALG. The key before stays published until the " +
@@ -29,8 +28,7 @@ export const KEY_COMMANDS: readonly Command[] = [
     body: NewKey,
     done: () => "There is a new key.",
   }),
-  sendCommand(KEY, {
-    verb: "withdraw",
+  sendCommand(KEY, "withdraw", {
     purpose: "Take a signing key out of use at once: it has leaked",
     details: [
       "Every access token that it signed is refused from then on, by a running server within a " +

@@ -16,15 +16,13 @@ export const PRINCIPAL_COMMANDS: readonly Command[] = [
     query: PRINCIPALS.filters,
   }),
   showCommand(PRINCIPAL, { purpose: "Show a principal" }),
-  sendCommand(PRINCIPAL, {
-    verb: "set",
+  sendCommand(PRINCIPAL, "set", {
     purpose: "Disable a principal, or let it in again",
     details: ["Its tokens are refused while it is disabled; its subscriptions end."],
     examples: ["gatepost principal set x0mhc… --status disabled"],
     body: PrincipalChange,
   }),
-  sendCommand(PRINCIPAL, {
-    verb: "delete",
+  sendCommand(PRINCIPAL, "delete", {
     purpose: "Forget a principal until its next token",
     details: ["Its subscriptions are removed. `principal set --status disabled` shuts it out."],
   }),

@@ -16,8 +16,7 @@ export const PROBLEM_COMMANDS: readonly Command[] = [
     details: ["What only a running server knows of itself, GET /backend/problem tells."],
     isWhole: true,
   }),
-  sendCommand(PROBLEM, {
-    verb: "mute",
+  sendCommand(PROBLEM, "mute", {
     purpose: "Have a problem come last for a while",
     examples: ["gatepost problem mute key --until 2030-01-31T12:00:00Z"],
     method: "PUT",
@@ -25,8 +24,7 @@ export const PROBLEM_COMMANDS: readonly Command[] = [
     body: Mute,
     done: (id) => `Problem ${id} is muted.`,
   }),
-  sendCommand(PROBLEM, {
-    verb: "unmute",
+  sendCommand(PROBLEM, "unmute", {
     purpose: "Mute a problem no more",
     method: "DELETE",
     below: "/mute",

@@ -11,8 +11,7 @@ const RESOURCE: Resource = {
 };
 
 export const RESOURCE_COMMANDS: readonly Command[] = [
-  sendCommand(RESOURCE, {
-    verb: "add",
+  sendCommand(RESOURCE, "add", {
     purpose: "Register a service that tokens are issued for",
     details: ["An app names it as `resource`; such a token is refused by this service."],
     examples: ['gatepost resource add https://mcp.example.com/mcp --scope "files"'],
@@ -21,14 +20,10 @@ export const RESOURCE_COMMANDS: readonly Command[] = [
   }),
   listCommand(RESOURCE, { purpose: "List registered resources, newest first" }),
   showCommand(RESOURCE, { purpose: "Show a registered resource" }),
-  sendCommand(RESOURCE, {
-    verb: "set",
+  sendCommand(RESOURCE, "set", {
     purpose: "Change what tokens for a resource may carry",
     examples: ['gatepost resource set p0m… --scope "files files:write"'],
     body: ResourceChange,
   }),
-  sendCommand(RESOURCE, {
-    verb: "delete",
-    purpose: "Remove a resource, and end the grants for it",
-  }),
+  sendCommand(RESOURCE, "delete", { purpose: "Remove a resource, and end the grants for it" }),
 ];

@@ -122,7 +122,6 @@ export function showCommand(
 
 /** What a command sends, and what it prints then. */
 interface Sending<M extends ShapeMembers> extends Words {
-  readonly verb: string;
   /** Where neither `METHODS` has one for the verb nor it is POST. */
   readonly method?: "PUT" | "DELETE";
   /** Below the item's path: "/secret". A POST to nothing below makes a new item. */
@@ -149,7 +148,8 @@ const ONCE = { client_secret: " Its secret is", password: " The password is" };
 /** A command that adds, changes or removes something. */
 export function sendCommand<M extends ShapeMembers>(
   resource: Resource,
-  { verb, body, members, confirm, made, ...rest }: Sending<M>,
+  verb: string,
+  { body, members, confirm, made, ...rest }: Sending<M>,
 ): Command {
   const { method = METHODS[verb] ?? "POST", below, done, ...words } = rest;
   const { noun, argument, label = "", shown = [] } = resource;

@@ -25,8 +25,7 @@ export const SUBSCRIPTION_COMMANDS: readonly Command[] = [
     purpose: "Show how a subscription has done, day by day",
     tables: { days: ["day", "ok", "bad", "failed"], answers: ["answer", "count"] },
   }),
-  sendCommand(SUBSCRIPTION, {
-    verb: "set",
+  sendCommand(SUBSCRIPTION, "set", {
     purpose: "Pause, disable or activate a subscription",
     details: [
       "While it is paused its deliveries wait, without end; while it is disabled none are made, " +
@@ -40,8 +39,7 @@ export const SUBSCRIPTION_COMMANDS: readonly Command[] = [
     body: ManagedSubscriptionChange,
     members: { endpoint: null },
   }),
-  sendCommand(SUBSCRIPTION, {
-    verb: "delete",
+  sendCommand(SUBSCRIPTION, "delete", {
     purpose: "Remove a subscription, and cancel what it waits for",
   }),
 ];

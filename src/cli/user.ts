@@ -27,8 +27,7 @@ const PASSWORD_OPTION: Option = {
 const TRIES = 3;
 
 export const USER_COMMANDS: readonly Command[] = [
-  sendCommand(USER, {
-    verb: "add",
+  sendCommand(USER, "add", {
     purpose: "Add a user who can log in",
     details: [
       "Without --password-stdin the password is asked for, hidden and twice. Where standard " +
@@ -63,8 +62,7 @@ export const USER_COMMANDS: readonly Command[] = [
     item: { verb: "sessions", of: USER, below: "/session" },
     purpose: "List the browsers in which a user has logged in",
   }),
-  sendCommand(USER, {
-    verb: "set",
+  sendCommand(USER, "set", {
     purpose: "Change a user's password, scopes, rate or status",
     details: [
       "A new password ends the user's browser sessions, login tokens and grants; a scope that " +
@@ -91,8 +89,7 @@ export const USER_COMMANDS: readonly Command[] = [
     },
     made: generatedPassword,
   }),
-  sendCommand(USER, {
-    verb: "disable",
+  sendCommand(USER, "disable", {
     purpose: "Shut a user out",
     details: [
       "The user's browser sessions, tokens and grants are revoked, and their subscriptions " +
@@ -100,8 +97,7 @@ export const USER_COMMANDS: readonly Command[] = [
         "lets the user log in again; what was revoked stays so.",
     ],
   }),
-  sendCommand(USER, {
-    verb: "delete",
+  sendCommand(USER, "delete", {
     purpose: "Remove a user for good",
     details: ["`user disable` shuts a user out as well, and can be undone."],
   }),
