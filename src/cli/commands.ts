@@ -11,7 +11,6 @@ import { GRANT_COMMANDS } from "./grant.ts";
 import { INIT_COMMAND } from "./init.ts";
 import { ISSUER_COMMANDS } from "./issuer.ts";
 import { KEY_COMMANDS } from "./key.ts";
-import { PRINCIPAL_COMMANDS } from "./principal.ts";
 import { PROBLEM_COMMANDS } from "./problem.ts";
 import { RESOURCE_COMMANDS } from "./protected_resource.ts";
 import { SERVE_COMMAND } from "./serve.ts";
@@ -32,7 +31,6 @@ export const COMMANDS: readonly Command[] = [
   ...USER_COMMANDS,
   ...APP_COMMANDS,
   ...ISSUER_COMMANDS,
-  ...PRINCIPAL_COMMANDS,
   ...GRANT_COMMANDS,
   ...RESOURCE_COMMANDS,
   ...EVENT_COMMANDS,

@@ -1,4 +1,5 @@
-import { IssuerChange, NewIssuer } from "../oauth/issuer.ts";
+import { IssuerChange, NewIssuer, PrincipalChange } from "../oauth/issuer.ts";
+import { PRINCIPALS } from "../store/issuers.ts";
 import type { Command } from "./command.ts";
 import { listCommand, type Resource, sendCommand, showCommand } from "./resource.ts";
 
@@ -9,7 +10,13 @@ const ISSUER: Resource = {
   columns: ["issuer*", "id", "status", "scopes*", "created_at"],
   shown: ["*"],
 };
+const PRINCIPAL: Resource = {
+  noun: "principal",
+  argument: { name: "ID", meaning: "as principal list shows it", example: "x0mhc…" },
+  columns: ["subject*", "id", "issuer", "status", "created_at"],
+};
 
+/** The commands of `gatepost issuer` and `gatepost principal`. */
 export const ISSUER_COMMANDS: readonly Command[] = [
   sendCommand(ISSUER, "add", {
     purpose: "Accept the access tokens of another issuer",
@@ -34,4 +41,20 @@ export const ISSUER_COMMANDS: readonly Command[] = [
     body: IssuerChange,
   }),
   sendCommand(ISSUER, "delete", { purpose: "Remove an issuer, and its principals" }),
+  listCommand(PRINCIPAL, {
+    purpose: "List whom tokens of other issuers speak for, newest first",
+    examples: ["gatepost principal list", "gatepost principal list --issuer i0mhc…"],
+    query: PRINCIPALS.filters,
+  }),
+  showCommand(PRINCIPAL, { purpose: "Show a principal" }),
+  sendCommand(PRINCIPAL, "set", {
+    purpose: "Disable a principal, or let it in again",
+    details: ["Its tokens are refused while it is disabled; its subscriptions end."],
+    examples: ["gatepost principal set x0mhc… --status disabled"],
+    body: PrincipalChange,
+  }),
+  sendCommand(PRINCIPAL, "delete", {
+    purpose: "Forget a principal until its next token",
+    details: ["Its subscriptions are removed. `principal set --status disabled` shuts it out."],
+  }),
 ];
