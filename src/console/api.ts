@@ -40,10 +40,10 @@ export const maxAgeOf = ({ headers }: Response) =>
 export async function request(
   method: string,
   path: string,
-  { headers = {}, body, signal, token: other, credentials = "omit" }: {
+  { headers = {}, body = null, signal = null, token: other, credentials = "omit" }: {
     readonly headers?: Record<string, string>;
-    readonly body?: string | undefined;
-    readonly signal?: AbortSignal | undefined;
+    readonly body?: string | null | undefined;
+    readonly signal?: AbortSignal | null;
     readonly token?: string | undefined;
     readonly credentials?: RequestCredentials;
   } = {},
@@ -51,9 +51,7 @@ export async function request(
   const send = async (token: string) => {
     const all = { ...headers, ...token && { authorization: `Bearer ${token}` } };
     // Without credentials the browser does not ask for others where an app's are refused.
-    const init: RequestInit = { method, headers: all, cache: "no-store", credentials };
-    if (body !== undefined) init.body = body;
-    if (signal) init.signal = signal;
+    const init = { method, headers: all, body, signal, cache: "no-store", credentials } as const;
     const answer = await fetch(site.base + path, init);
     learnTime(answer);
     return answer;
