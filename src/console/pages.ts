@@ -6,21 +6,14 @@ interface Page {
   show(place: Place, name: string): Promise<Child> | Child;
 }
 
-interface Entry {
-  readonly name: string;
-  /** Without one it is not in the navigation. */
-  readonly icon: string;
-  readonly group: string;
-  load(): Promise<Page>;
-}
-
-const entry = (name: string, icon: string, group: string, load = kinds): Entry =>
+/** One without an icon is not in the navigation. */
+const entry = (name: string, icon: string, group: string, load = kinds) =>
   ({ name, icon, group, load });
 
 const kinds = (): Promise<Page> => import("./pages/kinds.ts");
 
 /** The pages of operators by the first segment of their address, in the navigation's order. */
-export const CONSOLE_PAGES: Readonly<Record<string, Entry>> = {
+export const CONSOLE_PAGES: Readonly<Record<string, ReturnType<typeof entry>>> = {
   "": entry("Overview", "home", "", () => import("./pages/overview.ts")),
   start: entry("Getting started", "", "", () => import("./pages/start.ts")),
   deliveries: entry("Deliveries", "deliveries", "Events", () => import("./pages/deliveries.ts")),
