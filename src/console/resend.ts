@@ -1,3 +1,5 @@
+import type { RESENDS_STARTED } from "../api/resend.ts";
+import type { Infer } from "../base/shape.ts";
 import { call, get, type Query, Refusal, request } from "./api.ts";
 import { ask, openDialog } from "./dialog.ts";
 import { type Child, el, fill } from "./element.ts";
@@ -16,13 +18,8 @@ export interface Wanted {
   readonly selection?: Query;
 }
 
-/** What a press has begun: of how many, by which resend, and how the one went that was tried. */
-interface Begun {
-  readonly count: number;
-  readonly id?: string;
-  readonly delivery?: string | undefined;
-  readonly trial?: Delivery | undefined;
-}
+/** What a press has begun, and how the one went that was tried. */
+type Begun = Infer<(typeof RESENDS_STARTED)[202]> & { readonly trial?: Delivery | undefined };
 
 const DAY_MS = 86_400_000;
 /** What failed first had been dispatched a little before. */
