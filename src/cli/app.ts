@@ -35,8 +35,7 @@ const WORDS = {
 } as const;
 
 export const APP_COMMANDS: readonly Command[] = [
-  sendCommand(APP, "add", {
-    purpose: "Add an app, with its client_id and secret",
+  sendCommand(APP, "add", "Add an app, with its client_id and secret", {
     details: [
       "The secret is shown here only: Gatepost keeps its SHA-256. `app rotate-secret` gives " +
         "another one.",
@@ -62,19 +61,16 @@ export const APP_COMMANDS: readonly Command[] = [
       redirect_uris: { ...WORDS.redirect_uris, meaning: URIS },
     },
   }),
-  listCommand(APP, {
-    purpose: "List apps, newest first",
+  listCommand(APP, "List apps, newest first", {
     query: APP_LIST.filters,
     members: { owner: OWNER },
     details: ["--json has every field: grants, redirect URIs, flags."],
     examples: ["gatepost app list", "gatepost app list --json"],
   }),
-  showCommand(APP, {
-    purpose: "Show an app",
+  showCommand(APP, "Show an app", {
     details: ["Its secret cannot be shown: Gatepost keeps the SHA-256."],
   }),
-  sendCommand(APP, "set", {
-    purpose: "Change an app",
+  sendCommand(APP, "set", "Change an app", {
     details: [
       "What is not given stays as it is; a list replaces the previous one. A scope that is " +
         "removed revokes the grants that carry it.",
@@ -91,16 +87,14 @@ export const APP_COMMANDS: readonly Command[] = [
       redirect_uris: { ...WORDS.redirect_uris, meaning: `${URIS}; "" lists none` },
     },
   }),
-  sendCommand(APP, "disable", {
-    purpose: "Shut an app out",
+  sendCommand(APP, "disable", "Shut an app out", {
     details: [
       "Its tokens and grants are revoked and its subscriptions disabled; a running server " +
         "follows within a second. `app set CLIENT_ID --status active` lets it in again; what was " +
         "revoked stays so.",
     ],
   }),
-  sendCommand(APP, "rotate-secret", {
-    purpose: "Give an app a new secret",
+  sendCommand(APP, "rotate-secret", "Give an app a new secret", {
     details: ["The new secret is shown here only; the old one stays valid for 24 hours."],
     examples: ["gatepost app rotate-secret a0mhc…", "gatepost app rotate-secret a0mhc… --revoke"],
     below: "/secret",
@@ -110,8 +104,7 @@ export const APP_COMMANDS: readonly Command[] = [
       return `The old secret is ${old}; the new one is shown here only.`;
     },
   }),
-  sendCommand(APP, "delete", {
-    purpose: "Remove an app for good",
+  sendCommand(APP, "delete", "Remove an app for good", {
     details: ["`app disable` shuts an app out as well, and can be undone."],
   }),
 ];

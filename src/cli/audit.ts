@@ -3,12 +3,13 @@ import type { Command } from "./command.ts";
 import { listCommand } from "./resource.ts";
 import { findPrincipalId } from "./user.ts";
 
+const AUDIT = {
+  noun: "audit",
+  columns: ["time", "actor", "app", "action", "target", "address"],
+};
+
 export const AUDIT_COMMANDS: readonly Command[] = [
-  listCommand({
-    noun: "audit",
-    columns: ["time", "actor", "app", "action", "target", "address"],
-  }, {
-    purpose: "List changes, logins and failures, newest first",
+  listCommand(AUDIT, "List changes, logins and failures, newest first", {
     details: [
       "Who did what to whom, and from which address. Entries are kept for 90 days and hold no " +
         "secret; a name that nobody has is recorded as unknown, not as it was typed.",

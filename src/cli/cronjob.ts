@@ -8,15 +8,13 @@ const CRONJOB: Resource = {
 };
 
 export const CRONJOB_COMMANDS: readonly Command[] = [
-  listCommand(CRONJOB, {
-    purpose: "List the servers' jobs, and how they last went",
+  listCommand(CRONJOB, "List the servers' jobs, and how they last went", {
     details: [
       "The others run in each server by itself: GET /backend/cronjob shows them, and how often " +
         "each job runs. One whose module is gone is listed for 90 days more.",
     ],
   }),
-  sendCommand(CRONJOB, "run", {
-    purpose: "Make a job due now, for a running server",
+  sendCommand(CRONJOB, "run", "Make a job due now, for a running server", {
     details: [
       "A server that has the job's module runs it within a second; without one it waits. Its " +
         "later runs are counted from this one.",

@@ -39,14 +39,12 @@ const SELECTION = givenMembers(NewResend.members, {
 
 /** The commands of `gatepost delivery` and `gatepost resend`. */
 export const DELIVERY_COMMANDS: readonly Command[] = [
-  listCommand(DELIVERY, {
-    purpose: "List deliveries, newest first",
+  listCommand(DELIVERY, "List deliveries, newest first", {
     examples: ["gatepost delivery list --status failed"],
     query: DELIVERY_LIST.filters,
     members: { event: EVENT },
   }),
-  showCommand(DELIVERY, {
-    purpose: "Show a delivery with its attempts",
+  showCommand(DELIVERY, "Show a delivery with its attempts", {
     details: ["RESPONSE is how the response to an attempt began."],
     tables: {
       attempts: ["time", "attempt", "status", "error", "duration_ms=ms", "snippet*=response"],
@@ -71,10 +69,9 @@ export const DELIVERY_COMMANDS: readonly Command[] = [
     ],
     run: resend,
   },
-  listCommand(RESEND, { purpose: "List resends, newest first", query: RESEND_LIST.filters }),
-  showCommand(RESEND, { purpose: "Show how far a resend has come" }),
-  sendCommand(RESEND, "stop", {
-    purpose: "Stop a resend; what it has sent stays so",
+  listCommand(RESEND, "List resends, newest first", { query: RESEND_LIST.filters }),
+  showCommand(RESEND, "Show how far a resend has come"),
+  sendCommand(RESEND, "stop", "Stop a resend; what it has sent stays so", {
     method: "DELETE",
     confirm: (id) => `Stop resend ${id}?`,
     done: (id) => `Resend ${id} has been stopped.`,

@@ -18,8 +18,7 @@ const EVENT: Resource = {
 const WHO = { value: "WHO", find: findPrincipalId };
 
 export const EVENT_COMMANDS: readonly Command[] = [
-  sendCommand(EVENT, "dispatch", {
-    purpose: "Publish an event to its subscribers",
+  sendCommand(EVENT, "dispatch", "Publish an event to its subscribers", {
     details: ["The event is stored, and a running server delivers it; without one it waits."],
     examples: [
       "gatepost event dispatch order.created '{\"id\": 7}'",
@@ -42,14 +41,12 @@ export const EVENT_COMMANDS: readonly Command[] = [
     },
     done: () => "The event is stored.",
   }),
-  showCommand(EVENT, {
-    purpose: "Show an event with its data and its deliveries",
+  showCommand(EVENT, "Show an event with its data and its deliveries", {
     details: ["--limit and --cursor are for its deliveries."],
     query: pagination(),
     tables: { deliveries: ["id", "status", "subscription", "created_at"] },
   }),
-  listCommand(EVENT, {
-    purpose: "List events, newest first",
+  listCommand(EVENT, "List events, newest first", {
     details: ["An event is pending until it has a delivery for each subscription."],
     examples: [
       "gatepost event list --status pending",

@@ -24,8 +24,7 @@ const WORDS = {
 const WHOSE = givenMembers(GRANT_FILTERS, WORDS);
 
 export const GRANT_COMMANDS: readonly Command[] = [
-  listCommand(GRANT, {
-    purpose: "List what has been authorized, newest first",
+  listCommand(GRANT, "List what has been authorized, newest first", {
     details: [
       "A grant is one authorization, from which access tokens and a chain of refresh tokens " +
         "come. It is listed until the last token of it has expired; USER is empty for an app " +

@@ -18,8 +18,7 @@ const PRINCIPAL: Resource = {
 
 /** The commands of `gatepost issuer` and `gatepost principal`. */
 export const ISSUER_COMMANDS: readonly Command[] = [
-  sendCommand(ISSUER, "add", {
-    purpose: "Accept the access tokens of another issuer",
+  sendCommand(ISSUER, "add", "Accept the access tokens of another issuer", {
     details: ["Its metadata and keys are fetched at once, by way of the callbacks' address guard."],
     examples: [
       'gatepost issuer add https://id.example.com --scope "consumer orders"',
@@ -29,10 +28,9 @@ export const ISSUER_COMMANDS: readonly Command[] = [
     members: { issuer: { argument: "URL" } },
     done: (name) => `Tokens of ${name} are accepted.`,
   }),
-  listCommand(ISSUER, { purpose: "List the issuers whose tokens are accepted, newest first" }),
-  showCommand(ISSUER, { purpose: "Show an issuer" }),
-  sendCommand(ISSUER, "set", {
-    purpose: "Change an issuer",
+  listCommand(ISSUER, "List the issuers whose tokens are accepted, newest first"),
+  showCommand(ISSUER, "Show an issuer"),
+  sendCommand(ISSUER, "set", "Change an issuer", {
     details: ["Of one that is disabled tokens are refused, and its principals' subscriptions end."],
     examples: [
       "gatepost issuer set i0mhc… --status disabled",
@@ -40,21 +38,18 @@ export const ISSUER_COMMANDS: readonly Command[] = [
     ],
     body: IssuerChange,
   }),
-  sendCommand(ISSUER, "delete", { purpose: "Remove an issuer, and its principals" }),
-  listCommand(PRINCIPAL, {
-    purpose: "List whom tokens of other issuers speak for, newest first",
+  sendCommand(ISSUER, "delete", "Remove an issuer, and its principals"),
+  listCommand(PRINCIPAL, "List whom tokens of other issuers speak for, newest first", {
     examples: ["gatepost principal list", "gatepost principal list --issuer i0mhc…"],
     query: PRINCIPALS.filters,
   }),
-  showCommand(PRINCIPAL, { purpose: "Show a principal" }),
-  sendCommand(PRINCIPAL, "set", {
-    purpose: "Disable a principal, or let it in again",
+  showCommand(PRINCIPAL, "Show a principal"),
+  sendCommand(PRINCIPAL, "set", "Disable a principal, or let it in again", {
     details: ["Its tokens are refused while it is disabled; its subscriptions end."],
     examples: ["gatepost principal set x0mhc… --status disabled"],
     body: PrincipalChange,
   }),
-  sendCommand(PRINCIPAL, "delete", {
-    purpose: "Forget a principal until its next token",
+  sendCommand(PRINCIPAL, "delete", "Forget a principal until its next token", {
     details: ["Its subscriptions are removed. `principal set --status disabled` shuts it out."],
   }),
 ];

@@ -14,12 +14,10 @@ const KEY: Resource = {
 };
 
 export const KEY_COMMANDS: readonly Command[] = [
-  listCommand(KEY, {
-    purpose: "List the keys that sign access tokens",
+  listCommand(KEY, "List the keys that sign access tokens", {
     details: ["--json has their public parts; private ones are never shown."],
   }),
-  sendCommand(KEY, "rotate", {
-    purpose: "Make a new signing key",
+  sendCommand(KEY, "rotate", "Make a new signing key", {
     details: [
       "Its algorithm is that of GATEPOST_SIGNING_ALG. The key before stays published until the " +
         "last token that it signed has expired, so no token breaks. For a key that has leaked " +
@@ -28,8 +26,7 @@ export const KEY_COMMANDS: readonly Command[] = [
     body: NewKey,
     done: () => "There is a new key.",
   }),
-  sendCommand(KEY, "withdraw", {
-    purpose: "Take a signing key out of use at once: it has leaked",
+  sendCommand(KEY, "withdraw", "Take a signing key out of use at once: it has leaked", {
     details: [
       "Every access token that it signed is refused from then on, by a running server within a " +
         "second; who holds a refresh token gets a new one without logging in. Where it is the " +

@@ -8,39 +8,35 @@ const PROBLEM: Resource = {
   argument: { name: "ID", meaning: "the problem, as problem list shows it", example: "key" },
   columns: ["id", "since", "title*", "detail*", "muted_until"],
 };
+const SERIES = {
+  noun: "series",
+  columns: ["at", "ok", "bad", "failed", "mean_ms", "p50_ms", "p95_ms", "p99_ms"],
+};
+const CONFIG = { noun: "config", columns: ["name", "value"] };
 
 /** The commands of `gatepost problem`, and what else tells how the service does. */
 export const PROBLEM_COMMANDS: readonly Command[] = [
-  listCommand(PROBLEM, {
-    purpose: "List what is wrong, the worst first",
+  listCommand(PROBLEM, "List what is wrong, the worst first", {
     details: ["What only a running server knows of itself, GET /backend/problem tells."],
     isWhole: true,
   }),
-  sendCommand(PROBLEM, "mute", {
-    purpose: "Have a problem come last for a while",
+  sendCommand(PROBLEM, "mute", "Have a problem come last for a while", {
     examples: ["gatepost problem mute key --until 2030-01-31T12:00:00Z"],
     method: "PUT",
     below: "/mute",
     body: Mute,
     done: (id) => `Problem ${id} is muted.`,
   }),
-  sendCommand(PROBLEM, "unmute", {
-    purpose: "Mute a problem no more",
+  sendCommand(PROBLEM, "unmute", "Mute a problem no more", {
     method: "DELETE",
     below: "/mute",
     confirm: (id) => `Mute problem ${id} no more?`,
     done: (id) => `Problem ${id} is muted no more.`,
   }),
-  listCommand({
-    noun: "series",
-    columns: ["at", "ok", "bad", "failed", "mean_ms", "p50_ms", "p95_ms", "p99_ms"],
-  }, {
-    purpose: "List what was counted, by the minute or the hour",
+  listCommand(SERIES, "List what was counted, by the minute or the hour", {
     examples: ["gatepost series list", "gatepost series list --of logins --step hour"],
     query: SERIES_QUERY,
     isWhole: true,
   }),
-  listCommand({ noun: "config", columns: ["name", "value"] }, {
-    purpose: "List the configuration that is in force",
-  }),
+  listCommand(CONFIG, "List the configuration that is in force"),
 ];

@@ -11,19 +11,17 @@ const RESOURCE: Resource = {
 };
 
 export const RESOURCE_COMMANDS: readonly Command[] = [
-  sendCommand(RESOURCE, "add", {
-    purpose: "Register a service that tokens are issued for",
+  sendCommand(RESOURCE, "add", "Register a service that tokens are issued for", {
     details: ["An app names it as `resource`; such a token is refused by this service."],
     examples: ['gatepost resource add https://mcp.example.com/mcp --scope "files"'],
     body: NewResource,
     members: { url: { argument: "URL", meaning: "what an app names, and the aud" } },
   }),
-  listCommand(RESOURCE, { purpose: "List registered resources, newest first" }),
-  showCommand(RESOURCE, { purpose: "Show a registered resource" }),
-  sendCommand(RESOURCE, "set", {
-    purpose: "Change what tokens for a resource may carry",
+  listCommand(RESOURCE, "List registered resources, newest first"),
+  showCommand(RESOURCE, "Show a registered resource"),
+  sendCommand(RESOURCE, "set", "Change what tokens for a resource may carry", {
     examples: ['gatepost resource set p0m… --scope "files files:write"'],
     body: ResourceChange,
   }),
-  sendCommand(RESOURCE, "delete", { purpose: "Remove a resource, and end the grants for it" }),
+  sendCommand(RESOURCE, "delete", "Remove a resource, and end the grants for it"),
 ];

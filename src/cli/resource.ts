@@ -22,8 +22,8 @@ export interface Resource {
 /** "a, b or c". */
 const oneOf = (names: readonly string[]) => names.join(", ").replace(/, (?=[^,]*$)/, " or ");
 
-/** What is said of a command, beside what its operation says already. */
-type Words = Pick<Command, "purpose" | "details"> & Partial<Pick<Command, "examples">>;
+/** What is said of a command beside its purpose, and what its operation says already. */
+type Words = Partial<Pick<Command, "details" | "examples">>;
 
 /** Finds the id of what was given; throws Problem 404. */
 type Find = (context: CommandContext, given: string) => string | Promise<string>;
@@ -56,13 +56,14 @@ const USUAL: Readonly<Record<string, MemberWords>> = {
 /** `list`, or the verb of a list below an item; each parameter of the query is an option. */
 export function listCommand<M extends ShapeMembers>(
   { noun, columns }: Pick<Resource, "noun" | "columns">,
+  purpose: string,
   { query, members, item, isWhole = false, ...words }: Words & {
     readonly query?: M;
     readonly members?: WordsOf<M>;
     readonly item?: { readonly verb: string; readonly of: Resource; readonly below: string };
     /** Whether it comes in one part. */
     readonly isWhole?: boolean;
-  },
+  } = {},
 ): Command {
   const given = givenMembers({ ...query, ...!isWhole && pagination() }, { ...members });
   const verb = item?.verb ?? "list";
@@ -70,6 +71,7 @@ export function listCommand<M extends ShapeMembers>(
     examples: [`gatepost ${noun} ${verb} ${item?.of.argument.example ?? ""}`.trimEnd()],
     ...words,
     words: [noun, verb],
+    purpose,
     ...item && { arguments: [item.of.argument] },
     options: given.options,
     async run(context) {
@@ -86,12 +88,13 @@ export function listCommand<M extends ShapeMembers>(
 /** `show`, or what lies below; members that `tables` names are lists, with their columns. */
 export function showCommand(
   resource: Resource,
+  purpose: string,
   { below = "", query = {}, tables = {}, ...words }: Words & {
     /** "/health" is `health`. */
     readonly below?: string;
     readonly query?: ShapeMembers;
     readonly tables?: Readonly<Record<string, readonly string[]>>;
-  },
+  } = {},
 ): Command {
   const { noun, argument } = resource;
   const verb = below.slice(1) || "show";
@@ -100,6 +103,7 @@ export function showCommand(
     examples: [`gatepost ${noun} ${verb} ${argument.example}`],
     ...words,
     words: [noun, verb],
+    purpose,
     arguments: [argument],
     options: given.options,
     async run(context) {
@@ -149,7 +153,8 @@ const ONCE = { client_secret: " Its secret is", password: " The password is" };
 export function sendCommand<M extends ShapeMembers>(
   resource: Resource,
   verb: string,
-  { body, members, confirm, made, ...rest }: Sending<M>,
+  purpose: string,
+  { body, members, confirm, made, ...rest }: Sending<M> = {},
 ): Command {
   const { method = METHODS[verb] ?? "POST", below, done, ...words } = rest;
   const { noun, argument, label = "", shown = [] } = resource;
@@ -161,6 +166,7 @@ export function sendCommand<M extends ShapeMembers>(
     ...words,
     ...ask && { confirm: (values: Values) => ask(values.argument(argument.name)) },
     words: [noun, verb],
+    purpose,
     arguments: isNew ? given.arguments : [argument],
     options: given.options,
     async run(context) {

@@ -13,20 +13,17 @@ const SUBSCRIPTION: Resource = {
 };
 
 export const SUBSCRIPTION_COMMANDS: readonly Command[] = [
-  listCommand(SUBSCRIPTION, {
-    purpose: "List everybody's subscriptions, newest first",
+  listCommand(SUBSCRIPTION, "List everybody's subscriptions, newest first", {
     query: { ...SUBSCRIPTION_LIST.filters, sort: SORT },
     members: { owner: { value: "WHO", find: findPrincipalId } },
     details: ["PRINCIPAL is the user or app that it belongs to, APP what it was made through."],
   }),
-  showCommand(SUBSCRIPTION, { purpose: "Show a subscription" }),
-  showCommand(SUBSCRIPTION, {
+  showCommand(SUBSCRIPTION, "Show a subscription"),
+  showCommand(SUBSCRIPTION, "Show how a subscription has done, day by day", {
     below: "/health",
-    purpose: "Show how a subscription has done, day by day",
     tables: { days: ["day", "ok", "bad", "failed"], answers: ["answer", "count"] },
   }),
-  sendCommand(SUBSCRIPTION, "set", {
-    purpose: "Pause, disable or activate a subscription",
+  sendCommand(SUBSCRIPTION, "set", "Pause, disable or activate a subscription", {
     details: [
       "While it is paused its deliveries wait, without end; while it is disabled none are made, " +
         "and those that waited are cancelled. Its owner may activate it again, and sees why it " +
@@ -39,7 +36,5 @@ export const SUBSCRIPTION_COMMANDS: readonly Command[] = [
     body: ManagedSubscriptionChange,
     members: { endpoint: null },
   }),
-  sendCommand(SUBSCRIPTION, "delete", {
-    purpose: "Remove a subscription, and cancel what it waits for",
-  }),
+  sendCommand(SUBSCRIPTION, "delete", "Remove a subscription, and cancel what it waits for"),
 ];

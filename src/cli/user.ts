@@ -19,6 +19,7 @@ const USER: Resource = {
   columns: ["username*=name", "id", "status", "scopes*", "created_at"],
   shown: ["*"],
 };
+const SESSION = { ...USER, columns: ["id", "created_at", "seen_at", "address", "agent*"] };
 
 /** How a script hands a password over: `--password-stdin`. */
 const PASSWORD_OPTION: Option = {
@@ -27,8 +28,7 @@ const PASSWORD_OPTION: Option = {
 const TRIES = 3;
 
 export const USER_COMMANDS: readonly Command[] = [
-  sendCommand(USER, "add", {
-    purpose: "Add a user who can log in",
+  sendCommand(USER, "add", "Add a user who can log in", {
     details: [
       "Without --password-stdin the password is asked for, hidden and twice. Where standard " +
         "input is no terminal one is generated and shown once, with --json on standard error.",
@@ -52,18 +52,15 @@ export const USER_COMMANDS: readonly Command[] = [
     },
     made: generatedPassword,
   }),
-  listCommand(USER, {
-    purpose: "List users, newest first",
+  listCommand(USER, "List users, newest first", {
     query: USER_LIST.filters,
     examples: ["gatepost user list", "gatepost user list --limit 200 --json"],
   }),
-  showCommand(USER, { purpose: "Show a user" }),
-  listCommand({ ...USER, columns: ["id", "created_at", "seen_at", "address", "agent*"] }, {
+  showCommand(USER, "Show a user"),
+  listCommand(SESSION, "List the browsers in which a user has logged in", {
     item: { verb: "sessions", of: USER, below: "/session" },
-    purpose: "List the browsers in which a user has logged in",
   }),
-  sendCommand(USER, "set", {
-    purpose: "Change a user's password, scopes, rate or status",
+  sendCommand(USER, "set", "Change a user's password, scopes, rate or status", {
     details: [
       "A new password ends the user's browser sessions, login tokens and grants; a scope that " +
         "is removed revokes the grants that carry it. A running server follows within a second.",
@@ -89,16 +86,14 @@ export const USER_COMMANDS: readonly Command[] = [
     },
     made: generatedPassword,
   }),
-  sendCommand(USER, "disable", {
-    purpose: "Shut a user out",
+  sendCommand(USER, "disable", "Shut a user out", {
     details: [
       "The user's browser sessions, tokens and grants are revoked, and their subscriptions " +
         "disabled; a running server follows within a second. `user set NAME --status active` " +
         "lets the user log in again; what was revoked stays so.",
     ],
   }),
-  sendCommand(USER, "delete", {
-    purpose: "Remove a user for good",
+  sendCommand(USER, "delete", "Remove a user for good", {
     details: ["`user disable` shuts a user out as well, and can be undone."],
   }),
 ];
