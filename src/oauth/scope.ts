@@ -59,8 +59,8 @@ export function grantScope({ requested, app, user }: {
   readonly user: readonly string[] | undefined;
 }): string[] {
   checkAppScopes(requested, { scopes: app });
-  const [first] = requested;
-  const wanted = first === undefined ? app.filter((name) => !isOfBackend(name)) : requested;
+  const wanted = requested.length > 0 ? requested : app.filter((name) => !isOfBackend(name));
+  const [first] = wanted;
   const granted = wanted.filter((name) => (user ?? app).includes(name));
   if (granted.length > 0) return granted;
   throw first === undefined

@@ -84,7 +84,8 @@ export async function readResource(
   if (isOne && typeof other !== "string") return other;
   const resource = isOne && other && parseAppUrl(other) && await findResource(database, other);
   if (resource) return resource;
-  throw new OAuthError("invalid_target", "Tokens are issued for one resource, known here.");
+  const detail = "A token is for one resource: this service, or one that is registered here.";
+  throw new OAuthError("invalid_target", detail);
 }
 
 /** Throws OAuthError `invalid_target` where the form of a device asks for a registered resource. */
