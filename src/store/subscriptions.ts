@@ -21,9 +21,9 @@ import { asItem, beginsWith, type Given, is, narrow, WANTED } from "./list.ts";
 /** Holds for a subscription that has not ended: events are sent to it, or wait for it. */
 export const IS_OPEN = sql`status IN ('active', 'paused')`;
 
-/** When a subscription is due that has work from this time on. */
+/** When a subscription is due that has work from this time on; deliveries have that column too. */
 export function earlierDue(nowMs: number): Sql {
-  return sql`min(ifnull(dueAtMs, ${nowMs}), ${nowMs})`;
+  return sql`min(ifnull(subscriptions.dueAtMs, ${nowMs}), ${nowMs})`;
 }
 
 const COLUMNS = sql`seq, id, principal, app, event, endpoint, status, disabledReason, createdAtMs,

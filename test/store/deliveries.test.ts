@@ -129,6 +129,20 @@ test("a subscription of which something has been claimed is behind all that are 
   };
   assert.deepEqual(await listDue(), [1, 2]);
   const requests = [{ subscription: 1, count: 1 }];
-  await claimDeliveries(database, requests, "claim", NOW_MS + 1_000, NOW_MS);
+  const [claimed] = await claimDeliveries(database, requests, "claim", NOW_MS + 1_000, NOW_MS);
   assert.deepEqual(await listDue(), [2, 1]);
+  assert.ok(claimed);
+  await database.write(recordDelivered([{
+    ...claimed,
+    endpoint: `${ENDPOINT}1`,
+    attempt: 1,
+    startedAtMs: NOW_MS,
+    durationMs: 1,
+    meanMs: undefined,
+    outcome: { kind: "response", status: 204 },
+    snippet: undefined,
+  }], "claim", NOW_MS));
+  const due = await database.query(sql`SELECT seq, dueAtMs FROM subscriptions ORDER BY dueAtMs`);
+  assert.deepEqual(due.map((row) => ({ ...Object(row) })),
+    [{ seq: 2, dueAtMs: 2 }, { seq: 1, dueAtMs: NOW_MS }], "also once its attempt is recorded");
 });
