@@ -83,7 +83,11 @@ function parseRest(command: Command, args: readonly string[]): CommandLine {
   const unknown = given.find(({ name, rawName }) =>
     rawName.startsWith("--no-") ? !options[name.replace(/^no-/, "")]?.isNegatable : !options[name]
   );
-  if (unknown !== undefined) return wrong(`${name} has no option ${quote(unknown.rawName)}`, words);
+  if (unknown !== undefined) {
+    // A number below zero is JSON, too.
+    const hint = unknown.rawName.startsWith("--") ? "" : "; an argument like that goes after --";
+    return wrong(`${name} has no option ${quote(unknown.rawName)}${hint}`, words);
+  }
   const again = given.find(({ name, value }, index) =>
     value !== undefined && !options[name]?.isRepeatable &&
     given.findIndex((each) => each.name === name) < index
@@ -96,8 +100,7 @@ function parseRest(command: Command, args: readonly string[]): CommandLine {
       ? { kind: "run", command, values: toValues(command, positionals, values) }
       : wrong(`${name} ${error}`, words);
   } catch (error) {
-    const [line = ""] = messageOf(error).split("\n");
-    return wrong(visible(line), words);
+    return wrong(visible(messageOf(error).replaceAll("\n", " ")), words);
   }
 }
 

@@ -101,6 +101,8 @@ const WRONG: readonly (readonly [args: string, says: RegExp])[] = [
   ["backup", /needs FILE/],
   ["user add x --pasword-stdin", /no option "--pasword-stdin"/],
   ["user add x -p", /no option "-p"/],
+  ["event dispatch x -5", /no option "-5"; an argument like that goes after --/],
+  ["app add Shop --url --public", /Did you forget .*--url.*use '--url=-XYZ'/],
   ["user add x --no-admin", /no option "--no-admin"/],
   ["user list --no-json", /no option "--no-json"/],
   ["user add x --password-stdin=y", /--password-stdin/],
