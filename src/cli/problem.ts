@@ -38,5 +38,7 @@ export const PROBLEM_COMMANDS: readonly Command[] = [
     query: SERIES_QUERY,
     isWhole: true,
   }),
-  listCommand(CONFIG, "List the configuration that is in force"),
+  listCommand(CONFIG, "List the configuration that is in force", {
+    details: ["As this command's own environment gives it: GET /backend/config tells a server's."],
+  }),
 ];
