@@ -268,7 +268,9 @@ describe("a document", () => {
   test("that fails is fetched again by the next request", async () => {
     const { app, path, publish } = newClient();
     site.react(path, { kind: "answer", status: 500 });
-    assertErrorPage(await ask(app));
+    const page = await ask(app);
+    assertErrorPage(page);
+    assert.match(page.text, /is not taken\. It cannot be read: status 500\./);
     publish({});
     assert.equal((await ask(app)).status, 200);
     assert.equal(site.count(path), 2);

@@ -31,7 +31,7 @@ export function createClientDocuments(
 
   async function load(url: string): Promise<Found> {
     const fetched = await fetchDocument(url, FETCH);
-    if ("reason" in fetched) return { reason: `There is none: ${fetched.reason}.` };
+    if ("reason" in fetched) return { reason: `It cannot be read: ${fetched.reason}.` };
     const document = parseClientDocument(url, fetched.document);
     const { freshMs } = fetched;
     if (!("reason" in document)) cache.set(url, { document, atMs: now(), freshMs });
