@@ -29,11 +29,11 @@ export function readQuery(query: string, members: Members): Record<string, unkno
  * and is. Throws Problem 400 that lists every error, 413 or 415.
  */
 export async function readBody(
-  { body, maxBodyBytes = Infinity }: Operation,
+  { body }: Operation,
   request: HttpRequest,
   limitBytes: number,
 ): Promise<unknown> {
   if (body === undefined || (body.isOptional && !hasBody(request))) return undefined;
-  const json = await readJson(request, Math.min(maxBodyBytes, limitBytes), body.isOptional);
+  const json = await readJson(request, limitBytes, body.isOptional);
   return json === undefined ? undefined : parseShape(body, json, "body");
 }

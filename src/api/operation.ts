@@ -73,12 +73,12 @@ export interface Operation<
   readonly isLocated?: boolean;
   /** A form that the handler reads itself, as the OAuth endpoints do. */
   readonly form?: Shape<unknown>;
-  /** No body may be larger, where the service takes more elsewhere. */
-  readonly maxBodyBytes?: number | undefined;
   /** The events that it dispatches, where it is hosted: an endpoint of a module. */
   readonly emits?: readonly DeclaredEvent[];
   /** What the handler reads and checks itself, where it is hosted. */
   readonly input?: { readonly [Part in "params" | "query" | "body"]?: Shape<unknown> | undefined };
+  /** No body may be larger, where it is hosted and says so. */
+  readonly maxBodyBytes?: number | undefined;
   /** Whether that body may be a form too. */
   readonly takesForms?: boolean;
   handle(context: Context<Path, A, InferMembers<Q>, Body>): Promise<Result>;

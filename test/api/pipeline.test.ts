@@ -320,8 +320,8 @@ test("a handler gets the query and the body as they were parsed", async () => {
 });
 
 test("what is wrong with a body is listed; its type and size are checked first", async () => {
-  const refuse = async (body: string, type?: string, more: Partial<Operation> = {}) => {
-    const stage = openProtectedStage(1, { body: object({ a: TEXT }), ...more });
+  const refuse = async (body: string, type?: string) => {
+    const stage = openProtectedStage(1, { body: object({ a: TEXT }) });
     const { status, body: answer } = await stage.send(body, type);
     assert.equal(stage.checks(), 1, "refused by its body");
     return [status, JSON.parse(String(answer)).errors];
@@ -332,7 +332,6 @@ test("what is wrong with a body is listed; its type and size are checked first",
   ]]);
   assert.deepEqual(await refuse("{}", "text/plain"), [415, undefined]);
   assert.deepEqual(await refuse(`"${"x".repeat(100)}"`), [413, undefined]);
-  assert.deepEqual(await refuse('{"a":"b"}', undefined, { maxBodyBytes: 4 }), [413, undefined]);
 });
 
 const QUOTAS = { "RateLimit-Policy": '"user";q=1;w=1', RateLimit: '"user";r=0;t=1' };

@@ -1,4 +1,3 @@
-import { MAX_FORM_BYTES } from "../../base/form.ts";
 import { Problem } from "../../base/problem.ts";
 import { described, named, record, TEXT } from "../../base/shape.ts";
 import { LOGIN_APP } from "../../oauth/principal.ts";
@@ -25,7 +24,6 @@ export function loginOperation(
   return anyone("POST", "/consumer/login", "login", "Log in with a user name and a password", {
     cors: PAGES_OF_APPS,
     body: LoginRequest,
-    maxBodyBytes: MAX_FORM_BYTES, // no login is larger
     returns: LoginResponse,
     refuses: [401, 429],
     async handle({ body: { username, password }, request: { address } }) {
