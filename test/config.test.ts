@@ -71,9 +71,9 @@ test("parseConfig() gives the documented defaults for an empty environment", () 
   });
 });
 
-test("parseConfig() takes an empty value for an absent one, whatever the variable", () => {
+test("parseConfig() takes an empty value for an empty list, or else for an absent one", () => {
   const env = Object.fromEntries(VARIABLES.map(({ name }) => [name, ""]));
-  assert.deepEqual(configOf(env), configOf({}));
+  assert.deepEqual(configOf(env), { ...configOf({}), resendDelaysMs: [] });
 });
 
 test("parseConfig() reads every variable", () => {

@@ -9,11 +9,13 @@ export type Parsed<T> = { readonly value: T } | { readonly wrong: string };
 export interface Kind<T> {
   parse(text: string): Parsed<T>;
   format(value: T): string;
+  /** What an empty text is; without it that counts as absent. */
+  readonly empty?: T;
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** One environment variable; an empty value counts as absent. */
+/** One environment variable. */
 export interface Variable<T> {
   readonly name: string;
   /** Its value when it is not set, as a reader sees it. */
@@ -99,12 +101,13 @@ function withoutBreak(text = ""): string {
 
 function parseText<T>(
   name: string,
-  text = "",
-  { parse }: Kind<T>,
+  text: string | undefined,
+  { parse, empty }: Kind<T>,
   errors: string[],
   show = quote,
 ): T | undefined {
-  if (text === "") return undefined;
+  if (text === undefined) return undefined;
+  if (text === "") return empty;
   // What Node puts in the place of bytes that are no UTF-8.
   const parsed = text.includes("\ufffd") ? { wrong: "is not UTF-8" } : parse(text);
   if ("value" in parsed) return parsed.value;
@@ -174,9 +177,10 @@ export function choice<const T extends string>(words: readonly T[]): Kind<T> {
   return kindOf(find, `is not one of: ${words.join(", ")}`);
 }
 
-/** Returns the kind of a comma-separated list; `none` is the empty one. */
+/** Returns the kind of a comma-separated list; `none`, or nothing, is the empty one. */
 export function list<T>(entry: Kind<T>, maxEntries: number): Kind<readonly T[]> {
   return {
+    empty: [],
     parse(text) {
       if (text === "none") return { value: [] };
       const entries = text.split(",").map((part) => part.trim());
