@@ -1,7 +1,8 @@
 import { createLookup } from "../base/cache.ts";
 import type { App } from "../oauth/app.ts";
-import { type AppWithSecrets, findClient } from "./apps.ts";
-import type { Database } from "../database/database.ts";
+import { BUILT_IN_APPS, type Caller } from "../oauth/principal.ts";
+import { type AppWithSecrets, findApp, findClient } from "./apps.ts";
+import { type Database, UnavailableError } from "../database/database.ts";
 import type { Revocations } from "./revocations.ts";
 import { findUser } from "./users.ts";
 
@@ -24,10 +25,30 @@ export function createAccounts(
 ) {
   const findStored = createLookup(CACHE_LIMIT, accountChanges, (id: string) =>
     findClient(database, id));
+  const findById = createLookup(CACHE_LIMIT, accountChanges, (id: string) =>
+    findApp(database, id));
+  const findUserById = createLookup(CACHE_LIMIT, accountChanges, (id: string) =>
+    findUser(database, id));
   return {
     findClient: async (clientId: string): Promise<AppWithSecrets | undefined> =>
       clientId === builtIn?.id ? builtIn : findStored(clientId),
-    findUser: createLookup(CACHE_LIMIT, accountChanges, (id: string) => findUser(database, id)),
+    findUser: findUserById,
+    /**
+     * What a token's user and app are called. Checks of tokens go on without the database: then
+     * what is not known is left out, or told by its id.
+     */
+    async nameHolder(
+      { sub, kind, clientId }: Pick<Caller, "sub" | "kind" | "clientId">,
+    ): Promise<{ readonly username?: string; readonly client_id: string }> {
+      if (kind !== "user") return { client_id: clientId };
+      const isBuiltIn = BUILT_IN_APPS.some((id) => id === clientId);
+      const [user, app] = await Promise.all([
+        findUserById(sub).catch(undefinedIfUnavailable),
+        isBuiltIn ? undefined : findById(clientId).catch(undefinedIfUnavailable),
+      ]);
+      const client_id = app?.metadataUrl ?? clientId;
+      return user ? { username: user.username, client_id } : { client_id };
+    },
     /** The number of changes that what is found now holds for. */
     changes: accountChanges,
     /** Whether there have been more, of other processes too: then accounts are read anew. */
@@ -36,4 +57,8 @@ export function createAccounts(
       return accountChanges() !== since;
     },
   };
+}
+
+function undefinedIfUnavailable(error: unknown): undefined {
+  if (!(error instanceof UnavailableError)) throw error;
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createAccounts } from "../../src/store/accounts.ts";
 import { deleteApp, replaceAppSecret, updateApp } from "../../src/store/apps.ts";
-import type { Database } from "../../src/database/database.ts";
+import { type Database, UnavailableError } from "../../src/database/database.ts";
 import { sql, type Sql } from "../../src/database/sql.ts";
 import { loadRevocations } from "../../src/store/revocations.ts";
 import { addApp, addUser, changeUser, openDatabase } from "../helpers/database.ts";
@@ -25,6 +25,31 @@ test("createAccounts() reads an app or a user once, for as long as none changes"
     assert.equal((await accounts.findUser(user))?.id, user);
   }
   assert.equal(reads, 2);
+});
+
+test("whom a token speaks for is told without the database, too: as it is known", async (t) => {
+  const database = openDatabase(t);
+  const [app, user, other] = [await addApp(database), await addUser(database),
+    await addUser(database)];
+  let error: Error | undefined;
+  const failing: typeof database = {
+    ...database,
+    query: (statement) => error ? Promise.reject(error) : database.query(statement),
+  };
+  const accounts = createAccounts(failing, await load(database));
+  const name = (sub: string, clientId: string) =>
+    accounts.nameHolder({ sub, kind: "user", clientId });
+  const known = await name(user, app);
+  assert.equal(known.username, (await accounts.findUser(user))?.username);
+  assert.equal(known.client_id, app);
+  error = new UnavailableError("No node answers");
+  assert.deepEqual(await name(user, app), known);
+  assert.deepEqual(await name(user, "login"), { ...known, client_id: "login" });
+  assert.deepEqual(await name(other, "login"), { client_id: "login" });
+  const ofApp = { sub: app, kind: "app", clientId: app } as const;
+  assert.deepEqual(await accounts.nameHolder(ofApp), { client_id: app });
+  error = new TypeError("a fault");
+  await assert.rejects(name(other, "login"), TypeError);
 });
 
 test("a change of an app or a user, by whomever, is seen after the next refresh", async (t) => {

@@ -7,13 +7,12 @@ import type { Services } from "../../services.ts";
 import { findApp } from "../../store/apps.ts";
 import { findResource } from "../../store/resources.ts";
 import { hasActiveGrant } from "../../store/subscriptions.ts";
-import { findUser } from "../../store/users.ts";
 import { bearerToken } from "../bearer.ts";
 import { byApp, type Operation } from "../operation.ts";
 import { CREDENTIALS, readOAuthForm, requireParameter, SCOPE, TOKEN_TYPE } from "./oauth_form.ts";
 import { findPresentedToken, type PresentedToken, type TokenLookup } from "./presented_token.ts";
 
-type IntrospectionServices = TokenLookup & Pick<Services, "clients" | "issuer">;
+type IntrospectionServices = TokenLookup & Pick<Services, "accounts" | "clients" | "issuer">;
 
 const IntrospectForm = named("IntrospectRequest", record({
   token: TEXT,
@@ -74,28 +73,28 @@ async function authorizeIntrospection(
 
 async function describe(
   presented: PresentedToken,
-  { database, issuer, now }: IntrospectionServices,
+  { accounts, database, issuer, now }: IntrospectionServices,
 ) {
-  const { sub, kind, clientId, scopes, grantId, audience, expiresAtMs, jti, state } = presented;
-  const app = await findApp(database, clientId);
+  const { sub, clientId, scopes, grantId, audience, expiresAtMs, jti, state } = presented;
   if (jti === undefined) {
-    const isGood = state === "current" && expiresAtMs > now();
-    if (!isGood || !app?.grants.includes("refresh_token")) return undefined;
+    if (state !== "current" || expiresAtMs <= now()) return undefined;
+    const app = await findApp(database, clientId);
+    if (!app?.grants.includes("refresh_token")) return undefined;
   }
   const resource = audience === undefined ? undefined : await findResource(database, audience);
   // Another resource with its URL brings no token back.
   const isOver = (jti === undefined || resource) && !await hasActiveGrant(database, grantId);
   if (isOver || audience !== undefined && !resource) return undefined;
-  const user = kind === "user" ? await findUser(database, sub) : undefined;
+  const { client_id, ...named } = await accounts.nameHolder(presented);
   const isOwn = presented.issuer === undefined;
   return {
     active: true,
     iss: presented.issuer ?? issuer,
-    ...(isOwn && { aud: resource?.url ?? issuer, client_id: app?.metadataUrl ?? clientId }),
+    ...(isOwn && { aud: resource?.url ?? issuer, client_id }),
     sub,
     // The resource may have lost some since.
     scope: scopes.filter((name) => !resource || resource.scopes.includes(name)).join(" "),
-    ...(user && { username: user.username }),
+    ...named,
     exp: Math.floor(expiresAtMs / 1000),
     ...(jti !== undefined && { token_type: "bearer", jti }),
   };

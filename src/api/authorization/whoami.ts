@@ -1,8 +1,6 @@
 import { described, named, oneOf, optional, record, TEXT, URI } from "../../base/shape.ts";
 import { TIME, toTime } from "../../base/time.ts";
 import type { Services } from "../../services.ts";
-import { findApp } from "../../store/apps.ts";
-import { findUser } from "../../store/users.ts";
 import { holder, type Operation } from "../operation.ts";
 import { SCOPE } from "./oauth_form.ts";
 
@@ -17,19 +15,18 @@ const CallerRecord = named("Caller", record({
 }));
 
 /** GET /authorization/whoami: who the presented token speaks for. */
-export function whoamiOperation({ database }: Pick<Services, "database">): Operation {
+export function whoamiOperation({ accounts }: Pick<Services, "accounts">): Operation {
   // With CORS, since a single-page app asks who has logged in.
   return holder("GET", "/authorization/whoami", "whoami", "Who the access token speaks for", {
     returns: CallerRecord,
     async handle({ caller }) {
-      const { sub, kind, clientId, scopes, expiresAtMs, issuer } = caller;
-      const user = kind === "user" ? await findUser(database, sub) : undefined;
-      const app = user && await findApp(database, clientId);
+      const { sub, kind, scopes, expiresAtMs, issuer } = caller;
+      const { client_id, ...named } = await accounts.nameHolder(caller);
       return {
         sub,
         kind,
-        ...(user && { username: user.username }),
-        ...(issuer === undefined ? { client_id: app?.metadataUrl ?? clientId } : { issuer }),
+        ...named,
+        ...(issuer === undefined ? { client_id } : { issuer }),
         scope: scopes.join(" "),
         expires_at: toTime(expiresAtMs),
       };
