@@ -1,5 +1,5 @@
-import { idOf, newId } from "../base/id.ts";
-import { described } from "../base/shape.ts";
+import { newId } from "../base/id.ts";
+import { described, TEXT } from "../base/shape.ts";
 import {
   type Issuer,
   IssuerChange,
@@ -13,7 +13,7 @@ import type { RowOf } from "../database/rows.ts";
 import { listOf, sql } from "../database/sql.ts";
 import { afterWrite } from "./after_write.ts";
 import { writeInSteps } from "./batch.ts";
-import { is } from "./list.ts";
+import { where } from "./list.ts";
 import { tableOf } from "./table.ts";
 
 /** One that is removed takes its principals along; end their subscriptions in the same batch. */
@@ -22,7 +22,10 @@ export const ISSUERS = tableOf<Issuer>(sql`issuers`, IssuerRecord, IssuerChange)
 /** End the subscriptions of one that is removed in the same batch. */
 export const PRINCIPALS = {
   ...tableOf<Principal>(sql`principals`, PrincipalRecord, PrincipalChange),
-  filters: { issuer: is(sql`issuer`, described("Of this issuer, by its id.", idOf("i"))) },
+  filters: {
+    issuer: where(described("Of this issuer, by its id or its URL.", TEXT), (name) =>
+      sql`issuer = (SELECT id FROM issuers WHERE ${name} IN (id, issuer))`),
+  },
   indexes: { issuer: [] },
 } as const;
 

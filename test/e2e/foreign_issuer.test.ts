@@ -314,6 +314,8 @@ describe("a principal", () => {
     const { created_at: _, ...found } = items.find(({ id }) => id === sub);
     assert.deepEqual(found,
       { id: sub, issuer: record["id"], subject: "dave|1", status: "active" });
+    const byUrl = `/backend/principal?issuer=${encodeURIComponent(issuer.url)}`;
+    assert.deepEqual(readObject(await call("GET", byUrl))["items"], items);
     const none = `/backend/principal?issuer=i${"0".repeat(24)}`;
     assert.deepEqual(readObject(await call("GET", none))["items"], []);
   });
