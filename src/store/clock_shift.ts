@@ -54,7 +54,7 @@ export function createShift(database: Database, nowMs: number, stepMs: number) {
       where: sql`${IS_OPEN} AND (dueAtMs IS NOT NULL OR failingSinceMs IS NOT NULL)`,
       after: 0,
       shift: (keys) => [
-        updateNextDue(keys, nowMs + stepMs),
+        updateNextDue(keys, nowMs + stepMs, sql`min(d.dueAtMs)`), // its own may be of the old clock
         sql`UPDATE subscriptions SET failingSinceMs = failingSinceMs + ${stepMs}
           WHERE seq IN ${listOf(keys)} AND failingSinceMs IS NOT NULL`,
       ],
