@@ -17,7 +17,12 @@ import {
   insertSubscription,
   replaceSubscriptionSecret,
 } from "../store/subscriptions.ts";
-import { type Administration, locatedResponse, storeAudited } from "./administration.ts";
+import {
+  type Administration,
+  checkChanged,
+  locatedResponse,
+  storeAudited,
+} from "./administration.ts";
 import { consumer, type Operation } from "./operation.ts";
 import { checkEventAllowed, checkReachable, getSubscription, TAKEN } from "./subscription.ts";
 
@@ -67,17 +72,13 @@ export function subscribeOperations(
     consumer("POST", `${PATH}/:id/secret`, "replaceSigningSecret",
       "Replace the signing secret; the old one signs beside it for a day", {
       returns: WithSecret,
-      refuses: [409],
       async handle({ params: { id }, ...context }) {
         const subscription = await getSubscription(database, id, context.caller);
         const secret = formatSigningSecret(randomBytes(32));
         const replace = replaceSubscriptionSecret(id, secret, now(), seal);
-        const [replaced] =
+        const replaced =
           await storeAudited(context, "subscription.rotate_secret", id, [replace], services);
-        if (replaced !== 1) {
-          await getSubscription(database, id, context.caller); // 404 where it has just been deleted
-          throw conflict("The secret before this one still signs.");
-        }
+        checkChanged(replaced, "subscription");
         return { ...toSubscriptionRecord(subscription), secret };
       },
     }),

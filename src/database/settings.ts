@@ -19,7 +19,13 @@ const PLACES = [
   { table: sql`settings`, id: sql`name`, column: sql`value`, only: sql`name = ${PAGE_KEY}` },
   { table: sql`keys`, id: sql`kid`, column: sql`private`, only: sql`TRUE` },
   { table: sql`subscriptions`, id: sql`id`, column: sql`secret`, only: sql`TRUE` },
-  { table: sql`subscriptions`, id: sql`id`, column: sql`oldSecret`, only: sql`oldSecret NOT NULL` },
+  {
+    table: sql`subscriptions`,
+    id: sql`id`,
+    column: sql`oldSecret`,
+    only: sql`oldSecret NOT NULL`,
+    isList: true,
+  },
 ];
 const BATCH = 500;
 
@@ -28,13 +34,15 @@ const BATCH = 500;
  * not encrypt. One that is replaced meanwhile is left alone: whoever did that used the first key.
  */
 async function* renewSecrets(database: Database, seal: Seal): AsyncGenerator<Sql[]> {
-  for (const { table, id, column, only } of PLACES) {
+  for (const { table, id, column, only, isList } of PLACES) {
     const parts = walk<{ key: string; stored: string }>(database, "", (after) =>
       sql`SELECT ${id} AS key, ${column} AS stored FROM ${table}
         WHERE ${id} > ${after} AND ${only} ORDER BY ${id} ${limitTo(BATCH)}`);
     for await (const rows of parts) {
       yield rows.flatMap(({ key, stored }) => {
-        const renewed = seal.renew(stored, key);
+        const renewed = isList
+          ? stored.split(" ").map((each) => seal.renew(each, key)).join(" ")
+          : seal.renew(stored, key);
         return renewed === stored ? [] : sql`UPDATE ${table} SET ${column} = ${renewed}
           WHERE ${id} = ${key} AND ${column} = ${stored}`;
       });

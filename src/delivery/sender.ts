@@ -86,11 +86,11 @@ export function createSender(
     release(delivery);
   }
 
-  /** Signed by two secrets for a day after a rotation. Rejects where one cannot be decrypted. */
+  /** Signed by more than one secret after a rotation. Rejects where one cannot be decrypted. */
   async function call(delivery: SendableDelivery, nowMs: number) {
     const { id, event, json, endpoint, attempt, secret, oldSecret } = delivery;
-    const isOldValid = oldSecret !== null && (delivery.oldSecretUntilMs ?? 0) > nowMs;
-    const secrets = (isOldValid ? [secret, oldSecret] : [secret])
+    const isOldValid = (delivery.oldSecretUntilMs ?? 0) > nowMs;
+    const secrets = [secret, ...isOldValid ? oldSecret?.split(" ") ?? [] : []]
       .map((encrypted) => options.seal.decrypt(encrypted, delivery.subscriptionId));
     return callbacks.send({ id, event, json, endpoint, attempt, secrets });
   }

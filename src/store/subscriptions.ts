@@ -183,14 +183,18 @@ export async function wakePaused(database: Database, nowMs: number): Promise<voi
 
 const OLD_SECRET_MS = 24 * 60 * 60_000;
 
-/** Replaces a secret; the old one signs too for a day. 0 rows change while two sign. */
+/** Of so many bytes together older secrets sign; where one is lost, another is soon asked for. */
+const MAX_OLD_SECRETS = 500;
+
+/** Replaces a secret; those before sign too, until the last one of them has for a day. */
 export function replaceSubscriptionSecret(
   id: string,
   secret: string,
   nowMs: number,
   seal: Seal,
 ): Change {
-  return updateWhere(sql`subscriptions`, sql`oldSecret = secret,
+  return updateWhere(sql`subscriptions`, sql`oldSecret = secret || iif(oldSecretUntilMs > ${nowMs}
+        AND length(oldSecret) < ${MAX_OLD_SECRETS}, ' ' || oldSecret, ''),
       oldSecretUntilMs = ${nowMs + OLD_SECRET_MS}, secret = ${seal.encrypt(secret, id)}`,
-    sql`id = ${id} AND status <> 'deleted' AND ifnull(oldSecretUntilMs, 0) <= ${nowMs}`);
+    sql`id = ${id} AND status <> 'deleted'`);
 }

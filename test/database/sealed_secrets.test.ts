@@ -17,12 +17,12 @@ const audit = (): Sql =>
 const NEVER = new AbortController().signal;
 
 async function addSubscription(database: Database, id: string, seal: Seal): Promise<void> {
-  const [secret, oldSecret] = [`whsec_${id}`, `whsec_old-${id}`]
+  const [secret, ...older] = [`whsec_${id}`, `whsec_old-${id}`, `whsec_older-${id}`]
     .map((each) => seal.encrypt(each, id));
   await database.write([
     sql`INSERT INTO subscriptions
          (id, principal, app, event, endpoint, status, secret, oldSecret, createdAtMs)
-       VALUES (${id}, 'u1', 'login', 'x', ${id}, 'active', ${secret ?? ""}, ${oldSecret ?? ""}, 1)`,
+       VALUES (${id}, 'u1', 'login', 'x', ${id}, 'active', ${secret ?? ""}, ${older.join(" ")}, 1)`,
   ]);
 }
 
@@ -52,7 +52,8 @@ test("after a reseal the first key opens everything and the old one nothing", as
   );
   for (const { id, secret, oldSecret } of rows) {
     assert.equal(fresh.decrypt(secret, id), `whsec_${id}`);
-    assert.equal(fresh.decrypt(oldSecret, id), `whsec_old-${id}`);
+    const older = oldSecret.split(" ").map((each) => fresh.decrypt(each, id));
+    assert.deepEqual(older, [`whsec_old-${id}`, `whsec_older-${id}`]);
     assert.throws(() => old.decrypt(secret, id), SealError);
   }
   const [key] = await database.query<{ private: string }>(sql`SELECT private FROM keys`);

@@ -73,7 +73,7 @@ const CHANGES: readonly [what: string, make: () => Change | undefined, spoil: st
     updateSubscription(SUBSCRIPTION.id, { status: "active" }, SUBSCRIPTION.grant),
     "UPDATE subscriptions SET status = 'disabled', dueAtMs = 1"],
   ["a signing secret", () => replaceSubscriptionSecret(SUBSCRIPTION.id, "new", NOW_MS, SEAL),
-    `UPDATE subscriptions SET oldSecretUntilMs = ${NOW_MS + 1}`],
+    "UPDATE subscriptions SET status = 'deleted'"],
   ["the end of a subscription", () => deleteSubscription(SUBSCRIPTION.id, NOW_MS)[0],
     "UPDATE subscriptions SET status = 'deleted'"],
   ["what is sent again", () => resendDeliveries(["d1"], NOW_MS)[0],

@@ -92,20 +92,29 @@ test("an app that acts for itself subscribes until it ends", async (t) => {
   assert.equal((await insert(own, "https://b.example/")).inserted, 0);
 });
 
-test("a secret is replaced again only once the one before signs no more", async (t) => {
+test("replaced secrets sign for a day after the last one, the newest of many", async (t) => {
   const stage = await openStage(t);
   const { id } = await insert(stage, "https://a.example/");
   const replace = async (secret: string, nowMs: number) => {
-    return (await stage.database.write([replaceSubscriptionSecret(id, secret, nowMs, SEAL)]))[0];
+    const change = replaceSubscriptionSecret(id, secret, nowMs, SEAL);
+    assert.deepEqual(await stage.database.write([change]), [1]);
+    const [row] = await stage.database.query<{ secret: string; old: string; untilMs: number }>(
+      sql`SELECT secret, oldSecret AS old, oldSecretUntilMs AS untilMs FROM subscriptions
+        WHERE id = ${id}`,
+    );
+    assert.ok(row);
+    assert.equal(row.untilMs, nowMs + 24 * HOUR_MS);
+    return [row.secret, ...row.old.split(" ")].map((each) => SEAL.decrypt(each, id));
   };
-  assert.equal(await replace("second", NOW_MS), 1);
-  assert.equal(await replace("third", NOW_MS + 24 * HOUR_MS - 1), 0);
-  const [row] = await stage.database.query<{ secret: string; old: string }>(
-    sql`SELECT secret, oldSecret AS old FROM subscriptions WHERE id = ${id}`,
-  );
-  const open = (stored = "") => SEAL.decrypt(stored, id);
-  assert.deepEqual([open(row?.secret), open(row?.old)], ["second", "whsec_"]);
-  assert.equal(await replace("third", NOW_MS + 24 * HOUR_MS), 1);
+  assert.deepEqual(await replace("second", NOW_MS), ["second", "whsec_"]);
+  const lateMs = NOW_MS + 24 * HOUR_MS - 1;
+  assert.deepEqual(await replace("third", lateMs), ["third", "second", "whsec_"]);
+  const laterMs = lateMs + 24 * HOUR_MS;
+  assert.deepEqual(await replace("fourth", laterMs), ["fourth", "third"]);
+  for (let count = 0; count < 50; count++) await replace(`secret${count}`, laterMs);
+  const many = await replace("last", laterMs);
+  assert.deepEqual(many.slice(0, 3), ["last", "secret49", "secret48"]);
+  assert.ok(many.length < 50, String(many.length));
 });
 
 test("what becomes active forgets that it failed, told to or by itself", async (t) => {
