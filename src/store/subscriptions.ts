@@ -183,8 +183,8 @@ export async function wakePaused(database: Database, nowMs: number): Promise<voi
 
 const OLD_SECRET_MS = 24 * 60 * 60_000;
 
-/** Of so many bytes together older secrets sign; where one is lost, another is soon asked for. */
-const MAX_OLD_SECRETS = 500;
+/** Older secrets that are so long together, sealed, sign no more beside another: each is work. */
+const OLD_SECRETS_LENGTH = 500;
 
 /** Replaces a secret; those before sign too, until the last one of them has for a day. */
 export function replaceSubscriptionSecret(
@@ -194,7 +194,7 @@ export function replaceSubscriptionSecret(
   seal: Seal,
 ): Change {
   return updateWhere(sql`subscriptions`, sql`oldSecret = secret || iif(oldSecretUntilMs > ${nowMs}
-        AND length(oldSecret) < ${MAX_OLD_SECRETS}, ' ' || oldSecret, ''),
+        AND length(oldSecret) < ${OLD_SECRETS_LENGTH}, ' ' || oldSecret, ''),
       oldSecretUntilMs = ${nowMs + OLD_SECRET_MS}, secret = ${seal.encrypt(secret, id)}`,
     sql`id = ${id} AND status <> 'deleted'`);
 }
