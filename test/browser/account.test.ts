@@ -68,5 +68,6 @@ test("with the keyboard alone: a token is made, the password changed, Enter send
   assert.match(await browser.text("[role=status]"), /Your password is changed/);
   assert.match(await browser.text("main"), /this browser/);
   await browser.click("header button");
+  await browser.waitForUrl(/[?&]done=session$/); // the page before has a status too
   assert.match(await browser.text("[role=status]"), /You are signed out/);
 });
