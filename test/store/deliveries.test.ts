@@ -14,6 +14,15 @@ import { openDatabase } from "../helpers/database.ts";
 const NOW_MS = 1_900_000_000_000;
 const ENDPOINT = "https://a.example/";
 
+const SUCCESS = {
+  attempt: 1,
+  startedAtMs: NOW_MS,
+  durationMs: 1,
+  meanMs: undefined,
+  outcome: { kind: "response", status: 204 },
+  snippet: undefined,
+} as const;
+
 test("an attempt is recorded of its own delivery alone, while that is claimed", async (t) => {
   const database = openDatabase(t);
   const event = newId("e", NOW_MS);
@@ -37,12 +46,7 @@ test("an attempt is recorded of its own delivery alone, while that is claimed", 
       id,
       subscription: 1,
       endpoint: ENDPOINT,
-      attempt: 1,
-      startedAtMs: NOW_MS,
-      durationMs: 1,
-      meanMs: undefined,
-      outcome: { kind: "response", status: 204 },
-      snippet: undefined,
+      ...SUCCESS,
     }], "claim", NOW_MS));
     const attempts = await database.query<{ delivery: string }>(sql`SELECT delivery FROM attempts`);
     const moved = await database.query<{ id: string }>(
@@ -135,12 +139,7 @@ test("a subscription of which something has been claimed is behind all that are 
   await database.write(recordDelivered([{
     ...claimed,
     endpoint: `${ENDPOINT}1`,
-    attempt: 1,
-    startedAtMs: NOW_MS,
-    durationMs: 1,
-    meanMs: undefined,
-    outcome: { kind: "response", status: 204 },
-    snippet: undefined,
+    ...SUCCESS,
   }], "claim", NOW_MS));
   const due = await database.query(sql`SELECT seq, dueAtMs FROM subscriptions ORDER BY dueAtMs`);
   assert.deepEqual(due.map((row) => ({ ...Object(row) })),
