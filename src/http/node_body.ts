@@ -1,9 +1,8 @@
 import type { IncomingMessage } from "node:http";
 import { tooLarge } from "../base/http_message.ts";
 import { Problem } from "../base/problem.ts";
+import { GrowingBytes } from "./growing_bytes.ts";
 import type { Reservation, MemoryBudget } from "./memory_budget.ts";
-
-export const NOTHING = Buffer.alloc(0);
 
 /**
  * The body of one request on its way in. It holds what has come and not what was announced, in one
@@ -49,27 +48,26 @@ export class IncomingBody {
       fail(new Problem(503, "busy", detail, { headers: { "Retry-After": "1" } }));
     });
     return new Promise((resolve, reject) => {
-      let bytes: Buffer = NOTHING;
-      let length = 0;
+      let whole: Buffer | undefined;
+      let pieces: GrowingBytes | undefined;
 
       const onData = (chunk: Buffer): void => {
+        const length = pieces?.length ?? 0;
         const needed = length + chunk.length;
         if (needed > maxBytes) return fail(tooLarge(maxBytes));
         if (length === 0 && needed === announced) {
-          bytes = chunk; // came in one piece, as nearly all do: it is complete
+          whole = chunk; // came in one piece, as nearly all do: it is complete
           held.pin();
           held.add(needed);
         } else {
-          const larger = append(bytes, length, chunk, maxBytes);
-          if (larger !== bytes) held.add(larger.length - bytes.length);
-          bytes = larger;
+          pieces ??= new GrowingBytes();
+          held.add(pieces.append(chunk, maxBytes)); // which may end this very reading
         }
-        length = needed;
       };
       const onEnd = (): void => {
         held.pin();
         finish();
-        resolve(bytes.subarray(0, length));
+        resolve(whole ?? pieces?.toBuffer() ?? Buffer.alloc(0));
       };
       const onClose = (): void => fail(cutOff());
       const finish = (): void => {
@@ -80,7 +78,7 @@ export class IncomingBody {
       const stop = (problem: Problem): void => {
         finish();
         incoming.pause();
-        bytes = NOTHING;
+        pieces?.clear();
         held.release();
         reject(problem);
       };
@@ -88,22 +86,6 @@ export class IncomingBody {
       incoming.on("data", onData).once("end", onEnd).once("close", onClose);
     });
   }
-}
-
-/**
- * Copies a piece behind the first `length` bytes. Where these have no more room they are copied,
- * too, to twice as much, so that a body of many pieces is copied about twice.
- */
-export function append(bytes: Buffer, length: number, piece: Buffer, maxBytes = Infinity): Buffer {
-  const needed = length + piece.length;
-  let room = bytes;
-  if (needed > bytes.length) {
-    const size = Math.max(needed, 2 * bytes.length, 4096);
-    room = Buffer.allocUnsafeSlow(Math.min(size, maxBytes));
-    bytes.copy(room, 0, 0, length);
-  }
-  piece.copy(room, length);
-  return room;
 }
 
 /** Says that a body will not be complete. */

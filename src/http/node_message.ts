@@ -1,4 +1,4 @@
-import { append, NOTHING } from "./node_body.ts";
+import { GrowingBytes } from "./growing_bytes.ts";
 import type { Sender } from "./turn_limit.ts";
 
 // Not by an import, which would load all of fetch: see base/status_text.ts.
@@ -11,8 +11,7 @@ const { IncomingMessage } = process.getBuiltinModule("node:http");
 export class CountedMessage extends IncomingMessage {
   #sender: Sender | undefined;
   #count: ((sender: Sender) => void) | undefined;
-  #unread: Buffer = NOTHING;
-  #length = 0;
+  #unread: GrowingBytes | undefined;
 
   /** Has each piece counted from now on: that of the body, which comes behind the head. */
   countPieces(sender: Sender, count: (sender: Sender) => void): void {
@@ -23,9 +22,9 @@ export class CountedMessage extends IncomingMessage {
   override push(piece: Buffer | null): boolean {
     if (this.#sender) this.#count?.(this.#sender);
     if (piece !== null && this.readableLength > 0 && !this.readableFlowing) {
-      this.#unread = append(this.#unread, this.#length, piece);
-      this.#length += piece.length;
-      return this.#length < this.readableHighWaterMark;
+      this.#unread ??= new GrowingBytes();
+      this.#unread.append(piece);
+      return this.#unread.length < this.readableHighWaterMark;
     }
     this.#pushUnread();
     return super.push(piece);
@@ -42,8 +41,7 @@ export class CountedMessage extends IncomingMessage {
   }
 
   #pushUnread(): void {
-    if (this.#length > 0) super.push(this.#unread.subarray(0, this.#length));
-    this.#unread = NOTHING;
-    this.#length = 0;
+    if (this.#unread) super.push(this.#unread.toBuffer());
+    this.#unread = undefined;
   }
 }
