@@ -14,7 +14,7 @@ const EXIT_FAILED = 1;
 const EXIT_MISCONFIGURED = 2;
 // Ctrl+C under npm arrives twice, from the terminal and from npm, and means one stop.
 const REPEATED_SIGNAL_MS = 100;
-const NO_ARGUMENTS = "The server takes no arguments but --version: GATEPOST_… variables " +
+const USAGE = "The server takes no arguments but --version and --help: GATEPOST_… variables " +
   "configure it (`gatepost check` shows them), and `gatepost --help` explains how to administer " +
   "it.\n";
 
@@ -29,13 +29,13 @@ export async function serve(host: NodeJS.Process, cores: number): Promise<void> 
     host.exitCode = exitCode;
   };
   const [argument] = host.argv.slice(2);
-  if (argument === "--version") {
+  if (argument === "--version" || argument === "--help") {
     host.stdout.on("error", ({ message }) =>
       refuse(`gatepost: the output could not be written: ${message}\n`, EXIT_FAILED));
-    host.stdout.write(`gatepost ${version}@${revision}\n`);
+    host.stdout.write(argument === "--help" ? USAGE : `gatepost ${version}@${revision}\n`);
     return;
   }
-  if (argument !== undefined) return refuse(NO_ARGUMENTS);
+  if (argument !== undefined) return refuse(USAGE);
   const result = parseConfig(host.env);
   if (!result.ok) return refuse(result.errors.map((error) => `${error}\n`).join(""));
   const { config } = result;

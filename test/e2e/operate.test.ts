@@ -350,13 +350,15 @@ test("bad configuration: exit 2, a line for every bad variable, no secret in the
   assert.deepEqual(readdirSync(folder), []);
 });
 
-test("the server takes --version, and says of any other argument that it takes none", async () => {
+test("the server takes --version and --help, and no other argument", async () => {
   const env = { GATEPOST_PORT: "none of this is read" };
+  const help = await runNode([SOURCE_ENTRY, "--help"], { env });
   const version = await runNode([SOURCE_ENTRY, "--version"], { env });
   const wrong = await runNode([SOURCE_ENTRY, "--port=80"], { env });
   assert.deepEqual([version.code, version.stderr, wrong.code, wrong.stdout], [0, "", 2, ""]);
   assert.match(version.stdout, /^gatepost \d+\.\d+\.\d+@\w+\n$/);
   assert.match(wrong.stderr, /^[^\n]*takes no arguments[^\n]*GATEPOST_[^\n]*--help[^\n]*\n$/);
+  assert.deepEqual([help.code, help.stdout, help.stderr], [0, wrong.stderr, ""]);
 });
 
 test("a database that cannot be used is named in the line that says so", async (t) => {
