@@ -160,7 +160,8 @@ test("parseConfig() refuses bad values of each variable and says what would be r
     // As a file of variables with Windows' line ends has them.
     ["DATABASE", ["data/gatepost.db\r", " ", " gatepost.db", "a\nb.db"], /path of a file/],
     ["ENDPOINTS", ["endpoints\r", " ", "endpoints ", "a\tb"], /path of a folder/],
-    ["DATABASE", ["http://h:4001", "rqlit://h:4001", "rqlite:/h:4001"], /rqlite:\/\/HOST:PORT/],
+    ["DATABASE", ["http://h:4001", "rqlit://h:4001", "rqlite:/h:4001", "h:4001", "a:1,b:1"],
+      /rqlite:\/\/HOST:PORT/],
     ["DATABASE", ["rqlite://", "rqlite://h", "rqlite://h:0", "rqlite://h:1,", "rqlite://h:1/",
       "rqlite://h:1/x", "rqlite://h:1?level=none", "rqlites://h:70000"], /is not HOST:PORT/],
     ["DATABASE", ["rqlite://a:1,b:1,A:1"], /has the node a:1 twice/],
@@ -266,6 +267,7 @@ test("parseConfig() never repeats a secret in an error", () => {
     ["ADMIN_PASSWORD", "hunter2".repeat(200)],
     ["DATABASE_CREDENTIALS", "hunter2"],
     ["DATABASE", "rqlite://admin:hunter2@127.0.0.1:4001"],
+    ["DATABASE", "admin:hunter2@127.0.0.1:4001"],
     ["BASE_URL", "https://admin:hunter2@api.example.com"],
     ["BASE_URL", "https://admin:p@hunter2@api.example.com/x?"],
     ["BASE_URL", "https:admin:hunter2@api.example.com"],

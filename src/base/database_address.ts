@@ -11,8 +11,9 @@ export const DATABASE_ADDRESS: Kind<DatabaseAddress> = {
   parse(text) {
     const [, tls, list] = /^rqlite(s?):\/\/(.*)$/s.exec(text) ?? [];
     if (list !== undefined) return parseNodes(list, tls === "s");
-    // SQLite takes ":memory:" and "file:…" for something else than a file of that name.
-    return /^(:memory:|file:|rqlites?:|\w+:\/\/)|[/\\]$/i.test(text) || !isPath(text)
+    // SQLite takes ":memory:" and "file:…" for something else than a file of that name; and what
+    // ends in a port is nodes without their rqlite://, and maybe with a password.
+    return /^(:memory:|file:|rqlites?:|\w+:\/\/)|[/\\]$|:\d+$/i.test(text) || !isPath(text)
       ? { wrong: "is not the path of a file, such as ./data/gatepost.db, or rqlite://HOST:PORT,…" }
       : { value: { kind: "file", path: text } };
   },
