@@ -2,6 +2,7 @@ import {
   chmodSync,
   closeSync,
   existsSync,
+  lchownSync,
   mkdirSync,
   openSync,
   rmdirSync,
@@ -40,6 +41,7 @@ export function prepareSqliteFile(path: string, seal?: Seal): void {
       topFolder = makeFolder(path);
       closeSync(openSync(path, "a", 0o600));
       chmodSync(path, 0o600); // whatever the umask says
+      giveToOwner(path);
     }
     using connection = openSqlite(path, { readOnly: false, lockTimeoutMs: LONG_LOCK_TIMEOUT_MS });
     migrate(connection);
@@ -61,6 +63,13 @@ export function makeFolder(path: string): string | undefined {
   if (existsSync(folder)) return undefined;
   checkUsable(path, judgeFile(path));
   return mkdirSync(folder, { recursive: true, mode: 0o700 });
+}
+
+/** What root makes is that user's whose folder it is in, and who runs a server there. */
+export function giveToOwner(file: string): void {
+  if (process.getuid?.() !== 0) return;
+  const { uid, gid } = statSync(dirname(file));
+  if (uid !== 0) lchownSync(file, uid, gid);
 }
 
 /** Takes back a file that got no content, as on a full disk, and the folders down from `top`. */

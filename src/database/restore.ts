@@ -1,21 +1,20 @@
 import {
   accessSync,
-  chownSync,
   constants,
   existsSync,
+  lchownSync,
   linkSync,
   renameSync,
   rmSync,
   statSync,
 } from "node:fs";
-import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { Seal } from "../base/seal.ts";
 import { copySqlite, syncFolder, withTemporary } from "./backup.ts";
 import { UnusableDatabaseError } from "./database.ts";
 import type { Restored } from "./engine.ts";
 import { checkUsable, isLost, judgeDatabase } from "./judge.ts";
-import { makeFolder } from "./migrate.ts";
+import { giveToOwner, makeFolder } from "./migrate.ts";
 import { isAnybodyPresent } from "./presence.ts";
 import { refusalOf } from "./sqlite_error.ts";
 import { openAtRest } from "./sqlite_file.ts";
@@ -63,11 +62,11 @@ export async function copyJudged(
   }
 }
 
-/** Root restores what another user's server works on, where it is lost what works on its folder. */
+/** Root restores what another user's server works on. */
 function keepOwner(copy: string, path: string): void {
-  const folder = process.getuid?.() === 0 ? statSync(dirname(path)) : undefined;
-  const owner = statSync(path, { throwIfNoEntry: false }) ?? folder;
-  if (owner && owner.uid !== statSync(copy).uid) chownSync(copy, owner.uid, owner.gid);
+  const owner = statSync(path, { throwIfNoEntry: false });
+  if (!owner) giveToOwner(copy);
+  else if (owner.uid !== statSync(copy).uid) lchownSync(copy, owner.uid, owner.gid);
 }
 
 /** Throws where a file cannot be a backup that something at the path is restored from. */

@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
-import { statSync, writeFileSync } from "node:fs";
+import { chownSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, before, test } from "node:test";
 import { type Gatepost, bearer, startGatepost } from "../helpers/gatepost.ts";
+import { writeFolder } from "../helpers/folder.ts";
 import { type CommandLine, openCommandLine, readItems, readJson } from "../helpers/command_line.ts";
 
 let gatepost: Gatepost;
@@ -170,4 +172,15 @@ test("setup refuses an admin who has lost its scope, and says how to give it bac
   assert.match(refused.stderr, /gatepost user set admin --scope "consumer backend"/);
   assert.equal((await alone.run("user", "set", "admin", "--scope", "consumer backend")).code, 0);
   assert.equal((await alone.run("setup")).code, 0);
+});
+
+test("root makes a database for the user whose folder it is in", async (t) => {
+  if (process.getuid?.() !== 0) return t.skip("nobody else may give a file away");
+  const folder = await writeFolder(t, {});
+  chownSync(folder, 65_534, 65_534);
+  const env = { GATEPOST_DATABASE: join(folder, "gatepost.db") };
+  const made = await cli.runWith({ env }, "setup");
+  assert.equal(made.code, 0, made.stderr);
+  const files = readdirSync(folder).map((file) => statSync(join(folder, file)));
+  assert.deepEqual(new Set(files.map(({ uid, gid }) => `${uid}:${gid}`)), new Set(["65534:65534"]));
 });
