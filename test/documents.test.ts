@@ -66,6 +66,14 @@ test("every variable that a document names is one that there is", () => {
   }
 });
 
+test("what nginx asks Gatepost says for whom, which a client could else write itself", () => {
+  const recipes = [...everything.matchAll(/^```nginx\n([^]*?)^```/gm)].map(([, text = ""]) => text);
+  const locations = recipes.flatMap((text) => text.match(/^location [^]*?^}/gm) ?? []);
+  const ours = locations.filter((text) => /proxy_pass http:\/\/(gatepost|[\d.]+:8080)/.test(text));
+  assert.equal(ours.length, 2);
+  for (const text of ours) assert.match(text, /X-Forwarded-For \$proxy_add_x_forwarded_for;/);
+});
+
 test("every code of a problem is in the interface's document, with its status", () => {
   const [, table = ""] = /^\| status \| code \|$([^]*?)^$/m.exec(read("src/api/README.md")) ?? [];
   const rows = [...table.matchAll(/^\| ([\d, ]+) \| (.*) \|$/gm)];
