@@ -31,8 +31,10 @@ export async function sendResponse(
   if (body instanceof ReadableStream) {
     hold(0); // of what it sends nothing is kept, but it may wait for the client at any time
     const { "content-type": type } = headers;
-    // Else nginx would collect parts of it before it sends any.
-    if (isEventStream(type)) headers["x-accel-buffering"] ??= "no";
+    if (isEventStream(type)) {
+      headers["x-accel-buffering"] ??= "no"; // else nginx would collect parts before it sends any
+      headers["Cache-Control"] ??= "no-store"; // else a cache would play it to others again
+    }
     outgoing.writeHead(status, headers);
     if (incoming.method === "HEAD") {
       discardStream(request, body);

@@ -994,18 +994,20 @@ test("the head of a stream goes out at once, however long its first byte takes",
   assert.equal(await answer.text(), "begin");
 });
 
-test("an event stream asks that no proxy holds it back, unless it says otherwise", async (t) => {
-  const asked = async (headers: Record<string, string>) => {
+test("an event stream is neither held back nor kept by proxies, unless it says so", async (t) => {
+  const asked = async (given: Record<string, string>) => {
     const { port } = await startStage(t, {
-      handle: () => ({ status: 200, headers, body: new Blob(["data: 1\n\n"]).stream() }),
+      handle: () => ({ status: 200, headers: given, body: new Blob(["data: 1\n\n"]).stream() }),
     });
     const { answers } = await exchangeRaw(port, GET);
-    return answers[0]?.headers["x-accel-buffering"];
+    const headers = answers[0]?.headers;
+    return [headers?.["x-accel-buffering"], headers?.["cache-control"]];
   };
   const type = { "content-type": "text/event-stream; charset=utf-8" };
-  assert.equal(await asked(type), "no");
-  assert.equal(await asked({ ...type, "x-accel-buffering": "yes" }), "yes");
-  assert.equal(await asked({ "content-type": "text/csv" }), undefined);
+  assert.deepEqual(await asked(type), ["no", "no-store"]);
+  const own = { ...type, "x-accel-buffering": "yes", "Cache-Control": "max-age=1" };
+  assert.deepEqual(await asked(own), ["yes", "max-age=1"]);
+  assert.deepEqual(await asked({ "content-type": "text/csv" }), [undefined, undefined]);
 });
 
 test("a stream that breaks cuts the response off", async (t) => {

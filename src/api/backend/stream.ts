@@ -230,8 +230,7 @@ export function streamOperation(
         },
         cancel: () => void leave(watcher),
       }, new ByteLengthQueuingStrategy({ highWaterMark: HELD_BYTES }));
-      const headers = { "content-type": "text/event-stream", "cache-control": "no-store" };
-      return { status: 200, headers, body };
+      return { status: 200, headers: { "content-type": "text/event-stream" }, body };
     },
   });
 }
