@@ -9,6 +9,7 @@ import { comparePatterns } from "./api/path_pattern.ts";
 import { createPipeline } from "./api/pipeline.ts";
 import { createRateLimit } from "./api/rate_limit.ts";
 import { createRouter } from "./api/router.ts";
+import { createCatchUp } from "./app/catch_up.ts";
 import { createConsoleAssets } from "./app/console_assets.ts";
 import { ensureFirstUser } from "./app/first_user.ts";
 import { createJobs, type Jobs } from "./app/jobs.ts";
@@ -162,6 +163,10 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
     // Where it is undefined there are none, and callbacks reach nothing of this service.
     const receivers = config.console === "off" ? undefined : createReceivers(local + basePath);
 
+    const catchUp = createCatchUp(
+      () => Promise.allSettled([revocations.refresh(), keys.refresh(), rates.refresh()]),
+      elapsedMs,
+    );
     const name = newId("c", now()); // of this process, for the others on the database
     const worker = createDeliveryWorker({
       name, config, log, metrics, receivers, connect: database.connect,
@@ -169,7 +174,7 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
     const backlog = createBacklogReader(database, now);
     jobs = createJobs({
       config, database, keys, revocations, rates, failures, uses, figures, log, now, metrics,
-      events, name, writes, worker, cautiousNow,
+      events, name, writes, worker, cautiousNow, beat: catchUp.beat,
       isClockRight: () => database.state() !== "clock_skewed",
     });
     const services = createServices({
@@ -240,8 +245,8 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
     const pages = accountPages(services);
     const withConsole = [...pages, ...consoleOperations(services)];
     await storing;
-    entrance.open(second ? pipeline(pages, false) : pipeline(withConsole));
-    if (second) consoleEntrance.open(pipeline(withConsole));
+    entrance.open(catchUp.before(second ? pipeline(pages, false) : pipeline(withConsole)));
+    if (second) consoleEntrance.open(catchUp.before(pipeline(withConsole)));
     risks.concat(await findStoredRisks(config, database)).forEach((risk) => log.warn(risk));
     const { issuer, consoleUrl } = services;
     const console = consoleUrl && `${consoleUrl}${CONSOLE_PATH}`;

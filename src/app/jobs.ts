@@ -8,6 +8,7 @@ import type { Services } from "../services.ts";
 import { leaveOutIdleTime } from "../store/clock_shift.ts";
 import { purge, type PurgeProgress } from "../store/purge.ts";
 import { clearEndedSubscriptions } from "../store/subscription_end.ts";
+import { BEAT_MS } from "./catch_up.ts";
 
 type JobsOptions =
   & Pick<Services, "config" | "database" | "keys" | "revocations" | "failures" | "log" | "now">
@@ -18,6 +19,8 @@ type JobsOptions =
     /** Of this process, in its leases. */
     readonly name: string;
     readonly isClockRight: () => boolean;
+    /** Notices that the process has stood still. */
+    readonly beat: () => void;
     /** The clock by which rows are deleted. */
     readonly cautiousNow: () => number;
   };
@@ -43,6 +46,7 @@ export function createJobs(options: JobsOptions) {
   const progress: PurgeProgress = new Map();
 
   const watches = [
+    { name: "gatepost.beat", everyMs: BEAT_MS, run: options.beat },
     { name: "gatepost.watch", everyMs: WATCH_INTERVAL_MS, run: revocations.refresh },
     { name: "gatepost.rates", everyMs: WATCH_INTERVAL_MS, run: rates.refresh },
     // By itself, since it may write, and revocations wait for nothing.

@@ -69,6 +69,26 @@ describe("two processes on one database", () => {
     assert.equal(answer.status, 303);
   });
 
+  test("know what was revoked while one of them was suspended, as soon as it goes on", async () => {
+    const token = await first.login(user);
+    assert.equal(await second.isAlive(token), true);
+    process.kill(second.server.pid, "SIGSTOP");
+    try {
+      const revoked = await first.api.send("POST", "/authorization/revoke", {
+        headers: bearer(token),
+      });
+      assert.equal(revoked.status, 200);
+      await sleep(1_200);
+      // They wait at its port until it goes on.
+      const asked = Array.from({ length: 5 }, () => second.isAlive(token));
+      await sleep(100);
+      process.kill(second.server.pid, "SIGCONT");
+      assert.deepEqual(await Promise.all(asked), asked.map(() => false));
+    } finally {
+      process.kill(second.server.pid, "SIGCONT");
+    }
+  });
+
   test("redeem a code once, of 20 at once, and then revoke what came of it", async () => {
     const fields = { grant_type: "authorization_code", code: await first.code(app, user) };
     const answers = await sendToBoth((at) => at.token(app, fields));

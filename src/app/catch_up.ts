@@ -1,0 +1,43 @@
+import type { HttpRequest, HttpResponse } from "../base/http_message.ts";
+
+type Handle = (request: HttpRequest) => Promise<HttpResponse>;
+
+/** With the interval of what watches other processes a second, in which revocations are to hold. */
+const STILL_MS = 600;
+/** How often it is to be noticed that the process goes on. */
+export const BEAT_MS = 200;
+const PATIENCE_MS = 1_000;
+
+/**
+ * Makes what notices that this process has stood still, as in a machine or a container that was
+ * suspended: requests then wait for what others have revoked meanwhile, for a second at most, since
+ * tokens are checked also where the database does not answer.
+ *
+ * @param look reads what others have changed, and does not throw
+ */
+export function createCatchUp(look: () => Promise<unknown>, elapsedMs: () => number) {
+  let lastMs = elapsedMs();
+  let looking: Promise<unknown> | undefined;
+
+  /** To be called each BEAT_MS, and for each request; returns what is to be waited for. */
+  function beat(): Promise<unknown> | undefined {
+    const nowMs = elapsedMs();
+    if (nowMs - lastMs > STILL_MS) {
+      const patience = Promise.withResolvers<void>();
+      const timer = setTimeout(patience.resolve, PATIENCE_MS);
+      const begun = Promise.race([look(), patience.promise]).finally(() => {
+        clearTimeout(timer);
+        if (looking === begun) looking = undefined;
+      });
+      looking = begun;
+    }
+    lastMs = nowMs;
+    return looking;
+  }
+
+  return {
+    beat: () => void beat(),
+    before: (handle: Handle): Handle => (request) =>
+      beat()?.then(() => handle(request)) ?? handle(request),
+  };
+}

@@ -1,0 +1,75 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createCatchUp } from "../../src/app/catch_up.ts";
+import type { HttpRequest, HttpResponse } from "../../src/base/http_message.ts";
+
+/** A process whose clock and database are in the test's hands. */
+function createProcess() {
+  let nowMs = 0;
+  const looks: (() => void)[] = [];
+  const look = () => new Promise<void>((resolve) => looks.push(resolve));
+  const { beat, before } = createCatchUp(look, () => nowMs);
+  let handled = 0;
+  const handle = before(() => {
+    handled++;
+    return Promise.resolve({} as HttpResponse);
+  });
+  return {
+    beat,
+    looks,
+    passTime: (ms: number) => nowMs += ms,
+    request: () => handle({} as HttpRequest),
+    handled: () => handled,
+  };
+}
+
+test("requests wait for nothing while the process goes on", () => {
+  const { passTime, beat, request, handled, looks } = createProcess();
+  for (let turn = 0; turn < 10; turn++) {
+    passTime(500);
+    beat();
+  }
+  void request();
+  assert.deepEqual([handled(), looks.length], [1, 0]);
+});
+
+test("after it has stood still all of them wait for one look at the database", async () => {
+  for (const isTimerFirst of [true, false]) {
+    const { passTime, beat, request, handled, looks } = createProcess();
+    passTime(601);
+    if (isTimerFirst) beat();
+    const requests = [request(), request()];
+    assert.deepEqual([handled(), looks.length], [0, 1]);
+    looks[0]?.();
+    await Promise.all(requests);
+    void request();
+    assert.deepEqual([handled(), looks.length], [3, 1]);
+  }
+});
+
+test("they wait for a look that began after it stood still again", async () => {
+  const { passTime, request, handled, looks } = createProcess();
+  passTime(601);
+  const first = request();
+  passTime(601);
+  const second = request();
+  looks[0]?.();
+  await first;
+  assert.equal(handled(), 1);
+  looks[1]?.();
+  await second;
+  assert.equal(handled(), 2);
+});
+
+test("where the database does not answer they wait for a second", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const { passTime, request, handled } = createProcess();
+  passTime(601);
+  const waiting = request();
+  t.mock.timers.tick(999);
+  assert.equal(handled(), 0);
+  t.mock.timers.tick(1);
+  await waiting;
+  void request();
+  assert.equal(handled(), 2);
+});
