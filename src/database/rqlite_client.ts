@@ -44,11 +44,21 @@ const PAUSE_MS = 40;
 const LEAST_MS = 100;
 // The leader serves reads and writes that come at the same time, and a follower its backups.
 const MAX_SOCKETS = 8;
+const SHOWN_CHARACTERS = 200;
 
-/** Says what came in place of a result. */
+/** Says what came in place of a result; a proxy may send a long page. */
 export function describeResponse(status: number | undefined, content: string): string {
   if (status === 401) return "refuses GATEPOST_DATABASE_CREDENTIALS";
-  return `HTTP ${status} ${content.trim()}`;
+  return `HTTP ${status} ${content.slice(0, SHOWN_CHARACTERS).trim()}`;
+}
+
+/** Reads a response's JSON; throws with what came where it is none. */
+export function readResponse(status: number | undefined, content: string) {
+  try {
+    return JSON.parse(content);
+  } catch (cause) {
+    throw new Error(describeResponse(status, content), { cause });
+  }
 }
 
 /** Makes a client. Its connections stay open until `close`; none keeps the process alive. */
@@ -129,7 +139,7 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
       return { kind: "redirect", leader: new URL(location).host };
     }
     if (status === 200) {
-      const { results, error = "not a result of each statement" } = JSON.parse(content);
+      const { results, error = "not a result of each statement" } = readResponse(status, content);
       // A transaction ends with the statement that failed.
       const isWhole = results?.length === count || results?.at(-1)?.error !== undefined;
       if (isWhole) return { kind: "results", results };

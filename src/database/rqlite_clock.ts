@@ -1,6 +1,6 @@
 import { text } from "node:stream/consumers";
 import type { Log } from "../base/log.ts";
-import { describeResponse, type RqliteClient } from "./rqlite_client.ts";
+import { describeResponse, readResponse, type RqliteClient } from "./rqlite_client.ts";
 
 const WARN_MS = 250;
 /** Beyond it what one process revokes may not reach what another has just issued. */
@@ -45,7 +45,7 @@ export function createRqliteClock(
     const content = await text(response);
     const { statusCode: status } = response;
     if (status !== 200) throw new Error(describeResponse(status, content));
-    const { results: [{ error, values }] } = JSON.parse(content);
+    const { results: [{ error, values }] } = readResponse(status, content);
     if (error !== undefined) throw new Error(error); // it has no table: it is of no cluster yet
     const [[seconds, keys, group]] = values;
     if (keys !== 0) lax.delete(node);

@@ -3,7 +3,7 @@ import { text } from "node:stream/consumers";
 import { messageOf } from "../base/message_of.ts";
 import { type DatabaseState, judgeContent, SELECT_SCHEMA } from "./judge.ts";
 import { migrationsFrom } from "./migrations.ts";
-import type { RqliteClient } from "./rqlite_client.ts";
+import { describeResponse, type RqliteClient } from "./rqlite_client.ts";
 import { RQLITE_LEDGER } from "./rqlite_ledger.ts";
 import { RQLITE_PROCESSES } from "./rqlite_presence.ts";
 import { SEAL_CHECK } from "./settings.ts";
@@ -75,13 +75,18 @@ async function checkNode({ request }: RqliteClient, node: string): Promise<strin
   if (response.statusCode === 401 || execute?.statusCode === 401) {
     throw new Error(`${node} refuses GATEPOST_DATABASE_CREDENTIALS, or gives them too few rights`);
   }
+  const { statusCode: status = 0, headers: { "x-rqlite-version": named } } = response;
+  // What stands between, such as a mesh, answers for a node that is down.
+  if (named === undefined && status >= 500) {
+    return `${node} does not answer: ${describeResponse(status, found)}`;
+  }
   // A program that was built without its version says 8 alone.
-  const version = String(response.headers["x-rqlite-version"]);
+  const version = String(named);
   const [, major, minor = 99] = /^v?(\d+)(?:\.(\d+))?/.exec(version) ?? [];
   if (!(Number(major) * 100 + Number(minor) >= 826)) {
     throw new Error(`${node} is not rqlite 8.26 or newer, or wants rqlites://`);
   }
-  if (response.statusCode === 200 && JSON.parse(found).results[0].values[0][0] !== 1) {
+  if (status === 200 && JSON.parse(found).results[0].values[0][0] !== 1) {
     throw new Error(`${node} ignores foreign keys: start every rqlited with -fk`);
   }
   return undefined;

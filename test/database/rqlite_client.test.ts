@@ -138,6 +138,16 @@ test("a cluster that cannot be reached: what each node has said", async (t) => {
   await assert.rejects(ask("", 600), { message });
 });
 
+test("a page in place of a result is shown as far as it says what it is", async (t) => {
+  const { ask, does, nodes: [node] } = await stage(t);
+  for (const status of [200, 502]) {
+    does((_, response) => void response.writeHead(status).end(`<html>${"x".repeat(10_000)}`));
+    const message = `The database cannot be reached: ${node}: HTTP ${status} <html>`;
+    await assert.rejects(ask("", 150), (error: Error) =>
+      error.message.startsWith(message) && error.message.length < 400);
+  }
+});
+
 for (const content of ['{"results":[]}', '{"results":[{},{}]}', '{"results":null}', "{}", ""]) {
   test(`${content || "nothing"} is no result of one statement: it may have run`, async (t) => {
     const { ask, does } = await stage(t);

@@ -252,6 +252,17 @@ describe("a cluster that no server would start on", { concurrency: true }, () =>
   }
 });
 
+test("a node for which a proxy answers that it is down is one that does not answer", async (t) => {
+  const server = createServer((_, response) =>
+    void response.writeHead(503).end("no healthy upstream")).listen(0, "127.0.0.1");
+  t.after(() => server.close().closeAllConnections());
+  await once(server, "listening");
+  const down = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const { address } = await startRqlited(t);
+  const { warnings } = await (await engineOf(`${address},${down}`)).judge(createSeal());
+  assert.deepEqual(warnings, [`${down} does not answer: HTTP 503 no healthy upstream`]);
+});
+
 test("a file moves into a cluster and out of it; what was there is kept", async (t) => {
   const folder = makeFolder(t);
   const [old, out, back] = ["old.db", "out.db", "back.db"].map((name) => join(folder, name));
