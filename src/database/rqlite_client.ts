@@ -229,9 +229,12 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
       const [incoming] = await once(outgoing, "response");
       return incoming;
     },
-    /** The node that leads now; throws as `ask`. */
+    /** The node that leads now; throws UnavailableError. */
     async findLeader(untilMs: number): Promise<string> {
-      await ask(() => "/db/query?level=weak&redirect", ['"SELECT 1"'], untilMs);
+      const asked = ask(() => "/db/query?level=weak&redirect", ['"SELECT 1"'], untilMs);
+      await asked.catch(({ message }: Error) => {
+        throw new UnavailableError(message); // whatever has run, it stores nothing
+      });
       return choice.next();
     },
     close(): void {

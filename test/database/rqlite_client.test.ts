@@ -206,6 +206,13 @@ for (const [status, content, mayHaveRun] of [
   });
 }
 
+test("to look for who leads stores nothing, whatever was answered", async (t) => {
+  const { does, findLeader } = await stage(t);
+  does((_, response) => response.writeHead(503).end("busy"));
+  await assert.rejects(findLeader(150), (error: Error) =>
+    isRefusal(error) && error.message.endsWith(": HTTP 503 busy"));
+});
+
 test("how far the node's clock is ahead is known by its answers, where they say it", async (t) => {
   const { ask, does, aheadMs } = await stage(t);
   for (const hours of [1, -1]) {
@@ -255,6 +262,7 @@ async function stage(t: TestContext, count = 1) {
       const statements = [JSON.stringify(["SELECT ?", param])];
       return client.ask(() => "/db/query", statements, performance.now() + forMs);
     },
+    findLeader: (forMs: number) => client.findLeader(performance.now() + forMs),
     asked: () => asked,
     aheadMs: client.aheadMs,
     does: (next: Handle) => void (handle = next),
