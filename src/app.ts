@@ -166,6 +166,7 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
     const catchUp = createCatchUp(
       () => Promise.allSettled([revocations.refresh(), keys.refresh(), rates.refresh()]),
       elapsedMs,
+      now,
     );
     const name = newId("c", now()); // of this process, for the others on the database
     const worker = createDeliveryWorker({

@@ -14,15 +14,21 @@ const PATIENCE_MS = 1_000;
  * tokens are checked also where the database does not answer.
  *
  * @param look reads what others have changed, and does not throw
+ * @param wallMs goes on also while a machine is suspended, in which the other clock stands still
  */
-export function createCatchUp(look: () => Promise<unknown>, elapsedMs: () => number) {
+export function createCatchUp(
+  look: () => Promise<unknown>,
+  elapsedMs: () => number,
+  wallMs: () => number,
+) {
   let lastMs = elapsedMs();
+  let lastWallMs = wallMs();
   let looking: Promise<unknown> | undefined;
 
   /** To be called each BEAT_MS, and for each request; returns what is to be waited for. */
   function beat(): Promise<unknown> | undefined {
-    const nowMs = elapsedMs();
-    if (nowMs - lastMs > STILL_MS) {
+    const [nowMs, nowWallMs] = [elapsedMs(), wallMs()];
+    if (Math.max(nowMs - lastMs, nowWallMs - lastWallMs) > STILL_MS) {
       const patience = Promise.withResolvers<void>();
       const timer = setTimeout(patience.resolve, PATIENCE_MS);
       const begun = Promise.race([look(), patience.promise]).finally(() => {
@@ -31,7 +37,7 @@ export function createCatchUp(look: () => Promise<unknown>, elapsedMs: () => num
       });
       looking = begun;
     }
-    lastMs = nowMs;
+    [lastMs, lastWallMs] = [nowMs, nowWallMs];
     return looking;
   }
 

@@ -5,10 +5,10 @@ import type { HttpRequest, HttpResponse } from "../../src/base/http_message.ts";
 
 /** A process whose clock and database are in the test's hands. */
 function createProcess() {
-  let nowMs = 0;
+  let [nowMs, wallMs] = [0, 0];
   const looks: (() => void)[] = [];
   const look = () => new Promise<void>((resolve) => looks.push(resolve));
-  const { beat, before } = createCatchUp(look, () => nowMs);
+  const { beat, before } = createCatchUp(look, () => nowMs, () => wallMs);
   let handled = 0;
   const handle = before(() => {
     handled++;
@@ -17,7 +17,11 @@ function createProcess() {
   return {
     beat,
     looks,
-    passTime: (ms: number) => nowMs += ms,
+    passTime(ms: number) {
+      nowMs += ms;
+      wallMs += ms;
+    },
+    setClock: (ms: number) => wallMs += ms,
     request: () => handle({} as HttpRequest),
     handled: () => handled,
   };
@@ -45,6 +49,17 @@ test("after it has stood still all of them wait for one look at the database", a
     void request();
     assert.deepEqual([handled(), looks.length], [3, 1]);
   }
+});
+
+test("a machine that was suspended has stood still, a clock that was set back has not", () => {
+  const { setClock, request, looks } = createProcess();
+  void request();
+  setClock(-60_000);
+  void request();
+  assert.equal(looks.length, 0);
+  setClock(601);
+  void request();
+  assert.equal(looks.length, 1);
 });
 
 test("they wait for a look that began after it stood still again", async () => {
