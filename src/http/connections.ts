@@ -35,6 +35,7 @@ export function createConnections(limits: HttpLimits, trustedProxies: readonly C
   const open = new Map<Socket, Connection>();
   const counts = new Map<string, number>();
   const turnLimit = createTurnLimit(() => open.values());
+  let aheadBytes = 0;
 
   function count(address: string, step: 1 | -1): number {
     const number = (counts.get(address) ?? 0) + step;
@@ -53,13 +54,19 @@ export function createConnections(limits: HttpLimits, trustedProxies: readonly C
       const connection = open.get(socket);
       turnLimit.count("request", connection); // also one that is dropped
       if (!connection) return undefined;
-      if (connection.unanswered.length >= limits.maxPipelined) connection.isClosing = true;
+      const { length } = connection.unanswered;
+      const isTooMany = length >= limits.maxPipelined ||
+        (length > 0 && aheadBytes >= limits.maxAheadBytes);
+      if (isTooMany) connection.isClosing = true;
       if (!connection.isClosing) return connection;
       // One read may hold 2,500 requests more, and Node has no other way to stop its parser.
       Object.assign(socket.parser ?? {}, { onIncoming: () => PARSER_ERROR });
       return undefined;
     },
     countPiece: (sender: Sender) => turnLimit.count("piece", sender),
+    countBytes: (sender: Sender, bytes: number) => turnLimit.count("byte", sender, bytes),
+    /** Counts what is held of requests that were sent ahead, or with less than 0 no more. */
+    countAhead: (bytes: number) => void (aheadBytes += bytes),
     open(socket: Socket): void {
       const { remoteAddress = "" } = socket;
       if (!isTrustedProxy(peerAddress(remoteAddress), trustedProxies)) {

@@ -16,7 +16,6 @@ export function createMemoryBudget(maxBytes: number) {
     /** Begins to reserve; `onEvicted` is called, after its release, when others need the memory. */
     reserve(onEvicted: () => void) {
       let own = 0;
-      let isPinned = false;
       const evict = (): void => {
         release();
         onEvicted();
@@ -29,14 +28,13 @@ export function createMemoryBudget(maxBytes: number) {
       return {
         /** May be called twice. */
         release,
-        /** From now on it is not evicted; it still counts. */
+        /** From now on it is not evicted; it still counts, and adds no more. */
         pin(): void {
-          isPinned = true;
           oldestFirst.delete(evict);
         },
         /** Counts so many bytes more; past the limit the oldest that may be evicted is. */
         add(bytes: number): void {
-          if (own === 0 && !isPinned) oldestFirst.add(evict);
+          if (own === 0) oldestFirst.add(evict);
           own += bytes;
           held += bytes;
           for (const evictOldest of oldestFirst) {

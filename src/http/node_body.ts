@@ -2,25 +2,38 @@ import type { IncomingMessage } from "node:http";
 import { tooLarge } from "../base/http_message.ts";
 import { Problem } from "../base/problem.ts";
 import { GrowingBytes } from "./growing_bytes.ts";
-import type { Reservation, MemoryBudget } from "./memory_budget.ts";
+import type { MemoryBudget } from "./memory_budget.ts";
+import { estimateParsed } from "./parsed_size.ts";
+
+/** For the bodies of all requests, and for what is made of them. */
+export interface BodyBudgets {
+  readonly bodies: MemoryBudget;
+  readonly parsed: MemoryBudget;
+}
+
+interface BodyEvents {
+  /** Called before the first byte is waited for: a client may wait for 100. */
+  onStart(): void;
+  /** Called once it is whole, with the bytes that the values made of it may take. */
+  onWhole(parsedBytes: number): void;
+}
 
 /**
  * The body of one request on its way in. It holds what has come and not what was announced, in one
- * piece however small the chunks are, and counts it in the budget until its release.
+ * piece however small the chunks are, and counts it in the budgets until its release.
  */
 export class IncomingBody {
   readonly incoming: IncomingMessage;
-  readonly #budget: MemoryBudget;
-  readonly #onStart: () => void;
+  readonly #budgets: BodyBudgets;
+  readonly #events: BodyEvents;
   #failure: Problem | undefined;
   #stop: ((problem: Problem) => void) | undefined;
-  #holding: Reservation | undefined;
+  #release: (() => void) | undefined;
 
-  /** @param onStart called before the first byte is waited for: a client may wait for 100 */
-  constructor(incoming: IncomingMessage, budget: MemoryBudget, onStart: () => void) {
+  constructor(incoming: IncomingMessage, budgets: BodyBudgets, events: BodyEvents) {
     this.incoming = incoming;
-    this.#budget = budget;
-    this.#onStart = onStart;
+    this.#budgets = budgets;
+    this.#events = events;
   }
 
   /** Ends the reading, now or when it begins: the rest is not coming, or not well-formed. */
@@ -31,7 +44,7 @@ export class IncomingBody {
 
   /** Releases what it holds, once the response is complete. */
   release(): void {
-    this.#holding?.release();
+    this.#release?.();
   }
 
   /** The whole body, once; rejects with Problem 400, 408, 413 or 503. */
@@ -41,12 +54,18 @@ export class IncomingBody {
     if (announced > maxBytes) return Promise.reject(tooLarge(maxBytes));
     if (this.#failure) return Promise.reject(this.#failure);
     if (incoming.destroyed) return Promise.reject(cutOff()); // its "close" does not come again
-    this.#onStart();
+    this.#events.onStart();
     const fail = (problem: Problem): void => this.fail(problem);
-    const held = this.#holding = this.#budget.reserve(() => {
+    const onEvicted = (): void => {
       const detail = "Too many bodies are coming in at once; send it again.";
       fail(new Problem(503, "busy", detail, { headers: { "Retry-After": "1" } }));
-    });
+    };
+    const held = this.#budgets.bodies.reserve(onEvicted);
+    const parsed = this.#budgets.parsed.reserve(onEvicted);
+    const release = this.#release = () => {
+      held.release();
+      parsed.release();
+    };
     return new Promise((resolve, reject) => {
       let whole: Buffer | undefined;
       let pieces: GrowingBytes | undefined;
@@ -57,7 +76,6 @@ export class IncomingBody {
         if (needed > maxBytes) return fail(tooLarge(maxBytes));
         if (length === 0 && needed === announced) {
           whole = chunk; // came in one piece, as nearly all do: it is complete
-          held.pin();
           held.add(needed);
         } else {
           pieces ??= new GrowingBytes();
@@ -65,9 +83,15 @@ export class IncomingBody {
         }
       };
       const onEnd = (): void => {
+        const body = whole ?? pieces?.toBuffer() ?? Buffer.alloc(0);
+        const parsedBytes = estimateParsed(incoming.headers["content-type"], body);
+        parsed.add(parsedBytes);
+        if (this.#failure) return; // that was too much
+        this.#events.onWhole(parsedBytes);
         held.pin();
+        parsed.pin();
         finish();
-        resolve(whole ?? pieces?.toBuffer() ?? Buffer.alloc(0));
+        resolve(body);
       };
       const onClose = (): void => fail(cutOff());
       const finish = (): void => {
@@ -79,7 +103,7 @@ export class IncomingBody {
         finish();
         incoming.pause();
         pieces?.clear();
-        held.release();
+        release();
         reject(problem);
       };
       this.#stop = stop;

@@ -12,7 +12,7 @@ import { CountedMessage } from "./node_message.ts";
 import { refuseSocket, sendResponse } from "./node_response.ts";
 import { NodeRequest } from "./node_request.ts";
 import { createStreamSender } from "./node_stream.ts";
-import { findHeadError } from "./request_head.ts";
+import { estimateHeld, findHeadError } from "./request_head.ts";
 import { newRequestId } from "./request_id.ts";
 import { problemResponse } from "./respond.ts";
 
@@ -34,7 +34,10 @@ export function createHttpServer(options: {
 }): Server {
   const { handle, trustedProxies, log } = options;
   const limits = { ...limitsFor(options.maxBodyBytes), ...options.limits };
-  const bodies = createMemoryBudget(limits.maxHeldBodyBytes);
+  const budgets = {
+    bodies: createMemoryBudget(limits.maxHeldBodyBytes),
+    parsed: createMemoryBudget(limits.maxParsedBytes),
+  };
   const responses = createMemoryBudget(limits.maxHeldResponseBytes);
   const connections = createConnections(limits, trustedProxies);
   const sendStream = createStreamSender(options.stopping ?? new AbortController().signal);
@@ -62,17 +65,23 @@ export function createHttpServer(options: {
     const connection = connections.take(incoming.socket);
     if (!connection) return;
     incoming.countPieces(connection, connections.countPiece);
-    const body = new IncomingBody(incoming, bodies, () => {
-      if (expectation === "continue") outgoing.writeContinue();
+    const body = new IncomingBody(incoming, budgets, {
+      onStart() {
+        if (expectation === "continue") outgoing.writeContinue();
+      },
+      onWhole: (parsedBytes) => connections.countBytes(connection, parsedBytes),
     });
     const request = new NodeRequest(incoming, body, trustedProxies);
     const { unanswered } = connection;
+    const aheadBytes = unanswered.length > 0 ? estimateHeld(incoming) : 0;
+    connections.countAhead(aheadBytes);
     let held: Reservation | undefined;
     const exchange = {
       request,
       release(): void {
         unanswered.splice(unanswered.indexOf(exchange), 1);
         body.release();
+        connections.countAhead(-aheadBytes);
         held?.release();
         if (!outgoing.writableFinished) request.abort();
       },
@@ -83,6 +92,7 @@ export function createHttpServer(options: {
       if (bytes === 0) return; // who holds nothing does not pay for those who do
       held ??= responses.reserve(() => incoming.socket.destroy());
       held.add(bytes);
+      connections.countBytes(connection, bytes);
     };
     unanswered.push(exchange);
     connection.receiving = body;

@@ -1,3 +1,4 @@
+import { hasBody, type HttpRequest } from "../base/http_message.ts";
 import { malformed, Problem } from "../base/problem.ts";
 
 const MAX_FIELDS = 200;
@@ -44,4 +45,16 @@ export function findHeadError({ httpVersion, url = "", rawHeaders }: {
   }
   // RFC 9112 §3.2.
   return httpVersion === "1.1" && (seen & HOST) === 0 ? malformed("Host is missing.") : undefined;
+}
+
+/** How many bytes a request takes while nobody has asked for its body, as far as that has come. */
+export function estimateHeld({ headers, rawHeaders, url = "", readableHighWaterMark }: {
+  readonly headers: HttpRequest["headers"];
+  readonly rawHeaders: readonly string[];
+  readonly url?: string | undefined;
+  readonly readableHighWaterMark: number;
+}): number {
+  // Node keeps each field twice: as it came and by its name.
+  const fields = rawHeaders.reduce((sum, text) => sum + 2 * text.length + 40, 2 * url.length);
+  return hasBody({ headers }) ? fields + readableHighWaterMark : fields;
 }

@@ -1,7 +1,10 @@
 import type { Socket } from "node:net";
 
-/** What is counted, in the time that a piece of a body takes: a microsecond or so. */
-const COSTS = { piece: 1, request: 20 } as const;
+/**
+ * What is counted, in the time that a piece of a body takes: a microsecond or so. Bytes are those
+ * of values that are made of a body, and of responses that wait for their clients.
+ */
+const COSTS = { piece: 1, request: 20, byte: 1 / 256 } as const;
 
 /** Of 2,000 requests. */
 const MAX_IN_TURN = 2000 * COSTS.request;
@@ -71,11 +74,11 @@ export function createTurnLimit(open: () => Iterable<Sender>) {
     /** One that has just been opened waits where others do. */
     hold,
     /** Counts one more; of no sender where that is closing. */
-    count(what: keyof typeof COSTS, sender?: Sender): void {
+    count(what: keyof typeof COSTS, sender?: Sender, times = 1): void {
       if (cost === 0) setImmediate(() => cost = 0);
       const before = cost;
-      cost += COSTS[what];
-      if (sender) sender.cost += COSTS[what];
+      cost += times * COSTS[what];
+      if (sender) sender.cost += times * COSTS[what];
       if (before < MAX_IN_TURN && cost >= MAX_IN_TURN) holdAll();
     },
   };

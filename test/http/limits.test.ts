@@ -9,9 +9,11 @@ test("limitsFor() keeps the defaults for bodies of the usual size", () => {
 });
 
 test("limitsFor() gives large bodies memory for two of them, and time to arrive", () => {
-  const { maxHeldBodyBytes, requestTimeoutMs, ...others } = limitsFor(256 * MIB);
+  const { maxHeldBodyBytes, maxParsedBytes, requestTimeoutMs, ...others } = limitsFor(256 * MIB);
   assert.equal(maxHeldBodyBytes, 512 * MIB);
+  assert.equal(maxParsedBytes, 4096 * MIB);
   assert.equal(requestTimeoutMs, 256 * MIB / 64); // 64 bytes in a millisecond
-  const { maxHeldBodyBytes: _, requestTimeoutMs: __, ...defaults } = DEFAULT_LIMITS;
+  const { maxHeldBodyBytes: _, maxParsedBytes: __, requestTimeoutMs: ___, ...defaults } =
+    DEFAULT_LIMITS;
   assert.deepEqual(others, defaults);
 });

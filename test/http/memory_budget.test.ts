@@ -75,16 +75,3 @@ test("who holds nothing is not evicted", () => {
   reserve("b").add(90);
   assert.deepEqual(givenUp, ["a"]);
 });
-
-test("what is pinned before it is held counts, evicts others, and is never evicted", () => {
-  const { givenUp, reserve, room } = openBudget();
-  reserve("hoarder").add(60);
-  const whole = reserve("whole");
-  whole.pin();
-  whole.add(70);
-  assert.deepEqual(givenUp, ["hoarder"]);
-  assert.equal(room(), 30);
-  assert.deepEqual(givenUp, ["hoarder"]);
-  whole.release();
-  assert.equal(room(), 100);
-});

@@ -919,6 +919,82 @@ test("bodies past the budget cost the one that has been coming longest", async (
   assert.equal(first?.headers["retry-after"], "1");
 });
 
+/** A handler that reads each body and responds once it may; and what lets it. */
+function holdAll(): { readonly handle: Handle; readonly open: () => void } {
+  const { promise, resolve: open } = Promise.withResolvers<void>();
+  const handle: Handle = async (request) => {
+    const answer = await echo(request);
+    await promise;
+    return answer;
+  };
+  return { handle, open };
+}
+
+const HELD: readonly [what: string, limits: Partial<HttpLimits>, request: string][] = [
+  [
+    "bodies that came in one piece",
+    { maxHeldBodyBytes: 2 * MAX_BODY },
+    post("Content-Length: 50000\r\n", "x".repeat(50_000)),
+  ],
+  [
+    "what is made of JSON", // 99 bytes of an object each
+    { maxParsedBytes: 2 * MAX_BODY },
+    post("Content-Type: application/json\r\nContent-Length: 1801\r\n", `[${"{},".repeat(600)}`),
+  ],
+  [
+    "what is made of a form",
+    { maxParsedBytes: 2 * MAX_BODY },
+    post(
+      "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 1600\r\n",
+      "a&".repeat(800),
+    ),
+  ],
+  [
+    "what is made of a form of files",
+    { maxParsedBytes: 2 * MAX_BODY },
+    post(
+      "Content-Type: multipart/form-data; boundary=b\r\nContent-Length: 200\r\n",
+      "\r\n--b".repeat(40),
+    ),
+  ],
+];
+
+for (const [what, limits, request] of HELD) {
+  test(`${what}, past the budget while they are worked on, are refused`, async (t) => {
+    const { handle, open } = holdAll();
+    const { port, requests } = await startStage(t, { limits, handle });
+    const exchanges = [];
+    for (let count = 1; count <= 4; count++) {
+      exchanges.push(exchangeRaw(port, request, { finish: true }));
+      await until(() => requests.length === count);
+      await delay(20); // for its body
+    }
+    open();
+    const answers = (await Promise.all(exchanges)).map((exchange) => exchange.answers[0]);
+    assert.deepEqual(answers.map((answer) => answer?.status), [200, 200, 503, 503]);
+    assertProblem(answers[3], 503);
+    assert.equal((await exchangeRaw(port, request, { finish: true })).answers[0]?.status, 200);
+  });
+}
+
+test("of requests sent ahead as many are held as fit, then the connection ends", async (t) => {
+  const { handle, open } = holdAll();
+  const { port, requests } = await startStage(t, { limits: { maxAheadBytes: 100_000 }, handle });
+  const large = `GET / HTTP/1.1\r\n${HOST}X: ${"x".repeat(15_000)}\r\n\r\n`;
+  const many = exchangeRaw(port, large.repeat(16), { waitMs: 1500 });
+  await until(() => requests.length === 5); // one, and four of 30,000 bytes behind it
+  const others = exchangeRaw(port, large.repeat(2), { waitMs: 1500 });
+  await until(() => requests.length === 6);
+  await delay(100);
+  open();
+  for (const [exchange, count] of [[await many, 5], [await others, 1]] as const) {
+    assert.deepEqual(exchange.answers.map(({ status }) => status), Array(count).fill(200));
+    assert.equal(exchange.isClosed, true);
+  }
+  assert.equal(requests.length, 6);
+  assert.equal((await exchangeRaw(port, large.repeat(3))).answers.length, 3);
+});
+
 test("bodies whose responses have gone cost no later one", async (t) => {
   const { port } = await startStage(t, { limits: { maxHeldBodyBytes: 2 * MAX_BODY } });
   const whole = post(`Content-Length: ${MAX_BODY}\r\n`, "x".repeat(MAX_BODY));

@@ -6,6 +6,7 @@ import { createTurnLimit, type Sender } from "../../src/http/turn_limit.ts";
 
 const MAX_REQUESTS = 2000;
 const MAX_PIECES = 40_000;
+const MAX_BYTES = 256 * MAX_PIECES;
 
 /** Sockets that read, and the limit that watches them. */
 function openSenders(number = 1) {
@@ -52,6 +53,20 @@ test("past the limit nothing more is read in this turn, and all goes on after it
   assert.deepEqual(arePaused(senders), [false, false]);
   await send(MAX_REQUESTS - 1);
   assert.deepEqual(arePaused(senders), [false, false]);
+});
+
+test("what is made of bodies, and waits for clients, counts by its bytes", async () => {
+  const senders = [newSender()];
+  const [sender] = senders;
+  const { count } = createTurnLimit(() => senders);
+  const add = async (bytes: number) => {
+    count("byte", sender, bytes);
+    await new Promise<void>((resolve) => process.nextTick(resolve));
+  };
+  await add(MAX_BYTES - 256);
+  assert.deepEqual(arePaused(senders), [false]);
+  await add(256);
+  assert.deepEqual(arePaused(senders), [true]);
 });
 
 test("what was paused before stays so", async () => {
