@@ -9,6 +9,9 @@ import {
 import { statusText } from "../base/status_text.ts";
 import { isEventStream, type SendStream } from "./node_stream.ts";
 
+/** Of a response that goes out at once; smaller ones wait for those of the same turn. */
+const LARGE_BYTES = 16 * 1024;
+
 /** Sends a response; rejects when the connection breaks or the response's own stream does. */
 export async function sendResponse(
   { status, headers: given, body }: HttpResponse,
@@ -23,7 +26,9 @@ export async function sendResponse(
     readonly sendStream: SendStream;
   },
 ): Promise<void> {
-  await endOfTurn();
+  const length = body instanceof ReadableStream ? 0 : Buffer.byteLength(body ?? "");
+  // Large ones would pile up, and nobody knows yet which of them the clients do not take.
+  if (length < LARGE_BYTES || !incoming.complete) await endOfTurn();
   // What came together with the head is parsed by now; the rest of a body is not worth reading.
   const isUnread = hasBody(incoming) && !incoming.complete;
   const headers: Record<string, string | string[] | number> = { ...given };
@@ -46,7 +51,6 @@ export async function sendResponse(
     }
     return;
   }
-  const length = Buffer.byteLength(body ?? "");
   if (status !== 204 && status !== 304) headers["Content-Length"] = length;
   outgoing.writeHead(status, headers);
   if (!isUnread) outgoing.end(body);
