@@ -2,13 +2,13 @@ import type { IncomingMessage } from "node:http";
 import { tooLarge } from "../base/http_message.ts";
 import { Problem } from "../base/problem.ts";
 import { GrowingBytes } from "./growing_bytes.ts";
-import type { MemoryBudget } from "./memory_budget.ts";
+import type { MemoryBudget, Reservation } from "./memory_budget.ts";
 import { estimateParsed } from "./parsed_size.ts";
 
 /** For the bodies of all requests, and for what is made of them. */
 export interface BodyBudgets {
   readonly bodies: MemoryBudget;
-  readonly parsed: MemoryBudget;
+  readonly parsed: { heldBytes: number; readonly maxBytes: number };
 }
 
 interface BodyEvents {
@@ -28,7 +28,8 @@ export class IncomingBody {
   readonly #events: BodyEvents;
   #failure: Problem | undefined;
   #stop: ((problem: Problem) => void) | undefined;
-  #release: (() => void) | undefined;
+  #holding: Reservation | undefined;
+  #parsedBytes = 0;
 
   constructor(incoming: IncomingMessage, budgets: BodyBudgets, events: BodyEvents) {
     this.incoming = incoming;
@@ -44,7 +45,9 @@ export class IncomingBody {
 
   /** Releases what it holds, once the response is complete. */
   release(): void {
-    this.#release?.();
+    this.#holding?.release();
+    this.#budgets.parsed.heldBytes -= this.#parsedBytes;
+    this.#parsedBytes = 0;
   }
 
   /** The whole body, once; rejects with Problem 400, 408, 413 or 503. */
@@ -56,16 +59,12 @@ export class IncomingBody {
     if (incoming.destroyed) return Promise.reject(cutOff()); // its "close" does not come again
     this.#events.onStart();
     const fail = (problem: Problem): void => this.fail(problem);
-    const onEvicted = (): void => {
+    const refuse = (): void => {
       const detail = "Too many bodies are coming in at once; send it again.";
       fail(new Problem(503, "busy", detail, { headers: { "Retry-After": "1" } }));
     };
-    const held = this.#budgets.bodies.reserve(onEvicted);
-    const parsed = this.#budgets.parsed.reserve(onEvicted);
-    const release = this.#release = () => {
-      held.release();
-      parsed.release();
-    };
+    const { bodies, parsed } = this.#budgets;
+    const held = this.#holding = bodies.reserve(refuse);
     return new Promise((resolve, reject) => {
       let whole: Buffer | undefined;
       let pieces: GrowingBytes | undefined;
@@ -85,11 +84,10 @@ export class IncomingBody {
       const onEnd = (): void => {
         const body = whole ?? pieces?.toBuffer() ?? Buffer.alloc(0);
         const parsedBytes = estimateParsed(incoming.headers["content-type"], body);
-        parsed.add(parsedBytes);
-        if (this.#failure) return; // that was too much
+        if (parsed.heldBytes + parsedBytes > parsed.maxBytes) return refuse();
+        parsed.heldBytes += this.#parsedBytes = parsedBytes;
         this.#events.onWhole(parsedBytes);
         held.pin();
-        parsed.pin();
         finish();
         resolve(body);
       };
@@ -103,7 +101,7 @@ export class IncomingBody {
         finish();
         incoming.pause();
         pieces?.clear();
-        release();
+        held.release();
         reject(problem);
       };
       this.#stop = stop;

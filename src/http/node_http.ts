@@ -36,7 +36,7 @@ export function createHttpServer(options: {
   const limits = { ...limitsFor(options.maxBodyBytes), ...options.limits };
   const budgets = {
     bodies: createMemoryBudget(limits.maxHeldBodyBytes),
-    parsed: createMemoryBudget(limits.maxParsedBytes),
+    parsed: { heldBytes: 0, maxBytes: limits.maxParsedBytes },
   };
   const responses = createMemoryBudget(limits.maxHeldResponseBytes);
   const connections = createConnections(limits, trustedProxies);

@@ -13,10 +13,10 @@ const [PART, PART_COST] = ["\r\n--", 1400];
  */
 export function estimateParsed(type = "", body: Buffer): number {
   let bytes = body.length;
-  if (/^multipart\//i.test(type)) {
-    for (let at = 0; (at = body.indexOf(PART, at)) >= 0; at++) bytes += PART_COST;
-  } else if (/json|urlencoded/i.test(type)) {
+  if (type === "application/json" || /json|urlencoded/i.test(type)) {
     for (let index = 0; index < body.length; index++) bytes += COSTS[body[index] ?? 0] ?? 0;
+  } else if (/^multipart\//i.test(type)) {
+    for (let at = 0; (at = body.indexOf(PART, at)) >= 0; at++) bytes += PART_COST;
   } else return 0;
   return bytes;
 }
