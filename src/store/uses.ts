@@ -27,7 +27,8 @@ export function createUses(database: Database, now: () => number) {
         sql`UPDATE grants SET lastUsedAtMs = max(ifnull(lastUsedAtMs, 0), u.value ->> 1)
           FROM json_each(${JSON.stringify([...sent])}) u WHERE grants.id = u.value ->> 0`,
       ]).catch((error: unknown) => {
-        noted = new Map([...sent, ...noted]); // to store one twice changes nothing
+        // To store one twice changes nothing.
+        noted = new Map([...sent, ...noted].slice(0, NOTED_LIMIT));
         throw error;
       });
     },

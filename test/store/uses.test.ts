@@ -82,6 +82,26 @@ test("what is noted between two flushes is bounded", async (t) => {
   assert.equal(length, 5_000);
 });
 
+test("what is noted while the database refuses it is bounded, and the oldest stays", async (t) => {
+  const database = openDatabase(t);
+  const uses = createUses(database, () => NOW_MS);
+  const sent: [grant: string, atMs: number][][] = [];
+  t.mock.method(database, "write", async ([statement]: Parameters<Database["write"]>[0]) => {
+    sent.push(JSON.parse(String(statement?.params[0])));
+    note(sent.length); // while it is being stored
+    throw new UnavailableError("full");
+  });
+  const note = (round: number) => {
+    for (let count = 0; count < 5_000; count++) {
+      uses.note({ caller: callerOf("u1", `g${round}.${count}`), notedIn: 0 });
+    }
+  };
+  note(0);
+  for (let round = 0; round < 4; round++) await assert.rejects(uses.flush(), UnavailableError);
+  assert.deepEqual(sent.map(({ length }) => length), [5_000, 5_000, 5_000, 5_000]);
+  assert.equal(sent[3]?.[0]?.[0], "g0.0");
+});
+
 function callerOf(sub: string, grantId: string) {
   const caller = { sub, kind: "user", clientId: "login", scopes: [], grantId } as const;
   return { ...caller, jti: `${grantId}0`, expiresAtMs: NOW_MS };
