@@ -102,6 +102,16 @@ test("a rate that has been raised holds at once", () => {
   assert.equal(Math.round(raised?.waitMs ?? 0), 1_000);
 });
 
+test("where nothing else is said, 50,000 keys fit", () => {
+  const take = createLimiter(() => 0);
+  const use = (key: string) => take([{ key, rate: { count: 3, windowMs: 1_000 } }])[0]?.remaining;
+  use("first");
+  for (let count = 0; count < 24_000; count++) use(`a${count}`);
+  assert.equal(use("first"), 1);
+  for (let count = 0; count < 51_000; count++) use(`b${count}`);
+  assert.equal(use("first"), 2); // forgotten
+});
+
 test("of more keys than fit those that were used longest ago are forgotten", () => {
   const { take } = open(4);
   const rate = { count: 3, windowMs: 1_000 };

@@ -48,6 +48,15 @@ test("the window slides: one failure that ages out makes room for one", () => {
   assert.equal(throttle.waitMs("a"), 400);
 });
 
+test("of more failures than the limit the newest alone are remembered", () => {
+  const { clock, throttle } = open(2);
+  for (let count = 0; count < 3; count++) {
+    throttle.fail("a");
+    clock.nowMs += 100;
+  }
+  assert.equal(throttle.waitMs("a"), WINDOW_MS - 200);
+});
+
 test("one key's failures are no other's", () => {
   const { throttle } = open(1);
   throttle.fail("a");

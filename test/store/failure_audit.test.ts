@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
+import { idBound } from "../../src/base/id.ts";
+import { findValue } from "../../src/database/rows.ts";
+import { sql } from "../../src/database/sql.ts";
 import { OutcomeUnknownError, UnavailableError } from "../../src/database/database.ts";
 import { AUDIT_LIST, trimAudit } from "../../src/store/audit.ts";
 import { listPart } from "../../src/store/list.ts";
@@ -63,6 +66,20 @@ test("no more failures of a kind are kept than configured, even without a purge"
     await book.count();
   }
   assert.deepEqual(await book.targets(), ["u5", "u4", "u3"]);
+});
+
+test("where nothing else is said, 100,000 of a kind are kept", async (t) => {
+  const database = openDatabase(t);
+  await database.write([sql`WITH RECURSIVE n (i) AS
+      (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100005)
+    INSERT INTO audit (id, actor, action, target)
+    SELECT ${idBound("t", START_MS - 1)} || printf('%06d', i), 'u1', 'user.login_failed', i
+    FROM n`]);
+  const failures = createFailureAudit(database, () => START_MS);
+  const failure = { actor: "anonymous", action: "user.login_failed", target: "u1" } as const;
+  failures.record("192.0.2.1", { ...failure, address: "192.0.2.1" });
+  await failures.flush();
+  assert.equal(await findValue(database, sql`SELECT count(*) AS count FROM audit`), 100_000);
 });
 
 test("a failure is stored by the next flush, and nothing is before it", async (t) => {

@@ -121,6 +121,19 @@ test("minutes are kept for two days, hours for 400", async (t) => {
   assert.deepEqual(await left(400 * 24 + 1), []);
 });
 
+test("of a series the first 1,000 intervals are read", async (t) => {
+  const database = openDatabase(t);
+  const figures = createFigureCounter(database, () => NOON_MS);
+  figures.add("deliveries", true);
+  await figures.flush();
+  await database.write([sql`WITH RECURSIVE n (i) AS
+      (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1500)
+    INSERT INTO figures (stepMs, key, atMs, counts)
+    SELECT stepMs, key, atMs + i * 60000, counts FROM n, figures WHERE stepMs = 60000`]);
+  const found = await listFigures(database, "deliveries", "minute", NOON_MS, NOON_MS + 48 * HOUR_MS);
+  assert.deepEqual([found.length, found[0]?.atMs], [1_000, NOON_MS]);
+});
+
 test("a series has closed intervals alone, each a while after its end", async (t) => {
   const database = openDatabase(t);
   let nowMs = NOON_MS;

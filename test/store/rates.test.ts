@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { findApp, updateApp } from "../../src/store/apps.ts";
+import { sql } from "../../src/database/sql.ts";
 import { loadRates } from "../../src/store/rates.ts";
 import { deleteUser, findUser } from "../../src/store/users.ts";
 import { addApp, addUser, changeUser, countRows, openDatabase } from "../helpers/database.ts";
@@ -41,6 +42,20 @@ test("a rate that is given, changed or taken away holds after the next look", as
   await database.write([deleteUser(user)]);
   await rates.refresh();
   assert.equal(rates.find(user), undefined);
+});
+
+test("of very many rates the first 50,000 or so are held", async (t) => {
+  const database = openDatabase(t);
+  const template = await addUser(database, { rate: "5/1m" });
+  await database.write([sql`WITH RECURSIVE n (i) AS
+      (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 54000)
+    INSERT INTO users (id, username, phc, scopes, status, createdAtMs, rate)
+    SELECT ${template} || printf('%06d', i), 'many' || i, phc, scopes, status, createdAtMs, rate
+    FROM n, users WHERE id = ${template}`]);
+  const rates = await loadRates(database);
+  const isHeld = (count: number) =>
+    rates.find(template + String(count).padStart(6, "0")) !== undefined;
+  assert.deepEqual([1, 49_000, 52_001, 54_000].map(isHeld), [true, true, false, false]);
 });
 
 test("as long as no account changes, a look reads one row", async (t) => {

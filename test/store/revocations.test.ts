@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { newId } from "../../src/base/id.ts";
 import { type Database, UnavailableError } from "../../src/database/database.ts";
-import type { Sql } from "../../src/database/sql.ts";
+import { sql, type Sql } from "../../src/database/sql.ts";
 import { loadRevocations, revocation } from "../../src/store/revocations.ts";
 import { countRows, makeFolder, openDatabase } from "../helpers/database.ts";
 
@@ -244,6 +244,19 @@ describe("past the limit of what is held in memory", () => {
         assert.ok(revocations.has(caller) instanceof Promise);
         assert.equal(await revocations.has(caller), isRevoked);
       }
+    });
+  }
+
+  for (const [count, isAsked] of [[100_000, false], [100_001, true]] as const) {
+    test(`of ${count} the database is ${isAsked ? "asked" : "not asked"}`, async (t) => {
+      const database = openDatabase(t);
+      await database.write([sql`WITH RECURSIVE n (i) AS
+          (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${count})
+        INSERT INTO revocations (target, notBeforeMs, untilMs)
+        SELECT 'j' || i, 1, ${NOW_MS + HOUR_MS} FROM n`]);
+      const revocations = await loadRevocations(database, () => NOW_MS);
+      assert.equal(revocations.has(caller) instanceof Promise, isAsked);
+      assert.equal(await revocations.has(caller), false);
     });
   }
 

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createClientDocuments } from "../../../src/api/authorization/client_documents.ts";
+import { Problem } from "../../../src/base/problem.ts";
 
 const URL = "https://client.example/app";
 const DAY_MS = 86_400_000;
@@ -16,7 +17,7 @@ function open() {
     now: () => stage.nowMs,
   });
   const find = async () => assert.ok(!("reason" in await documents.find(URL, "192.0.2.1")));
-  return { stage, find };
+  return { stage, find, documents };
 }
 
 test("a document is fetched once while it is fresh, and again after that", async () => {
@@ -37,4 +38,19 @@ test("one that was fetched before the clock was set back is fetched anew, and on
   await find();
   await find();
   assert.equal(stage.fetches, 2);
+});
+
+test("strangers cause 30 fetches by an address and 600 in all, in 15 minutes", async () => {
+  const { stage, documents } = open();
+  const isRefused = (problem: unknown) => problem instanceof Problem && problem.status === 429;
+  const findOther = (count: number, address: number) =>
+    documents.find(`${URL}/${count}`, `192.0.2.${address}`); // describes another: not remembered
+  for (let count = 0; count < 30; count++) await findOther(count, 0);
+  await assert.rejects(async () => findOther(30, 0), isRefused);
+  for (let count = 30; count < 600; count++) await findOther(count, Math.floor(count / 30));
+  await assert.rejects(async () => findOther(600, 100), isRefused);
+  assert.equal(stage.fetches, 600);
+  stage.nowMs += 15 * 60_000;
+  await findOther(600, 100);
+  assert.equal(stage.fetches, 601);
 });
