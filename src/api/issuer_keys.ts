@@ -16,6 +16,8 @@ interface KeySet {
   fetching: Promise<void> | undefined;
 }
 
+/** Each is tried for every token that is wrong: of hundreds that takes as long as an outage. */
+const MAX_OF_KID = 4;
 /** Of what is fetched from an issuer. */
 export const ISSUER_LIMITS = { limitBytes: 65_536, timeoutMs: 5_000 };
 /** How much longer keys serve if there is no way to look. */
@@ -39,7 +41,9 @@ export async function fetchKeys(
     const key = errors.length === 0 ? importPublicJwk(jwk) : undefined;
     return key && jwk.kid !== undefined ? { kid: jwk.kid, ...key } : [];
   });
-  return { keys: Map.groupBy(keys, ({ kid }) => kid), freshMs };
+  const byKid = Map.groupBy(keys, ({ kid }) => kid);
+  for (const same of byKid.values()) same.splice(MAX_OF_KID);
+  return { keys: byKid, freshMs };
 }
 
 /**

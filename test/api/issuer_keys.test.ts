@@ -44,6 +44,14 @@ test("keys are fetched once while they are fresh, and again after that", async (
   assert.equal(stage.fetches, 2);
 });
 
+test("of keys with one kid four are tried for a token", async () => {
+  const { stage, find } = open();
+  const keys = Array.from({ length: 6 }, () => newForeignKey("k1").jwk);
+  stage.answer = () => publish([...keys, two.jwk]);
+  assert.equal((await find(URI, "k1", 1))?.keys.length, 4);
+  assert.equal((await find(URI, "k2", 1))?.keys.length, 1);
+});
+
 test("a kid that is not known is looked for once a minute", async () => {
   const { stage, has } = open();
   await has();

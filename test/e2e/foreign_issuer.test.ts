@@ -123,6 +123,21 @@ describe("a registered issuer", () => {
     });
   }
 
+  test("may publish keys in 64 KiB, and no more", async (t) => {
+    const own = await startForeignIssuer(first.issuer);
+    t.after(() => own.close());
+    const padding = (count: number) => [own.key.jwk, { kty: "oct", pad: "x".repeat(count) }];
+    const left = 65_536 - JSON.stringify({ keys: padding(0) }).length;
+    own.publish(padding(left + 1));
+    const body = { issuer: own.url, scopes: ["consumer"] };
+    const answer = await call("POST", "/backend/issuer", body);
+    assert.equal(answer.status, 400);
+    assert.match(answer.text, /"pointer":"\/jwks_uri"|longer than 65536 bytes/);
+    own.publish(padding(left));
+    await registerIssuer(first, own);
+    assert.equal(await first.isAlive(own.token()), true);
+  });
+
   const SHAPES: readonly (readonly [pointer: string, change: Body])[] = [
     ["/issuer", { issuer: "http://id.example.com" }],
     ["/issuer", { issuer: "https://id.example.com?x=1" }],
