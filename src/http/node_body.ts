@@ -84,7 +84,8 @@ export class IncomingBody {
       const onEnd = (): void => {
         const body = whole ?? pieces?.toBuffer() ?? Buffer.alloc(0);
         const parsedBytes = estimateParsed(incoming.headers["content-type"], body);
-        if (parsed.heldBytes + parsedBytes > parsed.maxBytes) return refuse();
+        // The last may be larger than what is left: sent again it would be no smaller.
+        if (parsed.heldBytes >= parsed.maxBytes) return refuse();
         parsed.heldBytes += this.#parsedBytes = parsedBytes;
         this.#events.onWhole(parsedBytes);
         held.pin();

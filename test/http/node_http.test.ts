@@ -939,25 +939,40 @@ const HELD: readonly [what: string, limits: Partial<HttpLimits>, request: string
   [
     "what is made of JSON", // 99 bytes of an object each
     { maxParsedBytes: 2 * MAX_BODY },
-    post("Content-Type: application/json\r\nContent-Length: 1801\r\n", `[${"{},".repeat(600)}`),
+    post("Content-Type: application/json\r\nContent-Length: 2401\r\n", `[${"{},".repeat(800)}`),
   ],
   [
     "what is made of a form",
     { maxParsedBytes: 2 * MAX_BODY },
     post(
-      "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 1600\r\n",
-      "a&".repeat(800),
+      "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 2400\r\n",
+      "a&".repeat(1200),
     ),
   ],
   [
     "what is made of a form of files",
     { maxParsedBytes: 2 * MAX_BODY },
     post(
-      "Content-Type: multipart/form-data; boundary=b\r\nContent-Length: 200\r\n",
-      "\r\n--b".repeat(40),
+      "Content-Type: multipart/form-data; boundary=b\r\nContent-Length: 300\r\n",
+      "\r\n--b".repeat(60),
     ),
   ],
 ];
+
+test("what is made of a body may be more than the budget where that is not used up", async (t) => {
+  const { handle, open } = holdAll();
+  const { port, requests } = await startStage(t, { limits: { maxParsedBytes: 10 }, handle });
+  const exchanges = [];
+  for (const body of ["1", "[1]", "2"]) {
+    const head = `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n`;
+    exchanges.push(exchangeRaw(port, post(head, body), { finish: true }));
+    await until(() => requests.length === exchanges.length);
+    await delay(20); // for its body
+  }
+  open();
+  const answers = (await Promise.all(exchanges)).map((exchange) => exchange.answers[0]?.status);
+  assert.deepEqual(answers, [200, 200, 503]);
+});
 
 for (const [what, limits, request] of HELD) {
   test(`${what}, past the budget while they are worked on, are refused`, async (t) => {
