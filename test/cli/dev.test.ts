@@ -22,7 +22,7 @@ async function develop(
   nodeFlags: readonly string[] = [],
 ) {
   const folder = mkdtempSync(join(tmpdir(), "gatepost-dev-"));
-  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  t.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
   const write = (file: string, text: string): void => {
     mkdirSync(dirname(join(folder, file)), { recursive: true });
     writeFileSync(join(folder, file), text);
