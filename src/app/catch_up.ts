@@ -2,8 +2,13 @@ import type { HttpRequest, HttpResponse } from "../base/http_message.ts";
 
 type Handle = (request: HttpRequest) => Promise<HttpResponse>;
 
-/** With the interval of what watches other processes a second, in which revocations are to hold. */
-const STILL_MS = 600;
+/**
+ * How often it is looked for what other processes have changed: a revocation, a withdrawn key or a
+ * new rate takes effect in all of them within a second, by two polls and a commit.
+ */
+export const WATCH_INTERVAL_MS = 400;
+/** With that a second, too. */
+const STILL_MS = 1_000 - WATCH_INTERVAL_MS;
 /** How often it is to be noticed that the process goes on. */
 export const BEAT_MS = 200;
 const PATIENCE_MS = 1_000;

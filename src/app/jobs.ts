@@ -8,7 +8,7 @@ import type { Services } from "../services.ts";
 import { leaveOutIdleTime } from "../store/clock_shift.ts";
 import { purge, type PurgeProgress } from "../store/purge.ts";
 import { clearEndedSubscriptions } from "../store/subscription_end.ts";
-import { BEAT_MS } from "./catch_up.ts";
+import { BEAT_MS, WATCH_INTERVAL_MS } from "./catch_up.ts";
 
 type JobsOptions =
   & Pick<Services, "config" | "database" | "keys" | "revocations" | "failures" | "log" | "now">
@@ -29,9 +29,6 @@ type JobsOptions =
 export type Jobs = ReturnType<typeof createJobs>;
 
 const AUDIT_RETENTION_MS = 90 * 86_400_000;
-// A revocation, a withdrawn key or a new rate takes effect in every process within a second: two
-// polls and a commit.
-const WATCH_INTERVAL_MS = 400;
 const SECOND_MS = 1_000;
 const PURGE = { name: "gatepost.purge", everyMs: 60_000 };
 
