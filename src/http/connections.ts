@@ -28,6 +28,11 @@ export interface Connection extends Sender {
 
 /** Node's own parser calls `onIncoming` for each request, and reads no more after an error. */
 type ParsedSocket = Socket & { readonly parser?: object | null };
+interface RequestHead {
+  readonly socket: ParsedSocket;
+  /** Names and values alternate. */
+  readonly rawHeaders: readonly string[];
+}
 const PARSER_ERROR = -1;
 
 /** Keeps the open connections; one too many of an address is closed as it comes. */
@@ -50,9 +55,10 @@ export function createConnections(limits: HttpLimits, trustedProxies: readonly C
      * The connection of one more request; undefined where it closes, as it does once this is more
      * than may be sent ahead: its client sends the rest again (RFC 9112 §9.3.2).
      */
-    take(socket: ParsedSocket): Connection | undefined {
+    take({ socket, rawHeaders }: RequestHead): Connection | undefined {
       const connection = open.get(socket);
       turnLimit.count("request", connection); // also one that is dropped
+      turnLimit.count("field", connection, rawHeaders.length / 2);
       if (!connection) return undefined;
       const { length } = connection.unanswered;
       const isTooMany = length >= limits.maxPipelined ||

@@ -62,7 +62,7 @@ export function createHttpServer(options: {
     outgoing: ServerResponse,
     expectation: "none" | "continue" | "unknown",
   ): void {
-    const connection = connections.take(incoming.socket);
+    const connection = connections.take(incoming);
     if (!connection) return;
     incoming.countPieces(connection, connections.countPiece);
     const body = new IncomingBody(incoming, budgets, {

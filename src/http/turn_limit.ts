@@ -1,15 +1,16 @@
 import type { Socket } from "node:net";
 
 /**
- * What is counted, in the time that a piece of a body takes: a microsecond or so. Bytes are those
- * of values that are made of a body, and of responses that wait for their clients.
+ * What is counted, in the time that a piece of a body takes: a microsecond or so. Fields are those
+ * of a request's head; bytes are those of values that are made of a body, and of responses that
+ * wait for their clients.
  */
-const COSTS = { piece: 1, request: 20, byte: 1 / 256 } as const;
+const COSTS = { piece: 1, request: 10, field: 2, byte: 1 / 256 } as const;
 
-/** Of 2,000 requests. */
-const MAX_IN_TURN = 2000 * COSTS.request;
+/** Of 2,000 requests with five fields. */
+const MAX_IN_TURN = 40_000;
 /** Of who has sent nothing yet: little, but more than of nearly all who are known. */
-const UNKNOWN = 100 * COSTS.request;
+const UNKNOWN = MAX_IN_TURN / 20;
 const HALF_LIFE_MS = 10_000;
 /** In each, Node accepts one connection of those that wait, and clears closed ones away. */
 const QUIET_TURNS = 50;

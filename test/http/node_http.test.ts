@@ -1010,6 +1010,26 @@ test("of requests sent ahead as many are held as fit, then the connection ends",
   assert.equal((await exchangeRaw(port, large.repeat(3))).answers.length, 3);
 });
 
+test("where heads are long a turn takes fewer of the requests that come at once", async (t) => {
+  let inTurn = 0;
+  let most = 0;
+  const { port, requests } = await startStage(t, {
+    handle() {
+      if (inTurn++ === 0) setImmediate(() => inTurn = 0);
+      most = Math.max(most, inTurn);
+      return { status: 200 };
+    },
+  });
+  const sockets = Array.from({ length: 300 }, () => connectSocket(port, "127.0.0.1"));
+  t.after(() => sockets.forEach((socket) => socket.destroy()));
+  await Promise.all(sockets.map((socket) => once(socket, "connect")));
+  await delay(100); // until all have been accepted
+  const fields = Array.from({ length: 190 }, (_, index) => `X-${index}: x\r\n`).join("");
+  for (const socket of sockets) socket.write(`GET / HTTP/1.1\r\n${HOST}${fields}\r\n`);
+  await until(() => requests.length === 300);
+  assert.ok(most < 150, `${most} in one turn`);
+});
+
 test("bodies whose responses have gone cost no later one", async (t) => {
   const { port } = await startStage(t, { limits: { maxHeldBodyBytes: 2 * MAX_BODY } });
   const whole = post(`Content-Length: ${MAX_BODY}\r\n`, "x".repeat(MAX_BODY));

@@ -12,8 +12,11 @@ const MAX_BYTES = 256 * MAX_PIECES;
 function openSenders(number = 1) {
   const senders: Sender[] = Array.from({ length: number }, newSender);
   const { count, hold } = createTurnLimit(() => senders);
-  const send = async (times: number, sender = senders[0], what?: "piece") => {
-    for (let time = 0; time < times; time++) count(what ?? "request", sender);
+  const send = async (times: number, sender = senders[0], what?: "piece" | "long head") => {
+    for (let time = 0; time < times; time++) {
+      count(what === "piece" ? what : "request", sender);
+      if (what !== "piece") count("field", sender, what ? 195 : 5);
+    }
     await new Promise<void>((resolve) => process.nextTick(resolve)); // as after a callback
   };
   return { senders, send, hold };
@@ -39,6 +42,14 @@ test("what fits into a turn pauses nobody", async () => {
     assert.deepEqual(arePaused(senders), [false]);
     await nextTurn();
   }
+});
+
+test("of requests with many fields a turn takes fewer", async () => {
+  const { senders, send } = openSenders();
+  await send(MAX_REQUESTS / 20 - 1, senders[0], "long head");
+  assert.deepEqual(arePaused(senders), [false]);
+  await send(1, senders[0], "long head");
+  assert.deepEqual(arePaused(senders), [true]);
 });
 
 test("past the limit nothing more is read in this turn, and all goes on after it", async () => {
