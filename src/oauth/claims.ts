@@ -47,6 +47,7 @@ export function parseAccessClaims(
   const grantId = jti.slice(0, ID_LENGTH);
   if (jti === grantId || !isId("g", grantId)) return undefined;
   if (kind === undefined || !scopes.every(isScopeName)) return undefined;
-  const caller = { sub, kind, clientId, scopes, grantId, jti, expiresAtMs: exp * 1000 } as const;
+  const times = { issuedAtMs: iat * 1000, expiresAtMs: exp * 1000 };
+  const caller = { sub, kind, clientId, scopes, grantId, jti, ...times } as const;
   return aud === issuer ? caller : { ...caller, audience: aud };
 }

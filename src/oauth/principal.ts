@@ -16,6 +16,8 @@ export interface Caller {
   /** Another one that the token is of, as `iss` names it. */
   readonly issuer?: string;
   readonly expiresAtMs: number;
+  /** When this service signed it, where it is a JWT of ours. */
+  readonly issuedAtMs?: number;
   /** The URL of the resource that it is for, where that is not this service. */
   readonly audience?: string | undefined;
 }

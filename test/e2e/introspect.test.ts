@@ -53,7 +53,7 @@ describe("POST /authorization/introspect tells (RFC 7662 §2.2)", () => {
     const { claims } = decodeJwt(access_token);
     const answer = await introspect(access_token);
     assert.equal(answer.headers.get("cache-control"), "no-store");
-    const { exp, jti } = claims;
+    const { exp, iat, jti } = claims;
     assert.deepEqual(readObject(answer), {
       active: true,
       scope,
@@ -61,6 +61,7 @@ describe("POST /authorization/introspect tells (RFC 7662 §2.2)", () => {
       username: user.username,
       token_type: "bearer",
       exp,
+      iat,
       sub: user.id,
       aud: gatepost.issuer,
       iss: gatepost.issuer,

@@ -65,6 +65,7 @@ test("parseAccessClaims() reads what accessTokenClaims() wrote", () => {
     scopes: ["consumer", "orders"],
     grantId,
     jti: claims["jti"],
+    issuedAtMs: Math.floor(NOW_MS / 1000) * 1000,
     expiresAtMs,
   });
 });

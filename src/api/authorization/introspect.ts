@@ -27,6 +27,7 @@ const Introspection = named("Introspection", described("RFC 7662.", record({
   username: optional(TEXT),
   token_type: optional(TOKEN_TYPE),
   exp: optional(described("Seconds since 1970.", COUNT)),
+  iat: optional(described("When this service signed it: of a JWT.", COUNT)),
   sub: optional(TEXT),
   aud: optional(URI),
   iss: optional(URI),
@@ -75,7 +76,8 @@ async function describe(
   presented: PresentedToken,
   { accounts, database, issuer, now }: IntrospectionServices,
 ) {
-  const { sub, clientId, scopes, grantId, audience, expiresAtMs, jti, state } = presented;
+  const { sub, clientId, scopes, grantId, audience, jti, state } = presented;
+  const { issuedAtMs, expiresAtMs } = presented;
   if (jti === undefined) {
     if (state !== "current" || expiresAtMs <= now()) return undefined;
     const app = await findApp(database, clientId);
@@ -96,6 +98,7 @@ async function describe(
     scope: scopes.filter((name) => !resource || resource.scopes.includes(name)).join(" "),
     ...named,
     exp: Math.floor(expiresAtMs / 1000),
+    ...(issuedAtMs !== undefined && { iat: issuedAtMs / 1000 }),
     ...(jti !== undefined && { token_type: "bearer", jti }),
   };
 }
