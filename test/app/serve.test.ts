@@ -3,12 +3,11 @@ import { spawnSync, type StdioOptions } from "node:child_process";
 import { closeSync, openSync, readdirSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { test, type TestContext } from "node:test";
-import { fileURLToPath } from "node:url";
 import { poolSize } from "../../src/base/password.ts";
 import { SOURCE_ENTRY } from "../helpers/gatepost.ts";
 import { runNode, startServer } from "../helpers/process.ts";
 
-const SERVE = fileURLToPath(new URL("../../src/app/serve.ts", import.meta.url));
+const SERVE = import.meta.resolve("../../src/app/serve.ts");
 
 /** Whether Node has loaded its fetch after a module was imported. */
 async function loadsFetch(specifier: string): Promise<boolean> {

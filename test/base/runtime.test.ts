@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { fileURLToPath } from "node:url";
 import { runtimeError } from "../../src/base/runtime.ts";
 import { runNode } from "../helpers/process.ts";
 
@@ -28,8 +27,8 @@ test("runtimeError() advises an installed package in one line, without npm start
 });
 
 test("what a program prints by console goes to stderr, whichever way it got that", async () => {
-  const path = fileURLToPath(new URL("../../src/base/runtime.ts", import.meta.url));
-  const program = `const { runProgram } = await import(${JSON.stringify(path)});
+  const url = import.meta.resolve("../../src/base/runtime.ts");
+  const program = `const { runProgram } = await import(${JSON.stringify(url)});
     await runProgram(process, async () => {
       const { default: imported, log } = await import("node:console");
       console.log("global");

@@ -15,7 +15,6 @@ import {
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, type TestContext, test } from "node:test";
-import { fileURLToPath } from "node:url";
 import { createSeal } from "../../src/base/seal.ts";
 import { UnusableDatabaseError } from "../../src/database/database.ts";
 import { judgeDatabase } from "../../src/database/judge.ts";
@@ -382,8 +381,8 @@ test("prepareSqliteFile() waits for a process that is making the database", asyn
 
 test("several processes may make a database at once", async (t) => {
   const path = join(makeFolder(t), "data", "gatepost.db");
-  const module = fileURLToPath(new URL("../../src/database/migrate.ts", import.meta.url));
-  const file = fileURLToPath(new URL("../../src/database/sqlite_file.ts", import.meta.url));
+  const module = import.meta.resolve("../../src/database/migrate.ts");
+  const file = import.meta.resolve("../../src/database/sqlite_file.ts");
   const startMs = Date.now() + 1_000;
   const program = `
     const { prepareSqliteFile } = await import(${JSON.stringify(module)});

@@ -107,7 +107,7 @@ test("createNameLookup() finds a shortage of descriptors without access to the h
   const source = fileURLToPath(new URL("../../src", import.meta.url));
   const script = `
     import { openSync } from "node:fs";
-    import { createNameLookup } from "${source}/outbound/name_lookup.ts";
+    import { createNameLookup } from "${import.meta.resolve("../../src/outbound/name_lookup.ts")}";
     const lookup = createNameLookup({ timeoutMs: 2_000, servers: ["127.0.0.1:9"] });
     const code = () => lookup("four.example").then(String, (error) => error.code);
     const codes = [await code()];
