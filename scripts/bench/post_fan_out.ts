@@ -46,7 +46,7 @@ async function measureWaits(
     deliveries: 0,
   }]);
   const turns = join(path, "turns");
-  const flags = ["--import", join(import.meta.dirname, "post_turns.ts")];
+  const flags = ["--import", import.meta.resolve("./post_turns.ts")];
   const server = await startPostServer(path, { ...env, BENCH_TURNS: turns }, flags);
   try {
     const idle = await probe(server.port, new Promise((resolve) => setTimeout(resolve, 1000)));

@@ -33,7 +33,7 @@ export interface ClusterStage {
 
 const SUBSCRIPTIONS = [["/a", "order.placed"], ["/b", "order.placed"]] as const;
 const SCOPES = ["consumer", "orders"];
-const SET_CLOCK = fileURLToPath(new URL("../helpers/set_clock.ts", import.meta.url));
+const SET_CLOCK = import.meta.resolve("../helpers/set_clock.ts");
 const ENV = {
   GATEPOST_BASE_URL: "http://127.0.0.1:8080", // tokens are of one issuer, whatever the port
   GATEPOST_ENDPOINTS: fileURLToPath(new URL("./endpoints", import.meta.url)),
@@ -43,20 +43,27 @@ const ENV = {
 
 /** Starts everything; `rqliteFlags` are more flags of each rqlited. */
 export async function startStage(rqliteFlags: readonly string[] = []): Promise<ClusterStage> {
+  await using started = new AsyncDisposableStack(); // ends all where this throws
   const folder = await mkdtemp(join(tmpdir(), "gatepost-cluster-"));
+  started.defer(() => rm(folder, { recursive: true }));
   const clock = join(folder, "clock");
   const setClock = (aheadMs: number) => writeFile(clock, String(aheadMs));
   await setClock(0);
-  const rqlite = await runRqlited({ nodes: 3, flags: rqliteFlags });
   const recorder = await startRecorder();
-  const start = (more: object = {}) =>
-    startGatepost({
+  started.defer(() => recorder.close());
+  const rqlite = await runRqlited({ nodes: 3, flags: rqliteFlags });
+  started.defer(() => rqlite.stop());
+  const start = async (more: object = {}) => {
+    const gatepost = await startGatepost({
       entry: SERVER_ENTRY,
       ...more,
       env: { ...ENV, GATEPOST_DATABASE: rqlite.address, TEST_CLOCK: clock },
     });
-  const gateposts = await Promise.all([start(), start({ nodeFlags: ["--import", SET_CLOCK] })]);
-  const [gatepost] = gateposts;
+    started.defer(() => gatepost.server.kill());
+    return gatepost;
+  };
+  const gatepost = await start();
+  const gateposts = [gatepost, await start({ nodeFlags: ["--import", SET_CLOCK] })] as const;
   const user = await gatepost.createUser({ scopes: SCOPES });
   const grants = ["password", "refresh_token", "client_credentials"];
   const app = await gatepost.createApp({ scopes: SCOPES, grants });
@@ -67,6 +74,7 @@ export async function startStage(rqliteFlags: readonly string[] = []): Promise<C
     const made = await gatepost.api.postJson("/consumer/subscription", body, bearer(token));
     if (made.status !== 201) throw new Error(made.text);
   }
+  const stack = started.move();
   return {
     rqlite,
     gateposts,
@@ -76,11 +84,6 @@ export async function startStage(rqliteFlags: readonly string[] = []): Promise<C
     victim,
     user,
     setClock,
-    async stop() {
-      await Promise.all(gateposts.map(({ server }) => server.kill()));
-      await rqlite.stop();
-      await recorder.close();
-      await rm(folder, { recursive: true });
-    },
+    stop: () => stack.disposeAsync(),
   };
 }

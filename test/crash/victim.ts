@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { PASSWORD, SOURCE_ENTRY } from "../helpers/gatepost.ts";
 import { type RunningServer, startServer } from "../helpers/process.ts";
 import type { KillPoint } from "./points.ts";
@@ -7,7 +6,7 @@ import type { KillPoint } from "./points.ts";
 /** The server's database, below the folder of a run. */
 export const DATABASE = "gatepost.db";
 
-const KILL_AT = fileURLToPath(new URL("./kill_at.ts", import.meta.url));
+const KILL_AT = import.meta.resolve("./kill_at.ts");
 const PATIENCE_MS = 15_000;
 
 type Env = Readonly<Record<string, string>>;
