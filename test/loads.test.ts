@@ -12,7 +12,7 @@ const PROGRAMS = ["cli.ts", "server.ts"];
 for (const file of globSync("**/*.ts", { cwd: src }).sort()) {
   if (PROGRAMS.includes(file) || file.startsWith("console/")) continue; // that runs in browsers
   test(`${file} loads and exports by name`, async () => {
-    const module: object = await import(join(src, file));
+    const module: object = await import(import.meta.resolve(`../src/${file}`));
     assert.equal("default" in module, false);
   });
 }
