@@ -28,9 +28,17 @@ export class ConflictError extends Error {
 /** Why writes are refused: what `/system/ready` says of the database. */
 export type Refusal = "locked" | "read_only" | "full" | "replaced" | "damaged" | "failing";
 
-/** The engine cannot read or write just now (locked, full, gone); nothing of it is stored. */
+/**
+ * The engine cannot read or write just now (locked, full, gone); nothing of it is stored. It has no
+ * stack: many come at once, and the message says what there is to know.
+ */
 export class UnavailableError extends Error {
   override readonly name: string = "UnavailableError";
+
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    delete this.stack;
+  }
 }
 
 /** Whether a write was stored could not be learned in time: it is or will be, whole, or never. */

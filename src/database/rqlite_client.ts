@@ -73,6 +73,8 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
   };
   const choice = createNodeChoice(nodes);
   const patience = createPatience();
+  /** Why each node that was asked since the last result has given none. */
+  const reasons = new Map<string, string>();
   let isOpen = true;
   let aheadMs = 0;
 
@@ -174,13 +176,11 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
     const startedMs = performance.now();
     let mayHaveRun = false;
     let redirects = 0;
-    /** Why each of the nodes that were asked has not answered. */
-    const reasons = new Map<string, string>();
     for (;;) {
       const nowMs = performance.now();
       const leftMs = Math.min(untilMs, patience.untilMs(startedMs)) - nowMs;
       if (leftMs < LEAST_MS || !isOpen) {
-        const why = reasons.values().toArray().sort().join("; ") || "no time was left";
+        const why = reasons.values().toArray().sort().join("; ") || "it has not answered in time";
         const message = `The database cannot be reached: ${why}`;
         throw mayHaveRun ? new OutcomeUnknownError(message) : new UnavailableError(message);
       }
@@ -191,9 +191,11 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
       });
       if (found.kind === "results") {
         choice.answered(node);
+        reasons.clear();
         return found.results;
       }
       choice.failed(node);
+      reasons.delete(node);
       if (found.kind === "failed") {
         mayHaveRun ||= found.mayHaveRun;
         reasons.set(node, found.reason);

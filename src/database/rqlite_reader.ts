@@ -1,3 +1,4 @@
+import { messageOf } from "../base/message_of.ts";
 import { UnavailableError } from "./database.ts";
 import type { RqliteClient, RqliteResult } from "./rqlite_client.ts";
 import { decodeRows, encodeStatement, toError } from "./rqlite_statement.ts";
@@ -46,7 +47,8 @@ export function createRqliteReader(client: Pick<RqliteClient, "ask" | "leaderCha
         else reject(toError(error));
       });
     } catch (cause) {
-      const error = new UnavailableError("The database cannot be read", { cause });
+      // Whatever has run of a SELECT, it stores nothing.
+      const error = new UnavailableError(messageOf(cause));
       for (const { reject } of group.values()) reject(error);
     } finally {
       inFlight--;

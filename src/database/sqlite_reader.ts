@@ -1,3 +1,4 @@
+import { messageOf } from "../base/message_of.ts";
 import { type Database, UnavailableError } from "./database.ts";
 import type { Sql } from "./sql.ts";
 import { refusalOf } from "./sqlite_error.ts";
@@ -13,7 +14,8 @@ export function openSqliteReader(path: string): Pick<Database, "query"> & { clos
         return readRows<Row>(select);
       } catch (cause) {
         const passing = !connection.isOpen || refusalOf(cause) !== undefined;
-        throw passing ? new UnavailableError("The database cannot be read", { cause }) : cause;
+        if (!passing) throw cause;
+        throw new UnavailableError(`The database cannot be read: ${messageOf(cause)}`);
       }
     },
     close: () => connection.close(),

@@ -35,19 +35,21 @@ export function createWriteWatch(log: Log, elapsedMs: () => number) {
     },
     /** Writes a little where the last commit was refused, or where there was none for a while. */
     async look(database: Database): Promise<void> {
+      let error: UnavailableError | undefined;
       if (refused !== undefined || elapsedMs() - lastMs >= IDLE_MS) {
         // A write that nothing depends on; with the same value SQLite would write nothing.
         const probe = sql`INSERT INTO settings (name, value)
           VALUES ('write_probe', ${String(elapsedMs())})
           ON CONFLICT (name) DO UPDATE SET value = excluded.value`;
-        await database.write([probe]).catch((error: unknown) => {
-          if (!(error instanceof UnavailableError)) throw error; // that one has been observed
+        await database.write([probe]).catch((cause: unknown) => {
+          if (!(cause instanceof UnavailableError)) throw cause; // that one has been observed
+          error = cause;
         });
       }
       if (state() === logged) return;
       logged = state();
       if (logged === "ok") log.info("writes are taken again");
-      else log.error("writes are refused", { reason: logged });
+      else log.error("writes are refused", { reason: logged, error });
     },
   };
 }

@@ -39,6 +39,16 @@ test("while a node is silent one request at a time waits for it, the others fail
   assert.ok((took.at(-2) ?? 0) < 900, `${took}`);
 });
 
+test("who has no time left to ask is told why those before had no result", async (t) => {
+  const { ask, does } = await stage(t);
+  await lose(t, ask, does);
+  const why = /cannot be reached: 127\.0\.0\.1:\d+: HTTP 503 leader not found$/;
+  await assert.rejects(ask("", 0), { name: "UnavailableError", message: why });
+  does(answer);
+  await ask();
+  await assert.rejects(ask("", 0), { message: /cannot be reached: it has not answered in time$/ });
+});
+
 test("a leader that falls silent is left after a second, however large a request", async (t) => {
   const { ask, does } = await stage(t, 2);
   let leader: string | undefined;

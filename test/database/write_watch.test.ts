@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Log } from "../../src/base/log.ts";
+import { messageOf } from "../../src/base/message_of.ts";
 import { type Database, type Refusal, UnavailableError } from "../../src/database/database.ts";
 import { createWriteWatch } from "../../src/database/write_watch.ts";
 
@@ -9,7 +10,8 @@ function openStage(other: Partial<Database> = {}) {
   const stage = { nowMs: 0, refusal: undefined as Refusal | undefined, writes: 0 };
   const told: string[] = [];
   const tell = (level: string): Log["info"] => (msg, fields) =>
-    void told.push(`${level} ${msg} ${String(fields?.["reason"] ?? "")}`.trim());
+    void told.push([`${level} ${msg}`, fields?.["reason"], messageOf(fields?.["error"] ?? "")]
+      .filter(Boolean).join(" "));
   const [debug, info, warn, error] = [tell("debug"), tell("info"), tell("warn"), tell("error")];
   const log = { debug, info, warn, error };
   const watch = createWriteWatch(log, () => stage.nowMs);
@@ -19,7 +21,7 @@ function openStage(other: Partial<Database> = {}) {
       stage.writes++;
       watch.observe(stage.refusal);
       if (stage.refusal === undefined) return Promise.resolve([1]);
-      return Promise.reject(new UnavailableError(stage.refusal));
+      return Promise.reject(new UnavailableError(`It is ${stage.refusal}`));
     },
     close: () => Promise.resolve(),
     ...other,
@@ -60,7 +62,8 @@ test("writes refused for two seconds: it says why, logs it once, and recovers", 
   stage.refusal = undefined;
   await look(4_000);
   assert.equal(watch.state(), "ok");
-  assert.deepEqual(told, ["error writes are refused full", "info writes are taken again"]);
+  const refused = "error writes are refused full It is full";
+  assert.deepEqual(told, [refused, "info writes are taken again"]);
 });
 
 test("a refusal in between that passes is none", async () => {
@@ -78,7 +81,7 @@ test("a file that was replaced is reported at once", async () => {
   stage.refusal = "replaced";
   await look(10_000);
   assert.equal(watch.state(), "replaced");
-  assert.deepEqual(told, ["error writes are refused replaced"]);
+  assert.deepEqual(told, ["error writes are refused replaced It is replaced"]);
 });
 
 test("damage is reported at once, and stays although other writes go on", async () => {
