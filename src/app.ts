@@ -16,7 +16,7 @@ import { createJobs, type Jobs } from "./app/jobs.ts";
 import { createServiceMetrics, observeRequest, watchEventLoop } from "./app/metrics.ts";
 import { accountPages, ownOperations } from "./app/operations.ts";
 import { createBacklogReader, createReadiness } from "./app/readiness.ts";
-import { findRisks, findStoredRisks } from "./app/risks.ts";
+import { databaseRisks, findRisks, findStoredRisks } from "./app/risks.ts";
 import { createServices } from "./app/services.ts";
 import { isWildcardHost, listeningUrl, pathOf } from "./base/base_url.ts";
 import type { HttpRequest, HttpResponse } from "./base/http_message.ts";
@@ -248,7 +248,8 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
     await storing;
     entrance.open(catchUp.before(second ? pipeline(pages, false) : pipeline(withConsole)));
     if (second) consoleEntrance.open(catchUp.before(pipeline(withConsole)));
-    risks.concat(await findStoredRisks(config, database)).forEach((risk) => log.warn(risk));
+    risks.concat(databaseRisks(found), await findStoredRisks(config, database))
+      .forEach((risk) => log.warn(risk));
     const { issuer, consoleUrl } = services;
     const console = consoleUrl && `${consoleUrl}${CONSOLE_PATH}`;
     log.always("listening", { url, base_url: issuer, console });

@@ -2,6 +2,7 @@ import { statSync } from "node:fs";
 import { listeningUrl } from "../base/base_url.ts";
 import type { Config } from "../config.ts";
 import type { Database } from "../database/database.ts";
+import type { DatabaseState } from "../database/judge.ts";
 import { DEFAULT_LIMITS } from "../http/limits.ts";
 import { isLoopbackHost } from "../oauth/redirect_uri.ts";
 import { listUnlistedApps } from "../store/apps.ts";
@@ -55,6 +56,11 @@ export async function findStoredRisks(
       `GATEPOST_PROFILE: ${profile} refuses the sign-ins of app ${id}, which lists no redirect_uris`
     ),
   ];
+}
+
+/** The same of how the database was found: a node that is down, say. */
+export function databaseRisks({ warnings = [] }: Pick<DatabaseState, "warnings">): string[] {
+  return warnings.map((warning) => `GATEPOST_DATABASE: ${warning}`);
 }
 
 function findDatabaseRisk(database: Config["database"]): string | false {

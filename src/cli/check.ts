@@ -1,4 +1,4 @@
-import { findRisks, findStoredRisks } from "../app/risks.ts";
+import { databaseRisks, findRisks, findStoredRisks } from "../app/risks.ts";
 import { formatDuration } from "../base/duration.ts";
 import type { Members } from "../base/plain_object.ts";
 import { createSeal } from "../base/seal.ts";
@@ -49,7 +49,6 @@ async function makeReport(config: Config) {
   const isNewest = state.kind === "usable" && state.schemaVersion === state.knownVersion;
   const storedRisks = isNewest ? await engine.look((open) => findStoredRisks(config, open))
     : state.kind === "missing" ? await findStoredRisks(config, NOTHING_STORED) : [];
-  const warnings = state.warnings?.map((warning) => `GATEPOST_DATABASE: ${warning}`) ?? [];
   const faults = state.kind === "unusable" ? [`Database ${engine.address}: ${state.reason}`] : [];
   const hosted = await loadEndpoints(config.endpointsFolder).catch((error: unknown) => {
     if (!(error instanceof LoadError)) throw error;
@@ -78,8 +77,8 @@ async function makeReport(config: Config) {
       ({ file, export: exportName ?? null })
     ),
     warnings: [
-      ...findRisks(config), ...warnings, ...storedRisks, ...wordlessScopes(hosted),
-      ...bracedNames(hosted), ...twoSchemas(hosted),
+      ...findRisks(config), ...databaseRisks(state), ...storedRisks,
+      ...wordlessScopes(hosted), ...bracedNames(hosted), ...twoSchemas(hosted),
     ],
     faults,
   };

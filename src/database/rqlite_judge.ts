@@ -61,15 +61,17 @@ async function findMembers({ nodes, request }: RqliteClient): Promise<string[]> 
   return [first, ...others].flatMap(({ hosts }) => hosts);
 }
 
-/** Throws where a node would not do what the others do; returns why one does not answer. */
+/** Throws where a node would not do what the others do; returns why one is not of use. */
 async function checkNode({ request }: RqliteClient, node: string): Promise<string | undefined> {
   const get = (path: string) => request(node, "GET", path, NODE_MS);
-  const [response, execute] = await Promise.all([
+  const [response, execute, ready] = await Promise.all([
     get("/db/query?level=none&q=PRAGMA+foreign_keys").catch(messageOf),
     // It wants a POST, which it says to whoever may write.
     get("/db/execute").catch(() => undefined),
+    get("/readyz").catch(() => undefined),
   ]);
   execute?.resume();
+  ready?.resume();
   if (typeof response === "string") return `${node} does not answer: ${response.trim()}`;
   const found = await text(response);
   if (response.statusCode === 401 || execute?.statusCode === 401) {
@@ -89,7 +91,9 @@ async function checkNode({ request }: RqliteClient, node: string): Promise<strin
   if (status === 200 && JSON.parse(found).results[0].values[0][0] !== 1) {
     throw new Error(`${node} ignores foreign keys: start every rqlited with -fk`);
   }
-  return undefined;
+  return ready?.statusCode === 503
+    ? `${node} follows no leader: it was removed from the cluster, or is cut off from it`
+    : undefined;
 }
 
 /** Copies what is judged, which is all but most rows; returns the size of the database. */

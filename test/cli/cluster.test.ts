@@ -96,6 +96,11 @@ test("check warns of a node that does not answer, beside one that does", async (
     assert.match(String(warnings), new RegExp(`GATEPOST_DATABASE: 127.0.0.1:1 ${reason}`));
     await cli.run("setup");
   }
+  const server = await startServer({ entry: SOURCE_ENTRY, env });
+  await server.stop();
+  const { lines } = server;
+  const before = lines.slice(0, lines.findIndex((line) => line.includes("listening")));
+  assert.match(String(before), new RegExp(`GATEPOST_DATABASE: 127.0.0.1:1 ${reason}`));
 });
 
 test("a server and a command say in one line that no node is reached", async (t) => {
