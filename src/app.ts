@@ -209,6 +209,7 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
           worker,
           backlog,
           keys,
+          cluster: database.cluster,
           droppedLogLines: host.droppedLogLines,
           loopDelay,
           now,

@@ -3,6 +3,7 @@ import { monitorEventLoopDelay } from "node:perf_hooks";
 import { METHODS } from "../base/http_message.ts";
 import { counter, createMetrics, histogram, type Read } from "../base/metrics.ts";
 import type { DeliveryWorker } from "../delivery/worker.ts";
+import type { OpenDatabase } from "../database/engine.ts";
 import { DISTRIBUTOR_STATES } from "../event/distributor_state.ts";
 import { BOUNDS_MS } from "../event/figures.ts";
 import type { Backlog } from "../store/backlog.ts";
@@ -14,6 +15,7 @@ interface MetricSources {
   readonly connections: () => Promise<number>;
   readonly worker: Pick<DeliveryWorker, "report" | "state">;
   readonly backlog: () => Promise<Backlog>;
+  readonly cluster: OpenDatabase["cluster"];
   readonly keys: Pick<KeyRing, "findSigning">;
   readonly droppedLogLines: () => number;
   readonly loopDelay: ReturnType<typeof watchEventLoop>;
@@ -101,6 +103,12 @@ export const METRICS = {
   gatepost_database_commit_duration_seconds: histogram(
     "Time of one commit, the waiting for locks included.",
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2]),
+  gatepost_database_node_up: gauge(
+    "1 for a node of a cluster that works, 0 for one that the log warns of; on a cluster alone.",
+    ({ cluster }) => cluster?.nodes().map(([node, isUp]) => [[node], Number(isUp)]) ?? [], "node"),
+  gatepost_database_clock_difference_seconds: gauge(
+    "By how much this machine's clock differs from those of the cluster; on a cluster alone.",
+    ({ cluster }) => cluster ? cluster.skewMs() / 1000 : []),
   gatepost_log_lines_dropped_total: total(
     "Log lines that stdout did not take: its disk is full, its reader gone or slow.",
     ({ droppedLogLines }) => droppedLogLines()),
@@ -111,8 +119,8 @@ export const METRICS = {
   process_resident_memory_bytes: gauge("Resident memory.", () => process.memoryUsage.rss()),
   process_start_time_seconds: gauge("Start of the process, since 1970.",
     () => Math.round(performance.timeOrigin) / 1000),
-  // On Linux only, and not under Node's permission model: elsewhere it is left out.
-  process_open_fds: gauge("Open file descriptors.",
+  process_open_fds: gauge(
+    "Open file descriptors; on Linux alone, and not under Node's permission model.",
     async () => (await readdir("/proc/self/fd")).length),
   nodejs_heap_size_used_bytes: gauge("Used part of V8's heap.",
     () => process.memoryUsage().heapUsed),

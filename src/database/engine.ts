@@ -6,6 +6,7 @@ import type { Database } from "./database.ts";
 import type { Disk } from "./disk.ts";
 import type { DatabaseState } from "./judge.ts";
 import type { DatabaseSettings } from "./engine_in_thread.ts";
+import type { RqliteClock } from "./rqlite_clock.ts";
 import { createSqliteEngine } from "./sqlite_engine.ts";
 import type { CommitReport } from "./write_result.ts";
 
@@ -50,6 +51,8 @@ export interface OpenDatabase extends Database {
   disk(): Promise<Disk | undefined>;
   /** Why what is stored might be lost or wrong, although it can be read and written. */
   state(): "ok" | "replaced" | "clock_skewed";
+  /** Of a cluster: its nodes, whether each works, and by how much our clock differs from theirs. */
+  readonly cluster: Pick<RqliteClock, "nodes" | "skewMs"> | undefined;
   /** Removes what has been overwritten also from logs; returns why it can still be read. */
   forgetOverwritten(): string | undefined;
   /** What another thread needs to open it too; undefined where that needs nothing. */

@@ -15,6 +15,8 @@ const SELECT = `SELECT unixepoch('subsec'), foreign_keys, (SELECT max(id) FROM w
   FROM pragma_foreign_keys`;
 const TIME_PATH = `/db/query?level=none&q=${encodeURIComponent(SELECT)}`;
 
+export type RqliteClock = ReturnType<typeof createRqliteClock>;
+
 /**
  * Makes the comparison of this machine's clock with those of the nodes. It also logs a node that
  * for some seconds has not answered or not stored what others have, which the cluster goes on
@@ -103,6 +105,11 @@ export function createRqliteClock(
       return () => clearInterval(timer);
     },
     skewMs: () => skewMs,
+    /** Each node, and whether nothing is logged of it that is still so. */
+    nodes: () =>
+      client.nodes.map((node) =>
+        [node, !lax.has(node) && (missed.get(node) ?? 0) < MISSED_LOOKS] as const
+      ),
     /** Whether ours agreed with most of theirs at the last look. */
     state: (): "ok" | "clock_skewed" => (skewMs > MAX_SKEW_MS ? "clock_skewed" : "ok"),
   };

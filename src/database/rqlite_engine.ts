@@ -129,6 +129,7 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
           return database.close();
         },
         state: () => clock?.state() ?? "ok",
+        cluster: clock,
         forgetOverwritten: () => "rqlite keeps its own until it has made enough snapshots",
         connect: () => undefined,
       };

@@ -36,6 +36,7 @@ export function createSqliteEngine(file: string): Engine {
         backUpAs: (name) => aside.backUp(join(dirname(path), name)),
         disk: createDiskReader(dirname(path)),
         state: () => leadsTo(given, identity) ? "ok" : "replaced",
+        cluster: undefined,
         forgetOverwritten() {
           try {
             return emptyLog(path) ? undefined : "others are reading the log";

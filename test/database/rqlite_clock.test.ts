@@ -73,13 +73,16 @@ test("a node that ignores foreign keys is an error, which is logged once", async
 
 test("a node that is down for some seconds is logged, and when it answers again", async (t) => {
   const { clock, warnings, news, set } = await stage(t, [0, NaN], ["127.0.0.1:1"]);
+  const well = () => clock.nodes().map(([, isWell]) => isWell);
   for (let look = 0; look < 2; look++) await clock.look();
-  assert.deepEqual(warnings, []);
+  assert.deepEqual([warnings, well()], [[], [true, true, true]]);
   for (let look = 0; look < 2; look++) await clock.look();
   assert.deepEqual(warnings, Array(2).fill("a node of the database does not answer"));
+  assert.deepEqual(well(), [true, false, false]);
   set([0, 0]);
   for (let look = 0; look < 2; look++) await clock.look();
   assert.deepEqual(news, ["a node of the database works again"]);
+  assert.deepEqual(well(), [true, true, false]);
 });
 
 test("a node that stores nothing while others do is logged, and when it does again", async (t) => {

@@ -3,6 +3,7 @@ import { after, before, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { createServiceMetrics, watchEventLoop } from "../../src/app/metrics.ts";
+import type { OpenDatabase } from "../../src/database/engine.ts";
 import { bearer, type Gatepost, newName, readObject, startGatepost } from "../helpers/gatepost.ts";
 import { type MetricFamily, parseMetrics } from "../helpers/metrics_text.ts";
 import { exchangeRaw } from "../helpers/raw_http.ts";
@@ -199,26 +200,39 @@ test("refusals of what is not a request are counted", async () => {
   assert.equal(sum(await scrape(), "gatepost_http_refusals_total", { status: "400" }) - start, 1);
 });
 
-test("callbacks that this process has not what it needs to send are reported", async () => {
+/** The metrics of a process that does nothing and lacks this, on that cluster. */
+async function format(want?: string, cluster?: OpenDatabase["cluster"]): Promise<string> {
   const loopDelay = watchEventLoop();
+  loopDelay.disable();
   const nothing = { events: 0, deliveries: 0, oldestMs: undefined, overdueSinceMs: undefined };
-  const format = (code: string | undefined) =>
-    createServiceMetrics().format({
-      connections: async () => 0,
-      worker: {
-        report: () => ({ quietMs: 0, inFlight: 0, want: code, attempts: [], changed: [] }),
-        state: () => "on",
-      },
-      backlog: async () => nothing,
-      keys: { findSigning: () => undefined },
-      droppedLogLines: () => 0,
-      loopDelay,
-      now: () => 0,
-    });
+  return createServiceMetrics().format({
+    connections: async () => 0,
+    worker: {
+      report: () => ({ quietMs: 0, inFlight: 0, want, attempts: [], changed: [] }),
+      state: () => "on",
+    },
+    backlog: async () => nothing,
+    cluster,
+    keys: { findSigning: () => undefined },
+    droppedLogLines: () => 0,
+    loopDelay,
+    now: () => 0,
+  });
+}
+
+test("callbacks that this process has not what it needs to send are reported", async () => {
   assert.match(await format("EMFILE"), /^gatepost_callbacks_held_up 1$/m);
   assert.match(await format(undefined), /^gatepost_callbacks_held_up 0$/m);
-  loopDelay.disable();
   assert.match(await scrapeText(), /^gatepost_callbacks_held_up 0$/m);
+});
+
+test("on a cluster each node is reported, and the clock; on a file neither", async () => {
+  const nodes = [["10.0.0.1:4001", true], ["10.0.0.2:4001", false]] as const;
+  const text = await format(undefined, { nodes: () => [...nodes], skewMs: () => 400 });
+  assert.match(text, /^gatepost_database_node_up\{node="10\.0\.0\.1:4001"\} 1$/m);
+  assert.match(text, /^gatepost_database_node_up\{node="10\.0\.0\.2:4001"\} 0$/m);
+  assert.match(text, /^gatepost_database_clock_difference_seconds 0\.4$/m);
+  assert.doesNotMatch(await scrapeText(), /database_(node|clock)/);
 });
 
 test("events, attempts and what is pending are reported", async () => {
