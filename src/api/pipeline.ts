@@ -191,9 +191,13 @@ function localPath(rawPath: string, basePath: string): string {
 }
 
 /** Of a path without a route: a browser gets a page, a program what it always gets. */
-function errorsOfNoRoute({ status }: Problem, { method, headers }: HttpRequest) {
-  const isRead = method === "GET" || method === "HEAD";
-  return status === 404 && isRead && prefersHtml(headers.accept) ? "page" : "problem";
+function errorsOfNoRoute({ status }: Problem, request: HttpRequest) {
+  const isPage = status === 404 && isRead(request) && prefersHtml(request.headers.accept);
+  return isPage ? "page" : "problem";
+}
+
+function isRead({ method }: HttpRequest): boolean {
+  return method === "GET" || method === "HEAD";
 }
 
 function toProblem(error: unknown, request: HttpRequest, log: Log): Problem {
@@ -204,7 +208,7 @@ function toProblem(error: unknown, request: HttpRequest, log: Log): Problem {
   }
   if (error instanceof UnavailableError) {
     log.warn("storage unavailable", { request_id: request.id, error });
-    return unavailable(error);
+    return unavailable(error, isRead(request) ? undefined : "this");
   }
   log.error("request failed", { request_id: request.id, error });
   return new Problem(500, "internal", "The request failed; the log has more under its request_id.");

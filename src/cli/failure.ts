@@ -38,7 +38,7 @@ export function explain(error: unknown): string {
 
 /** The problem that HTTP would respond with to an error that a caller can act on. */
 export function findProblem(error: unknown): Problem | undefined {
-  if (error instanceof UnavailableError) return unavailable(error);
+  if (error instanceof UnavailableError) return unavailable(error, "this");
   return error instanceof Problem ? error : undefined;
 }
 

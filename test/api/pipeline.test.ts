@@ -209,6 +209,18 @@ for (const [thrown, errors, status, says] of THROWN) {
   });
 }
 
+test("what cannot be stored is said not to be, and of a GET nothing is", async () => {
+  for (const [method, detail] of [
+    ["GET", "Storage is unavailable."],
+    ["POST", "Storage is unavailable; this was not stored."],
+  ] as const) {
+    const { ask } = openStage(() => {
+      throw new UnavailableError("gone");
+    }, { method });
+    assert.equal(JSON.parse(String((await ask({ method })).body)).detail, detail);
+  }
+});
+
 test("what fails for a client that closed its side is 499, and a refusal what it is", async () => {
   const statuses: unknown[] = [];
   for (const thrown of [new Error("aborted"), new Problem(409, "conflict", "No.")]) {
