@@ -47,7 +47,8 @@ export function createRqliteClock(
     const content = await text(response);
     const { statusCode: status } = response;
     if (status !== 200) throw new Error(describeResponse(status, content));
-    const { results: [{ error, values }] } = readResponse(status, content);
+    const whole = readResponse(status, content);
+    const [{ error, values } = whole] = whole.results; // none where it has lost its file
     if (error !== undefined) throw new Error(error); // it has no table: it is of no cluster yet
     const [[seconds, keys, group]] = values;
     if (keys !== 0) lax.delete(node);

@@ -88,9 +88,11 @@ async function checkNode({ request }: RqliteClient, node: string): Promise<strin
   if (!(Number(major) * 100 + Number(minor) >= 826)) {
     throw new Error(`${node} is not rqlite 8.26 or newer, or wants rqlites://`);
   }
-  if (status === 200 && JSON.parse(found).results[0].values[0][0] !== 1) {
+  const { results: [result] = [], error } = status === 200 ? JSON.parse(found) : {};
+  if (result && result.values[0][0] !== 1) {
     throw new Error(`${node} ignores foreign keys: start every rqlited with -fk`);
   }
+  if (error !== undefined) return `${node} has no database: ${error}`;
   return ready?.statusCode === 503
     ? `${node} follows no leader: it was removed from the cluster, or is cut off from it`
     : undefined;

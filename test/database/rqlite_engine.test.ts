@@ -263,19 +263,26 @@ test("a node for which a proxy answers that it is down is one that does not answ
   assert.deepEqual(warnings, [`${down} does not answer: HTTP 503 no healthy upstream`]);
 });
 
-test("a node that runs and is no part of the cluster any more is warned of", async (t) => {
-  const server = createServer(({ url }, response) => {
-    response.setHeader("X-Rqlite-Version", "v8.26.8");
-    if (url === "/readyz") return void response.writeHead(503).end("[+]leader does not exist");
-    response.end(url?.startsWith("/nodes") ? "{}" : '{"results":[{"values":[[1]]}]}');
-  }).listen(0, "127.0.0.1");
-  t.after(() => server.close().closeAllConnections());
-  await once(server, "listening");
-  const gone = `127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const { address } = await startRqlited(t);
-  const { warnings } = await (await engineOf(`${address},${gone}`)).judge(createSeal());
-  assert.match(String(warnings), new RegExp(`^${gone} follows no leader: it was removed [^\n]*$`));
-});
+for (const [what, found, says] of [
+  ["is no part of the cluster any more", '{"results":[{"values":[[1]]}]}',
+    "follows no leader: it was removed from the cluster, or is cut off from it"],
+  ["has lost its file", '{"results":[],"error":"unable to open database file"}',
+    "has no database: unable to open database file"],
+]) {
+  test(`a node that runs and ${what} is warned of`, async (t) => {
+    const server = createServer(({ url }, response) => {
+      response.setHeader("X-Rqlite-Version", "v8.26.8");
+      if (url === "/readyz") return void response.writeHead(503).end("[+]leader does not exist");
+      response.end(url?.startsWith("/nodes") ? "{}" : found);
+    }).listen(0, "127.0.0.1");
+    t.after(() => server.close().closeAllConnections());
+    await once(server, "listening");
+    const node = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const { address } = await startRqlited(t);
+    const { warnings } = await (await engineOf(`${address},${node}`)).judge(createSeal());
+    assert.equal(warnings?.[0], `${node} ${says}`);
+  });
+}
 
 test("a file moves into a cluster and out of it; what was there is kept", async (t) => {
   const folder = makeFolder(t);
