@@ -53,7 +53,8 @@ const WithAttempts = named("DeliveryWithAttempts", withMembers(DeliveryRecord, {
 }));
 const ManagedWithAttempts = named("ManagedDeliveryWithAttempts", withMembers(ManagedDelivery, {
   attempts: manyOf(withMembers(AttemptRecord, {
-    snippet: optional(described("How it began: 4 KiB at most; for scope backend.", TEXT)),
+    snippet: optional(described(
+      "How the response began, 4 KiB at most, or the code of the error; for scope backend.", TEXT)),
   })),
 }));
 

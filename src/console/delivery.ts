@@ -57,7 +57,7 @@ function attemptsOf({ attempts, next_attempt_at: next }: Sent): Child {
         el("span.muted.small", duration(duration_ms),
           before && ` · ${how} after ${between(before.time, time)}`),
         snippet && el("details", { open: at === attempts.length - 1 },
-          el("summary", "How the response began"),
+          el("summary", status ? "How the response began" : "The code of the error"),
           el("pre.wrap", { tabindex: 0 }, snippet)));
     }).reverse(),
   ];

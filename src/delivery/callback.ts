@@ -2,7 +2,7 @@ import { parseRetryAfter } from "../event/delivery.ts";
 import { signMessage } from "../event/signature.ts";
 import type { AttemptRecord, SendableDelivery } from "../store/deliveries.ts";
 import { type Egress, readStart } from "../outbound/egress.ts";
-import { settleFailure } from "../outbound/failure.ts";
+import { findCode, settleFailure } from "../outbound/failure.ts";
 import { findShortage } from "../outbound/shortage.ts";
 
 /** One POST to a subscriber; `json` is its whole body. */
@@ -57,7 +57,7 @@ export function createCallbackSender({ egress, timeoutMs, now }: {
       const shortage = findShortage(error);
       if (shortage !== undefined) return { shortage };
       const kind = await settleFailure(error, startedMs);
-      return { outcome: { kind: "error", error: kind }, snippet: undefined };
+      return { outcome: { kind: "error", error: kind }, snippet: findCode(error) };
     } finally {
       clearTimeout(timer);
     }

@@ -66,7 +66,7 @@ export type WatchDeliveries = (changed: readonly ChangedDelivery[]) => void;
 
 /** An attempt as it is stored. */
 export interface Attempt extends FieldsOf<Infer<typeof AttemptRecord>> {
-  /** How the response began. */
+  /** How the response began, or the code of the error in place of one. */
   readonly snippet: string | null;
 }
 
