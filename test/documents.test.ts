@@ -51,6 +51,15 @@ test("every command that a document shows is one that there is", () => {
   }
 });
 
+test("the handbook says of every warning and error in the log what to do", () => {
+  const [, log = ""] = /^## Log$([^]*?)^## /m.exec(read("src/cli/OPERATIONS.md")) ?? [];
+  const source = globSync("src/**/*.ts", { cwd: root }).map(read).join("");
+  const lines = [...source.matchAll(/\b(?:log\??\.(?:warn|error)|miss)\([^"`;]*?"([^"]+)"/g),
+    ...source.matchAll(/const WARNING = "([^"]+)"/g)].map(([, line = ""]) => line);
+  assert.ok(lines.length > 30);
+  for (const line of new Set(lines)) assert.ok(log.includes(`\`${line}\``), line);
+});
+
 test("every npm script that a document shows is one that there is", () => {
   const { scripts } = JSON.parse(read("package.json"));
   const shown = [...everything.matchAll(/\bnpm run (?:--silent )?([\w:]+)/g)];
