@@ -95,7 +95,11 @@ export const APP_COMMANDS: readonly Command[] = [
     ],
   }),
   sendCommand(APP, "rotate-secret", "Give an app a new secret", {
-    details: ["The new secret is shown here only; the old one stays valid for 24 hours."],
+    details: [
+      "The new secret is shown here only; the old one stays valid for 24 hours.",
+      "Tokens that were got by the old one stay valid. After a leak, `gatepost grant revoke --app " +
+        "CLIENT_ID` too ends them.",
+    ],
     examples: ["gatepost app rotate-secret a0mhc…", "gatepost app rotate-secret a0mhc… --revoke"],
     below: "/secret",
     body: NewAppSecret,
