@@ -186,7 +186,7 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
       fetchDocument: createDocumentFetch(egress),
       heavy: database.heavy,
       backUpAs: database.backUpAs,
-      disk: database.disk,
+      disk: database.disk, cluster: database.cluster,
       wake: worker.wake,
       watchDeliveries: worker.watch,
       warnings: risks,

@@ -43,6 +43,7 @@ export interface Services {
   readonly heavy: OpenDatabase["heavy"];
   readonly backUpAs: OpenDatabase["backUpAs"];
   readonly disk: OpenDatabase["disk"];
+  readonly cluster: OpenDatabase["cluster"];
   readonly seal: Seal;
   readonly accounts: Accounts;
   readonly revocations: Revocations;

@@ -90,7 +90,7 @@ export function accountPages(services: Services): Operation[] {
 export function backendOperations(
   services: Administration &
     Pick<Services, "hasher" | "keys" | "jobs" | "refuseEndpoint" | "metrics" | "heavy"> &
-    Pick<Services, "readiness" | "warnings" | "issuer" | "fetchDocument" | "disk">,
+    Pick<Services, "readiness" | "warnings" | "issuer" | "fetchDocument" | "disk" | "cluster">,
 ): Operation[] {
   return [
     ...appOperations("/backend", services),

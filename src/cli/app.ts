@@ -97,8 +97,8 @@ export const APP_COMMANDS: readonly Command[] = [
   sendCommand(APP, "rotate-secret", "Give an app a new secret", {
     details: [
       "The new secret is shown here only; the old one stays valid for 24 hours.",
-      "Tokens that were got by the old one stay valid. After a leak, `gatepost grant revoke --app " +
-        "CLIENT_ID` too ends them.",
+      "Tokens that were got by the old one stay valid: after a leak, end them by " +
+        "`gatepost grant revoke --app CLIENT_ID`.",
     ],
     examples: ["gatepost app rotate-secret a0mhc…", "gatepost app rotate-secret a0mhc… --revoke"],
     below: "/secret",

@@ -78,6 +78,7 @@ export async function openBackend(config: Config, onCreate?: (address: string) =
       metrics: createServiceMetrics(), // which nobody reads here
       heavy: database,
       disk: database.disk,
+      cluster: undefined, // its nodes take a server some seconds to judge: gatepost check asks them
       readiness: async () => ({ isReady: true, parts: {} }), // of a server
       warnings: [],
       wake: () => {}, // a running server looks for work by itself

@@ -37,7 +37,8 @@ const PARTS = [
   ["callbacks", "Callbacks wait for what this process lacks"],
 ] as const;
 const KINDS = [
-  "database", "distributor", "callbacks", "disk", "sign_in", "failing", "cronjob", "key", "setting",
+  "database", "distributor", "callbacks", "node", "disk", "sign_in", "failing", "cronjob", "key",
+  "setting",
 ] as const;
 
 export const ProblemRecord = named("OpenProblem", record({
@@ -56,7 +57,8 @@ export const Mute = named("Mute", object({ until: UNTIL }));
 
 /** What problems are found by. */
 export type ProblemServices = Pick<
-  Services, "database" | "readiness" | "keys" | "jobs" | "warnings" | "config" | "now" | "disk"
+  Services,
+  "database" | "readiness" | "keys" | "jobs" | "warnings" | "config" | "now" | "disk" | "cluster"
 >;
 
 /** What is wrong now, as far as this process and the database know: the worst first, muted last. */
@@ -86,6 +88,11 @@ export async function findProblems(services: ProblemServices) {
   const problems = [
     ...PARTS.filter(([kind]) => !READY_STATES.has(String(parts[kind] ?? "ok")))
       .map(([kind, title]) => toProblem(kind, undefined, [title, `Its state is ${parts[kind]}.`])),
+    ...(services.cluster?.nodes() ?? []).filter(([, isUp]) => !isUp).map(([node]) =>
+      toProblem("node", idPart(node), [
+        "A node of the database is down",
+        `${node}, as the log says. The cluster goes on without it, and may not without another.`,
+      ])),
     ...findFullDisk(disk).map((words) => toProblem("disk", undefined, words)),
     ...(unchecked === 0 ? [] : [toProblem("sign_in", undefined, [
       "Sign-ins are refused unchecked",
@@ -110,11 +117,16 @@ export async function findProblems(services: ProblemServices) {
     ], signsFromMs, "/backend/key")]),
     ...warnings.map((detail) => {
       const [title = ""] = detail.split(":");
-      return toProblem("setting", title.replace(/\W+/g, "_"), [title, detail]);
+      return toProblem("setting", idPart(title), [title, detail]);
     }),
   ];
   const isMuted = (each: typeof problems[number]) => Number(each.muted_until !== undefined);
   return problems.toSorted((one, other) => isMuted(one) - isMuted(other));
+}
+
+/** What it is about, as a path may have it. */
+function idPart(about: string): string {
+  return about.replace(/\W+/g, "_");
 }
 
 /** The words of that problem, where there is one. */

@@ -13,7 +13,8 @@ const GIB = 2 ** 30;
 /** The problems of a process in which all else is well. */
 function find(
   database: Database,
-  { disk, disableAfterMs = 0 }: {
+  { disk, cluster, disableAfterMs = 0 }: {
+    readonly cluster?: Services["cluster"];
     readonly disk?: Record<"freeBytes" | "totalBytes", number>;
     readonly disableAfterMs?: number;
   },
@@ -25,6 +26,7 @@ function find(
     jobs: { listCronjobs: async () => [] },
     warnings: [],
     disk: async () => disk,
+    cluster,
     config: { disableAfterMs },
     now: () => NOW_MS,
   } as unknown as Services); // what it names of them
@@ -43,6 +45,15 @@ test("a disk is a problem with less than 1 GiB or 5 % free", async (t) => {
   assert.equal((await findOf(5 * GIB - 1, 100 * GIB))[0]?.kind, "disk");
   assert.equal((await findOf(0, 100 * GIB))[0]?.detail,
     "0 MiB (0 %) are free where the database is.");
+});
+
+test("a node of a cluster that does not work is a problem", async (t) => {
+  const nodes = [["10.0.0.1:4001", true], ["10.0.0.2:4001", false]] as const;
+  const cluster = { nodes: () => [...nodes], skewMs: () => 0 };
+  const [problem, ...others] = await find(openDatabase(t), { cluster });
+  assert.deepEqual(others, []);
+  assert.deepEqual([problem?.id, problem?.kind], ["node-10_0_0_2_4001", "node"]);
+  assert.match(problem?.detail ?? "", /^10\.0\.0\.2:4001, as the log says\. /);
 });
 
 test("a subscription that fails is disabled at a time, or with its next failure", async (t) => {
