@@ -173,6 +173,7 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
       name, config, log, metrics, receivers, connect: database.connect,
     });
     const backlog = createBacklogReader(database, now);
+    const { heavy, backUpAs, disk, cluster } = database;
     jobs = createJobs({
       config, database, keys, revocations, rates, failures, uses, figures, log, now, metrics,
       events, name, writes, worker, cautiousNow, beat: catchUp.beat,
@@ -180,13 +181,10 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
     });
     const services = createServices({
       config, log, now, database, seal, revocations, rates, keys, failures, uses, figures, hasher,
-      metrics, jobs, events, hosted, pageKey, url, receivers,
+      metrics, jobs, events, hosted, pageKey, url, receivers, heavy, backUpAs, disk, cluster,
       consoleListener: second && second.url + basePath,
       consoleAssets: createConsoleAssets(),
       fetchDocument: createDocumentFetch(egress),
-      heavy: database.heavy,
-      backUpAs: database.backUpAs,
-      disk: database.disk, cluster: database.cluster,
       wake: worker.wake,
       watchDeliveries: worker.watch,
       warnings: risks,
@@ -209,7 +207,7 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
           worker,
           backlog,
           keys,
-          cluster: database.cluster,
+          cluster,
           droppedLogLines: host.droppedLogLines,
           loopDelay,
           now,
