@@ -1,7 +1,7 @@
 import { idBound } from "../base/id.ts";
 import { GRANT_ALLOWED, GRANT_DENIED, trimAudit } from "./audit.ts";
 import { AT_MOST, BATCH, type Key, type KeyedRows } from "./batch.ts";
-import type { Database } from "../database/database.ts";
+import { type Database, limitTo } from "../database/database.ts";
 import { paceWrites } from "../database/pace_writes.ts";
 import { listOf, sql, type Sql, sqlText } from "../database/sql.ts";
 import { DEVICE_CODE_MS } from "../oauth/device_code.ts";
@@ -13,6 +13,10 @@ const KEPT_GRANTS = 100_000;
 
 /** How many rows of a kind that must stay one purge looks at: the next one continues from there. */
 const STAYING_AT_ONCE = 20_000;
+
+/** So many of what may have hundreds of KiB: all of it is overwritten while other writes wait. */
+const LARGE_AT_ONCE = 16;
+const FEW_AT_MOST = limitTo(LARGE_AT_ONCE);
 
 /** How far each sweep has come; kept from purge to purge. */
 export type PurgeProgress = Map<string, Key>;
@@ -31,9 +35,9 @@ export async function purge(
   const database = paceWrites(shared);
   await dropExcessRefreshTokens(database, nowMs, signal);
   const finishedMs = nowMs - retention.eventsMs;
-  const expired = (table: Sql, key: Sql, sinceMs = nowMs) =>
+  const expired = (table: Sql, key: Sql, sinceMs = nowMs, atMost = AT_MOST) =>
     sql`DELETE FROM ${table} WHERE ${key} IN
-      (SELECT ${key} FROM ${table} WHERE untilMs <= ${sinceMs} ORDER BY untilMs ${AT_MOST})`;
+      (SELECT ${key} FROM ${table} WHERE untilMs <= ${sinceMs} ORDER BY untilMs ${atMost})`;
   const ended: Sql[] = [
     expired(sql`grants`, sql`id`),
     expired(sql`codes`, sql`id`),
@@ -42,7 +46,7 @@ export async function purge(
     expired(sql`client_assertions`, sql`hash`),
     expired(sql`revocations`, sql`seq`),
     expired(sql`login_failures`, sql`rowid`),
-    expired(sql`idempotency_keys`, sql`id`),
+    expired(sql`idempotency_keys`, sql`id`, nowMs, FEW_AT_MOST),
     sql`DELETE FROM audit WHERE id IN (SELECT id FROM audit
       WHERE id < ${idBound("t", nowMs - retention.auditMs)} ORDER BY id ${AT_MOST})`,
     trimAudit(GRANT_ALLOWED, KEPT_GRANTS, BATCH),
@@ -56,7 +60,7 @@ export async function purge(
       AND leaseUntilMs <= ${nowMs}`,
   ];
   for (const batch of ended) {
-    for (let changed = BATCH; changed === BATCH && !signal.aborted;) {
+    for (let changed = BATCH; changed >= LARGE_AT_ONCE && !signal.aborted;) {
       [changed = 0] = await database.write([batch]);
     }
   }
@@ -74,6 +78,7 @@ export async function purge(
       where: sql`status = 'distributed' AND id < ${idBound("e", finishedMs)}`,
       mayGo: sql`NOT EXISTS (SELECT 1 FROM deliveries d
         WHERE d.id > 'd' || substr(events.id, 2) AND d.id < 'd' || substr(events.id, 2) || '~')`,
+      atMost: FEW_AT_MOST,
     },
     {
       key: sql`seq`,
@@ -87,7 +92,7 @@ export async function purge(
 }
 
 /** Rows that are old enough, but of which some must stay. */
-type Sweep = KeyedRows & { readonly mayGo: Sql };
+type Sweep = KeyedRows & { readonly mayGo: Sql; readonly atMost?: Sql };
 
 /**
  * Goes through a table batch by batch, so that what must stay delays no write, and at the end
@@ -95,7 +100,7 @@ type Sweep = KeyedRows & { readonly mayGo: Sql };
  */
 async function sweep(
   database: Database,
-  { table, key, where, mayGo, ...rows }: Sweep,
+  { table, key, where, mayGo, atMost = AT_MOST, ...rows }: Sweep,
   progress: PurgeProgress,
   signal: AbortSignal,
 ): Promise<void> {
@@ -103,7 +108,7 @@ async function sweep(
   let after = progress.get(name) ?? rows.after;
   for (let staying = 0; staying < STAYING_AT_ONCE && !signal.aborted;) {
     const select = sql`SELECT ${key} AS key, ${mayGo} AS mayGo FROM ${table}
-      WHERE ${key} > ${after} AND ${where} ORDER BY ${key} ${AT_MOST}`;
+      WHERE ${key} > ${after} AND ${where} ORDER BY ${key} ${atMost}`;
     const rows = await database.query<{ key: Key; mayGo: number }>(select);
     const last = rows.at(-1);
     if (!last) return void progress.delete(name);

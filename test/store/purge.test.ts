@@ -105,6 +105,36 @@ test("what may go is removed at one purge, however much it is", async (t) => {
   assert.deepEqual(await database.query(sql`SELECT 1 FROM deliveries`), []);
 });
 
+test("no step of the purge removes more than some MiB, however large rows are", async (t) => {
+  const stored = openDatabase(t);
+  const [rows, each] = [200, 262_144];
+  const numbers = sql`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n
+    WHERE i < ${rows})`;
+  await stored.write([
+    sql`${numbers} INSERT INTO events
+        (id, name, data, scopes, status, lastSubscription, createdAtMs)
+      SELECT ${idBound("e", NOW_MS - 9 * DAY_MS)} || printf('%06x', i), 'a',
+        hex(zeroblob(${each / 2})), '[]', 'distributed', 1, 1 FROM n`,
+    sql`${numbers} INSERT INTO idempotency_keys
+        (id, asked, attempt, leaseUntilMs, untilMs, response)
+      SELECT randomblob(32), x'', 'k1', 1, i, hex(zeroblob(${each / 2})) FROM n`,
+  ]);
+  let most = 0;
+  await purge({
+    ...stored,
+    async write(batch) {
+      const changes = await stored.write(batch);
+      if (/FROM (events|idempotency_keys) /.test(batch[0]?.sql ?? "")) {
+        most = Math.max(most, (changes[0] ?? 0) * each);
+      }
+      return changes;
+    },
+  }, RETENTION, NOW_MS, SIGNAL);
+  assert.ok(most > 0 && most <= 5_000_000, `${most} bytes`);
+  const left = sql`SELECT 1 FROM events UNION ALL SELECT 1 FROM idempotency_keys`;
+  assert.deepEqual(await stored.query(left), []);
+});
+
 test("an event stays for as long as one of its deliveries, and goes with the last", async (t) => {
   const database = openDatabase(t);
   const old = NOW_MS - 2 * DAY_MS;
