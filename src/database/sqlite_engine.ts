@@ -26,14 +26,15 @@ export function createSqliteEngine(file: string): Engine {
       const database = openSqliteDatabase(given, observe, seal);
       const identity = identify(path);
       const aside = createSqliteAside(path);
+      const copier = createSqliteAside(path); // the check of a large copy takes many seconds
       return {
         ...database,
         async close() {
-          await aside.close();
+          await Promise.all([aside.close(), copier.close()]);
           await database.close();
         },
         heavy: { ...database, query: aside.query },
-        backUpAs: (name) => aside.backUp(join(dirname(path), name)),
+        backUpAs: (name) => copier.backUp(join(dirname(path), name)).finally(copier.close),
         disk: createDiskReader(dirname(path)),
         state: () => leadsTo(given, identity) ? "ok" : "replaced",
         cluster: undefined,

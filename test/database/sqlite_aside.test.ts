@@ -5,6 +5,7 @@ import { test } from "node:test";
 import { UnavailableError } from "../../src/database/database.ts";
 import { sql } from "../../src/database/sql.ts";
 import { createSqliteAside } from "../../src/database/sqlite_aside.ts";
+import { createSqliteEngine } from "../../src/database/sqlite_engine.ts";
 import { addUser, makeFolder, openSqliteFile } from "../helpers/database.ts";
 import { noteThreads } from "../helpers/threads.ts";
 import { until } from "../helpers/until.ts";
@@ -73,6 +74,21 @@ test("a backup is a private file, and never takes the place of another", async (
   assert.deepEqual([statSync(target).size, statSync(target).mode & 0o777], [bytes, 0o600]);
   await assert.rejects(aside.backUp(target), /is there already/);
   assert.equal(existsSync(`${target}.partial`), false);
+});
+
+test("a backup has a thread of its own for as long as it takes: no read waits for it", async (t) => {
+  const opened = await createSqliteEngine(join(makeFolder(t), "gatepost.db")).open();
+  t.after(() => opened.close());
+  await addUser(opened);
+  const threads = noteThreads(t);
+  assert.deepEqual(await opened.heavy.query(COUNT), [{ count: 1 }]);
+  assert.equal(threads.length, 1);
+  for (const name of ["one.db", "two.db"]) {
+    await opened.backUpAs?.(name);
+    assert.equal(threads.at(-1)?.threadId, -1, "it has ended");
+  }
+  assert.deepEqual(await opened.heavy.query(COUNT), [{ count: 1 }]);
+  assert.equal(threads.length, 3);
 });
 
 test("a backup that the end of the server cuts off leaves nothing behind", async (t) => {
