@@ -1,3 +1,5 @@
+import { messageOf } from "../base/message_of.ts";
+import { createRepeatCheck } from "../base/repeated.ts";
 import { isSuccess } from "../event/delivery.ts";
 import { type ClaimedDelivery, listSendable, type SendableDelivery } from "../store/deliveries.ts";
 import type { DistributorOptions } from "./distributor.ts";
@@ -23,6 +25,7 @@ export function createSender(
 ) {
   const { database, settings, claim, callbacks, log, now, elapsedMs } = options;
   const batches = new Set<Promise<void>>();
+  const isNew = createRepeatCheck(elapsedMs);
   let isScheduled = false;
   let isAborted = false;
 
@@ -66,7 +69,8 @@ export function createSender(
     const startedAtMs = now();
     const startedMs = elapsedMs();
     const result = await call(delivery, startedAtMs).catch((error: unknown) => {
-      log.error("a delivery cannot be sent", { delivery: delivery.id, error });
+      const fields = { delivery: delivery.id, error };
+      if (isNew(messageOf(error))) log.error("a delivery cannot be sent", fields);
       return { pauseMs: UNREADABLE_PAUSE_MS };
     });
     if ("pauseMs" in result) return requeue([delivery], result.pauseMs);

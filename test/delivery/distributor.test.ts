@@ -374,6 +374,24 @@ describe("a signing secret that this process cannot decrypt", () => {
     await until(async () => (await stage.counts())["delivered"] === 1);
     assert.deepEqual(ahead.begun.map(({ attempt }) => attempt), [1]);
   });
+
+  test("is one line of the log a minute, however many deliveries it holds up", async (t) => {
+    const stage = await openStage(t);
+    const sealed = createSeal(new Uint8Array(32).fill(1));
+    const id = await stage.subscribe();
+    await stage.database.write([
+      sql`UPDATE subscriptions SET secret = ${sealed.encrypt(SECRET, id)} WHERE id = ${id}`,
+    ]);
+    for (let event = 0; event < 3; event++) await stage.dispatch();
+    const lines: string[] = [];
+    const error = (line: string) => void lines.push(line);
+    const process = stage.startProcess({ answer: () => 204, log: { ...SILENT, error } });
+    process.distributor.wake();
+    await settle(process);
+    const due = sql`SELECT 1 FROM deliveries WHERE dueAtMs = ${START_MS + 60_000}`;
+    assert.equal((await stage.database.query(due)).length, 3);
+    assert.deepEqual(lines, ["a delivery cannot be sent"]);
+  });
 });
 
 describe("resends", () => {
