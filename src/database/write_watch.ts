@@ -7,6 +7,8 @@ export type WriteWatch = ReturnType<typeof createWriteWatch>;
 
 const REFUSED_AFTER_MS = 2_000;
 const IDLE_MS = 10_000;
+/** Half of what is written to a disk that was full: small writes find room where others do not. */
+const ROOM_BYTES = 32_768;
 
 /**
  * Makes the watch. It logs once when writes are refused, and once when they are taken again.
@@ -31,6 +33,7 @@ export function createWriteWatch(log: Log, elapsedMs: () => number) {
     observe(why: Refusal | undefined): void {
       lastMs = elapsedMs();
       if (refused?.why === "damaged") return; // elsewhere in the file writes may go on
+      if (why === undefined && refused?.why === "full") return; // it may have been a small one
       refused = why && { why, sinceMs: refused?.sinceMs ?? lastMs };
     },
     /** Writes a little where the last commit was refused, or where there was none for a while. */
@@ -38,10 +41,13 @@ export function createWriteWatch(log: Log, elapsedMs: () => number) {
       let error: UnavailableError | undefined;
       if (refused !== undefined || elapsedMs() - lastMs >= IDLE_MS) {
         // A write that nothing depends on; with the same value SQLite would write nothing.
-        const probe = sql`INSERT INTO settings (name, value)
-          VALUES ('write_probe', ${String(elapsedMs())})
+        const wasFull = refused?.why === "full";
+        const value = sql`${String(elapsedMs())} || hex(zeroblob(${wasFull ? ROOM_BYTES : 0}))`;
+        const probe = sql`INSERT INTO settings (name, value) VALUES ('write_probe', ${value})
           ON CONFLICT (name) DO UPDATE SET value = excluded.value`;
-        await database.write([probe]).catch((cause: unknown) => {
+        await database.write([probe]).then(() => {
+          if (wasFull && refused?.why === "full") refused = undefined;
+        }, (cause: unknown) => {
           if (!(cause instanceof UnavailableError)) throw cause; // that one has been observed
           error = cause;
         });

@@ -76,6 +76,32 @@ test("a refusal in between that passes is none", async () => {
   assert.deepEqual(told, []);
 });
 
+test("a disk that takes small writes is full until it takes a larger one", async () => {
+  const sizes: (number | undefined)[] = [];
+  let room = 1_000;
+  const { stage, told, watch, look } = openStage({
+    write([probe]) {
+      const bytes = probe?.params.findLast((each) => typeof each === "number") ?? 0;
+      sizes.push(bytes);
+      watch.observe(bytes > room ? "full" : undefined);
+      return bytes > room ? Promise.reject(new UnavailableError("full")) : Promise.resolve([1]);
+    },
+  });
+  watch.observe("full");
+  for (let ms = 1_000; ms <= 5_000; ms += 1_000) {
+    stage.nowMs = ms;
+    watch.observe(undefined); // a small write of another
+    await look(ms);
+  }
+  assert.equal(watch.state(), "full");
+  room = 100_000;
+  await look(6_000);
+  assert.equal(watch.state(), "ok");
+  await look(16_000);
+  assert.deepEqual(told, ["error writes are refused full", "info writes are taken again"]);
+  assert.deepEqual(sizes, [32_768, 32_768, 32_768, 32_768, 32_768, 32_768, 0]);
+});
+
 test("a file that was replaced is reported at once", async () => {
   const { stage, told, watch, look } = openStage();
   stage.refusal = "replaced";
