@@ -84,7 +84,8 @@ test("a disk that takes small writes is full until it takes a larger one", async
       const bytes = probe?.params.findLast((each) => typeof each === "number") ?? 0;
       sizes.push(bytes);
       watch.observe(bytes > room ? "full" : undefined);
-      return bytes > room ? Promise.reject(new UnavailableError("full")) : Promise.resolve([1]);
+      const error = new UnavailableError("no room");
+      return bytes > room ? Promise.reject(error) : Promise.resolve([1]);
     },
   });
   watch.observe("full");
@@ -98,7 +99,7 @@ test("a disk that takes small writes is full until it takes a larger one", async
   await look(6_000);
   assert.equal(watch.state(), "ok");
   await look(16_000);
-  assert.deepEqual(told, ["error writes are refused full", "info writes are taken again"]);
+  assert.deepEqual(told, ["error writes are refused full no room", "info writes are taken again"]);
   assert.deepEqual(sizes, [32_768, 32_768, 32_768, 32_768, 32_768, 32_768, 0]);
 });
 
