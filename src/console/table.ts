@@ -100,6 +100,8 @@ async function makeList<Item>(options: ListOptions<Item>) {
     const { id } = made.dataset;
     const there = id && [...body.rows, ...fresh].find((each) => each.dataset["id"] === id);
     if (there) return change(there, made);
+    // What stands below the last row is not new, but it may be of this status only now.
+    if (id && cursor && id < cursor && !query?.["status"]) return;
     fresh.unshift(made);
     if (fresh.length > MOST_ROWS) fresh.pop();
     if (body.rows.length === 0) showFresh();

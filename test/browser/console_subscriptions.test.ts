@@ -152,6 +152,23 @@ test("an operator sees live what fails, and moves it; a reader changes nothing",
   await browser.waitForUrl(/\?status=paused$/);
 });
 
+test("an old delivery that is sent again is not one of the new", async () => {
+  const { id, path } = await stage.subscribe(token, "jam.made", 200);
+  for (let count = 0; count < 11; count++) await stage.dispatch("jam.made", { count });
+  await stage.receiver.waitFor(11, 5_000, path);
+  const list = `/backend/delivery?subscription=${id}`;
+  const idsNow = async () =>
+    readItems(await stage.call("GET", list, stage.admin)).map(({ id }) => String(id));
+  await signIn("admin", `/console/subscriptions/${id}`);
+  await shows(".live", /Live/);
+  const resend = `/backend/delivery/${(await idsNow()).at(-1)}/resend`;
+  await stage.call("POST", resend, stage.admin, { status: "delivered" });
+  await stage.receiver.waitFor(12, 5_000, path);
+  await stage.dispatch("jam.made", {});
+  await press("1 new");
+  assert.equal(await browser.attribute(ROW, "data-id"), (await idsNow())[0]);
+});
+
 test("the page of a subscription that is deleted meanwhile says so", async () => {
   const { id } = await stage.subscribe(token, "bread.old", 200);
   await signIn("admin", "/console/subscriptions?event=bread.old");
