@@ -1,5 +1,6 @@
 import { type Child, el, fill } from "./element.ts";
 import { failure, field } from "./parts.ts";
+import { me } from "./session.ts";
 
 /** A window above the page; the browser keeps the focus in it, and Escape closes it. */
 export function openDialog(
@@ -37,6 +38,30 @@ export interface Question<Made> {
   act(): Promise<Made>;
 }
 
+const TYPED = "gatepost.typed";
+
+/**
+ * Keeps what is typed into a window over a sign-in that comes between: no password, and nothing
+ * that confirms. Who is asked the same next finds it there again.
+ */
+function keepTyped(opened: HTMLDialogElement, title: string): void {
+  const fields = [...opened.querySelectorAll<HTMLInputElement>(
+    ":is(input, select, textarea)[id]:not([type=password], #typed)")];
+  const read = () =>
+    JSON.stringify([me.id, title, fields.map(({ value, checked }) => ({ value, checked }))]);
+  const [whose, what, values] = JSON.parse(sessionStorage.getItem(TYPED) ?? "[]");
+  sessionStorage.removeItem(TYPED);
+  if (whose === me.id && what === title) {
+    fields.forEach((each, at) => {
+      Object.assign(each, values[at]);
+      each.dispatchEvent(new Event("input", { bubbles: true }));
+    });
+  }
+  const over = new AbortController();
+  opened.addEventListener("close", () => over.abort());
+  addEventListener("pagehide", () => sessionStorage.setItem(TYPED, read()), over);
+}
+
 /** Asks before something is done; resolves with what came of it, undefined where it was not. */
 export function ask<Made>(question: Question<Made>): Promise<Made | undefined> {
   const { title, words, body, action, typed, isNotice = false, act } = question;
@@ -55,6 +80,7 @@ export function ask<Made>(question: Question<Made>): Promise<Made | undefined> {
   const isSame = () => input.value.normalize("NFKC") === typed?.normalize("NFKC");
   const check = () => doIt.disabled = typed !== undefined && !isSame();
   input.addEventListener("input", check);
+  keepTyped(opened, title);
   // Whoever closes the window meanwhile is told, too, what came of it.
   opened.addEventListener("close", () => done.resolve(making));
   check();

@@ -97,11 +97,7 @@ export function failure(error: unknown): HTMLElement {
 
 /** Leads to the password, where that is too old for what was refused, and back to what asked. */
 export const signInAgain = (maxAge: string | undefined): Child => maxAge &&
-  el("p", button("Sign in again", () => {
-    // What asks cannot be pressed meanwhile.
-    const asked = document.querySelector("main [data-key][aria-disabled]");
-    return signIn({ max_age: maxAge }, refined({ do: asked?.getAttribute("data-key") ?? "" }));
-  }));
+  el("p", button("Sign in again", () => signIn({ max_age: maxAge })));
 
 /** How a button looks, and how it is found. */
 export type ButtonLook = Partial<Record<"kind" | "picture" | "title" | "key" | "id", string>>;
@@ -207,17 +203,4 @@ export function copy(text: string, label = "Copy"): HTMLButtonElement {
     await navigator.clipboard.writeText(text);
     notify("Copied.");
   }, { kind: "tiny quiet", picture: "copy" });
-}
-
-const LETTERS = "gatepost.keys";
-
-/** Whether single letters do something in this browser (WCAG 2.1.4). */
-export const hasLetters = () => localStorage.getItem(LETTERS) !== "off";
-
-/** Switches them on and off. */
-export function lettersSwitch(): HTMLElement {
-  const change = (event: Event) =>
-    localStorage.setItem(LETTERS, (event.target as HTMLInputElement).checked ? "on" : "off");
-  const box = el("input", { type: "checkbox", checked: hasLetters(), onchange: change });
-  return el("label.pick.gap", box, "Keys of one letter do something; ? lists them");
 }

@@ -75,11 +75,12 @@ export function accessToken(isRefused = false): Promise<string> {
   return renewal ??= renew().finally(() => renewal = undefined);
 }
 
-/** Goes to sign in, and comes back: to the same address, if no other is given. */
-export async function signIn(
-  more: Record<string, string> = {},
-  address = location.pathname + location.search.replace(/[?&](code|error|state)=.*/, ""),
-): Promise<never> {
+/** Goes to sign in, and comes back: to the same address, and to what is asked there. */
+export async function signIn(more: Record<string, string> = {}): Promise<never> {
+  const address = new URL(location.href.replace(/[?&](code|error|state)=.*/, ""));
+  // What asks cannot be pressed meanwhile.
+  const asked = document.querySelector("main [data-key][aria-disabled]")?.getAttribute("data-key");
+  if (asked) address.searchParams.set("do", asked);
   const random = () => encode(crypto.getRandomValues(new Uint8Array(32)));
   const [state, verifier] = [random(), random()];
   const hash = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(verifier));

@@ -125,6 +125,36 @@ test("what is grave waits for the password, and is asked once more after it", as
   await clock.set(0);
 });
 
+test("what was typed is there again after a sign-in that came between, but no secret", async () => {
+  await signIn("/console/users");
+  await press("Add user…", "main");
+  await browser.type("#field-username", "berta");
+  await browser.type("#field-password", "a long password");
+  await browser.type("#field-scopes", "consumer orders");
+  // Another window ends all that this one has.
+  const { sendJson } = createClient(stage.server.url);
+  const headers = { authorization: `Bearer ${token}` };
+  assert.equal((await sendJson("DELETE", "/consumer/token", undefined, headers)).status, 204);
+  expected = /status of 40[01]/;
+  await press("Add user");
+  await browser.find("#username");
+  await browser.type("#username", "operator");
+  await browser.type("#password", password);
+  await browser.click("form [type=submit]");
+  await waitFor("the question", async () => await browser.text("dialog h2") === "Add user");
+  const values = await browser.execute("return ['username', 'password', 'scopes']" +
+    ".map((name) => document.querySelector(`#field-${name}`).value)");
+  assert.deepEqual(values, ["berta", "", "consumer orders"]);
+  await browser.type("#field-password", "a long password");
+  await press("Add user");
+  await waitFor("its page", async () => await browser.text("main h1") === "berta");
+  await browser.goto(`${stage.server.url}/console/users`);
+  await browser.find(READY);
+  await press("Add user…", "main");
+  await browser.find("dialog #field-username");
+  assert.equal(await browser.execute("return document.activeElement.value"), "");
+});
+
 test("the bar of one's webhooks leads to the console, and out", async () => {
   await signIn("/account/webhooks");
   await waitFor("the way to the console", async () =>

@@ -2,9 +2,10 @@ import { call, list, request } from "../api.ts";
 import { asking } from "../asking.ts";
 import { type Child, el } from "../element.ts";
 import { duration, wordsOf } from "../format.ts";
+import { lettersSwitch } from "../letters_switch.ts";
 import { type Thing } from "../names.ts";
 import {
-  card, facts, head, isSetting, lettersSwitch, message, notify, type Problem,
+  card, facts, head, isSetting, message, notify, type Problem,
 } from "../parts.ts";
 import { site } from "../session.ts";
 import { later, table } from "../table.ts";

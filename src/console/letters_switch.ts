@@ -1,0 +1,10 @@
+import { el } from "./element.ts";
+import { hasLetters, LETTERS } from "./keys.ts";
+
+/** Switches single letters on and off. */
+export function lettersSwitch(): HTMLElement {
+  const change = (event: Event) =>
+    localStorage.setItem(LETTERS, (event.target as HTMLInputElement).checked ? "on" : "off");
+  const box = el("input", { type: "checkbox", checked: hasLetters(), onchange: change });
+  return el("label.pick.gap", box, "Keys of one letter do something; ? lists them");
+}
