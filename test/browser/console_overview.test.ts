@@ -170,6 +170,17 @@ test("a figure says how it has changed, and nothing where it has not", async () 
   assert.equal(lefts[0], lefts[1], "an axis begins where its shapes do");
 });
 
+test("how much waits is said of a server that is not ready, too", async () => {
+  await signIn("ines");
+  await browser.find(".kpis");
+  await browser.execute(`{ const send = fetch; window.fetch = async (to, init) =>
+    new Response(await (await send(to, init)).blob(),
+      { status: String(to).includes("/system/ready") ? 503 : 200 }); }`);
+  await browser.click("a[href$='range=24h']");
+  await browser.find("a[href$='range=24h'][aria-current]");
+  await browser.until("/^Waiting\\d/.test(document.querySelector('.kpi:nth-child(4)').textContent)");
+});
+
 test("on a phone no mark of a chart is beside the window", async () => {
   await signIn("rolf", 360);
   await browser.execute(`

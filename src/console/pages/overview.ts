@@ -1,4 +1,4 @@
-import { call, get, list } from "../api.ts";
+import { call, get, list, request } from "../api.ts";
 import { chart } from "../chart.ts";
 import { asking } from "../asking.ts";
 import { type Child, el, fill } from "../element.ts";
@@ -113,7 +113,8 @@ async function showFigures(
     listSteps({ step }, 2 * fromMs - toMs, toMs),
     listSteps({ step, of: "logins" }, fromMs, toMs),
     listSteps({ step, of: "overdue" }, fromMs, toMs),
-    get<{ parts?: Record<string, number> }>("/system/ready").catch(() => ({ parts: undefined })),
+    // Whether it is ready or not it says how much waits.
+    request("GET", "/system/ready").then((answer) => answer.json()).catch(() => ({})),
     worstSubscriptions(),
   ]);
   const times = Object.groupBy(steps, ({ at }) => Date.parse(at) < fromMs ? "before" : "now");
