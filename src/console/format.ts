@@ -72,4 +72,4 @@ export function count(value: number, one: string, many = `${one}s`): string {
 /** A member's name for people. */
 export const wordsOf = (name: string) =>
   (name.charAt(0).toUpperCase() + name.slice(1).replace(/_at$/, "").replaceAll("_", " "))
-    .replace(/\buri/, "URI").replace(/^Url\b/, "URL");
+    .replace(/\b(ur[il]|jwks|pkce)(?=s?\b)/gi, (known) => known.toUpperCase());

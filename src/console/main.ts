@@ -154,7 +154,7 @@ function who(): HTMLElement {
   const { name } = me;
   const title = "Your account, and signing out";
   return el("a.who", { href: `${site.issuer}/account`, title },
-    el("span.face", { "aria-hidden": "true" }, name.slice(0, 2).toUpperCase()),
+    el("span.face", { "aria-hidden": "true" }, name.replace(/\W/g, "").slice(0, 2).toUpperCase()),
     el("span", el("b", name), el("span.sub", mayWrite() ? "Operator" : "Reads, changes nothing")));
 }
 

@@ -98,6 +98,7 @@ test("the fields of a form are named as people write them", async () => {
   const label = (name: string) => browser.text(`label[for="field-${name}"]`);
   assert.match(await label("url"), /^URL/);
   assert.match(await label("redirect_uris"), /^Redirect URIs optional$/);
+  assert.match(await label("jwks"), /^JWKS/);
 });
 
 test("a filter takes an address, an id and a space; a refused one can be mended", async () => {
