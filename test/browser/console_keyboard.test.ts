@@ -212,6 +212,15 @@ test("at 320 px lists say all that no other page does, and calls are not cut off
     const text = String(await read(`${shown}.join()`)).replaceAll('"', "").replaceAll(" ,", ",");
     assert.match(text.replace(/ {2,}/g, " "), words, page);
   }
+  await open("subscriptions?sort=worst");
+  await browser.click("a.main");
+  await browser.find("main .days");
+  const words = "document.querySelector('.list-of .st').textContent = 'unreachable, resend due'";
+  await browser.execute(`${words}; document.querySelector(".list-of .fresh").hidden = false`);
+  assert.equal(await read("document.querySelector('.list-of a.main').scrollWidth - " +
+    "document.querySelector('.list-of a.main').clientWidth"), 0);
+  const box = (css: string) => `document.querySelector(".list-of ${css}").getBoundingClientRect()`;
+  assert.ok(Number(await read(`${box("time")}.top - ${box(".fresh")}.bottom`)) > -4);
   await open("explorer/addUser");
   assert.deepEqual(await read("[...document.querySelectorAll('.ops li a *')]" +
     ".filter((each) => getComputedStyle(each).textOverflow === 'ellipsis').length"), 0);
@@ -231,6 +240,10 @@ test("on a phone what is pressed is 44 px tall", async () => {
   await browser.find(".insp h2");
   await browser.until("!document.querySelector('[aria-busy]')");
   assert.deepEqual(await read(small), []);
+  await browser.execute("document.querySelector('.insp h2 code').textContent = 'order.created'");
+  const tops = await read("[...document.querySelectorAll('.insp header .btn')]" +
+    ".map((each) => each.offsetTop)");
+  assert.ok(Array.isArray(tops) && tops.length === 2 && tops[0] === tops[1], String(tops));
   await resize(1280, 800);
 });
 

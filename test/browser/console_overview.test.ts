@@ -178,7 +178,8 @@ test("how much waits is said of a server that is not ready, too", async () => {
       { status: String(to).includes("/system/ready") ? 503 : 200 }); }`);
   await browser.click("a[href$='range=24h']");
   await browser.find("a[href$='range=24h'][aria-current]");
-  await browser.until("/^Waiting\\d/.test(document.querySelector('.kpi:nth-child(4)').textContent)");
+  const waiting = "document.querySelector('.kpi:nth-child(4)').textContent";
+  await browser.until(`/^Waiting\\d/.test(${waiting})`);
 });
 
 test("on a phone no mark of a chart is beside the window", async () => {
