@@ -159,6 +159,13 @@ test("the bar of one's webhooks leads to the console, and out", async () => {
   await signIn("/account/webhooks");
   await waitFor("the way to the console", async () =>
     (await browser.text(".bar nav")).includes("Console"));
+  const places = "return [...document.querySelectorAll('.bar a')].map((each) => each.offsetLeft)";
+  const before = await browser.execute(places);
+  await browser.click(".bar nav a");
+  await browser.find(".bar form");
+  assert.deepEqual(await browser.execute(places), before); // nothing moves from one to the other
+  await browser.click(".bar nav a:nth-child(2)");
+  await browser.find(".bar nav a[aria-current]:nth-child(2)");
   await press("Sign out", ".bar");
   await waitFor("the sign-in page", async () => await browser.count("#password") === 1);
   assert.match(await browser.text("[role=status]"), /You are signed out/);

@@ -23,7 +23,8 @@ export function renderAccountPage(frame: AccountFrame, title: string, lead: stri
   const isError = status >= 400;
   const kind = isError ? { class: "msg bad", role: "alert" } : { class: "msg ok", role: "status" };
   const body = html`<a class="skip" href="#main">Skip to content</a>
-<header class="bar"><div class="row">${markIcon(24)}<b>${site.name}</b></div>
+<header class="bar">
+<a class="brand" href="${site.basePath}/account">${markIcon(28)}<b>${site.name}</b></a>
 <nav aria-label="Account"><a href="${site.basePath}/account" aria-current="page">Your account</a>
 <a href="${site.basePath}/account/webhooks">Your webhooks</a>
 ${frame.hasConsole && html`<a href="${site.basePath}/console">Console</a>`}</nav>

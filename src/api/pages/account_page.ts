@@ -26,7 +26,7 @@ export function accountPage(frame: AccountFrame, shown: {
   readonly nowMs: number;
 }): HttpResponse {
   const { grants, scopeWords, nowMs } = shown;
-  const scopesOf = ({ scopes }: Pick<ActingApp, "scopes">) => html`<p class="small sub">
+  const scopesOf = ({ scopes }: Pick<ActingApp, "scopes">) => html`<p class="small">
 ${scopes.map((scope) => scopeWords.get(scope)?.description ?? scope).join(" · ")}</p>`;
   const historyOf = (own: readonly ListedGrant[]) => {
     const usedMs = Math.max(...own.map(({ lastUsedAtMs }) => lastUsedAtMs ?? 0));
@@ -40,7 +40,7 @@ ${scopes.map((scope) => scopeWords.get(scope)?.description ?? scope).join(" · "
     const name = displayText(app.name, origin);
     return html`<li class="hook">
 <span class="face hide-s" aria-hidden="true">${[...name][0]?.toUpperCase()}</span>
-<div class="g"><b class="sub"><bdi>${name}</bdi></b><span class="sub muted small">${origin}
+<div class="g"><p><b><bdi>${name}</bdi></b></p><span class="sub muted small">${origin}
 ${isLoopbackHost(hostname) && " — runs on your device"}</span>${scopesOf(app)}
 <p class="small muted">${own.length > 0 ? `Allowed ${historyOf(own)}` : "Has no token now"}</p>
 </div>
@@ -60,7 +60,7 @@ ${!isHere && actButton(`session ${id}`, html`Sign out${hidden(browser)}`)}</li>`
   });
   const tokens = grants.filter(({ app }) => app === PERSONAL_APP).map((token) => {
     const name = displayText(token.name ?? "", token.id);
-    return html`<li><div class="g"><b class="sub"><bdi>${name}</bdi></b>${scopesOf(token)}
+    return html`<li><div class="g"><p><b><bdi>${name}</bdi></b></p>${scopesOf(token)}
 <p class="small muted">Made ${historyOf([token])} ·
 ends ${dayInWords(token.accessUntilMs)}</p></div>
 ${actButton(`token ${token.id}`, html`End${hidden(name)}`, "tiny danger")}</li>`;
@@ -128,7 +128,7 @@ ${[7, 30, 90, 365].map((days) => html`<option value="${days}" ${attributes({
 /** Shows a token, this once. */
 export function madeTokenPage(frame: AccountFrame, name: string, token: string): HttpResponse {
   const lead = "Copy it now: it is shown this once.";
-  const item = html`<li><div class="g"><b class="sub"><bdi>${displayText(name, "?")}</bdi></b>
+  const item = html`<li><div class="g"><p><b><bdi>${displayText(name, "?")}</bdi></b></p>
 <code class="sub">${token}</code></div></li>`;
   const done = html`<a class="btn tiny" href="?">Done</a>`;
   return renderAccountPage(frame, "Your new token", lead, card("Token", done, [item]));
