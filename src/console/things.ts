@@ -5,7 +5,7 @@ import { type Child, el, fill, shown } from "./element.ts";
 import { filters, noneLike } from "./filters.ts";
 import { count, number, wordsOf } from "./format.ts";
 import { findIn, idOf, nameOf, NAMES, type Thing } from "./names.ts";
-import { button, card, facts, head } from "./parts.ts";
+import { button, card, facts, head, state } from "./parts.ts";
 import { go, href, type Place, refine } from "./router.ts";
 import { mayWrite } from "./session.ts";
 import { every } from "./stream.ts";
@@ -70,7 +70,13 @@ export const subscriptionsBy = (by: "owner" | "app"): Related => ({
   title: "Subscriptions",
   path: "subscription",
   by,
-  columns: ["endpoint", "status", "event", "created_at"],
+  columns: [
+    "endpoint",
+    ["Status", "", ({ status, failing_since }) =>
+      state(status === "active" && failing_since ? "failing" : String(status))],
+    "event",
+    "created_at",
+  ],
   empty: "It subscribes to no event.",
   ends: "subscription",
 });
@@ -139,7 +145,8 @@ async function showOne(kind: Kind, { page, id, signal }: Place, all: string): Pr
   const [at, name] = [`/backend/${path}/${id}`, nameOf(item)];
   const ends = () => whatEnds(related, item);
   const edit = async () => await askFields(path, item) && refine({});
-  const heading = head(name, [back, " · ", el("code", id)], kind.actions?.(item),
+  const title = name === id ? wordsOf(path) : name;
+  const heading = head(title, [back, " · ", el("code", id)], kind.actions?.(item),
     deletion && mayWrite() && [
       button("Edit…", edit, { key: "edit" }),
       item["status"] !== undefined && statusButton(item, at, ends),

@@ -130,6 +130,10 @@ test("an operator sees live what fails, and moves it; a reader changes nothing",
   assert.equal(await browser.execute("return document.activeElement.tagName"), "H1");
   await shows(".live", /Live/);
   await shows(ROW, /500, failed/);
+  await browser.execute("document.querySelector('.head a[href*=users]').click()");
+  await shows("main", /^\S+\s+Users[^]*\sFailing\s+milk\.sour\s/); // its owner's
+  await browser.back();
+  await shows(".live", /Live/);
   await stage.dispatch("milk.sour", {});
   await press("1 new");
   await shows(ROW, /500, failed/); // it was waiting, and changes in its place

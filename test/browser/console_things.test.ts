@@ -189,6 +189,8 @@ test("the grants of a user are revoked, all of them with their number", async ()
   await press("Revoke all");
   await waitFor("revoked", async () =>
     (await call("GET", `/backend/grant?user=${id}`)).items[0].status === "revoked");
+  await browser.click("main a[href*='/grants/']");
+  await waitFor("its page", async () => await browser.text("main h1") === "Grant");
 });
 
 test("the personal tokens of a user are told apart by their names", async () => {
