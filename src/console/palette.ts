@@ -180,7 +180,7 @@ function marked(label: string, text: string): Child {
 export function showHelp(): void {
   openDialog("Keys", null, [
     facts(HELP.filter(([keys]) => !isAccount || !/^(Ctrl|g)/.test(keys))
-      .map(([keys, what]) => [el("kbd", keys), what])),
+      .map(([keys, what]) => [keys.split("  ").map((each) => [el("kbd", each), " "]), what])),
     lettersSwitch(),
   ]);
 }

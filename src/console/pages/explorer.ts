@@ -84,7 +84,7 @@ async function callCard(operation: Operation, answer: Answer) {
   const hasFields = members.node.hasChildNodes();
   const send = el("button.btn.primary", "Send ", el("kbd", "Ctrl ↵"));
   const lacks = el("p.small.muted", { hidden: mayMe },
-    "Your user has no such scope: send it as an app that has. ",
+    "This page's token has no such scope: send it as an app that has. ",
     el("a", { href: href("apps", "", { do: "first" }) }, "New app"));
   const secrets = await fieldsOf({
     properties: {

@@ -75,14 +75,15 @@ export async function show({ signal }: Place) {
           act("use", "Use a built-in receiver", subscribe, isReceived ? "tiny" : "tiny primary"),
         mayReceive && [el("p.row", "It subscribes to ", event),
           "What arrives is shown here. "],
-        mayReceive ? "Or " : !isConsumer && "With scope consumer: ",
+        !isConsumer ? "With scope consumer: " : mayReceive ? "Or " : "You may ",
         el("a", { href: `${site.base}/account/webhooks` }, "subscribe an address of yours"), ".",
       ],
       [
         isDispatched, "Call an endpoint that dispatches", link("explorer", "Open API explorer"),
-        "The event is stored with the answer, then delivered.",
+        "The event is stored with the answer, then delivered. From a terminal it takes ",
+        el("a", { href: `${site.issuer}/account?do=make` }, "a personal token"), ".",
       ],
-      [isApp, "Add your app", link("apps", "New app", { do: "first" }),
+      [isApp, "Add your app", mayWrite() && link("apps", "New app", { do: "first" }),
         "It gets tokens of those who sign in to it."],
       [
         left.length === 0, "Before others use it", link("settings", "Settings"),
