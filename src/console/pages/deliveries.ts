@@ -89,7 +89,6 @@ async function showList(query: URLSearchParams, signal: AbortSignal) {
   });
   const how = status === "pending" ? "now" : "again";
   const many = el("span", `Send ${how}…`);
-  const counted = el("span.muted");
   const again = () => openResend({ selection: { ...selection, status } });
   const all = button(many, again, { picture: "resend", key: "many" });
   // Of those that were delivered there may be very many; whoever asks has them counted then.
@@ -97,7 +96,6 @@ async function showList(query: URLSearchParams, signal: AbortSignal) {
     const what = { ...selection, status, dry_run: true };
     call<{ count: number }>("POST", `${PATH}/resend`, what).then(({ count }) => {
       fill(many, `Send ${number(count)} ${how}…`);
-      fill(counted, ` ${number(count)}`);
       all.hidden = count === 0;
     }, () => {});
   }
@@ -105,8 +103,7 @@ async function showList(query: URLSearchParams, signal: AbortSignal) {
     head: head("Deliveries",
       [live.node, " · One event for one subscription, with each attempt to send it."],
       mayWrite() && all),
-    above: [filters(NAMES), segments("status", STATUSES.map(([value, label]) =>
-      [value, value === status ? [label, counted] : label]))],
+    above: [filters(NAMES), segments("status", STATUSES)],
     list: el("div", chart, made.node),
   };
 }
