@@ -113,9 +113,13 @@ export function openPalette(): void {
 function findPages(text: string): Choice[] {
   const pages = Object.entries(CONSOLE_PAGES).map(([page, { name, icon }]) =>
     ({ group: "Pages", icon, label: name, to: href(page) }));
-  const added = ["users", "apps"].map((page) =>
-    toDo("plus", `New ${page.slice(0, -1)}…`, page, "", "first"));
-  return [...pages, ...mayWrite() ? added : []]
+  const acts = [
+    ...["user", "app", "issuer", "resource"].map((one) =>
+      toDo("plus", `Add ${one}…`, `${one}s`, "", "first")),
+    toDo("plus", "Dispatch an event…", "events", "", "first"),
+    toDo("settings", "Back up now…", "settings", "", "first"),
+  ];
+  return [...pages, ...mayWrite() ? acts : []]
     .filter(({ label }) => label && label.toLowerCase().includes(text.toLowerCase()));
 }
 

@@ -110,9 +110,9 @@ test("a page's heading gets the focus, and what was chosen on it keeps that", as
 test("the palette finds pages, people and what can be done, by keys alone", async () => {
   await key("k", 2);
   await hasFocus(".palette input");
-  await browser.press("new us");
+  await browser.press("add us");
   const chosen = "document.querySelector('.palette [aria-selected=true]')?.textContent";
-  await becomes(chosen, "New user…");
+  await becomes(chosen, "Add user…");
   await browser.execute("document.activeElement.dispatchEvent(" + // it ends a word, not the search
     "new KeyboardEvent('keydown', { key: 'Enter', isComposing: true, bubbles: true }))");
   await hasFocus(".palette input");
@@ -137,6 +137,15 @@ test("the palette finds pages, people and what can be done, by keys alone", asyn
   assert.match(await browser.text("dialog h2"), /^Pause/);
   await browser.press("\uE00C");
   await becomes("document.querySelector('dialog')", null);
+  for (const [words, question] of [["dispatch", /^Dispatch/], ["back up", /^Back up/]] as const) {
+    await key("k", 2);
+    await hasFocus(".palette input");
+    await browser.press(`${words}\uE007`);
+    await browser.find("dialog h2");
+    assert.match(await browser.text("dialog h2"), question);
+    await browser.press("\uE00C");
+    await becomes("document.querySelector('dialog')", null);
+  }
 });
 
 test("keys go, and are silent while one types or has switched them off", async () => {

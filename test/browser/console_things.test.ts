@@ -245,7 +245,7 @@ test("a key is made and withdrawn, a cronjob run, and what is in force shown", a
   await sees("GATEPOST_SECRET_KEY: not set");
   await press("Back up now…", "main");
   await press("Back up now");
-  assert.match(await browser.text(".toast"), /^gatepost-[\da-f-]+\.db, \d+ bytes/);
+  assert.match(await browser.text(".toast"), /^Backed up: gatepost-[\da-f-]+\.db, [\d,]+ bytes/);
 });
 
 test("what has come meanwhile is put on top of a list by a button", async () => {

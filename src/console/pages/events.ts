@@ -53,7 +53,8 @@ async function showList(query: URLSearchParams, signal: AbortSignal) {
   return {
     head: head(request ? "What this request set off" : "Events",
       request ? ["Request ", el("code", request)] : "What has been dispatched, and by whom.",
-      mayWrite() && button("Dispatch…", () => dispatch(made.add), { picture: "plus" })),
+      mayWrite() &&
+        button("Dispatch…", () => dispatch(made.add), { picture: "plus", key: "first" })),
     above: filters(NAMES),
     list: made.node,
   };

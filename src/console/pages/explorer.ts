@@ -85,7 +85,7 @@ async function callCard(operation: Operation, answer: Answer) {
   const send = el("button.btn.primary", "Send ", el("kbd", "Ctrl ↵"));
   const lacks = el("p.small.muted", { hidden: mayMe },
     "This page's token has no such scope: send it as an app that has. ",
-    el("a", { href: href("apps", "", { do: "first" }) }, "New app"));
+    el("a", { href: href("apps", "", { do: "first" }) }, "Add app"));
   const secrets = await fieldsOf({
     properties: {
       client_id: { type: "string" },

@@ -1,7 +1,7 @@
 import { call, list, request } from "../api.ts";
 import { asking } from "../asking.ts";
 import { type Child, el } from "../element.ts";
-import { duration, wordsOf } from "../format.ts";
+import { count, duration, wordsOf } from "../format.ts";
 import { lettersSwitch } from "../letters_switch.ts";
 import { type Thing } from "../names.ts";
 import {
@@ -14,8 +14,11 @@ import { columnsOf } from "../values.ts";
 export const show = () => [
   head("Settings", "What this service has been started with, and how it is.",
     asking("Back up now", "to 1 file", "It will stand beside the database.",
-      () => call<Record<string, Child>>("POST", "/backend/backup"),
-      { after: ({ file, bytes }) => notify([file, ", ", bytes, " bytes"]) })),
+      () => call<{ file: string; bytes: number }>("POST", "/backend/backup"),
+      {
+        look: { key: "first" },
+        after: ({ file, bytes }) => notify(["Backed up: ", file, `, ${count(bytes, "byte")}`]),
+      })),
   el("div.grid",
     card("Before others use it", { wide: "w12" }, later(risks())),
     card("In force", { wide: "w8", padded: false }, later(settings())),

@@ -83,7 +83,7 @@ export async function show({ signal }: Place) {
         "The event is stored with the answer, then delivered. From a terminal it takes ",
         el("a", { href: `${site.issuer}/account?do=make` }, "a personal token"), ".",
       ],
-      [isApp, "Add your app", mayWrite() && link("apps", "New app", { do: "first" }),
+      [isApp, "Add your app", mayWrite() && link("apps", "Add app", { do: "first" }),
         "It gets tokens of those who sign in to it."],
       [
         left.length === 0, "Before others use it", link("settings", "Settings"),
