@@ -70,6 +70,7 @@ const ICONS: Readonly<Record<string, string>> = {
   users: "M7.5 9.5a3 3 0 1 0 0-6 3 3 0 0 0 0 6M2 16.5c0-3 2.5-4.5 5.5-4.5s5.5 1.5 " +
     "5.5 4.5M13 3.8a3 3 0 0 1 0 5.4M15 12.4c2 .6 3 2 3 4.1",
   apps: "M3 3h5v5H3zM12 3h5v5h-5zM3 12h5v5H3zM12 12h5v5h-5z",
+  resources: "M3 3h14v5H3zM3 12h14v5H3zM6 5.5h.01M6 14.5h.01",
   grants: "M10 2.5 16 5v4.5c0 4-2.5 6.8-6 8-3.5-1.2-6-4-6-8V5z",
   explorer: "m6.5 6-4 4 4 4m7-8 4 4-4 4m-2-10-3 12",
   clock: "M10 17.5a7.5 7.5 0 1 0 0-15 7.5 7.5 0 0 0 0 15M10 6v4l2.5 2",

@@ -24,7 +24,7 @@ export const CONSOLE_PAGES: Readonly<Record<string, ReturnType<typeof entry>>> =
   apps: entry("Apps", "apps", "Access", () => import("./pages/apps.ts")),
   grants: entry("Grants", "grants", "Access"),
   issuers: entry("Issuers", "globe", "Access"),
-  resources: entry("Resources", "apps", "Access"),
+  resources: entry("Resources", "resources", "Access"),
   explorer: entry("API explorer", "explorer", "Service", () => import("./pages/explorer.ts")),
   cronjobs: entry("Cronjobs", "clock", "Service"),
   keys: entry("Signing keys", "key", "Service"),

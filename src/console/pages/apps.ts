@@ -1,9 +1,10 @@
 import { call } from "../api.ts";
 import { asking, showOnce } from "../asking.ts";
+import { code } from "../code.ts";
 import { type Child, el, fill } from "../element.ts";
 import { duration } from "../format.ts";
 import { idOf, nameOf, type Thing } from "../names.ts";
-import { card, code, message } from "../parts.ts";
+import { card, message } from "../parts.ts";
 import { type Place, refine } from "../router.ts";
 import { serverNow, site } from "../session.ts";
 import { every } from "../stream.ts";

@@ -1,10 +1,11 @@
 import { withQuery } from "../api.ts";
+import { code } from "../code.ts";
 import { listOperations, type Operation } from "../document.ts";
 import { ask } from "../asking.ts";
 import { type Child, el } from "../element.ts";
 import { filters } from "../filters.ts";
 import { fieldsOf } from "../form.ts";
-import { card, code, head, message } from "../parts.ts";
+import { card, head, message } from "../parts.ts";
 import { href, type Place } from "../router.ts";
 import { me, site } from "../session.ts";
 import { type Answer, app, type Call, showAnswer, snippet } from "./explorer_call.ts";

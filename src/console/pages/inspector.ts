@@ -1,7 +1,8 @@
 import type { Infer } from "../../base/shape.ts";
 import type { EventRecord } from "../../event/event.ts";
+import { code, copy } from "../code.ts";
 import { type Child, el } from "../element.ts";
-import { code, copy, facts, state, when } from "../parts.ts";
+import { facts, state, when } from "../parts.ts";
 import type { Delivery } from "../records.ts";
 import { here, href, type Place } from "../router.ts";
 import { type Column, later } from "../table.ts";

@@ -1,7 +1,8 @@
 import { call } from "../api.ts";
 import { ask, showOnce } from "../asking.ts";
+import { code } from "../code.ts";
 import { el } from "../element.ts";
-import { code, field } from "../parts.ts";
+import { field } from "../parts.ts";
 import type { DeclaredEvent, Subscription } from "../records.ts";
 import { go, href } from "../router.ts";
 import { PATH } from "./subscription.ts";
