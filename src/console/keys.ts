@@ -1,13 +1,10 @@
+import { hasLetters } from "./parts.ts";
 import { go, href } from "./router.ts";
 import { isAccount } from "./session.ts";
 
 const PLACES: Readonly<Record<string, string>> = {
   o: "", d: "deliveries", e: "events", s: "subscriptions", u: "users", a: "audit", x: "explorer",
 };
-
-/** The name by which the browser keeps whether single letters do something (WCAG 2.1.4). */
-export const LETTERS = "gatepost.keys";
-export const hasLetters = () => localStorage.getItem(LETTERS) !== "off";
 
 /** Opens the palette, which is loaded when it is first wanted. */
 export const openPalette = async (): Promise<void> => (await import("./palette.ts")).openPalette();

@@ -1,5 +1,5 @@
 import { el } from "./element.ts";
-import { hasLetters, LETTERS } from "./keys.ts";
+import { hasLetters, LETTERS } from "./parts.ts";
 
 /** Switches single letters on and off. */
 export function lettersSwitch(): HTMLElement {

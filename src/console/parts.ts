@@ -191,3 +191,7 @@ export function segments(
     }, label));
   return el("div.scroll-x", el("nav.seg", { "aria-label": name }, links));
 }
+
+/** The name by which the browser keeps whether single letters do something (WCAG 2.1.4). */
+export const LETTERS = "gatepost.keys";
+export const hasLetters = () => localStorage.getItem(LETTERS) !== "off";
