@@ -313,6 +313,13 @@ test("the console is nowhere where it is off", async () => {
     const at = { client_id: "console", redirect_uri: `${gatepost.issuer}/console` };
     const address = `/authorization/authorize?${new URLSearchParams(at)}`;
     assert.equal((await gatepost.api.get(address)).status, 400);
+    const own = new URLSearchParams({
+      ...at, redirect_uri: `${gatepost.issuer}/account/webhooks`, state: "here",
+      code_challenge: "x".repeat(43), code_challenge_method: "S256",
+    });
+    const login = await gatepost.openBrowser().get(`/authorization/authorize?${own}`);
+    assert.match(login.text, /to see your webhooks/);
+    assert.doesNotMatch(login.text, /Console/);
     const headers = { authorization: `Bearer ${gatepost.adminToken}` };
     const receiver = await gatepost.api.postJson("/backend/receiver", undefined, headers);
     assert.equal(receiver.status, 404, "the built-in receiver is part of it");

@@ -1,5 +1,7 @@
 import type { HttpResponse } from "../../base/http_message.ts";
 import type { App } from "../../oauth/app.ts";
+import { WEBHOOKS_PATH } from "../../oauth/console_app.ts";
+import { CONSOLE_APP } from "../../oauth/principal.ts";
 import { isPosable, originOf } from "../../oauth/redirect_uri.ts";
 import type { Target } from "../../oauth/resource.ts";
 import type { User } from "../../oauth/user.ts";
@@ -41,12 +43,14 @@ export async function showLogin(
   services: Pick<Services, "database" | "sessions" | "site">,
 ): Promise<HttpResponse> {
   const { database, sessions } = services;
-  const { request: { app, form }, session: { user } } = visit;
+  const { request: { app, form, redirectUri }, session: { user } } = visit;
+  // Those whose webhooks these are may know of no console.
+  const isOwn = app?.id === CONSOLE_APP && redirectUri?.endsWith(WEBHOOKS_PATH);
   const firstUser = (await findUnusedFirstUser(database))?.username;
   const page = loginPage({
     ...pageFrame(visit, services),
-    app,
-    purpose: visit.purpose,
+    app: isOwn ? undefined : app,
+    purpose: isOwn ? "to see your webhooks" : visit.purpose,
     firstUser,
     isAgain: user !== undefined,
     username: user?.username ?? form.get("login_hint") ?? firstUser ?? "",
