@@ -62,6 +62,12 @@ test("a person subscribes, and the code shown verifies a test that is seen to ar
   await browser.type("#field", `${stage.receiver.url}/hook`);
   await press("Subscribe");
   await shows("dialog h2", /signing secret/);
+  const isCovered = await browser.execute(`
+    const text = document.createRange();
+    text.selectNodeContents(document.querySelector("dialog .code pre"));
+    const button = document.querySelector("dialog .code .btn");
+    return button.getBoundingClientRect().bottom > text.getBoundingClientRect().top + 4`);
+  assert.equal(isCovered, false); // by the button that copies it
   const secret = await browser.text("dialog .code pre");
   const source = await browser.text("h3 + .code pre");
   await press("I have kept it");

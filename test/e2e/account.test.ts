@@ -102,7 +102,7 @@ describe("the page of one's account", () => {
     }
     const other = await stranger.browser.get(ACCOUNT);
     assert.ok(!other.text.includes("Shop") && !other.text.includes("everywhere else"));
-    assert.match(wordsOf(other), /None may\..*None\. With one, a script of yours can act/);
+    assert.match(wordsOf(other), /No app may\..*None\. With one, a script of yours can act/);
   });
 
   test("is open whatever the user's scopes", async () => {

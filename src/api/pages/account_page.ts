@@ -69,7 +69,7 @@ ${actButton(`token ${token.id}`, html`End${hidden(name)}`, "tiny danger")}</li>`
     actButton(`sessions ${frame.session}`, "Sign out everywhere else");
   const make = html`<a class="btn tiny" href="?do=make">New…${hidden("token")}</a>`;
   const change = html`<a class="btn tiny" href="?do=password">Change…${hidden("password")}</a>`;
-  const main = html`${card("Apps that may act for you", null, apps, "None may.")}
+  const main = html`${card("Apps that may act for you", null, apps, "No app may.")}
 ${card("Where you are signed in", signOut, sessions)}
 ${card("Personal tokens", make, tokens, "None. With one, a script of yours can act for you.")}
 ${card("Password", change, [], PASSWORD_ENDS)}`;
