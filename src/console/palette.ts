@@ -112,7 +112,7 @@ export function openPalette(): void {
 
 function findPages(text: string): Choice[] {
   const pages = Object.entries(CONSOLE_PAGES).map(([page, { name, icon }]) =>
-    ({ group: "Pages", icon, label: name, to: href(page) }));
+    ({ group: "Pages", icon: icon || "check", label: name, to: href(page) }));
   const acts = [
     ...["user", "app", "issuer", "resource"].map((one) =>
       toDo("plus", `Add ${one}…`, `${one}s`, "", "first")),
