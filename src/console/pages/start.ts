@@ -64,10 +64,12 @@ export async function show({ signal }: Place) {
     const all: readonly Step[] = [
       [true, "Server set up", el("span.pill.ok", site.version), site.issuer],
       [
-        hosted.length > 0, "Endpoint modules loaded", el("span.pill",
+        // Who may only read is told of those alone that they may call.
+        hosted.length > 0, "Endpoint modules loaded", mayWrite() && el("span.pill",
           count(hosted.length, "endpoint"), isConsumer && `, ${count(events.length, "event")}`),
         hosted.length > 0 ? el("code", hosted.join(", "))
-          : "A module is a file in the folder that GATEPOST_ENDPOINTS names.",
+          : mayWrite() ? "A module is a file in the folder that GATEPOST_ENDPOINTS names."
+          : "None that you may call.",
       ],
       [
         isReceived, "Receive your first callback",
