@@ -76,7 +76,7 @@ test("a backup is a private file, and never takes the place of another", async (
   assert.equal(existsSync(`${target}.partial`), false);
 });
 
-test("a backup has a thread of its own for as long as it takes: no read waits for it", async (t) => {
+test("a backup has a thread of its own while it takes: no read waits", async (t) => {
   const opened = await createSqliteEngine(join(makeFolder(t), "gatepost.db")).open();
   t.after(() => opened.close());
   await addUser(opened);
