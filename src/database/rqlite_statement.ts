@@ -2,10 +2,6 @@ import { ConflictError, UnavailableError } from "./database.ts";
 import type { RqliteResult } from "./rqlite_client.ts";
 import type { Sql, SqlValue } from "./sql.ts";
 
-/** Texts in which some parameters are bytes, by the text and which. */
-const REWRITTEN = new Map<string, string>();
-const REWRITTEN_LIMIT = 1_000;
-
 /**
  * A statement as rqlite takes it, in JSON: its text and the values of its parameters. Bytes go as
  * hexadecimal digits, which `unhex` in the text turns back: older versions take no others.
@@ -17,13 +13,9 @@ export function encodeStatement({ sql, params }: Sql): string {
 }
 
 function unhexBytes(text: string, params: readonly SqlValue[]): string {
-  const key = `${params.map((value) => isBytes(value) ? 1 : 0).join("")} ${text}`;
-  if (REWRITTEN.size > REWRITTEN_LIMIT) REWRITTEN.clear();
-  return REWRITTEN.getOrInsertComputed(key, () => {
-    let at = 0;
-    return text.replace(/'[^']*'|\?/g, (found) => // a literal, or a parameter
-      found === "?" && isBytes(params[at++]) ? "unhex(?)" : found);
-  });
+  let at = 0;
+  return text.replace(/'[^']*'|\?/g, (found) => // a literal, or a parameter
+    found === "?" && isBytes(params[at++]) ? "unhex(?)" : found);
 }
 
 function isBytes(value: SqlValue | undefined): value is Uint8Array {

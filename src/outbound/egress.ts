@@ -40,8 +40,6 @@ const USER_AGENT = `Gatepost/${version}@${revision}`;
 /** More addresses than this of one name are not tried: a name is not a list of hosts to scan. */
 const MAX_ADDRESSES = 8;
 const MAX_LOOKUP_MS = 5_000;
-/** So many origins are remembered as checked; the addresses of a name never are. */
-const MAX_ORIGINS = 1_000;
 const SELF_TEST_TIMEOUT_MS = 1_500;
 const SELF_TEST_BODY = '"gatepost"';
 
@@ -57,14 +55,6 @@ export function createEgress(options: EgressOptions) {
   const { allow, lookup = createNameLookup({ timeoutMs: lookupTimeoutMs }) } = options;
   const { request = fetch, receivers } = options;
   const pool = createAgentPool(options, checkedLookup(lookup, allow));
-  const checked = new Set<string>();
-
-  function checkOrigin(origin: string): void {
-    if (checked.has(origin)) return;
-    if (!isReachableUrl(new URL(origin), allow)) throw refusal(origin);
-    if (checked.size >= MAX_ORIGINS) checked.clear();
-    checked.add(origin);
-  }
 
   return {
     /** Sends as `fetch` does, with nothing of the service beside it; redirects are not followed. */
@@ -77,7 +67,8 @@ export function createEgress(options: EgressOptions) {
           const followed = follow(handler);
           // Sockets do not look up literals, so those are checked here, where every request passes.
           const { origin, path } = exchange;
-          if (!isReceiver(`${origin}${path}`, receivers)) checkOrigin(String(origin));
+          if (!isReceiver(`${origin}${path}`, receivers) && !isReachableUrl(new URL(origin), allow))
+            throw refusal(`${origin}`);
           return pool.dispatch({ ...exchange, body: body ?? null }, followed);
         },
       };
