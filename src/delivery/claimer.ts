@@ -14,8 +14,6 @@ import { takeOverDeliveries } from "./take_over.ts";
 
 // Beyond the times of an attempt and of one before it in its queue: for recording them.
 const LEASE_MARGIN_MS = 30_000;
-/** Of so many failed claims it is looked for what they hold; that of others waits. */
-const FAILED_LIMIT = 64;
 
 /** Makes the claimer of one distributor: what it claims is this process's until a lease ends. */
 export function createClaimer(
@@ -62,7 +60,7 @@ export function createClaimer(
      * seemed due; others may have been faster. Undefined where no queue has capacity.
      */
     async claim(nowMs: number): Promise<boolean | undefined> {
-      failed = failed.filter((leaseMs) => leaseMs > nowMs).slice(-FAILED_LIMIT);
+      failed = failed.filter((leaseMs) => leaseMs > nowMs);
       if (failed.length > 0) await takeOverDeliveries(options, name, failed);
       if (queues.capacityFor("healthy") === 0) return undefined;
       using _held = queues.hold();

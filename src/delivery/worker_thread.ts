@@ -20,8 +20,6 @@ const REPORT_INTERVAL_MS = 250;
 const FIGURES_INTERVAL_MS = 1_000;
 const CLOCK_INTERVAL_MS = 1_000;
 const OVERDUE_INTERVAL_MS = 10_000;
-/** Of one report; more change than anybody is shown. */
-const MAX_CHANGED = 500;
 
 /** The delivery worker in its thread: worker.ts starts it and says why. */
 export async function runWorker(port: MessagePort, start: WorkerStart) {
@@ -65,7 +63,7 @@ export async function runWorker(port: MessagePort, start: WorkerStart) {
       for (const key of ["deliveries", subscription]) {
         figures.add(key, isSuccess, isLast && !isSuccess, ms);
       }
-      if (isWatched && changed.length < MAX_CHANGED) changed.push({ id, subscription });
+      if (isWatched) changed.push({ id, subscription });
     },
   });
 
