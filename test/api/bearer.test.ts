@@ -226,6 +226,20 @@ for (const ttlMs of [TTL_MS / 4, 4 * TTL_MS]) {
   });
 }
 
+test("ten thousand tokens are held, whoever comes with how many", async (t) => {
+  const { bearer, database, tokens } = await open(t);
+  let reads = 0;
+  const row = { sub: "u1", scopes: "[]", expiresAtMs: NOW_MS * 2 };
+  Object.assign(database, { query: async () => (reads++, [row]) });
+  const handle = { grantId: newId("g", NOW_MS), hash: sha256("") };
+  Object.assign(tokens, { parsePersonalToken: () => handle }); // making so many takes a second
+  for (let count = 0; count <= 10_000; count++) assert.ok(await bearer.verify(`gpat_${count}`));
+  await bearer.verify("gpat_10000");
+  assert.equal(reads, 10_001);
+  await bearer.verify("gpat_0");
+  assert.equal(reads, 10_002, "the first is looked up again");
+});
+
 test("a token in the query or the body is not looked at (RFC 9700 §4.3.2)", async (t) => {
   const { bearer, issue } = await open(t);
   const { token } = issue();

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { checkErrors, Problem } from "../../src/base/problem.ts";
+import { checkErrors, invalid, Problem } from "../../src/base/problem.ts";
 
 test("Problem holds status, code and detail, and is an Error", () => {
   const problem = new Problem(404, "not_found", "There is no such app.");
@@ -57,4 +57,11 @@ test("checkErrors() throws one 400 with every error", () => {
     assert.deepEqual(error.errors, errors);
     return true;
   });
+});
+
+test("errors have 64 KiB of text together, and the first has room whatever its length", () => {
+  const made = (length: number) => ({ pointer: `/${"x".repeat(length - 5)}`, detail: "Bad." });
+  const countOf = (errors: Problem["errors"]) => invalid(errors, "body").errors.length;
+  assert.equal(countOf(Array.from({ length: 200 }, () => made(1_024))), 64);
+  assert.equal(countOf([made(100_000), made(10)]), 1);
 });

@@ -121,6 +121,10 @@ test("documents have what a library's references name in their place", () => {
     const $ref = `#/$defs/d${at + 1}`;
     return [`d${at}`, { anyOf: [{ $ref }, { $ref }] }];
   }));
-  assert.deepEqual(documentOf({ $ref: "#/$defs/d0", $defs: { ...doubled, d40: {} } }), {});
+  const from = (at: number) =>
+    documentOf({ $ref: `#/$defs/d${at}`, $defs: { ...doubled, d40: {} } });
+  assert.deepEqual(from(0), {});
+  assert.deepEqual(from(29), {}, "2,048 times the last are more than ten thousand parts");
+  assert.equal(JSON.stringify(from(30)).match(/{}/g)?.length, 1_024);
   assert.deepEqual(documentOf({ $ref: "https://example.com/schema" }), {});
 });

@@ -222,6 +222,20 @@ test("of several groups that nobody knows of none is stored after the next", asy
   assert.deepEqual(names(), ["next"]);
 });
 
+test("of very many groups that nobody knows of the last thousand are barred", async (t) => {
+  const { writer, asked, answer, fail } = stage(t);
+  for (let count = 0; count < 1_100; count++) {
+    const lost = assert.rejects(writer.write([put("lost")]), OutcomeUnknownError);
+    await turn();
+    fail(new OutcomeUnknownError("lost"));
+    await lost;
+  }
+  await stored(writer.write([put("next")]), answer);
+  const ids = asked.map(({ statements }) => String(JSON.parse(statements[0] ?? "")[1]));
+  const barred = asked.at(-1)?.statements[1] ?? "";
+  assert.deepEqual(ids.filter((id) => barred.includes(id)), ids.slice(100, 1_100));
+});
+
 test("after a group that was stored unknown to all the next is stored as well", async (t) => {
   const { writer, asked, answer, fail, run, names } = stage(t);
   const lost = assert.rejects(writer.write([put("lost")]), OutcomeUnknownError);

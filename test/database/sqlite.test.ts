@@ -53,6 +53,15 @@ test("writes given at once are grouped: 300 of them into a few commits", async (
   assert.ok(commits >= 1 && commits <= 3, `${commits} commits`);
 });
 
+test("no commit holds more than 512 writes, so that none waits long for the others", async (t) => {
+  const sizes: number[] = [];
+  const path = join(makeFolder(t), "gatepost.db");
+  const database = openSqliteDatabase(path, ({ batches }) => void sizes.push(batches));
+  await Promise.all(Array.from({ length: 1_200 }, (_, at) => database.write([put(`k${at}`)])));
+  assert.deepEqual(sizes, [512, 512, 176]);
+  await database.close();
+});
+
 test("writes given one after the other are each committed before their response", async (t) => {
   const { database, path } = await openFile(t);
   for (let round = 0; round < 5; round++) {

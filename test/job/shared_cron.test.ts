@@ -323,6 +323,18 @@ test("every process lists how the last run went, wherever it ran", async (t) => 
   assert.equal((await first.shared.list())[0]?.lastError, null);
 });
 
+test("of a long error the first 500 characters are listed", async (t) => {
+  const office = await setUp(t);
+  const { look, shared } = await office.open(() => {
+    throw new Error(`no luck${" at all".repeat(1_000)}`);
+  });
+  office.nowMs = START_MS + HOUR_MS;
+  await look();
+  const { lastError } = (await shared.list())[0] ?? {};
+  assert.match(lastError ?? "", /^no luck at all/);
+  assert.equal(lastError?.length, 500);
+});
+
 test("a job that throws an Error whose message is no text has failed all the same", async (t) => {
   const office = await setUp(t);
   const { look, shared } = await office.open(() => {

@@ -124,4 +124,18 @@ test("a row that was read before a change is not kept after it", async (t) => {
   assert.equal((await accounts.findUser(user))?.status, "active");
 });
 
+test("ten thousand are remembered, whoever asks for how many", async (t) => {
+  const stored = openDatabase(t);
+  await addUser(stored);
+  const rows = await stored.query(sql`SELECT * FROM users`);
+  let reads = 0;
+  const database: Database = { ...stored, query: async () => (reads++, rows as never[]) };
+  const accounts = createAccounts(database, await load(stored));
+  for (let count = 0; count < 15_000; count++) await accounts.findUser(`u${count}`);
+  await accounts.findUser("u14999");
+  assert.equal(reads, 15_000);
+  await accounts.findUser("u0");
+  assert.equal(reads, 15_001, "the first is forgotten");
+});
+
 const load = (database: Database) => loadRevocations(database, () => 0);

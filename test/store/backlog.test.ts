@@ -138,3 +138,13 @@ test("many are counted in parts, and other work runs between them", async (t) =>
   assert.deepEqual([deliveries, oldestMs], [40_001, START_MS]);
   assert.ok(turns >= 2, `${turns}`);
 });
+
+test("more than a million are not counted", async () => {
+  const endless: Pick<Database, "query"> = {
+    async query<Row>() {
+      return [{ id: null, dueAtMs: null, count: 20_000, last: "d" } as Row];
+    },
+  };
+  const { events, deliveries } = await measureBacklog(endless as Database, NOW_MS);
+  assert.deepEqual([events, deliveries], [1_000_000, 1_000_000]);
+});

@@ -9,6 +9,7 @@ import {
   recordDelivered,
   recordFailure,
 } from "../../src/store/deliveries.ts";
+import { listAttempts } from "../../src/store/delivery_lists.ts";
 import { openDatabase } from "../helpers/database.ts";
 
 const NOW_MS = 1_900_000_000_000;
@@ -144,4 +145,22 @@ test("a subscription of which something has been claimed is behind all that are 
   const due = await database.query(sql`SELECT seq, dueAtMs FROM subscriptions ORDER BY dueAtMs`);
   assert.deepEqual(due.map((row) => ({ ...Object(row) })),
     [{ seq: 2, dueAtMs: 2 }, { seq: 1, dueAtMs: NOW_MS }], "also once its attempt is recorded");
+});
+
+test("of very many attempts the last hundred are listed, the first of them first", async (t) => {
+  const database = openDatabase(t);
+  await database.write([
+    sql`INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, createdAtMs)
+      VALUES ('s1', 'u1', 'login', 'x', ${ENDPOINT}, 'active', '', 1)`,
+    sql`INSERT INTO events (id, name, data, scopes, status, lastSubscription, createdAtMs)
+      VALUES ('e1', 'x', '1', '[]', 'distributed', 1, 1)`,
+    sql`INSERT INTO deliveries (id, event, subscription, status, dueAtMs)
+      VALUES ('d1', 'e1', 1, 'failed', 1)`,
+    sql`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 250)
+      INSERT INTO attempts (delivery, attempt, startedAtMs, durationMs)
+      SELECT 'd1', 1, ${NOW_MS} + i, 1 FROM n`,
+  ]);
+  const attempts = await listAttempts(database, "d1");
+  assert.equal(attempts.length, 100);
+  assert.deepEqual([attempts[0]?.timeMs, attempts[99]?.timeMs], [NOW_MS + 151, NOW_MS + 250]);
 });

@@ -202,3 +202,13 @@ test("of those that wait, what is in flight or due is not sent beside that", asy
     { claim: null, dueAtMs: NOW_MS, attempt: 0, count: COUNT - 2 },
   ]);
 });
+
+test("of more than a million no more are counted", async () => {
+  const endless: Pick<Database, "query"> = {
+    async query<Row>() {
+      return [{ looked: 5_000, count: 5_000, last: "d", first: "d" } as Row];
+    },
+  };
+  const resend = newResend(newId("w", NOW_MS), "u1", { status: "failed" });
+  assert.equal((await countResend(endless as Database, resend)).count, 1_000_000);
+});

@@ -54,3 +54,22 @@ test("strangers cause 30 fetches by an address and 600 in all, in 15 minutes", a
   await findOther(600, 100);
   assert.equal(stage.fetches, 601);
 });
+
+test("a thousand are remembered: what anybody can have fetched fills no memory", async () => {
+  let [nowMs, fetches] = [Date.UTC(2026, 10, 23), 0];
+  const { find } = createClientDocuments({
+    async fetchDocument(client_id) {
+      fetches++;
+      const document = { client_id, client_name: "App", redirect_uris: ["http://localhost/cb"] };
+      return { document, freshMs: Infinity };
+    },
+    now: () => nowMs += 60_000, // nobody asks too often
+  });
+  const findOne = async (count: number) =>
+    assert.ok(!("reason" in await find(`${URL}/${count}`, "192.0.2.1")));
+  for (let count = 0; count < 1_500; count++) await findOne(count);
+  await findOne(1_499);
+  assert.equal(fetches, 1_500);
+  await findOne(0);
+  assert.equal(fetches, 1_501, "the first is forgotten");
+});

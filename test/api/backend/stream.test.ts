@@ -132,3 +132,20 @@ test("a reader who takes what comes gets a heartbeat each 15 seconds", async (t)
   state.isTokenGood = false;
   await reading;
 });
+
+test("of very many changes five thousand are held, until it is looked at them", async (t) => {
+  t.mock.timers.enable({ apis: ["setInterval"] });
+  const { state, open } = openStage(t);
+  const reader = await open("delivery");
+  await reader.read(); // where to take it up again
+  for (let report = 0; report < 60; report++) {
+    state.told?.(Array.from({ length: 100 }, (_, at) => (
+      { id: `d${report}_${at}`, subscription: "s1" }
+    )));
+  }
+  state.nowMs += 1_000;
+  t.mock.timers.tick(1_000);
+  const { value } = await reader.read();
+  assert.match(Buffer.from(value ?? []).toString(), /^event: dropped\ndata: {"count":4998}\n/);
+  await reader.cancel();
+});
