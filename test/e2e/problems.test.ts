@@ -113,13 +113,3 @@ test("a backup is a whole database, private, beside the one that is in use", asy
   assert.deepEqual(entries.map(({ target }) => target), [file]);
   assert.deepEqual(await findAudited("backup.create"), [file]);
 });
-
-test("one backup is made at a time", async () => {
-  if (isOnRqlite) return;
-  const answers = await Promise.all([1, 2, 3].map(() =>
-    stage.call("POST", "/backend/backup", stage.admin)
-  ));
-  const statuses = answers.map(({ status }) => status).sort();
-  assert.deepEqual(statuses.at(0), 201);
-  assert.ok(statuses.every((status) => status === 201 || status === 409), statuses.join());
-});

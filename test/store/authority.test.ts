@@ -241,7 +241,9 @@ test("many that end get nothing from the commit on, and are disabled step by ste
   assert.equal(await stage.dispatch(), 0);
 
   await stage.clear();
-  assert.ok((await stage.list()).every(({ status, reason }) => status + reason === "disabledwhy"));
+  const ended = (await stage.list()).filter(({ status, reason }) =>
+    status + reason === "disabledwhy");
+  assert.equal(ended.length, all);
   assert.equal(await stage.count("deliveries WHERE status = 'cancelled'"), all);
   assert.equal(await stage.count("subscriptions WHERE dueAtMs IS NOT NULL"), 0);
   assert.equal(await stage.count("events WHERE name = 'gatepost.subscription.disabled'"), all);
