@@ -7,7 +7,7 @@ import { isOnRqlite } from "../helpers/engine.ts";
 import { bearer, expectStatus, PASSWORD, readObject, startGatepost } from "../helpers/gatepost.ts";
 import { createDataFolder } from "../helpers/process.ts";
 import { type Receiver, startReceiver } from "../helpers/receiver.ts";
-import { PATIENCE_MS } from "../helpers/until.ts";
+import { PATIENCE_MS, until } from "../helpers/until.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -106,9 +106,11 @@ test("the time without a server disables no subscription", { skip: isOnRqlite },
       location = `/consumer/subscription/${readObject(made)["id"]}`;
     }
     const count = receiver.count("/down");
-    await expectStatus(202, api.postJson("/backend/event", { name: "e", data: 1 }, asAdmin));
+    const event = api.postJson("/backend/event", { name: "e", data: 1 }, asAdmin);
+    const { id } = readObject(await expectStatus(202, event));
     await receiver.waitFor(count + 1, PATIENCE_MS, "/down");
-    await sleep(200); // it is recorded
+    const ofEvent = () => api.get(`/backend/delivery?event=${id}`, asAdmin);
+    await until(async () => (await ofEvent()).text.includes('"status":"failed"'));
     const { text } = await api.get(location, asAdmin);
     assert.match(text, /"status":"active".*"failing_since":/);
     await gatepost.stop();
