@@ -58,6 +58,21 @@ test("readAnyBody() refuses by its length what is left to be read on demand", as
   assert.equal(await statusOf(ofLength(MAX + 1)), 413);
 });
 
+test("readAnyBody() gives the value of JSON and of a form, and the bytes of all", async () => {
+  const rules = { kinds: ["json", "form", "other"], maxBytes: MAX, maxFormBytes: MAX } as const;
+  const read = async (type: string, body: string) => {
+    const request = send({ "content-type": type, "content-length": `${body.length}` }, body);
+    const { value, bytes } = await readAnyBody(request, { ...rules, readsAll: true });
+    return [value, String(bytes)];
+  };
+  const form = "application/x-www-form-urlencoded";
+  assert.deepEqual(await read("application/json", '{"a":1}'), [{ a: 1 }, '{"a":1}']);
+  assert.deepEqual(await read(form, "a=1"), [new URLSearchParams("a=1"), "a=1"]);
+  assert.deepEqual(await read("text/plain", '{"a":1}'), [undefined, '{"a":1}']);
+  assert.equal(await statusOf(read(form, `a=${"1".repeat(MAX)}`)), 413);
+  assert.equal(await statusOf(read("application/json", "{")), 400);
+});
+
 describe("readJson() by content type: 415 unless it is JSON in UTF-8", () => {
   for (const [what, headers, isJson] of TYPES) {
     test(what, async () => {
