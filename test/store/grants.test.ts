@@ -64,13 +64,14 @@ describe("at its commit a grant is refused, and a refresh token not rotated, whe
       database.write(revokeTokensOfUser(user ?? "", timeOf(id), 1))],
     ["the user has lost a scope", (database, { user }) =>
       changeUser(database, user ?? "", { scopes: ["orders"] })],
-    ["the app was disabled", (database) =>
-      database.write([sql`UPDATE apps SET status = 'disabled'`])],
+    ["the app was disabled", (database, { app }) =>
+      database.write([sql`UPDATE apps SET status = 'disabled' WHERE id = ${app}`])],
     ["the app was deleted", (database, { app }) => database.write([deleteApp(app)])],
     ["the app was cut off", (database, { app, id }) =>
       database.write(revokeTokensOfApp(app, timeOf(id), 1))],
-    ["the app has lost a scope", (database) =>
-      database.write([sql`UPDATE apps SET scopes = '["orders","consumerx"]'`])],
+    ["the app has lost a scope", (database, { app }) => database.write([
+      sql`UPDATE apps SET scopes = '["orders","consumerx"]' WHERE id = ${app}`,
+    ])],
   ];
   for (const [what, change] of table) {
     test(what, async (t) => {
@@ -441,8 +442,10 @@ test("listGrants() tells what has become of a grant", async (t) => {
   assert.deepEqual(await statuses(NOW_MS + 1), ["active", "revoked", "revoked", "revoked"]);
 });
 
+/** With a user and an app that everything may go on with, beside those of the grant. */
 async function openWithGrant(t: TestContext, more: Partial<NewGrant> = {}) {
   const database = openDatabase(t);
+  await Promise.all([addUser(database), addApp(database)]);
   const grant = sampleGrant(await addApp(database), await addUser(database), more);
   assert.equal(await insertGrant(database, grant), true);
   return { database, grant };
