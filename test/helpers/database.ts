@@ -36,6 +36,13 @@ export function openDatabase(test: TestContext, path?: string): Database {
   return database;
 }
 
+/** The same, with a user and an app that all may go on with, whatever becomes of others. */
+export async function openWithOthers(test: TestContext): Promise<Database> {
+  const database = openDatabase(test);
+  await Promise.all([addUser(database), addApp(database)]);
+  return database;
+}
+
 /** Opens an SQLite file that is closed when the test has ended, whatever engine is tested. */
 export function openSqliteFile(test: TestContext, path: string) {
   const database = openSqliteDatabase(path);

@@ -26,6 +26,7 @@ import {
   changeUser,
   makeFolder,
   openDatabase,
+  openWithOthers,
 } from "../helpers/database.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 1);
@@ -52,8 +53,11 @@ test("the text of a code is not stored, only its SHA-256", async (t) => {
   assert.doesNotMatch(JSON.stringify(rows), /"code"/);
 });
 
-test("redeemCode() turns a code into the grant of that id", async (t) => {
+test("redeemCode() turns a code into the grant of that id, and no other", async (t) => {
   const { database, code, redemption } = await openWithCode(t);
+  const other = sampleCode(code.app, code.user);
+  const session = await addSession(database, code.user);
+  await database.write([insertCode(other, sha256("other"), session, NOW_MS)]);
   assert.equal(await redeemCode(database, redemption, NOW_MS + 1), true);
   assert.deepEqual({ ...await findGrant(database, code.id) }, {
     id: code.id,
@@ -68,6 +72,7 @@ test("redeemCode() turns a code into the grant of that id", async (t) => {
   });
   assert.equal((await find(database, code.id, REFRESH))?.state, "current");
   assert.equal(await findCode(database, code.id, HASH), undefined);
+  assert.deepEqual(await findCode(database, other.id, sha256("other")), other);
   assert.equal((await findRedeemedCode(database, code.id, HASH))?.app, code.app);
 });
 
@@ -131,16 +136,17 @@ describe("redeemCode() refuses, and leaves nothing behind,", () => {
     }, NOW_MS + 5],
     ["a code whose user was deleted", (database, code) => database.write([deleteUser(code.user)]),
       NOW_MS + 5],
-    ["a code whose app was disabled", (database) =>
-      database.write([sql`UPDATE apps SET status = 'disabled'`]), NOW_MS + 5],
+    ["a code whose app was disabled", (database, { app }) =>
+      database.write([sql`UPDATE apps SET status = 'disabled' WHERE id = ${app}`]), NOW_MS + 5],
     ["a code whose app was cut off since", (database, code) =>
       database.write(revokeTokensOfApp(code.app, NOW_MS + 3, 1)), NOW_MS + 5],
     ["a code whose app was deleted", (database, code) => database.write([deleteApp(code.app)]),
       NOW_MS + 5],
     ["a code whose user has lost the scope", (database, code) =>
       changeUser(database, code.user, { scopes: [] }), NOW_MS + 5],
-    ["a code whose app has lost the scope", (database) =>
-      database.write([sql`UPDATE apps SET scopes = '["consumers","xconsumer"]'`]), NOW_MS + 5],
+    ["a code whose app has lost the scope", (database, { app }) => database.write([
+      sql`UPDATE apps SET scopes = '["consumers","xconsumer"]' WHERE id = ${app}`,
+    ]), NOW_MS + 5],
   ];
   for (const [what, arrange, nowMs] of table) {
     test(what, async (t) => {
@@ -182,15 +188,15 @@ describe("a code is not stored, nor the consent that was given with it,", () => 
     ["once its user has lost the scope", (database, { user }) =>
       changeUser(database, user, { scopes: ["orders"] })],
     ["once its user has been deleted", (database, { user }) => database.write([deleteUser(user)])],
-    ["once its app has been disabled", (database) =>
-      database.write([sql`UPDATE apps SET status = 'disabled'`])],
-    ["once its app has lost the scope", (database) =>
-      database.write([sql`UPDATE apps SET scopes = '["orders"]'`])],
+    ["once its app has been disabled", (database, { app }) =>
+      database.write([sql`UPDATE apps SET status = 'disabled' WHERE id = ${app}`])],
+    ["once its app has lost the scope", (database, { app }) =>
+      database.write([sql`UPDATE apps SET scopes = '["orders"]' WHERE id = ${app}`])],
     ["once its app has been deleted", (database, { app }) => database.write([deleteApp(app)])],
   ];
   for (const [what, arrange] of table) {
     test(what, async (t) => {
-      const database = openDatabase(t);
+      const database = await openWithOthers(t);
       const code = sampleCode(await addApp(database), await addUser(database));
       const session = await addSession(database, code.user);
       await arrange(database, code, session);
@@ -227,7 +233,7 @@ test("a code may be redeemed to the last millisecond of its life", async (t) => 
 });
 
 async function openWithCode(t: TestContext, more: Partial<Code> = {}) {
-  const database = openDatabase(t);
+  const database = await openWithOthers(t);
   const code = { ...sampleCode(await addApp(database), await addUser(database)), ...more };
   await database.write([insertCode(code, HASH, await addSession(database, code.user), NOW_MS)]);
   return { database, code, redemption: sampleRedemption(code) };

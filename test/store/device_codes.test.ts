@@ -22,6 +22,7 @@ import {
   changeUser,
   makeFolder,
   openDatabase,
+  openWithOthers,
 } from "../helpers/database.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 1);
@@ -107,10 +108,11 @@ test("nothing is decided, and nothing left, once a party or the time has ended",
     async ({ decide }) => assert.equal(await decide(undefined, UNTIL_MS), false),
     async ({ database, session }) => database.write([deleteSession(session)]),
     async ({ database, user }) => changeUser(database, user, { scopes: ["orders"] }),
-    async ({ database }) => database.write([sql`UPDATE apps SET status = 'disabled'`]),
+    async ({ database, code: { app } }) =>
+      database.write([sql`UPDATE apps SET status = 'disabled' WHERE id = ${app}`]),
   ];
   for (const [index, end] of cases.entries()) {
-    const stage = await openWithDevice(t);
+    const stage = await openWithDevice(t, await openWithOthers(t));
     await end(stage);
     if (index > 1) assert.equal(await stage.decide(stage.code), false);
     assert.equal((await findDeviceCode(stage.database, "hash", HASH))?.decision, null);

@@ -27,6 +27,7 @@ import {
   changeUser,
   makeFolder,
   openDatabase,
+  openWithOthers,
   sampleGrant,
 } from "../helpers/database.ts";
 
@@ -442,10 +443,8 @@ test("listGrants() tells what has become of a grant", async (t) => {
   assert.deepEqual(await statuses(NOW_MS + 1), ["active", "revoked", "revoked", "revoked"]);
 });
 
-/** With a user and an app that everything may go on with, beside those of the grant. */
 async function openWithGrant(t: TestContext, more: Partial<NewGrant> = {}) {
-  const database = openDatabase(t);
-  await Promise.all([addUser(database), addApp(database)]);
+  const database = await openWithOthers(t);
   const grant = sampleGrant(await addApp(database), await addUser(database), more);
   assert.equal(await insertGrant(database, grant), true);
   return { database, grant };
