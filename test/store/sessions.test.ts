@@ -9,6 +9,7 @@ import {
   deleteSession,
   endSessionsOf,
   findSession,
+  hasSession,
   insertSession,
   isLive,
   listSessions,
@@ -101,6 +102,17 @@ test("a session of a disabled user is none, and is one again with the user", asy
   assert.equal((await findSession(database, HASH, NOW_MS))?.user, undefined);
   await set("active");
   assert.equal((await findSession(database, HASH, NOW_MS))?.user, user);
+});
+
+test("a user has begun a session lately, or none, also by a clock that was set", async (t) => {
+  const database = openDatabase(t);
+  const [user, other] = [await addUser(database), await addUser(database)];
+  await database.write([insertSession(HASH, user, NOW_MS, UNTIL_MS)]);
+  const has = (given: string, nowMs: number) => hasSession(database, given, nowMs, 5);
+  assert.equal(await hasSession(database, user, UNTIL_MS - 1), true);
+  const lately = [-6, -5, 0, 5, 6].map((ms) => has(user, NOW_MS + ms));
+  assert.deepEqual(await Promise.all(lately), [false, true, true, true, false]);
+  assert.equal(await has(other, NOW_MS), false);
 });
 
 test("a session of a deleted user is none", async (t) => {
