@@ -16,7 +16,9 @@ async function open(t: TestContext) {
   const resource = {
     id: newId("p", NOW_MS), url: "https://mcp.example", scopes: ["consumer"], createdAtMs: NOW_MS,
   };
-  await database.write([RESOURCES.insert(resource)]);
+  // One that stays as it is, whatever becomes of the other.
+  const other = { ...resource, id: newId("p", NOW_MS), url: "https://other.example" };
+  await database.write([RESOURCES.insert(other), RESOURCES.insert(resource)]);
   const [app, user] = [await addApp(database), await addUser(database)];
   return { database, resource, app, user };
 }
