@@ -65,6 +65,8 @@ interface Process {
   readonly open: Attempt[];
   /** All attempts that have begun. */
   readonly begun: Callback[];
+  /** Of all attempts that are recorded, whether it was the last one of its delivery. */
+  readonly observed: boolean[];
   /** How many were open at once, at most. */
   peak(): number;
   /** Comes back when all that the database was given until now is stored, however slow it is. */
@@ -156,6 +158,7 @@ function createProcess(stage: Stage, options: ProcessOptions): Process {
   const { total = 64, perSubscription = 8, answer } = options;
   const open: Attempt[] = [];
   const begun: Callback[] = [];
+  const observed: boolean[] = [];
   let peak = 0;
   const distributor = createDistributor({
     database: options.database ?? stage.database,
@@ -171,7 +174,7 @@ function createProcess(stage: Stage, options: ProcessOptions): Process {
     elapsedMs: () => stage.nowMs + stage.setBackMs,
     isClockRight: () => !stage.isClockWrong,
     random: () => 0.5,
-    observe() {},
+    observe: (_delivery, isSuccess, isLast) => void observed.push(isSuccess || isLast),
     callbacks: {
       send: (callback) =>
         new Promise((resolve) => {
@@ -195,7 +198,7 @@ function createProcess(stage: Stage, options: ProcessOptions): Process {
     },
   });
   const stored = () => stage.database.write([sql`DELETE FROM settings WHERE name = 'nothing'`]);
-  return { distributor, open, begun, peak: () => peak, stored };
+  return { distributor, open, begun, observed, peak: () => peak, stored };
 }
 
 function toOutcome(ending: Exclude<Ending, "shortage">): AttemptOutcome {
@@ -419,6 +422,7 @@ describe("resends", () => {
     process.distributor.wake();
     await settle(process);
     assert.equal(process.begun.length, 4);
+    assert.deepEqual(process.observed, [false, false, false, true]);
     assert.deepEqual(await stage.counts(), { failed: 1 });
     const active = sql`SELECT 1 FROM subscriptions WHERE status = 'active'`;
     assert.equal((await stage.database.query(active)).length, 1, "disableAfterMs 0: never");

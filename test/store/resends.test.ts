@@ -9,7 +9,9 @@ import {
   countResend,
   findResend,
   insertResend,
+  insertTestDelivery,
   newResend,
+  resendDeliveries,
   stopResend,
 } from "../../src/store/resends.ts";
 import { openDatabase } from "../helpers/database.ts";
@@ -177,6 +179,20 @@ test("nothing is sent to a subscription that has ended, nor what is not meant", 
     sql`UPDATE deliveries SET status = 'pending', dueAtMs = ${2 * NOW_MS}, finishedAtMs = NULL`,
   ]);
   assert.equal((await begin(database, { status: "pending" })).count, 0);
+});
+
+test("what has been delivered is not sent again, nor a test to what has ended", async (context) => {
+  const database = await open(context, "delivered");
+  const rows = await database.query<{ id: string }>(sql`SELECT id FROM deliveries LIMIT 2`);
+  const [, ...others] = await database.write(resendDeliveries(rows.map(({ id }) => id), NOW_MS));
+  assert.deepEqual(await countByStatus(database), { delivered: COUNT });
+  assert.deepEqual(others, [0], "and its subscription is not due");
+  const test = { event: newId("e", NOW_MS), delivery: `d${SUBSCRIPTION.slice(1)}`, json: "1" };
+  const insert = insertTestDelivery({ ...test, subscription: SUBSCRIPTION }, NOW_MS);
+  await database.write([sql`UPDATE subscriptions SET status = 'disabled'`]);
+  assert.deepEqual(await database.write(insert), [0, 0, 0]);
+  await database.write([sql`UPDATE subscriptions SET status = 'paused'`]);
+  assert.deepEqual(await database.write(insert), [1, 1, 1]);
 });
 
 test("of those that wait, what is in flight or due is not sent beside that", async (context) => {
