@@ -30,7 +30,7 @@ import {
   deleteSubscription,
   disableSubscription,
 } from "../../src/store/subscription_end.ts";
-import { addUser, countRows, openDatabaseAt } from "../helpers/database.ts";
+import { addUser, countChanges, countRows, openDatabaseAt } from "../helpers/database.ts";
 import { releaseDatabase } from "../helpers/engine.ts";
 import { until } from "../helpers/until.ts";
 
@@ -216,6 +216,14 @@ async function settle(...processes: readonly Process[]): Promise<void> {
     if (sum() !== last) quiet = 0;
     last = sum();
   }
+}
+
+/** Makes the deliveries of an event that has been dispatched; nobody claims them. */
+async function makeDeliveries({ database, nowMs }: Stage): Promise<void> {
+  const [event] = await listPendingEvents(database, { oldest: 1, newest: 0 });
+  assert.ok(event);
+  const part = { event, end: event.lastSubscription, claimed: [] };
+  await fanOut(database, [part], "", 0, nowMs);
 }
 
 /** Has a process look for work once. */
@@ -731,6 +739,19 @@ describe("what has waited in its queue", () => {
     assert.equal(process.begun.length, 16);
   });
 
+  test("is not looked for again and again while its subscription is paused", async (t) => {
+    const stage = await openStage(t);
+    const id = await stage.subscribe();
+    await stage.dispatch();
+    await makeDeliveries(stage);
+    await stage.database.write([updateSubscription(id, { endpoint: undefined, status: "paused" })]);
+    const { counted, changes } = countChanges(stage.database);
+    const process = stage.startProcess({ database: counted });
+    process.distributor.wake();
+    await settle(process);
+    assert.deepEqual([process.begun.length, changes], [0, []]);
+  });
+
   test("is not sent once its subscription is deleted", async (t) => {
     const { stage, id, process } = await crowd(t);
     await stage.database.write(deleteSubscription(id, stage.nowMs));
@@ -998,10 +1019,7 @@ describe("several processes", () => {
     const stage = await openStage(t);
     await stage.subscribe();
     await stage.dispatch();
-    for (const event of await listPendingEvents(stage.database, { oldest: 1, newest: 0 })) {
-      const part = { event, end: event.lastSubscription, claimed: [] };
-      await fanOut(stage.database, [part], "", 0, stage.nowMs);
-    }
+    await makeDeliveries(stage);
     let isFirst = true;
     const database: Database = {
       ...stage.database,
