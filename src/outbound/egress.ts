@@ -67,8 +67,8 @@ export function createEgress(options: EgressOptions) {
           const followed = follow(handler);
           // Sockets do not look up literals, so those are checked here, where every request passes.
           const { origin, path } = exchange;
-          if (!isReceiver(`${origin}${path}`, receivers) && !isReachableUrl(new URL(origin), allow))
-            throw refusal(`${origin}`);
+          const isOurs = isReceiver(`${origin}${path}`, receivers);
+          if (!isOurs && !isReachableUrl(new URL(origin), allow)) throw refusal(String(origin));
           return pool.dispatch({ ...exchange, body: body ?? null }, followed);
         },
       };
