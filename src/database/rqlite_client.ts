@@ -73,8 +73,8 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
   };
   const choice = createNodeChoice(nodes);
   const patience = createPatience();
-  /** Why each node that was asked since the last result has given none. */
-  const reasons = new Map<string, string>();
+  /** Why each node has given no result to who failed last, since there was one. */
+  let lately: ReadonlyMap<string, string> = new Map();
   let isOpen = true;
   let aheadMs = 0;
 
@@ -176,11 +176,14 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
     const startedMs = performance.now();
     let mayHaveRun = false;
     let redirects = 0;
+    /** Why each of the nodes that were asked has given none; others may have results meanwhile. */
+    const own = new Map<string, string>();
     for (;;) {
       const nowMs = performance.now();
       const leftMs = Math.min(untilMs, patience.untilMs(startedMs)) - nowMs;
       if (leftMs < LEAST_MS || !isOpen) {
-        const why = reasons.values().toArray().sort().join("; ") || "it has not answered in time";
+        const reasons = [...(own.size > 0 ? own : lately).values()];
+        const why = reasons.sort().join("; ") || "it has not answered in time";
         const message = `The database cannot be reached: ${why}`;
         throw mayHaveRun ? new OutcomeUnknownError(message) : new UnavailableError(message);
       }
@@ -191,19 +194,20 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
       });
       if (found.kind === "results") {
         choice.answered(node);
-        reasons.clear();
+        lately = new Map();
         return found.results;
       }
       choice.failed(node);
-      reasons.delete(node);
+      own.delete(node);
       if (found.kind === "failed") {
         mayHaveRun ||= found.mayHaveRun;
-        reasons.set(node, found.reason);
+        own.set(node, found.reason);
       } else if (choice.follow(found.leader)) {
         if (redirects++ === 0) continue;
         // They may name each other, or itself.
-        reasons.set(node, `${node} names ${found.leader} as the leader`);
+        own.set(node, `${node} names ${found.leader} as the leader`);
       }
+      lately = own;
       await pause(PAUSE_MS);
     }
   }

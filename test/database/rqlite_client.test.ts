@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { createServer as createTcpServer, type Server } from "node:net";
+import { text } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
 import { OutcomeUnknownError, UnavailableError } from "../../src/database/database.ts";
 import { createRqliteClient } from "../../src/database/rqlite_client.ts";
@@ -47,6 +48,22 @@ test("who has no time left to ask is told why those before had no result", async
   does(answer);
   await ask();
   await assert.rejects(ask("", 0), { message: /cannot be reached: it has not answered in time$/ });
+});
+
+test("a request is told why it failed, although others have results meanwhile", async (t) => {
+  const { ask, does } = await stage(t);
+  does(async (request, response) => {
+    if ((await text(request)).includes("small")) answer(request, response);
+    else response.end('{"error":"database or disk is full"}');
+  });
+  const asked = assert.rejects(ask("large", 600), {
+    name: "OutcomeUnknownError", message: /: database or disk is full$/,
+  });
+  for (let at = 0; at < 60; at++) {
+    await ask("small");
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  await asked;
 });
 
 test("a leader that falls silent is left after a second, however large a request", async (t) => {
