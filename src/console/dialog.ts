@@ -42,24 +42,26 @@ const TYPED = "gatepost.typed";
 
 /**
  * Keeps what is typed into a window over a sign-in that comes between: no password, and nothing
- * that confirms. Who is asked the same next finds it there again.
+ * that confirms or was there before. Who is asked the same there next finds it there again.
  */
 function keepTyped(opened: HTMLDialogElement, title: string): void {
   const fields = [...opened.querySelectorAll<HTMLInputElement>(
     ":is(input, select, textarea)[id]:not([type=password], #typed)")];
-  const read = () =>
-    JSON.stringify([me.id, title, fields.map(({ value, checked }) => ({ value, checked }))]);
-  const [whose, what, values] = JSON.parse(sessionStorage.getItem(TYPED) ?? "[]");
+  const states = () => fields.map(({ value, checked }) => JSON.stringify({ value, checked }));
+  const [given, about] = [states(), [me.id, location.pathname, title].join("\n")];
+  const [what, ...values] = JSON.parse(sessionStorage.getItem(TYPED) ?? "[]");
   sessionStorage.removeItem(TYPED);
-  if (whose === me.id && what === title) {
+  if (what === about) {
     fields.forEach((each, at) => {
-      Object.assign(each, values[at]);
+      Object.assign(each, JSON.parse(values[at] ?? null));
       each.dispatchEvent(new Event("input", { bubbles: true }));
     });
   }
+  const read = () => states().map((state, at) => state === given[at] ? null : state);
   const over = new AbortController();
   opened.addEventListener("close", () => over.abort());
-  addEventListener("pagehide", () => sessionStorage.setItem(TYPED, read()), over);
+  addEventListener("pagehide",
+    () => sessionStorage.setItem(TYPED, JSON.stringify([about, ...read()])), over);
 }
 
 /** Asks before something is done; resolves with what came of it, undefined where it was not. */

@@ -125,6 +125,29 @@ test("what is grave waits for the password, and is asked once more after it", as
   await clock.set(0);
 });
 
+test("what is there again is what was typed, and of the same thing alone", async () => {
+  await signIn("/console/users");
+  const add = (name: string) => call("POST", "/backend/app", {
+    name: "Shop", url: `https://${name}.example`,
+  });
+  const [one, other] = [await add("one"), await add("other")];
+  const edit = async (id: string) => {
+    await browser.goto(`${stage.server.url}/console/apps/${id}`);
+    await browser.find(READY);
+    await press("Edit…", "main");
+    await browser.find("dialog #field-name");
+  };
+  const read = () => browser.execute("return ['name', 'url']" +
+    ".map((name) => document.querySelector(`#field-${name}`).value)");
+  await edit(one.client_id);
+  await browser.type("#field-name", "Shop 2");
+  await call("PATCH", `/backend/app/${one.client_id}`, { url: "https://changed.example" });
+  await edit(one.client_id);
+  assert.deepEqual(await read(), ["Shop 2", "https://changed.example"]);
+  await edit(other.client_id);
+  assert.deepEqual(await read(), ["Shop", "https://other.example"]);
+});
+
 test("what was typed is there again after a sign-in that came between, but no secret", async () => {
   await signIn("/console/users");
   await press("Add user…", "main");
