@@ -60,7 +60,8 @@ export async function purge(
       AND leaseUntilMs <= ${nowMs}`,
   ];
   for (const batch of ended) {
-    for (let changed = BATCH; changed >= LARGE_AT_ONCE && !signal.aborted;) {
+    // Less than it may is the rest, also where others store more meanwhile.
+    for (let changed = BATCH; [BATCH, LARGE_AT_ONCE].includes(changed) && !signal.aborted;) {
       [changed = 0] = await database.write([batch]);
     }
   }

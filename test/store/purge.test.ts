@@ -135,6 +135,22 @@ test("no step of the purge removes more than some MiB, however large rows are", 
   assert.deepEqual(await stored.query(left), []);
 });
 
+test("the purge goes on although entries of the audit come as fast as they go", async (t) => {
+  const stored = openDatabase(t);
+  const stop = new AbortController();
+  let trims = 0;
+  await purge({
+    ...stored,
+    async write(batch) {
+      const changes = await stored.write(batch);
+      if (!batch[0]?.sql.includes("FROM audit WHERE action")) return changes;
+      if (++trims === 20) stop.abort();
+      return [50];
+    },
+  }, RETENTION, NOW_MS, stop.signal);
+  assert.equal(trims, 2);
+});
+
 test("an event stays for as long as one of its deliveries, and goes with the last", async (t) => {
   const database = openDatabase(t);
   const old = NOW_MS - 2 * DAY_MS;
