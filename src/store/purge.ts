@@ -15,7 +15,7 @@ const KEPT_GRANTS = 100_000;
 const STAYING_AT_ONCE = 20_000;
 
 /** So many of what may have hundreds of KiB: all of it is overwritten while other writes wait. */
-const LARGE_AT_ONCE = 16;
+const LARGE_AT_ONCE = 64;
 const FEW_AT_MOST = limitTo(LARGE_AT_ONCE);
 
 /** How far each sweep has come; kept from purge to purge. */
