@@ -1,8 +1,11 @@
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 
+/** What it says instead of addresses (RFC 1035 §4.1.1). */
+const CODES = { "failed": 2, "no such name": 3, "refused": 5 } as const;
+
 /** What the server says of one question; `hang` says nothing at all. */
-export type DnsAnswer = "hang" | "no such name" | readonly string[];
+export type DnsAnswer = "hang" | keyof typeof CODES | readonly string[];
 export type Answerer = (name: string, type: "A" | "AAAA", asked: number) => DnsAnswer;
 
 export interface DnsServer {
@@ -29,10 +32,10 @@ export async function openDnsServer(answer: Answerer): Promise<DnsServer> {
     counts.set(`${type} ${name}`, asked);
     const given = answer(name, type, asked);
     if (given === "hang") return;
-    const records = given === "no such name" ? [] : writeRecords(name, type, given);
+    const records = typeof given === "string" ? [] : writeRecords(name, type, given);
     const header = Buffer.alloc(12);
     query.copy(header, 0, 0, 2);
-    header.writeUInt16BE(given === "no such name" ? 0x8183 : 0x8180, 2);
+    header.writeUInt16BE(0x8180 | (typeof given === "string" ? CODES[given] : 0), 2);
     header.writeUInt16BE(1, 4);
     header.writeUInt16BE(records.length, 6);
     socket.send(Buffer.concat([header, query.subarray(12, end), ...records]), peer.port);

@@ -136,6 +136,25 @@ for (const [what, reaction, reason] of REFUSED) {
   });
 }
 
+test("a document has nothing behind it, and a body that is not read to its end is let go", async () => {
+  const whole = filled(LIMITS.limitBytes);
+  const cases = [[200, "it is longer than 1024 bytes"], [500, "status 500"]] as const;
+  for (const [status, reason] of cases) {
+    let isLetGo = false;
+    const body = new ReadableStream({
+      start: (controller) => controller.enqueue(Buffer.from(whole)),
+      pull: (controller) => controller.enqueue(Buffer.from(" ")),
+      cancel: () => void (isLetGo = true),
+    });
+    const fetchDocument = createDocumentFetch({
+      send: async () => new Response(body, { status }),
+      selfTest: async () => ({ ok: true }),
+    });
+    assert.deepEqual(await fetchDocument(receiver.url, LIMITS), { reason });
+    assert.ok(isLetGo, reason);
+  }
+});
+
 test("what the guard refuses is not asked, and reads as what has no name", async () => {
   const fetchDocument = open({ allow: [] });
   const secure = receiver.url.replace("http:", "https:");

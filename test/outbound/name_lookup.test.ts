@@ -25,6 +25,9 @@ const answer: Answerer = (name, type, asked) => {
   if (name === "half.example") return type === "A" ? ["192.0.2.3"] : "hang";
   if (name === "alias.example") return type === "A" ? ["real.example", "192.0.2.9"] : [];
   if (name === "empty.example") return [];
+  if (name === "failed.example") return "failed";
+  if (name === "refused.example") return "refused";
+  if (name === "unsure.example") return type === "A" ? "failed" : "no such name";
   if (name === "rebind.example") return type === "A" ? [`192.0.2.${asked}`] : [];
   if (name.startsWith("hang")) return "hang";
   return "no such name";
@@ -80,7 +83,8 @@ test("createNameLookup() asks anew each time", async () => {
   assert.deepEqual((await lookup("rebind.example")).map(formatAddress), ["192.0.2.2"]);
 });
 
-for (const name of ["missing.example", "empty.example", "hidden.example", "a..b", "192.0.2.7 "]) {
+for (const name of ["missing.example", "empty.example", "unsure.example", "hidden.example", "a..b",
+  "192.0.2.7 "]) {
   test(`createNameLookup() fails for ${JSON.stringify(name)}`, async () => {
     await assert.rejects(lookUp(name), { name: "EgressError", code: "NAME_LOOKUP_FAILED" });
   });
@@ -124,6 +128,20 @@ test("createNameLookup() says where no name server can be asked", async () => {
   closed.close();
   const lookingUp = lookUp("four.example", { servers: [closed.address] });
   await assert.rejects(lookingUp, { name: "EgressError", code: "NAME_LOOKUP_UNANSWERED" });
+});
+
+for (const name of ["failed.example", "refused.example"]) {
+  test(`createNameLookup() says that no name server could say: ${name}`, async () => {
+    await assert.rejects(lookUp(name), { name: "EgressError", code: "NAME_LOOKUP_UNANSWERED" });
+  });
+}
+
+test("createNameLookup() has time for the next name server where the first is dead", async (t) => {
+  const dead = await openDnsServer(() => "hang");
+  t.after(() => dead.close());
+  const servers = [dead.address, server.address];
+  assert.deepEqual(await lookUp("four.example", { timeoutMs: 750, servers }), ["192.0.2.4"]);
+  assert.ok(dead.asked("four.example", "A") > 0);
 });
 
 test("createNameLookup() ends at its own timeout when nobody answers", async () => {
