@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { checkRedirectUri, parseAppUrl, redirectWith } from "../../src/oauth/redirect_uri.ts";
+import { checkRedirectUri, isPosable, parseAppUrl, redirectWith } from "../../src/oauth/redirect_uri.ts";
 import {
   badAppUrls,
   goodAppUrls,
@@ -21,6 +21,17 @@ describe("checkRedirectUri() refuses (RFC 6749 §3.1.2, RFC 9700 §2.1 and §4.1
   for (const { app, raw, what } of rows(redirectAttacks)) {
     test(`${what}, for ${app.url}`, () => assert.equal(checkRedirectUri(raw, app), false, raw));
   }
+});
+
+const POSABLE = ["http://localhost:8123/cb", "http://app.localhost/cb", "http://127.0.0.1/cb",
+  "http://127.8.9.10/cb", "http://[::1]:80/cb", "https://localhost/cb", "com.example.app:/cb"];
+const OWN = [CALLBACK, "https://localhost.example/cb", "https://notlocalhost/cb",
+  "https://127.0.0.1.example/cb", "https://app.example/localhost"];
+
+test("isPosable() is true of public apps whose code any program may take (RFC 8252 §8.6)", () => {
+  for (const uri of POSABLE) assert.ok(isPosable({ type: "public" }, uri), uri);
+  for (const uri of OWN) assert.ok(!isPosable({ type: "public" }, uri), uri);
+  for (const uri of POSABLE) assert.ok(!isPosable({ type: "confidential" }, uri), uri);
 });
 
 test("the corpus holds at least 150 different attacks", () => {
