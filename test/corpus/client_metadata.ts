@@ -190,4 +190,5 @@ export const REFUSED_REDIRECTS: readonly string[] = [
 /** Of a private-use scheme, and no URL to a browser (URL Standard §4.4). */
 export const UNREADABLE_REDIRECTS: readonly string[] = [
   "com.example.app://h:99999/cb", "com.example.app://[bad/cb", "com.example.app://a<b/cb",
+  `com.example.app:/${"x".repeat(2_048)}`,
 ];

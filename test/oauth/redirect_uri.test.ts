@@ -1,6 +1,12 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { checkRedirectUri, isPosable, parseAppUrl, redirectWith } from "../../src/oauth/redirect_uri.ts";
+import {
+  checkRedirectUri,
+  isPosable,
+  originOf,
+  parseAppUrl,
+  redirectWith,
+} from "../../src/oauth/redirect_uri.ts";
 import {
   badAppUrls,
   goodAppUrls,
@@ -32,6 +38,11 @@ test("isPosable() is true of public apps whose code any program may take (RFC 82
   for (const uri of POSABLE) assert.ok(isPosable({ type: "public" }, uri), uri);
   for (const uri of OWN) assert.ok(!isPosable({ type: "public" }, uri), uri);
   for (const uri of POSABLE) assert.ok(!isPosable({ type: "confidential" }, uri), uri);
+});
+
+test("originOf() is what a policy can name: the scheme of what has no origin", () => {
+  assert.equal(originOf("com.example.app:/cb"), "com.example.app:");
+  assert.equal(originOf(`${CALLBACK}?a=b`), "https://app.example");
 });
 
 test("the corpus holds at least 150 different attacks", () => {
