@@ -6,16 +6,19 @@ import { createTokenIssuer } from "../../../src/api/authorization/token_issuer.t
 import { parseForm } from "../../../src/base/form.ts";
 import { ID_LENGTH, idBound } from "../../../src/base/id.ts";
 import { generatePrivateKey, importKey } from "../../../src/base/jwt.ts";
+import { sha256 } from "../../../src/base/secret.ts";
 import {
   type Database,
   OutcomeUnknownError,
   UnavailableError,
 } from "../../../src/database/database.ts";
 import type { Sql } from "../../../src/database/sql.ts";
+import { CONSOLE_APP } from "../../../src/oauth/principal.ts";
 import { createAccounts } from "../../../src/store/accounts.ts";
 import { insertApp } from "../../../src/store/apps.ts";
 import { findGrant, findRefreshToken, insertGrant } from "../../../src/store/grants.ts";
 import { loadRevocations } from "../../../src/store/revocations.ts";
+import { insertSession } from "../../../src/store/sessions.ts";
 import { addUser, openDatabase, sampleApp, sampleGrant } from "../../helpers/database.ts";
 import { sampleRequest } from "../../helpers/http_request.ts";
 import { ringOf } from "../../helpers/jwt.ts";
@@ -24,7 +27,7 @@ const NOW_MS = Date.UTC(2026, 0, 1);
 const TTL_MS = 3_600_000;
 const REFRESH_TTL_MS = 24 * TTL_MS;
 const key = importKey("k1", "ES256", await generatePrivateKey("ES256"));
-const app = sampleApp();
+const ofApp = sampleApp();
 
 type Write = () => Promise<number[]>;
 /** What becomes of one exchange's write in place of its being stored. */
@@ -37,7 +40,7 @@ const stored: Fate = async (write) => {
 };
 
 /** A grant with its first refresh token, and an engine of which each exchange meets a fate. */
-async function openStage(t: TestContext, isOld = false, madeAtMs = NOW_MS) {
+async function openStage(t: TestContext, isOld = false, madeAtMs = NOW_MS, app = ofApp) {
   const real = openDatabase(t);
   const fates: Fate[] = [];
   let isDown = false;
@@ -51,7 +54,7 @@ async function openStage(t: TestContext, isOld = false, madeAtMs = NOW_MS) {
       return fate ? fate(() => real.write(batch)) : real.write(batch);
     },
   };
-  await real.write([insertApp(app, undefined)]);
+  await real.write([insertApp(ofApp, undefined)]);
   const user = await addUser(real);
   const issuer = "https://as.example";
   const tokens = createTokenIssuer({
@@ -78,6 +81,8 @@ async function openStage(t: TestContext, isOld = false, madeAtMs = NOW_MS) {
     now: () => NOW_MS + 1,
   } satisfies Parameters<Exchange>[1];
   return {
+    database: real,
+    user,
     first: issued.refresh_token ?? "",
     fates,
     setDown: (now: boolean) => void (isDown = now),
@@ -122,6 +127,16 @@ const isRefused = { code: "invalid_grant" };
 test("is refused past the end of its chain, where lifetimes are shorter now", async (t) => {
   const { first, exchange } = await openStage(t, false, NOW_MS - 13 * REFRESH_TTL_MS);
   await assert.rejects(exchange(first), isRefused);
+});
+
+test("is refused to a console whose user has no session left", async (t) => {
+  const console = { ...ofApp, id: CONSOLE_APP };
+  const { database, user, first, exchange } = await openStage(t, false, NOW_MS, console);
+  const session = (untilMs: number) => insertSession(sha256(`${untilMs}`), user, NOW_MS, untilMs);
+  await database.write([session(NOW_MS + 1)]); // has just ended
+  await assert.rejects(exchange(first), isRefused);
+  await database.write([session(NOW_MS + 2)]);
+  assert.ok(await exchange(first));
 });
 
 describe("a refresh whose outcome the engine did not learn", () => {
