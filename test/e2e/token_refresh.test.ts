@@ -3,10 +3,12 @@ import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
   assertOAuthError,
+  basicAuth,
   bearer,
   decodeJwt,
   type Gatepost,
   PASSWORD,
+  readObject,
   readTokens,
   startGatepost,
   type TestApp,
@@ -342,6 +344,9 @@ describe("a refresh token ends with", () => {
       await sleep(2100);
       const tooLate = { grant_type: "refresh_token", refresh_token: late.refresh_token };
       assertOAuthError(await quick.token(at, tooLate), 400, "invalid_grant");
+      const asked = { token: late.refresh_token }; // RFC 7662 §2.2
+      const told = await quick.api.postForm("/authorization/introspect", asked, basicAuth(at));
+      assert.deepEqual(readObject(told), { active: false });
     } finally {
       await quick.stop();
     }
