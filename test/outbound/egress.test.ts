@@ -10,6 +10,7 @@ import {
   type Egress,
   type EgressOptions,
   type EgressRequest,
+  readStart,
 } from "../../src/outbound/egress.ts";
 import { classifyFailure, findCode } from "../../src/outbound/failure.ts";
 import { createNameLookup } from "../../src/outbound/name_lookup.ts";
@@ -328,6 +329,18 @@ test("after close() nothing is sent any more, whether or not anything was before
     assert.equal(await send(egress, `http://${PUBLIC}:${port}/`), "UND_ERR_CLOSED");
     assert.equal(dialled.length, before);
   }
+});
+
+test("readStart() waits for no byte behind those that it wants", async () => {
+  let isLetGo = false;
+  const body = new ReadableStream({
+    start(controller) {
+      for (const text of ["ab", "cd"]) controller.enqueue(Buffer.from(text));
+    },
+    cancel: () => void (isLetGo = true),
+  });
+  assert.equal(String(await readStart(new Response(body), 4)), "abcd");
+  assert.ok(isLetGo);
 });
 
 test("selfTest() finds this Node's fetch obedient, whatever is allowed", async (t) => {
