@@ -331,7 +331,7 @@ test("after close() nothing is sent any more, whether or not anything was before
   }
 });
 
-test("readStart() waits for no byte behind those that it wants", async () => {
+test("readStart() waits for no byte behind those it wants", { timeout: 5_000 }, async () => {
   let isLetGo = false;
   const body = new ReadableStream({
     start(controller) {

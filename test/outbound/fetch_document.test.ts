@@ -136,7 +136,7 @@ for (const [what, reaction, reason] of REFUSED) {
   });
 }
 
-test("a document has nothing behind it, and a body that is not read to its end is let go", async () => {
+test("a document has nothing behind it, and what is left of a body is let go", async () => {
   const whole = filled(LIMITS.limitBytes);
   const cases = [[200, "it is longer than 1024 bytes"], [500, "status 500"]] as const;
   for (const [status, reason] of cases) {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { idBound, idTimeMs, newId } from "../../src/base/id.ts";
+import { ID_LENGTH, idBound, idTimeMs, newId } from "../../src/base/id.ts";
 import { sha256 } from "../../src/base/secret.ts";
 import { type Database } from "../../src/database/database.ts";
 import { sql } from "../../src/database/sql.ts";
@@ -279,26 +279,32 @@ test("revokeGrantsWithScopes() ends the codes that carry any, too", async (t) =>
   assert.deepEqual(await codes(), ["g2"]);
 });
 
-test("revokeGrantsWithScopes() ends very many of an app in writes that are bounded", async (t) => {
-  const database = openDatabase(t);
-  const app = await addApp(database);
-  await addMany(database, app, "orders");
-  const user = await addUser(database);
-  const others = {
-    without: sampleGrant(app, user),
-    elsewhere: sampleGrant(await addApp(database), user, { scopes: ["orders"] }),
-  };
-  for (const grant of Object.values(others)) assert.ok(await insertGrant(database, grant));
-  const { counted, changes } = countChanges(database);
-  const batch = await revokeGrantsWithScopes(counted, { app }, ["orders"], NOW_MS + 1);
-  assert.deepEqual(changes, [500, 500], "what fits one step is left to the batch");
-  const meanwhile = sampleGrant(app, user, { id: newId("g", NOW_MS), scopes: ["orders"] });
-  assert.ok(await insertGrant(database, meanwhile));
-  await counted.write(batch);
-  assert.equal(changes[2], 202);
-  assert.equal(await countValid(database), 2);
-  assert.deepEqual(await revoked(database, { ...others, meanwhile }), ["meanwhile"]);
-});
+for (const [age, from] of [["old", "g"], ["new", idBound("g", NOW_MS - 1_000)]] as const) {
+  test(`revokeGrantsWithScopes() ends very many ${age} of an app in bounded writes`, async (t) => {
+    const database = openDatabase(t);
+    const app = await addApp(database);
+    await addMany(database, app, "orders", from);
+    const user = await addUser(database);
+    const others = {
+      without: sampleGrant(app, user),
+      elsewhere: sampleGrant(await addApp(database), user, { scopes: ["orders"] }),
+    };
+    for (const grant of Object.values(others)) assert.ok(await insertGrant(database, grant));
+    const { counted, changes } = countChanges(database);
+    const batch = await revokeGrantsWithScopes(counted, { app }, ["orders"], NOW_MS + 1);
+    assert.deepEqual(changes, [500, 500], "what fits one step is left to the batch");
+    const scopes = ["orders"];
+    const made = (atMs: number) =>
+      sampleGrant(app, user, { id: idBound("g", atMs).padEnd(ID_LENGTH, "x"), scopes });
+    // The id of one that comes from a code is as old as that.
+    const later = { meanwhile: made(NOW_MS), redeemed: made(NOW_MS - 10 * 60_000) };
+    for (const grant of Object.values(later)) assert.ok(await insertGrant(database, grant));
+    await counted.write(batch);
+    assert.equal(changes[2], 203);
+    assert.equal(await countValid(database), 2);
+    assert.deepEqual(await revoked(database, { ...others, ...later }), ["meanwhile", "redeemed"]);
+  });
+}
 
 test("revokeGrantsWithScopes() writes nothing of its own where a step is enough", async (t) => {
   const { database, grant } = await openWithGrant(t);
@@ -342,11 +348,11 @@ async function subscribed(database: Database): Promise<string[]> {
 }
 
 /** Stores 1,201 valid grants of as many users. */
-async function addMany(database: Database, app: string, scope: string): Promise<void> {
+async function addMany(database: Database, app: string, scope: string, from = "g"): Promise<void> {
   await database.write([sql`INSERT INTO grants
      (id, app, user, type, scopes, refreshUntilMs, accessUntilMs)
      WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1201)
-     SELECT 'g' || printf('%06d', i), ${app}, 'u' || i, 'any', ${JSON.stringify([scope])}, 0,
+     SELECT ${from} || printf('%06d', i), ${app}, 'u' || i, 'any', ${JSON.stringify([scope])}, 0,
        ${NOW_MS + HOUR_MS} FROM n`]);
 }
 
