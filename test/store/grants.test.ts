@@ -426,7 +426,8 @@ test("those of a user that have ended stand in their places among the others", a
 });
 
 test("listGrants() tells what has become of a grant", async (t) => {
-  const { database, grant } = await openWithGrant(t);
+  const ends = { accessUntilMs: NOW_MS + HOUR_MS, refreshUntilMs: NOW_MS + 9 * HOUR_MS };
+  const { database, grant } = await openWithGrant(t, ends);
   const cut = sampleGrant(grant.app, await addUser(database));
   const gone = sampleGrant(grant.app, await addUser(database));
   const login = sampleGrant("login", grant.user, { type: "login" });
@@ -437,6 +438,7 @@ test("listGrants() tells what has become of a grant", async (t) => {
     (await listGrants(database, {}, { limit: 9, before: FIRST_PAGE }, nowMs)).items
       .map(({ status }) => status);
   assert.deepEqual(await statuses(NOW_MS + 1), ["active", "revoked", "revoked", "active"]);
+  assert.equal((await statuses(ends.refreshUntilMs - 1)).at(-1), "active");
   const later = await statuses(NOW_MS + 99 * HOUR_MS);
   assert.deepEqual(later, ["expired", "revoked", "revoked", "expired"]);
   await database.write(revokeGrant(grant.id, NOW_MS + 1));
