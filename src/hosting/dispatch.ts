@@ -20,8 +20,8 @@ import { checkData } from "./check_data.ts";
 export type DispatchServices =
   & Pick<Services, "config" | "database" | "events" | "log" | "metrics" | "wake" | "now">;
 
-/** How many events are stored in one commit. */
-const EVENT_LIMIT = 10_000;
+/** How many events, with how many characters of data in all, go into one commit: others wait. */
+const [EVENT_LIMIT, DATA_LIMIT] = [10_000, 64 * 2 ** 20];
 
 const { subject, key } = NewEvent.members;
 const OPTIONS = object({ subject, key });
@@ -40,16 +40,19 @@ export function collectEvents(
   idempotent = false,
 ) {
   const events: Event[] = [];
+  let characters = 0;
   let isOpen = true;
   let storing: Promise<void> | undefined;
 
   function dispatch(name: unknown, data: unknown, options?: unknown): string {
     if (!isOpen) throw new Error("dispatch() was called after the handler had settled.");
-    if (events.length === EVENT_LIMIT) {
-      throw new RangeError(`At most ${EVENT_LIMIT} events go into one commit: flush() in between.`);
-    }
     const event = createEvent(services, emits, name, data, options);
+    const total = characters + event.json.length;
+    if (events.length === EVENT_LIMIT || (total > DATA_LIMIT && events.length > 0)) {
+      throw new RangeError("At most 10,000 events of 64 MiB go into one commit: use flush().");
+    }
     events.push({ ...event, ...origin });
+    characters = total;
     return event.id;
   }
   dispatch.flush = flush;
@@ -64,6 +67,7 @@ export function collectEvents(
   function store(more: readonly Sql[] = []): Promise<void> | undefined {
     if (events.length + more.length === 0) return storing;
     const batch = events.splice(0);
+    characters = 0;
     const next = () => storeEvents(batch, more, services, origin);
     const stored = storing ? storing.then(next) : next();
     stored.catch(() => {

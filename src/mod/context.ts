@@ -72,7 +72,8 @@ export interface Dispatch<E = Emits> {
    * `emits`. TypeError for any other, and for names that start with `gatepost.`
    * @param data what subscribers get, as JSON. It is encoded at once: what you change later is not
    * sent. TypeError for what JSON cannot hold or the event's schema does not take, RangeError past
-   * GATEPOST_MAX_PAYLOAD, and past 10,000 events of one request or run that are not yet flushed
+   * GATEPOST_MAX_PAYLOAD, and past 10,000 events of one request or run, or 64 MiB of their data,
+   * that are not yet flushed
    * @throws Error when the handler has already settled
    */
   <N extends NameOf<E>>(name: N, data: DataOf<E, N>, options?: DispatchOptions): string;

@@ -82,6 +82,19 @@ test("at most 10,000 events go into one commit; past that dispatch() is a RangeE
   assert.equal((await read()).length, 10_001);
 });
 
+test("at most 64 MiB of data go into one commit, or one event that is larger by itself", async () => {
+  const { dispatch, read } = collector(128 * 2 ** 20);
+  const ofMiB = (count: number) => "x".repeat(count * 2 ** 20 - 2);
+  dispatch("a", ofMiB(65));
+  assert.throws(() => dispatch("a", 1), RangeError);
+  await dispatch.flush();
+  for (let index = 0; index < 4; index++) dispatch("a", ofMiB(16));
+  assert.throws(() => dispatch("a", 1), RangeError);
+  await dispatch.flush();
+  dispatch("a", 1);
+  assert.equal((await read()).length, 6);
+});
+
 test("dispatch() takes a key of 1 to 256 characters, and refuses any other", async () => {
   const { dispatch, read } = collector();
   const good = ["7", "x".repeat(256), "😀".repeat(256), "a\nb", " "];
