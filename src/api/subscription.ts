@@ -70,9 +70,9 @@ export const SORT = optional(
 /** `{side}/subscription`: the caller's own, or everybody's, whose changes are audited. */
 export function subscriptionOperations(
   side: Side,
-  services: Administration & Pick<Services, "refuseEndpoint">,
+  services: Administration & Pick<Services, "heavy" | "refuseEndpoint">,
 ): Operation[] {
-  const { database, wake, now } = services;
+  const { database, heavy, wake, now } = services;
   const isOwn = side === "/consumer";
   const [make, record, toRecord] = isOwn
     ? [consumer, SubscriptionRecord, toSubscriptionRecord] as const
@@ -99,7 +99,7 @@ export function subscriptionOperations(
       async handle({ query: { sort, ...query }, caller }) {
         const given = isOwn ? { ...query, ...ownerOf(caller) } : query;
         const page = sort === "worst"
-          ? await listFailing(database, given, toPagination(query))
+          ? await listFailing(isOwn ? database : heavy, given, toPagination(query))
           : await listPart(database, SUBSCRIPTION_LIST, given, toPagination(query));
         return toPageRecord(page, toRecord);
       },
