@@ -1,5 +1,4 @@
-import { messageOf } from "../base/message_of.ts";
-import { UnavailableError } from "./database.ts";
+import { OutcomeUnknownError, UnavailableError } from "./database.ts";
 import type { RqliteClient, RqliteResult } from "./rqlite_client.ts";
 import { decodeRows, encodeStatement, toError } from "./rqlite_statement.ts";
 import type { Sql } from "./sql.ts";
@@ -48,7 +47,8 @@ export function createRqliteReader(client: Pick<RqliteClient, "ask" | "leaderCha
       });
     } catch (cause) {
       // Whatever has run of a SELECT, it stores nothing.
-      const error = new UnavailableError(messageOf(cause));
+      const isUnknown = cause instanceof OutcomeUnknownError;
+      const error = isUnknown ? new UnavailableError(cause.message) : cause;
       for (const { reject } of group.values()) reject(error);
     } finally {
       inFlight--;

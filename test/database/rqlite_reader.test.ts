@@ -70,6 +70,15 @@ test("where nobody answers all of a request fail, with why, and the next are ask
   assert.deepEqual(await next, [{ n: 1 }]);
 });
 
+test("a fault of this service is no trouble of the cluster's", async () => {
+  const { query, asked } = stage();
+  const fault = new TypeError("x is not a function");
+  const failed = assert.rejects(query(sql`SELECT 1`), (error) => error === fault);
+  await turn();
+  asked[0]?.reject(fault);
+  await failed;
+});
+
 test("a read goes through the log until one has, since the leader may have changed", async () => {
   const { levels, ask, changeLeader } = stage();
   for (let read = 0; read < 3; read++) await ask();
@@ -87,7 +96,7 @@ test("a read that fails confirms nothing; each attempt goes by what is known the
   const { levels, query, asked, ask, changeLeader } = stage();
   const failed = assert.rejects(query(sql`SELECT 1`), UnavailableError);
   await turn();
-  asked[0]?.reject(new Error("lost"));
+  asked[0]?.reject(new UnavailableError("lost"));
   await failed;
   await ask();
   const read = query(sql`SELECT 1`);
