@@ -73,7 +73,7 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
   };
   const choice = createNodeChoice(nodes);
   const patience = createPatience();
-  /** Why each node has given no result to who failed last, since there was one. */
+  /** Why each node has given no result to those who failed, since there was one. */
   let lately: ReadonlyMap<string, string> = new Map();
   let isOpen = true;
   let aheadMs = 0;
@@ -88,7 +88,7 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
     const giveUp = () => {
       if (outgoing.destroyed) return;
       choice.silenced(node);
-      outgoing.destroy(new Error(`no response within ${Math.round(timeoutMs)} ms`));
+      outgoing.destroy(new Error("no response in time")); // the same each time: it is logged once
     };
     // What came while this process stood still is read before.
     const limit = setTimeout(() => setImmediate(giveUp), timeoutMs);
@@ -176,14 +176,13 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
     const startedMs = performance.now();
     let mayHaveRun = false;
     let redirects = 0;
-    /** Why each of the nodes that were asked has given none; others may have results meanwhile. */
-    const own = new Map<string, string>();
+    /** The same with those that it asks itself; others may have results meanwhile. */
+    const own = new Map(lately);
     for (;;) {
       const nowMs = performance.now();
       const leftMs = Math.min(untilMs, patience.untilMs(startedMs)) - nowMs;
       if (leftMs < LEAST_MS || !isOpen) {
-        const reasons = [...(own.size > 0 ? own : lately).values()];
-        const why = reasons.sort().join("; ") || "it has not answered in time";
+        const why = [...own.values()].sort().join("; ") || "it has not answered in time";
         const message = `The database cannot be reached: ${why}`;
         throw mayHaveRun ? new OutcomeUnknownError(message) : new UnavailableError(message);
       }

@@ -50,6 +50,19 @@ test("who has no time left to ask is told why those before had no result", async
   await assert.rejects(ask("", 0), { message: /cannot be reached: it has not answered in time$/ });
 });
 
+test("while nodes are silent all are told the same, whichever they asked", async (t) => {
+  const { ask, does } = await stage(t, 2);
+  does(hang);
+  const told = [];
+  for (const forMs of [150, 200, 250, 300]) {
+    const failure = await ask("", forMs).catch((error: Error) => error.message);
+    told.push(String(failure).replaceAll(/127\.0\.0\.1:\d+/g, "NODE"));
+  }
+  const silent = "NODE: no response in time";
+  const message = `The database cannot be reached: ${silent}; ${silent}`;
+  assert.deepEqual(told.slice(1), [message, message, message]);
+});
+
 test("a request is told why it failed, although others have results meanwhile", async (t) => {
   const { ask, does } = await stage(t);
   does(async (request, response) => {
