@@ -14,9 +14,10 @@ const KEPT_GRANTS = 100_000;
 /** How many rows of a kind that must stay one purge looks at: the next one continues from there. */
 const STAYING_AT_ONCE = 20_000;
 
-/** So many of what may have hundreds of KiB: all of it is overwritten while other writes wait. */
-const LARGE_AT_ONCE = 64;
-const FEW_AT_MOST = limitTo(LARGE_AT_ONCE);
+/** So much of what may be large goes at once: it is overwritten while other writes wait. */
+const BYTES_AT_ONCE = 16 * 1024 * 1024;
+/** So many kept responses, each of 256 KiB at most. */
+const RESPONSES_AT_ONCE = 64;
 
 /** How far each sweep has come; kept from purge to purge. */
 export type PurgeProgress = Map<string, Key>;
@@ -46,7 +47,7 @@ export async function purge(
     expired(sql`client_assertions`, sql`hash`),
     expired(sql`revocations`, sql`seq`),
     expired(sql`login_failures`, sql`rowid`),
-    expired(sql`idempotency_keys`, sql`id`, nowMs, FEW_AT_MOST),
+    expired(sql`idempotency_keys`, sql`id`, nowMs, limitTo(RESPONSES_AT_ONCE)),
     sql`DELETE FROM audit WHERE id IN (SELECT id FROM audit
       WHERE id < ${idBound("t", nowMs - retention.auditMs)} ORDER BY id ${AT_MOST})`,
     trimAudit(GRANT_ALLOWED, KEPT_GRANTS, BATCH),
@@ -61,7 +62,7 @@ export async function purge(
   ];
   for (const batch of ended) {
     // Less than it may is the rest, also where others store more meanwhile.
-    for (let changed = BATCH; [BATCH, LARGE_AT_ONCE].includes(changed) && !signal.aborted;) {
+    for (let changed = BATCH; [BATCH, RESPONSES_AT_ONCE].includes(changed) && !signal.aborted;) {
       [changed = 0] = await database.write([batch]);
     }
   }
@@ -79,7 +80,7 @@ export async function purge(
       where: sql`status = 'distributed' AND id < ${idBound("e", finishedMs)}`,
       mayGo: sql`NOT EXISTS (SELECT 1 FROM deliveries d
         WHERE d.id > 'd' || substr(events.id, 2) AND d.id < 'd' || substr(events.id, 2) || '~')`,
-      atMost: FEW_AT_MOST,
+      bytes: sql`octet_length(data)`,
     },
     {
       key: sql`seq`,
@@ -92,8 +93,8 @@ export async function purge(
   for (const table of finished) await sweep(database, table, progress, signal);
 }
 
-/** Rows that are old enough, but of which some must stay. */
-type Sweep = KeyedRows & { readonly mayGo: Sql; readonly atMost?: Sql };
+/** Rows that are old enough, but of which some must stay; `bytes` are of what may be large. */
+type Sweep = KeyedRows & { readonly mayGo: Sql; readonly bytes?: Sql };
 
 /**
  * Goes through a table batch by batch, so that what must stay delays no write, and at the end
@@ -101,16 +102,19 @@ type Sweep = KeyedRows & { readonly mayGo: Sql; readonly atMost?: Sql };
  */
 async function sweep(
   database: Database,
-  { table, key, where, mayGo, atMost = AT_MOST, ...rows }: Sweep,
+  { table, key, where, mayGo, bytes = sql`0`, ...rows }: Sweep,
   progress: PurgeProgress,
   signal: AbortSignal,
 ): Promise<void> {
   const name = where.sql;
   let after = progress.get(name) ?? rows.after;
   for (let staying = 0; staying < STAYING_AT_ONCE && !signal.aborted;) {
-    const select = sql`SELECT ${key} AS key, ${mayGo} AS mayGo FROM ${table}
-      WHERE ${key} > ${after} AND ${where} ORDER BY ${key} ${atMost}`;
-    const rows = await database.query<{ key: Key; mayGo: number }>(select);
+    const select = sql`SELECT ${key} AS key, ${mayGo} AS mayGo, ${bytes} AS bytes FROM ${table}
+      WHERE ${key} > ${after} AND ${where} ORDER BY ${key} ${AT_MOST}`;
+    const found = await database.query<{ key: Key; mayGo: number; bytes: number }>(select);
+    let sum = 0;
+    const rows = found.filter((row, at) =>
+      (sum += row.mayGo * row.bytes) <= BYTES_AT_ONCE || at === 0);
     const last = rows.at(-1);
     if (!last) return void progress.delete(name);
     const keys = rows.filter((row) => row.mayGo === 1).map((row) => row.key);
