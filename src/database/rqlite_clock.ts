@@ -54,6 +54,7 @@ export function createRqliteClock(
     if (keys !== 0) lax.delete(node);
     else if (!lax.has(node)) {
       lax.add(node);
+      missed.set(node, MISSED_LOOKS);
       log?.error("a node of the database ignores foreign keys: start it with -fk", { node });
     }
     const hasStored = newest.get(node) !== group;
@@ -69,6 +70,7 @@ export function createRqliteClock(
   }
 
   function pass(node: string): void {
+    if (lax.has(node)) return;
     const count = missed.get(node) ?? 0;
     missed.delete(node);
     if (count >= MISSED_LOOKS) log?.info("a node of the database works again", { node });
@@ -108,9 +110,7 @@ export function createRqliteClock(
     skewMs: () => skewMs,
     /** Each node, and whether nothing is logged of it that is still so. */
     nodes: () =>
-      client.nodes.map((node) =>
-        [node, !lax.has(node) && (missed.get(node) ?? 0) < MISSED_LOOKS] as const
-      ),
+      client.nodes.map((node) => [node, (missed.get(node) ?? 0) < MISSED_LOOKS] as const),
     /** Whether ours agreed with most of theirs at the last look. */
     state: (): "ok" | "clock_skewed" => (skewMs > MAX_SKEW_MS ? "clock_skewed" : "ok"),
   };

@@ -63,12 +63,19 @@ test("what goes wrong once more after it was set is warned of once more", async 
   assert.equal(warnings.length, 2);
 });
 
-test("a node that ignores foreign keys is an error, which is logged once", async (t) => {
-  const { clock, errors } = await stage(t, [0, 0], [], [1, 0]);
-  await clock.look();
-  await clock.look();
+test("a node that ignores foreign keys is an error until it does not", async (t) => {
+  const keys: (0 | 1)[] = [1, 0];
+  const { clock, errors, news, set } = await stage(t, [0, NaN], [], keys);
+  const well = () => clock.nodes().map(([, isWell]) => isWell);
+  for (let look = 0; look < 3; look++) await clock.look(); // it is being started again
+  set([0, 0]);
+  for (let look = 0; look < 2; look++) await clock.look();
   assert.equal(errors.length, 1);
   assert.match(errors[0] ?? "", /ignores foreign keys: start it with -fk 127\.0\.0\.1:\d+$/);
+  assert.deepEqual([news, well()], [[], [true, false]]);
+  keys[1] = 1;
+  await clock.look();
+  assert.deepEqual([news, well()], [["a node of the database works again"], [true, true]]);
 });
 
 test("a node that is down for some seconds is logged, and when it answers again", async (t) => {
