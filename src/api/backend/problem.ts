@@ -90,7 +90,7 @@ export async function findProblems(services: ProblemServices) {
       .map(([kind, title]) => toProblem(kind, undefined, [title, `Its state is ${parts[kind]}.`])),
     ...(services.cluster?.nodes() ?? []).filter(([, isUp]) => !isUp).map(([node]) =>
       toProblem("node", idPart(node), [
-        "A node of the database is down",
+        "A node of the database does not work",
         `${node}, as the log says. The cluster goes on without it, and may not without another.`,
       ])),
     ...findFullDisk(disk).map((words) => toProblem("disk", undefined, words)),

@@ -53,6 +53,7 @@ test("a node of a cluster that does not work is a problem", async (t) => {
   const [problem, ...others] = await find(openDatabase(t), { cluster });
   assert.deepEqual(others, []);
   assert.deepEqual([problem?.id, problem?.kind], ["node-10_0_0_2_4001", "node"]);
+  assert.equal(problem?.title, "A node of the database does not work"); // it may answer
   assert.match(problem?.detail ?? "", /^10\.0\.0\.2:4001, as the log says\. /);
 });
 
