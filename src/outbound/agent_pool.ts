@@ -5,7 +5,10 @@ import { type ExchangeHandler, trySecond } from "./second_try.ts";
 export interface AgentOptions {
   /** Sockets per origin. Fewer than the attempts in flight make attempts queue. */
   readonly connectionsPerOrigin: number;
-  /** For name lookup, TCP and TLS together, and for each silence after that. */
+  /**
+   * For name lookup, TCP and TLS together, and for each silence after that: what is left a second
+   * later ends. Who sends gives up by a signal of its own.
+   */
   readonly timeoutMs: number;
 }
 
@@ -46,6 +49,12 @@ export const UNSUPPORTED = "this Node's fetch offers no Agent to guard";
 const AGENT_LIFE_MS = 60_000;
 
 /**
+ * undici counts time in steps of half a second, and one that has nearly passed counts as a whole:
+ * alone it would give up what is still in time.
+ */
+const SLACK_MS = 1_000;
+
+/**
  * Makes what sends over connections that are kept for a while and find addresses by `lookup`; its
  * `close` aborts what is in flight. It loads fetch with the first request.
  */
@@ -61,16 +70,17 @@ export function createAgentPool(
 
   /** With `pipelining` 0 no connection is used twice. */
   function open(pipelining: 0 | 1): KeptAgent {
+    const patienceMs = timeoutMs + SLACK_MS;
     AgentClass ??= findAgentClass();
     if (AgentClass === undefined) throw new EgressError("EGRESS_UNSUPPORTED", UNSUPPORTED);
     const agent = new AgentClass({
       allowH2: false,
       connections: connectionsPerOrigin,
       pipelining,
-      headersTimeout: timeoutMs,
-      bodyTimeout: timeoutMs,
+      headersTimeout: patienceMs,
+      bodyTimeout: patienceMs,
       connect: {
-        timeout: timeoutMs,
+        timeout: patienceMs,
         lookup,
         autoSelectFamily: true,
         // Node's own 250 ms give up on far hosts.

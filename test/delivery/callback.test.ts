@@ -491,6 +491,20 @@ test("the timeout covers headers and body together, not each", async () => {
   assert.deepEqual(outcome, { kind: "error", error: "timeout" });
 });
 
+test("an answer in time counts, whenever others began", async (t) => {
+  const timeoutMs = 950;
+  const own = createEgress({ ...EGRESS, timeoutMs, allow: [allow] });
+  t.after(() => own.close());
+  receiver.react("/hook", { kind: "answer", status: 200, delayMs: 750 });
+  const results = await Promise.all([0, 100, 200, 300, 400].map(async (afterMs) => {
+    await sleep(afterMs);
+    return send({}, createSender(timeoutMs, own));
+  }));
+  for (const { outcome } of results) {
+    assert.deepEqual(outcome, { kind: "response", status: 200, retryAfterMs: undefined });
+  }
+});
+
 test("what came in time counts, though the process was stopped past the timeout", async (t) => {
   const remote = await spawnReceiver();
   t.after(() => remote.close());
