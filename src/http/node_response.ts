@@ -40,7 +40,7 @@ export async function sendResponse(
       headers["x-accel-buffering"] ??= "no"; // else nginx would collect parts before it sends any
       headers["Cache-Control"] ??= "no-store"; // else a cache would play it to others again
     }
-    outgoing.writeHead(status, headers);
+    writeHead(outgoing, status, headers);
     if (incoming.method === "HEAD") {
       discardStream(request, body);
       outgoing.end();
@@ -52,7 +52,7 @@ export async function sendResponse(
     return;
   }
   if (status !== 204 && status !== 304) headers["Content-Length"] = length;
-  outgoing.writeHead(status, headers);
+  writeHead(outgoing, status, headers);
   if (!isUnread) outgoing.end(body);
   else if (body === undefined || incoming.method === "HEAD") outgoing.flushHeaders();
   else outgoing.write(body);
@@ -61,6 +61,16 @@ export async function sendResponse(
   if (!isUnread) return;
   if (outgoing.socket === null) outgoing.once("socket", () => linger(incoming));
   else linger(incoming);
+}
+
+/** Node sends a head in the encoding of a text that goes with it, UTF-8; in Latin-1 alone. */
+function writeHead(
+  outgoing: ServerResponse,
+  status: number,
+  headers: Record<string, string | string[] | number>,
+): void {
+  outgoing.writeHead(status, headers);
+  if (/[\x80-\xff]/.test(Object.values(headers).join())) outgoing.write(Buffer.alloc(0));
 }
 
 let turnEnd: Promise<void> | undefined;

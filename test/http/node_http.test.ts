@@ -1166,6 +1166,25 @@ test("once the server closes, all that was sent ahead is still answered", async 
   assert.deepEqual((await exchange).answers.map(({ status }) => status), [200, 200, 200]);
 });
 
+test("a head goes out in Latin-1 whatever the body is", async (t) => {
+  const close = (stream: ReadableStreamDefaultController) => delay(20).then(() => stream.close());
+  const slow = () => new ReadableStream({ start: close });
+  const bodies = { "/empty": () => "", "/text": () => "ü", "/slow": slow };
+  const { port } = await startStage(t, {
+    handle: ({ path }) => ({
+      status: 200,
+      headers: { "x-name": "ü" },
+      body: bodies[path as keyof typeof bodies](),
+    }),
+  });
+  for (const path of Object.keys(bodies)) {
+    for (const method of ["GET", "HEAD"]) {
+      const { answers } = await exchangeRaw(port, `${method} ${path} HTTP/1.1\r\n${HOST}\r\n`);
+      assert.equal(answers[0]?.headers["x-name"], "ü", `${method} ${path}`);
+    }
+  }
+});
+
 test("a sane X-Request-Id is kept, any other replaced", async (t) => {
   const { port } = await startStage(t);
   const ask = async (id: string) => {
