@@ -1,8 +1,10 @@
 import { pathOf } from "../base/base_url.ts";
 import { createCache } from "../base/cache.ts";
 import type { HttpRequest } from "../base/http_message.ts";
+import { idTimeMs } from "../base/id.ts";
 import { verifyJwt } from "../base/jwt.ts";
 import { type Challenge, Problem } from "../base/problem.ts";
+import { SealError } from "../base/seal.ts";
 import { ACCESS_TOKEN_TYPE, parseAccessClaims } from "../oauth/claims.ts";
 import { type Caller, opens, PERSONAL_PREFIX, toAskFor } from "../oauth/principal.ts";
 import type { Services } from "../services.ts";
@@ -77,13 +79,17 @@ export function authenticateBy(check: CheckToken, issuer: string) {
   };
 }
 
+/** One that is not known here is no older: those of other processes are read once a second. */
+const NEW_KEY_MS = 60_000;
+
 /** A personal token is looked up again after that: so long its end is known (schema.ts). */
 const PERSONAL_MS = 60 * 60_000;
 
 /**
- * Makes the check; it reads no database, unless very many tokens have been revoked, and for a
- * personal token once an hour, or in the life of an access token if that is shorter. Tokens of
- * other issuers are looked at where there are any; without an authorization server they alone.
+ * Makes the check; it reads no database, unless very many tokens have been revoked or the token
+ * names a key that was made just now, and for a personal token once an hour, or in the life of an
+ * access token if that is shorter. Tokens of other issuers are looked at where there are any;
+ * without an authorization server they alone.
  */
 export function createBearer(
   { issuer, keys, tokens, issuerTokens, revocations, uses, database, now, config }:
@@ -114,7 +120,16 @@ export function createBearer(
     let kid = "";
     const claims = verifyJwt(token, ACCESS_TOKEN_TYPE, (named) => keys.find(kid = named));
     const caller = claims && parseAccessClaims(claims, issuer, now());
-    return caller && hold(token, caller, caller.expiresAtMs, { kid });
+    if (caller) return hold(token, caller, caller.expiresAtMs, { kid });
+    return Math.abs(now() - idTimeMs(kid)) < NEW_KEY_MS && !keys.find(kid) ? "new key" : undefined;
+  }
+
+  /** Another process may have made the key that has signed it just now. */
+  async function verifyByNewKey(token: string): Promise<Caller | undefined> {
+    await keys.refresh().catch((error) => {
+      if (!(error instanceof SealError)) throw error; // the server is not ready, and says so
+    });
+    return typeof verifySignature(token) === "object" ? check(token) : verifyIssued(token);
   }
 
   /** What was never issued here is refused without a look at the database. */
@@ -135,6 +150,7 @@ export function createBearer(
   /** A promise only where it must be: every request goes through this. */
   const check: CheckToken = (token) => {
     const found = verified.get(token) ?? verifySignature(token);
+    if (found === "new key") return verifyByNewKey(token);
     if (!found || found.untilMs <= now()) {
       return token.startsWith(PERSONAL_PREFIX) ? verifyPersonal(token) : verifyIssued(token);
     }

@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, type TestContext, test } from "node:test";
-import { newId } from "../../src/base/id.ts";
+import { idBound, newId } from "../../src/base/id.ts";
 import { generatePrivateKey, importKey } from "../../src/base/jwt.ts";
 import { ringOf, signJwt } from "../helpers/jwt.ts";
 import { Problem } from "../../src/base/problem.ts";
+import { SealError } from "../../src/base/seal.ts";
+import { UnavailableError } from "../../src/database/database.ts";
 import { type Bearer, bearerToken, createBearer } from "../../src/api/bearer.ts";
 import { createTokenIssuer } from "../../src/api/authorization/token_issuer.ts";
 import { createIssuerTokens } from "../../src/api/issuer_tokens.ts";
@@ -50,6 +52,45 @@ test("a token is good until its key is withdrawn, though it was good before", as
   assert.ok(await bearer.verify(token));
   kids.delete("k1");
   assert.equal(await bearer.verify(token), undefined);
+});
+
+describe("a token of a key that is not known here", () => {
+  const made = (ms: number) => ({ ...key, kid: `${idBound("k", ms)}000` });
+
+  test("is good at once where another process has made the key just now", async (t) => {
+    const { bearer, issue, kids, onRefresh } = await open(t);
+    const young = made(NOW_MS - 50_000);
+    const refreshed = onRefresh(async () => void kids.add(young.kid));
+    const { token } = issue({}, young);
+    const callers = await Promise.all([token, token, token].map(bearer.verify));
+    assert.deepEqual(callers.map((caller) => caller?.sub), ["u1", "u1", "u1"]);
+    await bearer.verify(token);
+    assert.ok(refreshed.mock.callCount() <= 3);
+  });
+
+  test("is refused where nobody has made it, or its seal cannot be opened here", async (t) => {
+    const { bearer, issue, onRefresh } = await open(t);
+    const { token } = issue({}, made(NOW_MS));
+    onRefresh(async () => {});
+    assert.equal(await bearer.verify(token), undefined);
+    onRefresh(() => Promise.reject(new SealError("k1")));
+    assert.equal(await bearer.verify(token), undefined);
+  });
+
+  test("is no reason to read the database where the key would not be new", async (t) => {
+    const { bearer, issue } = await open(t); // which reads none
+    for (const ms of [NOW_MS - 60_000, NOW_MS + 60_000]) {
+      assert.equal(await bearer.verify(issue({}, made(ms)).token), undefined);
+    }
+    const signedByAnother = signJwt("at+jwt", {}, { ...await otherKey(), kid: "k1" });
+    assert.equal(await bearer.verify(signedByAnother), undefined);
+  });
+
+  test("waits for the database, and says so where that cannot be read", async (t) => {
+    const { bearer, issue, onRefresh } = await open(t);
+    onRefresh(() => Promise.reject(new UnavailableError("locked")));
+    await assert.rejects(bearer.verify(issue({}, made(NOW_MS)).token), UnavailableError);
+  });
 });
 
 for (const target of ["jti", "grantId", "sub", "clientId"] as const) {
@@ -247,6 +288,10 @@ test("a token in the query or the body is not looked at (RFC 9700 §4.3.2)", asy
   await assert.rejects(async () => bearer.authenticate(request, []), { status: 401 });
 });
 
+async function otherKey() {
+  return importKey("k1", "ES256", await generatePrivateKey("ES256"));
+}
+
 async function open(t: TestContext, accessTokenTtlMs = TTL_MS) {
   const database = openDatabase(t);
   const clock = { nowMs: NOW_MS };
@@ -272,10 +317,11 @@ async function open(t: TestContext, accessTokenTtlMs = TTL_MS) {
     database,
     tokens,
     kids,
-    issue(more: Partial<ReturnType<typeof input>> = {}) {
+    onRefresh: (refresh: () => Promise<void>) => t.mock.method(keys, "refresh", refresh),
+    issue(more: Partial<ReturnType<typeof input>> = {}, by = key) {
       const all = { ...input(), ...more };
       const { claims, expiresAtMs } = accessTokenClaims(all);
-      return { token: signJwt("at+jwt", claims, key), expiresAtMs, grantId: all.grantId };
+      return { token: signJwt("at+jwt", claims, by), expiresAtMs, grantId: all.grantId };
     },
     async revoke(target: string) {
       await database.write([revocation(target, NOW_MS + TTL_MS, NOW_MS + TTL_MS)]);

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { newId } from "../../src/base/id.ts";
 import { forgedTokens } from "../corpus/jwts.ts";
 import {
   type ForeignIssuer,
@@ -67,6 +68,12 @@ async function another(more: Body = {}, key = newForeignKey("f1")) {
 }
 
 describe("a registered issuer", () => {
+  test("may be another Gatepost, which has made its key just now", async () => {
+    const own = await another({}, newForeignKey(newId("k", Date.now())));
+    assert.equal((await whoami(own.token()))["issuer"], own.url);
+    await own.close();
+  });
+
   test("is shown with what was found, and in the metadata behind the service itself", async () => {
     const { id, created_at: _, ...rest } = record;
     assert.match(String(id), /^i/);

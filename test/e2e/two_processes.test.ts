@@ -221,15 +221,12 @@ describe("two processes on one database", () => {
     assert.equal(await isReady(ahead), true);
   });
 
-  test("take tokens of a key that the other has made, within a second", async () => {
-    const headers = bearer(first.adminToken);
-    const made = await first.api.postJson("/backend/key", { at_once: true }, headers);
-    assert.equal(made.status, 201, made.text);
-    const token = await first.login(user);
-    const endMs = performance.now() + 2000;
-    while (!await second.isAlive(token)) {
-      assert.ok(performance.now() < endMs, "the token is not known yet");
-      await sleep(50);
+  test("take tokens of a key that the other has made, at once", async () => {
+    for (let round = 0; round < 5; round++) {
+      const headers = bearer(first.adminToken);
+      const made = await first.api.postJson("/backend/key", { at_once: true }, headers);
+      assert.equal(made.status, 201, made.text);
+      assert.ok(await second.isAlive(await first.login(user)));
     }
   });
 });

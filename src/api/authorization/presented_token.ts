@@ -13,8 +13,7 @@ export interface PresentedToken extends Omit<Caller, "jti"> {
 }
 
 /** What a presented token is looked up with. */
-export type TokenLookup =
-  Pick<Services, "database" | "bearer" | "config" | "tokens" | "keys" | "now">;
+export type TokenLookup = Pick<Services, "database" | "bearer" | "config" | "tokens" | "now">;
 
 /**
  * Finds out by its form what a token is; a hint is not needed (RFC 7009 §2.1). Undefined for one
@@ -23,7 +22,7 @@ export type TokenLookup =
  */
 export async function findPresentedToken(
   token: string,
-  { database, bearer, config, tokens, keys, now }: TokenLookup,
+  { database, bearer, config, tokens, now }: TokenLookup,
 ): Promise<PresentedToken | undefined> {
   const handle = config.authorizationServer ? tokens.parseRefreshToken(token) : undefined;
   if (handle) {
@@ -35,8 +34,5 @@ export async function findPresentedToken(
     const rest = { audience, expiresAtMs: grant.refreshUntilMs, state };
     return { sub: user ?? clientId, kind, clientId, scopes, grantId, ...rest };
   }
-  const caller = await bearer.verify(token);
-  if (caller || !token.includes(".")) return caller;
-  await keys.refresh(); // another process may have signed it with a key of its own just now
   return bearer.verify(token);
 }
