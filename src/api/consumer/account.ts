@@ -96,10 +96,8 @@ export function accountOperations(
     }),
     consumer("GET", ACCOUNT, "getAccount", "The caller's own account", {
       returns: UserRecord,
-      handle: async ({ caller }) => {
-        const user = found(await findUser(database, loggedInUser(caller)), "user");
-        return toUserRecord(user);
-      },
+      handle: async ({ caller }) =>
+        toUserRecord(found(await findUser(database, loggedInUser(caller)), "user")),
     }),
     consumer("PUT", `${ACCOUNT}/password`, "changePassword",
       "Set a new password, which ends every token and browser session of the caller", {
