@@ -3,10 +3,7 @@ import type { Command } from "./command.ts";
 import { listCommand } from "./resource.ts";
 import { findPrincipalId } from "./user.ts";
 
-const AUDIT = {
-  noun: "audit",
-  columns: ["time", "actor", "app", "action", "target", "address"],
-};
+const AUDIT = { noun: "audit", columns: ["time", "actor", "app", "action", "target", "address"] };
 
 export const AUDIT_COMMANDS: readonly Command[] = [
   listCommand(AUDIT, "List changes, logins and failures, newest first", {

@@ -53,9 +53,7 @@ export const DELIVERY_COMMANDS: readonly Command[] = [
   {
     words: ["delivery", "resend"],
     purpose: "Send a delivery again that failed, or many",
-    arguments: [
-      { name: "ID", meaning: "the delivery; leave it out for many", isOptional: true },
-    ],
+    arguments: [{ name: "ID", meaning: "the delivery; leave it out for many", isOptional: true }],
     options: SELECTION.options,
     details: [
       "Each goes out again with a fresh budget of attempts, under its old webhook-id. A running " +

@@ -66,10 +66,7 @@ export async function copySqlite(
   // another connection would make the copy begin again.
   source.exec("BEGIN");
   source.prepare("SELECT count(*) FROM sqlite_schema").get();
-  await backup(source, target, {
-    rate: PAGES_PER_STEP,
-    progress: () => signal.throwIfAborted(),
-  });
+  await backup(source, target, { rate: PAGES_PER_STEP, progress: () => signal.throwIfAborted() });
   signal.throwIfAborted();
   using copy = openAtRest(target);
   const found = quickCheck(copy);

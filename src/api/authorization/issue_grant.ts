@@ -26,11 +26,7 @@ type IssuedTokens = ReturnType<Services["tokens"]["makeTokens"]>["issued"];
  * OAuthError; undefined where the user or the app has been disabled meanwhile.
  */
 export type Exchange = (
-  request: {
-    readonly app: App;
-    readonly form: Form;
-    readonly request: HttpRequest;
-  },
+  request: { readonly app: App; readonly form: Form; readonly request: HttpRequest },
   services: IssuingServices & Pick<Services, "accounts" | "issuer" | "passwordLogin">,
 ) => Promise<IssuedTokens | undefined>;
 

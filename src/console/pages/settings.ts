@@ -4,9 +4,7 @@ import { type Child, el } from "../element.ts";
 import { count, duration, wordsOf } from "../format.ts";
 import { lettersSwitch } from "../letters_switch.ts";
 import { type Thing } from "../names.ts";
-import {
-  card, facts, head, isSetting, message, notify, type Problem,
-} from "../parts.ts";
+import { card, facts, head, isSetting, message, notify, type Problem } from "../parts.ts";
 import { site } from "../session.ts";
 import { later, table } from "../table.ts";
 import { columnsOf } from "../values.ts";
