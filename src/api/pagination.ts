@@ -84,10 +84,7 @@ export function listing<
   };
 }
 
-/**
- * The same of what is in memory, in the order of its keys: those of the records that `read` makes
- * for a request.
- */
+/** The same of what is in memory, in the order of its keys: the records that `read` makes. */
 export function listingOf<Item extends object>(
   item: Shape<Item>,
   keyOf: (item: Item) => string,

@@ -7,10 +7,7 @@ const LIMIT = 6;
 const PRINCIPAL_LIMIT = 30;
 const WINDOW_MS = 60_000;
 
-/**
- * Makes the check before something is sent by hand to a subscription: it throws Problem 409 where
- * that is disabled, and 429 past the limits.
- */
+/** Makes the check of sends by hand: Problem 409 where one is disabled, 429 past the limits. */
 export function createSendLimit(now: () => number): (subscription: Subscription) => void {
   const bySubscription = createThrottle({ limit: LIMIT, windowMs: WINDOW_MS, now });
   const byPrincipal = createThrottle({ limit: PRINCIPAL_LIMIT, windowMs: WINDOW_MS, now });

@@ -142,10 +142,7 @@ export function createServiceMetrics() {
 
 const HTTP_METHODS: readonly string[] = [...METHODS, "HEAD", "OPTIONS"];
 
-/**
- * Counts a response. No path or method of a client becomes a label: `route` is the pattern of the
- * route, "" where the path is unknown.
- */
+/** Counts a response; nothing of a client is a label: `route` is a pattern, "" where unknown. */
 export function observeRequest(
   metrics: ServiceMetrics,
   route: string,

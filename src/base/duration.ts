@@ -6,10 +6,7 @@ type Units = Readonly<Record<string, number>>;
 const DURATION_UNITS: Units = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1_000, ms: 1 };
 const SIZE_UNITS: Units = { GiB: 1024 ** 3, MiB: 1024 ** 2, KiB: 1024, B: 1 };
 
-/**
- * Returns the milliseconds of `500ms`, `10s`, `5m`, `12h`, `30d` or `0`, else undefined: a number
- * without a unit is ambiguous.
- */
+/** Milliseconds of `500ms`, `10s`, `5m`, `12h`, `30d` or `0`, else undefined: `5` is ambiguous. */
 export function parseDuration(text: string): number | undefined {
   return text === "0" ? 0 : parseAmount(text, DURATION_UNITS);
 }
@@ -19,10 +16,7 @@ export function formatDuration(ms: number): string {
   return ms === 0 ? "0s" : formatAmount(ms, DURATION_UNITS);
 }
 
-/**
- * Returns the bytes of `64KiB`, `1MiB`, `2GiB`, `512B` or `512`, else undefined: `KB` and `MB` mean
- * two things to two readers.
- */
+/** Bytes of `64KiB`, `1MiB`, `2GiB`, `512B` or `512`, else undefined: `KB` is ambiguous. */
 export function parseSize(text: string): number | undefined {
   return parseAmount(/^\d+$/.test(text) ? `${text}B` : text, SIZE_UNITS);
 }

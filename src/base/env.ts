@@ -199,10 +199,7 @@ export function list<T>(entry: Kind<T>, maxEntries: number): Kind<readonly T[]> 
   };
 }
 
-/**
- * Returns the text as one short printable line. What precedes an `@` may be a password, and so may
- * what a query or a fragment holds.
- */
+/** The text as one short printable line, without what may be a password: before `@`, in a query. */
 export function quote(text: string): string {
   const bare = text.replace(/^.*@/s, "***@").replace(/(?<=[?#&]).+/s, "***");
   const short = bare.length > 80 ? `${bare.slice(0, 80)}…` : bare;

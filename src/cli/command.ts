@@ -57,10 +57,7 @@ export interface CommandContext {
   readonly call: Backend["call"];
   /** Prints a response: as JSON where it has any, or what `show` makes of it for people. */
   print(response: Members | undefined, show: (record: Members) => string): void;
-  /**
-   * Runs work that a signal (Ctrl+C) may interrupt between its steps, by aborting `signal`.
-   * A second one ends the process at once.
-   */
+  /** Runs work that Ctrl+C may interrupt between its steps; a second one ends the process. */
   interruptible<Result>(work: (signal: AbortSignal) => Promise<Result>): Promise<Result>;
 }
 

@@ -78,10 +78,7 @@ export function judgeFile(
   }
 }
 
-/**
- * Whether the log alone has something. SQLite takes that for an empty database, and removes the log
- * at the first look.
- */
+/** Whether the log alone has something: SQLite would remove it, as that of an empty database. */
 export function isLost(path: string): boolean {
   return sizeOf(path) === 0 && sizeOf(`${path}-wal`) > 0;
 }
@@ -105,10 +102,7 @@ export function judgeContent(
   };
 }
 
-/**
- * Whether there is a database, by its state. Throws UnusableDatabaseError, with address and reason,
- * for one that is unusable.
- */
+/** Whether there is a database; throws UnusableDatabaseError, with address and reason. */
 export function checkUsable(address: string, state: DatabaseState): boolean {
   if (state.kind !== "unusable") return state.kind === "usable";
   throw new UnusableDatabaseError(`Database ${address}: ${state.reason}`);

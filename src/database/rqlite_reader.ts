@@ -8,10 +8,7 @@ const DEADLINE_MS = 5_000;
 const IN_FLIGHT = 4;
 const GROUP_LIMIT = 64;
 
-/**
- * Makes the reads of a cluster. What is asked in one turn of the loop is one request; the same
- * question is asked once.
- */
+/** Makes the reads of a cluster: all of one turn of the loop in one request, the same one once. */
 export function createRqliteReader(client: Pick<RqliteClient, "ask" | "leaderChanges">) {
   const gathering = new Map<string, PromiseWithResolvers<RqliteResult>>();
   let inFlight = 0;

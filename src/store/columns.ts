@@ -7,10 +7,7 @@ import { joinSql, sql, type Sql, type SqlValue } from "../database/sql.ts";
 /** What may have the fields of members, by which their columns are named. */
 type Fields<M> = { readonly [N in keyof M & string as FieldName<N>]?: unknown };
 
-/**
- * The columns of what has such members, one for each: lists and objects are stored as JSON, flags
- * as 0 and 1.
- */
+/** The columns of such members, one for each: lists and objects are JSON, flags 0 and 1. */
 export function columnsOf<const M extends Members>(members: M) {
   const columns = Object.entries(members).map(([member, { schema }]) =>
     ({ name: fieldName(member), read: readerOf(schema) })

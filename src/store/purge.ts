@@ -22,10 +22,7 @@ const RESPONSES_AT_ONCE = 64;
 /** How far each sweep has come; kept from purge to purge. */
 export type PurgeProgress = Map<string, Key>;
 
-/**
- * Removes what has expired, in bounded batches between which others can write, until nothing is
- * left or it is to stop.
- */
+/** Removes what has expired, in bounded batches between which others write, or until stopped. */
 export async function purge(
   shared: Database,
   retention: Readonly<Record<"eventsMs" | "auditMs", number>>,

@@ -176,10 +176,7 @@ export async function continueResends(database: Database, nowMs: number): Promis
   return rows.length > 0;
 }
 
-/**
- * Sends the next deliveries of a resend and moves it on in the same batch, so that none is sent
- * twice, whoever does it and wherever it ends.
- */
+/** Sends the next deliveries of a resend and moves it on, in one batch: none is sent twice. */
 export async function continueResend(database: Database, resend: Resend, nowMs: number) {
   const { id, selection: { status }, reached } = resend;
   const { rows, isMeant } = selected(resend);

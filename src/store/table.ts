@@ -11,10 +11,7 @@ type Stored = Readonly<Record<string, unknown>> & {
   readonly createdAtMs: number;
 };
 
-/**
- * A table with one column for each member of a record, of which those of `change` may change; it is
- * a list, too.
- */
+/** A table, and a list, with a column for each member of a record; those of `change` may change. */
 export function tableOf<Item extends Stored>(
   table: Sql,
   record: ObjectShape<Members>,
