@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { MessagePort } from "node:worker_threads";
 import { describeFields, type Log, type LogLevel } from "../base/log.ts";
+import { messageOf } from "../base/message_of.ts";
+import { createRepeatCheck } from "../base/repeated.ts";
 import { createSeal } from "../base/seal.ts";
 import { createSteadyClock } from "../base/steady_clock.ts";
 import { longestWaitMs } from "../event/delivery.ts";
@@ -78,8 +80,11 @@ export async function runWorker(port: MessagePort, start: WorkerStart) {
     });
   };
   let reporting: NodeJS.Timeout | undefined;
+  const isNew = createRepeatCheck(() => performance.now());
   const storeFigures = () =>
-    figures.flush().catch((error: unknown) => log.warn("figures cannot be stored", { error }));
+    figures.flush().catch((error: unknown) => {
+      if (isNew(messageOf(error))) log.warn("figures cannot be stored", { error });
+    });
   setInterval(storeFigures, FIGURES_INTERVAL_MS).unref();
 
   const stop = async (graceMs: number) => {

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { readdirSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { buffer } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -117,15 +118,20 @@ test("the worker delivers what is dispatched, and counts each attempt", async (t
   assert.equal(receiver.count(), 20, "each once, however often it is woken");
 });
 
+/** Opens a database with an event that was dispatched then, and has not been fanned out. */
+async function openLate(t: TestContext, createdAtMs: number) {
+  const path = join(makeFolder(t), "late.db");
+  const opened = openSqliteFile(t, path);
+  const id = `e${createdAtMs.toString(36).padStart(9, "0")}${"0".repeat(15)}`; // base/id.ts
+  const event = { id, name: "e", json: "1", subject: undefined, createdAtMs };
+  await opened.write([insertEvent(event)]);
+  return { path, opened };
+}
+
 for (const [what, lateMs] of [["late", 3_600_000], ["ahead of its clock", -3_600_000]] as const) {
   test(`what was ${what} when it started is counted, with how late it was`, async (t) => {
     const dispatchedAtMs = Date.now() - lateMs;
-    const path = join(makeFolder(t), "late.db");
-    const opened = openSqliteFile(t, path);
-    const id = `e${dispatchedAtMs.toString(36).padStart(9, "0")}${"0".repeat(15)}`; // base/id.ts
-    await opened.write([
-      insertEvent({ id, name: "e", json: "1", subject: undefined, createdAtMs: dispatchedAtMs }),
-    ]);
+    const { path, opened } = await openLate(t, dispatchedAtMs);
     const { database, started } = open(t, { GATEPOST_DATABASE: path }, opened);
     await started;
     let figures: Awaited<ReturnType<typeof listFigures>> = [];
@@ -139,6 +145,19 @@ for (const [what, lateMs] of [["late", 3_600_000], ["ahead of its clock", -3_600
     assert.ok(mean_ms !== null && mean_ms >= leastMs && mean_ms < leastMs + 100_000, `${mean_ms}`);
   });
 }
+
+test("figures that a locked database does not take are a line a minute", async (t) => {
+  const { path, opened } = await openLate(t, Date.now() - 3_600_000);
+  using other = new DatabaseSync(path);
+  other.exec("BEGIN IMMEDIATE");
+  const { logged, started } = open(t, { GATEPOST_DATABASE: path }, opened);
+  const lines = () => logged.filter(([, line]) => line === "figures cannot be stored").length;
+  await until(() => lines() > 0);
+  await sleep(4_000);
+  assert.equal(lines(), 1);
+  other.exec("ROLLBACK");
+  await started;
+});
 
 test("on a cluster it delivers by a client of its own, and shows that it lives", async (t) => {
   const receiver = await startReceiver();
