@@ -12,7 +12,7 @@ import { createRouter } from "./api/router.ts";
 import { createCatchUp } from "./app/catch_up.ts";
 import { createConsoleAssets } from "./app/console_assets.ts";
 import { ensureFirstUser } from "./app/first_user.ts";
-import { createJobs, type Jobs } from "./app/jobs.ts";
+import { createJobs, findLastPurge, type Jobs } from "./app/jobs.ts";
 import { createServiceMetrics, observeRequest, watchEventLoop } from "./app/metrics.ts";
 import { accountPages, ownOperations } from "./app/operations.ts";
 import { createBacklogReader, createReadiness } from "./app/readiness.ts";
@@ -83,7 +83,6 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
   // Before there are other threads, for each of which Node's report would wait.
   const risks = findRisks(config);
   const elapsedMs = () => performance.now();
-  const cautiousNow = createCautiousClock(now, elapsedMs);
   const metrics = createServiceMetrics();
   const loopDelay = watchEventLoop();
   const writes = createWriteWatch(log, elapsedMs);
@@ -153,6 +152,7 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
     const basePath = pathOf(config.baseUrl ?? url);
     const second = consoleServer &&
       await listen(consoleServer, { ...config, ...place }, "GATEPOST_CONSOLE");
+    const cautiousNow = createCautiousClock(now, elapsedMs, await findLastPurge(database));
     // On an empty database these write, and share a commit.
     const [pageKey, revocations, rates, keys] = await Promise.all([
       loadPageKey(database, seal),

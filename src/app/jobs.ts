@@ -1,3 +1,4 @@
+import type { Database } from "../database/database.ts";
 import type { WriteWatch } from "../database/write_watch.ts";
 import type { DeliveryWorker } from "../delivery/worker.ts";
 import type { LoadedCronjob } from "../hosting/check.ts";
@@ -6,6 +7,7 @@ import { createCron } from "../job/cron.ts";
 import { createSharedCron } from "../job/shared_cron.ts";
 import type { Services } from "../services.ts";
 import { leaveOutIdleTime } from "../store/clock_shift.ts";
+import { findCronjob } from "../store/cronjobs.ts";
 import { purge, type PurgeProgress } from "../store/purge.ts";
 import { clearEndedSubscriptions } from "../store/subscription_end.ts";
 import { BEAT_MS, WATCH_INTERVAL_MS } from "./catch_up.ts";
@@ -31,6 +33,11 @@ export type Jobs = ReturnType<typeof createJobs>;
 const AUDIT_RETENTION_MS = 90 * 86_400_000;
 const SECOND_MS = 1_000;
 const PURGE = { name: "gatepost.purge", everyMs: 60_000 };
+
+/** When a process has last purged this database, undefined before the first purge. */
+export async function findLastPurge(database: Database): Promise<number | undefined> {
+  return (await findCronjob(database, PURGE.name))?.lastAtMs ?? undefined;
+}
 
 /** Makes the jobs; none runs yet. */
 export function createJobs(options: JobsOptions) {

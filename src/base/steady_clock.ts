@@ -30,9 +30,16 @@ const BELIEVED_AFTER_MS = 86_400_000;
  * Makes a clock to delete by: it follows the system's clock backward at once, and forward only
  * after a day. So what a clock that was wrong for a while showed as expired is still there when it
  * is right again: above all what was revoked.
+ *
+ * @param lastMs what the clock showed when it was last gone by: it may be wrong since
  */
-export function createCautiousClock(wallMs: () => number, elapsedMs: () => number): () => number {
+export function createCautiousClock(
+  wallMs: () => number,
+  elapsedMs: () => number,
+  lastMs = wallMs(),
+): () => number {
   const clock = createSteadyClock(wallMs, elapsedMs);
+  clock.follow(Math.min(0, lastMs - wallMs()));
   let aheadSinceMs: number | undefined;
   return () => {
     if (clock.stepMs() <= 0) aheadSinceMs = undefined;

@@ -63,6 +63,19 @@ test("a cautious clock follows the wall clock and the corrections of a time serv
   assert.equal(now(), START_MS + HOUR_MS + 999);
 });
 
+test("a cautious clock goes on for a day from when it was last gone by", () => {
+  const time = { wallMs: START_MS, elapsedMs: 0 };
+  const open = (lastMs: number) =>
+    createCautiousClock(() => time.wallMs, () => time.elapsedMs, lastMs);
+  assert.equal(open(START_MS + HOUR_MS)(), START_MS, "that clock was ahead");
+  const now = open(START_MS - 2 * HOUR_MS);
+  for (const [hours, behindMs] of [[0, 2 * HOUR_MS], [23, 2 * HOUR_MS], [24, 0]] as const) {
+    time.elapsedMs = hours * HOUR_MS;
+    time.wallMs = START_MS + time.elapsedMs;
+    assert.equal(now(), time.wallMs - behindMs);
+  }
+});
+
 test("a cautious clock follows backward at once", () => {
   const { time, now } = openCautious();
   time.wallMs -= 2 * HOUR_MS;
