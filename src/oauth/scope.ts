@@ -98,5 +98,7 @@ export const REGISTER_APP = "One that is known by its metadata document cannot; 
 
 /** Names a scope, which is well-formed; nothing else of the request is repeated. */
 function refuseScope(reason: string, name: string, remedy: string): OAuthError {
-  return new OAuthError("invalid_scope", `${reason} scope ${name}. ${remedy}`);
+  // Clients of OpenID Connect ask for it by default, and miss an id token where it is allowed.
+  const hint = name === "openid" ? " There are no id tokens: leave it out if you can." : "";
+  return new OAuthError("invalid_scope", `${reason} scope ${name}.${hint} ${remedy}`);
 }

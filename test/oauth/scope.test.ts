@@ -102,6 +102,8 @@ describe("invalid_scope says which scope, and how it is allowed:", () => {
       /does not carry scope c\. Authorize anew/],
     ["one that an app may not ask for", () => checkAppScopes(["a", "b"], { scopes: ["b"] }),
       /app may not have scope a\. .*add it to the scopes of the app/],
+    ["openid, which brings no id token", () => checkAppScopes(["openid"], { scopes: ["b"] }),
+      /scope openid\. There are no id tokens: leave it out .*add it to the scopes of the app/],
     ["one that no document gives", () =>
       checkAppScopes(["a"], { scopes: ["b"], metadataUrl: "https://app.example/client.json" }),
       /app may not have scope a\. .*an administrator can register it/],
