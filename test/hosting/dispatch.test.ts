@@ -82,7 +82,7 @@ test("at most 10,000 events go into one commit; past that dispatch() is a RangeE
   assert.equal((await read()).length, 10_001);
 });
 
-test("at most 64 MiB of data go into one commit, or one event that is larger by itself", async () => {
+test("at most 64 MiB of data go into one commit, or one larger event alone", async () => {
   const { dispatch, read } = collector(128 * 2 ** 20);
   const ofMiB = (count: number) => "x".repeat(count * 2 ** 20 - 2);
   dispatch("a", ofMiB(65));
