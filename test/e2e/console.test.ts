@@ -180,6 +180,10 @@ describe("the console", () => {
     const { text } = await gatepost.api.get(path, bearer(await gatepost.login(user)));
     const { items } = JSON.parse(text);
     assert.deepEqual(items.map(({ status }: { status: string }) => status), ["active"]);
+    // A window that closes is no news.
+    const audit = "/backend/audit?action=grant.revoke&actor=console";
+    const { text: entries } = await gatepost.api.get(audit, bearer(gatepost.adminToken));
+    assert.deepEqual(JSON.parse(entries).items, []);
   });
 
   test("subscriptions made in it are its user's own, and outlive the window", async () => {

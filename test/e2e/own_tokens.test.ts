@@ -137,16 +137,18 @@ describe("a personal token", () => {
     assert.deepEqual(await introspect(), { active: false });
   });
 
-  test("ends by itself at /authorization/revoke, and is listed no more", async () => {
+  test("ends by itself at /authorization/revoke, with what it subscribed to", async () => {
     const { login } = await open();
     const { id, token } = await makeToken(login);
     assert.equal(await second.isAlive(token), true);
+    const subscription = await subscribe(token);
     const headers = bearer(token);
     const revoked = await first.api.send("POST", "/authorization/revoke", { headers });
     assert.equal(revoked.status, 200);
     assert.equal(await first.isAlive(token), false);
     await waitUntilDead(second, token);
     assert.ok(!(await list(login)).some((each) => each["id"] === id));
+    assert.equal(await statusOf(login, subscription), "disabled");
   });
 
   test("outlives the login that made it", async () => {

@@ -7,6 +7,7 @@ import {
   bearer,
   decodeJwt,
   type Gatepost,
+  newAddress,
   readObject,
   readTokens,
   startGatepost,
@@ -77,18 +78,20 @@ describe("POST /authorization/revoke (RFC 7009 §2)", () => {
   test("ends the grant of an app that may not refresh, which is audited", async () => {
     const bare = await gatepost.createApp({ grants: ["authorization_code"], trusted: true });
     const owner = await gatepost.createUser();
-    const actors: unknown[] = [];
+    const found: unknown[] = [];
+    const from = { "x-forwarded-for": newAddress() };
     for (const by of ["app", "holder"]) {
       const { access_token: token } = await gatepost.codeTokens(bare, owner);
       const [fields, headers] = by === "app" ? [{ token }, basicAuth(bare)] : [{}, bearer(token)];
-      assertRevoked(await revoke(fields, headers));
+      assertRevoked(await revoke(fields, { ...headers, ...from }));
       const target = String(decodeJwt(token).claims["jti"]).slice(0, ID_LENGTH);
       const path = `/backend/audit?target=${target}&action=grant.revoke`;
       const { items } = readObject(await gatepost.api.get(path, bearer(gatepost.adminToken)));
       assert.ok(Array.isArray(items));
-      actors.push(...items.map(({ actor }) => actor));
+      found.push(...items.map(({ actor, address }) => [actor, address]));
     }
-    assert.deepEqual(actors, [bare.id, owner.id]);
+    const address = from["x-forwarded-for"];
+    assert.deepEqual(found, [[bare.id, address], [owner.id, address]]);
   });
 
   test("ends no other grant of the same user and app", async () => {
@@ -269,10 +272,12 @@ describe("POST /authorization/revoke with Authorization: Bearer", () => {
     readTokens(await refresh(refresh_token));
   });
 
-  test("takes an empty form", async () => {
-    const token = await gatepost.login(user);
-    assert.equal((await revoke({}, bearer(token))).status, 200);
-    assert.equal(await gatepost.isAlive(token), false);
+  test("takes an empty form, and one whose token is empty", async () => {
+    for (const fields of [{}, { token: "" }]) {
+      const token = await gatepost.login(user);
+      assert.equal((await revoke(fields, bearer(token))).status, 200);
+      assert.equal(await gatepost.isAlive(token), false);
+    }
   });
 
   test("returns 400 for a token in the header and one in the body, and ends neither", async () => {
