@@ -76,6 +76,7 @@ function ask(app: TestApp, more = {}, at = gatepost) {
 
 interface AppRecord {
   readonly client_id: string;
+  readonly name: string;
   readonly metadata_url: string | null;
 }
 
@@ -146,7 +147,7 @@ describe("a client that nobody has registered", () => {
       assert.partialDeepStrictEqual(items, [{ app: null, target: "unknown" }]);
     });
 
-  test("never gets a scope of the backend, and must use PKCE", async () => {
+  test("never gets a scope of the backend, must use PKCE, and hears what is wrong", async () => {
     const { app } = newClient();
     const browser = gatepost.openBrowser();
     await passLogin(browser, await gatepost.authorize(browser, app, newPkce().challenge), user);
@@ -156,6 +157,9 @@ describe("a client that nobody has registered", () => {
     }
     const plain = await gatepost.authorize(browser, app);
     assertErrorRedirect(gatepost, plain, app, { error: "invalid_request" });
+    const resource = "https://other.example";
+    const foreign = await gatepost.authorize(browser, app, { ...newPkce().challenge, resource });
+    assertErrorRedirect(gatepost, foreign, app, { error: "invalid_target" });
   });
 
   test("sends nobody on who has not signed in (RFC 9700 §4.11.2)", async () => {
@@ -172,6 +176,21 @@ describe("a client that nobody has registered", () => {
       const error = "scope" in parameters ? "invalid_scope" : "invalid_request";
       assertErrorRedirect(gatepost, await passLogin(browser, wrong, user), app, { error });
     }
+  });
+
+  test("may have the scopes of a resource that it names, and keeps them", async () => {
+    const { app } = newClient();
+    const owner = await gatepost.createUser({ scopes: ["consumer", "stock"] });
+    const url = "https://stock.example";
+    const resource = { url, scopes: ["stock"] };
+    const headers = bearer(gatepost.adminToken);
+    const made = await gatepost.api.postJson("/backend/resource", resource, headers);
+    assert.equal(made.status, 201, made.text);
+    const there = await gatepost.codeTokens(app, owner, { resource: url });
+    assert.equal(there.scope, "stock");
+    await gatepost.codeTokens(app, owner); // which names none
+    const renewed = await gatepost.refresh(app, there.refresh_token, { resource: url });
+    assert.equal(readTokens(renewed).scope, "stock");
   });
 
   test("has no other grant", async () => {
@@ -253,9 +272,11 @@ describe("a document", () => {
   test("counts as it is now: what it listed before is refused", async () => {
     const { app, publish } = newClient();
     await gatepost.codeTokens(app, user);
-    // At a process that does not remember it.
-    publish({ redirect_uris: ["http://127.0.0.1/elsewhere"] });
+    // At processes that do not remember it.
+    publish({ client_name: "Quay Orders", redirect_uris: ["http://127.0.0.1/elsewhere"] });
     assertErrorPage(await ask(app, {}, second));
+    await second.codeTokens({ ...app, redirectUri: "http://127.0.0.1/elsewhere" }, user);
+    assert.equal((await findRecord(app))?.name, "Quay Orders");
     publish({ client_id: "https://evil.example/client.json" });
     const other = await startGatepost({ env, folder: gatepost.server.folder });
     try {
