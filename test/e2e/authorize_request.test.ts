@@ -146,6 +146,7 @@ describe("other errors of an authorization request go to the app (RFC 6749 §4.1
     ["a scope that is none", { scope: 'con"sumer' }, "invalid_scope"],
     ["a code_challenge without a method (RFC 7636 §4.3: plain)", { code_challenge },
       "invalid_request"],
+    ["a method without a code_challenge", { code_challenge_method: "S256" }, "invalid_request"],
     ["code_challenge_method plain", { code_challenge, code_challenge_method: "plain" },
       "invalid_request"],
     ["code_challenge_method s256", { code_challenge, code_challenge_method: "s256" },

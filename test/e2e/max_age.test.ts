@@ -45,7 +45,7 @@ test("who signed in longer ago than max_age does so again, with the name filled 
   const { user, app, browser, ask } = await open();
   await clock.set(5 * MINUTE_MS);
   assertCode(gatepost, await ask("600"), app);
-  const page = await ask("60");
+  const page = await ask("299");
   assertAsksAgain(page, user.username);
   const wrong = await browser.submit(page, { password: "something else" });
   assertAsksAgain(wrong, user.username, 403);
