@@ -69,7 +69,7 @@ export async function findTarget(
     : checkRedirectUri(redirectUri, app);
   if (isAllowed) return { form, app, redirectUri };
   return {
-    detail: app.redirectUris.length > 0 && !app.redirectUris.includes(redirectUri)
+    detail: app.redirectUris.length > 0
       ? "redirect_uri is not one of the app's redirect_uris."
       : `redirect_uri is not at or below ${app.url}, in canonical form.`,
     facts: [["App", app.name], ["redirect_uri", redirectUri]],
