@@ -67,7 +67,7 @@ export function createRqliteWriter(
     try {
       await store(group);
     } catch (error) {
-      if (error instanceof UnavailableError) refusal = "failing";
+      refusal = "failing";
       for (const { reject } of group) reject(error);
     }
     inFlight--;

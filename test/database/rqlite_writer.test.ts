@@ -89,6 +89,17 @@ test("while there are conflicts the groups are smaller, and grow again after", a
   assert.deepEqual(reports.map(({ batches }) => batches), [1, 256, 64, 64, 127]);
 });
 
+test("of very many conflicts each is its own, and what is beside them is stored", async (t) => {
+  const { writer, answer, answerAll, names } = stage(t);
+  await stored(writer.write([put("taken")]), answer);
+  const batches = [...Array.from({ length: 10 }, () => put("taken")), put("a")];
+  const results = Promise.allSettled(batches.map((statement) => writer.write([statement])));
+  await turn();
+  await answerAll();
+  assert.equal((await results).filter(({ status }) => status === "rejected").length, 10);
+  assert.deepEqual(names(), ["a", "taken"]);
+});
+
 test("a batch with a mistake fails alone, as no conflict, and nothing is refused", async (t) => {
   const { writer, answer, reports } = stage(t);
   const wrong = assert.rejects(writer.write([sql`INSERT INTO nowhere VALUES (1)`]), {
@@ -105,7 +116,7 @@ test("a batch with a mistake fails alone, as no conflict, and nothing is refused
 });
 
 test("a cluster without a ledger stores nothing, and says why to each", async (t) => {
-  const { writer, node, answer, names } = stage(t);
+  const { writer, node, answer, names, reports } = stage(t);
   node.exec("DROP TABLE write_groups");
   const writes = Promise.allSettled([writer.write([put("a")]), writer.write([put("b")])]);
   await turn();
@@ -114,6 +125,7 @@ test("a cluster without a ledger stores nothing, and says why to each", async (t
     assert.ok(result.status === "rejected" && /no such table/.test(result.reason.message));
   }
   assert.deepEqual(names(), []);
+  assert.deepEqual(reports.map(({ refusal }) => refusal), ["failing"]);
 });
 
 test("what has waited too long to be sent is refused, and surely not stored", async (t) => {
@@ -150,6 +162,8 @@ test("of a group that is sent again no batch waits longer than five seconds in a
   await answer();
   assert.deepEqual(await Promise.all([old, young]), [[1], [1]]);
   assert.deepEqual(asked.map(({ untilMs }) => untilMs - startedMs), [5_000, 5_000, 5_000]);
+  const again = asked.at(-1)?.statements.join() ?? "";
+  assert.ok(again.indexOf('"old"') < again.indexOf('"young"'), "who waits for longer comes first");
 });
 
 test("a write that cannot be made is reported as refused, one that was made is not", async (t) => {
