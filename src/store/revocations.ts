@@ -69,13 +69,13 @@ export async function loadRevocations(database: Database, now: () => number, lim
     }
   }
 
+  /** What is over says nothing new: it was kept for as long as such a token could be alive. */
   function isStored({ jti, grantId, sub, clientId }: Revocable): Promise<boolean> {
-    const nowMs = now();
     return hasRow(
       database,
-      sql`SELECT 1 FROM revocations WHERE target IN (${jti}, ${grantId}) AND untilMs > ${nowMs}
+      sql`SELECT 1 FROM revocations WHERE target IN (${jti}, ${grantId})
         UNION ALL SELECT 1 FROM revocations
-          WHERE target IN (${sub}, ${clientId}, ${`${sub} ${clientId}`}) AND untilMs > ${nowMs}
+          WHERE target IN (${sub}, ${clientId}, ${`${sub} ${clientId}`})
             AND notBeforeMs >= ${idTimeMs(grantId)}
         LIMIT 1`,
     );
