@@ -173,6 +173,20 @@ test("a row of the ledger stays ten minutes, however wrong one clock is", async 
   assert.equal((await ledger()).length, 2, "one ahead");
 });
 
+test("a row is young by the later clock and old by the earlier, ours or the node's", (t) => {
+  const elapsedMs = performance.now.bind(performance);
+  for (const aheadMs of [-3_600_000, 3_600_000]) {
+    const ledger = createLedger({ ask: () => Promise.resolve([]), aheadMs: () => aheadMs });
+    t.mock.method(performance, "now", () => elapsedMs() + 61_000);
+    const nowMs = Date.now();
+    const [id, oldest] = ledger.enter().head.map((text) => String(JSON.parse(text)[1]));
+    t.mock.restoreAll();
+    assert.ok((id ?? "") >= idBound("w", nowMs + Math.max(aheadMs, 0)), `${aheadMs}: ${id}`);
+    const keptFrom = idBound("w", Date.now() + Math.min(aheadMs, 0) - 600_000);
+    assert.ok((oldest ?? "~") <= keptFrom, `${aheadMs}: ${oldest}`);
+  }
+});
+
 test("the ledger does not grow for ever: rows older than ten minutes are removed", async (t) => {
   const { database } = await stage(t);
   const elapsedMs = performance.now.bind(performance);
