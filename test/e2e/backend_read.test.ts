@@ -45,6 +45,12 @@ for (const path of ["/system/metrics", "/consumer/subscription"]) {
   });
 }
 
+test("backend opens the backend alone: a scope that it does not carry is refused", async () => {
+  const operator = await stage.newConsumer(["backend"]);
+  await expectStatus(200, stage.gatepost.api.get("/backend/user", bearer(operator)));
+  await expectStatus(403, stage.gatepost.api.get("/consumer/subscription", bearer(operator)));
+});
+
 test("backend:read does not show the parts of readiness, nor introspect", async () => {
   const { api } = stage.gatepost;
   assert.equal(readObject(await api.get("/system/ready", bearer(reader)))["parts"], undefined);
