@@ -96,6 +96,11 @@ test("ES256: the signature is r and s, 32 bytes each, and not DER (RFC 7518 §3.
   assert.equal(verify(`${signed}.${der}`), undefined);
 });
 
+test("RS256: a key has 2,048 bits at least (RFC 7518 §3.3)", () => {
+  const { modulusLength = 0 } = keys.RS256.publicKey.asymmetricKeyDetails ?? {};
+  assert.ok(modulusLength >= 2_048, `${modulusLength}`);
+});
+
 describe("importKey() derives the public key of", () => {
   const table: [what: string, alg: SigningAlgorithm, jwk: Record<string, string>][] = [
     ["RFC 7515 Appendix A.3", "ES256", {

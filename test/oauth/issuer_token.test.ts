@@ -31,6 +31,7 @@ describe("readIssuerToken() takes", () => {
     issuer?: Members])[] = [
     ["application/at+jwt", {}, { typ: "application/at+jwt" }],
     ["a type in capitals", {}, { typ: "AT+JWT" }],
+    ["all of it in capitals", {}, { typ: "APPLICATION/AT+JWT" }],
     ["typ JWT where the record says so", {}, { typ: "JWT" }, { jwtType: true }],
     ["at+jwt there too", {}, {}, { jwtType: true }],
     ["more in the header", {}, { x5t: "x", nonce: "x", jku: "https://evil.example" }],
