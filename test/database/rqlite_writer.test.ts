@@ -203,7 +203,10 @@ test("what was stored though its response was lost: each gets its own changes", 
   run(asked[0]?.statements ?? []);
   await answer(); // the same again, as the client sends it: it is there already
   await answer(); // and the changes are read
+  assert.match(asked.at(-1)?.path ?? "", /level=strong/, "whoever leads by now");
   assert.deepEqual(await Promise.all(writes), [[1, 1], [2], [0]]);
+  const other = node.prepare("SELECT counts FROM write_groups WHERE id = 'w'").get();
+  assert.equal(other?.["counts"], "9 9 9 9 ");
   assert.deepEqual(names(), ["a", "b"]);
 });
 
@@ -310,6 +313,7 @@ function turn(): Promise<void> {
 interface Asked extends PromiseWithResolvers<readonly RqliteResult[]> {
   readonly statements: readonly string[];
   readonly untilMs: number;
+  readonly path: string;
   isDone: boolean;
 }
 
@@ -325,9 +329,9 @@ function stage(t: TestContext) {
   const reports: CommitReport[] = [];
   const client: Pick<RqliteClient, "ask" | "aheadMs"> = {
     aheadMs: () => 0,
-    ask(_pathOf, statements, untilMs) {
+    ask(pathOf, statements, untilMs) {
       const waiting = Promise.withResolvers<readonly RqliteResult[]>();
-      asked.push({ ...waiting, statements, untilMs, isDone: false });
+      asked.push({ ...waiting, statements, untilMs, path: pathOf(), isDone: false });
       return waiting.promise;
     },
   };
