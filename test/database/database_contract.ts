@@ -64,7 +64,7 @@ export function testDatabaseContract(engine: Engine): void {
           VALUES (${hash}, 'u', 1, ${untilMs})`,
       ]);
       const rows = await database.query<{ hash: Uint8Array; untilMs: number }>(
-        sql`SELECT hash, untilMs FROM sessions WHERE hash = ${hash}`,
+        sql`SELECT hash, untilMs FROM sessions WHERE user <> '?' AND hash = ${hash}`,
       );
       assert.deepEqual(Buffer.from(rows[0]?.hash ?? []), hash);
       assert.equal(rows[0]?.untilMs, untilMs);

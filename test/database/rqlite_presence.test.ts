@@ -47,6 +47,7 @@ test("what cannot be released is tried again, and its process known until then",
   await database.write([sql`INSERT INTO processes (name, beat) VALUES ('dead', 7)`]);
   await pass(7);
   await assert.rejects(one.forEnded(() => Promise.reject(new Error("no"))), /no/);
+  await pass(1);
   const released: string[] = [];
   await one.forEnded(async (name) => void released.push(name));
   assert.deepEqual(released, ["dead"]);

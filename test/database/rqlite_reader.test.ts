@@ -41,15 +41,17 @@ test("four requests of 64 questions are under way, and meanwhile the next gather
 
 test("a question that is wrong fails alone, as what it is", async () => {
   const { query, asked } = stage();
-  const all = Promise.allSettled([1, 2, 3, 4, 5].map((n) => query(sql`SELECT ${n} AS n`)));
+  const all = Promise.allSettled([1, 2, 3, 4, 5, 6].map((n) => query(sql`SELECT ${n} AS n`)));
   await turn();
-  const errors = ["no such table: x", "database disk image is malformed", "constraint failed: x"];
+  const [malformed, broken] = ["database disk image is malformed", "disk I/O error"];
+  const errors = ["no such table: x", malformed, broken, "constraint failed: x"];
   asked[0]?.resolve([row(1), ...errors.map((error) => ({ error }))]);
   const reasons = (await all).map((result) => result.status === "rejected" && result.reason);
   assert.equal(reasons[0], false);
   assert.deepEqual(reasons.slice(1).map(({ constructor, message }) => [constructor, message]), [
     [Error, "no such table: x"],
-    [UnavailableError, "database disk image is malformed"],
+    [UnavailableError, malformed],
+    [UnavailableError, broken],
     [ConflictError, "constraint failed: x"],
     [Error, "There is no result"],
   ]);
