@@ -225,6 +225,7 @@ describe("only the user's own click connects a device", () => {
 
   const forgeries: [what: string, fields: (own: Answer, start: Answer) => Promise<Fields>][] = [
     ["without its token", async () => ({ decision: "allow" })],
+    ["that signs out, without its token", async () => ({ decision: "switch" })],
     ["with an empty token", async () => ({ csrf: "", decision: "allow" })],
     ["with the token of the page for the code", async (_, start) => ({
       ...fieldsOf(start), user_code: "", decision: "allow",
@@ -245,6 +246,7 @@ describe("only the user's own click connects a device", () => {
       );
       assert.ok(!answer.text.includes("Device connected"), answer.text);
       assert.equal(await pollFor(gatepost, app, device), WAITING);
+      assertCodePage(await browser.get(VERIFY)); // still signed in
     });
   }
 
@@ -349,14 +351,16 @@ describe("wrong codes", () => {
     });
   });
 
-  test("are fifty from an address, whatever the users", async () => {
-    const from = { ...OWN_PAGE, "x-forwarded-for": newAddress() };
+  test("are fifty from an address, in IPv6 its /64, whatever the users", async () => {
+    const { user_code: right } = await newDevice(gatepost, app);
+    const wrong = Array.from({ length: 5 }, () => "BCDF-GHJK");
     for (let at = 0; at < 11; at++) {
       const { browser, page } = await openVerify(gatepost, await gatepost.createUser({ scopes }));
-      for (let count = 0; count < 5; count++) {
-        const fields = { ...fieldsOf(page), user_code: "BCDF-GHJK" };
+      for (const code of at === 0 ? [right, ...wrong] : wrong) {
+        const fields = { ...fieldsOf(page), user_code: code };
+        const from = { ...OWN_PAGE, "x-forwarded-for": `2001:db8:0:fade::${at}` };
         const answer = await browser.postForm(actionOf(page), fields, from);
-        assert.equal(answer.status, at < 10 ? 400 : 429);
+        assert.equal(answer.status, code === right ? 200 : at < 10 ? 400 : 429);
       }
     }
   });
@@ -395,8 +399,9 @@ test("the audit has who connected which device's app, and who denied", async () 
     bearer(gatepost.adminToken));
   const { items } = readObject(answer);
   const entries: readonly Fields[] = Array.isArray(items) ? items : [];
-  const actions = entries.filter((entry) => entry["app"] === app.id).map(({ action }) => action);
-  assert.deepEqual(actions, ["grant.deny", "grant.allow"]);
+  const decisions = entries.filter((entry) => entry["app"] === app.id);
+  assert.deepEqual(decisions.map(({ action }) => action), ["grant.deny", "grant.allow"]);
+  assert.ok(decisions.every(({ address }) => address), "where they came from");
 });
 
 test("no code is in the log", async () => {
