@@ -52,6 +52,12 @@ test("of two nodes that differ the one that agrees with ours counts", async (t) 
   assert.equal(clock.state(), "ok");
 });
 
+test("of three nodes that differ the two that agree with each other count", async (t) => {
+  const { clock } = await stage(t, [60_000, 0, 60_000]);
+  await clock.look();
+  assert.equal(clock.state(), "clock_skewed");
+});
+
 test("what goes wrong once more after it was set is warned of once more", async (t) => {
   const { clock, warnings, set } = await stage(t, [-400]);
   await clock.look();
