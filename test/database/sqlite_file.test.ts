@@ -96,10 +96,11 @@ test("every table is STRICT", (t) => {
 for (const readOnly of [false, true]) {
   const what = readOnly ? "that reads" : "that writes";
 
-  test(`a connection ${what} has synchronous=FULL and foreign keys`, (t) => {
+  test(`a connection ${what} has synchronous=FULL, secure_delete and foreign keys`, (t) => {
     const connection = openSqlite(newFile(t), { readOnly });
     t.after(() => connection.close());
     assert.equal(connection.prepare("PRAGMA synchronous").get()?.["synchronous"], 2);
+    assert.equal(connection.prepare("PRAGMA secure_delete").get()?.["secure_delete"], 1);
     // MEMORY: nothing of it lies in temporary files outside of the data folder.
     assert.equal(connection.prepare("PRAGMA temp_store").get()?.["temp_store"], 2);
     assert.equal(connection.prepare("PRAGMA foreign_keys").get()?.["foreign_keys"], 1);

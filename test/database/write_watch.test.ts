@@ -3,6 +3,9 @@ import { test } from "node:test";
 import type { Log } from "../../src/base/log.ts";
 import { messageOf } from "../../src/base/message_of.ts";
 import { type Database, type Refusal, UnavailableError } from "../../src/database/database.ts";
+import { createMemoryDatabase } from "../../src/database/memory.ts";
+import { findValue } from "../../src/database/rows.ts";
+import { sql } from "../../src/database/sql.ts";
 import { createWriteWatch } from "../../src/database/write_watch.ts";
 
 /** A watch on a database that refuses on request, by a clock that the test sets. */
@@ -48,6 +51,29 @@ test("where nobody writes it does, each ten seconds", async () => {
   const { stage, look } = openStage();
   for (let ms = 0; ms < 60_000; ms += 1_000) await look(ms);
   assert.equal(stage.writes, 5);
+});
+
+test("what it writes is another value each time, or nothing would be written", async () => {
+  const memory = createMemoryDatabase();
+  const { look } = openStage({ write: memory.write });
+  const values = new Set<unknown>();
+  for (const ms of [10_000, 20_000, 30_000]) {
+    await look(ms);
+    values.add(await findValue(memory, sql`SELECT value FROM settings`));
+  }
+  assert.equal(values.size, 3);
+});
+
+test("damage that is found while a full disk is tried is not forgotten", async () => {
+  const { watch, look } = openStage({
+    async write() {
+      watch.observe("damaged");
+      return [1];
+    },
+  });
+  watch.observe("full");
+  await look(1_000);
+  assert.equal(watch.state(), "damaged");
 });
 
 test("writes refused for two seconds: it says why, logs it once, and recovers", async () => {
