@@ -41,6 +41,7 @@ async function open(t: TestContext, more: Partial<App> = {}) {
     database,
     clock,
     app,
+    serve: clients.serve,
     /** The failures that the audit has, with the addresses that they came from. */
     async listFailures(): Promise<string[]> {
       await failures.flush();
@@ -102,6 +103,20 @@ test("what another process has just changed of an app lets it in", async (t) => 
   }
   assert.deepEqual(await clients.listFailures(), []);
   assertStatus(await clients.authenticate("right"), 401);
+});
+
+test("work that fails by itself is done once, though the app has changed meanwhile", async (t) => {
+  const { database, app, serve } = await open(t);
+  const form = parseForm(`client_id=${app.id}&client_secret=right`);
+  assert.ok(form);
+  let times = 0;
+  const served = serve(sampleRequest(), form, async () => {
+    times++;
+    await database.write([replaceAppSecret(app.id, sha256("next"), 0)]);
+    throw new OAuthError("invalid_grant", "It is none.");
+  });
+  await assert.rejects(served, { code: "invalid_grant" });
+  assert.equal(times, 1);
 });
 
 test("an assertion is not used up by what is held of its app in memory", async (t) => {
