@@ -22,7 +22,7 @@ import { prepareSqliteFile } from "../../src/database/migrate.ts";
 import { APPLICATION_ID, NEWEST_VERSION } from "../../src/database/migrations.ts";
 import { FILL_LAST } from "../../src/database/old_versions.ts";
 import { SCHEMA } from "../../src/database/schema.ts";
-import { openForLook, openSqlite } from "../../src/database/sqlite_file.ts";
+import { LOCK_TIMEOUT_MS, openForLook, openSqlite } from "../../src/database/sqlite_file.ts";
 import { makeFolder } from "../helpers/database.ts";
 import { runNode } from "../helpers/process.ts";
 import { mountSmallDisk } from "../helpers/small_disk.ts";
@@ -104,6 +104,9 @@ for (const readOnly of [false, true]) {
     // MEMORY: nothing of it lies in temporary files outside of the data folder.
     assert.equal(connection.prepare("PRAGMA temp_store").get()?.["temp_store"], 2);
     assert.equal(connection.prepare("PRAGMA foreign_keys").get()?.["foreign_keys"], 1);
+    // Who reads in the thread of the requests waits for no lock.
+    const timeoutMs = connection.prepare("PRAGMA busy_timeout").get()?.["timeout"];
+    assert.equal(timeoutMs, readOnly ? 0 : LOCK_TIMEOUT_MS);
   });
 
   test(`a connection ${what} refuses ATTACH, however it is written`, (t) => {
