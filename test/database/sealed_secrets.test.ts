@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createSeal, type Seal, SealError } from "../../src/base/seal.ts";
 import { type Database } from "../../src/database/database.ts";
+import { findValue } from "../../src/database/rows.ts";
 import { sql, type Sql } from "../../src/database/sql.ts";
 import { insertAudit } from "../../src/store/audit.ts";
 import { checkSeal, loadPageKey, resealDatabase } from "../../src/database/settings.ts";
@@ -73,6 +74,22 @@ test("a reseal that was interrupted leaves every key needed, and goes on later",
   await checkSeal(database, both);
   await resealDatabase(database, both, audit(), NEVER);
   await checkSeal(database, fresh);
+});
+
+test("a secret that is replaced during a reseal stays what took its place", async (t) => {
+  const database = openDatabase(t);
+  await sealedDatabase(database, 1);
+  const replace = sql`UPDATE subscriptions SET secret = ${both.encrypt("whsec_next", "s0")}`;
+  const busy: Database = {
+    ...database,
+    async write(batch) {
+      if (batch[0]?.sql.includes("SET secret")) await database.write([replace]);
+      return database.write(batch);
+    },
+  };
+  await resealDatabase(busy, both, audit(), NEVER);
+  const secret = await findValue<string>(database, sql`SELECT secret FROM subscriptions`);
+  assert.equal(fresh.decrypt(secret ?? "", "s0"), "whsec_next");
 });
 
 test("a second reseal has nothing to do", async (t) => {

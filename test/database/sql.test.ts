@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { sql, type Sql, type SqlValue } from "../../src/database/sql.ts";
+import { sql, type Sql, sqlText, type SqlValue } from "../../src/database/sql.ts";
 
 /** One template, as a call site has it, whatever its values are. */
 const both = (first: Sql | SqlValue, second: Sql | SqlValue) => sql`a = ${first} AND b = ${second}`;
@@ -27,4 +27,8 @@ test("more variants than are kept of a template are right as well", () => {
   for (const name of [...names, ...names]) {
     assert.equal(both(1, { sql: name, params: [] }).sql, `a = ? AND b = ${name}`);
   }
+});
+
+test("a word as a literal ends nowhere but at its end", () => {
+  assert.equal(sqlText("a'b").sql, "'a''b'");
 });
