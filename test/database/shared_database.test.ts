@@ -79,11 +79,15 @@ test("what both write at once is one commit, and each commit is reported once", 
   holder.exec("BEGIN IMMEDIATE");
   const busy = shared.write([put("second")]);
   await new Promise((resolve) => setTimeout(resolve, 50)); // the writer waits for the lock now
-  const both = [own.write([put("own"), put("more")]), shared.write([put("shared")])];
+  const both = [
+    own.write([put("own"), put("more")]),
+    shared.write([put("shared")]),
+    shared.write([put("a"), put("b"), put("c")]),
+  ];
   await new Promise((resolve) => setTimeout(resolve, 50));
   holder.exec("COMMIT");
-  assert.deepEqual(await Promise.all([busy, ...both]), [[1], [1, 1], [1]]);
-  assert.deepEqual(reports.map(({ batches }) => batches), [1, 1, 2]);
+  assert.deepEqual(await Promise.all([busy, ...both]), [[1], [1, 1], [1], [1, 1, 1]]);
+  assert.deepEqual(reports.map(({ batches }) => batches), [1, 1, 3]);
   assert.ok(reports.every(({ refusal }) => refusal === undefined));
   assert.ok((reports[1]?.ms ?? 0) > 40, "the waiting for a lock included");
 });

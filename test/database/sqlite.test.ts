@@ -389,6 +389,7 @@ test("closing a database whose log is gone overwrites nothing that others wrote"
     for (let number = 0; number < 300; number++) insert.run("other " + number, "x".repeat(300));
     file.exec("PRAGMA wal_checkpoint(TRUNCATE)");`);
   assert.equal(statSync(`${path}-wal`).size, 0);
+  await assert.rejects(database.write([put("late")]), UnavailableError);
   await database.close();
   const others = "SELECT count(*) AS count FROM settings WHERE name GLOB 'other *'";
   const found = runElsewhere(`console.log(file.prepare("PRAGMA integrity_check").get(),
@@ -470,7 +471,10 @@ test("a message of Node's own, as its watch mode sends them, disturbs nothing", 
 
 test("a writer that dies: what waits is refused, and the next one works", async (t) => {
   const workers = noteThreads(t);
-  const { database, path } = await openFile(t);
+  const path = join(makeFolder(t), "gatepost.db");
+  const refusals: (Refusal | undefined)[] = [];
+  const database = openSqliteDatabase(path, ({ refusal }) => void refusals.push(refusal));
+  t.after(() => database.close());
   await database.write([put("before")]);
 
   // Another process's lock holds the group that the writer has, so that it cannot be done first.
@@ -490,9 +494,9 @@ test("a writer that dies: what waits is refused, and the next one works", async 
   assert.equal((await database.query(sql`SELECT 1 FROM settings`)).length, 1);
 
   assert.deepEqual(await database.write([put("after")]), [1]);
+  assert.deepEqual(refusals, [undefined, "failing", undefined]);
   assert.equal(workers.length, 2);
   assert.equal((await database.query(sql`SELECT 1 FROM settings`)).length, 2);
-  await database.close();
 });
 
 test("close() ends though the writer has died with writes before it", async (t) => {
