@@ -28,8 +28,8 @@ const BELIEVED_AFTER_MS = 86_400_000;
 
 /**
  * Makes a clock to delete by: it follows the system's clock backward at once, and forward only
- * after a day. So what a clock that was wrong for a while showed as expired is still there when it
- * is right again: above all what was revoked.
+ * after a day, by what that was ahead all day. So what a clock that was wrong for a while showed as
+ * expired is still there when it is right again: above all what was revoked.
  *
  * @param lastMs what the clock showed when it was last gone by: it may be wrong since
  */
@@ -40,11 +40,17 @@ export function createCautiousClock(
 ): () => number {
   const clock = createSteadyClock(wallMs, elapsedMs);
   clock.follow(Math.min(0, lastMs - wallMs()));
-  let aheadSinceMs: number | undefined;
+  let sinceMs = 0;
+  let byMs = 0; // it has been ahead since then, at least by so much
   return () => {
-    if (clock.stepMs() <= 0) aheadSinceMs = undefined;
-    else aheadSinceMs ??= elapsedMs();
-    if (elapsedMs() - (aheadSinceMs ?? -Infinity) >= BELIEVED_AFTER_MS) clock.follow();
+    const stepMs = Math.max(clock.stepMs(), 0);
+    if (byMs === 0) sinceMs = elapsedMs();
+    byMs = Math.min(byMs || stepMs, stepMs);
+    if (byMs === 0) clock.follow();
+    else if (elapsedMs() - sinceMs >= BELIEVED_AFTER_MS) {
+      clock.follow(byMs);
+      byMs = 0;
+    }
     return clock.now();
   };
 }

@@ -92,6 +92,34 @@ test("a cautious clock follows forward after a day, and until then goes on evenl
   assert.equal(now(), START_MS + 1024 * HOUR_MS);
 });
 
+test("a cautious clock: what is set within the day waits for a day of its own", () => {
+  const time = { wallMs: START_MS, elapsedMs: 0 };
+  // As at each start: some seconds have passed since it was last gone by.
+  const now = createCautiousClock(() => time.wallMs, () => time.elapsedMs, START_MS - 30_000);
+  const behindMs = () => time.wallMs - now();
+  const pass = (ms: number) => {
+    time.wallMs += ms;
+    time.elapsedMs += ms;
+  };
+  assert.equal(behindMs(), 30_000);
+  pass(23 * HOUR_MS);
+  time.wallMs += 1000 * HOUR_MS;
+  assert.equal(behindMs(), 1000 * HOUR_MS + 30_000);
+  pass(HOUR_MS);
+  assert.equal(behindMs(), 1000 * HOUR_MS, "it was 30 seconds all day");
+  now();
+  pass(24 * HOUR_MS - 1);
+  assert.equal(behindMs(), 1000 * HOUR_MS);
+  time.wallMs -= 999 * HOUR_MS;
+  now();
+  time.wallMs += 999 * HOUR_MS;
+  pass(1);
+  assert.equal(behindMs(), 999 * HOUR_MS, "it was an hour all day");
+  now();
+  pass(24 * HOUR_MS);
+  assert.equal(behindMs(), 0);
+});
+
 test("a cautious clock: a day that is interrupted begins anew", () => {
   const { time, now, pass } = openCautious();
   for (let times = 0; times < 3; times++) {
