@@ -126,7 +126,7 @@ function createMemory(limit: number, now: () => number) {
       holdsPairs ||= target.includes(" ");
       // One ahead of all clocks is of one that has been set back since: what comes later counts.
       const isDated = known !== undefined && known.seq < seq &&
-        known.notBeforeMs > now() + MAX_SKEW_MS;
+        known.notBeforeMs > Math.max(now(), notBeforeMs) + MAX_SKEW_MS;
       held.set(target, {
         seq: Math.max(seq, known?.seq ?? 0),
         notBeforeMs: isDated ? notBeforeMs : Math.max(notBeforeMs, known?.notBeforeMs ?? 0),

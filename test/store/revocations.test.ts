@@ -87,6 +87,17 @@ test("an end that is ahead of all clocks is not undone by earlier ones at a star
   assert.equal(revocations.has(caller), false);
 });
 
+test("an end stays where one is stored later that was dated earlier", async (t) => {
+  const database = openDatabase(t);
+  await database.write([revocation("u1", madeAtMs, NOW_MS + HOUR_MS)]);
+  // As after a start: the clock to delete by is behind (base/steady_clock.ts).
+  const revocations = await loadRevocations(database, () => NOW_MS - 2 * MINUTE_MS);
+  // By another process, whose clock is so much behind.
+  await database.write([revocation("u1", madeAtMs - 1_000, NOW_MS + HOUR_MS)]);
+  await revocations.refresh();
+  assert.equal(revocations.has(caller), true);
+});
+
 test("refresh() takes in what another process has stored", async (t) => {
   const path = join(makeFolder(t), "gatepost.db");
   const [own, other] = [openDatabase(t, path), openDatabase(t, path)];
