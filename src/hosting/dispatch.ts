@@ -49,7 +49,8 @@ export function collectEvents(
     const event = createEvent(services, emits, name, data, options);
     const total = characters + event.json.length;
     if (events.length === EVENT_LIMIT || (total > DATA_LIMIT && events.length > 0)) {
-      throw new RangeError("At most 10,000 events of 64 MiB go into one commit: use flush().");
+      const limits = `${EVENT_LIMIT} events, and ${DATA_LIMIT / 2 ** 20} MiB of their data`;
+      throw new RangeError(`At most ${limits}, go into one commit: use flush().`);
     }
     events.push({ ...event, ...origin });
     characters = total;
