@@ -126,7 +126,7 @@ export function createBearer(
 
   /** Another process may have made the key that has signed it just now. */
   async function verifyByNewKey(token: string): Promise<Caller | undefined> {
-    await keys.refresh().catch((error) => {
+    await keys.refresh().catch((error: unknown) => {
       if (!(error instanceof SealError)) throw error; // the server is not ready, and says so
     });
     return typeof verifySignature(token) === "object" ? check(token) : verifyIssued(token);
