@@ -89,7 +89,7 @@ export function accountPages(services: Services): Operation[] {
 /** Every operation of /backend: the command line calls the same ones without a socket. */
 export function backendOperations(
   services: Administration &
-    Pick<Services, "hasher" | "keys" | "jobs" | "refuseEndpoint" | "metrics" | "heavy"> &
+    Pick<Services, "hasher" | "keys" | "jobs" | "refuseEndpoint" | "metrics" | "events" | "heavy"> &
     Pick<Services, "readiness" | "warnings" | "issuer" | "fetchDocument" | "disk" | "cluster">,
 ): Operation[] {
   return [

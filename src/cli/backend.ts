@@ -76,6 +76,7 @@ export async function openBackend(config: Config, onCreate?: (address: string) =
           await hastenCronjob(database, name, now()) ? "started" : "unknown",
       },
       metrics: createServiceMetrics(), // which nobody reads here
+      events: [], // no modules are loaded
       heavy: database,
       disk: database.disk,
       cluster: undefined, // its nodes take a server some seconds to judge: gatepost check asks them

@@ -17,7 +17,15 @@ const MODULE = `
     method: "POST",
     path: "/publish",
     scope: [],
-    emits: { "secret.told": { description: "Not for everybody", scope: "secrets" } },
+    emits: { "secret.told": { description: "Not for everybody", scope: "secrets" },
+      "lamp.lit": {
+        description: "A lamp is lit",
+        schema: {
+          type: "object",
+          properties: { watt: { type: "integer" }, colour: { type: "string", default: "white" } },
+          required: ["watt"],
+        },
+      } },
     handle() {},
   };`;
 const MAX_PAYLOAD = 1024;
@@ -121,6 +129,19 @@ describe("POST /backend/event", () => {
     await stage.dispatch("secret.told", "psst");
     await stage.deliveries(kept, "delivered");
     await stage.deliveries({ ...lost, token: await stage.gatepost.login(two) });
+  });
+
+  test("checks and completes data by the schema that declares the event", async () => {
+    const lit = await stage.subscribe(consumer, "lamp.lit");
+    const body = { name: "lamp.lit", data: { watt: "7", colour: 1 } };
+    const wrong = await post("/backend/event", body);
+    assert.deepEqual(assertProblem(wrong, 400), ["/data/colour", "/data/watt"]);
+    assert.deepEqual(assertProblem(
+      await post("/backend/event", { name: "lamp.lit", data: 7 }), 400), ["/data"]);
+    await stage.dispatch("lamp.lit", { watt: 7 });
+    await stage.deliveries(lit, "delivered");
+    const [sent] = stage.receiver.requests(lit.path);
+    assert.deepEqual(JSON.parse(String(sent?.body)), { watt: 7, colour: "white" });
   });
 
   const INVALID = [

@@ -1,7 +1,16 @@
 import { recordOf } from "../../base/fields.ts";
 import { newId } from "../../base/id.ts";
-import { Problem } from "../../base/problem.ts";
-import { ANYTHING, named, record, withMembers } from "../../base/shape.ts";
+import { encodeJson } from "../../base/json.ts";
+import { checkErrors, type FieldError, Problem } from "../../base/problem.ts";
+import {
+  ANYTHING,
+  below,
+  type Infer,
+  named,
+  record,
+  reportTo,
+  withMembers,
+} from "../../base/shape.ts";
 import { ManagedDelivery, toManagedDelivery } from "../../event/delivery_record.ts";
 import { EventRecord, NewEvent } from "../../event/event.ts";
 import type { Services } from "../../services.ts";
@@ -23,9 +32,19 @@ const EventWithDeliveries = named("EventWithDeliveries", withMembers(EventRecord
 
 /** /backend/event: what has been dispatched, and dispatching by hand. */
 export function eventOperations(
-  services: Administration & Pick<Services, "metrics" | "heavy">,
+  services: Administration & Pick<Services, "metrics" | "heavy" | "events">,
 ): Operation[] {
-  const { database, heavy, config: { maxPayloadBytes }, metrics, now } = services;
+  const { database, heavy, config: { maxPayloadBytes }, events, metrics, now } = services;
+
+  /** Returns the event's data in JSON as the schema that declares it has it, as `dispatch` does. */
+  async function asDeclared({ name, data: json }: Infer<typeof NewEvent>): Promise<string> {
+    const declared = events.find((event) => event.name === name)?.data;
+    if (!declared) return json;
+    const errors: FieldError[] = [];
+    const data = await declared.parse(JSON.parse(json), below(reportTo(errors), "data"));
+    checkErrors(errors, "body");
+    return encodeJson(data);
+  }
 
   return [
     backend("POST", PATH, "dispatchEvent", "Dispatch an event", {
@@ -34,13 +53,14 @@ export function eventOperations(
       isLocated: true,
       idempotent: true,
       async handle({ body, ...context }) {
-        const { name, data: json, subject, key } = body;
-        if (Buffer.byteLength(json) > maxPayloadBytes) {
-          const detail = `The data is larger than ${maxPayloadBytes} bytes of JSON.`;
-          throw new Problem(413, "too_large", detail);
-        }
+        const { name, subject, key } = body;
         const respond = (id: string) => locatedResponse(202, context.request.path, id, { id });
         return answerOnce(services, context, () => JSON.stringify(body), async (keep) => {
+          const json = await asDeclared(body);
+          if (Buffer.byteLength(json) > maxPayloadBytes) {
+            const detail = `The data is larger than ${maxPayloadBytes} bytes of JSON.`;
+            throw new Problem(413, "too_large", detail);
+          }
           const createdAtMs = now();
           const id = newId("e", createdAtMs);
           const { caller: { sub: principal }, request: { id: request } } = context;
