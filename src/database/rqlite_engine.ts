@@ -1,7 +1,9 @@
 import { createReadStream, createWriteStream, statSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
+import { DatabaseSync } from "node:sqlite";
 import { text } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
+import { setTimeout as pause } from "node:timers/promises";
 import { newId } from "../base/id.ts";
 import { messageOf } from "../base/message_of.ts";
 import type { Seal } from "../base/seal.ts";
@@ -24,6 +26,8 @@ import { acquireRqlitePresence, isAnybodyOnCluster } from "./rqlite_presence.ts"
 
 const LEADER_MS = 5_000;
 const COPY_MS = 3_600_000;
+const WRITTEN_MS = 600_000;
+const PAUSE_MS = 1_000;
 
 /** Makes the engine of an rqlite cluster; messages call it `name`. */
 export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine {
@@ -144,9 +148,14 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
         if (await look(isAnybodyOnCluster)) {
           throw new UnusableDatabaseError(`A process works on ${name}: stop every server first.`);
         }
+        compact(file);
         if (keptAs !== undefined) await backUp(keptAs, signal);
         try {
-          const found = await ask(async (client) => text(await send(client, file)), signal);
+          const found = await ask(async (client) => {
+            const loaded = await text(await send(client, file));
+            await waitForLog(client, signal);
+            return loaded;
+          }, signal);
           if (found.includes('"error"')) throw new UnusableDatabaseError(found);
           checkUsable(name, await judge(seal));
         } catch (cause) {
@@ -159,6 +168,23 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
       });
     },
   };
+}
+
+/** Leaves out what has been deleted: a node needs memory for all that it loads. */
+function compact(file: string): void {
+  using connection = new DatabaseSync(file);
+  connection.exec("VACUUM");
+}
+
+/** Nothing goes through the log of a leader that is still writing gigabytes which it has loaded. */
+async function waitForLog(client: RqliteClient, signal: AbortSignal): Promise<void> {
+  const path = "/db/query?level=strong&redirect";
+  for (const untilMs = performance.now() + WRITTEN_MS; performance.now() < untilMs;) {
+    const untilNextMs = performance.now() + LEADER_MS;
+    const found = client.ask(() => path, ['"SELECT 1"'], untilNextMs, LEADER_MS);
+    if (await found.then(() => true, () => false)) return;
+    await pause(PAUSE_MS, undefined, { signal });
+  }
 }
 
 function failCopy(cause: unknown): never {

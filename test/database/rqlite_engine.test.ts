@@ -336,6 +336,47 @@ for (const [how, reason] of [["is lost", "socket hang up"], ["is not waited for"
   });
 }
 
+test("what has been deleted of a file is not loaded into a cluster", async (t) => {
+  const folder = makeFolder(t);
+  const [path, copy] = [join(folder, "gatepost.db"), join(folder, "copy.db")];
+  const file = await engineOf(path);
+  await addUser(file, "u1");
+  const connection = new DatabaseSync(path);
+  connection.exec("INSERT INTO settings (name, value) VALUES ('x', hex(zeroblob(1000000)))");
+  connection.exec("DELETE FROM settings WHERE name = 'x'");
+  connection.close();
+  await file.backUp(copy, COPYING);
+  const engine = await stage(t);
+  const { bytes } = await engine.restore(copy, SEAL, 0, COPYING);
+  assert.ok(bytes < statSync(copy).size - 2_000_000, `${bytes} of ${statSync(copy).size}`);
+  assert.deepEqual(await listUsers(engine), ["u1"]);
+});
+
+test("a restore waits for a leader that is still writing what it has loaded", async (t) => {
+  const copy = join(makeFolder(t), "copy.db");
+  const direct = await stage(t);
+  await addUser(direct, "u1");
+  await direct.backUp(copy, COPYING);
+  const elapsedMs = performance.now.bind(performance);
+  let silent = 0;
+  let isLoaded = false;
+  const engine = await engineOf(await passOn(t, async (path, response, pass) => {
+    if (path === "/db/load") {
+      await pass();
+      isLoaded = true;
+      response.end("");
+      return true;
+    }
+    if (!isLoaded || silent === 3) return false;
+    if (path.startsWith("/db/query")) silent++;
+    t.mock.method(performance, "now", () => elapsedMs() + silent * 6_000); // it is asked no longer
+    return true;
+  }));
+  await engine.restore(copy, SEAL, 0, COPYING);
+  assert.equal(silent, 3);
+  assert.deepEqual(await listUsers(direct), ["u1"]);
+});
+
 test("a restore that the leader answers with an error, or spoils, is no success", async (t) => {
   const copy = join(makeFolder(t), "copy.db");
   const direct = await stage(t);
