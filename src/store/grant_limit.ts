@@ -3,7 +3,7 @@ import { AT_MOST, BATCH } from "./batch.ts";
 import { type Database, UnavailableError } from "../database/database.ts";
 import { findRow, hasRow } from "../database/rows.ts";
 import { andIs, sql, type Sql } from "../database/sql.ts";
-import { CONSOLE_APP, PERSONAL_APP } from "../oauth/principal.ts";
+import { CONSOLE_APP, isBuiltIn, PERSONAL_APP } from "../oauth/principal.ts";
 import type { Revocations } from "./revocations.ts";
 
 /** How many grants of a user are valid at once: through one app, and in all. */
@@ -45,7 +45,8 @@ export function endOldest(user: string, app: string, nowMs: number): Sql[] {
       ORDER BY id DESC ${AT_MOST} OFFSET ${limit})`;
   const excess = sql`${past(GRANTS_OF_APP, andIs(sql`app`, app))}
     UNION ALL ${past(GRANTS_OF_USER, sql` AND app <> ${PERSONAL_APP}`)}`;
-  const entry = { actor: app, action: "grant.limit", target: user, address: null };
+  const actor = isBuiltIn(app) ? user : app;
+  const entry = { actor, action: "grant.limit", target: user, address: null };
   // A console that is loaded again leaves one behind: that is no news.
   const isNews = app === CONSOLE_APP ? sql`FALSE` : sql`EXISTS (${excess})`;
   return [

@@ -45,6 +45,10 @@ test("a login whose token was revoked is none of the 100", async (t) => {
   assert.deepEqual(await listEnded(database), [second]);
   await addGrant(database, "login", user);
   assert.deepEqual(await listEnded(database), [oldest, second]);
+  const audited = await database.query<{ actor: string }>(
+    sql`SELECT actor FROM audit WHERE action = 'grant.limit'`,
+  );
+  assert.deepEqual(audited, [{ actor: user }], "it was the user's own login");
 });
 
 test("a user has 500 grants in all", async (t) => {
