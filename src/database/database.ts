@@ -13,7 +13,8 @@ export interface Database {
   /**
    * Runs the statements as one atomic batch and resolves once it is durable, with the number of
    * rows that each changed. Nothing is stored when it throws: ConflictError for a broken
-   * constraint, UnavailableError for a full disk or a locked file.
+   * constraint, UnavailableError for a full disk or a locked file. Only of OutcomeUnknownError, a
+   * kind of the latter, it is not known.
    */
   write(statements: readonly Sql[]): Promise<number[]>;
   /** Finishes what was given to `write`, then closes the file. */
@@ -29,8 +30,8 @@ export class ConflictError extends Error {
 export type Refusal = "locked" | "read_only" | "full" | "replaced" | "damaged" | "failing";
 
 /**
- * The engine cannot read or write just now (locked, full, gone); nothing of it is stored. It has no
- * stack: many come at once, and the message says what there is to know.
+ * The engine cannot read or write just now (locked, full, gone); nothing of it is stored, unless
+ * its outcome is unknown. It has no stack: many come at once, and the message says what there is.
  */
 export class UnavailableError extends Error {
   override readonly name: string = "UnavailableError";

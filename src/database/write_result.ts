@@ -33,7 +33,7 @@ export function settle(
 export interface CommitReport {
   readonly batches: number;
   readonly ms: number;
-  /** Why nothing of it is stored. */
+  /** Why nothing of it is stored, or nobody knows whether it is. */
   readonly refusal: Refusal | undefined;
 }
 
