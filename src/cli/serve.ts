@@ -32,8 +32,8 @@ export const SERVE_COMMAND: Command = {
   purpose: "Serve, until a signal ends it",
   options: {
     locked: {
-      meaning: "under Node's permission model: network, workers, reading code and endpoint " +
-        "modules, reading and writing the data folder, and nothing else",
+      meaning: "under Node's permission model: network, workers, reading code, endpoint modules " +
+        "and files of secrets, reading and writing the data folder, and nothing else",
     },
   },
   details: [
@@ -107,7 +107,7 @@ function lockTo(config: Config, code: string, hostEnv: NodeJS.ProcessEnv) {
     "--permission",
     "--allow-net",
     "--allow-worker",
-    // Node warns of these two grants at every start and in every worker. They are meant: README.
+    // Node warns of these two grants at every start and in every worker; they are meant.
     "--disable-warning=PERM0006",
     "--disable-warning=ExperimentalWarning",
     ...readable.map((path) => `--allow-fs-read=${path}`),
