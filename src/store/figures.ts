@@ -5,8 +5,8 @@ import { countOne, type Figures, NO_FIGURES, STEPS } from "../event/figures.ts";
 /** Counts what happens, by the minute and by the hour. */
 export type FigureCounter = ReturnType<typeof createFigureCounter>;
 
-/** So many seconds are kept in memory while the database takes nothing. */
-const KEPT_SECONDS = 60;
+/** So many minutes at most are kept in memory while the database takes nothing. */
+const KEPT_MINUTES = 60;
 /** Of one answer, which the thread that answers has to write: 41 days of hours. */
 const MOST_INTERVALS = 1_000;
 
@@ -44,7 +44,7 @@ export function createFigureCounter(database: Pick<Database, "write">, now: () =
       );
       await database.write([addFigures(rows)]).catch((error: unknown) => {
         const isUnsure = error instanceof OutcomeUnknownError; // it might count twice
-        if (!isUnsure) unstored = [...sent, ...unstored].slice(-KEPT_SECONDS);
+        if (!isUnsure) unstored = [...sent, ...unstored].slice(-KEPT_MINUTES);
         throw error;
       });
     },
