@@ -179,7 +179,7 @@ export interface ScopeDeclaration {
 export interface Cronjob {
   /** 1 to 64 of `A-Za-z0-9._-`, unique, not starting with `gatepost.` */
   readonly name: string;
-  /** The time between runs, 1s at least: "30s", "5m", "12h", "1d". */
+  /** The time between runs, 1s to 366d: "30s", "5m", "12h", "1d". */
   readonly every: string;
   /** Its events are stored together once it has succeeded; if it throws, none but the flushed. */
   run(context: CronjobContext): unknown;
