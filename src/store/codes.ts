@@ -78,9 +78,10 @@ const partiesHoldScopes = partiesHold(...PARTIES);
 
 /**
  * Turns a code into its grant (RFC 6749 §4.1.3). The row moves from one table to the other, so of
- * any number at once exactly one succeeds; false when the code is gone or has expired, or its user
- * or app has been disabled or had its grants revoked since. The oldest grants of the user that are
- * too many with it end, and the revocations take that in.
+ * any number at once exactly one succeeds; false when the code is gone or has expired, its user or
+ * app has been disabled or had its grants revoked since, or the user, the app or the resource has
+ * ended or lost one of `accessScopes`. The oldest grants of the user that are too many with it end,
+ * and the revocations take that in.
  */
 export async function redeemCode(
   database: Database,

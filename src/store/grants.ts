@@ -200,8 +200,9 @@ const partiesHoldScopes = partiesHold(...PARTIES);
 /**
  * Replaces a refresh token by the new one (RFC 6749 §6, RFC 9700 §4.14.2). Of any number that were
  * looked up in one state exactly one succeeds; false when the old one is no longer in that state,
- * or the grant, its user or its app has ended meanwhile. Where the engine does not know whether it
- * was stored, or was faster than itself when it tried again, the new one's being there says it.
+ * or the grant, its user or its app has ended or lost one of `scopes` meanwhile. Where the engine
+ * does not know whether it was stored, or was faster than itself when it tried again, the new one's
+ * being there says it.
  */
 export async function rotateRefreshToken(
   database: Database,

@@ -56,8 +56,8 @@ export async function withdrawApp(actor: Actor, app: string, services: Administr
 }
 
 /**
- * Makes a personal token with scopes that its user has now; the token is shown once. Throws Problem
- * 400 for a scope beyond those, and 409 where there are too many or `isIn` no longer holds.
+ * Makes a personal token, which is shown once. Throws Problem 400 for a scope that the caller's
+ * token has not, and 409 where its user has lost one, there are too many or `isIn` no longer holds.
  *
  * @param isIn holds at commit while what the user is logged in by does
  */
