@@ -79,7 +79,7 @@ export function authenticateBy(check: CheckToken, issuer: string) {
   };
 }
 
-/** One that is not known here is no older: those of other processes are read once a second. */
+/** A key that is not known here is no older: those of other processes are read within a second. */
 const NEW_KEY_MS = 60_000;
 
 /** A personal token is looked up again after that: so long its end is known (schema.ts). */

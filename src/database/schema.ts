@@ -53,7 +53,7 @@ export const SCHEMA = `
     jwks TEXT NOT NULL DEFAULT '[]'      -- public keys, in place of a secret; since 7
       CHECK (jwks = '[]' OR coalesce(secret, oldSecret) IS NULL),
     metadataUrl TEXT,                    -- its client_id, where a document describes it; since 10
-    -- Who may change its name and addresses.
+    -- Who may change its name, addresses and secret.
     owner TEXT REFERENCES users ON DELETE SET NULL -- since 12
   ) STRICT, WITHOUT ROWID;
   -- By what it names itself on the wire.

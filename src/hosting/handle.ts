@@ -20,7 +20,7 @@ type Exchange = Parameters<Operation["handle"]>[0];
 
 /**
  * Makes an endpoint of a module into an operation, which reads the body, calls the handler, stores
- * its events and only then responds. mod.ts has the rules for authors.
+ * its events and only then responds. mod/endpoint.ts has the rules for authors.
  */
 export function hostedOperation(
   endpoint: LoadedEndpoint,

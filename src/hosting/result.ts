@@ -22,9 +22,9 @@ const SPELLINGS: ReadonlyMap<string, string> = new Map([
 ].map((name) => [name.toLowerCase(), name]));
 
 /**
- * Turns what a handler returned into a response; mod.ts has the rules for authors. Throws TypeError
- * for a body that JSON cannot hold, for headers that cannot be sent, and for a Response that is
- * used up.
+ * Turns what a handler returned into a response; mod/endpoint.ts has the rules for authors. Throws
+ * TypeError for a body that JSON cannot hold, for headers that cannot be sent, and for a Response
+ * that is used up.
  */
 export function toResponse(result: unknown): HttpResponse {
   if (result === undefined) return { status: 204 };
@@ -37,7 +37,7 @@ export function toResponse(result: unknown): HttpResponse {
 const PAGE_TYPE = /html|[/+]x(?:ml|sl)|x-mixed-replace/i;
 
 /**
- * Takes from a hosted page the origin that it shares with the sign-in pages (CSP3 §6.2.2), unless
+ * Takes from a hosted page the origin that it shares with the sign-in pages (CSP3 §6.3.2), unless
  * its author has given it a policy.
  */
 function inSandbox(response: HostedResponse): HostedResponse {

@@ -71,7 +71,7 @@ export function parseFields(text: string | undefined, what: string): URLSearchPa
 }
 
 /**
- * The charsets that a body may name: UTF-8 by both its labels (Encoding standard §4.2). A form is
+ * The charsets that a body may name: UTF-8 by its usual labels (Encoding standard §4.2). A form is
  * ASCII, whose escapes are UTF-8 whatever some clients name (URL standard §5.1).
  */
 const CHARSETS = { json: /^utf-?8$/, form: /^(?:utf-?8|us-ascii|iso-8859-1)$/, other: /^/ };

@@ -17,9 +17,9 @@ interface ClientCredentials {
 const BASIC = /^basic +((?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?)$/i;
 
 /**
- * Returns the client credentials of a request, from HTTP Basic or the body (RFC 6749 §2.3.1), an
- * assertion (RFC 7523 §2.2), or `client_id` alone (§3.2.1). Basic with an empty password is
- * `client_id` alone too.
+ * Returns the client credentials of a request: an assertion (RFC 7523 §2.2), HTTP Basic or the body
+ * (RFC 6749 §2.3.1), or `client_id` alone (§3.2.1). Basic with an empty password is `client_id`
+ * alone too.
  *
  * @param form without repetitions
  * @throws {OAuthError} `invalid_request` (400) where credentials are sent both ways (§2.3) or name

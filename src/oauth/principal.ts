@@ -51,10 +51,10 @@ export const APP = described(ANY_APP, text(
 
 export const BACKEND_SCOPE = "backend";
 
-/** The scope that opens what of the backend is only read; who has `backend` needs it not. */
+/** The scope that opens what of the backend is only read; `backend` opens it too. */
 export const BACKEND_READ_SCOPE = "backend:read";
 
-/** Whether a scope is one of those: never granted unless it is asked for by name, and is seen. */
+/** Whether a scope is one of those: granted only by its name, and where the user sees it. */
 export const isOfBackend = (scope: string): boolean =>
   scope === BACKEND_SCOPE || scope === BACKEND_READ_SCOPE;
 

@@ -47,9 +47,8 @@ export interface CronjobRun {
 }
 
 /**
- * Claims a run; false when it is not due and not forced, another
- * process was faster, or it runs already. The next due time is whole periods later, so a late run
- * does not shift those after it.
+ * Claims a run; false when it is not due and not forced, another process was faster, or it runs
+ * already. The next due time is whole periods later, so a late run does not shift those after it.
  */
 export function claimCronjob(
   database: Database,

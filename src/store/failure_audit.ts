@@ -2,7 +2,7 @@ import { FAILURES, insertAudit, type NewAuditEntry, trimAudit } from "./audit.ts
 import { BATCH } from "./batch.ts";
 import { type Database, OutcomeUnknownError } from "../database/database.ts";
 
-/** The part of the audit that anyone can write to: failed logins and client authentications. */
+/** The part of the audit that anyone can write to: failed logins, client authentications, codes. */
 export type FailureAudit = ReturnType<typeof createFailureAudit>;
 
 /** The same failure from the same place is recorded once in this time. */

@@ -16,7 +16,7 @@ function isSendable(status: Delivery["status"], timeMs: number): Sql {
   return status === "pending" ? sql`${isOpen} AND claim IS NULL AND dueAtMs > ${timeMs}` : isOpen;
 }
 
-/** Stores an event for one subscription, with its delivery; at first 0 rows change if it ended. */
+/** Stores an event for a subscription, with its delivery; the first changes 0 rows if it ended. */
 export function insertTestDelivery(
   { subscription, event, delivery, json }:
     Readonly<Record<"subscription" | "event" | "delivery" | "json", string>>,
@@ -103,7 +103,7 @@ function selected({ id, selection, reached, bound }: Resend): Record<"rows" | "i
 }
 
 const COUNTED_AT_ONCE = 5000;
-/** Of more no more are counted. */
+/** So many are looked at in all, to count. */
 const COUNT_LIMIT = 1_000_000;
 
 /** How many deliveries a resend comes to, and the first of them. */

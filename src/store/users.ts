@@ -79,9 +79,9 @@ export function updateUser(before: User, after: User, phc?: string): Change {
 export const hasPassword = (phc: string): Sql => sql`phc = ${phc}`;
 
 /**
- * Replaces a password and ends what it has opened; ConflictError unless the condition holds. At
- * first 0 rows change where there is no such user any more. With `untilMs` the new one opens one
- * login, until then.
+ * Replaces a password and ends what it has opened; ConflictError unless the condition holds. The
+ * first statement changes 0 rows where there is no such user any more. With `untilMs` the new one
+ * opens one login, until then.
  */
 export function replacePassword(
   id: string,
