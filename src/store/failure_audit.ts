@@ -11,7 +11,7 @@ const REPEAT_MS = 60_000;
 const BURST = 100;
 const REFILL_MS = 1000;
 
-/** Of each kind, since anyone can cause them: about 15 MB. */
+/** Of each kind, since anyone can cause them: about 30 MB. */
 const KEPT_FAILURES = 100_000;
 
 /**

@@ -6,7 +6,7 @@ import { sql } from "../database/sql.ts";
 /** The rates of users and apps that have one of their own, in memory. */
 export type Rates = Awaited<ReturnType<typeof loadRates>>;
 
-/** How many are held: about 10 MiB. Those past it, made last, are as if they had none. */
+/** How many are held: about 10 MiB. Those past it, the youngest users, are as if they had none. */
 const HELD_LIMIT = 50_000;
 /** How many are read at once, so that other work can run in between. */
 const READ_LIMIT = 2_000;

@@ -25,7 +25,7 @@ type RevocationRow = Readonly<Record<"seq" | "notBeforeMs" | "untilMs", number>>
   readonly target: string;
 };
 
-/** How many are held in memory: about 50 MiB. */
+/** How many are held in memory: about 20 MiB. */
 const HELD_LIMIT = 100_000;
 /** How many are read at once, so that other work can run in between. */
 const READ_LIMIT = 2_000;
