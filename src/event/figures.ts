@@ -76,9 +76,10 @@ export const FiguresRecord = named("Figures", record({
   p50_ms: MILLISECONDS,
   p95_ms: MILLISECONDS,
   p99_ms: MILLISECONDS,
-  buckets: described("How many took at most 5, 10, 25 … ms: see bounds_ms.", manyOf(COUNT)),
+  buckets: described("Each duration is in one: up to 5, 10, 25 … ms, as bounds_ms.", manyOf(COUNT)),
 }));
 
+/** Figures as JSON has them: durations in milliseconds, null where none was timed. */
 export function toFiguresRecord(figures: Figures): Infer<typeof FiguresRecord> {
   const [ok = 0, bad = 0, failed = 0, ms = 0, ...buckets] = figures;
   const timed = buckets.reduce((sum, count) => sum + count, 0);
