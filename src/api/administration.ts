@@ -89,6 +89,7 @@ export async function changeAudited(
   checkChanged(changes, action.replace(/\..*/, ""));
 }
 
+/** Problem 404 for a thing of this kind, as in "user". */
 export function notFound(what: string): Problem {
   return new Problem(404, "not_found", `There is no such ${what}.`);
 }

@@ -30,6 +30,7 @@ type Foundation =
     readonly consoleListener: string | undefined;
   };
 
+/** Makes what the operations use from what the process has. */
 export function createServices(foundation: Foundation): Services {
   const { hosted, pageKey, url, consoleListener, ...base } = foundation;
   const { config, database, keys, revocations, failures, now } = base;

@@ -44,6 +44,7 @@ export function hasBody({ headers }: Pick<HttpRequest, "headers">): boolean {
   return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
 }
 
+/** Problem 413 for a body of more bytes. */
 export function tooLarge(maxBytes: number): Problem {
   return new Problem(413, "too_large", `The body is larger than ${maxBytes} bytes.`);
 }

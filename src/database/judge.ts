@@ -142,6 +142,7 @@ export function beginsAsDatabase(path: string): boolean {
   return readHeader(path).toString("latin1").startsWith("SQLite format 3\0");
 }
 
+/** Whether a database has no table and nothing else yet. */
 export function isEmpty(connection: DatabaseSync): boolean {
   return connection.prepare("SELECT 1 FROM sqlite_schema LIMIT 1").get() === undefined;
 }

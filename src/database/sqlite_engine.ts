@@ -10,6 +10,7 @@ import { createSqliteAside } from "./sqlite_aside.ts";
 import { openSqliteDatabase } from "./sqlite.ts";
 import { createRowReader, emptyLog, openForLook } from "./sqlite_file.ts";
 
+/** Makes the engine of a file; where a link is given, of what it leads to now. */
 export function createSqliteEngine(file: string): Engine {
   const given = resolve(file);
   const path = followLinks(given);

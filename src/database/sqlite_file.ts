@@ -104,6 +104,7 @@ export function quickCheck(connection: DatabaseSync): string {
   return String(found).replace(/\s+/g, " ");
 }
 
+/** The value of a pragma that is a number. */
 export function readPragma(connection: DatabaseSync, name: string): number {
   return Number(connection.prepare(`PRAGMA ${name}`).get()?.[name]);
 }

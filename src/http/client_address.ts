@@ -33,6 +33,7 @@ function withoutPort(hop: string): string {
   return bracketed ?? plain ?? hop;
 }
 
+/** Whether an address may say for whom it forwards a request. */
 export function isTrustedProxy(address: Address | undefined, trusted: readonly Cidr[]): boolean {
   return address !== undefined && trusted.some((cidr) => cidrContains(cidr, address));
 }

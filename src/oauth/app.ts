@@ -148,6 +148,7 @@ export interface App extends
 
 const toRecord = recordOf(AppRecord);
 
+/** An app as JSON has it, without secrets. */
 export function toAppRecord(app: App): Infer<typeof AppRecord> {
   return toRecord({
     ...app,

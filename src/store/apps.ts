@@ -23,6 +23,7 @@ const COLUMNS = sql`id, type, ${CHANGED.names}, secret, oldSecret, oldSecretUnti
   metadataUrl`;
 const toApp = CHANGED.read<AppWithSecrets>;
 
+/** An app by id, with the hashes of its secrets. */
 export function findApp(database: Database, id: string) {
   return findItem(database, sql`SELECT ${COLUMNS} FROM apps WHERE id = ${id}`, toApp);
 }

@@ -75,11 +75,13 @@ export function insertAuditOfGrant(grantId: string, entry: NewAuditEntry, nowMs:
  */
 export type Change = Sql & { readonly when?: Sql };
 
+/** Changes rows; recorded where there is one. */
 export function updateWhere(table: Sql, set: Sql, where: Sql): Required<Change> {
   const when = sql`EXISTS (SELECT 1 FROM ${table} WHERE ${where})`;
   return { ...sql`UPDATE ${table} SET ${set} WHERE ${where}`, when };
 }
 
+/** Removes rows; recorded where there is one. */
 export function deleteWhere(table: Sql, where: Sql): Required<Change> {
   const when = sql`EXISTS (SELECT 1 FROM ${table} WHERE ${where})`;
   return { ...sql`DELETE FROM ${table} WHERE ${where}`, when };

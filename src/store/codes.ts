@@ -54,6 +54,7 @@ export function findCode(database: Database, id: string, hash: Uint8Array) {
   return findItem(database, select, parseScopes<RowOf<Code>>);
 }
 
+/** Removes the codes of an app that have not been redeemed. */
 export function deleteCodesOf(app: string): Sql {
   return sql`DELETE FROM codes WHERE app = ${app}`;
 }

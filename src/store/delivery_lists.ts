@@ -37,6 +37,7 @@ const COLUMNS = sql`d.id, d.event, e.name, s.id AS subscription, ${STATUS} AS st
 const PARTIES = sql`CROSS JOIN events e ON e.id = d.event
   CROSS JOIN subscriptions s ON s.seq = d.subscription`;
 
+/** A delivery by id, whoever it is for. */
 export function findDelivery(database: Database, id: string): Promise<Delivery | undefined> {
   return findRow(database, sql`SELECT ${COLUMNS} FROM deliveries d ${PARTIES} WHERE d.id = ${id}`);
 }

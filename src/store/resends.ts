@@ -155,6 +155,7 @@ export const RESEND_LIST = {
   toItem: toResend,
 } as const;
 
+/** A resend by id, in whatever state. */
 export function findResend(database: Database, id: string): Promise<Resend | undefined> {
   return findItem(database, sql`SELECT * FROM resends WHERE id = ${id}`, toResend);
 }

@@ -50,6 +50,7 @@ export function hasSession(database: Database, user: string, nowMs: number, ageM
   return hasRow(database, sql`SELECT 1 ${liveSessions(which, nowMs)} LIMIT 1`);
 }
 
+/** Notes that the session of a cookie is used now. */
 export function markSeen(hash: Uint8Array, nowMs: number): Sql {
   return sql`UPDATE sessions SET seenAtMs = ${nowMs} WHERE hash = ${hash}`;
 }
@@ -70,6 +71,7 @@ export function listSessions(database: Database, user: string, nowMs: number, id
     ${liveSessions(which, nowMs)} ORDER BY s.createdAtMs DESC LIMIT 1000`);
 }
 
+/** Ends the session of a cookie alone: no token ends with it. */
 export function deleteSession(hash: Uint8Array): Sql {
   return sql`DELETE FROM sessions WHERE hash = ${hash}`;
 }

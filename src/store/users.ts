@@ -24,6 +24,7 @@ const { password, ...MEMBERS } = UserChange.members;
 const CHANGED = columnsOf(MEMBERS);
 const SELECT = sql`SELECT ${SHOWN.names}`;
 
+/** A user by id, without the password's hash. */
 export function findUser(database: Database, id: string) {
   return findItem(database, sql`${SELECT} FROM users WHERE id = ${id}`, SHOWN.read<User>);
 }
@@ -46,6 +47,7 @@ export const USER_LIST = {
   toItem: SHOWN.read<User>,
 } as const;
 
+/** Whether there is a user, of any status. */
 export function hasUsers(database: Database): Promise<boolean> {
   return hasRow(database, sql`SELECT 1 FROM users LIMIT 1`);
 }

@@ -61,6 +61,7 @@ export async function showLogin(
   return { ...page, headers: { ...page.headers, "Set-Cookie": sessions.cookie(visit.session) } };
 }
 
+/** Asks whether the app may have these scopes; those that the user has not allowed are marked. */
 export async function showConsent(
   visit: PageVisit<App & Target>,
   user: User,

@@ -47,6 +47,7 @@ type Sender = Pick<HttpRequest, "address" | "headers">;
 /** Keeps browsers apart and forms from being forged. */
 export type BrowserSessions = ReturnType<typeof createBrowserSessions>;
 
+/** Makes them; `pageKey` is the database's own, so they are the same for all processes. */
 export function createBrowserSessions(
   { database, revocations, issuer, pageKey, now }:
     & Pick<Services, "database" | "revocations" | "issuer" | "now">

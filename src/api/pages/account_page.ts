@@ -89,6 +89,7 @@ again, you are asked anew.</dd></dl>`;
   return askPage(frame, "Withdraw this app?", "What it may do for you ends at once.", main, button);
 }
 
+/** Asks for the current password and a new one. */
 export function passwordPage(frame: AccountFrame): HttpResponse {
   const input = (name: string, label: string, autocomplete: string) =>
     field(frame, name, label, { type: "password", autocomplete });

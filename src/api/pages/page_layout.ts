@@ -60,6 +60,7 @@ ${main}
   return { status, headers: { ...pageHeaders(formActionOrigin, styleHref), ...headers }, body };
 }
 
+/** What every page has in its head. */
 export function documentHead(site: Site, title: string): Html {
   return html`<meta charset="utf-8">
 <title>${title} · ${site.name}</title>
@@ -71,6 +72,7 @@ export function documentHead(site: Site, title: string): Html {
 <link rel="icon" type="image/svg+xml" href="${site.basePath}/favicon.ico">`;
 }
 
+/** Names an app, and its origin: anybody can choose a name. */
 export function appPanel({ name, url }: ShownApp): Html {
   const { origin } = new URL(url);
   return html`<div class="app">
