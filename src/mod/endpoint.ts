@@ -66,8 +66,8 @@ export interface EndpointBase {
   /** What it is for, in a line: OpenAPI's summary. */
   readonly summary?: string;
   /**
-   * What it takes. Anything else is refused with 400, which lists every error. Of parameters and
-   * the query, texts become numbers and booleans as their schema has it.
+   * What it takes. Anything else is refused with 400, which lists every error. Of parameters, the
+   * query and forms, texts become numbers and booleans as their schema has it.
    */
   readonly input?: Input;
   /** What it returns with 200 or 201, for documents and tests: the server does not check it. */
