@@ -31,7 +31,10 @@ export function poolSize(cores: number): number {
   return Math.max(2, Math.min(cores, 4));
 }
 
-/** How many hashes may run at once: a core stays free, and a pool thread for files and DNS. */
+/**
+ * How many hashes may run at once: a core stays free where there are two, and a pool thread for
+ * files and DNS.
+ */
 export function hashLimit(cores: number, poolThreads: number): number {
   return Math.max(1, Math.min(cores - 1, poolThreads - 1));
 }
