@@ -88,10 +88,10 @@ describe("POST /authorization/revoke (RFC 7009 §2)", () => {
       const path = `/backend/audit?target=${target}&action=grant.revoke`;
       const { items } = readObject(await gatepost.api.get(path, bearer(gatepost.adminToken)));
       assert.ok(Array.isArray(items));
-      found.push(...items.map(({ actor, address }) => [actor, address]));
+      found.push(...items.map(({ actor, app, address }) => [actor, app, address]));
     }
     const address = from["x-forwarded-for"];
-    assert.deepEqual(found, [[bare.id, address], [owner.id, address]]);
+    assert.deepEqual(found, [[bare.id, null, address], [owner.id, bare.id, address]]);
   });
 
   test("ends no other grant of the same user and app", async () => {

@@ -4,7 +4,7 @@ import { Problem } from "../../base/problem.ts";
 import { described, named, optional, record, shown, TEXT } from "../../base/shape.ts";
 import { invalidRequest, OAuthError } from "../../oauth/errors.ts";
 import { type Caller, CONSOLE_APP } from "../../oauth/principal.ts";
-import { insertAudit, insertAuditOfGrant, type NewAuditEntry } from "../../store/audit.ts";
+import { actorOf, insertAudit, insertAuditOfGrant } from "../../store/audit.ts";
 import type { Sql } from "../../database/sql.ts";
 import { revokeBareGrant, revokeGrant } from "../../store/grant_end.ts";
 import { revocation } from "../../store/revocations.ts";
@@ -64,9 +64,8 @@ export function revokeOperation(
       const presented = isByHolder ? await authenticateAlone(request, bearer)
         : await findNamed(request);
       if (!presented) return {};
-      const actor = isByHolder ? presented.sub : presented.clientId;
-      const { address } = request;
-      await database.write(endToken(presented, { actor, address }, now()));
+      const by = isByHolder ? presented : { sub: presented.clientId, clientId: presented.clientId };
+      await database.write(endToken(presented, actorOf(by, request), now()));
       await revocations.refresh();
       return {};
     },
@@ -79,7 +78,7 @@ export function revokeOperation(
  */
 function endToken(
   { clientId, kind, grantId, jti, expiresAtMs }: PresentedToken,
-  by: Pick<NewAuditEntry, "actor" | "address">,
+  by: ReturnType<typeof actorOf>,
   nowMs: number,
 ): Sql[] {
   const audited = { ...by, action: "grant.revoke", target: grantId };
