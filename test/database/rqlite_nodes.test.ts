@@ -30,6 +30,15 @@ test("a node that was silent is asked last for five seconds", (t) => {
   assert.deepEqual(ask(), new Set(["a", "b", "c"]));
 });
 
+test("where all but one were silent that one is asked, whoever's turn it is", (t) => {
+  stopClock(t);
+  for (const lively of ["a", "b", "c"]) {
+    const choice = createNodeChoice(["a", "b", "c"]);
+    for (const node of ["a", "b", "c"]) if (node !== lively) choice.silenced(node);
+    assert.deepEqual([1, 2, 3].map(() => choice.next()), [lively, lively, lively]);
+  }
+});
+
 test("where all were silent they are asked in turn all the same", (t) => {
   stopClock(t);
   const choice = createNodeChoice(["a", "b"]);
