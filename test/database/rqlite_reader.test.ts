@@ -39,6 +39,14 @@ test("four requests of 64 questions are under way, and meanwhile the next gather
   assert.deepEqual(found.map(([first]) => first?.n), Array.from({ length: 301 }, (_, n) => n));
 });
 
+test("what is asked waits for five seconds at most", async (t) => {
+  t.mock.method(performance, "now", () => 1_000_000);
+  const { query, asked } = stage();
+  void query(sql`SELECT 1`);
+  await turn();
+  assert.equal(asked[0]?.untilMs, 1_005_000);
+});
+
 test("a question that is wrong fails alone, as what it is", async () => {
   const { query, asked } = stage();
   const all = Promise.allSettled([1, 2, 3, 4, 5, 6].map((n) => query(sql`SELECT ${n} AS n`)));
@@ -127,6 +135,7 @@ function levelOf(path: string): string {
 interface Asked extends PromiseWithResolvers<readonly RqliteResult[]> {
   readonly pathOf: () => string;
   readonly statements: readonly string[];
+  readonly untilMs: number;
 }
 
 /** A reader whose cluster answers as the test does, and the level of each request. */
@@ -136,10 +145,10 @@ function stage() {
   let changes = 0;
   const client: Pick<RqliteClient, "ask" | "leaderChanges"> = {
     leaderChanges: () => changes,
-    ask(pathOf, statements) {
+    ask(pathOf, statements, untilMs) {
       levels.push(levelOf(pathOf()));
       const waiting = Promise.withResolvers<readonly RqliteResult[]>();
-      asked.push({ ...waiting, pathOf, statements });
+      asked.push({ ...waiting, pathOf, statements, untilMs });
       return waiting.promise;
     },
   };
