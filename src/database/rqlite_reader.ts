@@ -36,7 +36,7 @@ export function createRqliteReader(client: Pick<RqliteClient, "ask" | "leaderCha
         group.keys().toArray(),
         performance.now() + DEADLINE_MS,
       );
-      if (client.leaderChanges() === changes) confirmedAt = changes;
+      confirmedAt = changes;
       group.values().forEach(({ resolve, reject }, index) => {
         const { error = undefined, ...result } = results[index] ?? { error: "There is no result" };
         if (error === undefined) resolve(result);

@@ -10,7 +10,7 @@ import { createRqliteClient } from "../../src/database/rqlite_client.ts";
 type Handle = (request: IncomingMessage, response: ServerResponse) => unknown;
 
 const answer: Handle = (_, response) => void response.end('{"results":[{}]}');
-const refuse: Handle = (_, response) => void response.writeHead(503).end("leader not found");
+const refuse: Handle = (_, response) => void response.writeHead(503).end("leader not found\n");
 const hang: Handle = () => {};
 
 function isRefusal(error: unknown): boolean {
