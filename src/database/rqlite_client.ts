@@ -42,8 +42,6 @@ const MEBIBYTE = 1024 * 1024;
 const PAUSE_MS = 40;
 /** A request that is sent with less time left may run, and nobody would know. */
 const LEAST_MS = 100;
-// The leader serves reads and writes that come at the same time, and a follower its backups.
-const MAX_SOCKETS = 8;
 const SHOWN_CHARACTERS = 200;
 
 /** Says what came in place of a result; a proxy may send a long page. */
@@ -66,7 +64,7 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
   // Not by imports, which would load all of fetch, and TLS: see base/status_text.ts.
   const { Agent, request } = isTls ? process.getBuiltinModule("node:https")
     : process.getBuiltinModule("node:http");
-  const agent = new Agent({ keepAlive: true, maxSockets: MAX_SOCKETS });
+  const agent = new Agent({ keepAlive: true });
   const headers = {
     "Content-Type": "application/json",
     ...credentials && { Authorization: `Basic ${Buffer.from(credentials).toString("base64")}` },
