@@ -58,6 +58,7 @@ test("findErrors() finds undeclared members at any depth when it is strict", () 
 const BAD_SCHEMAS: readonly Record<string, unknown>[] = [
   { type: "text" },
   { propertees: {} },
+  { type: "integer", default: "1" },
   { $ref: "#/nowhere" },
   { properties: { a: {} }, required: ["b"] },
   { pattern: "(" },

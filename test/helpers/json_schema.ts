@@ -58,6 +58,9 @@ export function findSchemaErrors(schema: unknown, resolve: Resolve, at: string):
   if (isText(schema["$ref"]) && resolve(schema["$ref"]) === undefined) {
     errors.push(`${at}/$ref leads nowhere: ${schema["$ref"]}`);
   }
+  if (Object.hasOwn(schema, "default")) {
+    errors.push(...findErrors(schema, schema["default"], { resolve }, `${at}/default`));
+  }
   const properties = isRecord(schema["properties"]) ? schema["properties"] : {};
   for (const name of listOf(schema["required"])) {
     if (!Object.hasOwn(properties, String(name))) errors.push(`${at} requires ${String(name)}`);
