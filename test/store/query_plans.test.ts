@@ -48,6 +48,7 @@ import { endExcessGrants, endOldest } from "../../src/store/grant_limit.ts";
 import { revokeGrantsWithScopes, revokeOthersOf } from "../../src/store/grant_end.ts";
 import { insertGrant, listGrants, listLiveGrants } from "../../src/store/grants.ts";
 import { createAttempt } from "../../src/store/idempotency.ts";
+import { PRINCIPALS } from "../../src/store/issuers.ts";
 import {
   admitLogin,
   countLoginFailures,
@@ -597,6 +598,36 @@ test("the grants of a user are found by their indexes, and in order", async () =
     assert.deepEqual([others, findSorts(sql)], [[], []], sql);
   }
 });
+
+for (const [index, { name, run }] of [
+  ["audit_by_actor", listing("the audit", { actor: OWNER }, of(AUDIT_LIST))],
+  ["audit_by_target", listing("the audit", { target: "a1" }, of(AUDIT_LIST))],
+  ["audit_by_address", listing("the audit", { address: "192.0.2.1" }, of(AUDIT_LIST))],
+  ["audit_by_action", listing("the audit", { action: "app.create" }, of(AUDIT_LIST))],
+  ["events_by_request", listing("events", { request: "r1" }, of(EVENT_LIST))],
+  ["events_by_name", listing("events", { name: EVENT.name }, of(EVENT_LIST))],
+  ["events_by_status", listing("events", { status: "pending" }, of(EVENT_LIST))],
+  ["deliveries_by_status", listing("deliveries", { status: "failed" }, listDeliveries)],
+  ["deliveries_by_subscription",
+    listing("deliveries", { subscription: SUBSCRIPTION.id }, listDeliveries)],
+  ["apps_by_owner", listing("apps", { owner: OWNER }, of(APP_LIST))],
+  ["subscriptions_by_principal",
+    listing("subscriptions", { owner: OWNER }, of(SUBSCRIPTION_LIST))],
+  ["principals_by_issuer", listing("principals", { issuer: "i1" }, of(PRINCIPALS))],
+  ["sqlite_autoindex_users_2", listing("users", { q: "al" }, of(USER_LIST))],
+  ["apps_by_name", listing("apps", { q: "al" }, of(APP_LIST))],
+  ["subscriptions_by_endpoint",
+    listing("subscriptions", { q: "https://a" }, of(SUBSCRIPTION_LIST))],
+] as const) {
+  test(`${name} reads ${index}, and finds all, however many others there are`, async () => {
+    const { database, statements } = record();
+    await run(database);
+    const steps = [...statements].flatMap(readPlan);
+    assert.ok(steps.some((step) => step.includes(` ${index} (`)), steps.join("; "));
+    // Of what has no index so many of all rows are looked at.
+    assert.deepEqual([...statements].filter((sql) => sql.includes("OFFSET")), []);
+  });
+}
 
 test("what the purge leaves behind is pending", () => {
   for (const table of ["events", "deliveries", "attempts", "subscriptions"]) {
