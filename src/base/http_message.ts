@@ -41,7 +41,7 @@ export function isHeaderName(text: string): boolean {
 
 /** Whether a body comes with the request (RFC 9112 §6.3). */
 export function hasBody({ headers }: Pick<HttpRequest, "headers">): boolean {
-  return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
+  return headers["transfer-encoding"] !== undefined || Number(headers["content-length"]) > 0;
 }
 
 /** Problem 413 for a body of more bytes. */

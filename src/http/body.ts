@@ -55,7 +55,7 @@ export async function readAnyBody(
   const kind = checkType(request, rules.kinds);
   const maxBytes = kind === "form" ? rules.maxFormBytes : rules.maxBytes;
   // Also where it is left unread: the handler might respond without looking at it.
-  if (Number(request.headers["content-length"] ?? 0) > maxBytes) throw tooLarge(maxBytes);
+  if (Number(request.headers["content-length"]) > maxBytes) throw tooLarge(maxBytes);
   if (kind === "other" && !rules.readsAll) return {};
   const bytes = await request.readBody(maxBytes);
   if (kind === "other" || bytes.length === 0) return { bytes };

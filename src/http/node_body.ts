@@ -53,7 +53,7 @@ export class IncomingBody {
   /** The whole body, once; rejects with Problem 400, 408, 413 or 503. */
   read(maxBytes: number): Promise<Buffer> {
     const { incoming } = this;
-    const announced = Number(incoming.headers["content-length"] ?? 0);
+    const announced = Number(incoming.headers["content-length"]);
     if (announced > maxBytes) return Promise.reject(tooLarge(maxBytes));
     if (this.#failure) return Promise.reject(this.#failure);
     if (incoming.destroyed) return Promise.reject(cutOff()); // its "close" does not come again
