@@ -95,6 +95,8 @@ describe("a text of a query becomes what its schema says:", () => {
     [{ anyOf: [INTEGER, { type: "array", items: INTEGER }] }, "a=5&a=6", [5, 6]],
     [{ type: "array", items: INTEGER, anyOf: [{ minItems: 1 }] }, "a=5", [5]],
     [{ anyOf: [{}] }, "a=5", "5"],
+    [{ type: "integer", anyOf: [{ minimum: 3 }, { maximum: 1 }] }, "a=5", 5],
+    [{ enum: [1, 5], anyOf: [{ minimum: 3 }, { maximum: 0 }] }, "a=5", 5],
     [{ type: "array", uniqueItems: true }, "a=x&a=y", ["x", "y"]],
     [{ type: "array", items: INTEGER, uniqueItems: true }, "a=1&a=2", [1, 2]],
     [{ type: "array", uniqueItems: true, anyOf: [{ minItems: 1 }] }, "a=x&a=y", ["x", "y"]],
