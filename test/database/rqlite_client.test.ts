@@ -155,6 +155,19 @@ test("a large request is given up where its node falls silent in the middle of i
   assert.equal((await asked).length, 1);
 });
 
+test("the end of a connection counts once, however many requests it has served", async (t) => {
+  const { ask, does, leaderChanges } = await stage(t);
+  for (let count = 0; count < 20; count++) await ask();
+  const before = leaderChanges();
+  does((request, response) => {
+    response.setHeader("Connection", "close");
+    answer(request, response);
+  });
+  await ask();
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  assert.equal(leaderChanges() - before, 1);
+});
+
 test("a node that redirects to itself is asked in intervals", async (t) => {
   const { ask, asked, does } = await stage(t);
   does(({ headers }, response) =>
@@ -305,6 +318,7 @@ async function stage(t: TestContext, count = 1) {
     findLeader: (forMs: number) => client.findLeader(performance.now() + forMs),
     asked: () => asked,
     aheadMs: client.aheadMs,
+    leaderChanges: client.leaderChanges,
     does: (next: Handle) => void (handle = next),
   };
 }
