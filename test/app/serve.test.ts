@@ -66,3 +66,12 @@ onLinux("the thread pool is as large as poolSize() says", async (t) => {
 onLinux("the thread pool is as large as the operator says", async (t) => {
   assert.equal(await countPoolThreads(t, { UV_THREADPOOL_SIZE: "5" }), 5);
 });
+
+test("the log says by which signal it is stopped, and when it has", async (t) => {
+  const server = await startServer({ entry: SOURCE_ENTRY });
+  t.after(() => server.kill());
+  assert.equal(await server.stop("SIGINT"), 0);
+  const ends = server.lines.map((line) => JSON.parse(line)).slice(-2);
+  assert.deepEqual(ends.map(({ msg, signal }) => [msg, signal]),
+    [["stopping", "SIGINT"], ["stopped", undefined]]);
+});
