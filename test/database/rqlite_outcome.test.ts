@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
 import { after, describe, type TestContext, test } from "node:test";
 import { idBound } from "../../src/base/id.ts";
@@ -232,6 +233,26 @@ test("a response that came while this process stood still counts", async (t) => 
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_200);
   assert.equal((await asked).length, 1);
   assert.equal(client.leaderChanges(), changes, "it was asked once");
+});
+
+test("a node that answered while this process stood still is followed as ever", async (t) => {
+  const follower = createServer((_, response) =>
+    void response.writeHead(301, { Location: url }).end());
+  await once(follower.listen(0, "127.0.0.1"), "listening");
+  t.after(() => void follower.close().closeAllConnections());
+  const { port } = follower.address() as AddressInfo;
+  const nodes = [new URL(url).host, `127.0.0.1:${port}`];
+  const client = createRqliteClient({ nodes, isTls: false, credentials: undefined });
+  t.after(client.close);
+  const ask = (path: string, forMs: number) =>
+    client.ask(() => path, ['"SELECT 1"'], performance.now() + forMs);
+  await ask("/db/query?level=weak", 5_000);
+  const asked = ask("/db/query?level=weak", 5_000);
+  await new Promise((resolve) => setImmediate(resolve)); // it is sent
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_200);
+  await asked;
+  await assert.rejects(ask("/nowhere", 150)); // so nobody is known to lead any more
+  assert.equal((await ask("/db/query?level=weak", 600)).length, 1);
 });
 
 test("a node that may have been started again is asked to apply all first", async (t) => {
