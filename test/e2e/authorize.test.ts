@@ -52,6 +52,14 @@ describe("the login page", () => {
     assertLoginPage(await gatepost.authorize(gatepost.openBrowser(), app));
   });
 
+  test("says which app asks, by its name and its origin", async () => {
+    const asking = await gatepost.createApp({ name: "Harbour <Orders>", url: "https://h.example" });
+    const { text } = await gatepost.authorize(gatepost.openBrowser(), asking);
+    for (const shown of ["Harbour &lt;Orders&gt;", "https://h.example"]) {
+      assert.ok(text.includes(shown), text);
+    }
+  });
+
   test("has the name that the app hints at, until another is typed", async () => {
     const browser = gatepost.openBrowser();
     const hint = { login_hint: `"${user.username}` };
