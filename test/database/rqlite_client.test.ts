@@ -6,6 +6,7 @@ import { text } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
 import { OutcomeUnknownError, UnavailableError } from "../../src/database/database.ts";
 import { createRqliteClient } from "../../src/database/rqlite_client.ts";
+import { until } from "../helpers/until.ts";
 
 type Handle = (request: IncomingMessage, response: ServerResponse) => unknown;
 
@@ -166,6 +167,14 @@ test("the end of a connection counts once, however many requests it has served",
   await ask();
   await new Promise((resolve) => setTimeout(resolve, 50));
   assert.equal(leaderChanges() - before, 1);
+});
+
+test("what is answered leaves nothing that would keep the process from its end", async (t) => {
+  const { ask } = await stage(t);
+  const waits = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
+  const before = waits();
+  for (const size of [1, 2 ** 20]) await ask("x".repeat(size), 60_000);
+  await until(() => waits() === before, () => `${waits()} timers`, 700); // each was a second's
 });
 
 test("a node that redirects to itself is asked in intervals", async (t) => {
