@@ -134,6 +134,31 @@ test("a node is asked whether it lives only for as long as a request is under wa
   assert.equal(probes, 1);
 });
 
+test("the small requests beside a large one have one connection", async (t) => {
+  const { ask, does } = await stage(t);
+  const connections: unknown[] = [];
+  let finish = () => {};
+  does((request, response) => {
+    if (request.url === "/readyz?noleader") {
+      connections.push(request.socket);
+      response.end("[+]node ok");
+    } else finish = () => void answer(request.resume(), response);
+  });
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const asked = ask("x".repeat(16 * 2 ** 20), 60_000);
+  const endMs = Date.now() + 5_000;
+  for (let second = 1; second < 4; second++) {
+    while (connections.length < second && Date.now() < endMs) {
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve));
+    t.mock.timers.tick(1_000);
+  }
+  finish();
+  await asked;
+  assert.ok(connections.length >= 3 && new Set(connections).size === 1);
+});
+
 test("a large request is given up where its node falls silent in the middle of it", async (t) => {
   const { ask, does } = await stage(t);
   let [probes, requests] = [0, 0];
