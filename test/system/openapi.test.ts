@@ -130,6 +130,7 @@ test("no operation has the name of a schema, not in other letters either", () =>
     .map((name) => name.toLowerCase());
   const ids = operations().map(([, , { operationId }]) => String(operationId));
   assert.deepEqual(ids.filter((id) => schemas.includes(id.toLowerCase())), []);
+  assert.deepEqual(ids.filter((id) => !/^[a-z]\w*$/i.test(id)), [], "a name in any language");
 });
 
 test("a hosted endpoint is there with its scope, its parameters, its limit and its events", () => {
