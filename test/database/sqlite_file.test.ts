@@ -3,9 +3,11 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import {
   chmodSync,
+  closeSync,
   copyFileSync,
   existsSync,
   mkdirSync,
+  openSync,
   readdirSync,
   readFileSync,
   statSync,
@@ -480,4 +482,29 @@ test("a look at a database that is in use sees what is only in its log", (t) => 
   writing.exec("INSERT INTO settings (name, value) VALUES ('a', '1')");
   using looking = openForLook(path);
   assert.equal(looking.prepare("SELECT 1 FROM settings").all().length, 1);
+});
+
+test("a look at what a process left that died changes neither the file nor its log", (t) => {
+  const [path, left] = [newFile(t), join(makeFolder(t), "gatepost.db")];
+  using writing = openSqlite(path, { readOnly: false });
+  writing.exec("INSERT INTO settings (name, value) VALUES ('a', '1')");
+  for (const suffix of ["", "-wal"]) copyFileSync(path + suffix, left + suffix);
+  const read = () => ["", "-wal"].map((suffix) => readFileSync(left + suffix));
+  const before = read();
+  const looking = openForLook(left);
+  assert.equal(looking.prepare("SELECT 1 FROM settings").all().length, 1);
+  looking.close();
+  assert.deepEqual(read(), before);
+});
+
+test("a look leaves no file of this process open", (t) => {
+  const path = newFile(t);
+  const nextFile = () => {
+    const file = openSync(path, "r");
+    closeSync(file);
+    return file;
+  };
+  const before = nextFile();
+  openForLook(path).close();
+  assert.equal(nextFile(), before);
 });
