@@ -293,6 +293,24 @@ for (const [status, content, mayHaveRun] of [
   });
 }
 
+test("another redirect than that to the leader is followed by nobody", async (t) => {
+  const { ask, does, nodes: [node] } = await stage(t);
+  const message = `The database cannot be reached: ${node}: HTTP 307 moved`;
+  does((_, response) => response.writeHead(307, { Location: "http://127.0.0.1:1/" }).end("moved"));
+  await assert.rejects(ask("", 150), { name: "UnavailableError", message });
+});
+
+test("a client that is closed asks no more", async (t) => {
+  const { ask, asked, does, close } = await stage(t);
+  does(refuse);
+  const failed = assert.rejects(ask(), isRefusal);
+  await until(() => asked() > 2);
+  close();
+  const before = asked();
+  await failed;
+  assert.ok(asked() <= before + 1, `${asked() - before} requests`);
+});
+
 test("to look for who leads stores nothing, whatever was answered", async (t) => {
   const { does, findLeader } = await stage(t);
   does((_, response) => response.writeHead(503).end("busy"));
@@ -318,16 +336,19 @@ test("how far the node's clock is ahead is known by its answers, where they say 
   assert.equal(aheadMs(), 0);
 });
 
-test("a request has not run where the TLS handshake failed", async (t) => {
-  const server = createTcpServer((socket) => {
-    socket.on("error", () => {}).once("data", () => socket.destroy());
+for (const said of ["", "HTTP/1.1 400 Bad Request\r\n\r\n"]) {
+  test(`TLS that met ${said.trim() || "nobody"}: it has not run, as one line says`, async (t) => {
+    const server = createTcpServer((socket) => {
+      socket.on("error", () => {}).once("data", () => said ? socket.end(said) : socket.destroy());
+    });
+    const nodes = [await listen(server)];
+    const client = createRqliteClient({ nodes, isTls: true, credentials: undefined });
+    t.after(() => void server.close());
+    t.after(client.close);
+    const asked = client.ask(() => "/", ['"SELECT 1"'], performance.now() + 400);
+    await assert.rejects(asked, (error: Error) => isRefusal(error) && !/\n/.test(error.message));
   });
-  const nodes = [await listen(server)];
-  const client = createRqliteClient({ nodes, isTls: true, credentials: undefined });
-  t.after(() => void server.close());
-  t.after(client.close);
-  await assert.rejects(client.ask(() => "/", ['"SELECT 1"'], performance.now() + 400), isRefusal);
-});
+}
 
 /** A client of some nodes, which do as they are told. */
 async function stage(t: TestContext, count = 1) {
@@ -352,6 +373,7 @@ async function stage(t: TestContext, count = 1) {
     findLeader: (forMs: number) => client.findLeader(performance.now() + forMs),
     asked: () => asked,
     aheadMs: client.aheadMs,
+    close: client.close,
     leaderChanges: client.leaderChanges,
     does: (next: Handle) => void (handle = next),
   };
