@@ -75,6 +75,17 @@ test("one that closes while its beat is under way is gone after it", async (t) =
   assert.deepEqual(await names(database), []);
 });
 
+test("a beat that takes long is followed by no other until it is done", async (t) => {
+  const { database, present, pass, hold } = await stage(t);
+  await present("one");
+  const release = hold();
+  await pass(3);
+  release();
+  await pass(2);
+  const rows = await database.query<{ beat: number }>(sql`SELECT beat FROM processes`);
+  assert.deepEqual(rows, [{ beat: 3 }], "its first, the slow one, and one after that");
+});
+
 test("one that closes without the database is found out by its beat", async (t) => {
   const { database, present, outage } = await stage(t);
   const one = await present("one");
