@@ -97,6 +97,17 @@ test("a leader that falls silent is left after a second, however large a request
   assert.ok(tookMs < 1_900, `${tookMs} ms`);
 });
 
+test("who has answered is asked from then on", async (t) => {
+  const { ask, does } = await stage(t, 3);
+  const hosts = new Set<unknown>();
+  does((request, response) => {
+    hosts.add(request.headers.host);
+    answer(request, response);
+  });
+  for (let count = 0; count < 4; count++) await ask();
+  assert.equal(hosts.size, 1);
+});
+
 test("a node that was silent is not asked because another names it as the leader", async (t) => {
   const { ask, does } = await stage(t, 2);
   let leader: string | undefined;
