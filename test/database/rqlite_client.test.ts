@@ -108,6 +108,24 @@ test("who has answered is asked from then on", async (t) => {
   assert.equal(hosts.size, 1);
 });
 
+test("the leader that a node names is asked at once", async (t) => {
+  const tookMs: number[] = [];
+  for (let count = 0; count < 10; count++) {
+    const { ask, does, nodes: [leader] } = await stage(t, 2);
+    let redirects = 0;
+    does((request, response) => {
+      if (request.headers.host === leader) return answer(request, response);
+      redirects++;
+      response.writeHead(301, { Location: `http://${leader}/` }).end();
+    });
+    const startedMs = performance.now();
+    await ask();
+    tookMs.push(performance.now() - startedMs);
+    assert.equal(redirects, 1);
+  }
+  assert.ok(Math.min(...tookMs) < 40, `${tookMs}`); // the pause after a failure
+});
+
 test("a node that was silent is not asked because another names it as the leader", async (t) => {
   const { ask, does } = await stage(t, 2);
   let leader: string | undefined;
