@@ -211,12 +211,14 @@ describe("a cluster that no server would start on", { concurrency: true }, () =>
     assert.equal(await reasonOf(await engineOf(address, "gatepost:right:horse")), "missing");
   });
 
-  test("lets the credentials read alone", async (t) => {
-    const auth = { username: "reader", password: "horse", perms: ["query", "status", "ready"] };
-    const { address } = await startRqlited(t, { auth });
-    const reason = await reasonOf(await engineOf(address, "reader:horse"));
-    assert.match(reason, /^[\d.:]+ refuses GATEPOST_DATABASE_CREDENTIALS, or [^\n]* few rights/);
-  });
+  for (const [what, perm] of [["read", "query"], ["write", "execute"]] as const) {
+    test(`lets the credentials ${what} alone`, async (t) => {
+      const auth = { username: "one", password: "horse", perms: [perm, "status", "ready"] };
+      const { address } = await startRqlited(t, { auth });
+      const reason = await reasonOf(await engineOf(address, "one:horse"));
+      assert.match(reason, /^[\d.:]+ refuses GATEPOST_DATABASE_CREDENTIALS, or [^\n]* few rights/);
+    });
+  }
 
   test("has a node that ignores foreign keys", async (t) => {
     const { address } = await startRqlited(t, { withoutFk: [0] });
