@@ -131,19 +131,21 @@ test("a node that stores nothing while others do is logged, and when it does aga
   assert.deepEqual(news, ["a node of the database works again"]);
 });
 
-test("a node without credentials, tables or a file is logged with that", async (t) => {
-  const { clock, reasons } = await stage(t, [0, -Infinity, Infinity, 1e300]);
+test("a node without credentials, tables, a file or a way to it is logged with that", async (t) => {
+  const { clock, reasons } = await stage(t, [0, -Infinity, Infinity, 1e300, -1e300]);
   for (let look = 0; look < 3; look++) await clock.look();
   assert.deepEqual(reasons, [
     "refuses GATEPOST_DATABASE_CREDENTIALS",
     "no such table: write_groups",
     "unable to open database file",
+    'HTTP 502 {"error":"no route"}',
   ]);
 });
 
 /**
  * Nodes whose clocks are ahead of ours by so many milliseconds (NaN: silent; -Infinity: refuses the
- * credentials; Infinity: holds nothing; 1e300: has lost its file); others are down.
+ * credentials; Infinity: holds nothing; 1e300: has lost its file; -1e300: is behind a proxy that does not reach
+ * it); others are down.
  */
 async function stage(
   t: TestContext,
@@ -157,7 +159,7 @@ async function stage(
   const nodes = await Promise.all(aheadMs.map(async (_, index) => {
     const server = createServer((_request, response) => {
       const offset = offsets[index] ?? 0;
-      const seconds = offset === 1e300 ? offset : (Date.now() + offset) / 1_000;
+      const seconds = Math.abs(offset) === 1e300 ? offset : (Date.now() + offset) / 1_000;
       if (Number.isNaN(seconds)) return;
       if (seconds === -Infinity) return void response.writeHead(401).end();
       if (seconds === Infinity) {
@@ -166,6 +168,7 @@ async function stage(
       if (seconds === 1e300) {
         return void response.end('{"results":[],"error":"unable to open database file"}');
       }
+      if (seconds === -1e300) return void response.writeHead(502).end('{"error":"no route"}');
       if (!stopped.includes(index)) groups[index] = (groups[index] ?? 0) + 1;
       const values = [[seconds, foreignKeys[index] ?? 1, groups[index]]];
       response.end(JSON.stringify({ results: [{ values }] }));
