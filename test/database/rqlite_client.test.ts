@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { createServer as createTcpServer, type Server } from "node:net";
+import { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
 import { OutcomeUnknownError, UnavailableError } from "../../src/database/database.ts";
@@ -186,6 +187,24 @@ test("the small requests beside a large one have one connection", async (t) => {
   finish();
   await asked;
   assert.ok(connections.length >= 3 && new Set(connections).size === 1);
+});
+
+test("only a request that may take long and loads nothing has small ones beside it", async (t) => {
+  const { does, nodes: [node = ""], request } = await stage(t);
+  let probes = 0;
+  does(async (incoming, response) => {
+    if (incoming.url === "/readyz?noleader") probes++;
+    await text(incoming);
+    setTimeout(() => response.end("done"), 50);
+  });
+  for (const [timeoutMs, body, expected] of [
+    [1_000, undefined, 0],
+    [1_001, Readable.from(["a file"]), 0], // the node may be too busy for anything else
+    [1_001, undefined, 1],
+  ] as const) {
+    assert.equal(await text(await request(node, "POST", "/db/load", timeoutMs, body)), "done");
+    assert.equal(probes, expected);
+  }
 });
 
 test("a large request is given up where its node falls silent in the middle of it", async (t) => {
@@ -402,6 +421,7 @@ async function stage(t: TestContext, count = 1) {
     findLeader: (forMs: number) => client.findLeader(performance.now() + forMs),
     asked: () => asked,
     aheadMs: client.aheadMs,
+    request: client.request,
     close: client.close,
     leaderChanges: client.leaderChanges,
     does: (next: Handle) => void (handle = next),

@@ -144,8 +144,8 @@ test("a node without credentials, tables, a file or a way to it is logged with t
 
 /**
  * Nodes whose clocks are ahead of ours by so many milliseconds (NaN: silent; -Infinity: refuses the
- * credentials; Infinity: holds nothing; 1e300: has lost its file; -1e300: is behind a proxy that does not reach
- * it); others are down.
+ * credentials; Infinity: holds nothing; 1e300: has lost its file; -1e300: is not reached by its
+ * proxy); others are down.
  */
 async function stage(
   t: TestContext,
