@@ -24,3 +24,18 @@ test("followLinks() ends where links lead around", (t) => {
   symlinkSync(first, second);
   assert.ok([first, second].includes(followLinks(first)));
 });
+
+test("followLinks() follows a folder that is a link, to a file that is there", (t) => {
+  const folder = realpathSync(makeFolder(t));
+  mkdirSync(join(folder, "data"));
+  writeFileSync(join(folder, "data", "gatepost.db"), "");
+  symlinkSync("data", join(folder, "linked"));
+  const file = join(folder, "data", "gatepost.db");
+  assert.equal(followLinks(join(folder, "linked", "gatepost.db")), file);
+});
+
+test("followLinks() follows nearly as many links as the system does", (t) => {
+  const folder = realpathSync(makeFolder(t));
+  for (let link = 0; link < 39; link++) symlinkSync(`${link + 1}`, join(folder, `${link}`));
+  assert.equal(followLinks(join(folder, "0")), join(folder, "39"));
+});
