@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { mkdirSync, realpathSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { followLinks } from "../../src/database/own_files.ts";
+import { followLinks, identify, watchOwnFiles } from "../../src/database/own_files.ts";
 import { makeFolder } from "../helpers/database.ts";
 
 test("followLinks() follows links to links, also before there is a file", (t) => {
@@ -38,4 +38,23 @@ test("followLinks() follows nearly as many links as the system does", (t) => {
   const folder = realpathSync(makeFolder(t));
   for (let link = 0; link < 39; link++) symlinkSync(`${link + 1}`, join(folder, `${link}`));
   assert.equal(followLinks(join(folder, "0")), join(folder, "39"));
+});
+
+test("a database without its log, or the index to that, is never in place", (t) => {
+  const path = join(makeFolder(t), "gatepost.db");
+  writeFileSync(path, "");
+  const watch = () => watchOwnFiles(path, path, identify(path));
+  for (const besides of [[], ["-wal"], ["-shm"]]) {
+    for (const suffix of besides) writeFileSync(path + suffix, "");
+    const files = watch();
+    assert.deepEqual([files.areInPlace(), files.areInPlace()], [false, false], `${besides}`);
+    for (const suffix of besides) rmSync(path + suffix);
+  }
+  for (const suffix of ["-wal", "-shm"]) writeFileSync(path + suffix, "");
+  const files = watch();
+  assert.deepEqual([files.areInPlace(), files.logBytes()], [true, 0]);
+  writeFileSync(`${path}-wal`, "a log");
+  assert.deepEqual([files.areInPlace(), files.logBytes()], [true, 5]);
+  rmSync(`${path}-shm`);
+  assert.equal(files.areInPlace(), false);
 });
