@@ -1,5 +1,13 @@
 import assert from "node:assert/strict";
-import { mkdirSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  mkdirSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { followLinks, identify, watchOwnFiles } from "../../src/database/own_files.ts";
@@ -57,4 +65,21 @@ test("a database without its log, or the index to that, is never in place", (t) 
   assert.deepEqual([files.areInPlace(), files.logBytes()], [true, 5]);
   rmSync(`${path}-shm`);
   assert.equal(files.areInPlace(), false);
+});
+
+test("a log is gone where nobody else has written and the file is still the same", (t) => {
+  const path = join(makeFolder(t), "gatepost.db");
+  writeFileSync(path, "");
+  utimesSync(path, 1_000, 1_000);
+  const files = watchOwnFiles(path, path, identify(path));
+  assert.deepEqual([999_999, 1_000_000].map(files.isLogGone), [false, true]);
+  writeFileSync(`${path}-wal`, "");
+  assert.equal(files.isLogGone(1_000_000), true);
+  writeFileSync(`${path}-wal`, "a log");
+  assert.equal(files.isLogGone(1_000_000), false);
+  rmSync(`${path}-wal`);
+  renameSync(path, `${path}.before`); // so that its number is not given again
+  writeFileSync(path, "");
+  utimesSync(path, 1_000, 1_000);
+  assert.equal(files.isLogGone(1_000_000), false);
 });
