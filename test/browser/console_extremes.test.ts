@@ -1,0 +1,86 @@
+import assert from "node:assert/strict";
+import { after, afterEach, before, test } from "node:test";
+import { type Browser, openBrowser } from "../helpers/browser.ts";
+import { createClient } from "../helpers/http_client.ts";
+import { memberOf, openStage, type Stage } from "../helpers/sign_in_stage.ts";
+import { until } from "../helpers/until.ts";
+
+const ESCAPE = "\uE00C";
+/** A host of 189 letters, that nobody has. */
+const HOST = `${["a", "b", "c"].map((label) => label.repeat(60)).join(".")}.example`;
+
+let stage: Stage;
+let browser: Browser;
+let send: (method: string, path: string, body?: object) => Promise<unknown>;
+
+before(async () => {
+  stage = await openStage({ env: { GATEPOST_RESEND_DELAYS: "10ms" } });
+  const password = await stage.addUser("olga", ["backend", "consumer"]);
+  const client = createClient(stage.server.url);
+  const login = await client.postJson("/consumer/login", { username: "olga", password });
+  const authorization = `Bearer ${memberOf(login.json(), "token")}`;
+  send = async (method, path, body) =>
+    (await client.sendJson(method, path, body, { authorization })).json();
+  const endpoint = `https://${HOST}/hook`;
+  await send("POST", "/consumer/subscription", { event: "order.created", endpoint });
+  browser = await openBrowser({ width: 1280, height: 800 });
+  await browser.goto(`${stage.server.url}/console`);
+  await browser.type("#username", "olga");
+  await browser.type("#password", password);
+  await browser.click("form [type=submit]");
+});
+after(() => Promise.all([browser?.close(), stage?.close()]));
+afterEach(async () => assert.deepEqual(await browser.consoleErrors(), []));
+
+async function open(path: string): Promise<void> {
+  await browser.goto(`${stage.server.url}/console/${path}`);
+  await browser.find("main:not([aria-busy]) h1");
+}
+const resize = (width: number, height: number) =>
+  browser.devtools("Emulation.setDeviceMetricsOverride", {
+    width, height, deviceScaleFactor: 1, mobile: width < 600,
+  });
+
+test("what is wrong with a host of any length is told within the window", async () => {
+  for (const at of [1, 2, 3]) {
+    await send("POST", "/backend/event", { name: "order.created", data: at });
+  }
+  const told = async () => JSON.stringify(await send("GET", "/backend/problem")).includes("failing");
+  await until(told, () => "no problem");
+  await open("");
+  await browser.find(".msg b");
+  for (const width of [320, 1280]) {
+    await resize(width, 800);
+    const wide = await browser.execute("return document.documentElement.scrollWidth");
+    assert.ok(Number(wide) <= width, `${wide} of ${width}`);
+  }
+});
+
+test("zoomed in to 400 % a window is scrolled to all that it asks, and to its buttons", async () => {
+  await resize(320, 256);
+  await open("subscriptions");
+  await browser.click("a.main");
+  for (const label of ["Pause…", "Delete…"]) {
+    await browser.clickButton(label, "main");
+    await browser.find("dialog[open]");
+    for (const part of ["input", ".df .btn:last-child"]) {
+      // As by a wheel: what is cut off is brought into view by the keyboard alone.
+      const seen = await browser.execute(`const wanted = document.querySelector("dialog ${part}");
+        const boxes = [];
+        for (let box = wanted.parentElement; box; box = box.parentElement) {
+          if (/auto|scroll/.test(getComputedStyle(box).overflowY)) boxes.push(box);
+          else box.scrollTop = 0;
+        }
+        for (const box of boxes) {
+          const [own, its] = [wanted, box].map((each) => each.getBoundingClientRect());
+          box.scrollTop += own.top - its.top;
+        }
+        const { left, top, bottom } = wanted.getBoundingClientRect();
+        return bottom <= innerHeight + 1 &&
+          document.elementFromPoint(left + 20, (top + bottom) / 2) === wanted;`);
+      assert.ok(seen, `${label} ${part}`);
+    }
+    await browser.press(ESCAPE);
+    await browser.until("!document.querySelector('dialog')");
+  }
+});
