@@ -71,3 +71,19 @@ test("with the keyboard alone: a token is made, the password changed, Enter send
   await browser.waitForUrl(/[?&]done=session$/); // the page before has a status too
   assert.match(await browser.text("[role=status]"), /You are signed out/);
 });
+
+test("after signing out no page of the account is there again by Back", async () => {
+  await browser.type("#username", "marta");
+  await browser.type("#password", "a password that is new");
+  await browser.click("form [type=submit]");
+  await browser.find("header button");
+  await account("?do=password");
+  await account();
+  await browser.click("header button");
+  await browser.waitForUrl(/[?&]done=session$/);
+  for (const query of ["", "?do=password"]) {
+    await browser.back();
+    assert.equal(await browser.url(), `${stage.server.url}/account${query}`);
+    assert.match(await browser.text("main"), /^Sign in\s+to see your account/);
+  }
+});

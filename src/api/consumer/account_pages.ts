@@ -75,8 +75,11 @@ export function accountPageOperations(
     const { user } = session;
     const [act] = actOf(sent ?? form);
     if (!user || (sent && act === undefined)) {
+      if (sent) return logIn(sent, http, visit, services);
       const signedOut = done === "session";
-      return sent ? logIn(sent, http, visit, services) : showLogin(visit, { signedOut }, services);
+      // With another cookie browsers forget the pages that they keep for Back, no-store or not.
+      if (signedOut) visit.session = await sessions.logOut(session, http);
+      return showLogin(visit, { signedOut }, services);
     }
     // Somebody else may sit there by now: what outlives the session is made soon after a sign-in.
     const isRecent = isWithin(maxAgeMsOf(user.scopes), session.sinceMs, now());
