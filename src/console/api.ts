@@ -68,8 +68,10 @@ export async function call<Body>(method: string, path: string, body?: unknown): 
   const answer = await request(method, path, json);
   const text = await answer.text();
   const isJson = /json/.test(answer.headers.get("content-type") ?? "");
-  // What stands before the server says in its own way that this cannot be reached.
-  if (!isJson && answer.status >= 500) throw new TypeError(`status ${answer.status}`);
+  // What stands before the server says in its own way that this cannot be reached, or asks first.
+  if (!isJson && (answer.ok ? text : answer.status >= 500)) {
+    throw new TypeError(`status ${answer.status}`);
+  }
   const parsed = isJson ? JSON.parse(text) : {};
   if (answer.ok) return parsed;
   throw new Refusal(answer, parsed);

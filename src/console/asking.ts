@@ -8,8 +8,11 @@ import { mayWrite } from "./session.ts";
  * Asks before something is done, by a window that is loaded when it is first wanted; resolves with
  * what came of it, undefined where it was not done.
  */
-export const ask = async <Made>(question: Question<Made>): Promise<Made | undefined> =>
-  (await import("./dialog.ts")).ask(question);
+export async function ask<Made>(question: Question<Made>): Promise<Made | undefined> {
+  const { came = arrivals } = question;
+  const { ask } = await import("./dialog.ts");
+  return came === arrivals ? ask(question) : undefined;
+}
 
 /** Shows a secret that is shown once. */
 export const showOnce = (title: string, words: Child, body: Child) =>
@@ -31,7 +34,7 @@ export function asking<Made>(
     const came = arrivals;
     const said = typeof words === "string" ? words : await words();
     const made = await ask({
-      title: `${label} ${name}?`, words: said, action: label, act, ...more,
+      title: `${label} ${name}?`, words: said, action: label, came, act, ...more,
     });
     if (made === undefined) return;
     if (after) await after(made);

@@ -34,6 +34,8 @@ export interface Question<Made> {
   readonly isNotice?: boolean;
   /** What must be typed, so that it is not the wrong one. */
   readonly typed?: string | undefined;
+  /** The arrival of which it is asked: it comes late, and not where the window has gone since. */
+  readonly came?: number;
   /** Does it; where it throws, the window stays and says why. */
   act(): Promise<Made>;
 }

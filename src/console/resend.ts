@@ -6,6 +6,7 @@ import { type Child, el, fill } from "./element.ts";
 import { number, time } from "./format.ts";
 import { button, failure, message, notify, renew, state } from "./parts.ts";
 import type { Delivery } from "./records.ts";
+import { arrivals } from "./router.ts";
 import { isAccount, serverNow } from "./session.ts";
 
 /** What is sent again. */
@@ -37,6 +38,7 @@ const pause = () => new Promise((resolve) => setTimeout(resolve, LOOK_MS));
 export async function openResend(
   { subscription, failingSince, selection = {} }: Wanted,
 ): Promise<void> {
+  const came = arrivals;
   const own = `/consumer/subscription/${subscription}/resend`;
   const [resend, progress, delivery] = isAccount
     ? [own, own, "/consumer/subscription/delivery"]
@@ -45,6 +47,7 @@ export async function openResend(
   const [what, when] = status === "pending" ? ["waiting", "now"] : [status, "again"];
   const before = (ms: number, than: number) => new Date(than - ms).toISOString();
   await request("GET", "/system/about"); // from which the time is learned
+  if (came !== arrivals) return;
   const dayAgo = before(DAY_MS, serverNow());
   const begun = failingSince && before(EARLIER_MS, Date.parse(failingSince));
   const [from, to] = ["From", "To"].map((name) => el("input", {

@@ -6,7 +6,7 @@ import { filters, noneLike } from "./filters.ts";
 import { count, number, wordsOf } from "./format.ts";
 import { findIn, idOf, nameOf, NAMES, type Thing } from "./names.ts";
 import { button, card, facts, head, state } from "./parts.ts";
-import { go, href, type Place, refine } from "./router.ts";
+import { arrivals, go, href, type Place, refine } from "./router.ts";
 import { mayWrite } from "./session.ts";
 import { every } from "./stream.ts";
 import { type Column, later, listTable, LOOK_MS } from "./table.ts";
@@ -207,6 +207,7 @@ export const revokeGrant = (grant: Thing): Child => grant["status"] === "active"
  * the same. Resolves with the response, or with undefined where nothing was sent.
  */
 async function askFields(path: string, given?: Thing) {
+  const came = arrivals;
   const { askWith, fieldsOf } = await import("./form.ts"); // seldom wanted
   const operation = (given ? "change" : "add") + wordsOf(path);
   const { properties = {}, ...schema } = await bodyOf(operation);
@@ -216,5 +217,5 @@ async function askFields(path: string, given?: Thing) {
   const act = () => given ? call<Thing>("PATCH", `${at}/${idOf(given)}`, fields.changes())
     : call<Thing>("POST", at, fields.read());
   const title = given ? `Edit ${nameOf(given)}` : `Add ${path}`;
-  return askWith(fields, { title, action: given ? "Save" : title, act });
+  return askWith(fields, { title, action: given ? "Save" : title, came, act });
 }

@@ -51,6 +51,38 @@ test("where the server does not answer, a sign-in does not speak of scopes", asy
   assert.equal(await browser.text("h1"), "Users");
 });
 
+test("a page that a proxy answers with is not taken for what was asked to be done", async () => {
+  await browser.goto(`${stage.server.url}/console/users`);
+  await browser.click("tbody tr:first-child a.main");
+  await browser.find(".actions .btn");
+  await browser.execute(proxy("/backend/user/", 200));
+  await browser.clickButton("Disable…", "main");
+  await browser.clickButton("Disable");
+  await browser.find("dialog .msg");
+  assert.match(await browser.text("dialog .msg"), /^The server does not answer\./);
+});
+
+test("a question that comes late is not asked on the page where one has gone", async () => {
+  await browser.goto(`${stage.server.url}/console/users`);
+  await browser.click("tbody tr:first-child a.main");
+  for (const label of ["Disable…", "Edit…"]) {
+    await browser.find(".actions .btn");
+    await browser.execute(`const send = fetch; window.go = [];
+      window.fetch = (...all) => /grant|openapi/.test(all[0])
+        ? new Promise((resolve) => go.push(() => resolve(send(...all)))) : send(...all);`);
+    await browser.clickButton(label, "main");
+    await browser.until("go.length > 0");
+    await browser.click(".nav [data-page=keys]");
+    await browser.until("document.querySelector('h1').textContent === 'Signing keys'");
+    const { length } = await browser.execute("return go") as readonly unknown[];
+    for (let at = 0; at < length; at++) await browser.execute("go.shift()()");
+    await browser.execute("return fetch('/system/about').then((answer) => answer.text())");
+    await browser.execute("return new Promise((resolve) => setTimeout(resolve, 300))");
+    assert.equal(await browser.count("dialog"), 0, label);
+    await browser.back();
+  }
+});
+
 test("a browser that keeps cookies from the site is told to allow them", async () => {
   const { identifier } = await browser.devtools("Page.addScriptToEvaluateOnNewDocument", {
     source: "Object.defineProperty(window, 'sessionStorage', " +

@@ -10,7 +10,7 @@ import {
 } from "./inspector.ts";
 import { button, head, state, when } from "../parts.ts";
 import type { Delivery } from "../records.ts";
-import { go, href, type Place } from "../router.ts";
+import { arrivals, go, href, type Place } from "../router.ts";
 import { mayWrite } from "../session.ts";
 import { listen } from "../stream.ts";
 import { later, listTable } from "../table.ts";
@@ -100,6 +100,7 @@ async function showOne(id: string, signal: AbortSignal): Promise<Child> {
 
 /** Dispatches an event by hand: one of the catalogue's with its example, or any other. */
 async function dispatch(add: (item: Event) => void): Promise<void> {
+  const came = arrivals;
   const known = await listExamples();
   const [name = ""] = known.keys();
   const given = { name, data: known.get(name) ?? {} };
@@ -117,6 +118,7 @@ async function dispatch(add: (item: Event) => void): Promise<void> {
     body: [fields.node, el("datalist", { id: "catalogue" },
       [...known.keys()].map((value) => el("option", { value })))],
     action: "Dispatch 1 event",
+    came,
     act: () => call<Event>("POST", PATH, fields.read()),
   });
   if (!made) return;
