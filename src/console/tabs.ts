@@ -16,7 +16,7 @@ export function tabs(panels: readonly (readonly [name: string, panel: () => Chil
   const move = (event: KeyboardEvent) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (step === undefined) return;
-    const at = buttons.findIndex((each) => each === document.activeElement) + step;
+    const at = buttons.indexOf(event.target as HTMLButtonElement) + step;
     const next = (at + buttons.length) % buttons.length;
     choose(next);
     buttons[next]?.focus();
@@ -30,7 +30,10 @@ export function tabs(panels: readonly (readonly [name: string, panel: () => Chil
 /** A text that may be very long: so much of it at first, and the rest by a button. */
 export function cut(text: string, most: number, show: (text: string) => Child): HTMLElement {
   const node = el("div.payload", show(text.slice(0, most)));
-  const all = () => fill(node, show(text));
+  const all = () => {
+    fill(node, show(text));
+    node.querySelector("pre")?.focus(); // the button is gone
+  };
   if (text.length > most) {
     node.append(button(`Show all ${number(text.length)} characters`, all, { kind: "tiny" }));
   }

@@ -84,3 +84,15 @@ test("zoomed in to 400 % a window is scrolled to all that it asks, and to its bu
     await browser.until("!document.querySelector('dialog')");
   }
 });
+
+test("who has all of a long payload shown by the keyboard is at it", async () => {
+  await resize(1280, 800);
+  const sent = { name: "order.created", data: ["é".repeat(70_000)] };
+  await open(`events/${memberOf(await send("POST", "/backend/event", sent), "id")}`);
+  await browser.click("[role=tab]:nth-child(2)");
+  await browser.find(".payload > .btn");
+  await browser.execute("document.querySelector('.payload > .btn').focus()");
+  await browser.press("\uE007");
+  await browser.until("document.activeElement.textContent.length > 70_000");
+  assert.equal(await browser.execute("return document.activeElement.tagName"), "PRE");
+});
