@@ -87,9 +87,13 @@ const seen = (signal: AbortSignal) => new Promise((resolve) => {
   document.addEventListener("visibilitychange", resolve, { signal });
 });
 
-/** Does something again and again, while the page is seen, until the signal aborts. */
-export function every(ms: number, act: () => unknown, signal: AbortSignal): void {
-  if (signal.aborted) return; // of a page that was left before it had come
-  const timer = setInterval(() => document.hidden || act(), ms);
-  signal.addEventListener("abort", () => clearInterval(timer));
+/**
+ * Does something again and again, while the page is seen, until the signal aborts: so long after
+ * the last time was over, since a slow network would hold ever more requests.
+ */
+export async function every(ms: number, act: () => unknown, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    await new Promise((resolve) => setTimeout(resolve, ms));
+    if (!signal.aborted && !document.hidden) await act();
+  }
 }

@@ -83,6 +83,27 @@ test("a question that comes late is not asked on the page where one has gone", a
   }
 });
 
+test("on a slow network a page asks again once it has been answered", async () => {
+  const { identifier } = await browser.devtools("Page.addScriptToEvaluateOnNewDocument", {
+    source: `for (const timer of ["setTimeout", "setInterval"]) {
+      const begin = window[timer];
+      window[timer] = (act, ms) => begin(act, ms / 20);
+    }`,
+  }) as { identifier: string };
+  await browser.goto(`${stage.server.url}/console/start`);
+  await browser.find("main:not([aria-busy]) .check");
+  await browser.execute(`const send = fetch;
+    window.held = [];
+    window.fetch = (...all) => !/audit/.test(all[0]) ? send(...all)
+      : new Promise((resolve) => held.push(() => resolve(send(...all))));`);
+  await browser.until("held.length === 1");
+  await browser.execute("return new Promise((resolve) => setTimeout(resolve, 20_000))"); // 1 s
+  assert.equal(await browser.execute("return held.length"), 1);
+  await browser.execute("held[0]()");
+  await browser.until("held.length === 2");
+  await browser.devtools("Page.removeScriptToEvaluateOnNewDocument", { identifier });
+});
+
 test("a browser that keeps cookies from the site is told to allow them", async () => {
   const { identifier } = await browser.devtools("Page.addScriptToEvaluateOnNewDocument", {
     source: "Object.defineProperty(window, 'sessionStorage', " +
