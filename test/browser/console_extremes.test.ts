@@ -96,3 +96,12 @@ test("who has all of a long payload shown by the keyboard is at it", async () =>
   await browser.until("document.activeElement.textContent.length > 70_000");
   assert.equal(await browser.execute("return document.activeElement.tagName"), "PRE");
 });
+
+test("in forced colours nothing is drawn across an id that is broken on a phone", async () => {
+  await resize(360, 740);
+  const features = [{ name: "forced-colors", value: "active" }];
+  await browser.devtools("Emulation.setEmulatedMedia", { features });
+  const border = await browser.execute("return getComputedStyle(" +
+    "document.querySelector('.facts [aria-label=\"Copy the id\"]')).borderTopWidth");
+  assert.equal(border, "0px");
+});
