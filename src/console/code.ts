@@ -8,8 +8,7 @@ export function code(text: string): HTMLElement {
 
 /** A button that copies. */
 export function copy(text: string, label = "Copy"): HTMLButtonElement {
-  return button(label, async () => {
-    await navigator.clipboard.writeText(text);
-    notify("Copied.");
-  }, { kind: "tiny quiet", picture: "copy" });
+  const act = () => navigator.clipboard.writeText(text)
+    .then(() => "Copied.", () => "Not copied: select it.").then(notify);
+  return button(label, act, { kind: "tiny quiet", picture: "copy" });
 }

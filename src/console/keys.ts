@@ -55,7 +55,7 @@ function act(key: string): boolean {
 /** Moves the focus between the rows of a table, by their links. */
 function move(step: number): boolean {
   const links = [...document.querySelectorAll<HTMLElement>("main a.main")];
-  const at = links.findIndex((link) => link === document.activeElement);
+  const at = links.indexOf(document.activeElement as HTMLElement);
   const next = links[at === -1 ? 0 : at + step];
   next?.focus();
   return next !== undefined;

@@ -94,6 +94,6 @@ const seen = (signal: AbortSignal) => new Promise((resolve) => {
 export async function every(ms: number, act: () => unknown, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     await new Promise((resolve) => setTimeout(resolve, ms));
-    if (!signal.aborted && !document.hidden) await act();
+    if (!document.hidden && !signal.aborted) await act();
   }
 }
