@@ -13,13 +13,13 @@ export const openPalette = async (): Promise<void> => (await import("./palette.t
 export function beginKeys(): void {
   let isGoing = false;
   document.addEventListener("keydown", (event) => {
-    const { key, target } = event;
+    const { key } = event;
     if (key.toLowerCase() === "k" && (event.metaKey || event.ctrlKey) && !isAccount) {
       event.preventDefault();
       return void openPalette();
     }
-    const isTyping = target instanceof Element &&
-      target.closest("input, textarea, select, dialog, [contenteditable]");
+    const isTyping =
+      document.activeElement?.closest("input, textarea, select, dialog, [contenteditable]");
     const isOther = event.metaKey || event.ctrlKey || event.altKey;
     if (isTyping || isOther || !hasLetters()) return;
     const page = isGoing ? PLACES[key] : undefined;
