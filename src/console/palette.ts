@@ -64,7 +64,7 @@ export function openPalette(): void {
           const id = `choice-${choices.indexOf(choice)}`;
           return el("a", { id, role: "option", href: choice.to, tabindex: -1 }, icon(choice.icon),
             el("span.cut", marked(choice.label, field.value.trim())),
-            el("span.hint.small.muted.nowrap", choice.hint));
+            el("span.hint.small.muted.cut", choice.hint));
         }),
       ]));
     mark();

@@ -105,3 +105,27 @@ test("in forced colours nothing is drawn across an id that is broken on a phone"
     "document.querySelector('.facts [aria-label=\"Copy the id\"]')).borderTopWidth");
   assert.equal(border, "0px");
 });
+
+test("a filter of any length stays in its window, with the button that takes it away", async () => {
+  for (const width of [320, 1280]) {
+    await resize(width, 740);
+    await open(`users?q=${"x".repeat(50)}`);
+    const wide = await browser.execute("return document.documentElement.scrollWidth");
+    assert.ok(Number(wide) <= width, `${wide} of ${width}`);
+    const [w, h] = await browser.execute("const button = document.querySelector('.token button');" +
+      "return [button.offsetWidth, button.offsetHeight]") as readonly number[];
+    assert.ok(Number(w) >= 24 && Number(h) >= 24, `${w} × ${h}`);
+  }
+});
+
+test("on a phone the palette cuts ids rather than the names before them", async () => {
+  await send("POST", "/backend/app", { name: "harbours", url: "https://harbour.example/" });
+  await resize(320, 740);
+  await open("users");
+  await browser.click("[aria-label='Find or run']");
+  await browser.find(".palette input");
+  await browser.press("harb");
+  await browser.find(".palette [href*='/apps/a']");
+  assert.equal(await browser.execute("const name = document.querySelector(" +
+    "\".palette [href*='/apps/a'] .cut\"); return name.scrollWidth - name.clientWidth"), 0);
+});
