@@ -45,8 +45,8 @@ test("what is wrong with a host of any length is told within the window", async 
   for (const at of [1, 2, 3]) {
     await send("POST", "/backend/event", { name: "order.created", data: at });
   }
-  const told = async () => JSON.stringify(await send("GET", "/backend/problem")).includes("failing");
-  await until(told, () => "no problem");
+  const told = async () => JSON.stringify(await send("GET", "/backend/problem"));
+  await until(async () => (await told()).includes("failing"), () => "no problem");
   await open("");
   await browser.find(".msg b");
   for (const width of [320, 1280]) {
@@ -56,7 +56,7 @@ test("what is wrong with a host of any length is told within the window", async 
   }
 });
 
-test("zoomed in to 400 % a window is scrolled to all that it asks, and to its buttons", async () => {
+test("zoomed in to 400 % a window is scrolled to all it asks, and to its buttons", async () => {
   await resize(320, 256);
   await open("subscriptions");
   await browser.click("a.main");
@@ -68,7 +68,7 @@ test("zoomed in to 400 % a window is scrolled to all that it asks, and to its bu
       const seen = await browser.execute(`const wanted = document.querySelector("dialog ${part}");
         const boxes = [];
         for (let box = wanted.parentElement; box; box = box.parentElement) {
-          if (/auto|scroll/.test(getComputedStyle(box).overflowY)) boxes.push(box);
+          if (/auto|scroll/.test(getComputedStyle(box).overflow)) boxes.push(box);
           else box.scrollTop = 0;
         }
         for (const box of boxes) {
