@@ -89,11 +89,14 @@ const seen = (signal: AbortSignal) => new Promise((resolve) => {
 
 /**
  * Does something again and again, while the page is seen, until the signal aborts: so long after
- * the last time was over, since a slow network would hold ever more requests.
+ * the last time was over, since a slow network would hold ever more requests. Where one fails, the
+ * next time tells.
  */
 export async function every(ms: number, act: () => unknown, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     await new Promise((resolve) => setTimeout(resolve, ms));
-    if (!document.hidden && !signal.aborted) await act();
+    try {
+      if (!document.hidden && !signal.aborted) await act();
+    } catch {}
   }
 }

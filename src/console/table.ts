@@ -116,7 +116,7 @@ async function makeList<Item>(options: ListOptions<Item>) {
   }
 
   settle();
-  if (signal) every(LOOK_MS, () => look().catch(() => {}), signal); // the next look tells
+  if (signal) every(LOOK_MS, look, signal);
   return { node, add };
 }
 

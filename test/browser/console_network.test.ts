@@ -83,12 +83,28 @@ test("a question that comes late is not asked on the page where one has gone", a
   }
 });
 
+const FASTER = `for (const timer of ["setTimeout", "setInterval"]) {
+  const begin = window[timer];
+  window[timer] = (act, ms) => begin(act, ms / 20);
+}`;
+
+test("a list that looks for changes goes on after a look that failed", async () => {
+  const { identifier } = await browser.devtools("Page.addScriptToEvaluateOnNewDocument", {
+    source: FASTER,
+  }) as { identifier: string };
+  await browser.goto(`${stage.server.url}/console/audit`);
+  await browser.find("main .list-of");
+  await browser.execute(`const send = fetch;
+    window.failed = 0;
+    window.fetch = (...all) => /audit/.test(all[0])
+      ? (failed++, Promise.reject(new TypeError("Failed to fetch"))) : send(...all);`);
+  await browser.until("failed > 2");
+  await browser.devtools("Page.removeScriptToEvaluateOnNewDocument", { identifier });
+});
+
 test("on a slow network a page asks again once it has been answered", async () => {
   const { identifier } = await browser.devtools("Page.addScriptToEvaluateOnNewDocument", {
-    source: `for (const timer of ["setTimeout", "setInterval"]) {
-      const begin = window[timer];
-      window[timer] = (act, ms) => begin(act, ms / 20);
-    }`,
+    source: FASTER,
   }) as { identifier: string };
   await browser.goto(`${stage.server.url}/console/start`);
   await browser.find("main:not([aria-busy]) .check");

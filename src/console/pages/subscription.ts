@@ -176,7 +176,7 @@ export async function showSubscription(given: Subscription, place: Place, parts:
     listen({ topics: "delivery", subscription: id }, tell, place.signal, live.show);
   }
   every(2 * LOOK_MS, () => read().catch((error: unknown) => {
-    // Deleted meanwhile: the page says so. Of all else the next time tells.
+    // Deleted meanwhile: the page says so.
     if (error instanceof Refusal && error.status === 404) refine({});
   }), place.signal);
   show(given, done);

@@ -79,7 +79,7 @@ async function showOne(place: Place): Promise<Child> {
 /** One delivery with its attempts, which come as they are made. */
 async function showDelivery(path: string, of: string, { page: id, signal }: Place): Promise<Child> {
   const { now, refresh, status, again, line } = await openDelivery<Attempted<Delivery>>(path, of);
-  every(WATCH_MS, () => now().status === "pending" && refresh().catch(() => {}), signal);
+  every(WATCH_MS, () => now().status === "pending" && refresh(), signal);
   const close = el("a.btn.tiny.quiet", { href: href(id) }, "Close");
   return card(["Delivery of ", time(now().created_at)], { end: el("div.row", again, close) },
     el("p", status), line);
