@@ -22,7 +22,8 @@ const KEPT_FAILURES = 100_000;
 export function createFailureAudit(database: Database, now: () => number, keep = KEPT_FAILURES) {
   const waiting = new Map<string, { readonly failure: NewAuditEntry; readonly atMs: number }>();
   const recorded = new Map<string, number>();
-  let spentUntilMs = 0; // of the time in which capacity has grown
+  let capacity = BURST;
+  let grownAtMs = now();
 
   return {
     /**
@@ -40,9 +41,9 @@ export function createFailureAudit(database: Database, now: () => number, keep =
      */
     async flush(): Promise<void> {
       const nowMs = now();
-      // A clock that was set back is where it grows from again.
-      spentUntilMs = Math.max(nowMs - BURST * REFILL_MS, Math.min(nowMs, spentUntilMs));
-      const capacity = Math.floor((nowMs - spentUntilMs) / REFILL_MS);
+      // What there was stays when the clock is set back.
+      capacity = Math.min(BURST, capacity + Math.max(0, nowMs - grownAtMs) / REFILL_MS);
+      grownAtMs = nowMs;
       for (const [key, atMs] of recorded) {
         if (Math.abs(nowMs - atMs) >= REPEAT_MS) recorded.delete(key);
       }
@@ -57,7 +58,7 @@ export function createFailureAudit(database: Database, now: () => number, keep =
         if (!isUnsure) for (const [key, each] of fresh) waiting.set(key, each);
         throw error;
       });
-      spentUntilMs += fresh.length * REFILL_MS;
+      capacity -= fresh.length;
       for (const [key, { atMs }] of fresh) recorded.set(key, atMs);
     },
   };

@@ -167,6 +167,14 @@ test("a clock that was set back does not end the recording", async (t) => {
   assert.equal(await book.count(), 101);
 });
 
+test("a clock that was set back loses no failure that is no flood", async (t) => {
+  const book = await setUp(t);
+  await book.failures.flush();
+  book.nowMs -= 3_600_000;
+  for (let i = 0; i < 10; i++) book.fail(`192.0.2.${i}`);
+  assert.equal(await book.count(), 10);
+});
+
 test("trimAudit() keeps the newest, and removes no more than the limit at once", async (t) => {
   const book = await setUp(t);
   for (const target of ["u1", "u2", "u3", "u4", "u5"]) {
