@@ -27,6 +27,15 @@ const proxy = (path: string, status: number) =>
 const shows = (pattern: RegExp) =>
   until(async () => pattern.test(await browser.text("main")), () => browser.text("main"));
 
+/** Opens a page with a script that runs before its own. */
+async function openWith(source: string, path: string): Promise<void> {
+  const { identifier } = await browser.devtools("Page.addScriptToEvaluateOnNewDocument", {
+    source,
+  }) as { identifier: string };
+  await browser.goto(`${stage.server.url}${path}`);
+  await browser.devtools("Page.removeScriptToEvaluateOnNewDocument", { identifier });
+}
+
 test("a server that its proxy does not reach is one that does not answer", async () => {
   await browser.execute(proxy("/backend/app", 502));
   await browser.click(".nav [data-page=apps]");
@@ -40,12 +49,8 @@ test("what a proxy refuses by itself has no request that could be found in the l
 });
 
 test("where the server does not answer, a sign-in does not speak of scopes", async () => {
-  const { identifier } = await browser.devtools("Page.addScriptToEvaluateOnNewDocument", {
-    source: proxy("/authorization/whoami", 504),
-  }) as { identifier: string };
-  await browser.goto(`${stage.server.url}/console/users`);
+  await openWith(proxy("/authorization/whoami", 504), "/console/users");
   await shows(/^This does not open\s+The server does not answer\.[^]*Load again$/);
-  await browser.devtools("Page.removeScriptToEvaluateOnNewDocument", { identifier });
   await browser.click("main button");
   await browser.find("main .list-of");
   assert.equal(await browser.text("h1"), "Users");
@@ -83,30 +88,24 @@ test("a question that comes late is not asked on the page where one has gone", a
   }
 });
 
+/** Timers run so many times as fast. */
 const FASTER = `for (const timer of ["setTimeout", "setInterval"]) {
   const begin = window[timer];
   window[timer] = (act, ms) => begin(act, ms / 20);
 }`;
 
 test("a list that looks for changes goes on after a look that failed", async () => {
-  const { identifier } = await browser.devtools("Page.addScriptToEvaluateOnNewDocument", {
-    source: FASTER,
-  }) as { identifier: string };
-  await browser.goto(`${stage.server.url}/console/audit`);
+  await openWith(FASTER, "/console/audit");
   await browser.find("main .list-of");
   await browser.execute(`const send = fetch;
     window.failed = 0;
     window.fetch = (...all) => /audit/.test(all[0])
       ? (failed++, Promise.reject(new TypeError("Failed to fetch"))) : send(...all);`);
   await browser.until("failed > 2");
-  await browser.devtools("Page.removeScriptToEvaluateOnNewDocument", { identifier });
 });
 
 test("on a slow network a page asks again once it has been answered", async () => {
-  const { identifier } = await browser.devtools("Page.addScriptToEvaluateOnNewDocument", {
-    source: FASTER,
-  }) as { identifier: string };
-  await browser.goto(`${stage.server.url}/console/start`);
+  await openWith(FASTER, "/console/start");
   await browser.find("main:not([aria-busy]) .check");
   await browser.execute(`const send = fetch;
     window.held = [];
@@ -117,15 +116,10 @@ test("on a slow network a page asks again once it has been answered", async () =
   assert.equal(await browser.execute("return held.length"), 1);
   await browser.execute("held[0]()");
   await browser.until("held.length === 2");
-  await browser.devtools("Page.removeScriptToEvaluateOnNewDocument", { identifier });
 });
 
 test("a browser that keeps cookies from the site is told to allow them", async () => {
-  const { identifier } = await browser.devtools("Page.addScriptToEvaluateOnNewDocument", {
-    source: "Object.defineProperty(window, 'sessionStorage', " +
-      "{ get() { throw new DOMException('Access is denied.', 'SecurityError'); } })",
-  }) as { identifier: string };
-  await browser.goto(`${stage.server.url}/console/users`);
+  const denied = "{ get() { throw new DOMException('Access is denied.', 'SecurityError'); } }";
+  await openWith(`Object.defineProperty(window, "sessionStorage", ${denied})`, "/console/users");
   await shows(/^This does not open\s+It needs cookies: allow them for this site\.$/);
-  await browser.devtools("Page.removeScriptToEvaluateOnNewDocument", { identifier });
 });
