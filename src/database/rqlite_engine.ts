@@ -28,6 +28,8 @@ const LEADER_MS = 5_000;
 const COPY_MS = 3_600_000;
 const WRITTEN_MS = 600_000;
 const PAUSE_MS = 1_000;
+/** A leader that reads hundreds of megabytes may be too busy to stay the leader. */
+const SENDINGS = 5;
 
 /** Makes the engine of an rqlite cluster; messages call it `name`. */
 export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine {
@@ -193,12 +195,18 @@ function failCopy(cause: unknown): never {
 
 /** Has the leader load a file, or else send all that it holds. */
 async function send(client: RqliteClient, file?: string): Promise<IncomingMessage> {
-  const leader = await client.findLeader(performance.now() + LEADER_MS);
-  const response = file === undefined
-    // Vacuumed: what has been deleted is left out, and it can be made beside a snapshot.
-    ? await client.request(leader, "GET", "/db/backup?vacuum", COPY_MS).catch(failCopy)
-    : await client.request(leader, "POST", "/db/load", COPY_MS, createReadStream(file));
-  if (response.statusCode === 200) return response;
-  const reason = `HTTP ${response.statusCode} ${await text(response)}`;
-  throw new UnusableDatabaseError(`${leader} refuses to copy: ${reason}`);
+  for (let sendings = 1;; sendings++) {
+    const leader = await client.findLeader(performance.now() + LEADER_MS);
+    const response = file === undefined
+      // Vacuumed: what has been deleted is left out, and it can be made beside a snapshot.
+      ? await client.request(leader, "GET", "/db/backup?vacuum", COPY_MS).catch(failCopy)
+      : await client.request(leader, "POST", "/db/load", COPY_MS, createReadStream(file));
+    if (response.statusCode === 200) return response;
+    const reason = `HTTP ${response.statusCode} ${await text(response)}`;
+    // Nothing is in the log then; and to load the same once more would do no harm.
+    if (sendings === SENDINGS || !/not leader|leader not found|not ready/.test(reason)) {
+      throw new UnusableDatabaseError(`${leader} refuses to copy: ${reason.trim()}`);
+    }
+    await pause(PAUSE_MS);
+  }
 }

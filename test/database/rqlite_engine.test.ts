@@ -379,6 +379,24 @@ test("a restore waits for a leader that is still writing what it has loaded", as
   assert.deepEqual(await listUsers(direct), ["u1"]);
 });
 
+test("a restore is sent again where the leader has lost its lead while it read it", async (t) => {
+  const copy = join(makeFolder(t), "copy.db");
+  const direct = await stage(t);
+  await addUser(direct, "u1");
+  await direct.backUp(copy, COPYING);
+  await addUser(direct, "u2");
+  // As rqlite 8.26 words them.
+  const refusals = ["remote node failed to load: not leader\n", "store not ready\n"];
+  const engine = await engineOf(await passOn(t, (path, response) => {
+    const refusal = path === "/db/load" ? refusals.shift() : undefined;
+    if (refusal !== undefined) response.writeHead(500).end(refusal);
+    return response.writableEnded;
+  }));
+  await engine.restore(copy, SEAL, 0, COPYING);
+  assert.deepEqual(refusals, []);
+  assert.deepEqual(await listUsers(direct), ["u1"]);
+});
+
 test("a restore that the leader answers with an error, or spoils, is no success", async (t) => {
   const copy = join(makeFolder(t), "copy.db");
   const direct = await stage(t);
