@@ -14,8 +14,11 @@ const KEPT_GRANTS = 100_000;
 /** How many rows of a kind that must stay one purge looks at: the next one continues from there. */
 const STAYING_AT_ONCE = 20_000;
 
-/** So much of what may be large goes at once: it is overwritten while other writes wait. */
-const BYTES_AT_ONCE = 16 * 1024 * 1024;
+/**
+ * So much of what may be large goes at once: other writes wait while it is overwritten, and the
+ * log needs room for it, also where the disk is nearly full.
+ */
+const BYTES_AT_ONCE = 2 * 1024 * 1024;
 /** So many kept responses, each of 256 KiB at most. */
 const RESPONSES_AT_ONCE = 64;
 
