@@ -145,12 +145,15 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
       const target = `${source}.load`;
       checkSource(source, target);
       return withTemporary(target, async (file) => {
-        await copyJudged(source, file, seal, signal);
+        await withTemporary(`${target}.whole`, async (whole) => {
+          await copyJudged(source, whole, seal, signal);
+          compact(whole, file);
+        });
         const keptAs = await holdsNothing() ? undefined : asideOf(source, nowMs);
         if (await look(isAnybodyOnCluster)) {
           throw new UnusableDatabaseError(`A process works on ${name}: stop every server first.`);
         }
-        compact(file);
+        signal.throwIfAborted(); // while it is known that nothing was replaced
         if (keptAs !== undefined) await backUp(keptAs, signal);
         try {
           const found = await ask(async (client) => {
@@ -173,9 +176,10 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
 }
 
 /** Leaves out what has been deleted: a node needs memory for all that it loads. */
-function compact(file: string): void {
+function compact(file: string, target: string): void {
   using connection = new DatabaseSync(file);
-  connection.exec("VACUUM");
+  // In place it would need as much room in the system's folder for temporary files.
+  connection.prepare("VACUUM INTO ?").run(target);
 }
 
 /** Nothing goes through the log of a leader that is still writing gigabytes which it has loaded. */

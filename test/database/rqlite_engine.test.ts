@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync, watch, writeFileSync } from "node:fs";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -23,6 +23,8 @@ import { mountSmallDisk } from "../helpers/small_disk.ts";
 
 const cluster = await runRqlited();
 after(() => cluster.stop());
+/** Where SQLite has what it holds beside its files, in this process alone and from now on. */
+const TEMPORARY = process.env["SQLITE_TMPDIR"] = makeFolder({ after });
 const SEAL = createSeal(undefined);
 const COPYING = AbortSignal.any([]);
 
@@ -338,20 +340,43 @@ for (const [how, reason] of [["is lost", "socket hang up"], ["is not waited for"
   });
 }
 
-test("what has been deleted of a file is not loaded into a cluster", async (t) => {
+test("what has been deleted of a file is not loaded, and no more room is needed", async (t) => {
   const folder = makeFolder(t);
   const [path, copy] = [join(folder, "gatepost.db"), join(folder, "copy.db")];
   const file = await engineOf(path);
   await addUser(file, "u1");
   const connection = new DatabaseSync(path);
-  connection.exec("INSERT INTO settings (name, value) VALUES ('x', hex(zeroblob(1000000)))");
+  connection.exec(`INSERT INTO settings (name, value)
+    VALUES ('x', hex(zeroblob(1000000))), ('kept', hex(zeroblob(5000000)))`);
   connection.exec("DELETE FROM settings WHERE name = 'x'");
   connection.close();
   await file.backUp(copy, COPYING);
   const engine = await stage(t);
+  const beside: unknown[] = [];
+  const watching = watch(TEMPORARY, (_, name) => beside.push(name));
+  t.after(() => watching.close());
   const { bytes } = await engine.restore(copy, SEAL, 0, COPYING);
+  assert.deepEqual(beside, []);
   assert.ok(bytes < statSync(copy).size - 2_000_000, `${bytes} of ${statSync(copy).size}`);
   assert.deepEqual(await listUsers(engine), ["u1"]);
+});
+
+test("a restore that is stopped before anything is sent says no more than that", async (t) => {
+  const folder = makeFolder(t);
+  const copy = join(folder, "copy.db");
+  const file = await engineOf(join(folder, "gatepost.db"));
+  await addUser(file, "u1");
+  await file.backUp(copy, COPYING);
+  await stage(t);
+  const controller = new AbortController();
+  const paths: string[] = [];
+  const engine = await engineOf(await passOn(t, (path) => {
+    paths.push(path);
+    controller.abort(new Error("Stop"));
+    return false;
+  }));
+  await assert.rejects(engine.restore(copy, SEAL, 0, controller.signal), { message: "Stop" });
+  assert.ok(paths.length > 0 && !paths.includes("/db/load"), `${paths}`);
 });
 
 test("a restore waits for a leader that is still writing what it has loaded", async (t) => {

@@ -19,7 +19,7 @@ import { findUser, insertUser, type NewUserRow, updateUser } from "../../src/sto
 import { isOnRqlite, locateDatabase, releaseDatabase } from "./engine.ts";
 
 /** Makes a folder that is removed when the test has ended. */
-export function makeFolder(test: TestContext): string {
+export function makeFolder(test: { after(end: () => void): void }): string {
   const folder = mkdtempSync(join(tmpdir(), "gatepost-store-"));
   test.after(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
