@@ -203,6 +203,7 @@ test("only a request that may take long and loads nothing has small ones beside 
     [1_001, undefined, 1],
   ] as const) {
     assert.equal(await text(await request(node, "POST", "/db/load", timeoutMs, body)), "done");
+    await until(() => probes >= expected);
     assert.equal(probes, expected);
   }
 });
@@ -238,6 +239,7 @@ test("the end of a connection counts once, however many requests it has served",
     answer(request, response);
   });
   await ask();
+  await until(() => leaderChanges() > before);
   await new Promise((resolve) => setTimeout(resolve, 50));
   assert.equal(leaderChanges() - before, 1);
 });
