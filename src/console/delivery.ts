@@ -5,6 +5,7 @@ import { ago, count, duration } from "./format.ts";
 import { renew, state, when } from "./parts.ts";
 import type { Attempted, Delivery } from "./records.ts";
 import type { Wanted } from "./resend.ts";
+import { arrivals } from "./router.ts";
 
 /** What is the same of a delivery whoever sees it. */
 type Sent = Attempted<Omit<Delivery, "event" | "name">>;
@@ -89,5 +90,8 @@ function sendAgain(
 }
 
 /** Sends many again, by a dialog that is loaded when it is first wanted. */
-export const openResend = async (wanted: Wanted) =>
-  (await import("./resend.ts")).openResend(wanted);
+export async function openResend(wanted: Wanted): Promise<void> {
+  const came = arrivals;
+  const { openResend } = await import("./resend.ts");
+  return openResend(wanted, came);
+}

@@ -33,12 +33,13 @@ const pause = () => new Promise((resolve) => setTimeout(resolve, LOOK_MS));
 
 /**
  * Sends deliveries again: how many is counted first, one may be tried first, and the rest is sent
- * once its outcome is known. Resolves once that has begun, or was not wanted.
+ * once its outcome is known. Resolves once that has begun, or was not wanted, or where the window
+ * has gone on since this arrival.
  */
 export async function openResend(
   { subscription, failingSince, selection = {} }: Wanted,
+  came: number,
 ): Promise<void> {
-  const came = arrivals;
   const own = `/consumer/subscription/${subscription}/resend`;
   const [resend, progress, delivery] = isAccount
     ? [own, own, "/consumer/subscription/delivery"]

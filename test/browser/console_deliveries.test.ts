@@ -142,6 +142,30 @@ test("those of a list are counted, one is tried, and the rest follows if wanted"
   await seen("dialog", /Done\s+2 of 2/);
 });
 
+test("a window that comes late is not opened on the page where one has gone", async () => {
+  const network = (latency: number) => browser.devtools("Network.emulateNetworkConditions", {
+    offline: false, latency, downloadThroughput: -1, uploadThroughput: -1,
+  });
+  await fail("late");
+  await open("deliveries?status=failed");
+  await seen(".head .btn", /Send \d again…/);
+  await browser.devtools("Network.enable", {});
+  await browser.devtools("Network.setCacheDisabled", { cacheDisabled: true });
+  await network(700);
+  await browser.click(".head .btn"); // its script comes first
+  await browser.click(".nav [data-page=keys]");
+  await seen("h1", /Signing keys/);
+  await pause(2_500);
+  assert.equal(await browser.count("dialog"), 0);
+  await network(0);
+  await browser.devtools("Network.disable", {});
+  stage.appSite.answer("/hook", 200);
+  const failed = { status: "failed" };
+  await post("/backend/delivery/resend", failed);
+  const left = () => post("/backend/delivery/resend", { ...failed, dry_run: true });
+  await read(async () => JSON.stringify(await left()), /:0}/);
+});
+
 test("those that wait are counted, and one of them is sent now", async () => {
   const later = { kind: "answer", status: 503, headers: { "retry-after": "3600" } } as const;
   stage.appSite.react("/hook", later, later, { kind: "answer", status: 200 });

@@ -12,9 +12,8 @@ import { button, facts, head, segments, when } from "../parts.ts";
 import type { Delivery, Attempted } from "../records.ts";
 import { here, href, pageOf, type Place } from "../router.ts";
 import { mayWrite } from "../session.ts";
-import { signatureForm } from "./signature_form.ts";
 import { listen, liveMark } from "../stream.ts";
-import { listTable } from "../table.ts";
+import { later, listTable } from "../table.ts";
 import { tabs } from "../tabs.ts";
 
 const PATH = "/backend/delivery";
@@ -136,7 +135,8 @@ async function showOne(id: string): Promise<Child> {
         ["gatepost-event", name],
         ["gatepost-attempt", String(now().attempts.at(-1)?.attempt ?? 1)],
       ])],
-      ["Check a signature", () => signatureForm(id)],
+      ["Check a signature", () =>
+        later(import("./signature_form.ts").then(({ signatureForm }) => signatureForm(id)))],
     ]),
   ];
 }
