@@ -50,6 +50,16 @@ async function stage(t: TestContext, make: (path: string) => void = () => {}): P
   return engineOf(cluster.address);
 }
 
+/** The cluster, which has u1 and u2, and a copy of it that was made before u2 came. */
+async function stageCopy(t: TestContext) {
+  const copy = join(makeFolder(t), "copy.db");
+  const direct = await stage(t);
+  await addUser(direct, "u1");
+  await direct.backUp(copy, COPYING);
+  await addUser(direct, "u2");
+  return { copy, direct };
+}
+
 async function reasonOf(engine: Engine, seal = SEAL): Promise<string> {
   const state = await engine.judge(seal);
   return state.kind === "unusable" ? state.reason : state.kind;
@@ -315,11 +325,7 @@ test("a file moves into a cluster and out of it; what was there is kept", async 
 
 for (const [how, reason] of [["is lost", "socket hang up"], ["is not waited for", "Stop"]]) {
   test(`where the response to a restore ${how}, what was there is named`, async (t) => {
-    const copy = join(makeFolder(t), "copy.db");
-    const direct = await stage(t);
-    await addUser(direct, "u1");
-    await direct.backUp(copy, COPYING);
-    await addUser(direct, "u2");
+    const { copy, direct } = await stageCopy(t);
     const controller = new AbortController();
     const engine = await engineOf(await passOn(t, async (path, { socket }, pass) => {
       if (path !== "/db/load") return false;
@@ -380,10 +386,7 @@ test("a restore that is stopped before anything is sent says no more than that",
 });
 
 test("a restore waits for a leader that is still writing what it has loaded", async (t) => {
-  const copy = join(makeFolder(t), "copy.db");
-  const direct = await stage(t);
-  await addUser(direct, "u1");
-  await direct.backUp(copy, COPYING);
+  const { copy, direct } = await stageCopy(t);
   const elapsedMs = performance.now.bind(performance);
   let silent = 0;
   let isLoaded = false;
@@ -405,11 +408,7 @@ test("a restore waits for a leader that is still writing what it has loaded", as
 });
 
 test("a restore is sent again where the leader has lost its lead while it read it", async (t) => {
-  const copy = join(makeFolder(t), "copy.db");
-  const direct = await stage(t);
-  await addUser(direct, "u1");
-  await direct.backUp(copy, COPYING);
-  await addUser(direct, "u2");
+  const { copy, direct } = await stageCopy(t);
   // As rqlite 8.26 words them.
   const refusals = ["remote node failed to load: not leader\n", "store not ready\n"];
   const engine = await engineOf(await passOn(t, (path, response) => {
@@ -423,11 +422,7 @@ test("a restore is sent again where the leader has lost its lead while it read i
 });
 
 test("a restore that the leader answers with an error, or spoils, is no success", async (t) => {
-  const copy = join(makeFolder(t), "copy.db");
-  const direct = await stage(t);
-  await addUser(direct, "u1");
-  await direct.backUp(copy, COPYING);
-  await addUser(direct, "u2");
+  const { copy, direct } = await stageCopy(t);
   for (const [spoil, reason] of [
     [undefined, '{"error":"not the leader"}'],
     ["PRAGMA user_version = 99", "schema version is 99"],
@@ -464,11 +459,7 @@ test("a restore that the leader refuses says so, and names no kept file", async 
 });
 
 test("a restore that finds nobody who leads has changed nothing", async (t) => {
-  const copy = join(makeFolder(t), "copy.db");
-  const direct = await stage(t);
-  await addUser(direct, "u1");
-  await direct.backUp(copy, COPYING);
-  await addUser(direct, "u2");
+  const { copy, direct } = await stageCopy(t);
   const elapsedMs = performance.now.bind(performance);
   let isLost = false;
   const engine = await engineOf(await passOn(t, (path, response) => {
