@@ -60,6 +60,16 @@ async function stageCopy(t: TestContext) {
   return { copy, direct };
 }
 
+/** A copy of a file that has u1. */
+async function copyFile(t: TestContext) {
+  const folder = makeFolder(t);
+  const copy = join(folder, "copy.db");
+  const file = await engineOf(join(folder, "gatepost.db"));
+  await addUser(file, "u1");
+  await file.backUp(copy, COPYING);
+  return { folder, copy };
+}
+
 async function reasonOf(engine: Engine, seal = SEAL): Promise<string> {
   const state = await engine.judge(seal);
   return state.kind === "unusable" ? state.reason : state.kind;
@@ -368,11 +378,7 @@ test("what has been deleted of a file is not loaded, and no more room is needed"
 });
 
 test("a restore that is stopped before anything is sent says no more than that", async (t) => {
-  const folder = makeFolder(t);
-  const copy = join(folder, "copy.db");
-  const file = await engineOf(join(folder, "gatepost.db"));
-  await addUser(file, "u1");
-  await file.backUp(copy, COPYING);
+  const { copy } = await copyFile(t);
   await stage(t);
   const controller = new AbortController();
   const paths: string[] = [];
@@ -444,11 +450,7 @@ test("a restore that the leader answers with an error, or spoils, is no success"
 });
 
 test("a restore that the leader refuses says so, and names no kept file", async (t) => {
-  const folder = makeFolder(t);
-  const copy = join(folder, "copy.db");
-  const file = await engineOf(join(folder, "gatepost.db"));
-  await addUser(file, "u1");
-  await file.backUp(copy, COPYING);
+  const { copy } = await copyFile(t);
   await stage(t);
   const engine = await engineOf(await passOn(t, (path, response) =>
     path === "/db/load" && response.writeHead(503).end("busy") !== undefined));
@@ -504,11 +506,7 @@ async function passOn(
 }
 
 test("a restore into an empty cluster keeps nothing, since nothing was there", async (t) => {
-  const folder = makeFolder(t);
-  const copy = join(folder, "copy.db");
-  const file = await engineOf(join(folder, "gatepost.db"));
-  await addUser(file, "u1");
-  await file.backUp(copy, COPYING);
+  const { folder, copy } = await copyFile(t);
   const engine = await stage(t);
   const { keptAs } = await engine.restore(copy, SEAL, 0, COPYING);
   assert.deepEqual([keptAs, await listUsers(engine)], [undefined, ["u1"]]);
