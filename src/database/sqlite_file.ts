@@ -1,5 +1,5 @@
 import { closeSync, existsSync, openSync, readSync } from "node:fs";
-import { constants, DatabaseSync } from "node:sqlite";
+import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import type { Sql } from "./sql.ts";
 
@@ -24,6 +24,7 @@ export function openSqlite(
     readOnly: options.readOnly,
     timeout: options.lockTimeoutMs ?? LOCK_TIMEOUT_MS,
     enableForeignKeyConstraints: true,
+    limits: { attach: 0 },
   });
   // Each commit empties a reader's cache, so it need not be large. What is sealed or deleted stays
   // readable nowhere. What a statement may have to undo stays out of temporary files, which would
@@ -36,9 +37,6 @@ export function openSqlite(
   if (options.readOnly && options.lockTimeoutMs === undefined) {
     connection.exec("PRAGMA busy_timeout = 0");
   }
-  connection.setAuthorizer((action) =>
-    action === constants.SQLITE_ATTACH ? constants.SQLITE_DENY : constants.SQLITE_OK
-  );
   return connection;
 }
 
