@@ -1,7 +1,7 @@
 import {
-  claimDeliveries,
   type ClaimedDelivery,
   type ClaimRequest,
+  claimsOf,
   type DueQueue,
   HEALTHS,
   listDueQueues,
@@ -22,6 +22,7 @@ export function createClaimer(
   { hold, isHeld }: Pick<Recorder, "hold" | "isHeld">,
 ) {
   const { database, settings, claim: name } = options;
+  const claims = claimsOf(database, name);
   const leaseMs = 2 * settings.callbackTimeoutMs + LEASE_MARGIN_MS;
   let lastLeaseMs = 0;
   /** The leases of claims that failed: what they hold, by now or later, is in no queue. */
@@ -73,7 +74,7 @@ export function createClaimer(
       isUpToDate = kinds.every((kind) => kind.length === 0);
       if (requests.length === 0) return false;
       await claimReserved(requests, nowMs, (leaseUntilMs) =>
-        claimDeliveries(database, requests, name, leaseUntilMs, nowMs));
+        claims.claim(requests, leaseUntilMs, nowMs));
       return true;
     },
     /** How many deliveries may be claimed as they are made: none while older ones are due. */

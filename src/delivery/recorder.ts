@@ -2,13 +2,7 @@ import { messageOf } from "../base/message_of.ts";
 import { createRepeatCheck } from "../base/repeated.ts";
 import type { Sql } from "../database/sql.ts";
 import { afterAttempt, isSuccess } from "../event/delivery.ts";
-import {
-  type AttemptRecord,
-  type ClaimedDelivery,
-  recordDelivered,
-  recordFailure,
-  releaseDeliveries,
-} from "../store/deliveries.ts";
+import { type AttemptRecord, type ClaimedDelivery, claimsOf } from "../store/deliveries.ts";
 import { announceFailedDelivery } from "../store/events.ts";
 import { disableAfterFailure } from "../store/subscription_end.ts";
 import type { DistributorOptions } from "./distributor.ts";
@@ -34,6 +28,7 @@ export function createRecorder(
 ) {
   const { database, claim, log, now, elapsedMs, random } = options;
   const { resendDelaysMs: delaysMs, disableAfterMs } = options.settings;
+  const claims = claimsOf(database, claim);
   const isNew = createRepeatCheck(elapsedMs);
   /** What is to be stored: attempts, and claims of what is not sent. */
   const ended: AttemptRecord[] = [];
@@ -61,11 +56,11 @@ export function createRecorder(
   async function storeDelivered(attempts: readonly AttemptRecord[]): Promise<void> {
     if (attempts.length === 0) return;
     try {
-      await write(recordDelivered(attempts, claim, now()));
+      await write(claims.recordDelivered(attempts, now()));
       for (const { id } of attempts) held.delete(id);
     } catch {
       await Promise.all(attempts.map((each) =>
-        storeAttempt(each, recordDelivered([each], claim, now()))
+        storeAttempt(each, claims.recordDelivered([each], now()))
       ));
     }
   }
@@ -78,7 +73,7 @@ export function createRecorder(
     const nowMs = now();
     const { endpoint, attempt, outcome } = record;
     const next = afterAttempt(attempt, outcome, delaysMs, nowMs, random());
-    const recorded = recordFailure({ ...record, next }, claim, nowMs);
+    const recorded = claims.recordFailure({ ...record, next }, nowMs);
     if (next.status !== "failed") return recorded;
     const claimed = { ...record, claim };
     const rule = next.gone ? { goneEndpoint: endpoint }
@@ -93,7 +88,7 @@ export function createRecorder(
     // Before it is stored: right after that they may be claimed again.
     for (const { id } of deliveries) held.delete(id);
     const nowMs = now();
-    await store(releaseDeliveries(deliveries, claim, nowMs, nowMs + delayMs));
+    await store(claims.release(deliveries, nowMs, nowMs + delayMs));
   }
 
   async function storeAttempt(record: AttemptRecord, statements: readonly Sql[]): Promise<void> {

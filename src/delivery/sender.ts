@@ -1,7 +1,7 @@
 import { messageOf } from "../base/message_of.ts";
 import { createRepeatCheck } from "../base/repeated.ts";
 import { isSuccess } from "../event/delivery.ts";
-import { type ClaimedDelivery, listSendable, type SendableDelivery } from "../store/deliveries.ts";
+import { type ClaimedDelivery, claimsOf, type SendableDelivery } from "../store/deliveries.ts";
 import type { DistributorOptions } from "./distributor.ts";
 import type { Queues } from "./queues.ts";
 import type { Recorder } from "./recorder.ts";
@@ -24,6 +24,7 @@ export function createSender(
   },
 ) {
   const { database, settings, claim, callbacks, log, now, elapsedMs } = options;
+  const claims = claimsOf(database, claim);
   const batches = new Set<Promise<void>>();
   const isNew = createRepeatCheck(elapsedMs);
   let isScheduled = false;
@@ -56,7 +57,7 @@ export function createSender(
   async function sendBatch(claimed: readonly ClaimedDelivery[]): Promise<void> {
     const ids = claimed.map(({ id }) => id);
     // They may have waited in their queues: what was paused, ended or changed since must count.
-    const found = await listSendable(database, ids, claim, now() + settings.callbackTimeoutMs)
+    const found = await claims.listSendable(ids, now() + settings.callbackTimeoutMs)
       .catch((error: unknown): SendableDelivery[] => {
         log.warn("deliveries cannot be read", { deliveries: ids, error });
         return [];

@@ -1,5 +1,5 @@
 import { releaseCronjobs } from "../store/cronjobs.ts";
-import { listClaimed, releaseDeliveries } from "../store/deliveries.ts";
+import { claimsOf } from "../store/deliveries.ts";
 import type { DistributorOptions } from "./distributor.ts";
 
 type TakeOverOptions = Pick<DistributorOptions, "database" | "log" | "now">;
@@ -16,8 +16,9 @@ export async function takeOverDeliveries(
   claim: string,
   leases?: readonly number[],
 ): Promise<void> {
-  const left = await listClaimed(database, claim, leases);
+  const claims = claimsOf(database, claim);
+  const left = await claims.list(leases);
   if (left.length === 0) return;
-  await database.write(releaseDeliveries(left, claim, now()));
+  await database.write(claims.release(left, now()));
   log.info("deliveries that nobody sends are released", { count: left.length });
 }

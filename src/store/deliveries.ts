@@ -92,88 +92,11 @@ export interface SendableDelivery extends ClaimedDelivery {
 /** How many deliveries of a subscription, by its number, are to be claimed. */
 export type ClaimRequest = Readonly<Record<"subscription" | "count", number>>;
 
-/**
- * Claims up to `count` due deliveries of each subscription for one process until its lease ends:
- * should it have died by then, they are due again. Each subscription goes to the end of the queue.
- * The result is found by the end of its lease, so no two claims of a process may have the same.
- */
-export async function claimDeliveries(
-  database: Database,
-  requests: readonly ClaimRequest[],
-  claim: string,
-  leaseUntilMs: number,
-  nowMs: number,
-): Promise<ClaimedDelivery[]> {
-  const numbersOf = (some: typeof requests) => some.map(({ subscription }) => subscription);
-  const counts = Map.groupBy(requests, ({ count }) => count); // a LIMIT cannot be one of a row's
-  await database.write([
-    ...counts.entries().map(([count, queues]) =>
-      sql`UPDATE deliveries SET claim = ${claim}, dueAtMs = ${leaseUntilMs} WHERE id IN
-        (SELECT d.id FROM json_each(${JSON.stringify(numbersOf(queues))}) queue
-          CROSS JOIN deliveries d WHERE d.id IN (SELECT id FROM deliveries
-            WHERE subscription = queue.value AND status = 'pending' AND dueAtMs <= ${nowMs}
-              AND EXISTS (SELECT 1 FROM subscriptions WHERE seq = queue.value AND status = 'active')
-            ORDER BY dueAtMs ${limitTo(count)}))`
-    ),
-    updateNextDue(numbersOf(requests), nowMs, nowMs),
-  ]);
-  const select = sql`SELECT id, subscription FROM deliveries
-    WHERE claim = ${claim} AND dueAtMs = ${leaseUntilMs} ORDER BY id`;
-  return database.query<ClaimedDelivery>(select);
-}
-
 const MAY_RECEIVE_EVENT = mayReceive(NEEDED_BY_EVENT);
-
-/**
- * Claimed deliveries as they are now, right before they are sent; without those whose subscription
- * has been paused or has ended since, or may not receive the event, or whose lease ends before
- * `enoughUntilMs`.
- */
-export function listSendable(
-  database: Database,
-  ids: readonly string[],
-  claim: string,
-  enoughUntilMs: number,
-): Promise<SendableDelivery[]> {
-  const select = sql`SELECT d.id, d.subscription, d.attempt + 1 AS attempt, e.name AS event,
-     e.data AS json, s.endpoint, s.secret, s.oldSecret, s.oldSecretUntilMs, s.id AS subscriptionId
-   FROM json_each(${JSON.stringify(ids)}) claimed CROSS JOIN deliveries d ON d.id = claimed.value
-     JOIN events e ON e.id = d.event JOIN subscriptions s ON s.seq = d.subscription
-   WHERE d.claim = ${claim} AND d.dueAtMs >= ${enoughUntilMs} AND s.status = 'active'
-     AND ${MAY_RECEIVE_EVENT}`;
-  return database.query<SendableDelivery>(select);
-}
 
 /** Whether there is a delivery of that id, whatever has become of it. */
 export function hasDelivery(database: Database, id: string): Promise<boolean> {
   return hasRow(database, sql`SELECT 1 FROM deliveries WHERE id = ${id}`);
-}
-
-/** All that one process has claimed, or what it has by the claims of these leases. */
-export function listClaimed(database: Database, claim: string, leases?: readonly number[]) {
-  const only = leases ? sql` AND dueAtMs IN ${listOf(leases)}` : sql``;
-  const select = sql`SELECT id, subscription FROM deliveries WHERE claim = ${claim}${only}`;
-  return database.query<ClaimedDelivery>(select);
-}
-
-/** Releases claimed deliveries unsent, due at `dueAtMs`; cancels those that may not be received. */
-export function releaseDeliveries(
-  deliveries: readonly ClaimedDelivery[],
-  claim: string,
-  nowMs: number,
-  dueAtMs = nowMs,
-): Sql[] {
-  const areClaimed = sql`id IN ${listOf(deliveries.map(({ id }) => id))} AND claim = ${claim}
-    AND status = 'pending'`;
-  return [
-    sql`UPDATE deliveries AS d
-      SET claim = NULL, status = 'cancelled', dueAtMs = ${nowMs}, finishedAtMs = ${nowMs}
-      WHERE ${areClaimed} AND NOT EXISTS (
-        SELECT 1 FROM events e JOIN subscriptions s ON s.seq = d.subscription
-        WHERE e.id = d.event AND ${MAY_RECEIVE_EVENT})`,
-    sql`UPDATE deliveries SET claim = NULL, dueAtMs = ${dueAtMs} WHERE ${areClaimed}`,
-    updateNextDue(deliveries.map(({ subscription }) => subscription), nowMs),
-  ];
 }
 
 /** A delivery that some process has claimed, for the attempt of this number. */
@@ -201,82 +124,134 @@ export interface AttemptRecord
   readonly snippet: string | undefined;
 }
 
-/** Records a failed attempt and moves its delivery on; nothing where another process has it now. */
-export function recordFailure(
-  record: AttemptRecord & { readonly next: NextState },
-  claim: string,
-  nowMs: number,
-): Sql[] {
-  const { id, subscription, endpoint, attempt, outcome, next } = record;
-  const claimed = isClaimed({ id, claim, attempt });
-  const [status, error] = outcome.kind === "response" ? [outcome.status, null]
-    : [null, outcome.error];
-  const [dueAtMs, finishedAtMs] = next.status === "pending" ? [next.dueAtMs, null] : [nowMs, nowMs];
-  return recordAttempts([record], claim, nowMs, [
-    // An attempt says nothing of an endpoint that has replaced the one it called.
-    sql`UPDATE subscriptions SET failingSinceMs = ${nowMs}
-      WHERE seq = ${subscription} AND endpoint = ${endpoint} AND failingSinceMs IS NULL
-        AND EXISTS (SELECT 1 FROM deliveries WHERE ${claimed})`,
-    sql`UPDATE deliveries SET status = ${next.status}, attempt = ${attempt}, dueAtMs = ${dueAtMs},
-        finishedAtMs = ${finishedAtMs}, lastStatus = ${status}, lastError = ${error}, claim = NULL
-      WHERE ${claimed}`,
-    // One that was sent again by hand meanwhile is to begin with its first attempt.
-    sql`UPDATE deliveries SET claim = NULL, dueAtMs = ${nowMs}
-      WHERE id = ${id} AND claim = ${claim} AND status = 'pending'`,
-  ]);
-}
+/** What one process does with deliveries: what it has claimed bears its name. */
+export function claimsOf(database: Database, claim: string) {
+  const select = (which: Sql) =>
+    database.query<ClaimedDelivery>(sql`SELECT id, subscription FROM deliveries
+      WHERE claim = ${claim}${which}`);
 
-/** Records attempts that have succeeded; nothing where another process has the delivery now. */
-export function recordDelivered(
-  records: readonly AttemptRecord[],
-  claim: string,
-  nowMs: number,
-): Sql[] {
-  const endpoints = records.map(({ id, endpoint }) => [id, endpoint]);
-  return recordAttempts(records, claim, nowMs, [
-    sql`UPDATE subscriptions SET hasSucceeded = 1, failingSinceMs = NULL WHERE seq IN
-      (SELECT s.seq FROM ${claimedOf(endpoints, claim)}
-        CROSS JOIN subscriptions s ON s.seq = d.subscription
-        WHERE s.endpoint = row.value ->> 1
-          AND (NOT s.hasSucceeded OR s.failingSinceMs IS NOT NULL))`,
-    ...Map.groupBy(records, ({ outcome }) => outcome.kind === "response" ? outcome.status : null)
-      .entries().map(([status, some]) =>
-        // The pluses: by their ids alone, with no other index in between.
-        sql`UPDATE deliveries SET status = 'delivered', attempt = attempt + 1, dueAtMs = ${nowMs},
-            finishedAtMs = ${nowMs}, lastStatus = ${status}, lastError = NULL, claim = NULL
-          WHERE id IN ${listOf(some.map(({ id }) => id))} AND +claim = ${claim}
-            AND +status = 'pending'`
+  /** Rows of JSON that begin with a delivery's id, beside deliveries `d` that are still claimed. */
+  const claimedOf = (rows: readonly (readonly unknown[])[]) =>
+    sql`json_each(${JSON.stringify(rows)}) row CROSS JOIN deliveries d
+      ON d.id = row.value ->> 0 AND d.claim = ${claim} AND d.status = 'pending'`;
+
+  /** Stores attempts, then moves their deliveries, and says when their subscriptions are due. */
+  function recordAttempts(records: readonly AttemptRecord[], nowMs: number, moves: readonly Sql[]) {
+    const rows = records.map(({ id, startedAtMs, attempt, durationMs, outcome, snippet }) =>
+      [id, startedAtMs, attempt, outcome, durationMs, snippet]
+    );
+    return [
+      sql`INSERT INTO attempts (delivery, startedAtMs, attempt, status, error, durationMs, snippet)
+        SELECT d.id, row.value ->> 1, row.value ->> 2, row.value ->> '$[3].status',
+          row.value ->> '$[3].error', row.value ->> 4, row.value ->> 5
+        FROM ${claimedOf(rows)} WHERE TRUE ON CONFLICT DO NOTHING`,
+      ...moves,
+      updateNextDue(records.map(({ subscription }) => subscription), nowMs),
+      // Not of subscriptions that respond at once: most often there are none.
+      ...records.flatMap(({ subscription, endpoint, meanMs }) =>
+        meanMs === undefined ? [] : sql`UPDATE subscriptions SET meanMs = ${meanMs}
+          WHERE seq = ${subscription} AND endpoint = ${endpoint}`
       ),
-  ]);
-}
+    ];
+  }
 
-/** Stores attempts, then moves their deliveries, and says when their subscriptions are due. */
-function recordAttempts(
-  records: readonly AttemptRecord[],
-  claim: string,
-  nowMs: number,
-  moves: readonly Sql[],
-): Sql[] {
-  const rows = records.map(({ id, startedAtMs, attempt, durationMs, outcome, snippet }) =>
-    [id, startedAtMs, attempt, outcome, durationMs, snippet]
-  );
-  return [
-    sql`INSERT INTO attempts (delivery, startedAtMs, attempt, status, error, durationMs, snippet)
-      SELECT d.id, row.value ->> 1, row.value ->> 2, row.value ->> '$[3].status',
-        row.value ->> '$[3].error', row.value ->> 4, row.value ->> 5
-      FROM ${claimedOf(rows, claim)} WHERE TRUE ON CONFLICT DO NOTHING`,
-    ...moves,
-    updateNextDue(records.map(({ subscription }) => subscription), nowMs),
-    // Not of subscriptions that respond at once: most often there are none.
-    ...records.flatMap(({ subscription, endpoint, meanMs }) =>
-      meanMs === undefined ? [] : sql`UPDATE subscriptions SET meanMs = ${meanMs}
-        WHERE seq = ${subscription} AND endpoint = ${endpoint}`
-    ),
-  ];
-}
-
-/** Rows of JSON that begin with a delivery's id, beside deliveries `d` that are still claimed. */
-function claimedOf(rows: readonly (readonly unknown[])[], claim: string): Sql {
-  return sql`json_each(${JSON.stringify(rows)}) row CROSS JOIN deliveries d
-    ON d.id = row.value ->> 0 AND d.claim = ${claim} AND d.status = 'pending'`;
+  return {
+    /**
+     * Claims up to `count` due deliveries of each subscription until the lease ends: should the
+     * process have died by then, they are due again. Each subscription goes to the end of the
+     * queue. The result is found by the end of its lease, so no two claims may have the same.
+     */
+    async claim(requests: readonly ClaimRequest[], leaseUntilMs: number, nowMs: number) {
+      const numbersOf = (some: typeof requests) => some.map(({ subscription }) => subscription);
+      const counts = Map.groupBy(requests, ({ count }) => count); // no LIMIT can be one of a row's
+      await database.write([
+        ...counts.entries().map(([count, queues]) =>
+          sql`UPDATE deliveries SET claim = ${claim}, dueAtMs = ${leaseUntilMs} WHERE id IN
+            (SELECT d.id FROM json_each(${JSON.stringify(numbersOf(queues))}) queue
+              CROSS JOIN deliveries d WHERE d.id IN (SELECT id FROM deliveries
+                WHERE subscription = queue.value AND status = 'pending' AND dueAtMs <= ${nowMs}
+                  AND EXISTS (SELECT 1 FROM subscriptions
+                    WHERE seq = queue.value AND status = 'active')
+                ORDER BY dueAtMs ${limitTo(count)}))`
+        ),
+        updateNextDue(numbersOf(requests), nowMs, nowMs),
+      ]);
+      return select(sql` AND dueAtMs = ${leaseUntilMs} ORDER BY id`);
+    },
+    /**
+     * Claimed deliveries as they are now, right before they are sent; without those whose
+     * subscription has been paused or has ended since, or may not receive the event, or whose lease
+     * ends before `enoughUntilMs`.
+     */
+    listSendable: (ids: readonly string[], enoughUntilMs: number) =>
+      database.query<SendableDelivery>(
+        sql`SELECT d.id, d.subscription, d.attempt + 1 AS attempt, e.name AS event, e.data AS json,
+          s.endpoint, s.secret, s.oldSecret, s.oldSecretUntilMs, s.id AS subscriptionId
+        FROM json_each(${JSON.stringify(ids)}) claimed
+          CROSS JOIN deliveries d ON d.id = claimed.value
+          JOIN events e ON e.id = d.event JOIN subscriptions s ON s.seq = d.subscription
+        WHERE d.claim = ${claim} AND d.dueAtMs >= ${enoughUntilMs} AND s.status = 'active'
+          AND ${MAY_RECEIVE_EVENT}`,
+      ),
+    /** All that is claimed, or what is by the claims of these leases. */
+    list: (leases?: readonly number[]) =>
+      select(leases ? sql` AND dueAtMs IN ${listOf(leases)}` : sql``),
+    /** Releases deliveries unsent, due at `dueAtMs`; cancels those that may not be received. */
+    release(deliveries: readonly ClaimedDelivery[], nowMs: number, dueAtMs = nowMs): Sql[] {
+      const areClaimed = sql`id IN ${listOf(deliveries.map(({ id }) => id))} AND claim = ${claim}
+        AND status = 'pending'`;
+      return [
+        sql`UPDATE deliveries AS d
+          SET claim = NULL, status = 'cancelled', dueAtMs = ${nowMs}, finishedAtMs = ${nowMs}
+          WHERE ${areClaimed} AND NOT EXISTS (
+            SELECT 1 FROM events e JOIN subscriptions s ON s.seq = d.subscription
+            WHERE e.id = d.event AND ${MAY_RECEIVE_EVENT})`,
+        sql`UPDATE deliveries SET claim = NULL, dueAtMs = ${dueAtMs} WHERE ${areClaimed}`,
+        updateNextDue(deliveries.map(({ subscription }) => subscription), nowMs),
+      ];
+    },
+    /** Records a failed attempt and moves its delivery on; nothing where another has it now. */
+    recordFailure(record: AttemptRecord & { readonly next: NextState }, nowMs: number): Sql[] {
+      const { id, subscription, endpoint, attempt, outcome, next } = record;
+      const claimed = isClaimed({ id, claim, attempt });
+      const [status, error] = outcome.kind === "response" ? [outcome.status, null]
+        : [null, outcome.error];
+      const [dueAtMs, finishedAtMs] = next.status === "pending" ? [next.dueAtMs, null]
+        : [nowMs, nowMs];
+      return recordAttempts([record], nowMs, [
+        // An attempt says nothing of an endpoint that has replaced the one it called.
+        sql`UPDATE subscriptions SET failingSinceMs = ${nowMs}
+          WHERE seq = ${subscription} AND endpoint = ${endpoint} AND failingSinceMs IS NULL
+            AND EXISTS (SELECT 1 FROM deliveries WHERE ${claimed})`,
+        sql`UPDATE deliveries SET status = ${next.status}, attempt = ${attempt},
+            dueAtMs = ${dueAtMs}, finishedAtMs = ${finishedAtMs}, lastStatus = ${status},
+            lastError = ${error}, claim = NULL
+          WHERE ${claimed}`,
+        // One that was sent again by hand meanwhile is to begin with its first attempt.
+        sql`UPDATE deliveries SET claim = NULL, dueAtMs = ${nowMs}
+          WHERE id = ${id} AND claim = ${claim} AND status = 'pending'`,
+      ]);
+    },
+    /** Records attempts that have succeeded; nothing where another process has the delivery now. */
+    recordDelivered(records: readonly AttemptRecord[], nowMs: number): Sql[] {
+      const endpoints = records.map(({ id, endpoint }) => [id, endpoint]);
+      const byStatus = Map.groupBy(records, ({ outcome }) =>
+        outcome.kind === "response" ? outcome.status : null);
+      return recordAttempts(records, nowMs, [
+        sql`UPDATE subscriptions SET hasSucceeded = 1, failingSinceMs = NULL WHERE seq IN
+          (SELECT s.seq FROM ${claimedOf(endpoints)}
+            CROSS JOIN subscriptions s ON s.seq = d.subscription
+            WHERE s.endpoint = row.value ->> 1
+              AND (NOT s.hasSucceeded OR s.failingSinceMs IS NOT NULL))`,
+        ...byStatus.entries().map(([status, some]) =>
+          // The pluses: by their ids alone, with no other index in between.
+          sql`UPDATE deliveries SET status = 'delivered', attempt = attempt + 1,
+              dueAtMs = ${nowMs}, finishedAtMs = ${nowMs}, lastStatus = ${status},
+              lastError = NULL, claim = NULL
+            WHERE id IN ${listOf(some.map(({ id }) => id))} AND +claim = ${claim}
+              AND +status = 'pending'`
+        ),
+      ]);
+    },
+  };
 }

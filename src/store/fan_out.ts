@@ -83,7 +83,7 @@ export type ClaimedPart = Omit<FanOutPart, "idle"> & { readonly claimed: readonl
 
 /**
  * Makes the deliveries of some parts and moves their events on, all in one batch, which for each
- * event only one process does. Returns what it has claimed so; compare `claimDeliveries`.
+ * event only one process does. Returns what it has claimed so; compare `claimsOf`.
  */
 export async function fanOut(
   database: Database,

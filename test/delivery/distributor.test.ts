@@ -18,7 +18,7 @@ import {
   UnavailableError,
 } from "../../src/database/database.ts";
 import { sql, type Sql } from "../../src/database/sql.ts";
-import { claimDeliveries } from "../../src/store/deliveries.ts";
+import { claimsOf } from "../../src/store/deliveries.ts";
 import { createShift } from "../../src/store/clock_shift.ts";
 import { insertEvent } from "../../src/store/events.ts";
 import { fanOut, listPendingEvents } from "../../src/store/fan_out.ts";
@@ -1027,7 +1027,7 @@ describe("several processes", () => {
         if (isFirst && statements.some((statement) => statement.sql.includes("SET claim = ?"))) {
           isFirst = false;
           const requests = [{ subscription: 1, count: 1 }];
-          await claimDeliveries(stage.database, requests, "c1", stage.nowMs + 200, stage.nowMs);
+          await claimsOf(stage.database, "c1").claim(requests, stage.nowMs + 200, stage.nowMs);
         }
         return stage.database.write(statements);
       },

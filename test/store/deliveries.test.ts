@@ -4,10 +4,8 @@ import { newId } from "../../src/base/id.ts";
 import { sql } from "../../src/database/sql.ts";
 import type { AttemptOutcome } from "../../src/event/delivery.ts";
 import {
-  claimDeliveries,
+  claimsOf,
   listDueQueues,
-  recordDelivered,
-  recordFailure,
 } from "../../src/store/deliveries.ts";
 import { listAttempts } from "../../src/store/delivery_lists.ts";
 import { openDatabase } from "../helpers/database.ts";
@@ -43,12 +41,12 @@ test("an attempt is recorded of its own delivery alone, while that is claimed", 
       FROM json_each(${JSON.stringify(rows)})`,
   ]);
   for (const id of ids.toReversed()) {
-    await database.write(recordDelivered([{
+    await database.write(claimsOf(database, "claim").recordDelivered([{
       id,
       subscription: 1,
       endpoint: ENDPOINT,
       ...SUCCESS,
-    }], "claim", NOW_MS));
+    }], NOW_MS));
     const attempts = await database.query<{ delivery: string }>(sql`SELECT delivery FROM attempts`);
     const moved = await database.query<{ id: string }>(
       sql`SELECT id FROM deliveries WHERE status = 'delivered'`,
@@ -88,8 +86,9 @@ test("what attempts say of their subscription is of the endpoint that they calle
       snippet: undefined,
     };
     const next = { status: "failed", gone: false } as const;
-    await database.write(status === 204 ? recordDelivered([record], "claim", nowMs)
-      : recordFailure({ ...record, next }, "claim", nowMs));
+    const claims = claimsOf(database, "claim");
+    await database.write(status === 204 ? claims.recordDelivered([record], nowMs)
+      : claims.recordFailure({ ...record, next }, nowMs));
     const [found] = await database.query(
       sql`SELECT failingSinceMs, hasSucceeded, meanMs, lastStatus, lastError
         FROM subscriptions, deliveries d WHERE d.id = ${delivery}`,
@@ -134,14 +133,14 @@ test("a subscription of which something has been claimed is behind all that are 
   };
   assert.deepEqual(await listDue(), [1, 2]);
   const requests = [{ subscription: 1, count: 1 }];
-  const [claimed] = await claimDeliveries(database, requests, "claim", NOW_MS + 1_000, NOW_MS);
+  const [claimed] = await claimsOf(database, "claim").claim(requests, NOW_MS + 1_000, NOW_MS);
   assert.deepEqual(await listDue(), [2, 1]);
   assert.ok(claimed);
-  await database.write(recordDelivered([{
+  await database.write(claimsOf(database, "claim").recordDelivered([{
     ...claimed,
     endpoint: `${ENDPOINT}1`,
     ...SUCCESS,
-  }], "claim", NOW_MS));
+  }], NOW_MS));
   const due = await database.query(sql`SELECT seq, dueAtMs FROM subscriptions ORDER BY dueAtMs`);
   assert.deepEqual(due.map((row) => ({ ...Object(row) })),
     [{ seq: 2, dueAtMs: 2 }, { seq: 1, dueAtMs: NOW_MS }], "also once its attempt is recorded");

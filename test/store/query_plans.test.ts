@@ -12,15 +12,10 @@ import { listActingApps, withdrawConsent } from "../../src/store/consents.ts";
 import type { Database } from "../../src/database/database.ts";
 import type { Sql } from "../../src/database/sql.ts";
 import {
-  claimDeliveries,
+  claimsOf,
   findNextDue,
   hasDelivery,
-  listClaimed,
   listDueQueues,
-  listSendable,
-  recordDelivered,
-  recordFailure,
-  releaseDeliveries,
   HEALTHS,
 } from "../../src/store/deliveries.ts";
 import { AT_MOST } from "../../src/store/batch.ts";
@@ -224,8 +219,8 @@ const ATTEMPT = {
   next: { status: "failed", gone: false },
 } as const;
 
-function writing(name: string, statements: () => readonly Sql[]): Case {
-  return { name, run: (database) => database.write(statements()) };
+function writing(name: string, statements: (database: Database) => readonly Sql[]): Case {
+  return { name, run: (database) => database.write(statements(database)) };
 }
 
 /** A case that lists what is given, with these in the name. */
@@ -315,14 +310,14 @@ const CASES: readonly Case[] = [
     name: "claiming deliveries",
     sorts: true, // by id, of one claim
     run: (database) =>
-      claimDeliveries(database, [{ subscription: 1, count: 8 }], CLAIM, NOW_MS + 50, NOW_MS),
+      claimsOf(database, CLAIM).claim([{ subscription: 1, count: 8 }], NOW_MS + 50, NOW_MS),
   },
   {
     name: "reading claimed deliveries",
-    run: (database) => listSendable(database, [DELIVERY], CLAIM, NOW_MS + 10),
+    run: (database) => claimsOf(database, CLAIM).listSendable([DELIVERY], NOW_MS + 10),
   },
   { name: "finding a delivery", run: (database) => hasDelivery(database, DELIVERY) },
-  { name: "listing what is claimed", run: (database) => listClaimed(database, CLAIM) },
+  { name: "listing what is claimed", run: (database) => claimsOf(database, CLAIM).list() },
   {
     name: "counting failed logins",
     run: (database) => countLoginFailures(database, LOGIN, NOW_MS, 40),
@@ -332,8 +327,8 @@ const CASES: readonly Case[] = [
     deleteLoginFailures(LOGIN.account, [LOGIN.place]),
     deleteLoginFailures(LOGIN.account),
   ]),
-  writing("giving deliveries back", () =>
-    releaseDeliveries([{ id: "d0", subscription: 1 }], CLAIM, NOW_MS)),
+  writing("giving deliveries back", (database) =>
+    claimsOf(database, CLAIM).release([{ id: "d0", subscription: 1 }], NOW_MS)),
   writing("telling of a failed delivery", () => [announceFailedDelivery(FAILURE, NOW_MS)]),
   ...[{ goneEndpoint: SUBSCRIPTION.endpoint }, { failingSinceMs: NOW_MS - 1 }].map((rule) =>
     writing(`disabling after a failure: ${Object.keys(rule).join()}`, () => {
@@ -341,8 +336,10 @@ const CASES: readonly Case[] = [
       return [...before, ...after];
     })
   ),
-  writing("recording successes", () => recordDelivered([ATTEMPT], "", NOW_MS)),
-  writing("recording a failure", () => recordFailure(ATTEMPT, CLAIM, NOW_MS)),
+  writing("recording successes", (database) =>
+    claimsOf(database, "").recordDelivered([ATTEMPT], NOW_MS)),
+  writing("recording a failure", (database) =>
+    claimsOf(database, CLAIM).recordFailure(ATTEMPT, NOW_MS)),
   ...SELECTIONS.map((selection): Case => ({
     name: `sending again in bulk by ${Object.keys(selection)}`,
     async run(database) {

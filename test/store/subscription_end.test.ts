@@ -7,11 +7,8 @@ import { createSeal } from "../../src/base/seal.ts";
 import { type Database } from "../../src/database/database.ts";
 import { sql } from "../../src/database/sql.ts";
 import {
-  claimDeliveries,
-  listClaimed,
+  claimsOf,
   listDueQueues,
-  listSendable,
-  releaseDeliveries,
 } from "../../src/store/deliveries.ts";
 import { listPart } from "../../src/store/list.ts";
 import { findDelivery, listDeliveries } from "../../src/store/delivery_lists.ts";
@@ -155,7 +152,7 @@ for (const [name, end] of ENDS) {
     const due = await listDueQueues(database, "unknown", except, 99, NOW_MS);
     assert.ok(!due.some(({ subscription }) => subscription === seq));
     const request = [{ subscription: seq, count: 8 }];
-    assert.deepEqual(await claimDeliveries(database, request, "c1", NOW_MS + 9999, NOW_MS), []);
+    assert.deepEqual(await claimsOf(database, "c1").claim(request, NOW_MS + 9999, NOW_MS), []);
   });
 
   test(`${name} leaves what remains to be cleared step by step`, async () => {
@@ -183,14 +180,14 @@ test("what was claimed of a subscription before its end is not sent after it", a
   await fill(3);
   const [lease, claim] = [NOW_MS + 9999, "c1"];
   const request = [{ subscription: seq, count: 2 }];
-  const claimed = await claimDeliveries(database, request, claim, lease, NOW_MS);
+  const claimed = await claimsOf(database, claim).claim(request, lease, NOW_MS);
   await database.write(disableSubscription(id, "why", NOW_MS));
   assert.equal(await clearSubscription(database, id, NOW_MS), true);
   assert.equal(await activate(), 1);
   const ids = claimed.map((each) => each.id);
   assert.equal(ids.length, 2);
-  assert.deepEqual(await listSendable(database, ids, claim, NOW_MS), []);
-  await database.write(releaseDeliveries(claimed, claim, NOW_MS));
+  assert.deepEqual(await claimsOf(database, claim).listSendable(ids, NOW_MS), []);
+  await database.write(claimsOf(database, claim).release(claimed, NOW_MS));
   assert.equal(await countStored("cancelled"), 3);
 });
 
@@ -234,7 +231,7 @@ for (const [name, holder, called, status] of CLAIMS) {
   test(`a failed delivery ${name}`, async () => {
     await fill(2);
     const request = [{ subscription: seq, count: 1 }];
-    const [claimed] = await claimDeliveries(database, request, holder, NOW_MS + seq, NOW_MS);
+    const [claimed] = await claimsOf(database, holder).claim(request, NOW_MS + seq, NOW_MS);
     const failure = { id: claimed?.id ?? "", claim: "c1", attempt: 1, subscription: seq };
     const goneEndpoint = called === HERE ? HERE + id : called;
     const { before, after } = disableAfterFailure(failure, { goneEndpoint }, NOW_MS);
@@ -250,13 +247,13 @@ for (const [name, end] of ENDS) {
     await fill(3);
     const request = [{ subscription: seq, count: 1 }];
     const claim = newId("c", NOW_MS);
-    const claimed = await claimDeliveries(database, request, claim, NOW_MS + 9_000, NOW_MS);
+    const claimed = await claimsOf(database, claim).claim(request, NOW_MS + 9_000, NOW_MS);
     await database.write(end());
     assert.equal(await countShown("pending"), 1);
     assert.equal(await countShown("cancelled"), 2);
-    assert.equal((await listClaimed(database, claim)).length, 1);
+    assert.equal((await claimsOf(database, claim).list()).length, 1);
 
-    await database.write(releaseDeliveries(claimed, claim, NOW_MS));
+    await database.write(claimsOf(database, claim).release(claimed, NOW_MS));
     assert.equal(await countShown("pending"), 0);
     await clearEndedSubscriptions(database, () => NOW_MS, new AbortController().signal);
     assert.equal(await countStored("cancelled"), 3);
