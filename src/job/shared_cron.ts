@@ -2,16 +2,14 @@ import { messageOf } from "../base/message_of.ts";
 import { MAX_SKEW_MS } from "../database/rqlite_clock.ts";
 import type { Services } from "../services.ts";
 import {
-  claimCronjob,
-  type CronjobRun,
+  createCronjobRun,
   findCronjob,
-  finishCronjob,
   registerCronjob,
-  renewCronjob,
-  renewIfClaimed,
   type StoredCronjob,
 } from "../store/cronjobs.ts";
 import type { Cron, IntervalJob, JobState, RunOutcome } from "./cron.ts";
+
+type CronjobRun = ReturnType<typeof createCronjobRun>;
 
 /** How often a job is checked for being due: a read of one row. */
 const CHECK_MS = 1000;
@@ -43,7 +41,7 @@ export function createSharedCron(options: Pick<Services, "database" | "log" | "n
     const { name, everyMs } = job;
     const failed = unknown.get(name);
     if (failed) {
-      const isClaimed = await renewIfClaimed(database, failed, now() + LEASE_MS);
+      const isClaimed = await failed.renewIfClaimed(now() + LEASE_MS);
       unknown.delete(name);
       if (isClaimed) return await runClaimed(job, failed, signal);
     }
@@ -60,11 +58,9 @@ export function createSharedCron(options: Pick<Services, "database" | "log" | "n
 
   async function claim({ name, everyMs }: IntervalJob, isForced: boolean) {
     const nowMs = now();
-    const leaseUntilMs = nowMs + LEASE_MS;
-    const run = { name, claim: options.claim, claimedAtMs: nowMs };
+    const run = createCronjobRun(database, name, options.claim, nowMs);
     try {
-      const isClaimed = await claimCronjob(database, run, { everyMs, leaseUntilMs, isForced });
-      return isClaimed ? run : undefined;
+      return await run.claim(everyMs, nowMs + LEASE_MS, isForced) ? run : undefined;
     } catch (error) {
       unknown.set(name, run);
       throw error;
@@ -78,7 +74,7 @@ export function createSharedCron(options: Pick<Services, "database" | "log" | "n
   ): Promise<void> {
     const startedMs = elapsedMs();
     const renewal = setInterval(() => {
-      database.write([renewCronjob(claimed, now() + LEASE_MS)])
+      claimed.renew(now() + LEASE_MS)
         .catch((error: unknown) => log.warn("a cronjob cannot be renewed", { job: name, error }));
     }, RENEW_MS);
     let failure: string | null | undefined = null;
@@ -91,7 +87,7 @@ export function createSharedCron(options: Pick<Services, "database" | "log" | "n
     } finally {
       clearInterval(renewal);
       const durationMs = Math.round(elapsedMs() - startedMs);
-      await database.write([finishCronjob(claimed, durationMs, failure)]);
+      await claimed.finish(durationMs, failure);
     }
   }
 

@@ -38,56 +38,36 @@ export function registerCronjob(name: string, nextAtMs: number): Sql {
     ON CONFLICT DO UPDATE SET nextAtMs = min(nextAtMs, excluded.nextAtMs)`;
 }
 
-/** A run that a process claims; after its lease another may begin. */
-export interface CronjobRun {
-  readonly name: string;
-  /** The name of the process. */
-  readonly claim: string;
-  readonly claimedAtMs: number;
-}
-
-/**
- * Claims a run; false when it is not due and not forced, another process was faster, or it runs
- * already. The next due time is whole periods later, so a late run does not shift those after it.
- */
-export function claimCronjob(
-  database: Database,
-  { name, claim, claimedAtMs: nowMs }: CronjobRun,
-  { everyMs, leaseUntilMs, isForced }:
-    & Readonly<Record<"everyMs" | "leaseUntilMs", number>>
-    & { readonly isForced: boolean },
-): Promise<boolean> {
-  // Numbers are bound as REAL, which do not divide to whole periods by themselves.
-  const periods = sql`CAST((${nowMs} - nextAtMs) / ${everyMs} AS INTEGER) + 1`;
-  return changesRow(
-    database,
-    sql`UPDATE cronjobs SET claim = ${claim}, leaseUntilMs = ${leaseUntilMs}, lastAtMs = ${nowMs},
-        nextAtMs = nextAtMs + iif(nextAtMs <= ${nowMs}, (${periods}) * ${everyMs}, 0)
-      WHERE name = ${name} AND leaseUntilMs <= ${nowMs}
-        AND (nextAtMs <= ${nowMs} OR ${isForced ? 1 : 0})`,
-  );
-}
-
-/** Extends the lease of a run whose process is alive. */
-export function renewCronjob({ name, claimedAtMs }: CronjobRun, leaseUntilMs: number): Sql {
-  return sql`UPDATE cronjobs SET leaseUntilMs = ${leaseUntilMs}
-    WHERE name = ${name} AND lastAtMs = ${claimedAtMs}`;
-}
-
-/** The same, where claiming it has failed in between: false if it is not claimed. */
-export function renewIfClaimed(database: Database, run: CronjobRun, leaseUntilMs: number) {
-  return changesRow(database, sql`${renewCronjob(run, leaseUntilMs)} AND claim = ${run.claim}`);
-}
-
-/** Ends a run and records how it went; without an error given, that of the one before stays. */
-export function finishCronjob(
-  { name, claimedAtMs }: CronjobRun,
-  durationMs: number,
-  error: string | null | undefined,
-): Sql {
-  return sql`UPDATE cronjobs SET claim = NULL, leaseUntilMs = 0, lastDurationMs = ${durationMs},
-      lastError = ${error === undefined ? sql`lastError` : error}
-    WHERE name = ${name} AND lastAtMs = ${claimedAtMs}`;
+/** A run of a job that a process, `claim`, may begin now; after its lease another may. */
+export function createCronjobRun(database: Database, name: string, claim: string, nowMs: number) {
+  const isThis = sql`name = ${name} AND lastAtMs = ${nowMs}`;
+  const extend = (leaseUntilMs: number) =>
+    sql`UPDATE cronjobs SET leaseUntilMs = ${leaseUntilMs} WHERE ${isThis}`;
+  return {
+    /**
+     * Claims it; false when it is not due and not forced, another process was faster, or it runs
+     * already. The next due time is whole periods later: a late run does not shift those after it.
+     */
+    claim(everyMs: number, leaseUntilMs: number, isForced: boolean): Promise<boolean> {
+      // Numbers are bound as REAL, which do not divide to whole periods by themselves.
+      const periods = sql`CAST((${nowMs} - nextAtMs) / ${everyMs} AS INTEGER) + 1`;
+      return changesRow(database, sql`UPDATE cronjobs
+        SET claim = ${claim}, leaseUntilMs = ${leaseUntilMs}, lastAtMs = ${nowMs},
+          nextAtMs = nextAtMs + iif(nextAtMs <= ${nowMs}, (${periods}) * ${everyMs}, 0)
+        WHERE name = ${name} AND leaseUntilMs <= ${nowMs}
+          AND (nextAtMs <= ${nowMs} OR ${isForced ? 1 : 0})`);
+    },
+    /** Extends its lease: the process is alive. */
+    renew: (leaseUntilMs: number) => changesRow(database, extend(leaseUntilMs)),
+    /** The same, where claiming it has failed in between: false if it is not claimed. */
+    renewIfClaimed: (leaseUntilMs: number) =>
+      changesRow(database, sql`${extend(leaseUntilMs)} AND claim = ${claim}`),
+    /** Ends it and records how it went; without an error given, that of the one before stays. */
+    finish: (durationMs: number, error: string | null | undefined) =>
+      changesRow(database, sql`UPDATE cronjobs
+        SET claim = NULL, leaseUntilMs = 0, lastDurationMs = ${durationMs},
+          lastError = ${error === undefined ? sql`lastError` : error} WHERE ${isThis}`),
+  };
 }
 
 /** Ends the leases of a process that has ended; the runs that it began are lost. */

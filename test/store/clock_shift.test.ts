@@ -3,13 +3,7 @@ import { test } from "node:test";
 import { type Database, UnavailableError } from "../../src/database/database.ts";
 import { sql } from "../../src/database/sql.ts";
 import { correctTimesAhead, createShift, leaveOutIdleTime } from "../../src/store/clock_shift.ts";
-import {
-  claimCronjob,
-  findCronjob,
-  finishCronjob,
-  registerCronjob,
-  renewCronjob,
-} from "../../src/store/cronjobs.ts";
+import { createCronjobRun, findCronjob, registerCronjob } from "../../src/store/cronjobs.ts";
 import { revokeTokensOfUser } from "../../src/store/users.ts";
 import { addUser, openDatabase } from "../helpers/database.ts";
 
@@ -186,31 +180,30 @@ test("the time without a process is left out once, before the job that was due",
 test("a run that takes for hours is no time without a process", async (t) => {
   const database = openDatabase(t);
   const failingSinceMs = NOW_MS + HOUR_MS;
-  const run = { name: "purge", claim: "p", claimedAtMs: NOW_MS };
-  const lease = { everyMs: 60_000, leaseUntilMs: NOW_MS + 30_000, isForced: false };
+  const runAt = (atMs: number) => createCronjobRun(database, "purge", "p", atMs);
+  const run = runAt(NOW_MS);
   await database.write([
     registerCronjob("purge", NOW_MS),
     sql`INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, createdAtMs,
         failingSinceMs)
       VALUES ('s1', 'u1', 'login', 'a', 'https://a.example/', 'active', '', 0, ${failingSinceMs})`,
   ]);
-  await claimCronjob(database, run, lease);
+  await run.claim(60_000, NOW_MS + 30_000, false);
   const isLeft = async () => {
     const rows = await database.query<{ atMs: number }>(
       sql`SELECT failingSinceMs AS atMs FROM subscriptions`);
     assert.deepEqual(rows, [{ atMs: failingSinceMs }]);
   };
   const laterMs = NOW_MS + 3 * HOUR_MS;
-  await database.write([renewCronjob(run, laterMs + 30_000)]);
+  await run.renew(laterMs + 30_000);
   await leaveOutIdleTime(database, "purge", laterMs);
   await isLeft();
-  await database.write([finishCronjob(run, laterMs - NOW_MS, undefined)]);
+  await run.finish(laterMs - NOW_MS, undefined);
   await leaveOutIdleTime(database, "purge", laterMs + 1000);
   await isLeft();
   // How long that one took says nothing of the next, with which its process dies.
-  const next = { ...run, claimedAtMs: laterMs + 2000 };
-  const leaseUntilMs = next.claimedAtMs + 30_000;
-  await claimCronjob(database, next, { ...lease, leaseUntilMs });
+  const leaseUntilMs = laterMs + 32_000;
+  await runAt(laterMs + 2000).claim(60_000, leaseUntilMs, false);
   await leaveOutIdleTime(database, "purge", leaseUntilMs + 2 * HOUR_MS);
   const [row] = await database.query<{ atMs: number }>(
     sql`SELECT failingSinceMs AS atMs FROM subscriptions`);
