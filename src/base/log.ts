@@ -49,13 +49,22 @@ export function createLogger({ level, write, now, pretty = false }: {
     if (collected !== "") write(collected);
   }
 
+  /** What JSON cannot hold (a cycle, a bigint, a throwing getter) must not fail its caller. */
+  function formatSafely(line: Line, fields: LogFields, msg: unknown): string {
+    try {
+      return formatLine(line, toFields(fields, msg));
+    } catch {
+      return formatLine(line, expressible(fields));
+    }
+  }
+
   function at(level: LogLevel, isWritten = LOG_LEVELS.indexOf(level) >= least): Log["info"] {
     if (!isWritten) return () => {};
     return (msg, fields = {}) => {
       const ms = now();
       if (ms !== last.ms) last = { ms, time: new Date(ms).toISOString() };
       const line: Line = { time: last.time, level, msg: toText(msg) };
-      lines += `${formatSafely(formatLine, line, fields, msg)}\n`;
+      lines += `${formatSafely(line, fields, msg)}\n`;
       if (lines.length >= FLUSH_AT_CHARS) flush();
       timer ??= setTimeout(() => {
         timer = undefined;
@@ -93,20 +102,6 @@ export function toFields(given: unknown, msg?: unknown): LogFields {
 }
 
 const LEFT_OUT = "left out: not expressible as JSON";
-
-/** What JSON cannot hold (a cycle, a bigint, a throwing getter) must not fail its caller. */
-function formatSafely(
-  format: typeof formatJson,
-  line: Line,
-  fields: LogFields,
-  msg: unknown,
-): string {
-  try {
-    return format(line, toFields(fields, msg));
-  } catch {
-    return format(line, expressible(fields));
-  }
-}
 
 /** The fields as plain data; in place of each value that JSON cannot hold are words. */
 export function expressible(fields: LogFields): LogFields {
