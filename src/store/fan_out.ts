@@ -50,12 +50,11 @@ export async function findFanOutPart(
   event: PendingEvent,
   { limit, idleLimit, nowMs }: Readonly<Record<"limit" | "idleLimit" | "nowMs", number>>,
 ): Promise<FanOutPart> {
-  const { name, subject, needed, fannedOut, lastSubscription } = event;
+  const { subject, needed, lastSubscription } = event;
   const [last, idle] = await Promise.all([
     subject === null ? findValue<number>(
       database,
-      sql`SELECT seq FROM subscriptions
-        WHERE event = ${name} AND seq > ${fannedOut} AND seq <= ${lastSubscription} AND ${IS_OPEN}
+      sql`SELECT seq FROM subscriptions s WHERE ${isInPart(event, lastSubscription)}
         ORDER BY seq LIMIT 1 OFFSET ${limit - 1}`,
     ) : undefined,
     idleLimit === 0 ? [] : database.query<DueQueue>(
@@ -92,7 +91,27 @@ export async function fanOut(
   leaseUntilMs: number,
   nowMs: number,
 ): Promise<ClaimedDelivery[]> {
-  const batches = parts.map((part) => makeDeliveries(part, claim, leaseUntilMs, nowMs));
+  const makeDeliveries = ({ event, end, claimed }: ClaimedPart): readonly Sql[] => {
+    const { id, needed, fannedOut } = event;
+    const part = isInPart(event, end);
+    // As `deliveryId` makes it.
+    const delivery = sql`${`d${id.slice(1)}`} || printf('%08x', s.seq)`;
+    const isClaimed = sql`s.seq IN ${listOf(claimed)}`;
+    return [
+      sql`INSERT INTO deliveries (id, event, subscription, status, dueAtMs, claim)
+        SELECT ${delivery}, ${id}, s.seq, 'pending', iif(${isClaimed}, ${leaseUntilMs}, ${nowMs}),
+          iif(${isClaimed}, ${claim}, NULL) FROM subscriptions s
+        WHERE ${part} AND ${mayReceive(needed)} AND EXISTS (SELECT 1 FROM events
+          WHERE id = ${id} AND status = 'pending' AND fannedOut = ${fannedOut})`,
+      sql`UPDATE subscriptions AS s SET dueAtMs = iif(${isClaimed}, ${leaseUntilMs}, ${nowMs})
+        WHERE ${part} AND EXISTS (SELECT 1 FROM deliveries d WHERE d.id = ${delivery}
+          AND d.status = 'pending' AND (s.dueAtMs IS NULL OR s.dueAtMs > d.dueAtMs))`,
+      sql`UPDATE events SET fannedOut = ${end},
+          status = iif(${end} >= lastSubscription, 'distributed', 'pending')
+        WHERE id = ${id} AND status = 'pending' AND fannedOut = ${fannedOut}`,
+    ];
+  };
+  const batches = parts.map(makeDeliveries);
   const changes = await database.write(batches.flat());
   let at = 0;
   return parts.flatMap(({ event, claimed }, index) => {
@@ -103,32 +122,6 @@ export async function fanOut(
       { id: deliveryId(event.id, subscription), subscription }
     ));
   });
-}
-
-function makeDeliveries(
-  { event, end, claimed }: ClaimedPart,
-  claim: string,
-  leaseUntilMs: number,
-  nowMs: number,
-): readonly Sql[] {
-  const { id, needed, fannedOut } = event;
-  const part = isInPart(event, end);
-  // As `deliveryId` makes it.
-  const delivery = sql`${`d${id.slice(1)}`} || printf('%08x', s.seq)`;
-  const isClaimed = sql`s.seq IN ${listOf(claimed)}`;
-  return [
-    sql`INSERT INTO deliveries (id, event, subscription, status, dueAtMs, claim)
-      SELECT ${delivery}, ${id}, s.seq, 'pending', iif(${isClaimed}, ${leaseUntilMs}, ${nowMs}),
-        iif(${isClaimed}, ${claim}, NULL) FROM subscriptions s
-      WHERE ${part} AND ${mayReceive(needed)} AND EXISTS (SELECT 1 FROM events
-        WHERE id = ${id} AND status = 'pending' AND fannedOut = ${fannedOut})`,
-    sql`UPDATE subscriptions AS s SET dueAtMs = iif(${isClaimed}, ${leaseUntilMs}, ${nowMs})
-      WHERE ${part} AND EXISTS (SELECT 1 FROM deliveries d WHERE d.id = ${delivery}
-        AND d.status = 'pending' AND (s.dueAtMs IS NULL OR s.dueAtMs > d.dueAtMs))`,
-    sql`UPDATE events SET fannedOut = ${end},
-        status = iif(${end} >= lastSubscription, 'distributed', 'pending')
-      WHERE id = ${id} AND status = 'pending' AND fannedOut = ${fannedOut}`,
-  ];
 }
 
 /** The id of an event's delivery to the subscription of this number: there can never be two. */
