@@ -91,12 +91,6 @@ export function createSharedCron(options: Pick<Services, "database" | "log" | "n
     }
   }
 
-  /** Claims a run now; a job that is not registered yet is before. */
-  async function claimNow(job: IntervalJob): Promise<CronjobRun | undefined> {
-    await database.write([registerCronjob(job.name, now() + job.everyMs)]);
-    return claim(job, true);
-  }
-
   return {
     start(job: IntervalJob): void {
       jobs.set(job.name, job);
@@ -110,7 +104,8 @@ export function createSharedCron(options: Pick<Services, "database" | "log" | "n
       if (!job) return cron.run(name);
       const claimed = Promise.withResolvers<CronjobRun | undefined>();
       const outcome = cron.run(name, async (signal) => {
-        claimed.resolve(claimNow(job));
+        const register = registerCronjob(name, now() + job.everyMs); // where it is not yet
+        claimed.resolve(database.write([register]).then(() => claim(job, true)));
         const run = await claimed.promise;
         if (run) await runClaimed(job, run, signal);
       });
