@@ -91,7 +91,9 @@ export function judgeContent(
 ): DatabaseState {
   // An empty database is nobody's, and may become Gatepost's.
   if (isEmpty(connection)) return { kind: "missing" };
-  const reason = findOwnerError(connection) ?? findVersionError(connection) ?? findMore(connection);
+  const isOurs = readPragma(connection, "application_id") === APPLICATION_ID;
+  const reason = isOurs ? findVersionError(connection) ?? findMore(connection)
+    : "It belongs to another program.";
   if (reason !== undefined) return { kind: "unusable", reason };
   return {
     kind: "usable",
@@ -145,11 +147,6 @@ export function beginsAsDatabase(path: string): boolean {
 /** Whether a database has no table and nothing else yet. */
 export function isEmpty(connection: DatabaseSync): boolean {
   return connection.prepare("SELECT 1 FROM sqlite_schema LIMIT 1").get() === undefined;
-}
-
-function findOwnerError(connection: DatabaseSync): string | undefined {
-  if (readPragma(connection, "application_id") === APPLICATION_ID) return undefined;
-  return "It belongs to another program.";
 }
 
 /** Why this program cannot bring the database's version to its own. */
