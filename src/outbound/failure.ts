@@ -49,7 +49,9 @@ export function classifyFailure(error: unknown): FailureKind {
 /** The same of the code that {@link findCode} found. */
 export function classifyCode(code: string | undefined): FailureKind {
   if (code === undefined) return "other";
-  return KINDS.find(([, codes]) => codes.some((each) => matches(each, code)))?.[0] ?? "other";
+  const isIt = (each: string) =>
+    each.endsWith("*") ? code.startsWith(each.slice(0, -1)) : code === each;
+  return KINDS.find(([, codes]) => codes.some(isIt))?.[0] ?? "other";
 }
 
 /**
@@ -91,8 +93,4 @@ export function findIn<Found>(
     if (found !== undefined) return found;
   }
   return undefined;
-}
-
-function matches(pattern: string, code: string): boolean {
-  return pattern.endsWith("*") ? code.startsWith(pattern.slice(0, -1)) : code === pattern;
 }

@@ -36,6 +36,42 @@ export function createNameLookup(options: {
 }): NameLookup {
   const { timeoutMs, servers, readHosts = () => readFile(HOSTS_FILE, "utf8") } = options;
 
+  async function findAddresses(resolver: Resolver, host: string): Promise<readonly Address[]> {
+    const local = findInHosts(await readHostsIfAny(), host);
+    if (local.length > 0) return local;
+
+    const families = [resolver.resolve4(host), resolver.resolve6(host)];
+    // Rejects when both families have failed; if one fails alone, the other decides.
+    const none = Promise.any(families).then((): string[] => []);
+    const late = none.then((empty) => delay(OTHER_FAMILY_WAIT_MS, empty, { ref: false }));
+    const found = families.map((each) => Promise.race([each.catch(() => none), late]));
+    try {
+      return parseAll((await Promise.all(found)).flat());
+    } catch (cause) {
+      // The resolver does not report that it got no socket; reading the file does.
+      await readHostsIfAny();
+      const isUnanswered = cause instanceof AggregateError &&
+        cause.errors.every((error) => UNANSWERED.includes(findCode(error) ?? ""));
+      const code = isUnanswered ? "NAME_LOOKUP_UNANSWERED" : "NAME_LOOKUP_FAILED";
+      throw new EgressError(code, `no address: ${host}`, { cause });
+    }
+  }
+
+  /**
+   * The hosts file may be absent, or closed to this process by Node's permission model: then "".
+   * What is closed finds no shortage, but opening this file does, as it would any that may be read.
+   */
+  function readHostsIfAny(): Promise<string> {
+    const throwShortage = (error: unknown) => {
+      if (isShortage(findCode(error))) throw error;
+    };
+    return readHosts().catch(async (error: unknown) => {
+      throwShortage(error);
+      await open(import.meta.filename).then((file) => file.close(), throwShortage);
+      return "";
+    });
+  }
+
   return async (name) => {
     const host = name.toLowerCase().replace(/\.$/, "");
     if (host === "localhost" || host.endsWith(".localhost")) return parseAll(["127.0.0.1", "::1"]);
@@ -47,7 +83,7 @@ export function createNameLookup(options: {
       late.reject(new EgressError("NAME_LOOKUP_UNANSWERED", `no answer in time: ${host}`));
     }, timeoutMs);
     try {
-      return await Promise.race([findAddresses(resolver, host, readHosts), late.promise]);
+      return await Promise.race([findAddresses(resolver, host), late.promise]);
     } finally {
       resolver.cancel();
     }
@@ -59,46 +95,6 @@ export function findInHosts(hosts: string, name: string): readonly Address[] {
   const lines = hosts.split("\n").map((line) => line.replace(/#.*/s, "").trim().split(/\s+/));
   const named = lines.filter(([, ...names]) => names.some((each) => each.toLowerCase() === name));
   return parseAll(named.map(([address = ""]) => address));
-}
-
-async function findAddresses(
-  resolver: Resolver,
-  host: string,
-  readHosts: () => Promise<string>,
-): Promise<readonly Address[]> {
-  const local = findInHosts(await readHostsIfAny(readHosts), host);
-  if (local.length > 0) return local;
-
-  const families = [resolver.resolve4(host), resolver.resolve6(host)];
-  // Rejects when both families have failed; if one fails alone, the other decides.
-  const none = Promise.any(families).then((): string[] => []);
-  const late = none.then((empty) => delay(OTHER_FAMILY_WAIT_MS, empty, { ref: false }));
-  const found = families.map((each) => Promise.race([each.catch(() => none), late]));
-  try {
-    return parseAll((await Promise.all(found)).flat());
-  } catch (cause) {
-    // The resolver does not report that it got no socket; reading the file does.
-    await readHostsIfAny(readHosts);
-    const isUnanswered = cause instanceof AggregateError &&
-      cause.errors.every((error) => UNANSWERED.includes(findCode(error) ?? ""));
-    const code = isUnanswered ? "NAME_LOOKUP_UNANSWERED" : "NAME_LOOKUP_FAILED";
-    throw new EgressError(code, `no address: ${host}`, { cause });
-  }
-}
-
-/**
- * The hosts file may be absent, or closed to this process by Node's permission model: then "". What
- * is closed finds no shortage, but opening this file does, as it would any that may be read.
- */
-function readHostsIfAny(readHosts: () => Promise<string>): Promise<string> {
-  const throwShortage = (error: unknown) => {
-    if (isShortage(findCode(error))) throw error;
-  };
-  return readHosts().catch(async (error: unknown) => {
-    throwShortage(error);
-    await open(import.meta.filename).then((file) => file.close(), throwShortage);
-    return "";
-  });
 }
 
 /** Those of the texts that are addresses; one with a zone (`fe80::1%eth0`) is not. */
