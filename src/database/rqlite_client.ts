@@ -118,38 +118,27 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
       if (!socket.connecting) isSent = true;
       else socket.once(isTls ? "secureConnect" : "connect", () => isSent = true);
     });
+    const fail = (mayHaveRun: boolean, why: string): Attempt =>
+      ({ kind: "failed", mayHaveRun, reason: `${node}: ${why}` });
     try {
       const [incoming] = await once(outgoing.end(body), "response");
-      return judge(node, incoming, await text(incoming), count);
-    } catch (cause) {
-      const reason = `${node}: ${(cause as Error).message.trim()}`; // OpenSSL ends its with \n
-      return { kind: "failed", mayHaveRun: isSent, reason };
-    }
-  }
-
-  function judge(
-    node: string,
-    incoming: IncomingMessage,
-    content: string,
-    count: number,
-  ): Attempt {
-    const { statusCode: status = 0, headers: { location, date } } = incoming;
-    aheadMs = Date.parse(`${date}`) - Date.now() || 0;
-    if (status === 301 && location !== undefined) {
-      return { kind: "redirect", leader: new URL(location).host };
-    }
-    if (status === 200) {
+      const { statusCode: status = 0, headers: { location, date } }: IncomingMessage = incoming;
+      const content = await text(incoming);
+      aheadMs = Date.parse(`${date}`) - Date.now() || 0;
+      if (status === 301 && location !== undefined) {
+        return { kind: "redirect", leader: new URL(location).host };
+      }
+      // It refuses our request, or our credentials, which another may know already or still.
+      const isRefusal = status < 500 || content.includes("leader not found");
+      if (status !== 200) return fail(!isRefusal, describeResponse(status, content));
       const { results, error = "not a result of each statement" } = readResponse(status, content);
       // A transaction ends with the statement that failed.
       const isWhole = results?.length === count || results?.at(-1)?.error !== undefined;
-      if (isWhole) return { kind: "results", results };
       // With an error of its own, leadership was lost in between: it may be stored yet.
-      return { kind: "failed", mayHaveRun: true, reason: `${node}: ${error}` };
+      return isWhole ? { kind: "results", results } : fail(true, error);
+    } catch (cause) {
+      return fail(isSent, (cause as Error).message.trim()); // OpenSSL ends its with \n
     }
-    // It refuses our request, or our credentials, which another may know already or still.
-    const isRefusal = status < 500 || content.includes("leader not found");
-    const reason = `${node}: ${describeResponse(status, content)}`;
-    return { kind: "failed", mayHaveRun: !isRefusal, reason };
   }
 
   /**
