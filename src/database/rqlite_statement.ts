@@ -9,13 +9,10 @@ import type { Sql, SqlValue } from "./sql.ts";
 export function encodeStatement({ sql, params }: Sql): string {
   if (!params.some(isBytes)) return JSON.stringify([sql, ...params]);
   const values = params.map((value) => isBytes(value) ? Buffer.from(value).toString("hex") : value);
-  return JSON.stringify([unhexBytes(sql, params), ...values]);
-}
-
-function unhexBytes(text: string, params: readonly SqlValue[]): string {
   let at = 0;
-  return text.replace(/'[^']*'|\?/g, (found) => // a literal, or a parameter
+  const text = sql.replace(/'[^']*'|\?/g, (found) => // a literal, or a parameter
     found === "?" && isBytes(params[at++]) ? "unhex(?)" : found);
+  return JSON.stringify([text, ...values]);
 }
 
 function isBytes(value: SqlValue | undefined): value is Uint8Array {
