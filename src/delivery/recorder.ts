@@ -71,15 +71,15 @@ export function createRecorder(
    */
   function finishFailure(record: AttemptRecord): readonly Sql[] {
     const nowMs = now();
-    const { endpoint, attempt, outcome } = record;
+    const { subscription, endpoint, attempt, outcome } = record;
     const next = afterAttempt(attempt, outcome, delaysMs, nowMs, random());
     const recorded = claims.recordFailure({ ...record, next }, nowMs);
     if (next.status !== "failed") return recorded;
-    const claimed = { ...record, claim };
+    const isClaimed = claims.isClaimed(record);
     const rule = next.gone ? { goneEndpoint: endpoint }
       : { failingSinceMs: disableAfterMs > 0 ? nowMs - disableAfterMs : 0 };
-    const { before, after } = disableAfterFailure(claimed, rule, nowMs);
-    return [announceFailedDelivery(claimed, nowMs), ...before, ...recorded, ...after];
+    const { before, after } = disableAfterFailure(subscription, isClaimed, rule, nowMs);
+    return [announceFailedDelivery(isClaimed, nowMs), ...before, ...recorded, ...after];
   }
 
   /** Releases claims of what was not sent; it is due again after so many milliseconds. */

@@ -99,20 +99,6 @@ export function hasDelivery(database: Database, id: string): Promise<boolean> {
   return hasRow(database, sql`SELECT 1 FROM deliveries WHERE id = ${id}`);
 }
 
-/** A delivery that some process has claimed, for the attempt of this number. */
-export interface ClaimOfDelivery extends Pick<SendableDelivery, "id" | "attempt"> {
-  readonly claim: string;
-}
-
-/**
- * Holds for the row of a delivery while the process still has it claimed, and it has not been sent
- * again by hand meanwhile: then its attempts are counted anew.
- */
-export function isClaimed({ id, claim, attempt }: ClaimOfDelivery): Sql {
-  return sql`id = ${id} AND claim = ${claim} AND status = 'pending'
-    AND attempt = ${attempt - 1}`;
-}
-
 /** One attempt that has ended, as it is recorded. */
 export interface AttemptRecord
   extends Pick<SendableDelivery, "id" | "subscription" | "endpoint" | "attempt"> {
@@ -129,6 +115,13 @@ export function claimsOf(database: Database, claim: string) {
   const select = (which: Sql) =>
     database.query<ClaimedDelivery>(sql`SELECT id, subscription FROM deliveries
       WHERE claim = ${claim}${which}`);
+
+  /**
+   * Holds for the row of a delivery while it is still claimed, and has not been sent again by hand
+   * meanwhile: then its attempts are counted anew.
+   */
+  const isClaimed = ({ id, attempt }: Pick<SendableDelivery, "id" | "attempt">): Sql =>
+    sql`id = ${id} AND claim = ${claim} AND status = 'pending' AND attempt = ${attempt - 1}`;
 
   /** Rows of JSON that begin with a delivery's id, beside deliveries `d` that are still claimed. */
   const claimedOf = (rows: readonly (readonly unknown[])[]) =>
@@ -156,6 +149,7 @@ export function claimsOf(database: Database, claim: string) {
   }
 
   return {
+    isClaimed,
     /**
      * Claims up to `count` due deliveries of each subscription until the lease ends: should the
      * process have died by then, they are due again. Each subscription goes to the end of the
@@ -213,7 +207,7 @@ export function claimsOf(database: Database, claim: string) {
     /** Records a failed attempt and moves its delivery on; nothing where another has it now. */
     recordFailure(record: AttemptRecord & { readonly next: NextState }, nowMs: number): Sql[] {
       const { id, subscription, endpoint, attempt, outcome, next } = record;
-      const claimed = isClaimed({ id, claim, attempt });
+      const claimed = isClaimed(record);
       const [status, error] = outcome.kind === "response" ? [outcome.status, null]
         : [null, outcome.error];
       const [dueAtMs, finishedAtMs] = next.status === "pending" ? [next.dueAtMs, null]

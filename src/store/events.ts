@@ -14,7 +14,6 @@ import type { Database } from "../database/database.ts";
 import { findRow, findValue } from "../database/rows.ts";
 import { joinSql, sql, type Sql, sqlText } from "../database/sql.ts";
 import type { Change } from "./audit.ts";
-import { type ClaimOfDelivery, isClaimed } from "./deliveries.ts";
 import { asItem, is, madeBetween, WANTED } from "./list.ts";
 import { IS_OPEN } from "./subscriptions.ts";
 
@@ -108,12 +107,12 @@ const OWN_EVENT_SCOPES = sqlText(JSON.stringify([BACKEND_SCOPE]));
  * Dispatches `gatepost.delivery.failed` if the claim still holds and the delivery is not one of an
  * event of the service itself. Belongs before the statements that record the failure.
  */
-export function announceFailedDelivery(claimed: ClaimOfDelivery, nowMs: number): Sql {
+export function announceFailedDelivery(isClaimed: Sql, nowMs: number): Sql {
   const name = `${OWN_PREFIX}delivery.failed`;
   return sql`${dispatch(name)}, ${newId("e", nowMs)}, ${name}, ${nowMs},
       ${OWN_EVENT_SCOPES}, NULL,
       json_object('delivery', d.id, 'subscription', s.id, 'event', e.name), NULL, NULL, NULL, NULL
-    FROM (SELECT * FROM deliveries WHERE ${isClaimed(claimed)}) d
+    FROM (SELECT * FROM deliveries WHERE ${isClaimed}) d
       JOIN events e ON e.id = d.event JOIN subscriptions s ON s.seq = d.subscription
     WHERE NOT ${isOwnEvent(sql`e.name`)}`;
 }

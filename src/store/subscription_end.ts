@@ -6,7 +6,6 @@ import type { Database } from "../database/database.ts";
 import { paceWrites } from "../database/pace_writes.ts";
 import { hasRow } from "../database/rows.ts";
 import { listOf, sql, type Sql } from "../database/sql.ts";
-import { type ClaimOfDelivery, isClaimed } from "./deliveries.ts";
 import { announceDisabled } from "./events.ts";
 import { IS_OPEN } from "./subscriptions.ts";
 
@@ -115,7 +114,8 @@ function end(condition: Sql, deletes: boolean, reason: string, nowMs: number): S
  * claim still holds: by what goes `before` and `after` the statements that record the failure.
  */
 export function disableAfterFailure(
-  { subscription, ...held }: ClaimOfDelivery & { readonly subscription: number },
+  subscription: number,
+  isClaimed: Sql,
   rule:
     /** It responded to the last attempt with 410: it wants no more. */
     | { readonly goneEndpoint: string }
@@ -127,8 +127,7 @@ export function disableAfterFailure(
     ? [sql`s.endpoint = ${rule.goneEndpoint}`, "gone"] as const
     : [sql`s.failingSinceMs <= ${rule.failingSinceMs}`, "failing"] as const;
   const one = sql`s.seq = ${subscription}`;
-  const failed = sql`${one} AND ${holds}
-    AND EXISTS (SELECT 1 FROM deliveries WHERE ${isClaimed(held)})`;
+  const failed = sql`${one} AND ${holds} AND EXISTS (SELECT 1 FROM deliveries WHERE ${isClaimed})`;
   return { before: disable(failed, reason, nowMs), after: cancelPending(one, nowMs) };
 }
 

@@ -207,7 +207,7 @@ const PENDING = {
   lastSubscription: 1,
   fannedOut: 0,
 };
-const FAILURE = { id: DELIVERY, subscription: 1, claim: CLAIM, attempt: 1 };
+const FAILURE = { id: DELIVERY, subscription: 1, attempt: 1 };
 const ATTEMPT = {
   ...FAILURE,
   endpoint: SUBSCRIPTION.endpoint,
@@ -329,10 +329,12 @@ const CASES: readonly Case[] = [
   ]),
   writing("giving deliveries back", (database) =>
     claimsOf(database, CLAIM).release([{ id: "d0", subscription: 1 }], NOW_MS)),
-  writing("telling of a failed delivery", () => [announceFailedDelivery(FAILURE, NOW_MS)]),
+  writing("telling of a failed delivery", (database) =>
+    [announceFailedDelivery(claimsOf(database, CLAIM).isClaimed(FAILURE), NOW_MS)]),
   ...[{ goneEndpoint: SUBSCRIPTION.endpoint }, { failingSinceMs: NOW_MS - 1 }].map((rule) =>
-    writing(`disabling after a failure: ${Object.keys(rule).join()}`, () => {
-      const { before, after } = disableAfterFailure({ ...FAILURE, claim: "" }, rule, NOW_MS);
+    writing(`disabling after a failure: ${Object.keys(rule).join()}`, (database) => {
+      const isClaimed = claimsOf(database, "").isClaimed(FAILURE);
+      const { before, after } = disableAfterFailure(1, isClaimed, rule, NOW_MS);
       return [...before, ...after];
     })
   ),

@@ -232,9 +232,10 @@ for (const [name, holder, called, status] of CLAIMS) {
     await fill(2);
     const request = [{ subscription: seq, count: 1 }];
     const [claimed] = await claimsOf(database, holder).claim(request, NOW_MS + seq, NOW_MS);
-    const failure = { id: claimed?.id ?? "", claim: "c1", attempt: 1, subscription: seq };
+    const failure = { id: claimed?.id ?? "", attempt: 1 };
+    const isClaimed = claimsOf(database, "c1").isClaimed(failure);
     const goneEndpoint = called === HERE ? HERE + id : called;
-    const { before, after } = disableAfterFailure(failure, { goneEndpoint }, NOW_MS);
+    const { before, after } = disableAfterFailure(seq, isClaimed, { goneEndpoint }, NOW_MS);
     await database.write([...before, ...after]);
     assert.equal((await findSubscription(database, id))?.status, status);
     // The one that was called is left to the record of its attempt.
