@@ -41,7 +41,7 @@ import {
 } from "./administration.ts";
 import { loggedInUser } from "./consumer/account_acts.ts";
 import { backend, consumer, type Operation, type Side } from "./operation.ts";
-import { pageOf, pagination, toPageRecord, toPagination } from "./pagination.ts";
+import { pageOf, pagination, toPageRecord } from "./pagination.ts";
 import { checkGivesBackend, checkRecentLogin } from "./recent_login.ts";
 
 const OLD_SECRET_MS = 24 * 60 * 60_000;
@@ -74,9 +74,8 @@ export function appOperations(side: Side, services: Administration): Operation[]
       query: { ...pagination(AppRecord.members.client_id), ...filters },
       returns: pageOf(AppRecord),
       async handle({ query, caller }) {
-        const given = isOwn ? { owner: loggedInUser(caller) } : query;
-        const page = await listPart(database, APP_LIST, given, toPagination(query));
-        return toPageRecord(page, toAppRecord);
+        const given = isOwn ? { ...query, owner: loggedInUser(caller) } : query;
+        return toPageRecord(await listPart(database, APP_LIST, given), toAppRecord);
       },
     }),
     make("GET", item, `get${own}App`, isOwn ? "One of the caller's apps" : "One app", {

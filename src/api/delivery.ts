@@ -35,7 +35,7 @@ import { insertTestDelivery, resendDeliveries } from "../store/resends.ts";
 import { findSubscription } from "../store/subscriptions.ts";
 import { type Administration, found, locatedResponse, storeAudited } from "./administration.ts";
 import { backend, consumer, type Operation } from "./operation.ts";
-import { pageOf, pagination, toPageRecord, toPagination } from "./pagination.ts";
+import { pageOf, pagination, toPageRecord } from "./pagination.ts";
 import { NewResend, OwnResend, RESENDS_STARTED, startResend } from "./resend.ts";
 import { createSendLimit } from "./send_limit.ts";
 import { getSubscription, ownerOf } from "./subscription.ts";
@@ -89,8 +89,7 @@ export function deliveryOperations(
       async handle({ params, query, caller }) {
         const { id } = await getSubscription(database, params.id, caller);
         const given = { ...query, subscription: id };
-        const page = await listDeliveries(database, given, toPagination(query));
-        return toPageRecord(page, toDeliveryRecord);
+        return toPageRecord(await listDeliveries(database, given), toDeliveryRecord);
       },
     }),
     ...[
@@ -166,7 +165,7 @@ export function managedDeliveryOperations(
       query: { ...pagination(ID), ...DELIVERY_LIST.filters },
       returns: pageOf(ManagedDelivery),
       handle: async ({ query }) =>
-        toPageRecord(await listDeliveries(heavy, query, toPagination(query)), toManagedDelivery),
+        toPageRecord(await listDeliveries(heavy, query), toManagedDelivery),
     }),
     backend("GET", `${path}/:id`, "getAnyDelivery",
       "One delivery with its attempts, and how each response began", {

@@ -12,7 +12,7 @@ import {
   TEXT,
   wholeNumber,
 } from "../base/shape.ts";
-import { type Database, FIRST_PAGE, type Page, type Pagination } from "../database/database.ts";
+import type { Database, Page } from "../database/database.ts";
 import { type Filters, type Given, type List, listPart } from "../store/list.ts";
 import type { Context } from "./operation.ts";
 
@@ -41,11 +41,6 @@ export function pagination(cursor: Shape<string> = CURSOR) {
 
 type PageQuery = InferMembers<ReturnType<typeof pagination>>;
 type ListContext = Context<string, readonly string[], PageQuery, unknown>;
-
-/** The part of a stored list that a query asks for. */
-export function toPagination({ limit, cursor }: PageQuery): Pagination {
-  return { limit, before: cursor ?? FIRST_PAGE };
-}
 
 /** The members of a response that lists such items, and where the next part begins. */
 export function pageMembers<T>(item: Shape<T>) {
@@ -79,8 +74,8 @@ export function listing<
   return {
     query: { ...pagination(record.members.id), ...list.filters },
     returns: pageOf(record),
-    handle: async ({ query }: { readonly query: Given<F> & PageQuery }) =>
-      toPageRecord(await listPart(database, list, query, toPagination(query)), toRecord),
+    handle: async ({ query }: { readonly query: Given<F> }) =>
+      toPageRecord(await listPart(database, list, query), toRecord),
   };
 }
 

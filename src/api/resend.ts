@@ -34,7 +34,7 @@ import {
 } from "../store/resends.ts";
 import { type Actor, type Administration, found, storeAudited } from "./administration.ts";
 import { backend, consumer, type Operation, type Side } from "./operation.ts";
-import { pageOf, pagination, toPageRecord, toPagination } from "./pagination.ts";
+import { pageOf, pagination, toPageRecord } from "./pagination.ts";
 import { checkRecentLogin } from "./recent_login.ts";
 import { getSubscription } from "./subscription.ts";
 
@@ -110,8 +110,7 @@ export function resendOperations(side: Side, services: Administration): Operatio
       returns: pageOf(ResendRecord),
       async handle({ params, query, caller }) {
         const given = { ...query, ...await wantedOf(params, caller) };
-        const page = await listPart(database, RESEND_LIST, given, toPagination(query));
-        return toPageRecord(page, toRecord);
+        return toPageRecord(await listPart(database, RESEND_LIST, given), toRecord);
       },
     }),
     make("GET", `${path}/:${key}`, `getResend${of}`, "How far a resend has come", {

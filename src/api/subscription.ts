@@ -53,7 +53,7 @@ import {
   storeAudited,
 } from "./administration.ts";
 import { backend, consumer, type Operation, type Side } from "./operation.ts";
-import { pageOf, pagination, toPageRecord, toPagination } from "./pagination.ts";
+import { pageOf, pagination, toPageRecord } from "./pagination.ts";
 
 // Of one's own these are known.
 const { owner, app, ...OWN_FILTERS } = SUBSCRIPTION_LIST.filters;
@@ -99,8 +99,8 @@ export function subscriptionOperations(
       async handle({ query: { sort, ...query }, caller }) {
         const given = isOwn ? { ...query, ...ownerOf(caller) } : query;
         const page = sort === "worst"
-          ? await listFailing(isOwn ? database : heavy, given, toPagination(query))
-          : await listPart(database, SUBSCRIPTION_LIST, given, toPagination(query));
+          ? await listFailing(isOwn ? database : heavy, given)
+          : await listPart(database, SUBSCRIPTION_LIST, given);
         return toPageRecord(page, toRecord);
       },
     }),

@@ -62,10 +62,10 @@ export function valueIf(condition: Sql, value: Sql | SqlValue): Sql {
   return sql`CASE WHEN ${condition} THEN ${value} END`;
 }
 
-/** Which part of a list is wanted: items older than the one whose id is `before`. */
+/** Which part of a list is wanted: items older than the one of this id, else the newest. */
 export interface Pagination {
   readonly limit: number;
-  readonly before: string;
+  readonly cursor?: string | undefined;
 }
 
 /** Part of a list, newest first, and where the next part begins. */
@@ -73,6 +73,3 @@ export interface Page<Item> {
   readonly items: readonly Item[];
   readonly next: string | undefined;
 }
-
-/** Sorts after every id, so that a list which begins before it begins with the newest. */
-export const FIRST_PAGE = "~";

@@ -46,13 +46,16 @@ export async function changesRow(database: Database, ...batch: readonly Sql[]): 
   return (await database.write(batch))[0] === 1;
 }
 
+/** Sorts after every id, so that a list which begins before it begins with the newest. */
+export const NEWEST = "~";
+
 /** Makes a page of the rows of a query that asked for one row more than the page holds. */
 export function pageOf<Item extends { readonly id: string }>(
   rows: readonly Item[],
-  page: Pagination,
+  { limit }: Pagination,
 ): Page<Item> {
-  const items = rows.slice(0, page.limit);
-  return { items, next: rows.length > page.limit ? items.at(-1)?.id : undefined };
+  const items = rows.slice(0, limit);
+  return { items, next: rows.length > limit ? items.at(-1)?.id : undefined };
 }
 
 /** Reads rows in batches, in the order of their keys; `select` selects those after a key. */

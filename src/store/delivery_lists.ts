@@ -6,7 +6,7 @@ import {
   ManagedDelivery,
 } from "../event/delivery_record.ts";
 import { EVENT_NAME } from "../event/event.ts";
-import { type Database, limitTo, type Page, type Pagination } from "../database/database.ts";
+import { type Database, limitTo, type Page } from "../database/database.ts";
 import { findRow } from "../database/rows.ts";
 import { joinSql, sql, type Sql, sqlText } from "../database/sql.ts";
 import {
@@ -80,7 +80,6 @@ export const DELIVERY_LIST = {
 export async function listDeliveries(
   database: Database,
   given: Given<typeof DELIVERY_LIST.filters>,
-  page: Pagination,
 ): Promise<Page<Delivery>> {
   const { status, endpoint } = given;
   const ofEndpoint = endpoint === undefined ? [] : await database.query<Pick<Delivery, "id">>(
@@ -90,7 +89,7 @@ export async function listDeliveries(
   if (endpoint !== undefined && only === undefined) return { items: [], next: undefined };
   // By the one subscription, which has an index.
   const wanted = only && ofEndpoint.length === 1 ? { subscription: only.id, ...given } : given;
-  const { items, next } = await listPart(database, DELIVERY_LIST, wanted, page);
+  const { items, next } = await listPart(database, DELIVERY_LIST, wanted);
   return { items: items.filter((item) => item.status === (status ?? item.status)), next };
 }
 

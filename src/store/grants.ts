@@ -3,7 +3,7 @@ import { idTimeMs } from "../base/id.ts";
 import { afterWrite } from "./after_write.ts";
 import { insertAuditOfGrant, type NewAuditEntry } from "./audit.ts";
 import { type Database, limitTo, type Page, type Pagination } from "../database/database.ts";
-import { changesRow, findRow, pageOf, parseScopes, type RowOf } from "../database/rows.ts";
+import { changesRow, findRow, NEWEST, pageOf, parseScopes, type RowOf } from "../database/rows.ts";
 import { andIs, listOf, sql, type Sql } from "../database/sql.ts";
 import { endExcessGrants } from "./grant_limit.ts";
 import type { Revocations } from "./revocations.ts";
@@ -244,20 +244,20 @@ export interface ListedGrant extends Grant {
 /** Grants of a user or an app or both, newest first; those that ended wait there for the purge. */
 export async function listGrants(
   database: Database,
-  { user, app }: Partial<Record<"user" | "app", string | undefined>>,
-  page: Pagination,
+  given: Pagination & Partial<Record<"user" | "app", string | undefined>>,
   nowMs: number,
 ): Promise<Page<ListedGrant>> {
-  const before = sql`id < ${page.before}`;
+  const { user, app, limit, cursor = NEWEST } = given;
+  const before = sql`id < ${cursor}`;
   // A user's have two indexes, which the engine merges; an app may have very many of others.
   const ofUser = sql`${before} AND user = ${user ?? null}${andIs(sql`+app`, app)}`;
   const select = user === undefined
     ? selectGrants(sql`${before}${andIs(sql`app`, app)}`)
     : sql`${selectGrants(sql`${ofUser} AND revokedAtMs IS NULL`)} UNION ALL
       ${selectGrants(sql`${ofUser} AND revokedAtMs IS NOT NULL`)}`;
-  const ordered = sql`${select} ORDER BY id DESC ${limitTo(page.limit + 1)}`;
+  const ordered = sql`${select} ORDER BY id DESC ${limitTo(limit + 1)}`;
   const rows = await database.query<ListedRow>(ordered);
-  return pageOf(rows.map((row) => toListed(row, nowMs)), page);
+  return pageOf(rows.map((row) => toListed(row, nowMs)), given);
 }
 
 /** By what somebody can act for a user, newest first. */

@@ -2,7 +2,7 @@ import { idBound } from "../base/id.ts";
 import { described, type InferMembers, optional, type Shape, text } from "../base/shape.ts";
 import { TIME_MS } from "../base/time.ts";
 import { type Database, limitTo, type Page, type Pagination } from "../database/database.ts";
-import { findValue, pageOf } from "../database/rows.ts";
+import { findValue, NEWEST, pageOf } from "../database/rows.ts";
 import { joinSql, sql, type Sql, sqlText, type SqlValue } from "../database/sql.ts";
 
 /** A parameter of a list: its shape, and which rows a value of it leaves. */
@@ -17,8 +17,9 @@ export interface Filter<T = unknown> extends Shape<T | undefined> {
 export type Filters = Readonly<Record<string, Filter>>;
 type Values = Readonly<Record<string, unknown>>;
 
-/** What of a list is asked for; an index may go on with the status. */
-export type Given<F extends Filters> = InferMembers<F> & { readonly status?: string | undefined };
+/** What of a list is asked for, and which part; an index may go on with the status. */
+export type Given<F extends Filters> =
+  InferMembers<F> & Pagination & { readonly status?: string | undefined };
 
 /** Items with ids, and what lists of them can be narrowed by. */
 export interface List<F extends Filters, Row, Item extends { readonly id: string }> {
@@ -95,7 +96,7 @@ export function beginsWith(
 }
 
 /** What the given filters come to: between which ids the rows are, and what holds for them. */
-export function narrow<F extends Filters>(filters: F, given: Given<F>) {
+export function narrow<F extends Filters>(filters: F, given: InferMembers<F>) {
   const values: Values = given;
   const used = Object.entries<Filter>(filters).map(([name, filter]) =>
     ({ name, filter, value: values[name] })
@@ -122,10 +123,10 @@ export async function listPart<F extends Filters, Row, Item extends { readonly i
   database: Database,
   list: List<F, Row, Item>,
   given: Given<F>,
-  page: Pagination,
 ): Promise<Page<Item>> {
   const { table, columns, always = sql`TRUE`, filters, indexes, shown = (rows) => rows } = list;
-  const { from, before = page.before, conditions } = narrow(filters, given);
+  const { limit, cursor = NEWEST }: Pagination = given;
+  const { from, before = cursor, conditions } = narrow(filters, given);
   const by = Object.keys(indexes).find((index) => conditions.some(({ name }) => name === index));
   const statuses = by === undefined ? [] : indexes[by] ?? [];
   const index = conditions.find(({ name }) => name === by)?.condition ?? always;
@@ -138,7 +139,7 @@ export async function listPart<F extends Filters, Row, Item extends { readonly i
   const ways = statuses.filter((status) => status === (given.status ?? status))
     .map((status) => sql` AND status = ${sqlText(status)}`);
   // One bound alone: of two SQLite searches by one, and reads all that the other leaves out.
-  const end = before < page.before ? before : page.before;
+  const end = before < cursor ? before : cursor;
   const select = (what: Sql, first: string, more: Sql) => {
     const since = first === "" ? sql`` : sql` AND id >= ${first}`;
     return joinSql((ways.length > 0 ? ways : [sql``]).map((way) =>
@@ -151,7 +152,7 @@ export async function listPart<F extends Filters, Row, Item extends { readonly i
     sql`${select(sql`id`, from, sql``)} ORDER BY id DESC LIMIT 1 OFFSET ${LOOKED_AT - 1}`,
   );
   const rows = sql`${select(columns, edge ?? from, rest)}
-    ORDER BY id DESC ${limitTo(page.limit + 1)}`;
-  const { items, next } = pageOf((await database.query<Row>(shown(rows))).map(list.toItem), page);
+    ORDER BY id DESC ${limitTo(limit + 1)}`;
+  const { items, next } = pageOf((await database.query<Row>(shown(rows))).map(list.toItem), given);
   return { items, next: next ?? edge };
 }

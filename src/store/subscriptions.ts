@@ -10,8 +10,8 @@ import {
   type SubscriptionChange,
   SubscriptionRecord,
 } from "../event/subscription.ts";
-import { type Database, limitTo, type Page, type Pagination } from "../database/database.ts";
-import { findRow, hasRow, pageOf } from "../database/rows.ts";
+import { type Database, limitTo, type Page } from "../database/database.ts";
+import { findRow, hasRow, NEWEST, pageOf } from "../database/rows.ts";
 import { andIs, joinSql, sql, type Sql, sqlText } from "../database/sql.ts";
 import { type Change, updateWhere } from "./audit.ts";
 import { AT_MOST } from "./batch.ts";
@@ -71,10 +71,10 @@ export const SUBSCRIPTION_CURSOR = matching(
 export async function listFailing(
   database: Database,
   given: Given<typeof SUBSCRIPTION_LIST.filters>,
-  page: Pagination,
 ): Promise<Page<Subscription>> {
+  const { limit, cursor = NEWEST } = given;
   // The last one itself may fail no more, or be gone.
-  const [lastMs, lastId] = [idTimeMs(page.before) || 0, page.before.slice(-ID_LENGTH)];
+  const [lastMs, lastId] = [idTimeMs(cursor) || 0, cursor.slice(-ID_LENGTH)];
   const [first = sql`TRUE`, ...others] = narrow(SUBSCRIPTION_LIST.filters, given).conditions
     .map(({ condition }) => condition);
   // With the plus no index is used but that of the first: an owner has few.
@@ -83,9 +83,9 @@ export async function listFailing(
     sql`SELECT ${COLUMNS} FROM subscriptions
       WHERE ${first}${rest} AND ${IS_OPEN} AND status <> 'deleted' AND failingSinceMs IS NOT NULL
       AND (failingSinceMs, id) > (${lastMs}, ${lastId})
-      ORDER BY failingSinceMs, id ${limitTo(page.limit + 1)}`,
+      ORDER BY failingSinceMs, id ${limitTo(limit + 1)}`,
   );
-  const { items, next } = pageOf(rows, page);
+  const { items, next } = pageOf(rows, given);
   return { items, next: next && idBound("s", items.at(-1)?.failingSinceMs ?? 0) + next };
 }
 

@@ -12,7 +12,6 @@ import {
   updateApp,
 } from "../../src/store/apps.ts";
 import { listPart } from "../../src/store/list.ts";
-import { FIRST_PAGE } from "../../src/database/database.ts";
 import { findValue } from "../../src/database/rows.ts";
 import { sql } from "../../src/database/sql.ts";
 import { loadRevocations } from "../../src/store/revocations.ts";
@@ -64,10 +63,10 @@ test("apps are listed newest first, page by page", async (t) => {
   for (let at = 0; at < 3; at++) {
     ids.unshift(await addApp(database, { id: newId("a", NOW_MS + at) }));
   }
-  const first = await listPart(database, APP_LIST, {}, { limit: 2, before: FIRST_PAGE });
+  const first = await listPart(database, APP_LIST, { limit: 2 });
   assert.deepEqual(first.items.map(({ id }) => id), ids.slice(0, 2));
   assert.ok(first.next !== undefined);
-  const second = await listPart(database, APP_LIST, {}, { limit: 2, before: first.next });
+  const second = await listPart(database, APP_LIST, { limit: 2, cursor: first.next });
   assert.deepEqual(second.items.map(({ id }) => id), ids.slice(2));
   assert.equal(second.next, undefined);
 });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
 import { newId } from "../../src/base/id.ts";
-import { ConflictError, type Database, FIRST_PAGE } from "../../src/database/database.ts";
+import { ConflictError, type Database } from "../../src/database/database.ts";
 import { prepareSqliteFile } from "../../src/database/migrate.ts";
 import { sql } from "../../src/database/sql.ts";
 import type { Event } from "../../src/event/event.ts";
@@ -42,7 +42,7 @@ async function store(database: Database, ...events: readonly Event[]): Promise<n
 }
 
 async function listIds(database: Database): Promise<string[]> {
-  const { items } = await listPart(database, EVENT_LIST, {}, { limit: 100, before: FIRST_PAGE });
+  const { items } = await listPart(database, EVENT_LIST, { limit: 100 });
   return items.map(({ id }) => id).sort();
 }
 

@@ -6,10 +6,10 @@ import { sha256 } from "../../src/base/secret.ts";
 import { revokeTokensOfApp, deleteApp } from "../../src/store/apps.ts";
 import {
   type Database,
-  FIRST_PAGE,
   OutcomeUnknownError,
   UnavailableError,
 } from "../../src/database/database.ts";
+import { NEWEST } from "../../src/database/rows.ts";
 import { sql, type Sql } from "../../src/database/sql.ts";
 import { revokeGrant } from "../../src/store/grant_end.ts";
 import {
@@ -390,16 +390,16 @@ test("listGrants() lists by user, by app, by both, or all, newest first", async 
   for (const grant of made) assert.ok(await insertGrant(database, grant));
   const [first, second, third, fourth] = made.map(({ id }) => id);
   const list = async (filter: { user?: string; app?: string }) =>
-    (await listGrants(database, filter, { limit: 9, before: FIRST_PAGE }, NOW_MS)).items
+    (await listGrants(database, { ...filter, limit: 9 }, NOW_MS)).items
       .map(({ id }) => id);
   assert.deepEqual(await list({}), [fourth, third, second, first]);
   assert.deepEqual(await list({ user }), [second, first]);
   assert.deepEqual(await list({ app }), [fourth, third, first]);
   assert.deepEqual(await list({ user, app }), [first]);
   assert.deepEqual(await list({ user: "u0" }), []);
-  const page = await listGrants(database, {}, { limit: 3, before: FIRST_PAGE }, NOW_MS);
+  const page = await listGrants(database, { limit: 3 }, NOW_MS);
   assert.equal(page.items.length, 3);
-  const rest = await listGrants(database, {}, { limit: 3, before: page.next ?? "" }, NOW_MS);
+  const rest = await listGrants(database, { limit: 3, cursor: page.next ?? "" }, NOW_MS);
   assert.deepEqual(rest.items.map(({ id }) => id), [first]);
 });
 
@@ -414,11 +414,11 @@ test("those of a user that have ended stand in their places among the others", a
   }
   for (const filter of [{ user }, { user, app }]) {
     const found: string[] = [];
-    for (let before: string | undefined = FIRST_PAGE; before !== undefined;) {
-      const page = { limit: 2, before };
-      const { items, next } = await listGrants(database, filter, page, NOW_MS + 1);
+    for (let cursor: string | undefined = NEWEST; cursor !== undefined;) {
+      const given = { ...filter, limit: 2, cursor };
+      const { items, next } = await listGrants(database, given, NOW_MS + 1);
       found.push(...items.map(({ id, status }) => `${id} ${status}`));
-      before = next;
+      cursor = next;
     }
     const states = ["revoked", "active", "revoked", "revoked", "active", "revoked", "active"];
     assert.deepEqual(found, made.map(({ id }, at) => `${id} ${states[at]}`).toReversed());
@@ -435,7 +435,7 @@ test("listGrants() tells what has become of a grant", async (t) => {
   await database.write(revokeTokensOfUser(cut.user ?? "", timeOf(cut.id), HOUR_MS));
   await database.write([deleteUser(gone.user ?? "")]);
   const statuses = async (nowMs: number) =>
-    (await listGrants(database, {}, { limit: 9, before: FIRST_PAGE }, nowMs)).items
+    (await listGrants(database, { limit: 9 }, nowMs)).items
       .map(({ status }) => status);
   assert.deepEqual(await statuses(NOW_MS + 1), ["active", "revoked", "revoked", "active"]);
   assert.equal((await statuses(ends.refreshUntilMs - 1)).at(-1), "active");

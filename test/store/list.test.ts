@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { idBound, newId } from "../../src/base/id.ts";
 import type { Page } from "../../src/database/database.ts";
+import { NEWEST } from "../../src/database/rows.ts";
 import { sql } from "../../src/database/sql.ts";
 import type { EventSummary } from "../../src/event/event.ts";
 import { DELIVERY_LIST } from "../../src/store/delivery_lists.ts";
@@ -27,9 +28,9 @@ test("what no index finds is looked for among so many rows a part, until found",
     const given = { subject: "u00000001", ...more };
     const found: string[] = [];
     let parts = 0;
-    let page: Page<EventSummary> = { items: [], next: "~" };
+    let page: Page<EventSummary> = { items: [], next: NEWEST };
     for (; page.next !== undefined; parts++) {
-      page = await listPart(database, EVENT_LIST, given, { limit: 1, before: page.next });
+      page = await listPart(database, EVENT_LIST, { ...given, limit: 1, cursor: page.next });
       found.push(...page.items.map(({ id }) => id));
       assert.ok(parts < 6);
     }
@@ -37,14 +38,14 @@ test("what no index finds is looked for among so many rows a part, until found",
     assert.ok(parts > rows / LOOKED_AT, `${parts} parts`);
     assert.deepEqual(found, "request" in more ? [] : [ids[2], ids[0]], JSON.stringify(more));
   }
-  const rare = await listPart(database, EVENT_LIST, { request: "rare" }, { limit: 3, before: "~" });
+  const rare = await listPart(database, EVENT_LIST, { request: "rare", limit: 3 });
   assert.deepEqual(rare.items.map(({ id }) => id), [ids[9], ids[8], ids[7]]);
   assert.equal(rare.next, ids[7]);
   const between = { since: NOW_MS + 3, until: NOW_MS + 5, subject: "u00000002" };
-  const none = await listPart(database, EVENT_LIST, between, { limit: 9, before: "~" });
+  const none = await listPart(database, EVENT_LIST, { ...between, limit: 9 });
   assert.deepEqual(none, { items: [], next: undefined });
   const both = { since: NOW_MS + 3, until: NOW_MS + 5 };
-  const { items } = await listPart(database, EVENT_LIST, both, { limit: 9, before: "~" });
+  const { items } = await listPart(database, EVENT_LIST, { ...both, limit: 9 });
   assert.deepEqual(items.map(({ id }) => id), [ids[4], ids[3]]);
 });
 
@@ -56,11 +57,11 @@ test("what was made between two times is listed part by part, each once", async 
     SELECT value, 'a', '1', '[]', 'pending', 0, 1 FROM json_each(${JSON.stringify(ids)})`]);
   const given = { since: NOW_MS + 1, until: NOW_MS + 4 };
   const found: string[] = [];
-  for (let before: string | undefined = "~"; before !== undefined && found.length < 9;) {
-    const page: Page<EventSummary> = await listPart(database, EVENT_LIST, given,
-      { limit: 1, before });
+  for (let cursor: string | undefined = NEWEST; cursor !== undefined && found.length < 9;) {
+    const page: Page<EventSummary> =
+      await listPart(database, EVENT_LIST, { ...given, limit: 1, cursor });
     found.push(...page.items.map(({ id }) => id));
-    before = page.next;
+    cursor = page.next;
   }
   assert.deepEqual(found, [ids[3], ids[2], ids[1]]);
 });
@@ -81,7 +82,7 @@ test("of a subscription's deliveries are listed all, or those of a status", asyn
       FROM json_each(${JSON.stringify(rows)})`,
   ]);
   const list = async (given: { subscription?: string; status?: "failed" }) => {
-    const { items } = await listPart(database, DELIVERY_LIST, given, { limit: 9, before: "~" });
+    const { items } = await listPart(database, DELIVERY_LIST, { ...given, limit: 9 });
     return items.map(({ id }) => id);
   };
   assert.deepEqual(await list({ subscription: own }), ["d4", "d3", "d2", "d1", "d0"]);
@@ -97,15 +98,14 @@ test("how an owner's subscriptions begin is looked for among those alone", async
     SELECT value, iif(key < 1001, 'u00000002', ${owner}), 'login', 'e',
       iif(key < 1001, 'https://a.example/' || key, 'https://b.example/'), 'active', 'x', 1, 1
     FROM json_each(${JSON.stringify(ids)})`]);
-  const given = { owner, q: "https://" };
-  const page = { limit: 9, before: "~" };
+  const given = { owner, q: "https://", limit: 9 };
   for (const part of [
-    await listPart(database, SUBSCRIPTION_LIST, given, page),
-    await listFailing(database, given, page),
+    await listPart(database, SUBSCRIPTION_LIST, given),
+    await listFailing(database, given),
   ]) {
     assert.deepEqual(part.items.map(({ endpoint }) => endpoint), ["https://b.example/"]);
   }
-  const other = await listPart(database, SUBSCRIPTION_LIST, { owner, q: "a.example" }, page);
+  const other = await listPart(database, SUBSCRIPTION_LIST, { ...given, q: "a.example" });
   assert.deepEqual(other.items, []);
 });
 
@@ -117,7 +117,7 @@ test("an endpoint is found without its scheme, whatever is in its query", async 
     SELECT 's' || key, 'u00000001', 'login', 'e', value, 'active', 'x', 1
     FROM json_each(${JSON.stringify([plain, nested])})`]);
   const find = async (q: string) => {
-    const { items } = await listPart(database, SUBSCRIPTION_LIST, { q }, { limit: 9, before: "~" });
+    const { items } = await listPart(database, SUBSCRIPTION_LIST, { q, limit: 9 });
     return items.map(({ endpoint }) => endpoint);
   };
   assert.deepEqual(await find("A.example/"), [nested, plain]);
@@ -134,11 +134,10 @@ test("deleted subscriptions take no place of those that are found by how they be
     SELECT value, 'u00000001', 'login', 'e' || key, 'https://q.example/' || (key + 1000),
       iif(key < 1001, 'deleted', 'active'), 'x', 1, 1
     FROM json_each(${JSON.stringify(ids)})`]);
-  const given = { q: "q.example" };
-  const page = { limit: 9, before: "~" };
+  const given = { q: "q.example", limit: 9 };
   for (const part of [
-    await listPart(database, SUBSCRIPTION_LIST, given, page),
-    await listFailing(database, given, page),
+    await listPart(database, SUBSCRIPTION_LIST, given),
+    await listFailing(database, given),
   ]) {
     assert.deepEqual(part.items.map(({ id }) => id), [ids[1001]]);
   }
@@ -152,8 +151,8 @@ test("those that fail go on where they were, though the last one fails no more",
     SELECT value, 'u00000001', 'login', 'e' || key, 'https://a.example/', 'active', 'x', 1,
       ${NOW_MS} + key / 3
     FROM json_each(${JSON.stringify(ids)})`]);
-  const list = (before: string) => listFailing(database, {}, { limit: 2, before });
-  const first = await list("~");
+  const list = (cursor: string) => listFailing(database, { limit: 2, cursor });
+  const first = await list(NEWEST);
   const [, recovered = "", , purged = ""] = ids;
   const succeeds = sql`UPDATE subscriptions SET failingSinceMs = NULL WHERE id = ${recovered}`;
   await database.write([succeeds]);

@@ -94,7 +94,7 @@ import { addUser, sampleGrant } from "../helpers/database.ts";
 import { createDataFolder } from "../helpers/process.ts";
 
 const NOW_MS = 1_900_000_000_000;
-const PAGE = { limit: 50, before: "~" };
+const PAGE = { limit: 50 };
 const OWNER = "u00000000";
 const USER = newId("u", NOW_MS);
 const CLAIM = "c1";
@@ -224,21 +224,21 @@ function writing(name: string, statements: (database: Database) => readonly Sql[
 }
 
 /** A case that lists what is given, with these in the name. */
-function listing<Given extends object>(
+function listing<const Given extends object>(
   what: string,
   given: Given,
-  list: (database: Database, given: Given, page: typeof PAGE) => Promise<unknown>,
+  list: (database: Database, given: Given & typeof PAGE) => Promise<unknown>,
 ): Case {
   return {
     name: `listing ${what} by ${JSON.stringify(given)}`,
-    run: (database) => list(database, given, PAGE),
+    run: (database) => list(database, { ...given, ...PAGE }),
   };
 }
 
 const of = <F extends Record<string, Filter>, Row, Item extends { readonly id: string }>(
   list: List<F, Row, Item>,
 ) =>
-  (database: Database, given: Given<F>, page: typeof PAGE) => listPart(database, list, given, page);
+  (database: Database, given: Given<F>) => listPart(database, list, given);
 
 /** None of the members, each value alone, and each two together. */
 function subsets<const M extends Record<string, readonly unknown[]>>(members: M) {
@@ -355,7 +355,7 @@ const CASES: readonly Case[] = [
   })),
   ...([{}, { state: "done" }, { subscription: "s1", actor: OWNER }] as const).map((given) => ({
     name: `listing resends by ${Object.keys(given)}`,
-    run: (database: Database) => listPart(database, RESEND_LIST, given, PAGE),
+    run: (database: Database) => listPart(database, RESEND_LIST, { ...given, ...PAGE }),
   })),
   writing("sending again", () => resendDeliveries([DELIVERY], NOW_MS)),
   writing("sending a test", () => {
@@ -431,7 +431,7 @@ const CASES: readonly Case[] = [
   ...[{}, { owner: OWNER }, { owner: OWNER, app: "a00000000" }].map((given): Case => ({
     name: `listing the failing subscriptions of ${Object.values(given).join() || "everybody"}`,
     sorts: "owner" in given, // those of one principal
-    run: (database) => listFailing(database, given, PAGE),
+    run: (database) => listFailing(database, { ...given, ...PAGE }),
   })),
   {
     name: "counting, and listing what was counted",
@@ -585,8 +585,8 @@ for (const { name, sorts = false, by, run } of CASES) {
 
 test("the grants of a user are found by their indexes, and in order", async () => {
   const { database, statements } = record();
-  await listGrants(database, { user: OWNER }, PAGE, NOW_MS);
-  await listGrants(database, { user: OWNER, app: "a1" }, PAGE, NOW_MS);
+  await listGrants(database, { user: OWNER, ...PAGE }, NOW_MS);
+  await listGrants(database, { user: OWNER, app: "a1", ...PAGE }, NOW_MS);
   await listLiveGrants(database, OWNER, NOW_MS);
   await endExcessGrants(database, OWNER, "a1", NOW_MS);
   await database.write(revokeOthersOf(OWNER, GRANT, NOW_MS));
@@ -649,7 +649,7 @@ test("every reference is found by an index, so that no deletion goes through a w
 
 test("listing the audit until a time searches by that alone, and reads nothing newer", async () => {
   const { database, statements } = record();
-  await listPart(database, AUDIT_LIST, { actor: "u1", until: NOW_MS }, PAGE);
+  await listPart(database, AUDIT_LIST, { actor: "u1", until: NOW_MS, ...PAGE });
   for (const sql of statements) assert.equal(sql.match(/\bid < /g)?.length, 1, sql);
 });
 

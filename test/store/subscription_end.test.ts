@@ -5,6 +5,7 @@ import { after, before, beforeEach, test } from "node:test";
 import { newId } from "../../src/base/id.ts";
 import { createSeal } from "../../src/base/seal.ts";
 import { type Database } from "../../src/database/database.ts";
+import { NEWEST } from "../../src/database/rows.ts";
 import { sql } from "../../src/database/sql.ts";
 import {
   claimsOf,
@@ -102,10 +103,10 @@ async function fill(count: number): Promise<void> {
 /** How many of the subscription's deliveries are shown with a status. */
 async function countShown(status: "pending" | "cancelled"): Promise<number> {
   let count = 0;
-  for (let before: string | undefined = "~"; before !== undefined;) {
-    const page = await listDeliveries(database, { subscription: id }, { limit: 200, before });
+  for (let cursor: string | undefined = NEWEST; cursor !== undefined;) {
+    const page = await listDeliveries(database, { subscription: id, limit: 200, cursor });
     count += page.items.filter((item) => item.status === status).length;
-    before = page.next;
+    cursor = page.next;
   }
   return count;
 }
@@ -134,10 +135,10 @@ for (const [name, end] of ENDS) {
     assert.equal(await countStored("cancelled"), AT_ONCE);
     assert.equal(await countShown("cancelled"), AT_ONCE + 700);
     const pending = { subscription: id, status: "pending" } as const;
-    for (let before: string | undefined = "~"; before !== undefined;) {
-      const page = await listDeliveries(database, pending, { limit: 200, before });
+    for (let cursor: string | undefined = NEWEST; cursor !== undefined;) {
+      const page = await listDeliveries(database, { ...pending, limit: 200, cursor });
       assert.deepEqual(page.items, []);
-      before = page.next;
+      cursor = page.next;
     }
     const [left] = await database.query<{ id: string }>(sql`
       SELECT id FROM deliveries WHERE subscription = ${seq} AND status = 'pending' LIMIT 1`);
@@ -207,9 +208,8 @@ test("clearing leaves the pending deliveries of an active subscription alone", a
 });
 
 test("disabling dispatches one event, and disabling again none", async () => {
-  const page = { limit: 200, before: "~" };
-  const count = async () =>
-    (await listPart(database, EVENT_LIST, DISABLED, page)).items.length;
+  const given = { ...DISABLED, limit: 200 };
+  const count = async () => (await listPart(database, EVENT_LIST, given)).items.length;
   const known = await count();
   await database.write(disableSubscription(id, "why", NOW_MS));
   assert.equal(await count(), known + 1);

@@ -3,13 +3,8 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { newId } from "../../src/base/id.ts";
 import type { User } from "../../src/oauth/user.ts";
-import {
-  ConflictError,
-  type Database,
-  FIRST_PAGE,
-  type Page,
-} from "../../src/database/database.ts";
-import { findValue } from "../../src/database/rows.ts";
+import { ConflictError, type Database, type Page } from "../../src/database/database.ts";
+import { findValue, NEWEST } from "../../src/database/rows.ts";
 import { sql } from "../../src/database/sql.ts";
 import { insertGrant } from "../../src/store/grants.ts";
 import { listPart } from "../../src/store/list.ts";
@@ -78,8 +73,7 @@ test("a name is taken whatever its case: ConflictError", async (t) => {
   const database = openDatabase(t);
   await addUser(database, { username: "Marta" });
   await assert.rejects(addUser(database, { username: "mARTA" }), ConflictError);
-  const page = { limit: 10, before: FIRST_PAGE };
-  assert.equal((await listPart(database, USER_LIST, {}, page)).items.length, 1);
+  assert.equal((await listPart(database, USER_LIST, { limit: 10 })).items.length, 1);
 });
 
 test("of two processes that add one name at once exactly one succeeds", async (t) => {
@@ -96,12 +90,12 @@ test("users are listed newest first, page by page, each once", async (t) => {
   const ids: string[] = [];
   for (let at = 0; at < 5; at++) ids.unshift(await addUser(database, { createdAtMs: NOW_MS + at }));
   const seen: string[] = [];
-  let before: string | undefined = FIRST_PAGE;
-  while (before !== undefined) {
-    const page: Page<User> = await listPart(database, USER_LIST, {}, { limit: 2, before });
+  let cursor: string | undefined = NEWEST;
+  while (cursor !== undefined) {
+    const page: Page<User> = await listPart(database, USER_LIST, { limit: 2, cursor });
     assert.ok(page.items.length <= 2);
     seen.push(...page.items.map(({ id }) => id));
-    before = page.next;
+    cursor = page.next;
   }
   assert.deepEqual(seen, ids);
 });
@@ -110,7 +104,7 @@ test("a page that holds all that there is has no next one", async (t) => {
   const database = openDatabase(t);
   await addUser(database);
   await addUser(database);
-  const all = await listPart(database, USER_LIST, {}, { limit: 2, before: FIRST_PAGE });
+  const all = await listPart(database, USER_LIST, { limit: 2 });
   assert.equal(all.next, undefined);
 });
 

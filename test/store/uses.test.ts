@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { insertGrant, listGrants } from "../../src/store/grants.ts";
 import { createUses } from "../../src/store/uses.ts";
-import { FIRST_PAGE, type Database, UnavailableError } from "../../src/database/database.ts";
+import { type Database, UnavailableError } from "../../src/database/database.ts";
 import { addUser, openDatabase, sampleGrant } from "../helpers/database.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 1);
@@ -24,8 +24,7 @@ test("a use is stored once a flush, and never goes back", async (t) => {
   const uses = createUses(counted, () => nowMs);
   const token = { caller: callerOf(user, grant.id), notedIn: 0 };
   const lastUsed = async () => {
-    const page = { limit: 1, before: FIRST_PAGE };
-    return (await listGrants(database, { user }, page, NOW_MS)).items[0]?.lastUsedAtMs;
+    return (await listGrants(database, { user, limit: 1 }, NOW_MS)).items[0]?.lastUsedAtMs;
   };
 
   await uses.flush();
@@ -62,7 +61,7 @@ test("a use that the database refuses is stored by the next flush", async (t) =>
   note(again);
   refused.mock.restore();
   await uses.flush();
-  const { items } = await listGrants(database, { user }, { limit: 2, before: FIRST_PAGE }, NOW_MS);
+  const { items } = await listGrants(database, { user, limit: 2 }, NOW_MS);
   const used = new Map(items.map(({ id, lastUsedAtMs }) => [id, lastUsedAtMs]));
   assert.deepEqual([used.get(once.id), used.get(again.id)], [NOW_MS, NOW_MS + 60_000]);
 });

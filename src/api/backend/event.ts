@@ -20,7 +20,7 @@ import { EVENT_LIST, findEvent, findEventByKey, insertEvent } from "../../store/
 import { type Administration, found, locatedResponse, storeAudited } from "../administration.ts";
 import { answerOnce } from "../idempotency.ts";
 import { backend, type Operation } from "../operation.ts";
-import { listing, pageMembers, pagination, toPagination } from "../pagination.ts";
+import { listing, pageMembers, pagination } from "../pagination.ts";
 
 const PATH = "/backend/event";
 const { items: deliveries, next_cursor } = pageMembers(ManagedDelivery);
@@ -85,7 +85,7 @@ export function eventOperations(
       returns: EventWithDeliveries,
       async handle({ query, params }) {
         const { json, ...event } = found(await findEvent(database, params.id), "event");
-        const page = await listDeliveries(database, { event: event.id }, toPagination(query));
+        const page = await listDeliveries(database, { ...query, event: event.id });
         return {
           ...toRecord(event),
           data: JSON.parse(json),

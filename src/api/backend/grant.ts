@@ -31,7 +31,7 @@ import { findGrant, type ListedGrant, listGrants } from "../../store/grants.ts";
 import { findUser, revokeTokensOfUser } from "../../store/users.ts";
 import { type Administration, found, storeAudited } from "../administration.ts";
 import { backend, type Operation } from "../operation.ts";
-import { pageOf, pagination, toPageRecord, toPagination } from "../pagination.ts";
+import { pageOf, pagination, toPageRecord } from "../pagination.ts";
 
 const PATH = "/backend/grant";
 const USER = idOf("u");
@@ -77,7 +77,7 @@ export function grantOperations(services: Administration): Operation[] {
       query: { ...pagination(GrantRecord.members.id), ...GRANT_FILTERS },
       returns: pageOf(GrantRecord),
       async handle({ query }) {
-        const page = await listGrants(database, query, toPagination(query), now());
+        const page = await listGrants(database, query, now());
         return toPageRecord(page, (grant) => toGrantRecord(grantFields(grant)));
       },
     }),

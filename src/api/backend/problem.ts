@@ -12,7 +12,6 @@ import {
 } from "../../base/shape.ts";
 import { TIME, TIME_MS, toTime } from "../../base/time.ts";
 import type { Disk } from "../../database/disk.ts";
-import { FIRST_PAGE } from "../../database/database.ts";
 import { addUp } from "../../event/figures.ts";
 import type { Services } from "../../services.ts";
 import { listFigures } from "../../store/figures.ts";
@@ -67,7 +66,7 @@ export async function findProblems(services: ProblemServices) {
   const nowMs = services.now();
   const [{ parts }, failing, logins, cronjobs, muted, disk] = await Promise.all([
     readiness(true),
-    listFailing(database, {}, { limit: FAILING_AT_MOST, before: FIRST_PAGE }),
+    listFailing(database, { limit: FAILING_AT_MOST }),
     listFigures(database, "logins", "minute", nowMs - SIGN_IN_WINDOW_MS, nowMs),
     jobs.listCronjobs(),
     listMuted(database, nowMs),

@@ -3,7 +3,6 @@ import { idBound, idOf } from "../../base/id.ts";
 import { oneAtATime } from "../../base/one_at_a_time.ts";
 import { Problem } from "../../base/problem.ts";
 import { described, type InferMembers, matching, optional } from "../../base/shape.ts";
-import { FIRST_PAGE } from "../../database/database.ts";
 import {
   type ChangedDelivery,
   type Delivery,
@@ -149,9 +148,9 @@ export function streamOperation(
         if (shown.get(id) !== json) events.push(["delivery", json]);
       }
     } else if (topics.includes("delivery")) {
-      const page = { limit: READ_ROWS, before: idBound("d", untilMs) };
+      const given = { subscription, limit: READ_ROWS, cursor: idBound("d", untilMs) };
       const { items } = await once(`deliveries ${subscription}`, () =>
-        listDeliveries(heavy, { subscription }, page));
+        listDeliveries(heavy, given));
       const fresh = items.map(({ id }) => id).reverse()
         .filter((id) => id >= idBound("d", sinceMs) && (rows > ROWS || !recent.get(id)));
       const own = told.filter((each) => [undefined, each.subscription].includes(subscription));
@@ -164,10 +163,8 @@ export function streamOperation(
       }
     }
     if (topics.includes("audit")) {
-      const page = { limit: READ_ROWS, before: FIRST_PAGE };
-      const given = { since: sinceMs, until: untilMs };
-      const { items } = await once(`audit ${sinceMs}`, () =>
-        listPart(heavy, AUDIT_LIST, given, page));
+      const given = { since: sinceMs, until: untilMs, limit: READ_ROWS };
+      const { items } = await once(`audit ${sinceMs}`, () => listPart(heavy, AUDIT_LIST, given));
       for (const entry of sample(items.toReversed())) {
         events.push(["audit", JSON.stringify(toAuditRecord(entry))]);
       }
@@ -188,11 +185,11 @@ export function streamOperation(
 
   /** The deliveries of the events that a request dispatched, oldest first, by id. */
   async function listOfRequest(request: string, subscription: string | undefined) {
-    const page = { limit: MISSED_ROWS, before: FIRST_PAGE };
-    const { items: events } = await listPart(heavy, EVENT_LIST, { request }, page);
+    const limit = MISSED_ROWS;
+    const { items: events } = await listPart(heavy, EVENT_LIST, { request, limit });
     const found: Delivery[] = [];
     for (const { id: event } of events) {
-      found.push(...(await listDeliveries(heavy, { event, subscription }, page)).items);
+      found.push(...(await listDeliveries(heavy, { event, subscription, limit })).items);
       if (found.length >= MISSED_ROWS) break;
     }
     const wanted = found.slice(0, MISSED_ROWS).reverse();

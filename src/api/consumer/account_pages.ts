@@ -2,7 +2,6 @@ import type { Form } from "../../base/form.ts";
 import type { HttpRequest, HttpResponse } from "../../base/http_message.ts";
 import { checkErrors, malformed, Problem } from "../../base/problem.ts";
 import { parseShape } from "../../base/shape.ts";
-import { FIRST_PAGE } from "../../database/database.ts";
 import { SUBSCRIPTION_LIMIT } from "../../event/subscription.ts";
 import { BACKEND_READ_SCOPE, LOGIN_APP, opens } from "../../oauth/principal.ts";
 import type { User } from "../../oauth/user.ts";
@@ -115,9 +114,8 @@ export function accountPageOperations(
     const app = query.get("app");
     const apps = await listActingApps(database, user.id, now(), app);
     if (app !== undefined) {
-      const all = { limit: SUBSCRIPTION_LIMIT, before: FIRST_PAGE };
-      const owned = { owner: user.id, app };
-      const { items } = await listPart(database, SUBSCRIPTION_LIST, owned, all);
+      const owned = { owner: user.id, app, limit: SUBSCRIPTION_LIMIT };
+      const { items } = await listPart(database, SUBSCRIPTION_LIST, owned);
       const open = items.filter(({ status }) => status !== "disabled");
       return withdrawPage(frame, found(apps[0], "app"), open.length);
     }

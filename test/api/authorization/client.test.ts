@@ -48,7 +48,8 @@ async function open(t: TestContext, more: Partial<App> = {}) {
       const page = await listPart(database, AUDIT_LIST, {
         actor: "anonymous",
         action: "app.authenticate_failed",
-      }, { limit: 200, before: "~" });
+        limit: 200,
+      });
       return page.items.map(({ target, address }) => `${target} from ${address}`);
     },
     /** The app, or the error that it gets. */
