@@ -24,7 +24,7 @@ export function renderAccountPage(frame: AccountFrame, title: string, lead: stri
   const kind = isError ? { class: "msg bad", role: "alert" } : { class: "msg ok", role: "status" };
   const body = html`<a class="skip" href="#main">Skip to content</a>
 <header class="bar">
-<a class="brand" href="${site.basePath}/account">${markIcon(28)}<b>${site.name}</b></a>
+<a class="brand" href="${site.basePath}/account">${markIcon}<b>${site.name}</b></a>
 <nav aria-label="Account"><a href="${site.basePath}/account" aria-current="page">Your account</a>
 <a href="${site.basePath}/account/webhooks">Your webhooks</a>
 ${frame.hasConsole && html`<a href="${site.basePath}/console">Console</a>`}</nav>

@@ -111,7 +111,7 @@ ${consoleAssets().first.map((name) => html`<link rel="modulepreload" href="${hre
 <body data-issuer="${issuer}" data-name="${site.name}" data-host="${site.host}"
  data-console="${consoleUrl === issuer ? `${site.basePath}${CONSOLE_PATH}` : ""}"
  data-base="${site.basePath}" data-version="${version}" data-assets="${href("")}">
-<div id="app" class="solo"><p class="brand">${markIcon(28)}<b>${site.name}</b></p>
+<div id="app" class="solo"><p class="brand">${markIcon}<b>${site.name}</b></p>
 <p>Opening … This page needs JavaScript, and its own address:
 <a href="${url}${path}">${url}${path}</a></p></div>
 ${moduleScript(href("main.js"))}

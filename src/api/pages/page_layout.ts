@@ -49,7 +49,7 @@ ${styleHref === undefined ? styleElement(pageStyle)
     : html`<link rel="stylesheet" href="${styleHref}">`}
 </head>
 <body>
-${styleHref !== undefined ? main : html`<header>${markIcon(28)}
+${styleHref !== undefined ? main : html`<header>${markIcon}
 <p>${site.name}${site.host !== site.name && html`<span>${site.host}</span>`}</p></header>
 <main>
 ${main}
@@ -105,11 +105,9 @@ export function formStart({ action, csrf }: Pick<FormPageInput, "action" | "csrf
 const mark = html`<path fill="currentColor" d="M2 7 5 3l3 4v18H2zM20 7l3-4 3 4v18h-6z"/>
 <path fill="none" stroke="currentColor" stroke-width="2.5" d="M8 11.5h12m0 9H8l12-9"/>`;
 
-/** The mark, so many pixels high. */
-export function markIcon(size: number): Html {
-  return html`<svg width="${size}" height="${size}" viewBox="0 0 28 28"
- aria-hidden="true">${mark}</svg>`;
-}
+/** The mark, before the name of the service. */
+export const markIcon =
+  html`<svg width="28" height="28" viewBox="0 0 28 28" aria-hidden="true">${mark}</svg>`;
 
 /** The mark as an image of its own: on a tile, since a browser's tabs may be light or dark. */
 export const markImage = renderHtml(html`<svg xmlns="http://www.w3.org/2000/svg"
