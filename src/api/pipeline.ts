@@ -128,8 +128,11 @@ export function createPipeline(
     const errors = match?.sibling.errors;
     const problem = toProblem(error, request, log);
     switch (match ? errors : errorsOfNoRoute(problem, request)) {
-      case "oauth":
-        return oauthErrorResponse(problem);
+      case "oauth": { // RFC 6749 §5.2
+        const { status, code: error, message, headers } = toOAuthError(problem);
+        const json = { error, error_description: message };
+        return jsonResponse(status, json, { ...NO_STORE, ...headers });
+      }
       case "page": {
         const { status, title, message: detail } = problem;
         const page = errorPage({ site, status, title, detail, requestId: request.id });
@@ -212,12 +215,6 @@ function toProblem(error: unknown, request: HttpRequest, log: Log): Problem {
   }
   log.error("request failed", { request_id: request.id, error });
   return new Problem(500, "internal", "The request failed; the log has more under its request_id.");
-}
-
-/** An error of an OAuth endpoint (RFC 6749 §5.2). */
-function oauthErrorResponse(problem: Problem): HttpResponse {
-  const { status, code: error, message, headers } = toOAuthError(problem);
-  return jsonResponse(status, { error, error_description: message }, { ...NO_STORE, ...headers });
 }
 
 function toOAuthError(problem: Problem): OAuthError {
