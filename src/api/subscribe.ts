@@ -19,7 +19,7 @@ import {
 } from "../store/subscriptions.ts";
 import {
   type Administration,
-  checkChanged,
+  changeAudited,
   locatedResponse,
   storeAudited,
 } from "./administration.ts";
@@ -76,9 +76,7 @@ export function subscribeOperations(
         const subscription = await getSubscription(database, id, context.caller);
         const secret = formatSigningSecret(randomBytes(32));
         const replace = replaceSubscriptionSecret(id, secret, now(), seal);
-        const replaced =
-          await storeAudited(context, "subscription.rotate_secret", id, [replace], services);
-        checkChanged(replaced, "subscription");
+        await changeAudited(context, "subscription.rotate_secret", id, [replace], services);
         return { ...toSubscriptionRecord(subscription), secret };
       },
     }),
