@@ -59,12 +59,11 @@ export type CheckInspector = ReturnType<typeof createInspectorCheck>;
 
 /** Makes the check: the metrics token, where there is one, or a token with scope `backend`. */
 export function createInspectorCheck(bearer: Bearer, metricsToken: string | undefined) {
-  const isMetricsToken = (token: string | undefined) =>
-    token !== undefined && metricsToken !== undefined && equalText(token, metricsToken);
   /** Throws Problem 401 or 403 for anyone else. */
   return async (request: HttpRequest): Promise<void> => {
-    if (isMetricsToken(bearerToken(request))) return;
-    await bearer.authenticate(request, [BACKEND_SCOPE]);
+    const token = bearerToken(request);
+    const isMetricsToken = token && metricsToken && equalText(token, metricsToken);
+    if (!isMetricsToken) await bearer.authenticate(request, [BACKEND_SCOPE]);
   };
 }
 
