@@ -19,7 +19,7 @@ import { listMuted, muteProblem, unmuteProblem } from "../../store/muted_problem
 import { listFailing } from "../../store/subscriptions.ts";
 import { type Administration, checkChanged, found, storeAudited } from "../administration.ts";
 import { backend, type Operation } from "../operation.ts";
-import { pageOf, toPageRecord } from "../pagination.ts";
+import { pageOf } from "../pagination.ts";
 import { READY_STATES } from "../system/status.ts";
 
 const PATH = "/backend/problem";
@@ -143,8 +143,7 @@ export function problemOperations(services: ProblemServices & Administration): O
   return [
     backend("GET", PATH, "listProblems", "List what is wrong, worst first, muted last", {
       returns: pageOf(ProblemRecord),
-      handle: async () =>
-        toPageRecord({ items: await findProblems(services), next: undefined }, (each) => each),
+      handle: async () => ({ items: await findProblems(services), next_cursor: null }),
     }),
     backend("PUT", `${PATH}/:id/mute`, "muteProblem", "Mute a problem until then", {
       body: refinedMember(Mute, "until", (untilMs, report) => {
