@@ -40,13 +40,14 @@ import {
   withdrawApp,
 } from "./account_acts.ts";
 
-/** Acts on what an id names, and what the page says after each. */
-const ACTS = {
-  withdraw: { act: withdrawApp, done: "The app may no longer act for you." },
-  session: { act: endSession, done: "You are signed out there." },
-  sessions: { act: endSessions, done: "You are signed out in every other browser." },
-  token: { act: endOwnGrant, done: "The token has ended." },
-};
+/** What a form does to what its id names, and what the page says after it. */
+const ACTS = new Map<string, { readonly act?: typeof endSession; readonly done: string }>([
+  ["withdraw", { act: withdrawApp, done: "The app may no longer act for you." }],
+  ["session", { act: endSession, done: "You are signed out there." }],
+  ["sessions", { act: endSessions, done: "You are signed out in every other browser." }],
+  ["token", { act: endOwnGrant, done: "The token has ended." }],
+  ["password", { done: "Your password is changed." }],
+]);
 
 /**
  * GET and POST /account: what /consumer lets a program do, for people, in the browser session of
@@ -91,7 +92,7 @@ export function accountPageOperations(
       username: user.username,
       session: sessionId(session.hash),
       hasConsole: hasConsole && opens(user.scopes, BACKEND_READ_SCOPE),
-      message: messageOf(done),
+      message: ACTS.get(done ?? "")?.done,
       status: 200,
     };
     if (!sent) return show(frame, form, user);
@@ -134,12 +135,13 @@ export function accountPageOperations(
     frame: AccountFrame,
   ): Promise<HttpResponse> {
     const actor = { caller: { sub: user.id, clientId: LOGIN_APP, scopes: user.scopes }, request };
-    const [act = "", id = ""] = actOf(form);
-    if (isAct(act)) {
-      await ACTS[act].act(actor, id, services);
-      return seeOther(`${home}?done=${act}`);
+    const [name = "", id = ""] = actOf(form);
+    const { act } = ACTS.get(name) ?? {};
+    if (act) {
+      await act(actor, id, services);
+      return seeOther(`${home}?done=${name}`);
     }
-    if (act === "password") {
+    if (name === "password") {
       const fields = { current: form.get("current") ?? "", new: form.get("new") ?? "" };
       const change = parseShape(PasswordChange, fields, "form");
       // Later than all that this ends, and earlier than what ends after it.
@@ -147,7 +149,7 @@ export function accountPageOperations(
       const cookies = await sessions.logIn(session, user.id, sinceMs, request);
       return seeOther(`${home}?done=password`, { "Set-Cookie": cookies });
     }
-    if (act !== "make") throw malformed("The act is not known.");
+    if (name !== "make") throw malformed("The act is not known.");
     const given = parseShape(NewToken, {
       name: form.get("name") ?? "",
       scopes: user.scopes.filter((name) => form.get(`scope ${name}`) !== undefined),
@@ -172,10 +174,3 @@ export function accountPageOperations(
 
 /** What a form does, or its page is for, and to which id. */
 const actOf = (form: Form): string[] => form.get("do")?.split(" ") ?? [];
-
-const isAct = (act: string): act is keyof typeof ACTS => Object.hasOwn(ACTS, act);
-
-function messageOf(done = ""): string | undefined {
-  if (isAct(done)) return ACTS[done].done;
-  return done === "password" ? "Your password is changed." : undefined;
-}
