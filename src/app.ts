@@ -242,14 +242,15 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
       now: elapsedMs,
       observe: (...response) => observeRequest(metrics, ...response),
     });
+    const { issuer, consoleUrl } = services;
     const pages = accountPages(services);
-    const withConsole = [...pages, ...consoleOperations(services)];
+    const withConsole = consoleUrl === undefined ? pages
+      : [...pages, ...consoleOperations(CONSOLE_PATH, consoleUrl, services)];
     await storing;
     entrance.open(catchUp.before(second ? pipeline(pages, false) : pipeline(withConsole)));
     if (second) consoleEntrance.open(catchUp.before(pipeline(withConsole)));
     risks.concat(databaseRisks(found), await findStoredRisks(config, database))
       .forEach((risk) => log.warn(risk));
-    const { issuer, consoleUrl } = services;
     const console = consoleUrl && `${consoleUrl}${CONSOLE_PATH}`;
     log.always("listening", { url, base_url: issuer, console });
     jobs.start(hosted.cronjobs);

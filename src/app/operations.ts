@@ -33,8 +33,9 @@ import { subscribeOperations } from "../api/subscribe.ts";
 import { subscriptionOperations } from "../api/subscription.ts";
 import { asyncApiOperation } from "../api/system/asyncapi.ts";
 import { openApiOperation } from "../api/system/openapi.ts";
-import { webhookPageOperations } from "../api/pages/console_page.ts";
+import { assetOperations, consoleOperations } from "../api/pages/console_page.ts";
 import { statusOperations } from "../api/system/status.ts";
+import { WEBHOOKS_PATH } from "../oauth/console_app.ts";
 import type { Services } from "../services.ts";
 
 /** Every operation of the service itself beside those of modules, in its document's order. */
@@ -82,7 +83,8 @@ export function accountPages(services: Services): Operation[] {
   const { consoleUrl, issuer } = services;
   return [
     ...accountPageOperations(services, consoleUrl === issuer),
-    ...webhookPageOperations(services),
+    ...assetOperations(services),
+    ...consoleOperations(WEBHOOKS_PATH, issuer, services),
   ];
 }
 

@@ -2,7 +2,7 @@ import { html, moduleScript, renderHtml } from "../../base/html.ts";
 import type { HttpResponse } from "../../base/http_message.ts";
 import { Problem } from "../../base/problem.ts";
 import { takesCoding } from "../../http/accept.ts";
-import { CONSOLE_PATH, WEBHOOKS_PATH } from "../../oauth/console_app.ts";
+import { CONSOLE_PATH } from "../../oauth/console_app.ts";
 import type { Services } from "../../services.ts";
 import { version } from "../../version.ts";
 import { anyone, type Operation } from "../operation.ts";
@@ -30,21 +30,11 @@ export function assetHref(
 
 type PageServices = Pick<Services, "site" | "issuer" | "consoleAssets" | "consoleUrl">;
 
-/** GET /console and below: one page, whose script shows what the address says. */
-export function consoleOperations(services: PageServices): Operation[] {
-  const { consoleUrl } = services;
-  return consoleUrl === undefined ? [] : pageOperations(CONSOLE_PATH, consoleUrl, services);
-}
-
-/** GET /account/webhooks and below, the same page for people's own, and the files of both. */
-export function webhookPageOperations(services: PageServices): Operation[] {
-  return [
-    ...assetOperations(services),
-    ...pageOperations(WEBHOOKS_PATH, services.issuer, services),
-  ];
-}
-
-function pageOperations(path: string, url: string, services: PageServices): Operation[] {
+/**
+ * GET of the console's path, or that of people's own webhooks, and below: one page, whose script
+ * shows what the address says; `url` is where it is served.
+ */
+export function consoleOperations(path: string, url: string, services: PageServices): Operation[] {
   let page: HttpResponse | undefined;
   return [`${path}{/}?`, `${path}/:page`, `${path}/:page/:id`].map((each) =>
     anyone("GET", each, each, "The console", {
@@ -56,7 +46,7 @@ function pageOperations(path: string, url: string, services: PageServices): Oper
 }
 
 /** The files of the console's pages; those of another version have gone. */
-function assetOperations({ consoleAssets }: Pick<Services, "consoleAssets">): Operation[] {
+export function assetOperations({ consoleAssets }: Pick<Services, "consoleAssets">): Operation[] {
   return [`${ASSETS}/:version/:file`, `${ASSETS}/:version/:folder/:file`].map((path) =>
     anyone("GET", path, path, "A file of the console", {
       responses: { 200: "text/javascript" },
