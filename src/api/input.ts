@@ -1,9 +1,8 @@
 import { parseForm } from "../base/form.ts";
-import { hasBody, type HttpRequest } from "../base/http_message.ts";
+import type { HttpRequest } from "../base/http_message.ts";
 import { checkErrors, type FieldError, malformed } from "../base/problem.ts";
-import { type Members, parseShape } from "../base/shape.ts";
+import { type Members, parseShape, type Shape } from "../base/shape.ts";
 import { readJson } from "../http/body.ts";
-import type { Operation } from "./operation.ts";
 
 /**
  * The query of a request, parsed as the operation describes it; others than its parameters are
@@ -25,15 +24,10 @@ export function readQuery(query: string, members: Members): Record<string, unkno
 }
 
 /**
- * The body of a request, parsed as the operation describes it; undefined where it may be missing
+ * The body of a request, parsed as its shape describes it; undefined where it may be missing
  * and is. Throws Problem 400 that lists every error, 413 or 415.
  */
-export async function readBody(
-  { body }: Operation,
-  request: HttpRequest,
-  limitBytes: number,
-): Promise<unknown> {
-  if (body === undefined || (body.isOptional && !hasBody(request))) return undefined;
-  const json = await readJson(request, limitBytes, body.isOptional);
-  return json === undefined ? undefined : parseShape(body, json, "body");
+export async function readBody<T>(shape: Shape<T>, request: HttpRequest, limitBytes: number) {
+  const json = await readJson(request, limitBytes, shape.isOptional);
+  return json === undefined ? undefined : parseShape(shape, json, "body");
 }

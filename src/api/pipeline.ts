@@ -118,7 +118,7 @@ export function createPipeline(
     const query = operation.query && isParsed ? readQuery(request.query, operation.query) : {};
     const context = { request, params, caller, query, body: undefined, authenticateAgain };
     if (!operation.body) return operation.handle(context);
-    return readBody(operation, request, maxBodyBytes).then(async (body) => {
+    return readBody(operation.body, request, maxBodyBytes).then(async (body) => {
       await authenticateAgain();
       return operation.handle({ ...context, body });
     });

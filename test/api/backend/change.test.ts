@@ -76,13 +76,13 @@ async function openStage(
       headers: { "content-type": "application/json" },
       body: JSON.stringify(change),
     });
-    assert.ok(found);
+    assert.ok(found?.body);
     return found.handle({
       request,
       params: { id, client_id: id },
       caller: CALLER,
       query: {},
-      body: await readBody(found, request, 1000),
+      body: await readBody(found.body, request, 1000),
       authenticateAgain: () => Promise.resolve(),
     });
   };
