@@ -84,7 +84,9 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
     try {
       const request = await readAuthorizeRequest(target, services);
       // A login for the request itself is recent enough, where none ever is for long too.
-      const onward = addressOf(http.query.split("&").filter((pair) => !isMaxAge(pair)).join("&"));
+      const others = http.query.split("&")
+        .filter((pair) => decodeFormText(pair.replace(/=.*/, "")) !== "max_age");
+      const onward = addressOf(others.join("&"));
       const visit = { request, session, address, onward };
       if (http.method === "HEAD") return HEAD_OF_PAGE;
       const choice = await choosePassword(visit, http, form, services);
@@ -111,11 +113,6 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
       form: AuthorizeForm,
     },
   }, (...request) => changeFresh(() => respond(...request)), services);
-}
-
-function isMaxAge(pair: string): boolean {
-  const [name = ""] = pair.split("=");
-  return decodeFormText(name) === "max_age";
 }
 
 /** The next step of a visit: log in, consent, or back to the app with a code. */
