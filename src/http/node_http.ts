@@ -51,7 +51,6 @@ export function createHttpServer(options: {
     highWaterMark: 16 * 1024,
     connectionsCheckingInterval: Math.min(1000, limits.headersTimeoutMs),
     requireHostHeader: false, // findHeadError looks for it, with a clearer response
-    noDelay: true,
   });
   server.maxConnections = limits.maxConnections;
   // A client that sends no more may still want its responses.
