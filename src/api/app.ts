@@ -149,7 +149,7 @@ function operatorOperations(services: Administration): Operation[] {
         const forget = await forgetConsentsOf(database, { app: id });
         await changeAudited(context, "app.delete", id, [
           ...revokeTokensOfApp(id, now(), accessTokenTtlMs, end),
-          forget,
+          ...forget,
           deleteApp(id),
         ], services);
       },
@@ -186,9 +186,7 @@ async function storeChange(
   // At another origin there may be somebody else than the one whom the users allowed it.
   const isMoved = new URL(changed.url).origin !== new URL(app.url).origin;
   // Both before the time of the cut is read: what is granted meanwhile ends with it.
-  const forget = isMoved || lost.length > 0
-    ? [await forgetConsentsOf(database, { app: id }, isMoved ? undefined : lost)]
-    : [];
+  const forget = await forgetConsentsOf(database, { app: id }, isMoved ? undefined : lost);
   const revoke = await revokeGrantsWithScopes(database, { app: id }, lost, now());
   await changeAudited(context, "app.change", id, [
     updateApp(app, changed),

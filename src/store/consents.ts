@@ -70,8 +70,8 @@ export function withdrawConsent(
 }
 
 /**
- * Forgets all that a user allowed, or that an app was allowed, or these scopes of it, by the
- * statement that this returns for the batch that makes it necessary; what was withdrawn stays so.
+ * Forgets all that a user allowed, or that an app was allowed, or these scopes of it, by what
+ * this returns for the batch that makes it necessary; what was withdrawn stays so.
  * Where there is very much, most is forgotten before that, in steps for which no other write waits
  * long.
  */
@@ -79,7 +79,8 @@ export async function forgetConsentsOf(
   database: Database,
   of: Parties,
   scopes?: readonly string[],
-): Promise<Sql> {
+): Promise<Sql[]> {
+  if (scopes?.length === 0) return [];
   const where = isOf(of);
   const key = of.user === undefined ? sql`user` : sql`app`;
   const goes = scopes ? sql`value IN ${listOf(scopes)}` : sql`TRUE`;
@@ -93,7 +94,7 @@ export async function forgetConsentsOf(
       forget(some),
     ];
   });
-  return forget(where);
+  return [forget(where)];
 }
 
 /** An app that may act for a user: by a consent, a code, a grant, or a subscription after them. */

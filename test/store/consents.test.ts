@@ -164,12 +164,12 @@ test("forgetConsentsOf() forgets all of a user, or all of an app", async (t) => 
     const found = pairs.map(([by, to]) => findConsentedScopes(database, by, to));
     return (await Promise.all(found)).map((scopes) => scopes.length);
   };
-  assert.deepEqual(await database.write([await forgetConsentsOf(database, { user })]), [2]);
+  assert.deepEqual(await database.write(await forgetConsentsOf(database, { user })), [2]);
   assert.deepEqual(await left(), [0, 0, 1, 1]);
   const forget = await forgetConsentsOf(database, { app });
   assert.deepEqual(await left(), [0, 0, 1, 1], "a few are forgotten in the batch alone");
   await consent(database, user, app, ["orders"]); // meanwhile
-  assert.deepEqual(await database.write([forget]), [2]);
+  assert.deepEqual(await database.write(forget), [2]);
   assert.deepEqual(await left(), [0, 0, 0, 1]);
 });
 
@@ -191,7 +191,7 @@ test("forgetConsentsOf() forgets very many of an app in writes that are bounded"
   const { counted, changes } = countChanges(database);
   const forget = await forgetConsentsOf(counted, { app });
   assert.deepEqual(changes, [499, 1, 500, 0]);
-  assert.deepEqual(await database.write([forget]), [201]);
+  assert.deepEqual(await database.write(forget), [201]);
   assert.deepEqual(await findConsentedScopes(database, user, otherApp), ["orders"]);
   const select = sql`SELECT 1 FROM consents WHERE app = ${app} AND scopes <> '[]'`;
   assert.equal((await database.query(select)).length, 0);

@@ -116,12 +116,12 @@ async function revokeAll(
     if (isBuiltIn(app)) return revokeOwnOf(user, app, now());
     if (app !== undefined) return withdrawConsent(user, app, REVOKED, now(), ttlMs);
     const forget = await forgetConsentsOf(database, { user });
-    return [...revokeTokensOfUser(user, now(), ttlMs, REVOKED), forget];
+    return [...revokeTokensOfUser(user, now(), ttlMs, REVOKED), ...forget];
   }
   if (app === undefined) return [];
   if (isBuiltIn(app)) return revokeGrantsOf({ app }, REVOKED, now(), ttlMs);
   const forget = await forgetConsentsOf(database, { app });
-  return [...revokeTokensOfApp(app, now(), ttlMs), forget];
+  return [...revokeTokensOfApp(app, now(), ttlMs), ...forget];
 }
 
 /** The fields that a record of a grant is made of. */

@@ -74,9 +74,7 @@ export function userOperations(services: Administration & Pick<Services, "hasher
           const lost = user.scopes.filter((scope) => !changed.scopes.includes(scope));
           const end = isDisabled ? { reason: "user disabled" } : undefined;
           // Both before the time of the cut is read: what is granted meanwhile ends with it.
-          const forget = lost.length > 0
-            ? [await forgetConsentsOf(database, { user: id }, lost)]
-            : [];
+          const forget = await forgetConsentsOf(database, { user: id }, lost);
           const revoke = await revokeGrantsWithScopes(database, { user: id }, lost, now());
           await changeAudited(context, "user.change", id, [
             updateUser(user, changed, phc),
