@@ -129,17 +129,14 @@ function countedLogin(
 ): CountedLogin {
   const account = accountOf(username);
   const device = user && findDevice?.(user.id);
-  if (device !== undefined) {
-    const place = `device ${device}`;
-    const limit = { first: place, last: place, ofAccount: ACCOUNT_LIMIT, ofAll: null };
-    return { account, place, limits: [limit] };
-  }
-  const networks = throttleNetworks(address);
   const isProven = app?.isProven ?? false;
+  const place = `device ${device}`;
+  const networks = device === undefined ? throttleNetworks(address)
+    : [{ first: place, last: place, share: 1 }] as const;
   const limits = networks.map(({ share, ...network }) => ({
     ...network,
     ofAccount: share * ACCOUNT_LIMIT,
-    ofAll: isProven ? null : share * ADDRESS_LIMIT,
+    ofAll: isProven || device ? null : share * ADDRESS_LIMIT,
   }));
   return { account, place: networks[0].first + (isProven ? BY_APP : ""), limits };
 }
