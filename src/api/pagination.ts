@@ -79,38 +79,31 @@ export function listing<
   };
 }
 
-/** The same of what is in memory, in the order of its keys: the records that `read` makes. */
+/**
+ * The same of what is in memory: the records that `read` makes, in the order of their keys, so that
+ * the item of a cursor may be gone.
+ */
 export function listingOf<Item extends object>(
   item: Shape<Item>,
   keyOf: (item: Item) => string,
   order: "up" | "down",
   read: (context: ListContext) => readonly NoInfer<Item>[] | Promise<readonly NoInfer<Item>[]>,
 ) {
+  const sign = order === "up" ? 1 : -1;
+  const compare = (a: string, b: string) => a === b ? 0 : a < b ? -sign : sign;
   return {
     query: pagination(),
     returns: pageOf(item),
-    handle: async (context: ListContext) =>
-      toPageRecord(pageOfItems(await read(context), context.query, keyOf, order), (each) => each),
+    async handle(context: ListContext) {
+      const { limit, cursor } = context.query;
+      const rest = (await read(context))
+        .filter((each) => cursor === undefined || compare(keyOf(each), cursor) > 0)
+        .sort((a, b) => compare(keyOf(a), keyOf(b)));
+      const items = rest.slice(0, limit);
+      const last = rest.length > limit ? items.at(-1) : undefined;
+      return { items, next_cursor: last === undefined ? null : formatCursor(keyOf(last)) };
+    },
   };
-}
-
-/**
- * The part of a list in memory that a query asks for, in the order of the items' keys, so that the
- * item of its cursor may be gone.
- */
-export function pageOfItems<Item>(
-  items: readonly Item[],
-  { limit, cursor }: PageQuery,
-  keyOf: (item: Item) => string,
-  order: "up" | "down" = "up",
-): Page<Item> {
-  const sign = order === "up" ? 1 : -1;
-  const compare = (a: string, b: string) => a === b ? 0 : a < b ? -sign : sign;
-  const rest = items.filter((item) => cursor === undefined || compare(keyOf(item), cursor) > 0)
-    .sort((a, b) => compare(keyOf(a), keyOf(b)));
-  const part = rest.slice(0, limit);
-  const last = part.at(-1);
-  return { items: part, next: last && rest.length > limit ? formatCursor(keyOf(last)) : undefined };
 }
 
 function formatCursor(key: string): string {

@@ -1,13 +1,15 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { idOf, newId } from "../../src/base/id.ts";
-import { named, record } from "../../src/base/shape.ts";
+import { named, record, TEXT } from "../../src/base/shape.ts";
 import { readQuery } from "../../src/api/input.ts";
-import { pageOf, pageOfItems, pagination, toPageRecord } from "../../src/api/pagination.ts";
+import { listingOf, pageOf, pagination, toPageRecord } from "../../src/api/pagination.ts";
+import { backendCaller, sampleRequest } from "../helpers/http_request.ts";
 import { pointersOf } from "../helpers/problem.ts";
 
 const ID = newId("u", Date.UTC(2026, 0, 1));
 const USER = idOf("u");
+const ITEM = named("Item", record({ name: TEXT }));
 const read = (query: string) => parsed(readQuery(query, pagination(USER)));
 const parsed = ({ limit, cursor }: Record<string, unknown>) =>
   ({ limit: Number(limit), cursor: cursor === undefined ? undefined : String(cursor) });
@@ -51,42 +53,49 @@ describe("the query of a list is refused, and the parameter named, for", () => {
   }
 });
 
-describe("pageOfItems()", () => {
+describe("listingOf()", () => {
   const ITEMS = ["c", "b", "a"].map((name) => ({ name }));
-  const page = (items: typeof ITEMS, limit: number, cursor = "") => {
-    const query = parsed(readQuery(`limit=${limit}&cursor=${cursor}`, pagination()));
-    return pageOfItems(items, query, ({ name }) => name, "down");
-  };
+  const page = async (items: typeof ITEMS, limit: number, cursor: string | null = "") =>
+    listingOf(ITEM, ({ name }) => name, "down", () => items).handle({
+      request: sampleRequest(),
+      params: {},
+      caller: backendCaller(0),
+      query: parsed(readQuery(`limit=${limit}&cursor=${cursor}`, pagination())),
+      body: undefined,
+      authenticateAgain: () => undefined,
+    });
 
-  test("goes through a list in memory part by part", () => {
-    const first = page(ITEMS, 2);
+  test("goes through a list in memory part by part", async () => {
+    const first = await page(ITEMS, 2);
     assert.deepEqual(first.items, ITEMS.slice(0, 2));
-    const second = page(ITEMS, 2, first.next);
-    assert.deepEqual(second, { items: ITEMS.slice(2), next: undefined });
+    const second = await page(ITEMS, 2, first.next_cursor);
+    assert.deepEqual(second, { items: ITEMS.slice(2), next_cursor: null });
   });
-  test("has no next part at the end, and none of an empty list", () => {
-    assert.equal(page(ITEMS, 3).next, undefined);
-    assert.deepEqual(page([], 3), { items: [], next: undefined });
+  test("has no next part at the end, and none of an empty list", async () => {
+    assert.equal((await page(ITEMS, 3)).next_cursor, null);
+    assert.deepEqual(await page([], 3), { items: [], next_cursor: null });
   });
-  test("goes on where it was although others have gone or come before", () => {
-    const { next } = page(ITEMS, 2);
-    assert.deepEqual(page(ITEMS.slice(1), 2, next).items, ITEMS.slice(2));
-    assert.deepEqual(page([{ name: "d" }, ...ITEMS], 2, next).items, ITEMS.slice(2));
+  test("goes on where it was although others have gone or come before", async () => {
+    const { next_cursor: next } = await page(ITEMS, 2);
+    assert.deepEqual((await page(ITEMS.slice(1), 2, next)).items, ITEMS.slice(2));
+    assert.deepEqual((await page([{ name: "d" }, ...ITEMS], 2, next)).items, ITEMS.slice(2));
   });
-  test("goes on where it was although the item of its cursor has gone", () => {
-    const { next } = page(ITEMS, 2);
-    assert.deepEqual(page([{ name: "c" }, { name: "a" }], 2, next).items, [{ name: "a" }]);
-    assert.deepEqual(page([{ name: "a" }], 2, next).items, [{ name: "a" }]);
+  test("goes on where it was although the item of its cursor has gone", async () => {
+    const { next_cursor: next } = await page(ITEMS, 2);
+    assert.deepEqual((await page([{ name: "c" }, { name: "a" }], 2, next)).items, [{ name: "a" }]);
+    assert.deepEqual((await page([{ name: "a" }], 2, next)).items, [{ name: "a" }]);
   });
-  test("gives cursors that a query takes", () => {
-    const { next = "" } = pageOfItems([{ name: "Not/[a-z]" }, { name: "z" }], { limit: 1 },
-      ({ name }) => name);
+  test("gives cursors that a query takes", async () => {
+    const { next_cursor: next } = await page([{ name: "Not/[a-z]" }, { name: "A" }], 1);
     const query = readQuery(`cursor=${next}`, pagination());
     assert.deepEqual(query, { limit: 50, cursor: "Not/[a-z]" });
   });
-  test("refuses a cursor that no such list has given", () => {
+  test("refuses a cursor that no such list has given", async () => {
     for (const cursor of ["zz", "c", "C3A9", "ff", "61".repeat(131)]) {
-      assert.deepEqual(pointersOf(() => page(ITEMS, 2, cursor)), ["/cursor"], cursor);
+      const refused = await page(ITEMS, 2, cursor).catch((error: unknown) => error);
+      assert.deepEqual(pointersOf(() => {
+        throw refused;
+      }), ["/cursor"], cursor);
     }
   });
 });
