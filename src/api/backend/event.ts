@@ -20,14 +20,14 @@ import { EVENT_LIST, findEvent, findEventByKey, insertEvent } from "../../store/
 import { type Administration, found, locatedResponse, storeAudited } from "../administration.ts";
 import { answerOnce } from "../idempotency.ts";
 import { backend, type Operation } from "../operation.ts";
-import { listing, pageMembers, pagination } from "../pagination.ts";
+import { listing, pageMembers, pagination, toPageRecord } from "../pagination.ts";
 
 const PATH = "/backend/event";
-const { items: deliveries, next_cursor } = pageMembers(ManagedDelivery);
+const { items: DELIVERIES, next_cursor: NEXT_CURSOR } = pageMembers(ManagedDelivery);
 const EventWithDeliveries = named("EventWithDeliveries", withMembers(EventRecord, {
   data: ANYTHING,
-  deliveries,
-  next_cursor,
+  deliveries: DELIVERIES,
+  next_cursor: NEXT_CURSOR,
 }));
 
 /** /backend/event: what has been dispatched, and dispatching by hand. */
@@ -86,12 +86,8 @@ export function eventOperations(
       async handle({ query, params }) {
         const { json, ...event } = found(await findEvent(database, params.id), "event");
         const page = await listDeliveries(database, { ...query, event: event.id });
-        return {
-          ...toRecord(event),
-          data: JSON.parse(json),
-          deliveries: page.items.map(toManagedDelivery),
-          next_cursor: page.next ?? null,
-        };
+        const { items: deliveries, next_cursor } = toPageRecord(page, toManagedDelivery);
+        return { ...toRecord(event), data: JSON.parse(json), deliveries, next_cursor };
       },
     }),
   ];
