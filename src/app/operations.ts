@@ -31,8 +31,9 @@ import type { Operation } from "../api/operation.ts";
 import { resendOperations } from "../api/resend.ts";
 import { subscribeOperations } from "../api/subscribe.ts";
 import { subscriptionOperations } from "../api/subscription.ts";
-import { asyncApiOperation } from "../api/system/asyncapi.ts";
-import { openApiOperation } from "../api/system/openapi.ts";
+import { createAsyncApi } from "../api/system/asyncapi.ts";
+import { documentOperation } from "../api/system/document.ts";
+import { createOpenApi } from "../api/system/openapi.ts";
 import { assetOperations, consoleOperations } from "../api/pages/console_page.ts";
 import { statusOperations } from "../api/system/status.ts";
 import { WEBHOOKS_PATH } from "../oauth/console_app.ts";
@@ -67,13 +68,15 @@ export function ownOperations(services: Services, ofModules: readonly Operation[
     backupOperation(services),
     streamOperation(services),
     ...statusOperations(services),
-    asyncApiOperation(services),
+    documentOperation("/asyncapi.json", "getAsyncApi", "The events, for AsyncAPI",
+      (isKnown) => createAsyncApi(services, isKnown), services),
   ];
-  // Of these two each describes the other.
+  // Of these two each describes the other, and the document itself.
   const described = [...own];
-  const openApi = openApiOperation(described, services);
+  const openApi = documentOperation("/openapi.json", "getOpenApi", "The operations, for OpenAPI",
+    (isKnown) => createOpenApi(described, services, isKnown), services);
   const pathMetadata = pathMetadataOperation([...own, openApi, ...ofModules], services);
-  described.push(pathMetadata, ...ofModules);
+  described.push(pathMetadata, ...ofModules, openApi);
   return [...own, pathMetadata, openApi];
 }
 

@@ -1,17 +1,8 @@
 import type { Schema } from "../../base/shape.ts";
 import type { Services } from "../../services.ts";
-import type { Operation } from "../operation.ts";
-import { documentOperation, INFO, type IsKnown, knownEvents } from "./document.ts";
+import { INFO, type IsKnown, knownEvents } from "./document.ts";
 import { CALLBACK_HEADERS } from "./openapi_parts.ts";
 import { eventId } from "./operation_id.ts";
-
-/** GET /asyncapi.json: the document of the events. */
-export function asyncApiOperation(
-  services: Pick<Services, "bearer" | "scopes" | "events" | "issuer">,
-): Operation {
-  return documentOperation("/asyncapi.json", "getAsyncApi", "The events, for AsyncAPI",
-    (isKnown) => createAsyncApi(services, isKnown), services);
-}
 
 /**
  * The AsyncAPI 3.0 document: a channel, a message and an operation for each event. Its server is

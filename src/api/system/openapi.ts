@@ -1,21 +1,9 @@
 import type { Schema } from "../../base/shape.ts";
-import type { Services } from "../../services.ts";
 import type { Operation } from "../operation.ts";
-import { documentOperation, INFO, type IsKnown, knownEvents } from "./document.ts";
+import { INFO, type IsKnown, knownEvents } from "./document.ts";
 import { describe, PARAMETER, toTemplates } from "./openapi_operation.ts";
 import { callback, components, type DocumentServices } from "./openapi_parts.ts";
 import { eventId, operationId } from "./operation_id.ts";
-
-/** GET /openapi.json: the document of these operations and of itself. */
-export function openApiOperation(
-  operations: readonly Operation[],
-  services: DocumentServices & Pick<Services, "bearer">,
-): Operation {
-  const itself: Operation = documentOperation("/openapi.json", "getOpenApi",
-    "The operations, for OpenAPI",
-    (isKnown) => createOpenApi([...operations, itself], services, isKnown), services);
-  return itself;
-}
 
 /** The OpenAPI 3.1 document of these operations, of which hosted ones come last. */
 export function createOpenApi(
