@@ -21,6 +21,7 @@ const REFUSALS: Readonly<Record<number, Refusal>> = {
   11: "damaged",
   13: "full",
   14: "failing",
+  15: "locked", // for ten seconds a lock of the log's index was not to be had
   26: "damaged", // not a database
 };
 

@@ -28,6 +28,9 @@ const TROUBLE: readonly [what: string, refusal: Refusal, fail: (t: TestContext) 
     first.exec("BEGIN IMMEDIATE");
     second.exec("INSERT INTO t VALUES (2)");
   }],
+  ["a lock of the log's index, for long", "locked", () => {
+    throw Object.assign(new Error("locking protocol"), { errcode: 15 }); // as after ten seconds
+  }],
   ["a file that may only be read", "read_only", (t) =>
     make(t, { readOnly: true }).second.exec("INSERT INTO t VALUES (2)")],
   ["a file that may not grow", "full", (t) => {
