@@ -1,9 +1,10 @@
-import { parentPort, Worker, workerData } from "node:worker_threads";
+import { parentPort, type Worker, workerData } from "node:worker_threads";
 import { messageOf } from "../base/message_of.ts";
 import { backUpSqlite, partialOf, removeCopy } from "./backup.ts";
 import { UnavailableError } from "./database.ts";
 import type { Sql } from "./sql.ts";
 import { openSqliteReader } from "./sqlite_reader.ts";
+import { startThread } from "./start_thread.ts";
 
 /** Marks the worker's data, so that importing this module elsewhere starts nothing. */
 const ASIDE_ROLE = "gatepost-sqlite-aside";
@@ -23,7 +24,7 @@ export function createSqliteAside(path: string) {
   let lastId = 0;
 
   function start(): Worker {
-    return new Worker(new URL(import.meta.url), { workerData: { role: ASIDE_ROLE, path } })
+    return startThread(new URL(import.meta.url), { workerData: { role: ASIDE_ROLE, path } })
       .on("message", ({ id, result, error }: AsideReply) => {
         const asked = waiting.get(id);
         waiting.delete(id);
@@ -39,10 +40,14 @@ export function createSqliteAside(path: string) {
       });
   }
 
-  function ask(work: Work): Promise<unknown> {
+  async function ask(work: Work): Promise<unknown> {
+    try {
+      worker ??= start();
+    } catch (error) {
+      throw new UnavailableError(messageOf(error));
+    }
     const asked = Promise.withResolvers<unknown>();
     waiting.set(++lastId, asked);
-    worker ??= start();
     worker.postMessage({ id: lastId, ...work } satisfies AsideRequest);
     return asked.promise;
   }

@@ -1,11 +1,12 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import { type MessagePort, parentPort, Worker, workerData } from "node:worker_threads";
+import { type MessagePort, parentPort, type Worker, workerData } from "node:worker_threads";
 import { giveBackSoon } from "../base/start_memory.ts";
 import { UnavailableError } from "./database.ts";
 import type { Sql } from "./sql.ts";
 import { type OwnFiles, watchOwnFiles } from "./own_files.ts";
 import { resultOf } from "./sqlite_error.ts";
 import { LOCK_TIMEOUT_MS, openSqlite } from "./sqlite_file.ts";
+import { startThread } from "./start_thread.ts";
 import { type CommitReport, refusalOfGroup, type WriteResult } from "./write_result.ts";
 
 /** Marks the worker's data, so that importing this module elsewhere starts nothing. */
@@ -38,7 +39,7 @@ export function createSqliteWriter(
   function start(): Worker {
     let cause: unknown;
     const data = { workerData: { role: WRITER_ROLE, ...file } };
-    return new Worker(new URL(import.meta.url), data)
+    return startThread(new URL(import.meta.url), data)
       .on("message", (message: WriterMessage) => {
         if (Array.isArray(message)) onCommit(...message); // others are Node's own, under --watch
       })
@@ -53,7 +54,12 @@ export function createSqliteWriter(
 
   return {
     post(request: WriterRequest, transferred: readonly MessagePort[] = []): void {
-      worker ??= start();
+      try {
+        worker ??= start();
+      } catch (cause) {
+        for (const port of transferred) port.close();
+        return onEnd(cause);
+      }
       worker.postMessage(request, transferred);
     },
     close: () =>

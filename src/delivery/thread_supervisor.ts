@@ -6,13 +6,14 @@ const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
 
 /**
- * Makes the supervisor of a thread: should it die, another one is started after a pause.
+ * Makes the supervisor of a thread: should it die, or none start, another one is started after a
+ * pause.
  *
  * @param onDeath called with why it died, where it was an error, and the pause in milliseconds
  */
 export function createThreadSupervisor(
   startThread: () => Worker,
-  onDeath: (error: Error | undefined, pauseMs: number) => void,
+  onDeath: (error: unknown, pauseMs: number) => void,
 ) {
   let thread: Worker | undefined;
   let pauseMs = FIRST_PAUSE_MS;
@@ -21,19 +22,24 @@ export function createThreadSupervisor(
   function start(): void {
     if (isStopping) return;
     const startedMs = performance.now();
-    let failure: Error | undefined;
-    thread = startThread();
-    thread.once("error", (error: Error) => {
-      failure = error;
-    });
-    thread.once("exit", () => {
+    let failure: unknown;
+    const replace = () => {
       thread = undefined;
       if (isStopping) return;
       if (performance.now() - startedMs > LONGEST_PAUSE_MS) pauseMs = FIRST_PAUSE_MS;
       onDeath(failure, pauseMs);
       setTimeout(start, pauseMs).unref();
       pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
-    });
+    };
+    const fail = (error: unknown) => {
+      failure = error;
+    };
+    try {
+      thread = startThread().once("error", fail).once("exit", replace);
+    } catch (error) {
+      fail(error); // the system gives no thread
+      replace();
+    }
   }
 
   return {

@@ -1,4 +1,5 @@
-import { type MessagePort, Worker } from "node:worker_threads";
+import type { MessagePort, Worker } from "node:worker_threads";
+import { startThread } from "../database/start_thread.ts";
 import type { WatchDeliveries } from "../event/delivery_record.ts";
 import type { DistributorState } from "../event/distributor_state.ts";
 import type { Services } from "../services.ts";
@@ -37,7 +38,7 @@ export function createDeliveryWorker(options: WorkerOptions) {
   let watcher: WatchDeliveries | undefined;
 
   const supervisor = createThreadSupervisor(
-    () => startThread(options, receive),
+    () => startWorker(options, receive),
     (error, pauseMs) => {
       last = { report: NO_REPORT, atMs: performance.now() };
       log.error("delivery has died and is started again", { error, pause_ms: pauseMs });
@@ -114,7 +115,7 @@ function oncePerTurn(act: () => void): () => void {
   };
 }
 
-function startThread(
+function startWorker(
   { name, config, receivers, connect }: WorkerOptions,
   receive: (event: WorkerEvent) => void,
 ): Worker {
@@ -124,7 +125,7 @@ function startThread(
   const settings = Object.fromEntries(WORKER_SETTINGS.map((key) => [key, config[key]]));
   const url = new URL(`./worker_entry${extension}`, import.meta.url);
   const workerData = { name, settings, receivers: receivers?.at, toDatabase };
-  return new Worker(url, { workerData, transferList: toDatabase ? [toDatabase] : [] })
+  return startThread(url, { workerData, transferList: toDatabase ? [toDatabase] : [] })
     .on("message", receive)
     .once("exit", () => receive({ kind: "looked" })); // no other response to it comes
 }

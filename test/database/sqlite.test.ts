@@ -27,6 +27,7 @@ import {
 } from "../../src/database/database.ts";
 import { sql, sqlText } from "../../src/database/sql.ts";
 import { prepareSqliteFile } from "../../src/database/migrate.ts";
+import { openSharedDatabase } from "../../src/database/shared_database.ts";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { createSqliteEngine } from "../../src/database/sqlite_engine.ts";
 import { createGroupWriter } from "../../src/database/sqlite_writer.ts";
@@ -34,7 +35,7 @@ import { openSqlite } from "../../src/database/sqlite_file.ts";
 import { refusalOfGroup, settle, type WriteResult } from "../../src/database/write_result.ts";
 import { makeFolder, openDatabase } from "../helpers/database.ts";
 import { mountSmallDisk } from "../helpers/small_disk.ts";
-import { noteThreads } from "../helpers/threads.ts";
+import { noteThreads, refuseThreads } from "../helpers/threads.ts";
 import { testDatabaseContract } from "./database_contract.ts";
 
 testDatabaseContract({
@@ -497,6 +498,22 @@ test("a writer that dies: what waits is refused, and the next one works", async 
   assert.deepEqual(refusals, [undefined, "failing", undefined]);
   assert.equal(workers.length, 2);
   assert.equal((await database.query(sql`SELECT 1 FROM settings`)).length, 2);
+});
+
+test("a writer that has died, and no thread for another: refused until there is one", async (t) => {
+  const workers = noteThreads(t);
+  const path = join(makeFolder(t), "gatepost.db");
+  const database = openSqliteDatabase(path);
+  t.after(() => database.close());
+  await database.write([put("before")]);
+  await workers[0]?.terminate();
+  const refused = refuseThreads(t);
+  await assert.rejects(database.write([put("a")]), UnavailableError);
+  const shared = openSharedDatabase(path, database.connect());
+  t.after(() => shared.close());
+  await assert.rejects(shared.write([put("b")]), UnavailableError);
+  refused.end();
+  assert.deepEqual(await database.write([put("c")]), [1]);
 });
 
 test("close() ends though the writer has died with writes before it", async (t) => {

@@ -7,7 +7,7 @@ import { sql } from "../../src/database/sql.ts";
 import { createSqliteAside } from "../../src/database/sqlite_aside.ts";
 import { createSqliteEngine } from "../../src/database/sqlite_engine.ts";
 import { addUser, makeFolder, openSqliteFile } from "../helpers/database.ts";
-import { noteThreads } from "../helpers/threads.ts";
+import { noteThreads, refuseThreads } from "../helpers/threads.ts";
 import { until } from "../helpers/until.ts";
 
 const LONG = sql`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000000)
@@ -62,6 +62,19 @@ test("a thread that ends refuses what it was asked; another takes its place", as
   await asked;
   assert.deepEqual(await aside.query(COUNT), [{ count: 1 }]);
   assert.equal(threads.length, 2);
+});
+
+test("where the system gives no thread it is refused, and the next one is asked for", async (t) => {
+  const path = join(makeFolder(t), "gatepost.db");
+  openSqliteFile(t, path);
+  const aside = createSqliteAside(path);
+  t.after(() => aside.close());
+  const refused = refuseThreads(t);
+  for (const ask of [() => aside.query(COUNT), () => aside.backUp(`${path}.copy`)]) {
+    await assert.rejects(ask, { name: "UnavailableError", message: /No thread .*EAGAIN/ });
+  }
+  refused.end();
+  assert.deepEqual(await aside.query(COUNT), [{ count: 0 }]);
 });
 
 test("a backup is a private file, and never takes the place of another", async (t) => {

@@ -7,10 +7,12 @@ import { createThreadSupervisor } from "../../src/delivery/thread_supervisor.ts"
 /** A supervisor of threads that do nothing by themselves, and a clock that the test moves. */
 function open(t: TestContext) {
   t.mock.timers.enable({ apis: ["setTimeout"] });
-  const stage = { nowMs: 0, threads: [] as EventEmitter[], posted: [] as unknown[] };
+  const [threads, posted]: [EventEmitter[], unknown[]] = [[], []];
+  const stage = { nowMs: 0, hasThreads: true, threads, posted };
   t.mock.method(performance, "now", () => stage.nowMs);
   const deaths: unknown[] = [];
   const startThread = () => {
+    if (!stage.hasThreads) throw new Error("none left");
     const thread = Object.assign(new EventEmitter(), {
       postMessage: (message: unknown) => void stage.posted.push(message),
       terminate: () => void thread.emit("exit", 1),
@@ -19,7 +21,7 @@ function open(t: TestContext) {
     return thread as unknown as Worker;
   };
   const supervisor = createThreadSupervisor(startThread, (error, pauseMs) => {
-    deaths.push([error?.message, pauseMs]);
+    deaths.push([error instanceof Error ? error.message : error, pauseMs]);
   });
   const pass = (ms: number) => {
     stage.nowMs += ms;
@@ -41,6 +43,18 @@ test("a thread that dies at once is started ever more rarely, down to once a min
     pass(1);
     assert.equal(stage.threads.length, before + 1);
   }
+});
+
+test("where the system gives no thread it is asked again, as if one had died at once", (t) => {
+  const { stage, supervisor, deaths, pass } = open(t);
+  stage.hasThreads = false;
+  supervisor.start();
+  pass(1_000);
+  assert.equal(supervisor.post({ kind: "wake" }), false);
+  stage.hasThreads = true;
+  pass(2_000);
+  assert.equal(supervisor.post({ kind: "wake" }), true);
+  assert.deepEqual(deaths, [["none left", 1_000], ["none left", 2_000]]);
 });
 
 test("one that has lived for more than a minute is started again after a second", (t) => {
