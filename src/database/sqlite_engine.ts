@@ -1,5 +1,6 @@
 import { dirname, join, resolve } from "node:path";
 import { messageOf } from "../base/message_of.ts";
+import { createRepeatCheck } from "../base/repeated.ts";
 import { backUpSqlite } from "./backup.ts";
 import { createDiskReader } from "./disk.ts";
 import type { Engine } from "./engine.ts";
@@ -23,8 +24,14 @@ export function createSqliteEngine(file: string): Engine {
       const readRows = createRowReader(connection);
       return await read({ query: async (select) => readRows(select) });
     },
-    async open(observe, _log, seal) {
-      const database = openSqliteDatabase(given, observe, seal);
+    async open(observe, log, seal) {
+      const isNew = createRepeatCheck(() => performance.now());
+      const database = openSqliteDatabase(given, (commit) => {
+        observe?.(commit);
+        const { logFailure: reason } = commit;
+        if (reason === undefined || !isNew(reason)) return;
+        log?.error("the log of the database cannot be emptied", { reason });
+      }, seal);
       const identity = identify(path);
       const aside = createSqliteAside(path);
       const copier = createSqliteAside(path); // the check of a large copy takes many seconds

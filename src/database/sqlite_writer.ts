@@ -1,5 +1,6 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { type MessagePort, parentPort, type Worker, workerData } from "node:worker_threads";
+import { messageOf } from "../base/message_of.ts";
 import { giveBackSoon } from "../base/start_memory.ts";
 import { UnavailableError } from "./database.ts";
 import type { Sql } from "./sql.ts";
@@ -116,19 +117,24 @@ export function createGroupWriter(
  * Makes what keeps the log short. SQLite begins it anew only where a writer finds all of it copied
  * into the file and nobody reading, which several that write one after the other hardly leave.
  */
-function createLogTrimmer(connection: DatabaseSync, files: OwnFiles): () => void {
+function createLogTrimmer(connection: DatabaseSync, files: OwnFiles) {
   let nextMs = 0;
-  return () => {
-    if (files.logBytes() <= LONG_LOG_BYTES || performance.now() < nextMs) return;
+  let failure: string | undefined;
+  function trim(): void {
+    if (performance.now() < nextMs) return;
+    failure = undefined;
+    if (files.logBytes() <= LONG_LOG_BYTES) return;
     nextMs = performance.now() + TRIM_PAUSE_MS; // a backup may be reading it for a while
     try {
       connection.exec(`PRAGMA busy_timeout = ${TRIM_TIMEOUT_MS}; PRAGMA wal_checkpoint(TRUNCATE)`);
-    } catch {
-      // A full disk, say: the next write fails with it.
+    } catch (error) {
+      failure = messageOf(error);
     } finally {
       connection.exec(`PRAGMA busy_timeout = ${LOCK_TIMEOUT_MS}`);
     }
-  };
+  }
+  /** Why the file did not take what is in the log when that was last tried, if it did not. */
+  return { trim, failure: () => failure };
 }
 
 // As a worker. What several threads send in one turn of the loop is one commit.
@@ -138,7 +144,7 @@ if (parentPort && workerData?.role === WRITER_ROLE) {
   const connection = openSqlite(path, { readOnly: false });
   const files = watchOwnFiles(String(workerData.given), path, String(workerData.identity));
   const writeGroup = createGroupWriter(connection, files);
-  const trimLog = createLogTrimmer(connection, files);
+  const log = createLogTrimmer(connection, files);
   let group: Batches = [];
   let calls: { readonly port: MessagePort; readonly batch: Batches[number] }[] = [];
   let due: NodeJS.Immediate | undefined;
@@ -150,10 +156,11 @@ if (parentPort && workerData?.role === WRITER_ROLE) {
     const startedMs = performance.now();
     const results = writeGroup([...ofParent, ...ofOthers.map(({ batch }) => batch)]);
     const ms = performance.now() - startedMs;
-    const report = { batches: results.length, ms, refusal: refusalOfGroup(results) };
+    const refusal = refusalOfGroup(results);
+    const report = { batches: results.length, ms, refusal, logFailure: log.failure() };
     parent.postMessage([report, results.splice(0, ofParent.length)] satisfies WriterMessage);
     for (const [index, { port }] of ofOthers.entries()) port.postMessage(results[index]);
-    trimLog();
+    log.trim();
   }
 
   parent.on("message", (request: WriterRequest) => {

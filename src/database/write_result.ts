@@ -35,6 +35,8 @@ export interface CommitReport {
   readonly ms: number;
   /** Why nothing of it is stored, or nobody knows whether it is. */
   readonly refusal: Refusal | undefined;
+  /** Why a log that has become long cannot be emptied into the file, which nobody waits for. */
+  readonly logFailure?: string | undefined;
 }
 
 /** Why a whole group was refused; a batch that broke a constraint was refused alone. */

@@ -25,6 +25,7 @@ import {
   UnavailableError,
   UnusableDatabaseError,
 } from "../../src/database/database.ts";
+import type { Log } from "../../src/base/log.ts";
 import { sql, sqlText } from "../../src/database/sql.ts";
 import { prepareSqliteFile } from "../../src/database/migrate.ts";
 import { openSharedDatabase } from "../../src/database/shared_database.ts";
@@ -36,6 +37,7 @@ import { refusalOfGroup, settle, type WriteResult } from "../../src/database/wri
 import { makeFolder, openDatabase } from "../helpers/database.ts";
 import { mountSmallDisk } from "../helpers/small_disk.ts";
 import { noteThreads, refuseThreads } from "../helpers/threads.ts";
+import { until } from "../helpers/until.ts";
 import { testDatabaseContract } from "./database_contract.ts";
 
 testDatabaseContract({
@@ -166,6 +168,33 @@ test("a log that a full disk keeps from being emptied is no reason not to start"
   assert.match(database.forgetOverwritten() ?? "", /full/);
   rmSync(ballast);
   assert.equal(database.forgetOverwritten(), undefined);
+});
+
+test("a file that takes nothing while its log does and grows is said in the log", async (t) => {
+  const [disk, small] = [mountSmallDisk(t, 2 ** 26), mountSmallDisk(t, 2 ** 22)];
+  if (disk === undefined || small === undefined) return;
+  const path = join(disk.folder, "gatepost.db");
+  const own = join(small.folder, "gatepost.db");
+  for (const each of [path, own]) writeFileSync(each, "");
+  execFileSync("mount", ["--bind", own, path]); // the file's own disk is another than its log's
+  const lines: unknown[] = [];
+  const note: Log["info"] = (...line) => void lines.push(line);
+  const log = { debug: note, info: note, warn: note, error: note };
+  const database = await createSqliteEngine(path).open(undefined, log);
+  t.after(() => database.close());
+  await database.write([put("large", "x".repeat(20_000_000))]);
+  await until(async () => {
+    await database.write([put(crypto.randomUUID())]);
+    return lines.length > 0;
+  });
+  const reason = "database or disk is full";
+  assert.deepEqual(lines, [["the log of the database cannot be emptied", { reason }]]);
+  small.resize(2 ** 26);
+  await until(async () => {
+    await database.write([put(crypto.randomUUID())]);
+    return statSync(`${path}-wal`).size < 2 ** 20;
+  });
+  assert.equal(lines.length, 1);
 });
 
 test("a first start on a small disk fails with one line that names the database", async (t) => {
