@@ -24,6 +24,7 @@ export function createSqliteAside(path: string) {
   let lastId = 0;
 
   function start(): Worker {
+    let why = "";
     return startThread(new URL(import.meta.url), { workerData: { role: ASIDE_ROLE, path } })
       .on("message", ({ id, result, error }: AsideReply) => {
         const asked = waiting.get(id);
@@ -31,10 +32,12 @@ export function createSqliteAside(path: string) {
         if (error === undefined) asked?.resolve(result);
         else asked?.reject(new UnavailableError(error));
       })
-      .on("error", () => {}) // then it ends
+      .on("error", (error) => {
+        why = `: ${messageOf(error)}`; // then it ends
+      })
       .on("exit", () => {
         worker = undefined;
-        const gone = new UnavailableError("The thread for long reads has ended");
+        const gone = new UnavailableError(`The thread for long reads has ended${why}`);
         for (const { reject } of waiting.values()) reject(gone);
         waiting.clear();
       });

@@ -64,6 +64,13 @@ test("a thread that ends refuses what it was asked; another takes its place", as
   assert.equal(threads.length, 2);
 });
 
+test("a thread that cannot open the file: why is said", async (t) => {
+  const aside = createSqliteAside(join(makeFolder(t), "nothing.db"));
+  t.after(() => aside.close());
+  const message = "The thread for long reads has ended: unable to open database file";
+  await assert.rejects(aside.query(COUNT), { name: "UnavailableError", message });
+});
+
 test("where the system gives no thread it is refused, and the next one is asked for", async (t) => {
   const path = join(makeFolder(t), "gatepost.db");
   openSqliteFile(t, path);
