@@ -53,17 +53,19 @@ function keepTyped(opened: HTMLDialogElement, title: string): void {
   const [given, about] = [states(), [me.id, location.pathname, title].join("\n")];
   const [what, ...values] = JSON.parse(sessionStorage.getItem(TYPED) ?? "[]");
   sessionStorage.removeItem(TYPED);
+  // At each key: what a page stores as it leaves is lost where a browser opens the next one in
+  // another process, as Firefox does for the sign-in.
+  opened.addEventListener("input", () => {
+    const typed = states().map((state, at) => state === given[at] ? null : state);
+    sessionStorage.setItem(TYPED, JSON.stringify([about, ...typed]));
+  });
+  opened.addEventListener("close", () => sessionStorage.removeItem(TYPED));
   if (what === about) {
     fields.forEach((each, at) => {
       Object.assign(each, JSON.parse(values[at] ?? null));
       each.dispatchEvent(new Event("input", { bubbles: true }));
     });
   }
-  const read = () => states().map((state, at) => state === given[at] ? null : state);
-  const over = new AbortController();
-  opened.addEventListener("close", () => over.abort());
-  addEventListener("pagehide",
-    () => sessionStorage.setItem(TYPED, JSON.stringify([about, ...read()])), over);
 }
 
 /** Asks before something is done; resolves with what came of it, undefined where it was not. */
