@@ -24,7 +24,7 @@ import { listing, pageMembers, pagination, toPageRecord } from "../pagination.ts
 
 const PATH = "/backend/event";
 const { items: DELIVERIES, next_cursor: NEXT_CURSOR } = pageMembers(ManagedDelivery);
-const EventWithDeliveries = named("EventWithDeliveries", withMembers(EventRecord, {
+export const EventWithDeliveries = named("EventWithDeliveries", withMembers(EventRecord, {
   data: ANYTHING,
   deliveries: DELIVERIES,
   next_cursor: NEXT_CURSOR,

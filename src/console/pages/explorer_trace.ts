@@ -8,8 +8,6 @@ import { href } from "../router.ts";
 import { listen } from "../stream.ts";
 import type { EventOfOne } from "./inspector.ts";
 
-type Dispatched = EventOfOne & { readonly deliveries: readonly Delivery[] };
-
 /** Shows the events of a request and their deliveries, until all have ended. */
 export async function follow(
   place: HTMLElement,
@@ -17,9 +15,9 @@ export async function follow(
   over: AbortController,
 ): Promise<void> {
   const look = async () => {
-    const { items } = await list<Dispatched>("/backend/event", { request });
+    const { items } = await list<EventOfOne>("/backend/event", { request });
     const events = await Promise.all(items.map(({ id }) =>
-      get<Dispatched>(`/backend/event/${id}`)));
+      get<EventOfOne>(`/backend/event/${id}`)));
     if (over.signal.aborted) return;
     renew(place, events, () => [el("h3", "What it set off"), events.length === 0 ? "No event."
       : el("ol.line", events.map((event) => [
@@ -37,7 +35,7 @@ export async function follow(
 
 function deliveryStep(
   { id, subscription, status, last_status, last_error, finished_at, next_attempt_at }: Delivery,
-  { created_at }: Dispatched,
+  { created_at }: EventOfOne,
 ): Child {
   const got = last_status ?? last_error;
   return step(

@@ -1,5 +1,5 @@
+import type { EventWithDeliveries } from "../../api/backend/event.ts";
 import type { Infer } from "../../base/shape.ts";
-import type { EventRecord } from "../../event/event.ts";
 import { code, copy } from "../code.ts";
 import { type Child, el } from "../element.ts";
 import { facts, state, when } from "../parts.ts";
@@ -11,8 +11,8 @@ import { cut } from "../tabs.ts";
 /** How many characters of a payload are shown at first. */
 const PAYLOAD_SHOWN = 65_536;
 
-/** An event with its data. */
-export type EventOfOne = Infer<typeof EventRecord> & { readonly data: unknown };
+/** An event with its data, and the first of its deliveries. */
+export type EventOfOne = Infer<typeof EventWithDeliveries>;
 
 let kept:
   | { address: string; over: AbortController } & Record<"node" | "list" | "split", HTMLElement>
