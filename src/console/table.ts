@@ -3,11 +3,9 @@ import { type Child, el, fill } from "./element.ts";
 import { button, failure } from "./parts.ts";
 import { every } from "./stream.ts";
 
-interface Cell<Item> {
-  of(item: Item): Child;
-}
 /** A column: its heading, its classes (`num`, `hide-s`, `wide` …), what of an item stands in it. */
-export type Column<Item> = readonly [name: string, look: string, cell: Cell<Item>["of"]];
+export type Column<Item> =
+  readonly [name: string, look: string, cell: { of(item: Item): Child }["of"]];
 
 /** A table; on small screens its rows become cards. */
 export function table<Item>(columns: readonly Column<Item>[], items: readonly Item[]) {
