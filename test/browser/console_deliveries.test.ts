@@ -237,6 +237,18 @@ test("a list that comes after its tab was left changes nothing of what is shown"
   await browser.until(`${hears} === 0`);
 });
 
+test("a list that has been left takes no more memory", async () => {
+  await browser.goto(`${stage.server.url}/console/deliveries`);
+  await browser.until("document.querySelector('.list-of')"); // what is found is held
+  await browser.execute("window.left = new WeakRef(document.querySelector('.list-of'))");
+  await browser.click(".nav [data-page=keys]");
+  await browser.until("document.title.startsWith('Signing keys')");
+  await until(async () => {
+    await browser.devtools("HeapProfiler.collectGarbage", {});
+    return browser.execute("return !window.left.deref()");
+  });
+});
+
 test("what is sent is what the button says, which is of what was asked last", async () => {
   await fail(1, 2, 3);
   await open("deliveries?status=failed&do=many");

@@ -33,7 +33,7 @@ export async function besideList(
   one: (id: string) => Promise<Child>,
 ): Promise<Child> {
   const address = listAddress();
-  if (kept?.address !== address || kept.over.signal.aborted || !kept.node.isConnected) {
+  if (kept?.address !== address || !kept.node.isConnected) {
     kept?.over.abort();
     const over = new AbortController();
     const { head, above, list } = await parts(over.signal);
@@ -46,7 +46,11 @@ export async function besideList(
     kept = { address, over, list, split, node: el("div", pane(head), split) };
   }
   const { node, list, split, over } = kept;
-  signal.addEventListener("abort", () => listAddress() === address || over.abort());
+  signal.addEventListener("abort", () => {
+    if (listAddress() === address) return;
+    over.abort();
+    kept = undefined;
+  });
   split.className = id ? "split" : "";
   const closed = split.querySelector(".insp");
   const hadFocus = closed?.contains(document.activeElement);
