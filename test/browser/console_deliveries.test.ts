@@ -72,7 +72,9 @@ test("a failed delivery is shown beside its list, and what others wrote is text"
   await open("deliveries?status=failed&endpoint=http://127.0.0.1&answer=503");
   await browser.find("a.main");
   await browser.press("j\uE007"); // the first row, and Enter
-  assert.match(await seen(".line", /Dispatched/), /Attempt 2 · 503[^]*Attempt 1 · 503[^]*backend/);
+  assert.match(await seen(".line", /Dispatched/),
+    /Attempt 2 · 503[^]*resent after[^]*Attempt 1 · 503[^]*backend/);
+  assert.match(await browser.text(".insp [role=status]"), /^Failed\s+after 2 attempts in /);
   assert.equal(await browser.execute("return document.activeElement.className"), "main");
   await browser.click("[role=tab]:nth-child(2)");
   // Without the mark that turns it, and cut.
@@ -122,6 +124,13 @@ test("a wrong filter is told, an id opens its page, new ones wait behind a butto
   await seen(".fresh", /1 new/);
   await browser.click(".fresh");
   assert.equal(await browser.count("tr[data-id]"), 2);
+  await open("deliveries?status=cancelled&event=order.created");
+  await seen(".live", /Live/);
+  const sent = stage.appSite.requests("/hook").length + 1;
+  await post("/backend/event", { name: "order.created", data: 2 });
+  await until(async () => stage.appSite.requests("/hook").length >= sent);
+  await pause(500); // a list of others would have it by now
+  assert.equal(await browser.count("tr[data-id]"), 0);
 });
 
 test("those of a list are counted, one is tried, and the rest follows if wanted", async () => {

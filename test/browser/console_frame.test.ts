@@ -146,6 +146,14 @@ test("the palette finds pages, people and what can be done, by keys alone", asyn
     await browser.press("\uE00C");
     await becomes("document.querySelector('dialog')", null);
   }
+  await key("k", 2);
+  await browser.press("nobody");
+  await becomes("document.querySelector('#found').textContent", "Nothing of this name.");
+  await browser.type(".palette input", "keys");
+  await becomes("document.querySelector('#found .empty')", null);
+  await browser.click("#found a");
+  await heading("Signing keys");
+  await becomes("document.querySelector('dialog')", null);
 });
 
 test("keys go, and are silent while one types or has switched them off", async () => {

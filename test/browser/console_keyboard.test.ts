@@ -193,6 +193,9 @@ test("the mark of what has the focus is not cut off", async () => {
     assert.match(String(await read(`${style}.outline`)), /solid 2px/);
     assert.equal(await read(`${style}.outlineOffset`), "-2px");
   }
+  const tabs = "[...document.querySelectorAll('.tabs button')]";
+  assert.equal(await read(`${tabs}.filter(({ tabIndex }) => tabIndex === 0).length`), 1);
+  assert.equal(await read("document.activeElement.ariaSelected"), "true");
   await open("explorer/addUser"); // upwards nothing is below the field that stays in its place
   await browser.execute("const all = [...document.querySelectorAll('.ops details[open] li a')];" +
     "document.querySelector('.ops').scrollTop = 9999; all.at(-1).focus({ preventScroll: true })");

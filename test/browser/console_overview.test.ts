@@ -107,6 +107,7 @@ test("the overview has what fails first, what was counted, and what happens now"
   await says(".msg.bad", `Callbacks to ${host} fail`);
   await says(".overview > section tbody tr", "stock.low");
   assert.match(await browser.text(".overview > section tbody tr"), /Resend due/);
+  assert.match(await browser.text(".msg.bad"), /fail since \d\d:\d\d:\d\d\. /);
 
   await browser.click(".msg .quiet");
   await browser.click("dialog .primary");
@@ -128,6 +129,8 @@ test("the overview has what fails first, what was counted, and what happens now"
   assert.ok(Array.isArray(ends) && ends.length > 0 && ends.every(Boolean));
   await browser.click(".grid tbody a.main");
   await browser.waitForUrl(/\/console\/subscriptions\/s\w+$/);
+  await browser.goto(`${stage.server.url}/console/start`);
+  await browser.find("#dispatch"); // of the receiver, though another has subscribed since
 });
 
 test("a declared event begins with its example, another with what there is", async () => {
@@ -157,6 +160,19 @@ test("a figure says how it has changed, and nothing where it has not", async () 
   };
   await signIn("ines");
   await browser.find(".overview");
+  const parts = await browser.execute(`const send = fetch; window.fetch = (to, init) => {
+      const { pathname, searchParams } = new URL(to, location);
+      if (!pathname.endsWith("/backend/series")) return send(to, init);
+      const fromMs = Date.parse(searchParams.get("from"));
+      const items = Array.from({ length: fromMs === 0 ? 1000 : 1 }, (_, at) =>
+        ({ at: new Date(fromMs + at * 60_000).toISOString() }));
+      return Promise.resolve(Response.json({ bounds_ms: [], items }));
+    };
+    return import(document.body.dataset.assets + "figures.js")
+      .then(({ listSteps }) => listSteps({}, 0, 9e7))
+      .then((steps) => [steps.length, steps[1000].at]).finally(() => window.fetch = send)`);
+  // The second part begins behind the first.
+  assert.deepEqual(parts, [1001, new Date(999 * 60_000 + 1).toISOString()]);
   await browser.execute("const [counted] = arguments; const send = fetch; window.fetch = " +
     "(to, init) => to.includes('/backend/series') " +
     "? Promise.resolve(Response.json(counted)) : send(to, init)", counted);
@@ -168,6 +184,9 @@ test("a figure says how it has changed, and nothing where it has not", async () 
   const lefts = await browser.execute(`return [".p", ".x"].map((part) => document
     .querySelector(".w4 .card:last-child " + part).getBoundingClientRect().left)`) as number[];
   assert.equal(lefts[0], lefts[1], "an axis begins where its shapes do");
+  const tops = await browser.execute(`
+    return [...document.querySelectorAll(".plot path")].map((shape) => shape.getBBox().y)`);
+  assert.ok(Array.isArray(tops) && tops.every((y) => y >= 0), "no shape is above its axis");
 });
 
 test("how much waits is said of a server that is not ready, too", async () => {

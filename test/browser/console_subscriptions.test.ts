@@ -72,6 +72,7 @@ test("a person subscribes, and the code shown verifies a test that is seen to ar
   const source = await browser.text("h3 + .code pre");
   await press("I have kept it");
   await shows("main h1", /^127\.0\.0\.1:\d+\/hook$/);
+  await shows(".answers", /No attempt yet\./);
   await press("Send test…");
   await press("Send test");
   await shows("ol.line", /^Attempt 1 · 204/);
@@ -143,6 +144,7 @@ test("an operator sees live what fails, and moves it; a reader changes nothing",
   await stage.dispatch("milk.sour", {});
   await press("1 new");
   await shows(ROW, /500, failed/); // it was waiting, and changes in its place
+  await shows(ROW, /●●(?!○)/); // both attempts that a delivery has here
   await browser.press("p");
   await press("Pause");
   await shows(".head", /Paused/);

@@ -55,6 +55,7 @@ test("a user is added, found, changed in what is new alone, disabled and deleted
   await open("users");
   await press("Add user…", "main");
   await browser.type("#field-username", "anna");
+  assert.equal(await browser.attribute("#field-password", "type"), "password");
   await browser.type("#field-password", "short");
   await press("Add user");
   assert.match(await browser.text("dialog .msg"), /^The body is not valid[^]*Request [0-9a-f]{24}/);
@@ -143,7 +144,8 @@ test("an app's name is text; a new secret is shown once, the old one counted dow
   await sees("The old secret is good for 23 h 59 min more.");
   // Whoever leaves before it is there is shown it all the same.
   await browser.execute("const send = fetch; window.fetch = async (to, init) => " +
-    "(await send(to, init), await new Promise((next) => window.next = next), send(to, init))");
+    "{ if (!/secret/.test(to)) return send(to, init); await send(to, init); " +
+    "await new Promise((next) => window.next = next); return send(to, init); }");
   await press("New secret…", "main");
   await press("New secret");
   await browser.until("window.next");
@@ -184,6 +186,9 @@ test("the grants of a user are revoked, all of them with their number", async ()
   await waitFor("what the user did, and what was done to the user", async () =>
     /Own actions\s(?:(?!created)[^])*signed in[^]*Actions upon it\s[^]*created/
       .test(await browser.text("main")));
+  assert.equal(await browser.execute(`return [...document.querySelectorAll(".card")]
+    .find((card) => /^Grants/.test(card.textContent)).querySelectorAll("tbody tr").length`), 1);
+  assert.equal(await browser.count("main .down"), 0, "nothing is told as an error");
   await press("Revoke all…", "main");
   assert.match(await browser.text("dialog .dh"), /berta\?[^]*1 grant\./);
   await press("Revoke all");
@@ -220,6 +225,9 @@ test("the audit log is filtered by names and by what is left out, and exported",
   await browser.waitForUrl(/actor=operator&-action=grant\./);
   await waitFor("what is left", async () =>
     /^(?!.*(?:grant\.|admin)).*User signed in/s.test(await browser.text("main table")));
+  const apps = await browser.execute(
+    "return [...document.querySelectorAll('td .sub')].map((each) => each.textContent)");
+  assert.match(String(apps), /^by \w+(,by \w+)*$/);
   await browser.execute("URL.createObjectURL = (file) => " +
     "{ file.text().then((text) => document.title = text); return '#'; }");
   await press("Export CSV", "main");
@@ -238,6 +246,7 @@ test("a key is made and withdrawn, a cronjob run, and what is in force shown", a
   await waitFor("its end", async () => !(await browser.text("main")).includes(kid));
   await open("cronjobs");
   await press("Run now…", "main tbody tr:nth-child(6)");
+  assert.match(await browser.text("dialog .dh"), /Its next run stays where it is\.$/);
   await press("Run now");
   const entry = "/backend/audit?action=cronjob.run";
   await waitFor("its entry", async () => (await call("GET", entry)).items.length === 1);

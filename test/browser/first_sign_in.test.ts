@@ -52,11 +52,13 @@ test("the first sign-in goes from the printed password to one's own, without scr
   assert.equal(await browser.label(".steps"), "Step 2 of 2");
   assert.equal(await browser.label("#new_password"), "New password");
   assert.equal(await browser.count("button[value=keep]"), 1);
+  assert.equal(await browser.count("[aria-invalid]"), 0);
   await look("choose");
   await browser.press(`short${ENTER}`);
 
   assert.match(await browser.text("[role=alert]"), /Must be 8 to 1024 bytes long/);
   assert.equal(await browser.attribute("#new_password", "aria-describedby"), "error help");
+  assert.equal(await browser.count("#new_password[aria-invalid=true]"), 1);
   await look("refused");
   await browser.type("#new_password", "a sentence is best");
   await browser.press(ENTER); // the first button, which does not keep the printed one
