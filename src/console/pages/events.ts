@@ -16,7 +16,7 @@ import { listen } from "../stream.ts";
 import { later, listTable } from "../table.ts";
 import { tabs } from "../tabs.ts";
 
-type Event = Omit<EventOfOne, "data">;
+type Event = Omit<EventOfOne, "data" | "deliveries" | "next_cursor">;
 
 const PATH = "/backend/event";
 const DELIVERIES = "/backend/delivery";

@@ -15,7 +15,7 @@ export async function follow(
   over: AbortController,
 ): Promise<void> {
   const look = async () => {
-    const { items } = await list<EventOfOne>("/backend/event", { request });
+    const { items } = await list<Pick<EventOfOne, "id">>("/backend/event", { request });
     const events = await Promise.all(items.map(({ id }) =>
       get<EventOfOne>(`/backend/event/${id}`)));
     if (over.signal.aborted) return;
