@@ -184,6 +184,7 @@ test("those that wait are counted, and one of them is sent now", async () => {
   await read(async () => JSON.stringify(await post("/backend/delivery/resend", waiting)), /:2}/);
   await open("deliveries?status=pending");
   await seen(".head .btn", /Send 2 now…/);
+  await seen("tbody tr", /Waiting\s+after 503/);
   await browser.click("a.main");
   await seen("[data-key=r]", /Send now…/);
   await browser.press("r");
