@@ -195,14 +195,15 @@ export function record<const M extends Members>(members: M, isStrict = false): O
         report("Must be an object.");
         return {} as InferMembers<M>;
       }
-      const given = new Map<string, unknown>(Object.entries(value));
       const parsed = entries.flatMap(([name, shape]) => {
-        if (given.has(name)) return [[name, shape.parse(given.get(name), below(report, name))]];
+        if (Object.hasOwn(value, name)) {
+          return [[name, shape.parse(value[name], below(report, name))]];
+        }
         if (shape.fallback !== undefined) return [[name, shape.fallback]];
         if (!shape.isOptional) report("Is required.", pointerTo([name]));
         return [];
       });
-      for (const name of isStrict ? given.keys() : []) {
+      for (const name of isStrict ? Object.keys(value) : []) {
         if (!Object.hasOwn(members, name)) report("Unknown member.", pointerTo([name]));
       }
       return Object.fromEntries(parsed) as InferMembers<M>;
