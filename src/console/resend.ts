@@ -52,7 +52,8 @@ export async function openResend(
   const dayAgo = before(DAY_MS, serverNow());
   const begun = failingSince && before(EARLIER_MS, Date.parse(failingSince));
   const [from, to] = ["From", "To"].map((name) => el("input", {
-    type: "datetime-local", "aria-label": name, oninput: () => choose(2),
+    // Without an end Chromium lets a year have six digits, which Date does not take.
+    type: "datetime-local", max: "9999-12-31T23:59", "aria-label": name, oninput: () => choose(2),
   })) as [HTMLInputElement, HTMLInputElement];
   const given = ({ value }: HTMLInputElement) => value ? new Date(value).toISOString() : undefined;
   const choices: readonly (readonly [name: string, words: Child, range: () => Query])[] = [
