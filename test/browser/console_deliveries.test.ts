@@ -74,6 +74,7 @@ test("a failed delivery is shown beside its list, and what others wrote is text"
   await browser.press("j\uE007"); // the first row, and Enter
   assert.match(await seen(".line", /Dispatched/),
     /Attempt 2 · 503[^]*resent after[^]*Attempt 1 · 503[^]*backend/);
+  assert.doesNotMatch(await browser.text(".list-of tbody tr"), /after/); // it has ended
   assert.match(await browser.text(".insp [role=status]"), /^Failed\s+after 2 attempts in /);
   assert.equal(await browser.execute("return document.activeElement.className"), "main");
   await browser.click("[role=tab]:nth-child(2)");

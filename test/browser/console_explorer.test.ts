@@ -138,6 +138,7 @@ test("an app's call is answered, and what it set off followed until it is delive
   stage.appSite.answer("/bad", 204);
   await answers(/\/bad\s+\+\d[^\n]*\s+204 · delivered/);
   assert.equal(await browser.count(`.trio a[href*="/console/deliveries/d"]`), 2);
+  assert.equal(await browser.count(".trio .line .ok"), 3); // the event, and to whom it was sent
 });
 
 test("what a call set off is followed on while other calls are looked for", async () => {
