@@ -43,3 +43,9 @@ test("an app's history is the day of its oldest grant, and its last use of any",
   assert.match(show({ grants: [newer, used] }), /Allowed 20 May 2026 · used 3 h ago/);
   assert.match(show({ grants: [newer] }), /Allowed 1 Jun 2026 · not used yet/);
 });
+
+test("an app is drawn as the first letter of its name, a pair of halves as one", () => {
+  for (const [name, letter] of [["northwind", "N"], ["\u{1f98a} fox", "\u{1f98a}"]] as const) {
+    assert.match(show({ apps: [{ ...APP, name }] }), RegExp(`aria-hidden="true">${letter}</span>`));
+  }
+});
