@@ -45,8 +45,8 @@ export function pageHeaders(
 }
 
 /**
- * Chromium applies form-action to the redirect after a form too, so the app's origin must be in it.
- * For a host that CSP cannot name (`http://[::1]:3000`) its scheme is allowed.
+ * Chromium and WebKit apply form-action to the redirect after a form too, so the app's origin must
+ * be in it. For a host that CSP cannot name (`http://[::1]:3000`) its scheme is allowed.
  */
 function formActionSource(origin: string): string {
   if (PRIVATE_SCHEME.test(origin)) return origin;
