@@ -10,7 +10,7 @@ export function startThread(
     return new Worker(module, options);
   } catch (cause) {
     for (const port of options.transferList ?? []) port.close();
-    const error = new Error(`No thread can be started: ${messageOf(cause)}`, { cause });
+    const error = new Error(`No thread can be started: ${messageOf(cause)}`);
     throw Object.assign(error, { code: "EAGAIN", syscall: "clone" });
   }
 }
