@@ -172,6 +172,9 @@ export function notify(words: Child): void {
   if (!isError) setTimeout(close, 6000);
 }
 
+/** An input takes a time. Without an end Chromium lets a year have six digits, Date does not. */
+export const DATE_TIME = { type: "datetime-local", max: "9999-12-31T23:59" };
+
 /** A field of a window, and its input. */
 export function field(label: Child, more: Attributes = {}) {
   const input = el("input", { id: "field", autocomplete: "off", ...more });

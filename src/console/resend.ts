@@ -4,7 +4,7 @@ import { call, get, type Query, Refusal, request } from "./api.ts";
 import { ask, openDialog } from "./dialog.ts";
 import { type Child, el, fill } from "./element.ts";
 import { number, time } from "./format.ts";
-import { button, failure, message, notify, renew, state } from "./parts.ts";
+import { button, DATE_TIME, failure, message, notify, renew, state } from "./parts.ts";
 import type { Delivery } from "./records.ts";
 import { arrivals } from "./router.ts";
 import { isAccount, serverNow } from "./session.ts";
@@ -52,8 +52,7 @@ export async function openResend(
   const dayAgo = before(DAY_MS, serverNow());
   const begun = failingSince && before(EARLIER_MS, Date.parse(failingSince));
   const [from, to] = ["From", "To"].map((name) => el("input", {
-    // Without an end Chromium lets a year have six digits, which Date does not take.
-    type: "datetime-local", max: "9999-12-31T23:59", "aria-label": name, oninput: () => choose(2),
+    ...DATE_TIME, "aria-label": name, oninput: () => choose(2),
   })) as [HTMLInputElement, HTMLInputElement];
   const given = ({ value }: HTMLInputElement) => value ? new Date(value).toISOString() : undefined;
   const choices: readonly (readonly [name: string, words: Child, range: () => Query])[] = [

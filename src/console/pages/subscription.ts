@@ -7,7 +7,7 @@ import { type Child, el, svg } from "../element.ts";
 import { endpointOf } from "../names.ts";
 import { address, count, day, duration, number, share, time } from "../format.ts";
 import {
-  button, card, facts, field, figures, head, message, renew, state, when,
+  button, card, DATE_TIME, facts, field, figures, head, message, renew, state, when,
 } from "../parts.ts";
 import type { Health, Subscription } from "../records.ts";
 import { go, href, type Place, refine } from "../router.ts";
@@ -109,7 +109,7 @@ export async function showSubscription(given: Subscription, place: Place, parts:
   }, act, { after: read, ...more });
 
   function actionsOf(): Child {
-    const until = field("Until (empty: until it is resumed)", { type: "datetime-local" });
+    const until = field("Until (empty: until it is resumed)", DATE_TIME);
     const pause = () => change(until.input.value
       ? { paused_until: new Date(until.input.value).toISOString() }
       : { status: "paused" });
