@@ -8,32 +8,32 @@ import { findShortage } from "../outbound/shortage.ts";
 /** One POST to a subscriber; `json` is its whole body. */
 export interface Callback
   extends Pick<SendableDelivery, "id" | "event" | "json" | "endpoint" | "attempt"> {
-  /** Each of them signs; the newest first. */
+  /** Each secret makes a signature; the newest comes first. */
   readonly secrets: readonly string[];
 }
 
-/** How a POST ended; `shortage`: it was not sent, since the service lacks what this code says. */
+/** How a POST ended; `shortage` is the error code (as EMFILE) because of which it was not sent. */
 type CallbackResult = Pick<AttemptRecord, "outcome" | "snippet"> | { readonly shortage: string };
 
 export type CallbackSender = ReturnType<typeof createCallbackSender>;
 
 const SNIPPET_BYTES = 4096;
 
-/** Makes what sends callbacks: a POST of the event's JSON, and nothing else of the service. */
+/** Makes the sender of callbacks. A callback is a POST whose body is the event's JSON alone. */
 export function createCallbackSender({ egress, timeoutMs, now }: {
   readonly egress: Egress;
   /** For the whole exchange, body included, in milliseconds. */
   readonly timeoutMs: number;
   readonly now: () => number;
 }) {
-  /** Sends one; failures are results: it never rejects. */
+  /** Sends one callback. Never rejects: a failure is a result. */
   async function send(callback: Callback): Promise<CallbackResult> {
     const { id, json: body, event, attempt, secrets } = callback;
     const startedMs = performance.now();
     const timestampSeconds = Math.floor(now() / 1000);
     const controller = new AbortController();
     const timeOut = () => controller.abort(new DOMException("Too slow", "TimeoutError"));
-    // What came in time is read before that, where this process was stopped or busy meanwhile.
+    // The second timer lets a response be read that came in time while this process was busy.
     let timer = setTimeout(() => timer = setTimeout(timeOut), timeoutMs);
     try {
       const response = await egress.send(callback.endpoint, {
@@ -65,7 +65,7 @@ export function createCallbackSender({ egress, timeoutMs, now }: {
 
   return {
     send,
-    /** Aborts what is under way, which then fails, as does what is sent after that. */
+    /** Aborts the callbacks under way; they fail, and so does every later one. */
     abort: egress.close,
   };
 }

@@ -1,53 +1,53 @@
 import type { Health } from "../store/deliveries.ts";
 
-/** How many items may be in flight at once: in all, and of one subscription. */
+/** How many items may be in flight at once: in total and per subscription. */
 export type QueueLimits = Readonly<Record<"total" | "perSubscription", number>>;
 
-/** A limit that a queue has or that several share, and what of theirs counts against it. */
+/** A limit of one queue, or one that several queues share, and how much of it is used. */
 interface Group {
   /** How many may be in flight. */
   readonly limit: number;
-  /** How many may be held: in flight, waiting, or about to be claimed. */
+  /** How many items may be held: in flight, waiting, or about to be claimed. */
   readonly held: number;
-  /** Of this group it may have more than its limit: `SHARE` times as many as it leaves there. */
+  /** May exceed its own limit up to `SHARE` times the slots that are then left in this group. */
   readonly shareOf?: Group;
   inFlight: number;
   /** Waiting or about to be claimed. */
   waiting: number;
 }
 
-/** Those that a queue counts in: its own first. */
+/** The groups that a queue counts in; its own is the first. */
 export type QueueGroups = readonly [own: Group, ...shared: Group[]];
 
 type Groups = Readonly<Record<Health, readonly Group[]>>;
 
 /**
- * How many items are held for each that may be in flight, that one included, so that one claim
- * serves several sends. More of the healthy, since of a subscriber that hangs each takes as long as
- * an attempt may: the leases of what waits must not end before.
+ * How many items are held for each slot, the one in flight included, so that one claim serves
+ * several sends. Fewer where subscribers may hang: each attempt then takes its whole timeout, and
+ * the leases of the waiting items must not end before their turn.
  */
 const HELD_FOR_EACH = { failing: 1, unknown: 2, slow: 2, healthy: 4 } as const;
 
 /**
- * So that one principal alone has three quarters, two have fifteen sixteenths, and something is
- * left to a third, as for the queues of a switch (Choudhury and Hahne, "Dynamic queue length
- * thresholds for shared-memory packet switches", 1998).
+ * With 3, one principal alone gets three quarters of the slots and two get fifteen sixteenths, so a
+ * third principal always finds some free, as in a packet switch (Choudhury and Hahne, "Dynamic
+ * queue length thresholds for shared-memory packet switches", 1998).
  */
 const SHARE = 3;
 
 /**
- * Makes the limits of one process. The worse the health of queues, the fewer slots they have
- * together, so that there are always some for the healthier, however many the others are:
- * - one that fails has one slot; all that fail, and all that are slow, have at most half;
- * - with the unknown they leave one subscription's slots (somewhat less than half, where those are
- *   more) to the healthy, and without the unknown as many again;
- * - one principal's have the slots of one, or three times what they leave to other principals;
- *   those of them that fail or are slow a quarter of all.
+ * Makes the limits of one process. The worse the health of queues, the fewer slots they share, so
+ * that healthier queues always find some, however many unhealthy ones there are:
+ * - A failing queue has one slot. All failing queues, and all slow ones, have at most half.
+ * - Failing, slow and unknown queues together leave the slots of one subscription to the healthy
+ *   (or a little less than half). Failing and slow queues together leave twice as many.
+ * - The queues of one principal have the slots of one subscription, or three times what they leave
+ *   to other principals. Its failing and slow queues have a quarter of all.
  */
 export function createCapacity({ total, perSubscription }: QueueLimits) {
   const half = partOf(total, 1 / 2);
   const impairedLimit = Math.max(half, total - 2 * perSubscription);
-  // One more than the impaired have at least, or they would keep the unknown out.
+  // At least one more than the impaired have, or these would keep the unknown out.
   const unprovenLimit = Math.min(total, Math.max(impairedLimit + 1, total - perSubscription));
   const all = openGroup(total, "healthy");
   const unproven = openGroup(unprovenLimit, "unknown");
@@ -80,17 +80,17 @@ export function createCapacity({ total, perSubscription }: QueueLimits) {
       ...shared[health],
       ...principals.get(principal)?.groups[health] ?? [],
     ],
-    /** How many more of all queues of a health may be held. */
+    /** How many more items of all queues of this health may be held. */
     capacityFor: (health: Health) => capacityOf(shared[health]),
-    /** The principals of whose queues of a health no more may be held. */
+    /** The principals whose queues of this health may hold no more items. */
     fullPrincipals: (health: Health) =>
       [...principals].filter(([, { groups }]) => capacityOf(groups[health]) === 0)
         .map(([principal]) => principal),
-    /** A queue of the principal has been opened. */
+    /** To be called when a queue of the principal opens. */
     join(principal: string): void {
       principals.getOrInsertComputed(principal, openPrincipal).queues++;
     },
-    /** A queue of the principal has been closed, with nothing left in it. */
+    /** To be called when a queue of the principal closes, which must be empty. */
     leave(principal: string): void {
       const left = principals.get(principal);
       if (left && --left.queues === 0) principals.delete(principal);
@@ -98,19 +98,19 @@ export function createCapacity({ total, perSubscription }: QueueLimits) {
   };
 }
 
-/** How many more may be held of what counts in all of these groups; 0 where they hold too many. */
+/** How many more items may be held that count in all of these groups; never below 0. */
 export function capacityOf(groups: readonly Group[]): number {
   return groups.reduce((least, group) => Math.max(0, Math.min(least, unusedOf(group))), Infinity);
 }
 
-/** How many more a group may hold; less than 0 where it holds too many. */
+/** How many more items a group may hold; negative if it holds too many. */
 export function unusedOf({ held, inFlight, waiting, shareOf }: Group): number {
   const used = inFlight + waiting;
   if (!shareOf) return held - used;
   return Math.max(held - used, Math.floor((SHARE * unusedOf(shareOf) - used) / (SHARE + 1)));
 }
 
-/** Whether one more of a group may be in flight. */
+/** Whether one more item of the group may be in flight. */
 export function hasSlot({ limit, inFlight, shareOf }: Group): boolean {
   return inFlight < limit ||
     (shareOf !== undefined && inFlight < SHARE * (shareOf.limit - shareOf.inFlight - 1));

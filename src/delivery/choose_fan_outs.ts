@@ -1,15 +1,16 @@
 const AT_ONCE = 32;
-/** How many deliveries all events of a round make together, and each of them. */
+/** How many deliveries one round makes, and how many of them for one event. */
 const PER_ROUND = 2000;
 const PER_EVENT = 500;
 
 /**
- * Chooses which events, given in the order of their dispatch, make deliveries in one round, and how
- * many each makes at most. At least half of the places are for events that have not begun, as long
- * as there are any; of those that have and those that have not, the oldest and the newest share
- * the places. So small events are held up neither by large ones nor by very many.
+ * Chooses the events whose deliveries are made in one round, and how many each event may make.
+ * Events that have not begun get at least half of the places. Among these, and among events under
+ * way, the oldest and the newest share the places. So neither a large event nor a great number of
+ * events holds a small one up.
  *
- * @param events `fannedOut`: the last subscription that has its delivery; 0 where it has not begun
+ * @param events in the order of their dispatch; `fannedOut` is the last subscription that has its
+ *   delivery, 0 before the first
  */
 export function chooseFanOuts<Event extends { readonly fannedOut: number }>(
   events: readonly Event[],

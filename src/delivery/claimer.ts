@@ -12,10 +12,10 @@ import type { Queues } from "./queues.ts";
 import type { Recorder } from "./recorder.ts";
 import { takeOverDeliveries } from "./take_over.ts";
 
-// Beyond the times of an attempt and of one before it in its queue: for recording them.
+// A lease covers an attempt, one before it in its queue, and this long for recording both.
 const LEASE_MARGIN_MS = 30_000;
 
-/** Makes the claimer of one distributor: what it claims is this process's until a lease ends. */
+/** Makes the claimer of one distributor. Only this process sends a claim until its lease ends. */
 export function createClaimer(
   options: DistributorOptions,
   queues: Queues,
@@ -25,40 +25,40 @@ export function createClaimer(
   const claims = claimsOf(database, name);
   const leaseMs = 2 * settings.callbackTimeoutMs + LEASE_MARGIN_MS;
   let lastLeaseMs = 0;
-  /** The leases of claims that failed: what they hold, by now or later, is in no queue. */
+  /** The leases of failed claims, which may still be stored: their deliveries are in no queue. */
   let failed: number[] = [];
-  /** Whether nothing was due when it was last looked for. */
+  /** Whether the last look found nothing due. */
   let isUpToDate = false;
 
-  /** Has what was reserved claimed, and puts it into the queues. */
+  /** Claims what has been reserved, and puts it into the queues. */
   async function claimReserved(
     requests: readonly ClaimRequest[],
     nowMs: number,
     claim: (leaseUntilMs: number) => Promise<readonly ClaimedDelivery[]>,
   ): Promise<void> {
-    // Later than every one before: claimed rows are found by it.
+    // Unique, since it identifies the rows of this claim.
     const lease = lastLeaseMs = Math.max(lastLeaseMs + 1, nowMs + leaseMs);
     const claiming = claim(lease);
     const claimed = await claiming.catch(() => {
       failed.push(lease);
       return [];
     });
-    // Of what is held the lease may have ended, while it waited or the database refused to store
-    // its attempt, and it may have been cancelled and sent again by hand.
+    // A delivery may still be held after its lease: it waited, or its attempt could not be stored.
+    // Meanwhile somebody may have cancelled it and sent it again.
     const others = claimed.filter(({ id }) => !isHeld(id));
     for (const { id } of others) hold(id);
     const found = Map.groupBy(others, ({ subscription }) => subscription);
     for (const { subscription, count } of requests) {
       queues.add(subscription, count, found.get(subscription) ?? []);
-      found.delete(subscription); // it may have been reserved several times
+      found.delete(subscription); // several requests may be for it
     }
     await claiming;
   }
 
   return {
     /**
-     * Claims for the queues that have capacity, and puts the deliveries there. Returns whether any
-     * seemed due; others may have been faster. Undefined where no queue has capacity.
+     * Claims for the queues that have capacity, and fills them. Returns whether anything was due,
+     * though other processes may have claimed it first; undefined if no queue has capacity.
      */
     async claim(nowMs: number): Promise<boolean | undefined> {
       failed = failed.filter((leaseMs) => leaseMs > nowMs);
@@ -77,11 +77,11 @@ export function createClaimer(
         claims.claim(requests, leaseUntilMs, nowMs));
       return true;
     },
-    /** How many deliveries may be claimed as they are made: none while older ones are due. */
+    /** How many deliveries may be claimed when they are made; 0 while older ones are due. */
     newLimit: () => isUpToDate ? queues.capacityFor("healthy") : 0,
     /**
-     * Makes deliveries. Those for idle subscriptions whose queues have capacity are claimed in the
-     * same commit, which saves one and the time that it takes.
+     * Makes deliveries. Deliveries of idle subscriptions whose queues have capacity are claimed in
+     * the same commit, which saves the time of a second one.
      */
     async makeDeliveries(parts: readonly FanOutPart[], nowMs: number): Promise<void> {
       const claimedParts = parts.map(({ idle, ...part }) => ({
@@ -96,7 +96,7 @@ export function createClaimer(
         fanOut(database, claimedParts, name, leaseUntilMs, nowMs);
       await (requests.length === 0 ? make(0) : claimReserved(requests, nowMs, make));
     },
-    /** Moves the leases to come by so many milliseconds, as the stored ones have been. */
+    /** Shifts the leases known here, as the stored ones have been, by so many milliseconds. */
     followClock(stepMs: number): void {
       lastLeaseMs += stepMs;
       failed = failed.map((leaseMs) => leaseMs + stepMs);
@@ -105,22 +105,22 @@ export function createClaimer(
 }
 
 /**
- * Shares out what may be claimed now: no health keeps another out, however much of it is due, and
- * no queue gets more than it has capacity for. What is requested is reserved in the queues.
+ * Shares out the capacity for claims. No health keeps another out, however much of it is due, and
+ * no queue gets more than its capacity. Reserves in the queues what the requests ask for.
  *
- * @param kinds the queues that are due, those of each health in the order in which they are due
+ * @param kinds the due queues by health, each list in the order of their due times
  */
 export function shareOut(
   kinds: readonly (readonly DueQueue[])[],
   queues: Pick<Queues, "reserve" | "capacityFor">,
 ) {
-  // All of one health may have the same.
+  // All queues of one health get the same share.
   const shares = kinds.map(([first, ...others]) =>
     first && Math.max(1, Math.floor(queues.capacityFor(first.health) / (1 + others.length)))
   );
   const longest = Math.max(...kinds.map(({ length }) => length));
   const requests: ClaimRequest[] = [];
-  // The first of each health, the second of each, and so on.
+  // The first queue of each health, then the second of each, and so on.
   for (let place = 0; place < longest; place++) {
     for (const [kind, due] of kinds.entries()) {
       const queue = due[place];

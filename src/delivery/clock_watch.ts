@@ -5,9 +5,9 @@ import { countClockSteps, createShift, takeClockStep } from "../store/clock_shif
 import type { Distributor, DistributorOptions } from "./distributor.ts";
 
 /**
- * Makes the watch over the system clock. If it has been set, the times of all that waits are
- * shifted by as much, once for all processes on the database, so that nothing waits longer or less.
- * Where it has been set wrong on this machine alone nothing is shifted, and `clock` goes on.
+ * Makes the watch over the system clock. If somebody sets the clock, all stored times of waiting
+ * work are shifted by the same amount, once for all processes on the database, so that nothing
+ * waits longer or shorter. If it is set wrong on this machine only, nothing is shifted.
  */
 export function createClockWatch(
   { database, log }: Pick<DistributorOptions, "database" | "log">,
@@ -16,7 +16,7 @@ export function createClockWatch(
   distributor: () => Pick<Distributor, "followClock">,
 ) {
   let lastCount: number | undefined;
-  /** Whether `clock` agrees with other machines', and how wrong the system clock has been set. */
+  /** Whether `clock` agrees with other machines, and by how much the system clock is wrong. */
   let found = { isRight: true, ignoredMs: 0 };
   let following: { stepMs: number; shiftMs: number; shift: () => Promise<void> } | undefined;
 
@@ -24,13 +24,13 @@ export function createClockWatch(
 
   async function notice(): Promise<void> {
     const { isRight, ignoredMs } = found;
-    // Read first: a step after this cannot have been counted by another process yet.
+    // Read before the clock, or another process might already have counted the step found here.
     const count = await countClockSteps(database);
     const isNew = isRight && count === (lastCount ?? count);
     const stepMs = clock.stepMs();
     const looked = clockCheck.look();
-    // Where another has counted a step, this machine may be the last to be set. Else not waited
-    // for: a node that is silent would hold up everything for a second.
+    // If another process has counted a step, this machine may just be the last to be set. Without
+    // any step the look is not awaited, since a silent node would hold everything up for a second.
     if (count !== lastCount || !isRight || stepMs !== 0) await looked;
     lastCount = count;
     const agrees = clockCheck.state() === "ok";
@@ -44,7 +44,7 @@ export function createClockWatch(
       log.warn(`the clock has been set; what waits ${isRight ? "is shifted" : "stays"}`, {
         ms: stepMs,
       });
-      // The process that has counted it since the last check shifts for all.
+      // The one process that manages to count the step shifts the times for all.
       const isMine = isNew && await takeClockStep(database, count);
       const shift = isMine ? createShift(database, clock.now(), stepMs) : () => Promise.resolve();
       following = { stepMs, shiftMs: isRight ? stepMs : 0, shift };
@@ -55,17 +55,17 @@ export function createClockWatch(
   async function check(): Promise<void> {
     if (following === undefined) await notice();
     if (following === undefined) return;
-    // If the database does not take all of it now, the next check continues.
+    // If the database does not store the whole shift now, the next check continues it.
     await distributor().followClock(following.shiftMs, following.shift);
-    clock.follow(following.stepMs); // and no further: it may have been set again meanwhile
+    clock.follow(following.stepMs); // not further: the clock may have been set again meanwhile
     following = undefined;
     found = { isRight: true, ignoredMs: 0 };
   }
 
   return {
-    /** Looks whether it has been set; rejects where the database does not take what follows. */
+    /** Looks whether the clock has been set. Rejects if the database does not store the shift. */
     check: oneAtATime(check),
-    /** Whether `clock` is right, as was found: else nothing is to be claimed or sent. */
+    /** Whether the last check found `clock` right. If not, nothing may be claimed or sent. */
     isRight: () => lastCount !== undefined && found.isRight && !isSet(),
   };
 }

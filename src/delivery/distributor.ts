@@ -25,7 +25,7 @@ export interface DistributorOptions extends Pick<Services, "database" | "log" | 
   readonly now: () => number;
   /** Milliseconds by a clock that is never set, which attempts and pauses are timed by. */
   readonly elapsedMs: () => number;
-  /** Whether `now` may be gone by; else nothing is sent, as while `followClock` is to come. */
+  /** Whether `now` is right. If not, nothing is sent, for example until `followClock` is called. */
   readonly isClockRight: () => boolean;
   /** A number from 0 to 1. */
   readonly random: () => number;
@@ -33,11 +33,11 @@ export interface DistributorOptions extends Pick<Services, "database" | "log" | 
   readonly observe: (of: SendableDelivery, isSuccess: boolean, isLast: boolean, ms: number) => void;
 }
 
-/** Sends what has been dispatched. */
+/** Makes the deliveries of dispatched events, and sends them. */
 export type Distributor = ReturnType<typeof createDistributor>;
 
 const EVENTS_AT_ONCE = { oldest: 224, newest: 32 };
-/** After an error of the database; the interval may be longer. */
+/** The wait after an error of the database, since the next interval may be far away. */
 const RETRY_MS = 1000;
 const LONGEST_WAIT_MS = 60_000;
 
@@ -59,7 +59,7 @@ export function createDistributor(options: DistributorOptions) {
   const claimer = createClaimer(options, queues, recorder);
   const sender = createSender(options, { queues, recorder, shortages, maySend: isActive, gather });
 
-  /** Returns whether there was anything to make due: then there may be more. */
+  /** Returns whether the round made any work due; there may then be more. */
   async function runRound(): Promise<boolean> {
     let isMore = false;
     try {
@@ -81,7 +81,7 @@ export function createDistributor(options: DistributorOptions) {
     return isMore;
   }
 
-  /** Makes deliveries of pending events, some of each. */
+  /** Makes deliveries of the pending events, a limited number of each. */
   async function fanOutEvents(): Promise<boolean> {
     const events = await listPendingEvents(database, EVENTS_AT_ONCE);
     if (events.length === 0) return false;
@@ -95,12 +95,12 @@ export function createDistributor(options: DistributorOptions) {
     return true;
   }
 
-  /** Claims what is due, and where nothing is, wakes when the next delivery will be. */
+  /** Claims what is due. If nothing is, sets an alarm for the time of the next delivery. */
   async function claim(): Promise<void> {
     const nowMs = now();
     const pauseMs = shortages.pauseMs();
     if (pauseMs > 0) return rounds.wakeIn(pauseMs);
-    // Asked together, since a cluster answers them together.
+    // Together, since a cluster answers both in one response.
     const [wasDue, nextMs = Infinity] = await Promise.all([
       claimer.claim(nowMs),
       findNextDue(database, nowMs),
@@ -111,15 +111,15 @@ export function createDistributor(options: DistributorOptions) {
   }
 
   return {
-    /** Does all that is due; called by the interval, and at once after a dispatch. */
+    /** Does all due work. Called at the interval, and at once after a dispatch. */
     wake: rounds.wake,
-    /** Has `shift` move all stored times by so many milliseconds, and `now` with them. */
+    /** Between two rounds, awaits `shift`, which moves stored times and `now` by `stepMs`. */
     async followClock(stepMs: number, shift: () => Promise<void>): Promise<void> {
       await rounds.idle();
       await shift();
       claimer.followClock(stepMs);
     },
-    /** Releases unsent claims, awaits attempts for at most `graceMs`, and aborts those left. */
+    /** Releases unsent claims, awaits attempts for at most `graceMs`, then aborts the rest. */
     async stop(graceMs: number): Promise<void> {
       isStopping = true;
       await rounds.idle();
@@ -128,7 +128,7 @@ export function createDistributor(options: DistributorOptions) {
     /** How long ago it last looked for work without an error, in milliseconds. */
     quietMs: () => elapsedMs() - lastRoundMs,
     inFlight: queues.inFlight,
-    /** The code of what the service itself has lacked to send, within the last seconds. */
+    /** The error code of the shortage that has kept callbacks back within the last seconds. */
     shortage: shortages.current,
   };
 }

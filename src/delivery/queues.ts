@@ -4,26 +4,26 @@ import type { QueueGroups, QueueLimits } from "./capacity.ts";
 
 interface Queue extends Pick<DueQueue, "subscription" | "principal"> {
   readonly waiting: ClaimedDelivery[];
-  /** Claims under way, and items whose outcome is not stored yet; it is kept open for them. */
+  /** Claims under way, and items whose outcome is not stored yet; they keep the queue open. */
   uses: number;
   health: Health;
   meanMs: number;
   groups: QueueGroups;
 }
 
-/** A mean past which a subscription is slow; the column `health` has the same limit. */
+/** A longer mean duration makes a subscription slow; the column `health` has the same limit. */
 const SLOW_MS = 1000;
-/** A shorter mean is stored as 0, so that quick subscribers cost no write for it each time. */
+/** A shorter mean is stored as 0, so that fast subscribers need no write after each attempt. */
 const SHORT_MS = 250;
 /** The weight of the newest attempt in the moving mean. */
 const NEWEST_WEIGHT = 1 / 4;
 
-/** The work of one process, a queue a subscription: decides what may be claimed and sent now. */
+/** The work of one process, one queue per subscription. Decides what may be claimed and sent. */
 export type Queues = ReturnType<typeof createQueues>;
 
 /** Makes the queues of one distributor, all empty. */
 export function createQueues(limits: QueueLimits) {
-  const queues = new Map<number, Queue>(); // first the one that sent longest ago
+  const queues = new Map<number, Queue>(); // the least recently used first
   const capacity = createCapacity(limits);
   const { all } = capacity;
 
@@ -41,7 +41,7 @@ export function createQueues(limits: QueueLimits) {
     return queue;
   }
 
-  /** Ends one use; without another, and with nothing that waits, the queue is closed. */
+  /** Ends one use of the queue, and closes it if there is no other use and no waiting item. */
   function endUse(queue: Queue): void {
     queue.uses--;
     if (queue.uses > 0 || queue.waiting.length > 0) return;
@@ -66,9 +66,9 @@ export function createQueues(limits: QueueLimits) {
 
   return {
     /**
-     * Opens a subscription's queue, or keeps it open, for a claim of up to `wanted` items, and
-     * returns how many it has capacity for; with 0 it is left as it was. An open queue remembers
-     * the health of its subscription.
+     * Reserves capacity in a subscription's queue for a claim of up to `wanted` items. Returns how
+     * many it got; with 0 the queue stays as it was. While a queue is open, the health that it has
+     * learned counts, not that of `due`.
      */
     reserve(due: DueQueue, wanted: number): number {
       const queue = queues.get(due.subscription) ?? open(due);
@@ -78,7 +78,7 @@ export function createQueues(limits: QueueLimits) {
       if (reserved === 0) endUse(queue);
       return reserved;
     },
-    /** Ends a `reserve` of so many, with what has been claimed. */
+    /** Replaces a reservation of `reserved` items by those that have been claimed. */
     add(subscription: number, reserved: number, items: readonly ClaimedDelivery[]): void {
       const queue = find(subscription);
       queue.waiting.push(...items);
@@ -86,8 +86,8 @@ export function createQueues(limits: QueueLimits) {
       endUse(queue);
     },
     /**
-     * Keeps all open queues open until it is disposed of. What is read of their health meanwhile
-     * may be older than what they have learned, which one that closed would forget.
+     * Keeps all open queues open until disposed. The health that is read from the database
+     * meanwhile may be older than what a queue has learned, and a closed queue would forget that.
      */
     hold(): Disposable {
       const held = [...queues.values()];
@@ -95,8 +95,8 @@ export function createQueues(limits: QueueLimits) {
       return { [Symbol.dispose]: () => held.forEach(endUse) };
     },
     /**
-     * The next item that may be sent, from the queue with the fewest in flight, and of several from
-     * the one that sent longest ago; it is in flight from then on.
+     * Returns the next item that may be sent, and counts it as in flight. It comes from the queue
+     * with the fewest items in flight; among equals, from the least recently used one.
      */
     next(): ClaimedDelivery | undefined {
       if (all.inFlight >= all.limit) return undefined;
@@ -108,15 +108,15 @@ export function createQueues(limits: QueueLimits) {
         if (inFlight === 0) break;
       }
       if (!next) return undefined;
-      queues.delete(next.subscription); // to the end
+      queues.delete(next.subscription); // to move it to the end
       queues.set(next.subscription, next);
       next.uses++;
       count(next, 1, -1);
       return next.waiting.shift();
     },
     /**
-     * An item is in flight no more: its attempt has ended. Returns what is to be requeued, since it
-     * would wait for long, and the mean duration of the attempts where that is not what is stored.
+     * Ends the attempt of an item. Returns the waiting items that must be requeued, because they
+     * would wait too long here, and the mean duration of the attempts if it is to be stored.
      */
     finish(subscription: number, isSuccess: boolean, durationMs: number) {
       const queue = find(subscription);
@@ -132,13 +132,13 @@ export function createQueues(limits: QueueLimits) {
         meanMs: meanMs === before.meanMs ? undefined : meanMs,
       };
     },
-    /** An item is in flight no more: it was not sent after all. */
+    /** Takes back an item from `next` that was not sent after all. */
     putBack: (subscription: number) => count(find(subscription), -1, 0),
     /** Ends the use of an item from `next`, once its outcome is stored. */
     release: (subscription: number) => endUse(find(subscription)),
-    /** How many more items of all queues of a health may be held. */
+    /** How many more items of all queues of this health may be held. */
     capacityFor: capacity.capacityFor,
-    /** What needs no more claims now: subscriptions, and all of a health of these principals. */
+    /** The subscriptions, and the principals at this health, for which nothing more is claimed. */
     full: (health: Health) => ({
       principals: capacity.fullPrincipals(health),
       subscriptions: [...queues.values()]
@@ -155,7 +155,7 @@ function maySend({ waiting, groups }: Queue): boolean {
   return waiting.length > 0 && groups.every(hasSlot);
 }
 
-/** Counts in all groups of a queue what has been added to it or taken from it. */
+/** Adds to the counts of all groups of a queue; negative numbers are taken off. */
 function count({ groups }: Queue, inFlight: number, waiting: number): void {
   for (const group of groups) {
     group.inFlight += inFlight;
@@ -163,7 +163,7 @@ function count({ groups }: Queue, inFlight: number, waiting: number): void {
   }
 }
 
-/** What is stored of a mean: 0 for one that is short. */
+/** The mean as it is stored: 0 if it is short. */
 function meanToStore(meanMs: number): number {
   return meanMs < SHORT_MS ? 0 : meanMs;
 }

@@ -18,8 +18,8 @@ export type Recorder = ReturnType<typeof createRecorder>;
 /**
  * Makes the recorder of one distributor.
  *
- * @param gather resolves when what has ended since the call is to be stored
- * @param isStopping whether what cannot be stored now is left to other processes
+ * @param gather resolves a few milliseconds later, so that outcomes are stored together
+ * @param isStopping whether an outcome that cannot be stored now is left to other processes
  */
 export function createRecorder(
   options: RecorderOptions,
@@ -30,13 +30,13 @@ export function createRecorder(
   const { resendDelaysMs: delaysMs, disableAfterMs } = options.settings;
   const claims = claimsOf(database, claim);
   const isNew = createRepeatCheck(elapsedMs);
-  /** What is to be stored: attempts, and claims of what is not sent. */
+  /** To be stored: attempts that have ended, and claims of unsent deliveries. */
   const ended: AttemptRecord[] = [];
   const unsent: ClaimedDelivery[] = [];
   let recording: Promise<void> | undefined;
-  /** The deliveries that are in a queue or in flight, or whose attempts are not stored. */
+  /** The deliveries that wait in a queue, are in flight, or whose attempt is not stored yet. */
   const held = new Set<string>();
-  /** Resolves when what is being stored has been tried: what ends meanwhile is stored together. */
+  /** Resolves after the writes under way; outcomes that come meanwhile share the next write. */
   let tried: Promise<unknown> = Promise.resolve();
 
   async function recordEnded(): Promise<void> {
@@ -52,7 +52,7 @@ export function createRecorder(
     ]);
   }
 
-  /** Together, which costs little more than one; should that fail, each by itself. */
+  /** Stores all in one write, which costs little more than one; if that fails, one by one. */
   async function storeDelivered(attempts: readonly AttemptRecord[]): Promise<void> {
     if (attempts.length === 0) return;
     try {
@@ -66,8 +66,8 @@ export function createRecorder(
   }
 
   /**
-   * All that follows from an attempt that failed, as one batch: its record, and what comes of it.
-   * None of it happens where another process has taken the delivery over meanwhile.
+   * Returns the statements for a failed attempt and all its consequences, to be run as one batch.
+   * They change nothing if another process has taken the delivery over meanwhile.
    */
   function finishFailure(record: AttemptRecord): readonly Sql[] {
     const nowMs = now();
@@ -82,10 +82,10 @@ export function createRecorder(
     return [announceFailedDelivery(isClaimed, nowMs), ...before, ...recorded, ...after];
   }
 
-  /** Releases claims of what was not sent; it is due again after so many milliseconds. */
+  /** Releases the claims of unsent deliveries, which are due again after `delayMs`. */
   async function release(deliveries: readonly ClaimedDelivery[], delayMs = 0): Promise<void> {
     if (deliveries.length === 0) return;
-    // Before it is stored: right after that they may be claimed again.
+    // Before the write, since the deliveries may be claimed again right after it.
     for (const { id } of deliveries) held.delete(id);
     const nowMs = now();
     await store(claims.release(deliveries, nowMs, nowMs + delayMs));
@@ -102,7 +102,7 @@ export function createRecorder(
     return written;
   }
 
-  /** Tries until it is stored or the process ends: then another takes the delivery over. */
+  /** Retries until stored or the process ends; another process then takes the delivery over. */
   async function store(statements: readonly Sql[]): Promise<void> {
     for (let waitMs = 100; ; waitMs = Math.min(waitMs * 2, 5000)) {
       try {
@@ -118,13 +118,13 @@ export function createRecorder(
 
   return {
     release,
-    /** It has been claimed: `record` or `release` is called for it in the end. */
+    /** Marks a delivery as claimed, until `record` or `release` is called for it. */
     hold: (delivery: string) => void held.add(delivery),
-    /** Whether that is still to come: it is not to be sent beside itself. */
+    /** Whether a delivery is marked; it must not be sent a second time meanwhile. */
     isHeld: (delivery: string) => held.has(delivery),
     /**
-     * Records an attempt, together with those that end at about the same time, and releases what
-     * was claimed for the same queue and is not to be sent now.
+     * Records an attempt, together with others that end at about the same time. Releases the
+     * requeued deliveries.
      */
     record(attempt: AttemptRecord, requeued: readonly ClaimedDelivery[]): Promise<void> {
       ended.push(attempt);

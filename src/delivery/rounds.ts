@@ -1,22 +1,22 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** Between two rounds where the first left nothing over. */
+/** The pause between two rounds if the first left no work. */
 const PAUSE_MS = 4;
-/** How long what ends at about the same time is gathered, for one commit and one round. */
+/** How long attempts that end are gathered, to share one commit and one round. */
 const GATHER_MS = 8;
 
 /**
  * Makes a loop of rounds of work, one after the other.
  *
- * @param run one round; returns whether another should follow at once. It must not throw
- * @param mayRun while it is false no round begins, until the next `wake` after that
+ * @param run runs one round; returns whether another should follow at once. It must not throw
+ * @param mayRun while this returns false no round begins; a later `wake` begins one
  */
 export function createRounds(run: () => Promise<boolean>, mayRun: () => boolean) {
   let running: Promise<void> | undefined;
   let again = false;
   let alarm: NodeJS.Timeout | undefined;
 
-  /** Begins a round, or has one follow the round that is under way. */
+  /** Begins a round; if one is under way, another follows it. */
   function wake(): void {
     again = true;
     if (mayRun()) running ??= runAll();
@@ -27,29 +27,29 @@ export function createRounds(run: () => Promise<boolean>, mayRun: () => boolean)
       do {
         again = false;
         const isMore = await run();
-        // What was dispatched meanwhile is taken up with what comes in the next moment.
+        // A short pause, so that the next round also serves what is dispatched in the next moment.
         if (again && !isMore) await sleep(PAUSE_MS);
         again ||= isMore;
       } while (again && mayRun());
     } finally {
-      running = undefined; // at once, not when that is told: a wake in between would be lost
+      running = undefined; // here and not in a later `then`, before which a `wake` would be lost
     }
   }
 
   return {
     wake,
-    /** Wakes after so many milliseconds, and at no other time that was set before. */
+    /** Sets the alarm: wakes after `ms`, in place of any time set before. */
     wakeIn(ms: number): void {
       clearTimeout(alarm);
       alarm = setTimeout(wake, ms).unref();
     },
     gather: createGatherer(wake),
-    /** Resolves when no round is under way. */
+    /** Resolves at the end of the round under way, if any. */
     idle: async () => running,
   };
 }
 
-/** Makes what wakes within a few milliseconds, and resolves then, once for all who have asked. */
+/** Makes a function that calls `wake` within a few ms, once for all calls, and then resolves. */
 function createGatherer(wake: () => void): () => Promise<void> {
   let gathering: Promise<void> | undefined;
   return () =>

@@ -8,10 +8,10 @@ import type { Recorder } from "./recorder.ts";
 import type { ShortageWatch } from "./shortage_watch.ts";
 
 const BATCH_SIZE = 8;
-/** Until another process has sent it, which has the key, or this one was started with that. */
+/** Time for a process that has the key to send it; this one may be started again with the key. */
 const UNREADABLE_PAUSE_MS = 60_000;
 
-/** Makes the sender of one distributor: of the queues' items while `maySend`, to the recorder. */
+/** Makes the sender of one distributor: it sends items of the queues, and records the outcomes. */
 export function createSender(
   options: DistributorOptions,
   { queues, recorder, shortages, maySend, gather }: {
@@ -56,7 +56,7 @@ export function createSender(
 
   async function sendBatch(claimed: readonly ClaimedDelivery[]): Promise<void> {
     const ids = claimed.map(({ id }) => id);
-    // They may have waited in their queues: what was paused, ended or changed since must count.
+    // Read again: a subscription may have been paused, ended or changed while its item waited.
     const found = await claims.listSendable(ids, now() + settings.callbackTimeoutMs)
       .catch((error: unknown): SendableDelivery[] => {
         log.warn("deliveries cannot be read", { deliveries: ids, error });
@@ -80,7 +80,7 @@ export function createSender(
       return requeue([delivery], shortages.pauseMs());
     }
     const succeeded = isSuccess(result.outcome);
-    // What this process aborted is no failure of the subscriber's.
+    // An attempt that this process aborted is not the subscriber's failure.
     if (isAborted && !succeeded) return requeue([delivery]);
     const durationMs = Math.round(elapsedMs() - startedMs);
     const { requeued, meanMs } = queues.finish(delivery.subscription, succeeded, durationMs);
@@ -91,7 +91,7 @@ export function createSender(
     release(delivery);
   }
 
-  /** Signed by more than one secret after a rotation. Rejects where one cannot be decrypted. */
+  /** Sends one, signed with old secrets too after a rotation. Rejects if decryption fails. */
   async function call(delivery: SendableDelivery, nowMs: number) {
     const { id, event, json, endpoint, attempt, secret, oldSecret } = delivery;
     const isOldValid = (delivery.oldSecretUntilMs ?? 0) > nowMs;
@@ -100,7 +100,7 @@ export function createSender(
     return callbacks.send({ id, event, json, endpoint, attempt, secrets });
   }
 
-  /** Releases claims of what was not sent after all, which is due again after so long. */
+  /** Releases the claims of deliveries that were not sent; they are due again after `delayMs`. */
   async function requeue(deliveries: readonly ClaimedDelivery[], delayMs = 0): Promise<void> {
     if (deliveries.length === 0) return;
     for (const { subscription } of deliveries) queues.putBack(subscription);
@@ -116,7 +116,7 @@ export function createSender(
 
   return {
     send,
-    /** Releases unsent claims, awaits attempts for at most `graceMs`, and aborts those left. */
+    /** Releases unsent claims, awaits attempts for at most `graceMs`, then aborts the rest. */
     async stop(graceMs: number): Promise<void> {
       using _grace = setTimeout(() => {
         isAborted = true;

@@ -4,13 +4,13 @@ import type { DistributorOptions } from "./distributor.ts";
 
 type TakeOverOptions = Pick<DistributorOptions, "database" | "log" | "now">;
 
-/** Releases what a process that has ended had claimed, without waiting for its leases. */
+/** Releases all claims of a process that has ended, without waiting for their leases. */
 export async function takeOver(options: TakeOverOptions, claim: string): Promise<void> {
   await takeOverDeliveries(options, claim);
   await options.database.write([releaseCronjobs(claim)]);
 }
 
-/** The same for deliveries alone, whose thread may have died while its process lives. */
+/** Releases its deliveries alone: the delivery thread may have died while its process lives. */
 export async function takeOverDeliveries(
   { database, log, now }: TakeOverOptions,
   claim: string,

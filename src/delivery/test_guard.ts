@@ -6,8 +6,8 @@ import { isShortage } from "../outbound/shortage.ts";
 const PAUSE_MS = 5_000;
 
 /**
- * What the guard's test of itself finds, once the process has what that takes: time, too, which one
- * that is stopped (a snapshot, a debugger) or starved has not.
+ * Returns the result of the address guard's self-test. Repeats the test while the process lacks a
+ * resource for it, or time, because it is stopped (a snapshot, a debugger) or starved.
  */
 export async function testGuard(
   { selfTest }: Pick<Egress, "selfTest">,

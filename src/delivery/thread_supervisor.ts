@@ -1,15 +1,15 @@
 import type { Worker } from "node:worker_threads";
 import type { WorkerRequest } from "./worker_messages.ts";
 
-/** Before a thread that has died is replaced; twice as long each time, up to a minute. */
+/** The pause before a dead thread is replaced; it doubles each time, up to a minute. */
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
 
 /**
- * Makes the supervisor of a thread: should it die, or none start, another one is started after a
- * pause.
+ * Makes the supervisor of a thread. If the thread dies or cannot be started, the supervisor starts
+ * another after a pause.
  *
- * @param onDeath called with why it died, where it was an error, and the pause in milliseconds
+ * @param onDeath called with the error of which it died, if any, and the pause in milliseconds
  */
 export function createThreadSupervisor(
   startThread: () => Worker,
@@ -37,7 +37,7 @@ export function createThreadSupervisor(
     try {
       thread = startThread().once("error", fail).once("exit", replace);
     } catch (error) {
-      fail(error); // the system gives no thread
+      fail(error); // the system has no thread to give
       replace();
     }
   }
@@ -45,12 +45,12 @@ export function createThreadSupervisor(
   return {
     /** Starts the thread, unless `stop` was called before. */
     start,
-    /** Returns false where there is no thread now. */
+    /** Posts to the thread. Returns false if there is no thread now. */
     post(request: WorkerRequest): boolean {
       thread?.postMessage(request);
       return thread !== undefined;
     },
-    /** Ends the thread by a request, or by force after so long; from now on none is started. */
+    /** Ends the thread by `request`, or by force after `withinMs`. No other thread is started. */
     async stop(request: WorkerRequest, withinMs: number): Promise<void> {
       isStopping = true;
       if (thread === undefined) return;

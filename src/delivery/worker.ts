@@ -7,32 +7,31 @@ import type { SelfTest } from "../outbound/egress.ts";
 import { createThreadSupervisor } from "./thread_supervisor.ts";
 import { WORKER_SETTINGS, type WorkerEvent, type WorkerReport } from "./worker_messages.ts";
 
-/** What the worker is made with; `name` is that of this process, which its claims carry. */
+/** What the worker is made with; `name` is the name of this process, which its claims carry. */
 type WorkerOptions = Pick<Services, "config" | "log" | "metrics" | "receivers"> & {
   readonly name: string;
-  /** Makes what the thread needs to open the database too. */
+  /** Makes the port by which the thread reaches the database, if it needs one. */
   readonly connect: () => MessagePort | undefined;
 };
 
-/** Delivery, in a thread of its own. */
+/** The delivery worker, which runs in a thread of its own. */
 export type DeliveryWorker = ReturnType<typeof createDeliveryWorker>;
 
-// Beyond the grace: to record what came of the attempts. What is not recorded is taken over.
+// Time beyond the grace to record the attempts. Another process takes over what is not recorded.
 const STOP_MARGIN_MS = 5_000;
 const STUCK_AFTER_MS = 30_000;
 const NO_REPORT: WorkerReport =
   { quietMs: Infinity, inFlight: 0, want: undefined, attempts: [], changed: [] };
 
 /**
- * Makes the thread that distributes events and sends callbacks. It is apart from the one that
- * serves requests, because `fetch` keeps a thread busy, by its work and by what it leaves to be
- * collected, and requests shall not wait for it. Should it die (an uncaught error there), another
- * takes its place and its claims.
+ * Makes the thread that distributes events and sends callbacks. Requests are served by another
+ * thread, because `fetch` keeps its thread busy with its own work and with garbage collection. If
+ * the delivery thread dies (by an uncaught error), a new one takes over its work and claims.
  */
 export function createDeliveryWorker(options: WorkerOptions) {
   const { config, log, metrics } = options;
   const tested = Promise.withResolvers<SelfTest>();
-  // Timed by a clock that is never set. The first thread is not stuck while it loads.
+  // By a clock that is never set. It starts with 0, since a thread that loads is not stuck.
   let last = { report: { ...NO_REPORT, quietMs: 0 }, atMs: performance.now() };
   let looking: PromiseWithResolvers<void> | undefined;
   let watcher: WatchDeliveries | undefined;
@@ -71,22 +70,22 @@ export function createDeliveryWorker(options: WorkerOptions) {
 
   return {
     /**
-     * Starts the thread, which takes a while to load. Resolves with what the address guard's test
-     * found, without which nothing is sent; never where `stop` comes first.
+     * Starts the thread, which takes a while to load. Resolves with the result of the address
+     * guard's self-test, before which nothing is sent. Never resolves if `stop` comes first.
      */
     start(): Promise<SelfTest> {
       supervisor.start();
       return tested.promise;
     },
-    /** Has it look for work, once for all that is dispatched in this turn of the loop. */
+    /** Has the thread look for work, once for all dispatches in this turn of the event loop. */
     wake: oncePerTurn(() => void supervisor.post({ kind: "wake" })),
-    /** Has it take over what processes that have ended had claimed, and look for work. */
+    /** Has the thread take over the claims of processes that have ended, and look for work. */
     look(): Promise<void> {
       looking = Promise.withResolvers();
       if (!supervisor.post({ kind: "look" })) looking.resolve();
       return looking.promise;
     },
-    /** Has deliveries told that change, as far as this thread lives; of very many some. */
+    /** Reports changed deliveries to `told`, while the thread lives; of very many only some. */
     watch(told: WatchDeliveries | undefined): void {
       watcher = told;
       supervisor.post({ kind: "watch", isWatched: told !== undefined });
@@ -127,5 +126,5 @@ function startWorker(
   const workerData = { name, settings, receivers: receivers?.at, toDatabase };
   return startThread(url, { workerData, transferList: toDatabase ? [toDatabase] : [] })
     .on("message", receive)
-    .once("exit", () => receive({ kind: "looked" })); // no other response to it comes
+    .once("exit", () => receive({ kind: "looked" })); // the thread sends no other response now
 }

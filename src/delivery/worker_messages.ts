@@ -4,7 +4,7 @@ import type { Config } from "../config.ts";
 import type { ChangedDelivery } from "../event/delivery_record.ts";
 import type { SelfTest } from "../outbound/egress.ts";
 
-/** What the delivery worker needs of the configuration, and no more: it gets no passwords. */
+/** The settings that the delivery worker needs. It gets no others, and so no passwords. */
 export const WORKER_SETTINGS = [
   "database",
   "databaseCredentials",
@@ -23,7 +23,7 @@ export interface WorkerStart {
   /** The name of this process, which its claims carry. */
   readonly name: string;
   readonly settings: WorkerSettings;
-  /** Below this URL are the receivers of this process. */
+  /** The URL below which the receivers of this process are. */
   readonly receivers: string | undefined;
   /** From `connect` of the database that the process has open. */
   readonly toDatabase: MessagePort | undefined;
@@ -32,15 +32,15 @@ export interface WorkerStart {
 export type WorkerRequest =
   /** There may be work. */
   | { readonly kind: "wake" }
-  /** Take over what ended processes had claimed, and look for work; `looked` is the response. */
+  /** Take over the claims of ended processes, and look for work; `looked` is the response. */
   | { readonly kind: "look" }
-  /** Report from now on which deliveries change, or no more. */
+  /** Begin or stop to report which deliveries change. */
   | { readonly kind: "watch"; readonly isWatched: boolean }
-  /** Stop; the thread then ends. */
+  /** Stop, and end the thread. */
   | { readonly kind: "stop"; readonly graceMs: number };
 
 export type WorkerEvent =
-  /** What the address guard's test found, once after the start. */
+  /** The result of the address guard's self-test, once after the start. */
   | { readonly kind: "started"; readonly test: SelfTest }
   | { readonly kind: "looked"; readonly error?: string }
   | ({ readonly kind: "report" } & WorkerReport)
@@ -52,10 +52,10 @@ export interface WorkerReport {
   readonly quietMs: number;
   /** Callbacks under way. */
   readonly inFlight: number;
-  /** The code of what the service itself has lacked to send callbacks, within the last seconds. */
+  /** The error code of the shortage that has kept callbacks back within the last seconds. */
   readonly want: string | undefined;
-  /** The attempts since the report before. */
+  /** The attempts since the last report. */
   readonly attempts: readonly { readonly isSuccess: boolean; readonly ms: number }[];
-  /** The deliveries of these attempts, while somebody watches. */
+  /** The deliveries of these attempts, if somebody watches. */
   readonly changed: readonly ChangedDelivery[];
 }

@@ -23,7 +23,7 @@ const FIGURES_INTERVAL_MS = 1_000;
 const CLOCK_INTERVAL_MS = 1_000;
 const OVERDUE_INTERVAL_MS = 10_000;
 
-/** The delivery worker in its thread: worker.ts starts it and says why. */
+/** Runs the delivery worker in its thread. `worker.ts` starts it and says why. */
 export async function runWorker(port: MessagePort, start: WorkerStart) {
   const { name, settings, receivers, toDatabase } = start;
   const send = (message: WorkerEvent) => port.postMessage(message);
@@ -43,7 +43,7 @@ export async function runWorker(port: MessagePort, start: WorkerStart) {
     connectionsPerOrigin: settings.callbackConcurrency,
     timeoutMs,
   });
-  /** What has come since the last report. */
+  /** The attempts and changed deliveries since the last report. */
   const attempts: WorkerReport["attempts"][number][] = [];
   const changed: WorkerReport["changed"][number][] = [];
   let isWatched = false;
@@ -104,18 +104,18 @@ export async function runWorker(port: MessagePort, start: WorkerStart) {
   const release = (gone: string) => takeOver({ database, log, now }, gone);
   const look = () =>
     watch.check()
-      // By a wrong clock what is released would be due at a wrong time, also for others.
+      // A wrong clock would give released work a wrong due time, for other processes too.
       .then(() => watch.isRight() ? presence.forEnded(release) : undefined)
       .finally(wake);
 
-  // Whatever the interval of the looks is; the next one tries again.
+  // Independent of the interval of the looks. An error is ignored: the next check tries again.
   const checkClock = () => watch.isRight() || watch.check().then(wake, () => {});
   setInterval(checkClock, CLOCK_INTERVAL_MS).unref();
 
-  /** Takes over what the thread before this one had claimed, if it died; before this one claims. */
+  /** Takes over the claims of a dead thread of this process, before this one claims anything. */
   async function takeUp(): Promise<void> {
     await watch.check();
-    if (!watch.isRight()) return; // the leases end by themselves
+    if (!watch.isRight()) return; // their leases will end
     await takeOverDeliveries({ database, log, now }, name);
     await correctTimesAhead(database, now(), longestWaitMs(settings.resendDelaysMs));
   }
@@ -125,11 +125,11 @@ export async function runWorker(port: MessagePort, start: WorkerStart) {
     if (!watch.isRight()) return;
     const { overdueSinceMs } = await measureAges(database, now());
     if (overdueSinceMs === undefined) return;
-    const lateMs = Math.max(0, now() - overdueSinceMs); // another's clock may be ahead
+    const lateMs = Math.max(0, now() - overdueSinceMs); // another machine's clock may be ahead
     figures.add("overdue", true, false, lateMs);
   }
-  const lookForOverdue = () => countOverdue().catch(() => {}); // who delivers says why
-  lookForOverdue(); // what the time without a server has left
+  const lookForOverdue = () => countOverdue().catch(() => {}); // the distributor logs such errors
+  lookForOverdue(); // deliveries may have become overdue while no server ran
   setInterval(lookForOverdue, OVERDUE_INTERVAL_MS).unref();
   port.on("message", (message: WorkerRequest) => {
     switch (message.kind) {
@@ -149,7 +149,7 @@ export async function runWorker(port: MessagePort, start: WorkerStart) {
         message satisfies never;
     }
   });
-  // Nothing is sent or reported before the guard has shown on a listener of its own that it guards.
+  // Nothing is sent or reported before the guard has refused a connection to its own test listener.
   const test = await testGuard(egress, log, (ms) => sleep(ms, undefined, { ref: false }));
   if (test.ok) {
     reporting = setInterval(report, REPORT_INTERVAL_MS).unref(); // `stop` may have come before
@@ -160,7 +160,7 @@ export async function runWorker(port: MessagePort, start: WorkerStart) {
   await look().catch((error: unknown) => log.warn("claims cannot be taken over yet", { error }));
 }
 
-/** What is logged here is written by the log of the process: one format, one level, one order. */
+/** Makes a log whose lines the process writes: one format, one level, one order. */
 function createForwardedLog(send: (message: WorkerEvent) => void): Log {
   const at = (level: LogLevel): Log["info"] => (msg, fields = {}) =>
     send({ kind: "log", level, line: [msg, describeFields(fields)] });
