@@ -49,28 +49,28 @@ import { loadRevocations } from "./store/revocations.ts";
 import { createUses } from "./store/uses.ts";
 import { hasUsers } from "./store/users.ts";
 
-/** What the process gives to the app. */
+/** What the process provides. */
 interface AppHost {
   readonly log: Omit<BufferedLog, "flush">;
-  /** How many lines of the log have been dropped because nobody took them. */
+  /** How many log lines have been dropped, because stdout did not take them. */
   readonly droppedLogLines: () => number;
   /** How many passwords may be hashed at once. */
   readonly hashLimit: number;
-  /** Prints a line for the operator once, past the log: a generated password. */
+  /** Prints a line to the operator and not to the log: a generated password. */
   readonly print: (line: string) => void;
 }
 
 type Handle = (request: HttpRequest) => Promise<HttpResponse>;
 
 const GRACE_MS = 10_000;
-/** Where others listen on the port, clients are to notice nothing. */
+/** How long idle connections are kept at a stop if other processes share the port. */
 const IDLE_MS = 500;
 
 /**
- * Puts the service together and starts it: config → database → services → operations and jobs.
- * Throws UnusableDatabaseError, LoadError, or the system's error when the address cannot be
- * listened on; then nothing is left running. Returns what stops it: what is in flight is finished
- * and the database closed.
+ * Makes the service and starts it: config → database → services → operations and jobs. Returns a
+ * function that stops it: it finishes the requests in flight and closes the database. Throws
+ * UnusableDatabaseError, LoadError, or the system's error if it cannot listen; nothing is left
+ * running then.
  */
 export async function startApp(config: Config, host: AppHost): Promise<() => Promise<void>> {
   const { log } = host;
@@ -80,7 +80,7 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
   const engine = await createEngine(config);
   const found = await engine.judge(seal);
   checkUsable(engine.address, found);
-  // Before there are other threads, for each of which Node's report would wait.
+  // Before other threads start, since Node's report waits for each of them.
   const risks = findRisks(config);
   const elapsedMs = () => performance.now();
   const metrics = createServiceMetrics();
@@ -139,28 +139,28 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
     const hasher = createPasswordHasher(host.hashLimit);
     const { signingAlg: alg, accessTokenTtlMs } = config;
     const events = catalogue(hosted.endpoints);
-    // The slowest of a first start, awaited at its end: hashing the password.
+    // Hashing the password takes longest in a first start, so it is awaited at the end.
     storing = Promise.all([
       ensureFirstUser(database, hasher, config.adminPassword, now()).then((password) => {
-        // At once, whatever becomes of the rest: it is stored, and never shown again.
+        // At once, even if the start fails later: the password is stored and not shown again.
         if (password !== undefined) host.print(`Created user admin, with password ${password}`);
       }),
       database.write(events.length > 0 ? [declareEvents(events)] : []),
     ]);
-    storing.catch(() => {}); // where something else has failed before
+    storing.catch(() => {}); // in case the start fails before it is awaited
     const { url, local } = await listen(server, config);
     const basePath = pathOf(config.baseUrl ?? url);
     const second = consoleServer &&
       await listen(consoleServer, { ...config, ...place }, "GATEPOST_CONSOLE");
     const cautiousNow = createCautiousClock(now, elapsedMs, await findLastPurge(database));
-    // On an empty database these write, and share a commit.
+    // Together, since on an empty database they write and share a commit.
     const [pageKey, revocations, rates, keys] = await Promise.all([
       loadPageKey(database, seal),
       loadRevocations(database, cautiousNow),
       loadRates(database),
       loadKeyRing({ database, seal, alg, accessTokenTtlMs, now, cautiousNow }),
     ]);
-    // Where it is undefined there are none, and callbacks reach nothing of this service.
+    // Without receivers, callbacks reach nothing of this service.
     const receivers = config.console === "off" ? undefined : createReceivers(local + basePath);
 
     const catchUp = createCatchUp(
@@ -168,7 +168,7 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
       elapsedMs,
       now,
     );
-    const name = newId("c", now()); // of this process, for the others on the database
+    const name = newId("c", now()); // by which other processes on the database know this one
     const worker = createDeliveryWorker({
       name, config, log, metrics, receivers, connect: database.connect,
     });
@@ -213,11 +213,11 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
           now,
         }),
     });
-    // As the router orders them: a document that has room for one of two has the right one.
+    // In the order of the router: if a document can show only one of two, it shows the right one.
     const ofModules = hosted.endpoints.toSorted((a, b) => comparePatterns(a.pattern, b.pattern))
       .map((endpoint) => hostedOperation(endpoint, services));
     const hostedRouter = createRouter(ofModules);
-    // Whether a parameter of one could stand for a segment of the service's own.
+    // Whether a parameter of an endpoint could match a first segment of the service's own paths.
     const takesAny = hosted.endpoints.some(({ pattern }) => pattern.segments[0]?.rank !== 0);
     const router = createRouter([
       ...ownOperations(services, ofModules),
@@ -232,7 +232,7 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
         takesAny
           ? (method, path) => isReserved(path) ? undefined : hostedRouter(method, path)
           : hostedRouter,
-        // Last, since a module may have a front door of its own.
+        // Last, since a module may serve its own "/".
         createRouter([...frontDoorOperations(services, isConsoleHere), ...pages]),
       ],
       isOriginAllowed: async (origin) =>
@@ -256,13 +256,13 @@ export async function startApp(config: Config, host: AppHost): Promise<() => Pro
     jobs.start(hosted.cronjobs);
     return () => stop(GRACE_MS);
   } catch (error) {
-    await storing?.catch(() => {}); // what is stored is printed
+    await storing?.catch(() => {}); // so that a stored password is printed
     await stop(0);
     throw error;
   }
 }
 
-/** Makes a handler for which requests wait until it is opened. */
+/** Makes a handler whose requests wait until it is opened. */
 function createEntrance() {
   const opened = Promise.withResolvers<void>();
   const enter: Handle = (request) => handle(request);
@@ -277,8 +277,8 @@ function createEntrance() {
 }
 
 /**
- * Listens; returns how the service is called there, and how this machine reaches it by address. The
- * system's error begins with the variable that is behind it.
+ * Listens. Returns the service's URL there, and the one by which this machine reaches it. An error
+ * of the system is prefixed with the variable that causes it.
  */
 async function listen(
   server: Server,

@@ -40,13 +40,13 @@ import { PROFILES } from "./oauth/profile.ts";
 
 const OURS = /^(.*\W)?GATEPOST_/s;
 
-// Of the build; of Docker and Kubernetes, beside services named gatepost, or gatepost- and more.
+// Set by the build, and by Docker and Kubernetes for services whose name begins with gatepost.
 const NOT_OURS =
   /^GATEPOST_(REVISION|(\w+_)?(SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_\w+))=|_PORT=[tus]\w+p:/;
 
 /**
- * Everything an operator may decide, in the order of the documents: a member of the configuration,
- * its variable and default. Times are in milliseconds, sizes in bytes.
+ * All that an operator may decide, in the order of the documents: the member of the configuration,
+ * its variable and its default. Times are in milliseconds, sizes in bytes.
  */
 const TABLE = {
   host: variable("GATEPOST_HOST", host, "127.0.0.1", "address to listen on"),
@@ -54,16 +54,16 @@ const TABLE = {
   sharePort: variable("GATEPOST_SHARE_PORT", onOff, false,
     "on or off; on: several processes of this machine listen on the port, for rolling restarts"),
   baseUrl: optional("GATEPOST_BASE_URL", baseUrl, "http://HOST:PORT as listened on",
-    "public address, which is the issuer of tokens; a path prefixes every route; required when " +
+    "public URL, which is the issuer of tokens; its path prefixes every route; required if " +
     "GATEPOST_HOST is a wildcard address"),
   database: variable("GATEPOST_DATABASE", DATABASE_ADDRESS,
     { kind: "file", path: "./data/gatepost.db" },
     "SQLite file, created with its folder; or the nodes of an rqlite cluster, " +
-    "rqlite://HOST:PORT,HOST:PORT,HOST:PORT, and rqlites:// where they speak TLS"),
+    "rqlite://HOST:PORT,HOST:PORT,HOST:PORT, or rqlites:// if they use TLS"),
   databaseCredentials: secret("GATEPOST_DATABASE_CREDENTIALS", credentials,
     "user:password for rqlite"),
   name: optional("GATEPOST_NAME", displayName, "host of GATEPOST_BASE_URL",
-    "whose service it is, as its pages and their titles say"),
+    "name of the service in its pages and their titles"),
   console: variable("GATEPOST_CONSOLE", consolePlace, "on",
     "on, off, or HOST:PORT: a listener, and so an origin, of its own for the console"),
   endpointsFolder: optional("GATEPOST_ENDPOINTS", folderPath, "none", "folder of endpoint modules"),
@@ -77,7 +77,7 @@ const TABLE = {
   callbackTimeoutMs: variable("GATEPOST_CALLBACK_TIMEOUT", duration("10ms", "10m"), 10_000,
     "limit for a whole callback, its response included"),
   callbackConcurrency: variable("GATEPOST_CALLBACK_CONCURRENCY", wholeNumber(1, 1_000), 64,
-    "callbacks in flight in all"),
+    "callbacks in flight in total"),
   callbackConcurrencyPerSubscription: variable("GATEPOST_CALLBACK_CONCURRENCY_PER_SUBSCRIPTION",
     wholeNumber(1, 1_000), 8, "callbacks in flight for one subscription"),
   callbackAllow: variable("GATEPOST_CALLBACK_ALLOW", cidrs, [],
@@ -94,20 +94,20 @@ const TABLE = {
   profile: variable("GATEPOST_PROFILE", choice(PROFILES), "none",
     "none, or 2.1 (OAuth 2.1): PKCE and listed redirect_uris of every app, and no password grant"),
   authorizationServer: variable("GATEPOST_AUTHORIZATION_SERVER", onOff, true,
-    "on or off; off: nobody logs in here, and tokens of registered issuers alone are accepted"),
+    "on or off; off: nobody logs in here, and only tokens of registered issuers are accepted"),
   clientMetadata: variable("GATEPOST_CLIENT_METADATA", documentHosts, "off",
-    "off, on, or hosts: whether apps that are not registered may describe themselves by a Client " +
-    "ID Metadata Document, at any host or at these"),
+    "off, on, or hosts: whether unregistered apps may describe themselves by a Client ID " +
+    "Metadata Document, at any host or at these"),
   secretKeys: secret("GATEPOST_SECRET_KEY", secretKeys,
-    "32 bytes in base64 that encrypt private keys and subscription secrets at rest; of several, " +
-    "separated by commas, the first encrypts and all decrypt"),
+    "32 bytes in base64 that encrypt private keys and subscription secrets at rest; of several " +
+    "keys, separated by commas, the first encrypts and all decrypt"),
   trustedProxies: variable("GATEPOST_TRUSTED_PROXIES", cidrs, [],
     "CIDRs whose X-Forwarded-For is believed"),
   corsOrigins: variable("GATEPOST_CORS_ORIGINS", origins, [],
-    "origins that browsers may call from, beside those of registered apps"),
+    "origins that browsers may call from, besides those of registered apps"),
   rateLimit: variable("GATEPOST_RATE_LIMIT", rateOrNone, undefined,
-    "how often each user or app may call that has no rate of its own, and each client address " +
-    "without a token; counted by each process for itself"),
+    "how often a user or app without a rate of its own may call, and a client address without a " +
+    "token; counted by each process for itself"),
   maxBodyBytes: variable("GATEPOST_MAX_BODY", size("1KiB", "256MiB"), 1_048_576,
     "largest request body; forms are capped at 64KiB"),
   maxPayloadBytes: variable("GATEPOST_MAX_PAYLOAD", size("1KiB", "64MiB"), 262_144,
@@ -115,9 +115,9 @@ const TABLE = {
   retentionMs: variable("GATEPOST_RETENTION", duration("1s", "3650d"), 2_592_000_000,
     "how long finished events, deliveries and attempts are kept; the audit is kept for 90 days"),
   disableAfterMs: variable("GATEPOST_DISABLE_AFTER", duration("0s", "3650d"), 432_000_000,
-    "a subscription all of whose deliveries failed for so long is disabled; 0 = never"),
+    "a subscription whose deliveries have all failed for this long is disabled; 0 = never"),
   metricsToken: secret("GATEPOST_METRICS_TOKEN", metricsToken,
-    "bearer token that may read /system/metrics and all of /system/ready, beside scope backend"),
+    "bearer token that may read /system/metrics and all of /system/ready, as scope backend may"),
   logLevel: variable("GATEPOST_LOG_LEVEL", choice(LOG_LEVELS), "info",
     "debug, info, warn or error"),
   adminPassword: secret("GATEPOST_ADMIN_PASSWORD", password,
@@ -127,19 +127,19 @@ const TABLE = {
 const VARIABLES_BY_KEY: readonly [key: string, variable: Variable<unknown>][] =
   Object.entries(TABLE);
 
-/** A value for each variable: what an operator has decided. */
+/** A value for each variable. */
 export type Config = { readonly [K in keyof typeof TABLE]: ValueOf<(typeof TABLE)[K]> };
 
 /** Every variable, for documents: name, default and meaning as text. */
 export const VARIABLES = VARIABLES_BY_KEY.map(([, variable]) => variable);
 
 /**
- * Turns the environment into a configuration, or into every error at once: a line each that names
- * the variable, says what is wrong and what would be right, and holds no secret.
+ * Parses the environment to a configuration, or to all errors at once. An error is a line that
+ * names the variable, says what is wrong and what would be right, and holds no secret.
  */
 export function parseConfig(env: Environment, readText: ReadText = readSecret) {
   const errors: string[] = [];
-  // Object.entries forgets which variable belongs to which key; TABLE is what pairs them.
+  // The cast is needed because Object.entries loses which type belongs to which key.
   const config = Object.fromEntries(
     VARIABLES_BY_KEY.map(([key, variable]) => [key, variable.read(env, errors, readText)]),
   ) as Config;
@@ -150,7 +150,7 @@ export function parseConfig(env: Environment, readText: ReadText = readSecret) {
     );
   }
   const { host, port, console, sharePort } = config;
-  // Of two listeners that share it, the system would give each connection to either.
+  // If two listeners share a port, the system gives each connection to either of them.
   const isShared = port !== 0 && typeof console === "object" && console.port === port &&
     (sharePort || console.host === host);
   if (isShared) errors.push(`${TABLE.console.name}: needs a port of its own; write that, or on`);
@@ -158,7 +158,7 @@ export function parseConfig(env: Environment, readText: ReadText = readSecret) {
   return errors.length === 0 ? { ok: true, config } as const : { ok: false, errors } as const;
 }
 
-/** The text of a NAME_FILE; throws where it cannot be read. */
+/** Reads the file that a variable NAME_FILE names; throws if that is impossible. */
 export function readSecret(path: string): string {
   if (statSync(path).isCharacterDevice()) throw new Error(`${path} is a device`); // without an end
   if (lstatSync(path).isFIFO()) throw new Error(`${path} is a named pipe`); // without a writer
@@ -167,7 +167,7 @@ export function readSecret(path: string): string {
   return text;
 }
 
-/** Returns each variable's effective value as text; of a secret only whether it is set. */
+/** Returns the effective value of each variable as text; for a secret, only whether it is set. */
 export function describeConfig(config: Config): readonly { name: string; value: string }[] {
   const values: Readonly<Record<string, unknown>> = config;
   return VARIABLES_BY_KEY.map(([key, { name, describe }]) =>
@@ -176,8 +176,9 @@ export function describeConfig(config: Config): readonly { name: string; value: 
 }
 
 /**
- * Returns a line for each variable of ours that is not known, most likely a misspelling, without
- * its value: that may be a secret. A file of variables may leave a mark or a word before a name.
+ * Returns a line for each unknown GATEPOST_… variable, most likely a misspelling, without its
+ * value, which may be a secret. A wrongly written environment file may leave a byte order mark or a
+ * word such as `export` before the name.
  */
 function findUnknown(env: Environment): string[] {
   const known = VARIABLES.flatMap(({ name, fileName }) => fileName ? [name, fileName] : [name]);

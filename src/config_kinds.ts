@@ -13,13 +13,13 @@ import { formatRate, parseRate, type Rate, RATE_FORM } from "./base/rate.ts";
 import type { DocumentHosts } from "./oauth/client_metadata.ts";
 import { checkPassword } from "./oauth/user.ts";
 
-/** Where the console is served: with everything else, nowhere, or by a listener of its own. */
+/** Where the console is served: with all the rest, nowhere, or by a listener of its own. */
 type ConsolePlace = "on" | "off" | { readonly host: string; readonly port: number };
 
 /** How many entries a list of addresses, hosts or origins may have. */
 const MAX_LIST = 1_000;
 
-// What variables may say beside the usual kinds of base/env.ts: parsed, and written as text again.
+// The kinds of values besides those of base/env.ts: how each is parsed, and formatted as text.
 
 export const onOff = kindOf(
   (text) => ["on", "off"].includes(text) ? text === "on" : undefined,
@@ -71,7 +71,7 @@ export const consolePlace: Kind<ConsolePlace> = {
 
 export const baseUrl: Kind<string> = { parse: parseBaseUrl, format: String };
 
-// No controls and no marks that turn or hide text: it is part of headers and titles.
+// Without characters that control, hide or reverse text, since headers and titles contain it.
 export const displayName = textKind(
   (text) => /^[^\p{C}\p{Zl}\p{Zp}]{1,64}$/u.test(text) && text.trim() === text,
   "is not a name of 1 to 64 characters, without controls and spaces around it",
@@ -79,7 +79,7 @@ export const displayName = textKind(
 
 export const folderPath = textKind(isPath, "is not the path of a folder, such as ./endpoints");
 
-// HTTP Basic sends both as one text.
+// HTTP Basic sends both as one text, separated by the first colon.
 export const credentials = textKind(
   (text) => /^[^:\p{C}]+:\P{C}+$/u.test(text),
   "is not user:password",
@@ -106,7 +106,7 @@ const cidr = kindOf(
 
 export const cidrs = list(cidr, MAX_LIST);
 
-// RFC 6750 §2.1, b64token: anything else cannot be part of an Authorization header.
+// RFC 6750 §2.1, b64token: no other text can be sent as a bearer token.
 export const metricsToken = textKind(
   (text) => /^[A-Za-z0-9._~+/-]{16,1024}=*$/.test(text),
   "is not a token of 16 to 1024 characters of A-Z a-z 0-9 - . _ ~ + /",
@@ -118,7 +118,7 @@ export const password = textKind((text) => checkPassword(text) === undefined,
 export const secretKeys = kindOf((text) => {
   const keys = text.split(",").map((part) => part.trim())
     .map((part) => ({ part, bytes: Buffer.from(part, "base64") }));
-  // Node's decoder skips what it does not know; only what encodes back to the same is base64.
+  // Node's decoder skips unknown characters, so the text must equal its own re-encoding.
   return keys.every(({ part, bytes }) => bytes.length === 32 && bytes.toString("base64") === part)
     ? keys.map(({ bytes }) => new Uint8Array(bytes))
     : undefined;

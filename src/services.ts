@@ -31,7 +31,7 @@ import type { Revocations } from "./store/revocations.ts";
 import type { createUses } from "./store/uses.ts";
 
 /**
- * Everything that the parts of the service work with. A function names what it needs of it:
+ * Everything that the parts of the service use. A function declares what it needs, as in
  * `Pick<Services, "database" | "now">`.
  */
 export interface Services {
@@ -66,31 +66,31 @@ export interface Services {
   readonly fetchDocument: DocumentFetch;
   readonly checkInspector: CheckInspector;
   readonly sessions: BrowserSessions;
-  /** The app of the pages with scripts; undefined where nobody logs in here. */
+  /** The app of the pages with scripts; undefined without the authorization server. */
   readonly consoleApp: App | undefined;
   readonly consoleAssets: () => ConsoleAssets;
-  /** Where the console is served, without its path; undefined: nowhere. */
+  /** The base URL of the console, without /console; undefined if it is not served. */
   readonly consoleUrl: string | undefined;
-  /** Every scope that means something here, and those that have words. */
+  /** All scopes that an operation needs, and the descriptions of those that have one. */
   readonly scopes: readonly string[];
   readonly scopeWords: ReadonlyMap<string, ScopeWords>;
 
   /** The events that endpoint modules declare. */
   readonly events: readonly DeclaredEvent[];
-  /** The receivers of callbacks to try things with, where there are any. */
+  /** The built-in receivers, to which callbacks can be sent for a trial; undefined if off. */
   readonly receivers: Receivers | undefined;
-  /** Why a well-formed address is never called back, or undefined. */
+  /** Returns why callbacks never go to a well-formed URL, or undefined. */
   readonly refuseEndpoint: (url: URL) => string | undefined;
-  /** Lets the distributor look for work at once; without it, it does so at its next interval. */
+  /** Lets the distributor look for work at once instead of at its next interval. */
   readonly wake: () => void;
-  /** Has deliveries of this process told as they change, to one listener or to none. */
+  /** Sets the one listener for changed deliveries of this process, or removes it. */
   readonly watchDeliveries: (told: WatchDeliveries | undefined) => void;
   readonly jobs: Pick<Jobs, "listCronjobs" | "runCronjob">;
 
   readonly metrics: ServiceMetrics;
   /** All metrics in Prometheus' text format. */
   readonly formatMetrics: () => Promise<string>;
-  /** What in the set-up is allowed and risky, a line each. */
+  /** What is allowed but risky in the configuration, a line each. */
   readonly warnings: readonly string[];
   readonly readiness: (withParts: boolean) => Promise<Readiness>;
 }

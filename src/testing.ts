@@ -24,7 +24,7 @@ export type * from "./mod/testing.ts";
 const JSON_TYPE = /^[\w.-]+\/([\w.-]+\+)?json\s*(;|$)/i;
 const issuer = "https://api.test";
 const now = Date.now;
-const parsed = parseConfig({}); // of nothing: the defaults
+const parsed = parseConfig({}); // the defaults
 if (!parsed.ok) throw new Error(parsed.errors.join("\n"));
 const { config } = parsed;
 const log = createLogger({
@@ -71,7 +71,7 @@ export const call: Call = async <Body>(given: CallableEndpoint, options: CallOpt
   return { status, headers, body: body as Body, events: stored };
 };
 
-/** The endpoint as the server loads it. Throws TypeError with every reason. */
+/** Loads the endpoint as the server does. Throws TypeError that lists every error. */
 function load(given: unknown): LoadedEndpoint {
   if (!isPlainObject(given)) throw new TypeError("An endpoint is a plain object: call() got none.");
   const errors: FieldError[] = [];
@@ -119,7 +119,7 @@ function isSentAsItIs(body: unknown): body is NonNullable<RequestInit["body"]> {
     [ArrayBuffer, Blob, FormData, URLSearchParams].some((type) => body instanceof type);
 }
 
-/** The fullest path that the parameters fill; throws TypeError where one is missing. */
+/** Returns the longest path that the parameters can fill; throws TypeError if one is missing. */
 function fillPath(path: string, params: NonNullable<CallOptions["params"]>): string {
   const templates = toTemplates(path);
   const missing = (template = "") => namesIn(template).find((name) => params[name] === undefined);
@@ -127,12 +127,12 @@ function fillPath(path: string, params: NonNullable<CallOptions["params"]>): str
   if (template === undefined) {
     throw new TypeError(`params.${missing(templates.at(-1))} is missing: the path is ${path}`);
   }
-  // The slashes in what takes several segments are the path's own.
+  // A parameter of several segments keeps its slashes.
   return template.replace(PARAMETER, (_, name: string) =>
     String(params[name]).split("/").map(encodeURIComponent).join("/"));
 }
 
-/** Whom the token of a request speaks for. */
+/** Returns the caller of a request. */
 function callerOf(
   { scopes: needed = [] }: LoadedEndpoint,
   given: CallOptions["caller"] = {},
@@ -152,7 +152,7 @@ async function readBody(
 ): Promise<unknown> {
   if (body === undefined) return undefined;
   const { readable, writable } = new TransformStream<string | Uint8Array, Uint8Array>({
-    // Node sends a stream's texts too, which a Response would not take.
+    // node:http accepts strings in a stream, but a Response does not.
     transform: (sent, next) => next.enqueue(typeof sent === "string" ? Buffer.from(sent) : sent),
   });
   const whole = new Response(body instanceof Uint8Array ? new Uint8Array(body) : body);

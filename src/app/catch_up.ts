@@ -3,23 +3,23 @@ import type { HttpRequest, HttpResponse } from "../base/http_message.ts";
 type Handle = (request: HttpRequest) => Promise<HttpResponse>;
 
 /**
- * How often it is looked for what other processes have changed: a revocation, a withdrawn key or a
- * new rate takes effect in all of them within a second, by two polls and a commit.
+ * How often a process reads what others have changed. A revocation, a withdrawn key or a new rate
+ * takes effect in all processes within a second, which is enough for two polls and a commit.
  */
 export const WATCH_INTERVAL_MS = 400;
-/** With that a second, too. */
+/** A longer gap counts as a standstill; with the interval of the watch it makes a second. */
 const STILL_MS = 1_000 - WATCH_INTERVAL_MS;
-/** How often it is to be noticed that the process goes on. */
+/** How often `beat` is to be called. */
 export const BEAT_MS = 200;
 const PATIENCE_MS = 1_000;
 
 /**
- * Makes what notices that this process has stood still, as in a machine or a container that was
- * suspended: requests then wait for what others have revoked meanwhile, for a second at most, since
- * tokens are checked also where the database does not answer.
+ * Makes the check whether this process has stood still, for example in a suspended machine or
+ * container. Requests then wait until the revocations of other processes have been read, but for a
+ * second at most, because tokens are also accepted while the database does not answer.
  *
- * @param look reads what others have changed, and does not throw
- * @param wallMs goes on also while a machine is suspended, in which the other clock stands still
+ * @param look reads what others have changed; never throws
+ * @param wallMs a clock that runs while the machine is suspended, as `elapsedMs` does not
  */
 export function createCatchUp(
   look: () => Promise<unknown>,
@@ -30,7 +30,7 @@ export function createCatchUp(
   let lastWallMs = wallMs();
   let looking: Promise<unknown> | undefined;
 
-  /** To be called each BEAT_MS, and for each request; returns what is to be waited for. */
+  /** To be called each BEAT_MS and for each request; returns what the request must await. */
   function beat(): Promise<unknown> | undefined {
     const [nowMs, nowWallMs] = [elapsedMs(), wallMs()];
     if (Math.max(nowMs - lastMs, nowWallMs - lastWallMs) > STILL_MS) {

@@ -3,23 +3,23 @@ import { join } from "node:path";
 import { sha256 } from "../base/secret.ts";
 import type { ConsoleAssets } from "../api/pages/console_page.ts";
 
-/** Beside this module once it is built; where it runs as TypeScript, what was built last. */
+/** The built console lies beside the built module; TypeScript sources use the last build. */
 const FOLDERS = ["../console/", "../../dist/console/"]
   .map((path) => join(import.meta.dirname, path));
 
-/** What the page runs. */
+/** The script that the page runs. */
 const MAIN = "main.js";
 
-/** The forms in which the build has each file. */
+/** The encodings of each file in the build. */
 const ENCODINGS = { br: ".br", gzip: ".gz", identity: "" } as const;
 
-/** Makes what has the files that browsers load of the console: read when they are first wanted. */
+/** Makes the loader of the console's files, which reads them at the first call. */
 export function createConsoleAssets(): () => ConsoleAssets {
   let loaded: ConsoleAssets | undefined;
   return () => loaded ??= loadConsoleAssets();
 }
 
-/** None where it has not been built. */
+/** Returns no files if the console has not been built. */
 function loadConsoleAssets(): ConsoleAssets {
   const folder = FOLDERS.find((each) => existsSync(join(each, MAIN))) ?? "";
   const names = folder === "" ? [] : readdirSync(folder, { recursive: true }).map(String)
@@ -36,7 +36,7 @@ function loadConsoleAssets(): ConsoleAssets {
   return { files, first, version: Buffer.from(hash).toString("hex").slice(0, 16) };
 }
 
-/** A module and all that it imports before it runs; all are beside it. */
+/** Returns the names of a module and its static imports; all files lie in one folder. */
 function importedBy(folder: string, name: string, seen = new Set<string>()): Set<string> {
   if (seen.has(name)) return seen;
   seen.add(name);

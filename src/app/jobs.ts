@@ -18,10 +18,10 @@ type JobsOptions =
   & {
     readonly writes: WriteWatch;
     readonly worker: DeliveryWorker;
-    /** Of this process, in its leases. */
+    /** The name of this process, which its leases carry. */
     readonly name: string;
     readonly isClockRight: () => boolean;
-    /** Notices that the process has stood still. */
+    /** Checks whether the process has stood still. */
     readonly beat: () => void;
     /** The clock by which rows are deleted. */
     readonly cautiousNow: () => number;
@@ -34,7 +34,7 @@ const AUDIT_RETENTION_MS = 90 * 86_400_000;
 const SECOND_MS = 1_000;
 const PURGE = { name: "gatepost.purge", everyMs: 60_000 };
 
-/** When a process has last purged this database, undefined before the first purge. */
+/** Returns when a process last purged this database; undefined before the first purge. */
 export async function findLastPurge(database: Database): Promise<number | undefined> {
   return (await findCronjob(database, PURGE.name))?.lastAtMs ?? undefined;
 }
@@ -53,7 +53,7 @@ export function createJobs(options: JobsOptions) {
     { name: "gatepost.beat", everyMs: BEAT_MS, run: options.beat },
     { name: "gatepost.watch", everyMs: WATCH_INTERVAL_MS, run: revocations.refresh },
     { name: "gatepost.rates", everyMs: WATCH_INTERVAL_MS, run: rates.refresh },
-    // By itself, since it may write, and revocations wait for nothing.
+    // Apart from the watch, since it may write and revocations must not wait for that.
     { name: "gatepost.keys", everyMs: WATCH_INTERVAL_MS, run: keys.refresh },
     { name: "gatepost.audit", everyMs: SECOND_MS, run: failures.flush },
     { name: "gatepost.figures", everyMs: SECOND_MS, run: options.figures.flush },
@@ -74,16 +74,16 @@ export function createJobs(options: JobsOptions) {
   }
 
   return {
-    /** Starts what watches other processes, and with cron on all the others. */
+    /** Starts the jobs that watch other processes and, with GATEPOST_CRON on, all others. */
     start(cronjobs: readonly LoadedCronjob[]): void {
       for (const job of watches) cron.start(job);
       if (!config.cron) return;
-      // By a clock that is wrong others, too, would seem to have been idle.
+      // With a wrong clock, time in which other processes worked would seem idle.
       const idleLeftOut = options.isClockRight()
         ? leaveOutIdleTime(database, PURGE.name, now()).catch((error: unknown) =>
           log.warn("the time without a server counts as failed", { error }))
         : undefined;
-      // In each process, since it mostly has nothing to do: a lease would cost more than its look.
+      // In each process: it seldom finds work, and a lease would cost more than the search.
       cron.start({
         name: "gatepost.clear",
         everyMs: SECOND_MS,
@@ -98,7 +98,7 @@ export function createJobs(options: JobsOptions) {
           runCronjob(job, signal, { ...options, wake: worker.wake });
         sharedCron.start({ ...job, run });
       }
-      // After the first requests: its thread takes long to load.
+      // After the first requests, because the thread takes long to load.
       setImmediate(() => void deliver(idleLeftOut));
     },
     listCronjobs: sharedCron.list,

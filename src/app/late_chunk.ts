@@ -5,10 +5,10 @@ import { createRepeatCheck } from "../base/repeated.ts";
 const WARNING = "an endpoint feeds a stream that has ended; stop on signal or cancel";
 
 /**
- * Makes the check whether an error that nobody caught is only that an endpoint module fed a web
- * stream that had ended (Streams standard §4.6.3), since its client has gone or sent HEAD. The
- * stream refuses such a chunk before it changes anything, and anybody can cause it: the process
- * need not end. The log warns once a minute at most, because a timer may cause it again and again.
+ * Makes the check whether an uncaught error only says that an endpoint module fed a web stream
+ * after its end (Streams standard §4.6.3), because the client has left or sent HEAD. The process
+ * need not end then: the stream refuses such a chunk without any change, and any client can cause
+ * it. The log warns once a minute at most, because a timer may repeat the error.
  */
 export function createLateChunkCheck(log: Log): (error: unknown) => boolean {
   const isNew = createRepeatCheck(() => performance.now());

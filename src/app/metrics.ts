@@ -10,7 +10,7 @@ import type { Backlog } from "../store/backlog.ts";
 import type { KeyRing } from "../store/key_ring.ts";
 import { revision, version } from "../version.ts";
 
-/** What metrics are read from when they are asked for. */
+/** The sources that gauges are read from at each request for metrics. */
 interface MetricSources {
   readonly connections: () => Promise<number>;
   readonly worker: Pick<DeliveryWorker, "report" | "state">;
@@ -30,18 +30,18 @@ const gauge = <const L extends readonly string[]>(
   ...labels: L
 ) => ({ type: "gauge", help, labels, read }) as const;
 
-/** A counter that something else counts. */
+/** A counter whose value is kept elsewhere. */
 const total = (help: string, read: Read<MetricSources>) =>
   ({ ...gauge(help, read), type: "counter" }) as const;
 
-/** The histogram holds the time between two ticks; the wait that was asked for is not lag. */
+/** The histogram holds the time between two ticks, from which the intended wait is taken off. */
 const lag = (which: string, readNs: (delay: MetricSources["loopDelay"]) => number) =>
   gauge(`Lag of the event loop since it was last asked for, ${which}.`, ({ loopDelay }) =>
     Math.max(0, readNs(loopDelay) / 1e9 - LOOP_RESOLUTION_MS / 1000));
 
 /**
- * Every metric: `count` and `observe` take its name, and the documents' table is made from this.
- * Names that start with process_ and nodejs_ are those of Prometheus' own clients.
+ * All metrics. `count` and `observe` take their names, and the table in the documents is generated
+ * from them. Names with process_ and nodejs_ are the ones that Prometheus' own clients use.
  */
 export const METRICS = {
   gatepost_build_info: gauge("Version and revision that are running.",
@@ -127,7 +127,7 @@ export const METRICS = {
   nodejs_eventloop_lag_p99_seconds: lag("percentile 99", (delay) => delay.percentile(99)),
   nodejs_eventloop_lag_max_seconds: lag("maximum", (delay) => {
     const { max } = delay;
-    delay.reset(); // this is the last of the two to be read
+    delay.reset(); // here, since this metric is read after the other
     return max;
   }),
   nodejs_version_info: gauge("Version of Node.js.", () => [[[process.version], 1]], "version"),
@@ -135,14 +135,14 @@ export const METRICS = {
 
 export type ServiceMetrics = ReturnType<typeof createServiceMetrics>;
 
-/** The metrics of this process, nothing counted yet. */
+/** Makes the metrics of this process. */
 export function createServiceMetrics() {
   return createMetrics<MetricSources, typeof METRICS>(METRICS);
 }
 
 const HTTP_METHODS: readonly string[] = [...METHODS, "HEAD", "OPTIONS"];
 
-/** Counts a response; nothing of a client is a label: `route` is a pattern, "" where unknown. */
+/** Counts a response. Labels never hold client input: `route` is a pattern, "" if unknown. */
 export function observeRequest(
   metrics: ServiceMetrics,
   route: string,
@@ -156,14 +156,14 @@ export function observeRequest(
   metrics.observe("gatepost_http_request_duration_seconds", [knownMethod, knownRoute], ms / 1000);
 }
 
-/** Begins to measure how late the event loop is, in nanoseconds; `disable` ends it. */
+/** Begins to measure the delay of the event loop, in nanoseconds; `disable` ends it. */
 export function watchEventLoop() {
   const delay = monitorEventLoopDelay({ resolution: LOOP_RESOLUTION_MS });
   delay.enable();
   return delay;
 }
 
-/** How long ago that was; 0 where it was not. */
+/** Returns the seconds since a time; 0 if it is undefined. */
 export function ageSeconds(sinceMs: number | undefined, now: () => number): number {
   return sinceMs === undefined ? 0 : Math.max(0, now() - sinceMs) / 1000;
 }

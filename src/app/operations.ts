@@ -39,10 +39,10 @@ import { statusOperations } from "../api/system/status.ts";
 import { WEBHOOKS_PATH } from "../oauth/console_app.ts";
 import type { Services } from "../services.ts";
 
-/** Every operation of the service itself beside those of modules, in its document's order. */
+/** Lists the operations of the service itself, in the order of /openapi.json. */
 export function ownOperations(services: Services, ofModules: readonly Operation[]): Operation[] {
   const own = [
-    // Where no tokens are issued other issuers take the place of these.
+    // Left out if other issuers replace the built-in authorization server.
     ...services.config.authorizationServer ? [
       loginOperation(services),
       ...authorizeOperations(services),
@@ -63,7 +63,7 @@ export function ownOperations(services: Services, ofModules: readonly Operation[
     ...accountOperations(services),
     ...appOperations("/consumer", services),
     ...backendOperations(services),
-    // Of a running server alone.
+    // Receivers exist in a running server only.
     ...services.receivers ? receiverOperations(services.receivers, services) : [],
     backupOperation(services),
     streamOperation(services),
@@ -71,7 +71,7 @@ export function ownOperations(services: Services, ofModules: readonly Operation[
     documentOperation("/asyncapi.json", "getAsyncApi", "The events, for AsyncAPI",
       (isKnown) => createAsyncApi(services, isKnown), services),
   ];
-  // Of these two each describes the other, and the document itself.
+  // Filled below, because the document also describes itself and the last metadata operation.
   const described = [...own];
   const openApi = documentOperation("/openapi.json", "getOpenApi", "The operations, for OpenAPI",
     (isKnown) => createOpenApi(described, services, isKnown), services);
@@ -80,7 +80,7 @@ export function ownOperations(services: Services, ofModules: readonly Operation[
   return [...own, pathMetadata, openApi];
 }
 
-/** The pages of a user's account, for those who log in here; the documents leave them out. */
+/** Lists the pages of a user's account, which the documents leave out. */
 export function accountPages(services: Services): Operation[] {
   if (!services.config.authorizationServer) return [];
   const { consoleUrl, issuer } = services;
@@ -91,7 +91,7 @@ export function accountPages(services: Services): Operation[] {
   ];
 }
 
-/** Every operation of /backend: the command line calls the same ones without a socket. */
+/** Lists the operations of /backend, which the command line also calls, without a socket. */
 export function backendOperations(
   services: Administration &
     Pick<Services, "hasher" | "keys" | "jobs" | "refuseEndpoint" | "metrics" | "events" | "heavy"> &

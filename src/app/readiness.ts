@@ -3,11 +3,11 @@ import type { Database } from "../database/database.ts";
 import { type Backlog, measureBacklog } from "../store/backlog.ts";
 import { ageSeconds } from "./metrics.ts";
 
-// A measurement is used again for so many times as long as it took: it never takes more of the
-// process than a twentieth, and is fresh where it costs nothing.
+// A measurement is reused for 20 times as long as it took. So measuring takes at most a twentieth
+// of the process's time, and a cheap measurement is always fresh.
 const REUSED_TIMES = 20;
 
-/** Makes the one reader of the backlog: simultaneous callers get the same measurement. */
+/** Makes the reader of the backlog; simultaneous callers share one measurement. */
 export function createBacklogReader(database: Database, now: () => number): () => Promise<Backlog> {
   let current: Promise<Backlog> | undefined;
 
@@ -30,9 +30,9 @@ export function createBacklogReader(database: Database, now: () => number): () =
 }
 
 /**
- * Makes the check of GET /system/ready; the backlog is measured where the parts are shown.
+ * Makes the check of GET /system/ready. The backlog is measured only if the parts are shown.
  *
- * @param parts the state of each in one word: `ok`, `on` and `off` are ready, every other is not
+ * @param parts return the state of each part as one word; only `ok`, `on` and `off` mean ready
  */
 export function createReadiness(
   parts: Readonly<Record<string, () => string | Promise<string>>>,

@@ -8,12 +8,12 @@ import { isLoopbackHost } from "../oauth/redirect_uri.ts";
 import { listUnlistedApps } from "../store/apps.ts";
 import { listActiveIssuers } from "../store/issuers.ts";
 
-/** Files, listeners and threads' own descriptors, beside connections and callbacks. */
+/** The descriptors of files, listeners and threads, besides connections and callbacks. */
 const OTHER_FILES = 100;
 
 /**
- * What in the set-up is allowed and risky, a line each: logged as warnings at the start, and shown
- * by `gatepost check`. `openFiles` is how many descriptors this process may have.
+ * Returns what is allowed but risky in the configuration, a line each. The lines are logged as
+ * warnings at the start and shown by `gatepost check`. `openFiles` is the descriptor limit.
  */
 export function findRisks(config: Config, openFiles = readOpenFilesLimit()): string[] {
   const { console: place } = config;
@@ -41,7 +41,7 @@ export function findRisks(config: Config, openFiles = readOpenFilesLimit()): str
   return risks.filter((risk) => risk !== false);
 }
 
-/** The same of what is stored: the apps that the profile shuts out, and nobody to be let in. */
+/** Returns the risks in stored data: apps that the profile refuses, and that no token is valid. */
 export async function findStoredRisks(
   { profile, authorizationServer }: Config,
   database: Pick<Database, "query">,
@@ -58,7 +58,7 @@ export async function findStoredRisks(
   ];
 }
 
-/** The same of how the database was found: a node that is down, say. */
+/** Returns the risks in the state of the database, such as a node that is down. */
 export function databaseRisks({ warnings = [] }: Pick<DatabaseState, "warnings">): string[] {
   return warnings.map((warning) => `GATEPOST_DATABASE: ${warning}`);
 }
@@ -76,7 +76,7 @@ function findDatabaseRisk(database: Config["database"]): string | false {
       `(mode ${mode.toString(8)}): chmod 600`;
 }
 
-/** 0 of what is no file, not there, or cannot be looked at: its judgement says more of it. */
+/** Returns a file's mode; 0 if there is no readable file, which `judge` reports. */
 function modeOf(path: string): number {
   try {
     const found = statSync(path);
@@ -86,7 +86,7 @@ function modeOf(path: string): number {
   }
 }
 
-/** Infinity where the system does not say. Node's own report needs no right to read files. */
+/** Infinity if the system names no limit. Node's report works without permission to read files. */
 function readOpenFilesLimit(): number {
   const { userLimits }: { userLimits?: { open_files?: { soft?: unknown } } } =
     process.report.getReport();

@@ -12,18 +12,19 @@ import { revision, version } from "../version.ts";
 
 const EXIT_FAILED = 1;
 const EXIT_MISCONFIGURED = 2;
-// Ctrl+C under npm arrives twice, from the terminal and from npm, and means one stop.
+// Ctrl+C under npm arrives twice, from the terminal and from npm, but means one stop.
 const REPEATED_SIGNAL_MS = 100;
 const USAGE = "The server takes no arguments but --version and --help: GATEPOST_… variables " +
   "configure it (`gatepost check` shows them), and `gatepost --help` explains how to administer " +
   "it.\n";
 
 /**
- * Serves until a signal: reads the configuration, starts, and sets the exit code (0 stopped,
- * 1 could not start, 2 bad configuration or an argument). A second signal ends the process at once.
+ * Reads the configuration, starts the service, and serves until a signal. Sets the exit code:
+ * 0 stopped, 1 could not start, 2 wrong configuration or argument. A second signal ends the process
+ * at once.
  */
 export async function serve(host: NodeJS.Process, cores: number): Promise<void> {
-  host.stderr.on("error", () => {}); // what it does not take is lost
+  host.stderr.on("error", () => {}); // output that it does not take is lost
   const refuse = (text: string, exitCode = EXIT_MISCONFIGURED): void => {
     host.stderr.write(text);
     host.exitCode = exitCode;
@@ -39,7 +40,7 @@ export async function serve(host: NodeJS.Process, cores: number): Promise<void> 
   const result = parseConfig(host.env);
   if (!result.ok) return refuse(result.errors.map((error) => `${error}\n`).join(""));
   const { config } = result;
-  // libuv reads this when the pool gets its first task, which comes later.
+  // In time: libuv reads this when the thread pool gets its first task.
   host.env["UV_THREADPOOL_SIZE"] ??= String(poolSize(cores));
   const sink = createLineSink(host.stdout);
   const log = createLogger({
@@ -56,13 +57,13 @@ export async function serve(host: NodeJS.Process, cores: number): Promise<void> 
     if (isLateChunk(error)) return;
     log.error("uncaught exception", { error });
     log.flush();
-    host.exit(EXIT_FAILED); // what is stored is safe, what is in memory may not be
+    host.exit(EXIT_FAILED); // stored data is safe, but the state in memory may be wrong
   });
 
   const starting = startApp(config, {
     log,
     droppedLogLines: sink.dropped,
-    // The size of the pool as libuv reads it.
+    // Parsed as libuv parses it.
     hashLimit: hashLimit(cores, Number.parseInt(host.env["UV_THREADPOOL_SIZE"], 10) || 1),
     print: (line) => void host.stderr.write(`${line}\n`),
   });
@@ -89,17 +90,17 @@ function stopOnSignal(
     }
     stoppedAtMs = performance.now(); // by a clock that is never set
     log.info("stopping", { signal });
-    host.exitCode = 0; // also where the start has yet to fail: it is not wanted any more
+    host.exitCode = 0; // even if the start still fails, since the stop was asked for
     await (await starting)();
     log.info("stopped");
     log.flush();
     host.exit(0);
   };
   for (const signal of STOP_SIGNALS) host.on(signal, stop);
-  host.on("SIGUSR1", () => {}); // Node would open its debugger to everybody on this machine
+  host.on("SIGUSR1", () => {}); // else Node opens its debugger to every user of this machine
 }
 
-/** Why the start failed: a line for what an operator can repair, the stack for our own mistakes. */
+/** Says why the start failed: one line if an operator can repair it, the stack if it is a bug. */
 function startError(error: unknown): string {
   if (!(error instanceof Error)) return `Gatepost cannot start: ${String(error)}\n`;
   const { message, cause, stack } = error;

@@ -15,29 +15,29 @@ import { OWN_SCOPES } from "../oauth/scope.ts";
 import type { Services } from "../services.ts";
 import { createAccounts } from "../store/accounts.ts";
 
-/** What the other services are made from: what was loaded, and what belongs to the process. */
+/** What the other services are made from: loaded modules, and the parts of this process. */
 type Foundation =
   & Omit<Services, "accounts" | "consoleApp" | "consoleUrl" | "issuer" | "site" | "passwordLogin"
     | "clients" | "documents" | "tokens" | "bearer" | "issuerTokens" | "checkInspector" | "sessions"
     | "scopes" | "scopeWords" | "refuseEndpoint">
   & {
     readonly hosted: Hosted;
-    /** Protects what pages send back. */
+    /** The key that protects the state which pages send back. */
     readonly pageKey: Uint8Array;
-    /** Where the service listens. */
+    /** The URL at which the service listens. */
     readonly url: string;
-    /** The console's own listener, where it has one. */
+    /** The URL of the console's own listener, if it has one. */
     readonly consoleListener: string | undefined;
   };
 
-/** Makes what the operations use from what the process has. */
+/** Makes the services that operations use. */
 export function createServices(foundation: Foundation): Services {
   const { hosted, pageKey, url, consoleListener, ...base } = foundation;
   const { config, database, keys, revocations, failures, now } = base;
   const issuer = config.baseUrl ?? url;
   const consoleUrl = config.console === "off" || !config.authorizationServer ? undefined
     : consoleListener ?? issuer;
-  // Nobody logs in through it where nobody logs in here at all.
+  // Without the authorization server nobody can log in, and so there is no built-in app.
   const places = consoleUrl === undefined ? [] : [`${consoleUrl}${CONSOLE_PATH}`];
   const builtIn = config.authorizationServer
     ? consoleApp([...places, `${issuer}${WEBHOOKS_PATH}`], issuer)
@@ -71,7 +71,7 @@ export function createServices(foundation: Foundation): Services {
   };
 }
 
-/** Why a callback never goes to this address: ours, or one that the guard would refuse anyway. */
+/** Returns why no callback goes to a URL: it is this service's, or the address guard refuses it. */
 function refuseEndpoint(url: URL, own: readonly string[], { config, receivers }: Foundation) {
   if (isReceiver(url.href, receivers?.at)) return undefined;
   if (own.includes(url.origin)) return "Must not be an address of this service.";

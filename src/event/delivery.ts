@@ -2,15 +2,15 @@ export type AttemptOutcome =
   | {
     readonly kind: "response";
     readonly status: number;
-    /** What the response's Retry-After asks for. */
+    /** The wait that the response's Retry-After asks for. */
     readonly retryAfterMs?: number | undefined;
   }
   | { readonly kind: "error"; readonly error: string };
 
-/** What follows an attempt that failed. */
+/** The state of a delivery after a failed attempt. */
 export type NextState =
   | { readonly status: "pending"; readonly dueAtMs: number }
-  /** `gone`: the last response was 410, the subscriber wants no more. */
+  /** `gone`: the last response was 410, so the subscriber wants no more callbacks. */
   | { readonly status: "failed"; readonly gone: boolean };
 
 /** Recipients must accept all three (RFC 9110 §5.6.7). */
@@ -28,9 +28,9 @@ export function isSuccess(outcome: AttemptOutcome): boolean {
 }
 
 /**
- * The state of a delivery whose `attempt`-th attempt (1 for the first) has failed. All failures
- * count alike; the delay before a resend varies by a fifth, so that what failed together does not
- * come back together, and a subscriber's Retry-After extends it, to an hour at most.
+ * Returns the state of a delivery after its `attempt`-th attempt (1 for the first) has failed. All
+ * failures count alike. The delay before a resend varies at random by a fifth, so that deliveries
+ * that failed together are not resent together. A Retry-After extends it to at most an hour.
  *
  * @param delaysMs the wait before each resend: as many entries as there are resends
  * @param random a number from 0 to 1
@@ -52,18 +52,18 @@ export function afterAttempt(
   return { status: "pending", dueAtMs: nowMs + Math.round(waitMs) };
 }
 
-/** The longest wait before any resend, in milliseconds, whatever a subscriber asks for. */
+/** Returns the longest possible wait before a resend, in milliseconds. */
 export function longestWaitMs(delaysMs: readonly number[]): number {
   return Math.max(MAX_RETRY_AFTER_MS, Math.max(0, ...delaysMs) * (1 + JITTER));
 }
 
 /**
- * The wait that a Retry-After header asks for, in milliseconds: seconds or an HTTP date (RFC 9110
- * §10.2.3); undefined when it is neither.
+ * Returns the wait in milliseconds that a Retry-After header asks for, as seconds or an HTTP date
+ * (RFC 9110 §10.2.3); undefined if it is neither.
  */
 export function parseRetryAfter(header: string | null, nowMs: number): number | undefined {
   if (header === null) return undefined;
-  const value = header.trim(); // fetch leaves the blanks behind it, which are none of it (§5.5)
+  const value = header.trim(); // fetch keeps trailing blanks, which are not part of it (§5.5)
   if (/^\d+$/.test(value)) return Number(value) * 1000;
   const isDate = HTTP_DATES.some((form) => form.test(value));
   // An asctime date has no zone; it is UTC like the others.

@@ -17,7 +17,7 @@ import { EVENT_NAME } from "./event.ts";
 
 export const DELIVERY_STATUSES = ["pending", "delivered", "failed", "cancelled"] as const;
 
-/** A delivery's id: that of its event, and the number of its subscription. */
+/** A delivery's id: the id of its event and the number of its subscription. */
 export const DELIVERY_ID = matching(/^d[0-9a-z]+$/, "Must be an id.");
 
 const between = (minimum: number, maximum: number) =>
@@ -27,12 +27,12 @@ const DELIVERY = {
   id: described("The webhook-id of its callbacks.", DELIVERY_ID),
   subscription: idOf("s"),
   status: oneOf(...DELIVERY_STATUSES),
-  attempt: described("Attempts so far, since it was (re)sent by hand.", COUNT),
+  attempt: described("Attempts so far; a resend by hand counts from 0 again.", COUNT),
   created_at: TIME,
-  last_status: optional(described("Of the last response.", between(100, 999))),
+  last_status: optional(described("The status of the last response.", between(100, 999))),
   last_error: optional(described("The kind of the last failure without a response.", TEXT)),
   next_attempt_at: optional(
-    described("None while an attempt is made, and while paused without an end.", TIME),
+    described("Absent during an attempt, and while paused without an end.", TIME),
   ),
   finished_at: optional(TIME),
 } as const;
@@ -46,27 +46,27 @@ export const ManagedDelivery = named("ManagedDelivery", record({
   name: NAME,
 }));
 
-/** An attempt as the owner of the subscription sees it: nothing of the response but its status. */
+/** An attempt as the subscription's owner sees it: only the status of the response. */
 export const AttemptRecord = named("Attempt", record({
   time: TIME,
-  attempt: described("As in gatepost-attempt.", between(1, 4)),
-  status: optional(described("Of the response.", between(100, 999))),
-  error: optional(described("The kind of failure, where there was no response.", TEXT)),
+  attempt: described("The value of the header gatepost-attempt.", between(1, 4)),
+  status: optional(described("The status of the response.", between(100, 999))),
+  error: optional(described("The kind of failure, if there was no response.", TEXT)),
   duration_ms: COUNT,
 }));
 
-/** An event on its way to one subscription; no next attempt while one is being made. */
+/** An event on its way to one subscription. */
 export type Delivery = FieldsOf<Infer<typeof ManagedDelivery>>;
 
-/** A delivery of which an attempt has been recorded. */
+/** A delivery with a newly recorded attempt. */
 export type ChangedDelivery = Pick<Delivery, "id" | "subscription">;
 
-/** Gets such deliveries, a few times a second. */
+/** Called with changed deliveries, a few times a second. */
 export type WatchDeliveries = (changed: readonly ChangedDelivery[]) => void;
 
-/** An attempt as it is stored. */
+/** An attempt as stored. */
 export interface Attempt extends FieldsOf<Infer<typeof AttemptRecord>> {
-  /** How the response began, or the code of the error in place of one. */
+  /** The beginning of the response's body; without a response, the code of the error. */
   readonly snippet: string | null;
 }
 

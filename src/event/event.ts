@@ -19,10 +19,10 @@ import {
 } from "../base/shape.ts";
 import { TIME } from "../base/time.ts";
 
-/** By what an event was dispatched. */
+/** Which request or job dispatched an event, and for whom. */
 export type EventOrigin = Pick<Infer<typeof EventRecord>, "request" | "source" | "principal">;
 
-/** An event that waits for, or has been through, its distribution. */
+/** A dispatched event, before or after its distribution. */
 export interface Event extends Omit<Infer<typeof NewEvent>, "data">, EventOrigin {
   /** Starts with `e`. */
   readonly id: string;
@@ -33,13 +33,13 @@ export interface Event extends Omit<Infer<typeof NewEvent>, "data">, EventOrigin
 
 export interface DeclaredEvent
   extends Pick<Infer<typeof DeclaredEventRecord>, "name" | "description" | "example"> {
-  /** All that are needed to subscribe to it. */
+  /** The scopes that a subscriber needs, all of them. */
   readonly scope: readonly string[];
-  /** What its data must be; undefined: any JSON. */
+  /** The shape of its data; undefined allows any JSON. */
   readonly data?: Shape<unknown> | undefined;
 }
 
-/** The service's own events: nobody else dispatches them, and only scope `backend` gets them. */
+/** The prefix of the service's own events. Nobody else dispatches them; they need `backend`. */
 export const OWN_PREFIX = "gatepost.";
 
 export const EVENT_STATUSES = ["pending", "distributed"] as const;
@@ -54,26 +54,26 @@ export const PRINCIPAL_ID = matching(
   "Must be the id of a user, an app or a principal.",
 );
 
-/** Says why neither code nor people may dispatch an event of this name. */
+/** Returns why modules and operators may not dispatch an event of this name, if they may not. */
 export const checkDispatchableName: Check = (name) => {
   if (name.startsWith(OWN_PREFIX)) return `Must not start with ${OWN_PREFIX}`;
   return NAME.test(name) ? undefined : NAME_ERROR;
 };
 
-/** An event's key: well-formed, so that no two become one when they are stored. */
+/** An event's key. It is well-formed Unicode, or different keys could become equal when stored. */
 const KEY = text(
   (key) => /^\P{Surrogate}{1,256}$/u.test(key) ? undefined : "Must be 1 to 256 Unicode characters.",
   { minLength: 1, maxLength: 256 },
 );
 
-/** Any JSON value; parsed, it is the text that callbacks have. */
+/** Any JSON value; it is parsed to the text that callbacks send. */
 const DATA: Shape<string> = {
   ...shown<string>({}),
   parse(value, report) {
     try {
       return encodeJson(value);
     } catch {
-      report("Has a number that cannot be passed on as it is."); // past a double
+      report("Has a number that cannot be passed on as it is."); // not exact as a double
       return "";
     }
   },
@@ -86,15 +86,15 @@ export const NewEvent = named("NewEvent", object({
   })),
   data: described("Any JSON: the body of every callback.", DATA),
   subject: optional(
-    described("Whose subscriptions alone are meant, by id or client_id.", PRINCIPAL_ID),
+    described("The only principal whose subscriptions get it: an id or a client_id.", PRINCIPAL_ID),
   ),
-  key: optional(described("Of all events of one name and key the first alone is stored.", KEY)),
+  key: optional(described("Of events with the same name and key only the first is stored.", KEY)),
 }));
 
-/** The scopes of an event, as JSON has them. */
-const NEEDED = optional(described("What a subscriber needs: names separated by spaces.", TEXT));
+/** The scopes of an event in JSON. */
+const NEEDED = optional(described("Scopes that a subscriber needs, separated by spaces.", TEXT));
 
-/** An event as lists show it: without its data. */
+/** An event in lists, without its data. */
 export const EventRecord = named("Event", record({
   id: idOf("e"),
   name: EVENT_NAME,
@@ -102,18 +102,18 @@ export const EventRecord = named("Event", record({
   subject: optional(PRINCIPAL_ID),
   scope: NEEDED,
   request: optional(described("The X-Request-Id of the request that dispatched it.", TEXT)),
-  source: optional(described("The route or cronjob that did; else backend or cli.", TEXT)),
-  principal: optional(described("Whose request that was.", TEXT)),
+  source: optional(described("The route or cronjob that dispatched it, or backend, or cli.", TEXT)),
+  principal: optional(described("The caller of that request.", TEXT)),
   created_at: TIME,
 }));
 
 export type EventSummary = FieldsOf<Infer<typeof EventRecord>>;
 
-/** A declared event as those see it who may subscribe to it. */
+/** A declared event as its possible subscribers see it. */
 export const DeclaredEventRecord = named("DeclaredEvent", record({
   name: EVENT_NAME,
   description: TEXT,
   scope: NEEDED,
   schema: optional(described("JSON Schema of its data.", shown<object>({ type: "object" }))),
-  example: optional(described("Data of one.", ANYTHING)),
+  example: optional(described("An example of its data.", ANYTHING)),
 }));

@@ -9,28 +9,28 @@ import {
   record,
 } from "../base/shape.ts";
 
-/** The intervals that are counted, in milliseconds, and how long each kind is kept. */
+/** The intervals of figures, and how long the figures of each are kept, in milliseconds. */
 export const STEPS = {
   minute: { ms: 60_000, keptMs: 48 * 3_600_000 },
   hour: { ms: 3_600_000, keptMs: 400 * 86_400_000 },
 } as const;
 
-/** What of the whole service is counted; all else is counted by the id of a subscription. */
+/** The keys of figures of the whole service; all other keys are ids of subscriptions. */
 export const SERVICE_FIGURES = ["deliveries", "logins", "tokens", "overdue"] as const;
 
-/** The upper ends of the buckets that durations are sorted into; past the last is one more. */
+/** The upper bounds of the buckets of durations; one more bucket holds the longer ones. */
 export const BOUNDS_MS =
   [5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000] as const;
 
 /**
- * What was counted: ok, bad, of these those that nothing follows, the sum of durations in
- * milliseconds, and how many durations were in each bucket.
+ * The counts of one interval: ok, bad, the bad ones that are final, the sum of durations in
+ * milliseconds, and the number of durations in each bucket.
  */
 export type Figures = readonly number[];
 
 export const NO_FIGURES: Figures = [0, 0, 0, 0, ...BOUNDS_MS.map(() => 0), 0];
 
-/** Counts one more; `isFinal`: bad, and nothing follows. */
+/** Counts one more; `isFinal` means bad without another attempt. */
 export function countOne(
   figures: number[],
   isOk: boolean,
@@ -46,14 +46,14 @@ export function countOne(
   raise(4 + (bucket < 0 ? BOUNDS_MS.length : bucket), 1);
 }
 
-/** The sum of figures, place by place; of none it is zeros. */
+/** Returns the sum of figures, place by place; zeros if there are none. */
 export function addUp(all: readonly Figures[]): Figures {
   return NO_FIGURES.map((_, place) => all.reduce((sum, each) => sum + (each[place] ?? 0), 0));
 }
 
 /**
- * The duration that this share of all did not exceed, as near as the buckets tell: within one they
- * count as spread evenly, and past the last bound as being at it. Null where there are none.
+ * Returns an estimate of the duration that this share of all did not exceed. Durations are assumed
+ * to be spread evenly in a bucket, and to equal the last bound beyond it. Null if there are none.
  */
 export function percentile(buckets: readonly number[], share: number): number | null {
   let left = share * buckets.reduce((sum, count) => sum + count, 0);
@@ -71,15 +71,15 @@ const MILLISECONDS = nullable(NUMBER);
 export const FiguresRecord = named("Figures", record({
   ok: COUNT,
   bad: COUNT,
-  failed: described("Of the bad ones: last attempts, or sign-ins that were not checked.", COUNT),
+  failed: described("Bad ones that were last attempts, or sign-ins that were not checked.", COUNT),
   mean_ms: MILLISECONDS,
   p50_ms: MILLISECONDS,
   p95_ms: MILLISECONDS,
   p99_ms: MILLISECONDS,
-  buckets: described("Each duration is in one: up to 5, 10, 25 … ms, as bounds_ms.", manyOf(COUNT)),
+  buckets: described("The number of durations up to 5, 10, 25 … ms; see bounds_ms.", manyOf(COUNT)),
 }));
 
-/** Figures as JSON has them: durations in milliseconds, null where none was timed. */
+/** Returns figures in JSON: durations in milliseconds, null if none was timed. */
 export function toFiguresRecord(figures: Figures): Infer<typeof FiguresRecord> {
   const [ok = 0, bad = 0, failed = 0, ms = 0, ...buckets] = figures;
   const timed = buckets.reduce((sum, count) => sum + count, 0);

@@ -2,15 +2,15 @@ import { createHmac } from "node:crypto";
 
 const PREFIX = "whsec_";
 
-/** A new signing secret from 32 random bytes: `whsec_` and base64, as Standard Webhooks has it. */
+/** Formats 32 random bytes as a signing secret of Standard Webhooks: `whsec_` and base64. */
 export function formatSigningSecret(bytes: Uint8Array): string {
   return PREFIX + Buffer.from(bytes).toString("base64");
 }
 
 /**
- * The value of `webhook-signature`: HMAC-SHA-256 over `id.timestamp.body` (Standard Webhooks,
- * "signature scheme"), once for each secret that is valid now, so that a subscriber may change from
- * one to the next. The id is the delivery's, the time that of the attempt.
+ * Returns the value of `webhook-signature` (Standard Webhooks, "signature scheme"): HMAC-SHA-256
+ * over `id.timestamp.body`, once for each valid secret, so that a subscriber can change from one
+ * to the next. `id` is the delivery's id, the timestamp is the time of the attempt.
  */
 export function signMessage(
   { id, timestampSeconds, body }:

@@ -23,8 +23,8 @@ const MAX_LENGTH = 2048;
 
 const checkEndpoint: Check = (text) => {
   if (text.length > MAX_LENGTH) return `Must be at most ${MAX_LENGTH} characters.`;
-  // URL forgives spaces around, tabs inside, backslashes and slashes too many; what is sent should
-  // be what is meant. Half of a character could not be stored.
+  // URL would accept and change spaces around, tabs inside, backslashes and superfluous slashes.
+  // A lone surrogate could not be stored.
   const isPlain = /^https?:\/\/[^\s\\/][^\s\\]*$/i.test(text) && !/[\p{Cc}\p{Cs}]/u.test(text);
   if (!isPlain || !URL.canParse(text)) return "Must be an absolute http or https URL.";
   if (/^https?:\/\/[^/?#]*@/i.test(text)) return "Must not contain credentials.";
@@ -43,14 +43,14 @@ export const NewSubscription = named(
   object({ event: EVENT_NAME, endpoint: ENDPOINT }),
 );
 
-/** What of a subscription its owner may change. */
+/** A change of a subscription by its owner. */
 export const SubscriptionChange = named("SubscriptionChange", object({
   endpoint: optional(ENDPOINT),
   status: optional(oneOf("active", "paused")),
-  paused_until: optional(described("Pauses it until then.", TIME_MS)),
+  paused_until: optional(described("Pauses the subscription until this time.", TIME_MS)),
 }));
 
-/** What of anybody's subscription the backend may change: it may also disable it. */
+/** A change of any subscription by the backend, which may also disable it. */
 export const ManagedSubscriptionChange = named(
   "ManagedSubscriptionChange",
   object({ ...SubscriptionChange.members, status: optional(STATUS) }),
@@ -63,8 +63,8 @@ export const SubscriptionRecord = named("Subscription", record({
   status: STATUS,
   created_at: TIME,
   disabled_reason: optional(TEXT),
-  failing_since: optional(described("Since when no callback has succeeded.", TIME)),
-  paused_until: optional(described("When it becomes active by itself.", TIME)),
+  failing_since: optional(described("The time since which no callback has succeeded.", TIME)),
+  paused_until: optional(described("The time at which it becomes active by itself.", TIME)),
 }));
 
 export const ManagedSubscription = named(
@@ -72,7 +72,7 @@ export const ManagedSubscription = named(
   withMembers(SubscriptionRecord, { principal: TEXT, app: TEXT }),
 );
 
-/** One principal's wish to be called back on one event. */
+/** A principal's subscription to one event, with the address of its callbacks. */
 export interface Subscription extends FieldsOf<Infer<typeof ManagedSubscription>> {
   /** The order in which subscriptions were made; never reused. */
   readonly seq: number;
@@ -81,7 +81,7 @@ export interface Subscription extends FieldsOf<Infer<typeof ManagedSubscription>
 /** A subscription as its owner sees it. */
 export const toSubscriptionRecord = recordOf(SubscriptionRecord);
 
-/** A subscription as the backend shows it: `app` is the `client_id` that made it, or `login`. */
+/** A subscription as the backend shows it; `app` is the `client_id` that made it, or `login`. */
 export function toManagedSubscription({ principal, app, ...own }: Subscription) {
   const { id, ...rest } = toSubscriptionRecord(own);
   return { id, principal, app, ...rest };

@@ -3,7 +3,7 @@ import { createRepeatCheck } from "../base/repeated.ts";
 import type { Services } from "../services.ts";
 import type { StoredCronjob } from "../store/cronjobs.ts";
 
-/** A job of this process that runs again and again. */
+/** A job that this process runs at an interval. */
 export interface IntervalJob {
   readonly name: string;
   readonly everyMs: number;
@@ -12,7 +12,7 @@ export interface IntervalJob {
 
 /** How a job last went and when it runs next; times in milliseconds since 1970. */
 export interface JobState extends Omit<StoredCronjob, "leaseUntilMs"> {
-  /** Undefined on the command line: only the job's module says it. */
+  /** Undefined on the command line, which does not load the job's module. */
   readonly everyMs: number | undefined;
   readonly isRunning: boolean;
 }
@@ -28,19 +28,19 @@ const LONGEST_DELAY_MS = 2_147_483_647;
 interface Entry {
   readonly job: IntervalJob;
   timer: NodeJS.Timeout | undefined;
-  /** When it is due next, in elapsed time. */
+  /** When it is due next, by `elapsedMs`. */
   dueMs: number;
   running: Promise<void> | undefined;
-  /** How it last went, null where it never did. */
+  /** The last run; null members if there was none. */
   last: Pick<StoredCronjob, "lastAtMs" | "lastDurationMs" | "lastError">;
-  /** Whether a failure is to be logged: a job may run each second. */
+  /** Whether a failure is logged; not each time, since a job may run every second. */
   readonly isNew: (message: string) => boolean;
 }
 
 /**
- * Makes a registry. Due times are whole periods after the start, so lateness does not add up; a job
- * never overlaps itself: a due time that comes while it runs, or while the machine slept, is
- * skipped. `elapsedMs` is a monotonic clock.
+ * Makes a registry of jobs. Due times are whole periods after the start, so that lateness does not
+ * add up. A job never overlaps itself: a due time is skipped if the job still runs then, or the
+ * machine sleeps. `elapsedMs` is a monotonic clock.
  */
 export function createCron(
   { log, now, elapsedMs }: Pick<Services, "log" | "now"> & { readonly elapsedMs: () => number },
@@ -48,7 +48,7 @@ export function createCron(
   const entries = new Map<string, Entry>();
   const stopping = new AbortController();
 
-  /** An interval alone would carry lateness on, so each run sets the next delay. */
+  /** Each run sets the delay of the next one, since a fixed interval would add up lateness. */
   function arm(entry: Entry): void {
     clearInterval(entry.timer);
     if (stopping.signal.aborted) return;
@@ -83,14 +83,14 @@ export function createCron(
     } catch (error) {
       lastError = messageOf(error);
       const fields = { job: entry.job.name, error };
-      if (stopping.signal.aborted) log.info("job stopped", fields); // as it was asked to
+      if (stopping.signal.aborted) log.info("job stopped", fields); // by the abort signal
       else if (entry.isNew(lastError)) log.error("job failed", fields);
     }
     entry.last = { lastAtMs, lastDurationMs: Math.round(elapsedMs() - startedMs), lastError };
   }
 
   return {
-    /** Runs the job every `everyMs` from now on; throws for a name that is taken. */
+    /** Runs the job every `everyMs` from now on; throws if the name is taken. */
     start(job: IntervalJob): void {
       if (entries.has(job.name)) throw new Error(`There is a job ${job.name} already`);
       const dueMs = elapsedMs() + job.everyMs;
@@ -102,7 +102,7 @@ export function createCron(
       entries.set(job.name, entry);
       arm(entry);
     },
-    /** Runs a job now, or `work` in its place; its next due time stays as it is. */
+    /** Runs a job now, or `work` instead of it; the next due time stays as it is. */
     run(name: string, work?: IntervalJob["run"]): RunOutcome {
       const entry = entries.get(name);
       if (!entry) return "unknown";
@@ -116,7 +116,7 @@ export function createCron(
         ...last,
         nextAtMs: Math.round(now() + dueMs - elapsedMs()),
       })).toArray(),
-    /** Starts no more jobs, aborts those that run, and waits for them for at most `graceMs`. */
+    /** Starts no more jobs, aborts the running ones, and awaits them for at most `graceMs`. */
     async stop(graceMs: number): Promise<void> {
       stopping.abort();
       for (const { timer } of entries.values()) clearInterval(timer);

@@ -11,29 +11,29 @@ import type { Cron, IntervalJob, JobState, RunOutcome } from "./cron.ts";
 
 type CronjobRun = ReturnType<typeof createCronjobRun>;
 
-/** How often a job is checked for being due: a read of one row. */
+/** How often the database is asked whether a job is due, by a read of one row. */
 const CHECK_MS = 1000;
-/** A process that died keeps its job for so long at most; a running one renews its lease. */
+/** The longest time for which a dead process keeps its job; a live one renews its lease. */
 const LEASE_MS = 30_000;
 const RENEW_MS = 10_000;
 const MAX_ERROR_LENGTH = 500;
 
 /**
- * Makes a registry of jobs that run once per due time and database, however many processes know
- * them; they run by that of the process.
+ * Makes a registry of jobs that run once per due time and database, however many processes have
+ * them. They run by `cron`, the registry of this process.
  */
 export function createSharedCron(options: Pick<Services, "database" | "log" | "now"> & {
-  /** A monotonic clock: how long a run took is not for the wall clock to say. */
+  /** A monotonic clock, which times the runs. */
   readonly elapsedMs: () => number;
   readonly cron: Cron;
   /** The name of this process, which its leases carry. */
   readonly claim: string;
-  /** Whether this machine's clock agrees with those of the others on the database. */
+  /** Whether this machine's clock agrees with the clocks of the other machines. */
   readonly isClockRight: () => boolean;
 }) {
   const { database, cron, log, now, elapsedMs } = options;
   const jobs = new Map<string, IntervalJob>();
-  /** Claims that failed, of which it is not known whether they are stored. */
+  /** Failed claims that may nevertheless be stored. */
   const unknown = new Map<string, CronjobRun>();
 
   async function runIfDue(job: IntervalJob, signal: AbortSignal): Promise<void> {
@@ -47,7 +47,7 @@ export function createSharedCron(options: Pick<Services, "database" | "log" | "n
     }
     const nowMs = now();
     const stored = await findCronjob(database, name);
-    // Unknown yet, or due later than by any clock: the module has a shorter period now.
+    // Not stored yet, or due later than any clock explains: its period has become shorter.
     if (!stored || stored.nextAtMs > nowMs + everyMs + MAX_SKEW_MS) {
       await database.write([registerCronjob(name, nowMs + everyMs)]);
     } else if (stored.nextAtMs <= nowMs && stored.leaseUntilMs <= nowMs) {
@@ -81,7 +81,7 @@ export function createSharedCron(options: Pick<Services, "database" | "log" | "n
     try {
       await run(signal);
     } catch (error) {
-      // One that ends because the service stops has neither gone well nor failed.
+      // A run that ends because the service stops has neither succeeded nor failed.
       failure = signal.aborted ? undefined : messageOf(error).slice(0, MAX_ERROR_LENGTH);
       throw error;
     } finally {
@@ -96,15 +96,15 @@ export function createSharedCron(options: Pick<Services, "database" | "log" | "n
       jobs.set(job.name, job);
       const everyMs = Math.min(job.everyMs, CHECK_MS);
       cron.start({ name: job.name, everyMs, run: (signal) => runIfDue(job, signal) });
-      cron.run(job.name); // registers it, so that it is listed with its time
+      cron.run(job.name); // registers the job, so that lists show when it is due
     },
-    /** Runs a job now, unless it runs in this or another process; one of this process alone too. */
+    /** Runs a job now, shared or not, unless it runs already in this or another process. */
     async run(name: string): Promise<RunOutcome> {
       const job = jobs.get(name);
       if (!job) return cron.run(name);
       const claimed = Promise.withResolvers<CronjobRun | undefined>();
       const outcome = cron.run(name, async (signal) => {
-        const register = registerCronjob(name, now() + job.everyMs); // where it is not yet
+        const register = registerCronjob(name, now() + job.everyMs); // if it is not registered yet
         claimed.resolve(database.write([register]).then(() => claim(job, true)));
         const run = await claimed.promise;
         if (run) await runClaimed(job, run, signal);
@@ -112,7 +112,7 @@ export function createSharedCron(options: Pick<Services, "database" | "log" | "n
       if (outcome !== "started") return outcome;
       return await claimed.promise ? "started" : "running";
     },
-    /** The jobs of this process, and those that all share, in whichever they run. */
+    /** Lists the jobs of this process, and the shared ones whichever process runs them. */
     async list(): Promise<JobState[]> {
       return Promise.all(cron.list().map(async (own) => {
         const job = jobs.get(own.name);
@@ -125,7 +125,7 @@ export function createSharedCron(options: Pick<Services, "database" | "log" | "n
   };
 }
 
-/** How a job last went, in whichever process it did. */
+/** Returns the state of a shared job, whichever process ran it last. */
 export function toJobState(
   { leaseUntilMs, ...stored }: StoredCronjob,
   everyMs: number | undefined,

@@ -3,7 +3,7 @@ import type { Emits, EndpointBase, Input } from "./endpoint.ts";
 import type { AnySchema, Infer } from "./schema.ts";
 
 /**
- * The type of a function that returns its argument, and infers the handler's types from the
+ * The type of a function that returns its argument. It infers the handler's types from the
  * endpoint's schemas, events and scope.
  *
  * @example
@@ -37,7 +37,7 @@ type TypedContext<I, E, S> =
   & Parsed<I>
   & { readonly dispatch: Dispatch<E> };
 type BodyOf<I> = I extends { readonly body: infer S } ? Infer<S> : Context["body"];
-/** Parameters and query as their schemas have them. */
+/** The types of parameters and query, as their schemas describe them. */
 type Parsed<I> = {
   readonly [K in keyof I as K extends "params" | "query" ? K : never]: Infer<I[K]>;
 };

@@ -1,23 +1,23 @@
 import type { Caller, Context, Dispatch, JsonMembers, Logger } from "./context.ts";
 import type { AnySchema } from "./schema.ts";
 
-/** Methods an endpoint may have. GET's endpoint serves HEAD too; OPTIONS is the service's. */
+/** The method of an endpoint. A GET endpoint also serves HEAD; the service answers OPTIONS. */
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
 /**
- * One endpoint: with `scope` it needs an access token and `caller` is who the token speaks for;
- * with `public: true` it needs none and `caller` is undefined. Neither or both is a load error.
- * Write `satisfies Endpoint`, which leaves `handle` callable; {@link DefineEndpoint} infers the
- * types from the endpoint's schemas.
+ * An endpoint. With `scope` it needs an access token, and `caller` is the token's subject. With
+ * `public: true` it needs no token, and `caller` is undefined. Neither or both is a load error.
+ * Write `satisfies Endpoint`, which lets tests call `handle`, or use {@link DefineEndpoint}, which
+ * infers the types from the endpoint's schemas.
  *
- * `Body` is what you expect callers to send. Nothing checks it without a schema: a caller may send
- * any JSON.
+ * `Body` is the type that you expect. Without a schema nothing checks it, and a caller may send any
+ * JSON.
  */
 export type Endpoint<Body = JsonMembers | null | undefined> =
   & EndpointBase
   & (
     | {
-      /** One, or a list of which the token must carry every one; `[]` takes any valid token. */
+      /** A scope, or scopes that the token must all have; `[]` accepts any valid token. */
       readonly scope: string | readonly string[];
       readonly public?: never;
       handle(context: Context<Body, Caller> & Added): unknown;
@@ -29,133 +29,136 @@ export type Endpoint<Body = JsonMembers | null | undefined> =
     }
   );
 
-/** What a `before` has added to the context. */
+/** The members that a `before` has added to the context. */
 type Added = { readonly [name: string]: any };
 
 /**
- * What both kinds of endpoint have. No other field may be there: a misspelt one stops the start.
+ * The members that all endpoints have. Any other member, such as a misspelt one, is a load error.
  *
- * `handle` returns, or promises:
- * - an {@link Answer}: a plain object with an integer `status` and no keys but those of one;
- * - `undefined`: 204;
- * - a web `Response`, which passes through with its stream. The headers that are the server's are
- *   left out, and so is the `Content-Encoding` of one that came from `fetch`, which has decoded it;
- * - anything else: 200 with that value as JSON. `{ status: "active" }` is such a value. A stream,
- *   Blob or ArrayBuffer is an error (500): return it in a `Response`. An Error counts as thrown.
+ * `handle` returns or resolves with one of these:
+ * - An {@link Answer}, which is a plain object with an integer `status` and no other keys than an
+ *   answer's.
+ * - `undefined`, which becomes 204.
+ * - A web `Response`, which passes through with its stream. Headers that the server sets are left
+ *   out, and so is `Content-Encoding` if it came from `fetch`, which has decoded the body.
+ * - Any other value, which becomes 200 with the value as JSON, even `{ status: "active" }`. A
+ *   stream, Blob or ArrayBuffer is an error (500) unless it is in a `Response`. An Error counts as
+ *   thrown.
  *
- * A response of HTML, SVG or other XML without a policy of its own gets one: hosted pages share an
- * origin with the sign-in pages, and their scripts must not act there.
+ * A response of HTML, SVG or other XML gets a Content-Security-Policy if it has none, because
+ * hosted pages share an origin with the sign-in pages, where their scripts must not act.
  *
- * `handle` throws, or rejects with a {@link Refusal}, or an Error with one as `refusal`: that
- * problem details; or anything else, any Error whatever its `status`: what {@link OnError} makes of
- * it, or 500. It is logged with the request's id and the caller learns nothing of it.
+ * If `handle` throws or rejects with a {@link Refusal}, or with an Error that has one as `refusal`,
+ * the response is the refusal. Any other error becomes what {@link OnError} returns, or 500; it is
+ * logged with the request's id, and the caller learns nothing of it.
  *
- * Dispatched events are stored together, durably, before the first byte of the response; none is
- * where `handle` throws or refuses, or the status is 500 or more. Where they cannot be stored, the
+ * Dispatched events are stored together, durably, before the first byte of the response. None is
+ * stored if `handle` throws or refuses, or the status is 500 or more. If they cannot be stored, the
  * caller gets 503.
  */
 export interface EndpointBase {
   readonly method: Method;
   /**
-   * A URLPattern pathname that starts with "/" and does not end with one: `/orders`, `/orders/:id`,
-   * `/files/*`. Where several match, segment by segment a literal goes before a parameter and
-   * a parameter before a wildcard. Two endpoints on one method and shape are a load error, and so
-   * is a first segment of the service's own, such as `console`, for which no parameter stands.
+   * A URLPattern pathname that starts with "/" and does not end with it: `/orders`, `/orders/:id`,
+   * `/files/*`. If several patterns match, they are compared segment by segment: a literal comes
+   * before a parameter, a parameter before a wildcard. Two endpoints with the same method and shape
+   * are a load error. So is a first segment that the service uses itself, such as `console`, which
+   * no parameter matches.
    */
   readonly path: string;
-  /** What it is for, in a line: OpenAPI's summary. */
+  /** The purpose of the endpoint in one line, for OpenAPI. */
   readonly summary?: string;
   /**
-   * What it takes. Anything else is refused with 400, which lists every error. Of parameters, the
-   * query and forms, texts become numbers and booleans as their schema has it.
+   * The schemas of its input. Other input is refused with a 400 that lists every error. In path
+   * parameters, query and forms, texts become numbers and booleans if the schema says so.
    */
   readonly input?: Input;
-  /** What it returns with 200 or 201, for documents and tests: the server does not check it. */
+  /** The schema of a 200 or 201, for documents and tests; the server does not check it. */
   readonly output?: AnySchema;
-  /** The bodies that are taken beside JSON; without "form" a form is refused with 415. */
+  /** The accepted types of bodies; without "form" a form is refused with 415. */
   readonly accepts?: readonly ("json" | "form")[];
   /**
-   * The events that it dispatches, for the catalogue that consumers see. An event with a `scope`
-   * can be subscribed to with every one of those scopes alone; other endpoints that declare it must
-   * agree.
+   * The events that it dispatches, for the catalogue that consumers see. To subscribe to an event
+   * with a `scope`, a consumer needs all of its scopes; other endpoints that declare the event must
+   * declare the same.
    */
   readonly emits?: Emits;
   /**
-   * Whether it takes an Idempotency-Key: for 24 hours a repeat gets the first response, and nothing
-   * runs. Then a Response or more than 256 KiB is an error (500). `dispatch.flush` always rejects.
-   * It is for what has `emits`, by another method than GET.
+   * Whether it accepts an Idempotency-Key. For 24 hours, a repeated request gets the first response
+   * and runs nothing. A web Response, or more than 256 KiB, is then an error (500), and
+   * `dispatch.flush` always rejects. Only for endpoints with `emits` and a method other than GET.
    */
   readonly idempotent?: boolean;
   /**
-   * Runs before `handle`, behind the check of token and input. It may refuse as `handle` does, and
-   * returns what is added to the context, or nothing: no `status`, and no name that is there. A
-   * module's `export function before(context)` runs for every endpoint of its folder and those
-   * below, the outermost first.
+   * Runs before `handle`, after the check of token and input. It may refuse as `handle` does. The
+   * members that it returns are added to the context; `status` and names that the context already
+   * has are not allowed. A module's `export function before(context)` runs for every endpoint in
+   * its folder and below, the outermost first.
    */
   before?(context: any): unknown;
-  /** How often it may be called: more is refused with 429. Each process counts for itself. */
+  /** How often it may be called; more calls are refused with 429. Each process counts by itself. */
   readonly limit?: RateLimit;
-  /** Which pages of other origins may call it, in place of those of registered apps. */
+  /** Which pages of other origins may call it, instead of the pages of registered apps. */
   readonly cors?: CorsRule;
   /**
-   * The largest request body, such as "64KiB"; 413 beyond it. In place of GATEPOST_MAX_BODY, and
-   * for forms in place of their 64KiB.
+   * The largest request body, such as "64KiB"; a larger one is refused with 413. It replaces
+   * GATEPOST_MAX_BODY, and the 64KiB of forms.
    */
   readonly maxBody?: string;
 }
 
-/** What an endpoint takes. */
+/** The schemas of an endpoint's input. */
 export interface Input {
-  /** Of the path's parameters: an object. */
+  /** The schema of the path's parameters, an object. */
   readonly params?: AnySchema;
-  /** Of the query: an object. A name that is there more than once is an array. */
+  /** The schema of the query, an object; a repeated name is an array. */
   readonly query?: AnySchema;
   readonly body?: AnySchema;
 }
 
 /**
- * At most `rate`, such as "100/1m", for each caller, each app or each client address: 1 to 1000000
- * in whole seconds from 1s to 1d. All of it may come at once; it comes back bit by bit.
+ * The most calls in a time, such as "100/1m", by each caller, app or client address: 1 to 1000000
+ * in whole seconds from 1s to 1d. All calls may come at once; the allowance refills steadily.
  */
 export interface RateLimit {
   readonly rate: string;
   /**
-   * "caller" where the endpoint needs a token, else "address". For "app", the tokens of the login
-   * endpoint are those of one app; an IPv6 address stands for its /64.
+   * By default "caller" if the endpoint needs a token, else "address". With "app", the tokens of
+   * the login endpoint count as those of one app. An IPv6 address counts as its /64.
    */
   readonly by?: "caller" | "app" | "address";
 }
 
 /** Which pages may call an endpoint and read its response. */
 export interface CorsRule {
-  /** Such as "https://shop.example", or "*" for all. */
+  /** Origins such as "https://shop.example", or "*" for all. */
   readonly origins?: readonly string[] | "*";
-  /** Request headers that pages may send beside the usual ones. */
+  /** Request headers that pages may send besides the usual ones. */
   readonly headers?: readonly string[];
-  /** Response headers that pages may read beside the usual ones. */
+  /** Response headers that pages may read besides the usual ones. */
   readonly expose?: readonly string[];
 }
 
-/** Events by name: a description, or more. */
+/** Events by name; the value is the description, or a declaration with more members. */
 export type Emits = Readonly<Record<string, string | EventDeclaration>>;
 
-/** A declared event with more than its description. */
+/** The declaration of an event. */
 export interface EventDeclaration {
   readonly description: string;
   /**
-   * What its data must be: `dispatch` throws a TypeError for any other. Subscribers get what the
-   * schema has made of it, such as defaults. A library's schema must not be asynchronous here.
+   * The schema of its data; `dispatch` throws a TypeError for other data. Subscribers get the data
+   * as the schema returns it, for example with defaults. A library's schema must be synchronous.
    */
   readonly schema?: AnySchema;
-  /** Data of one, for the catalogue and for test deliveries. */
+  /** An example of its data, for the catalogue and for test deliveries. */
   readonly example?: unknown;
-  /** One scope, or several of which all are needed. */
+  /** The scope that subscribers need, or several that they all need. */
   readonly scope?: string | readonly string[];
 }
 
 /**
- * What a module may export as `scopes`: scopes in words, for the page on which a user allows an app
- * to have them. Two modules that name one scope must say the same of it.
+ * A module may export this as `scopes`: descriptions of scopes, for the page on which a user allows
+ * an app to have them. If two modules describe one scope, they must say the same.
  *
  * @example
  * ```ts
@@ -164,24 +167,24 @@ export interface EventDeclaration {
  */
 export type Scopes = Readonly<Record<string, string | ScopeDeclaration>>;
 
-/** A scope in words. */
+/** The description of a scope. */
 export interface ScopeDeclaration {
-  /** What an app that has it can do: "Place and change orders". */
+  /** What an app with this scope can do, such as "Place and change orders". */
   readonly description: string;
-  /** Whether it deserves a second look: the page warns of it. */
+  /** Whether the page warns of the scope. */
   readonly grave?: boolean;
 }
 
 /**
- * A job of your own: it runs once per due time and database, however many processes there are, and
- * never beside itself. With GATEPOST_CRON=off it does not run.
+ * A cronjob. It runs once per due time and database, however many processes there are, and never
+ * twice at the same time. With GATEPOST_CRON=off it does not run.
  */
 export interface Cronjob {
   /** 1 to 64 of `A-Za-z0-9._-`, unique, not starting with `gatepost.` */
   readonly name: string;
   /** The time between runs, 1s to 366d: "30s", "5m", "12h", "1d". */
   readonly every: string;
-  /** Its events are stored together once it has succeeded; if it throws, none but the flushed. */
+  /** Its events are stored together when it has succeeded. If it throws, only flushed ones are. */
   run(context: CronjobContext): unknown;
 }
 

@@ -1,14 +1,14 @@
 /** What a schema of an endpoint module may be, and the type of the values that it describes. */
 
-/** A schema: of JSON Schema, or of a library that has Standard Schema v1, such as Zod. */
+/** A schema: JSON Schema, or one of a library that implements Standard Schema v1, such as Zod. */
 export type AnySchema = JsonSchema | StandardSchema;
 
-/** The names of JSON's types, as JSON Schema has them. */
+/** The names of types in JSON Schema. */
 export type TypeName = "string" | "number" | "integer" | "boolean" | "null" | "array" | "object";
 
 /**
- * The part of JSON Schema 2020-12 that is taken; any other keyword stops the start. A member with
- * a `default` is there once the value has been checked.
+ * The supported part of JSON Schema 2020-12; any other keyword is a load error. A checked value has
+ * every member that has a `default`.
  */
 export interface JsonSchema {
   readonly type?: TypeName | readonly TypeName[];
@@ -22,12 +22,13 @@ export interface JsonSchema {
   readonly minItems?: number;
   readonly maxItems?: number;
   readonly uniqueItems?: boolean;
-  /** In characters, as `maxLength`. */
+  /** In characters, like `maxLength`. */
   readonly minLength?: number;
   readonly maxLength?: number;
   /**
-   * A regular expression (with flag `u`). One that could take long on a long text is refused: begin
-   * it with `^`, let the next character decide which way it goes, or give a `maxLength`.
+   * A regular expression with flag `u`. A pattern that could take long for a long text is a load
+   * error. To avoid it, begin the pattern with `^`, let the next character decide each
+   * alternative, or give a `maxLength`.
    */
   readonly pattern?: string;
   readonly format?: "date" | "date-time" | "email" | "uri" | "uuid";
@@ -43,7 +44,7 @@ export interface JsonSchema {
   readonly deprecated?: boolean;
 }
 
-/** What a library's schema has (https://standardschema.dev, version 1). */
+/** A schema of a library (https://standardschema.dev, version 1). */
 export interface StandardSchema<In = unknown, Out = In> {
   readonly "~standard": {
     readonly version: 1;
@@ -54,7 +55,7 @@ export interface StandardSchema<In = unknown, Out = In> {
   };
 }
 
-/** What a library says of a value. */
+/** The result of a library's validation. */
 export type StandardResult<Out> =
   | { readonly value: Out; readonly issues?: undefined }
   | { readonly issues: readonly StandardIssue[] };
@@ -64,10 +65,10 @@ export interface StandardIssue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
-/** The type of what a schema has checked. */
+/** The type of a value that a schema has checked. */
 export type Infer<S> = TypeOf<S, "output">;
 
-/** The type of what a schema takes: a member that has a `default` may be missing. */
+/** The type of a value that a schema accepts; members with a `default` may be missing. */
 export type InferInput<S> = TypeOf<S, "input">;
 
 type TypeOf<S, Side> =
@@ -98,7 +99,7 @@ type OfMembers<S, Side> = S extends { readonly properties: infer P }
     ? TypeOf<A, Side>
     : unknown>>;
 
-/** The names of members that are always there. */
+/** The names of members that are always present. */
 type There<S, P, Side> = Side extends "input" ? Exclude<RequiredOf<S>, Defaulted<P>>
   : RequiredOf<S> | Defaulted<P>;
 type RequiredOf<S> = S extends { readonly required: readonly (infer R)[] } ? R : never;

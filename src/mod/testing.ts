@@ -2,13 +2,13 @@ import type { Caller } from "./context.ts";
 import type { Method } from "./endpoint.ts";
 
 /**
- * Calls an endpoint as a request would, without a socket: the check of token and scope, the reader
- * of bodies, schemas, `before`, the handler and the response are the server's own. Each call
- * has a database in memory for its events. Left out: limits, and what its folder exports as
- * `before` and `onError`. What the server would log as a warning or an error goes to stderr.
+ * Calls an endpoint as the server would, without a socket. Token and scope, body, schemas, `before`
+ * and the response are handled by the server's own code. Each call has its own database in memory
+ * for events. Left out are limits, and the `before` and `onError` that a folder exports. Warnings
+ * and errors of the log go to stderr.
  *
- * Rejects where the endpoint is one that `gatepost check` would refuse, and where a response with
- * 200 or 201 is not what its `output` says.
+ * Rejects if `gatepost check` would refuse the endpoint, or a response with 200 or 201 does not
+ * match its `output`.
  *
  * @example
  * ```ts
@@ -31,29 +31,30 @@ export interface CallableEndpoint {
 
 /** A request at an endpoint. */
 export interface CallOptions {
-  /** The path's parameters, not encoded; a wildcard's is called "0". */
+  /** The path's parameters, not encoded; a wildcard is named "0". */
   readonly params?: Readonly<Record<string, string | number>>;
   readonly query?: URLSearchParams | Readonly<Record<string, QueryValue | readonly QueryValue[]>>;
-  /** Sent as JSON, unless it is text, bytes, a Blob, FormData or URLSearchParams. */
+  /** Sent as JSON unless it is a string, bytes, a Blob, FormData or URLSearchParams. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
   /**
-   * Who calls an endpoint with a scope: a user with all of its scopes, changed as given. Null sends
-   * no token. A `sub` that is to be the subject of an event is an id, such as "u12345678".
+   * The caller of an endpoint with a scope: by default a user with all of its scopes, changed by
+   * the given members. Null sends no token. To be the subject of an event, `sub` must be an id such
+   * as "u12345678".
    */
   readonly caller?: Partial<Caller> | null;
 }
 
 type QueryValue = string | number | boolean;
 
-/** The response, and the events that have been stored. */
+/** The response and the stored events. */
 export interface CallResult<Body> {
   readonly status: number;
   readonly headers: Headers;
   /**
-   * Parsed JSON; a text where its type is `text/…`, a ReadableStream of bytes where that is
-   * `text/event-stream`; a Uint8Array of any other; undefined without one. `Body` is what you
-   * expect: nothing checks it.
+   * Parsed JSON; a ReadableStream of bytes for `text/event-stream`; a string for other `text/…`; a
+   * Uint8Array for other types; undefined without a body. `Body` is the type that you expect;
+   * nothing checks it.
    */
   readonly body: Body;
   /** In the order of their dispatch. */

@@ -37,9 +37,9 @@ export const NAME = matching(
 const TYPE = oneOf("confidential", "public");
 const SECRET = described("Shown here only.", TEXT);
 
-/** Without a list the weaker prefix rule holds, so that must be said explicitly, by null. */
+/** Null chooses the weaker prefix rule; an empty list is refused, so that nobody does by chance. */
 const REDIRECT_URIS = described(
-  "One of these exactly, each at or below the url; null: any at or below it.",
+  "The only redirect URIs, each at or below the url; null allows every URI at or below the url.",
   nullable(refined(listOf(REDIRECT_URI), (uris, report) => {
     if (uris.length > 0) return;
     report("Must not be empty; null lets any at or below the url pass.");
@@ -54,17 +54,17 @@ const KEYS = refined(listOf(PUBLIC_JWK), (keys, report) => {
   });
 }, { minItems: 1, maxItems: 5 });
 
-/** What a new app need not say. */
+/** The optional members of a new app. */
 const SETTINGS = {
   scopes: SCOPES,
   grants: listOf(oneOf(...GRANT_TYPES)),
   redirect_uris: REDIRECT_URIS,
-  trusted: described("Needs no consent of the user.", FLAG),
+  trusted: described("Gets scopes without the user's consent.", FLAG),
   resource_server: described("May introspect the tokens of every app.", FLAG),
   rate: RATE,
   require_pkce: described("Must send a code_challenge (PKCE), as public apps must.", FLAG),
   jwks: described(
-    "The public keys that it proves itself with (private_key_jwt), in place of a secret.",
+    "The public keys by which the app authenticates (private_key_jwt), instead of a secret.",
     nullable(record({ keys: KEYS })),
   ),
   owner: described(
@@ -73,13 +73,13 @@ const SETTINGS = {
   ),
 };
 
-/** RFC 6749 §4.4: client credentials are for confidential apps alone. */
+/** RFC 6749 §4.4: only confidential apps may use client credentials. */
 function usualGrants(type: App["type"]): GrantType[] {
   const ofUsers = ["authorization_code", "refresh_token"] as const;
   return type === "public" ? [...ofUsers] : [...ofUsers, "client_credentials"];
 }
 
-/** The grants of an app where nothing is said of them, in words. */
+/** The default grants of an app, in words. */
 export const USUAL_GRANTS =
   `${usualGrants("confidential").join(", ")}; for a public app all but the last`;
 
@@ -92,7 +92,7 @@ export const NewApp = named("NewApp", object({
   grants: optional(described(`Absent: ${USUAL_GRANTS}.`, SETTINGS.grants)),
 }));
 
-/** What of an app may change; a member that is absent stays as it is. */
+/** A change of an app; absent members stay as they are. */
 export const AppChange = named("AppChange", object(allOptional({
   name: NAME,
   url: APP_URL,
@@ -109,25 +109,25 @@ export const AppRecord = named("App", record({
   ...SETTINGS,
   redirect_uris: manyOf(URI),
   redirect_rule: described(
-    "A redirect URI is listed, or lies at or below the url.",
+    "Whether redirect URIs must be listed, or only lie at or below the url.",
     oneOf("listed", "prefix"),
   ),
   metadata_url: described(
-    "Where a document describes it; it sends this URL as its client_id.",
+    "The URL of the document that describes the app; the app sends this URL as its client_id.",
     nullable(URI),
   ),
-  old_secret_until: optional(described("When the secret before this one ends, or ended.", TIME)),
+  old_secret_until: optional(described("When the previous secret expires or expired.", TIME)),
   status: ACCOUNT_STATUS,
   created_at: TIME,
 }));
 
-/** A new app, with its secret where it has one. */
+/** A new app, with its secret if it is confidential. */
 export const AppWithSecret = named("AppWithSecret", withMembers(AppRecord, {
   client_secret: optional(SECRET),
 }));
 
 export const NewAppSecret = named("NewAppSecret", object({
-  revoke: optional(described("The old secret ends at once, instead of in a day.", FLAG)),
+  revoke: optional(described("Ends the old secret at once, instead of in a day.", FLAG)),
 }));
 
 export const AppSecret = named("AppSecret", record({
@@ -135,20 +135,20 @@ export const AppSecret = named("AppSecret", record({
   client_secret: SECRET,
 }));
 
-/** An OAuth client (RFC 6749 §2); its secret's hash stays in the store. */
+/** An OAuth client (RFC 6749 §2), without the hash of its secret, which stays in the store. */
 export interface App extends
   Omit<FieldsOf<Infer<typeof AppRecord>>, "clientId" | "redirectRule" | "jwks" | "metadataUrl"> {
-  /** The `client_id`, unless it has a `metadataUrl`, which is its `client_id` on the wire then. */
+  /** The `client_id`; of an app with a `metadataUrl`, that URL is the `client_id` on the wire. */
   readonly id: string;
-  /** Where there are any, they take the place of a secret. */
+  /** The keys by which the app authenticates instead of a secret, if there are any. */
   readonly jwks: readonly PublicJwk[];
-  /** Where a document describes it. */
+  /** The URL of the document that describes the app, if one does. */
   readonly metadataUrl?: string | null | undefined;
 }
 
 const toRecord = recordOf(AppRecord);
 
-/** An app as JSON has it, without secrets. */
+/** An app in JSON, without secrets. */
 export function toAppRecord(app: App): Infer<typeof AppRecord> {
   return toRecord({
     ...app,
@@ -160,7 +160,7 @@ export function toAppRecord(app: App): Infer<typeof AppRecord> {
   });
 }
 
-/** The app that is asked for; throws Problem 400 as `changeApp` does. */
+/** Returns the new app; throws Problem 400 as `changeApp` does. */
 export function newApp(
   wanted: Infer<typeof NewApp>,
   more: Pick<App, "id" | "createdAtMs">,
@@ -185,11 +185,11 @@ export function newApp(
   }, wanted, profile);
 }
 
-/** The app as it will be; throws Problem 400 that lists all that does not fit together in it. */
+/** Returns the changed app; throws Problem 400 that lists all settings that contradict others. */
 export function changeApp(app: App, change: Infer<typeof AppChange>, profile?: Profile): App {
   if (app.metadataUrl) {
     const { status, rate, ...others } = change;
-    const detail = "Is what the app's metadata document says.";
+    const detail = "Comes from the app's metadata document and cannot be set here.";
     const errors = Object.keys(others).map((name) => ({ pointer: `/${name}`, detail }));
     checkErrors(errors, "body");
     return withChange(app, { status, rate });

@@ -8,9 +8,9 @@ import type { Caller } from "./principal.ts";
 export const ACCESS_TOKEN_TYPE = "at+jwt";
 
 /**
- * The claims of a new access token (RFC 9068 §2.2), and when it expires. The `jti` begins with the
- * grant's id, so a revoked token is recognized without the database; `app` is the app's, where that
- * is not its client_id.
+ * Returns the claims of a new access token (RFC 9068 §2.2) and when it expires. The `jti` begins
+ * with the grant's id, so that a revoked token is recognized without the database. The claim `app`
+ * is the app's id if its client_id is a URL.
  */
 export function accessTokenClaims(
   { issuer, audience = issuer, sub, clientId, metadataUrl, grantId, scopes, issuedAtMs, ttlMs }:
@@ -28,8 +28,8 @@ export function accessTokenClaims(
 }
 
 /**
- * The caller that verified claims name, or undefined when they are another issuer's, expired, or
- * not of the shape that this service issues (RFC 9068 §4).
+ * Returns the caller that verified claims name. Undefined if the claims are another issuer's, have
+ * expired, or do not have the shape that this service issues (RFC 9068 §4).
  */
 export function parseAccessClaims(
   claims: Readonly<Record<string, unknown>>,

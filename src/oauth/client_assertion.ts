@@ -5,22 +5,22 @@ import type { App } from "./app.ts";
 /** The only `client_assertion_type` (RFC 7523 §2.2). */
 export const ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
-/** How long an assertion may live, and how far the clocks may differ where its life begins. */
+/** The longest lifetime of an assertion, and how far the client's clock may differ from ours. */
 const [MAX_LIFE_S, LEEWAY_S] = [5 * 60, 60];
 
-/** What a refused client is told: libraries send other audiences and longer lives by default. */
+/** The hint for refused clients: libraries send other audiences and longer lives by default. */
 export const ASSERTION_RULE = "An assertion has iss and sub = the client_id, aud = the issuer " +
   `alone, exp at most ${MAX_LIFE_S / 60} minutes ahead, a new jti, and a key of the app signs it.`;
 
 const HEADER_MEMBERS = ["alg", "typ", "kid"];
-/** The second name is that of draft-ietf-oauth-rfc7523bis. */
+/** The last type comes from draft-ietf-oauth-rfc7523bis. */
 const TYPES: readonly unknown[] = [undefined, "JWT", "client-authentication+jwt"];
 
 /**
- * The `jti` of an assertion by which an app proves itself (RFC 7523 §3), and until when it must not
- * come again; undefined where the assertion proves nothing. The app's own keys decide on the
- * algorithm (RFC 8725 §3.1); `kid` chooses among them, and of the header nothing else counts. The
- * audience is the issuer alone, so that no other server can present it here.
+ * Verifies the assertion by which an app authenticates (RFC 7523 §3). Returns its `jti` and until
+ * when that must not be used again; undefined if the assertion is not valid. The app's own keys
+ * decide on the algorithm (RFC 8725 §3.1), and `kid` chooses among them. The audience must be this
+ * issuer alone, so that no other server can present an assertion here that it has received.
  */
 export function verifyAssertion(
   jwt: UnprovenJwt,
@@ -42,6 +42,6 @@ export function verifyAssertion(
   const isProven = app.jwks.filter((jwk) => kid === undefined || jwk.kid === kid)
     .map(importPublicJwk)
     .some((key) => key && isSignedBy(jwt, key));
-  // Remembered for longer than it is good, since another process, whose clock differs, forgets it.
+  // Longer than the assertion is valid, because the process that forgets it may have another clock.
   return isProven ? { jti, untilMs: (exp + 2 * LEEWAY_S) * 1000 } : undefined;
 }

@@ -4,12 +4,12 @@ import { decodeUtf8 } from "../base/utf8.ts";
 import { ASSERTION_RULE, ASSERTION_TYPE } from "./client_assertion.ts";
 import { invalidRequest, OAuthError } from "./errors.ts";
 
-/** What a request claims about the app that sends it; nothing of it is proven yet. */
+/** The credentials that a request presents for its app, not verified yet. */
 interface ClientCredentials {
   readonly clientId: string;
-  /** Readings of the one secret that was sent, the form-decoded first; empty: a public app. */
+  /** The readings of the secret that was sent, the form-decoded first; none for a public app. */
   readonly secrets: readonly string[];
-  /** In place of a secret. */
+  /** Sent instead of a secret. */
   readonly assertion?: UnprovenJwt;
 }
 
@@ -22,9 +22,9 @@ const BASIC = /^basic +((?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]
  * alone too.
  *
  * @param form without repetitions
- * @throws {OAuthError} `invalid_request` (400) where credentials are sent both ways (§2.3) or name
- * two apps; `invalid_client` (401) where Basic is malformed, another scheme is used, or nothing
- * names an app.
+ * @throws {OAuthError} `invalid_request` (400) if credentials are sent in two ways (§2.3) or name
+ * two apps; `invalid_client` (401) if Basic is malformed, another scheme is used, or no app is
+ * named.
  */
 export function parseClientAuth(authorization: string | undefined, form: Form): ClientCredentials {
   const bodyId = form.get("client_id");
@@ -48,8 +48,8 @@ export function parseClientAuth(authorization: string | undefined, form: Form): 
 }
 
 /**
- * The same for an unknown app, a disabled app and a wrong proof (RFC 6749 §5.2). To an assertion it
- * says what one must be (RFC 7521 §4.2.1).
+ * Makes the one error for an unknown app, a disabled app and wrong credentials (RFC 6749 §5.2). For
+ * an assertion it also says what a valid one has (RFC 7521 §4.2.1).
  */
 export function clientAuthFailed(proof: "secret" | "assertion" = "secret"): OAuthError {
   const failed = "Client authentication failed.";
@@ -57,7 +57,7 @@ export function clientAuthFailed(proof: "secret" | "assertion" = "secret"): OAut
   return new OAuthError("invalid_client", description);
 }
 
-/** The assertion's subject names the app where `client_id` does not (RFC 7521 §4.2). */
+/** Without a `client_id`, the assertion's subject names the app (RFC 7521 §4.2). */
 function parseAssertion(form: Form): ClientCredentials {
   const assertion = parseJwt(form.get("client_assertion") ?? "");
   const clientId = form.get("client_id") ?? assertion?.claims["sub"];
@@ -80,20 +80,20 @@ function parseBasic(authorization: string): ClientCredentials {
   return readPair(pair.slice(0, colon), pair.slice(colon + 1));
 }
 
-/** Returns the `id:secret` text, or "" where the header is not strictly RFC 7617. */
+/** Returns the text `id:secret`, or "" if the header does not follow RFC 7617 strictly. */
 function decodeBasic(authorization: string): string {
   const encoded = BASIC.exec(authorization)?.[1] ?? "";
   const bytes = Buffer.from(encoded, "base64");
-  // Bits that the padding leaves over must be zero: one pair has one spelling (RFC 4648 §3.5).
+  // The unused bits must be zero, so that credentials have only one spelling (RFC 4648 §3.5).
   if (bytes.toString("base64") !== encoded) return "";
   const text = decodeUtf8(bytes) ?? "";
   return /[\x00-\x1f\x7f]/.test(text) ? "" : text;
 }
 
 /**
- * RFC 6749 §2.3.1 has both halves form-encoded, but many clients send them raw, so a secret with
- * `+` or `%` may mean either. Both halves are read in the same way: where the two readings of the
- * id differ, it was encoded, because no client id of Gatepost's has such a character.
+ * RFC 6749 §2.3.1 wants both halves form-encoded, but many clients send them raw, so a secret with
+ * `+` or `%` has two readings. A client encodes both halves or none. If the readings of the id
+ * differ, it was encoded, because no client id of Gatepost contains such a character.
  */
 function readPair(rawId: string, rawSecret: string): ClientCredentials {
   const id = decodeFormText(rawId);

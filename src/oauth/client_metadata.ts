@@ -3,14 +3,14 @@ import { listOf, optional, oneOf, record, TEXT, text } from "../base/shape.ts";
 import { type App, NAME, newApp } from "./app.ts";
 import { isListedRedirectUri, parseAppUrl } from "./redirect_uri.ts";
 
-/** Of which hosts documents are taken: of all, of none, or of these. */
+/** The hosts from which client documents are accepted: all, none, or a list. */
 export type DocumentHosts = "on" | "off" | readonly string[];
 
-/** What a client says of itself (draft-ietf-oauth-client-id-metadata-document-02). */
+/** How a client describes itself (draft-ietf-oauth-client-id-metadata-document-02). */
 export type ClientDocument = Pick<App, "name" | "redirectUris">;
 type ParsedDocument = ClientDocument | { readonly reason: string };
 
-/** There is no way to share a secret, and nobody else may have a private key (its section 4). */
+/** Secrets and private keys must not stand in a public document (section 4 of the draft). */
 const REFUSED = optional(text(() => "Must not be there."));
 
 const Document = record({
@@ -23,14 +23,14 @@ const Document = record({
   jwks: optional(record({ keys: listOf(record({ k: REFUSED, d: REFUSED })) })),
 });
 
-/** Whether a client_id is the URL of a document: as an app URL is, with a path (its section 3). */
+/** Whether a client_id is a document's URL: an app URL with a path (section 3 of the draft). */
 export function isDocumentUrl(clientId: string, hosts: DocumentHosts): boolean {
   const url = hosts === "off" ? undefined : parseAppUrl(clientId);
   if (url === undefined || url.pathname === "/") return false;
   return hosts === "on" || hosts.includes(hostOf(url));
 }
 
-/** What the document at a URL says (RFC 7591 §2), or why it is not taken. */
+/** Returns what the document at a URL says (RFC 7591 §2), or the reason why it is refused. */
 export function parseClientDocument(url: string, value: unknown): ParsedDocument {
   const wrong: string[] = [];
   const document = Document.parse(value, (detail, at = "") => wrong.push(`${at} ${detail}`.trim()));
@@ -41,7 +41,7 @@ export function parseClientDocument(url: string, value: unknown): ParsedDocument
   return redirectUris.length > 0 ? { name, redirectUris } : { reason: "It has no redirect URI." };
 }
 
-/** The app that a document at a URL makes, with these scopes; `known` is what is stored of it. */
+/** Returns the app that a document describes; `known` is the app as stored, if it is. */
 export function appOfDocument(
   metadataUrl: string,
   { name, redirectUris }: ClientDocument,

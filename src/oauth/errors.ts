@@ -28,15 +28,15 @@ const STATUS = {
 const BASIC_CHALLENGE = 'Basic realm="gatepost", charset="UTF-8"';
 
 /**
- * The problem of a request at an OAuth endpoint, by the code of its `error`: turned into RFC 6749
- * §5.2 JSON or an error redirect (§4.1.2.1) in one place. The message is for developers and never
- * holds input; what RFC 6749 §5.2 forbids in it is replaced. An `invalid_client` has the Basic
- * challenge; those of RFC 6750 §3.1 are the caller's part.
+ * An error of an OAuth endpoint. It is sent as JSON (RFC 6749 §5.2) or as an error redirect
+ * (§4.1.2.1). The message is for developers and never holds input; characters that RFC 6749 §5.2
+ * forbids are replaced. An `invalid_client` brings the Basic challenge. For the errors of RFC 6750
+ * §3.1 the caller adds the challenge.
  */
 export class OAuthError extends Problem<keyof typeof STATUS> {
   /**
-   * @param options.status instead of the code's usual one: 429 for throttling
-   * @param options.headers sent beside the challenge: `Retry-After`
+   * @param options.status replaces the usual status of the code: 429 for throttling
+   * @param options.headers further headers, such as `Retry-After`
    */
   constructor(
     code: OAuthError["code"],
@@ -54,7 +54,7 @@ export class OAuthError extends Problem<keyof typeof STATUS> {
   }
 }
 
-/** A request that lacks a parameter, has a wrong or a repeated one, or is malformed otherwise. */
+/** Makes the error of a request with a missing, wrong or repeated parameter or another defect. */
 export function invalidRequest(description: string): OAuthError {
   return new OAuthError("invalid_request", description);
 }

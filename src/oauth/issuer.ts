@@ -31,19 +31,19 @@ const urlOf = (form: RegExp, not: string) =>
     return `Must be an https URL (http only on a loopback address) without ${not}.`;
   }, { format: "uri", maxLength: MAX_LENGTH });
 
-/** RFC 8414 §2; what it is compared with is the same text, byte for byte. */
-const ISSUER = described("As its tokens name it in iss.",
+/** RFC 8414 §2; compared byte for byte. */
+const ISSUER = described("The issuer's URL, exactly as its tokens have it in iss.",
   urlOf(/^https?:\/\/[!-"$->@-[\]-~]{1,2000}$/, "credentials, query and fragment"));
-const KEYS_URL = described("Where its keys are; found by its metadata where not given.",
+const KEYS_URL = described("The URL of its keys; by default the one that its metadata names.",
   urlOf(/^https?:\/\/[!-"$-[\]-~]{1,2000}$/, "credentials and fragment"));
-const AUDIENCE = described("What its tokens name in aud; this service's base URL where not given.",
+const AUDIENCE = described("The aud of its tokens; by default the base URL of this service.",
   matching(/^[\x21-\x7e]{1,2048}$/, "Must be printable ASCII."));
-const ISSUER_SCOPES = described("What its tokens may carry here, and nothing else counts.",
+const ISSUER_SCOPES = described("The scopes that its tokens may grant here; others are ignored.",
   refined(SCOPES, (scopes, report) => {
     if (scopes.length === 0) report("Must name one at least.");
   }, { minItems: 1 }));
-const SCOPE_CLAIM = described("Which claim has the scopes.", oneOf("scope", "scp", "roles"));
-const JWT_TYPE = described("Takes tokens of typ JWT too, besides at+jwt (RFC 9068).", FLAG);
+const SCOPE_CLAIM = described("The claim that holds the scopes.", oneOf("scope", "scp", "roles"));
+const JWT_TYPE = described("Accepts typ JWT too, besides at+jwt (RFC 9068).", FLAG);
 
 export const NewIssuer = named("NewIssuer", object({
   issuer: ISSUER,
@@ -63,7 +63,7 @@ const SETTINGS = {
   status: ACCOUNT_STATUS,
 };
 
-/** What of an issuer may change; `jwks_uri` null: its metadata are read again. */
+/** A change of an issuer; with `jwks_uri` null its metadata are read again. */
 export const IssuerChange = named("IssuerChange", object(allOptional(SETTINGS)));
 
 /** An issuer as the backend shows it. */
@@ -75,14 +75,14 @@ export const IssuerRecord = named("Issuer", record({
   created_at: TIME,
 }));
 
-/** Somebody else's authorization server, whose access tokens are accepted. */
+/** Another authorization server whose access tokens are accepted here. */
 export type Issuer = FieldsOf<Infer<typeof IssuerRecord>>;
 
 export const toIssuerRecord = recordOf(IssuerRecord);
 
 export const PrincipalChange = named("PrincipalChange", object({ status: ACCOUNT_STATUS }));
 
-/** A principal as the backend shows it: `subject` is what its issuer calls it, in `sub`. */
+/** A principal as the backend shows it; `subject` is the `sub` that its issuer gives it. */
 export const PrincipalRecord = named("Principal", record({
   id: idOf("x"),
   issuer: idOf("i"),
@@ -91,7 +91,7 @@ export const PrincipalRecord = named("Principal", record({
   created_at: TIME,
 }));
 
-/** Whom tokens of another issuer speak for; made when one is first presented. */
+/** The subject of another issuer's tokens; stored when its first token is presented. */
 export type Principal = FieldsOf<Infer<typeof PrincipalRecord>>;
 
 export const toPrincipalRecord = recordOf(PrincipalRecord);

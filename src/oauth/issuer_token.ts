@@ -7,14 +7,14 @@ const LEEWAY_S = 60;
 /** The first second that RFC 3339 cannot write. */
 const LATEST_S = 253_402_300_800;
 
-/** OpenID Connect Core §2 has at most 255 characters of ASCII. */
+/** OpenID Connect Core §2 allows at most 255 ASCII characters; here any visible ones will do. */
 const SUBJECT = /^\P{C}{1,255}$/u;
 
 /**
- * What the access token of another issuer says, for the record that its `iss` names: by which key
- * it must be signed, and for whom it speaks (RFC 9068 §4). Undefined where it is not for this
- * service, not good now, of another type, or bound to a key of its holder's (`cnf`), which nobody
- * here would check. Whether the key has signed it is the caller's to check.
+ * Returns what an access token of another issuer claims (RFC 9068 §4): the key that must have
+ * signed it, its subject, its scopes and when it expires. Undefined if the token is not for this
+ * service, not valid now, of another type, or bound to a key of its holder (`cnf`), which nobody
+ * here checks. The caller must verify the signature.
  */
 export function readIssuerToken(
   { header, claims }: Pick<UnprovenJwt, "header" | "claims">,
@@ -24,11 +24,11 @@ export function readIssuerToken(
 ) {
   const { kid, typ, crit, cty } = header;
   const { sub, aud, exp, nbf, iat, cnf } = claims;
-  // RFC 8725 §3.11; a media type is the same in any case.
+  // RFC 8725 §3.11; media types are not case-sensitive.
   const short = shortType(typ);
   const type = typeof short === "string" ? short.toLowerCase() : "";
   if (type !== ACCESS_TOKEN_TYPE && !(issuer.jwtType && type === "jwt")) return undefined;
-  // RFC 7515 §4.1.11; a `cty` is that of a nested token (RFC 7519 §5.2).
+  // RFC 7515 §4.1.11; a `cty` means that the token holds another (RFC 7519 §5.2).
   if (typeof kid !== "string" || crit !== undefined || cty !== undefined) return undefined;
   const audiences: readonly unknown[] = Array.isArray(aud) ? aud : [aud];
   if (!audiences.includes(issuer.audience ?? baseUrl) || cnf !== undefined) return undefined;

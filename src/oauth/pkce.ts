@@ -1,13 +1,13 @@
 import { equalBytes, sha256 } from "../base/secret.ts";
 import { shown } from "../base/shape.ts";
 
-/** RFC 7636 §4.2: BASE64URL(SHA256(verifier)) is 43 characters, never more; `plain` is not done. */
+/** RFC 7636 §4.2: BASE64URL(SHA256(verifier)) has 43 characters; `plain` is not supported. */
 export const CODE_CHALLENGE = /^[A-Za-z0-9_-]{43}$/;
 
 /** RFC 7636 §4.1: code-verifier = 43*128unreserved. */
 export const CODE_VERIFIER = /^[A-Za-z0-9._~-]{43,128}$/;
 
-/** How they look in the API's document. */
+/** Their schemas in the OpenAPI document. */
 export const CHALLENGE = shown<string>({ type: "string", pattern: CODE_CHALLENGE.source });
 export const VERIFIER = shown<string>({ type: "string", pattern: CODE_VERIFIER.source });
 

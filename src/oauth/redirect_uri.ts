@@ -2,16 +2,16 @@ import { decodeFormText } from "../base/form.ts";
 import { described, text } from "../base/shape.ts";
 import type { App } from "./app.ts";
 
-/** Characters of an app URL or a redirect URI. */
+/** The most characters of an app URL or a redirect URI. */
 const MAX_LENGTH = 2048;
 
-/** Visible ASCII without `\` and `#`: RFC 3986 §2 knows no others, and no fragment belongs here. */
+/** Visible ASCII without `\` and `#`: RFC 3986 §2 allows no more, and fragments are refused. */
 const PLAIN_TEXT = /^[\x21\x22\x24-\x5b\x5d-\x7e]+$/;
 
-/** What servers read in more than one way: encoded dots, slashes and percent signs, `;`, `//`. */
+/** Servers read these in different ways: encoded dots, slashes and percent signs, `;`, `//`. */
 const AMBIGUOUS_PATH = /%2e|%2f|%5c|%25|;|\/\//i;
 
-/** The URL Standard allows `;`, `*` and `,` in a host; in a policy header they have a meaning. */
+/** Without `;`, `*` and `,`, which the URL Standard allows: they are syntax in a CSP header. */
 const PLAIN_HOST = /^(?:[a-z0-9._-]+|\[[0-9a-f:]+\])$/;
 
 const LOOPBACK_HOSTS: readonly string[] = ["localhost", "127.0.0.1", "[::1]"];
@@ -25,19 +25,19 @@ export const PLAIN_URL = text(
 
 export const APP_URL = described("Every redirect URI is at or below it.", PLAIN_URL);
 
-/** What is wrong with a redirect URI that an app may not list. */
+/** The error for a redirect URI that the app may not list. */
 export const NOT_BELOW_URL = "Must lie at or below the app's url.";
 
-/** A redirect URI in JSON, of whatever app: it is compared with its own origin. */
+/** A redirect URI in JSON, of any app: only compared with its own origin. */
 export const REDIRECT_URI = text((uri) => {
   const url = URL.parse(uri)?.origin ?? "";
   return checkRedirectUri(uri, { url, redirectUris: [] }) ? undefined : NOT_BELOW_URL;
 }, { format: "uri", pattern: "^https?://[^#]+$", maxLength: MAX_LENGTH });
 
 /**
- * Returns an app URL parsed, or undefined where it breaks the rule: canonical, no query, no
- * fragment, https; http only on `localhost`, `127.0.0.1` and `[::1]` (RFC 9700 §2.6, RFC 8252
- * §7.3). Its host is plain: no wildcard, nothing that means something in a policy header.
+ * Parses an app URL. Returns undefined unless the URL is canonical, without query and fragment, and
+ * https; http is allowed on `localhost`, `127.0.0.1` and `[::1]` (RFC 9700 §2.6, RFC 8252 §7.3).
+ * The host must have no wildcard and no character that is syntax in a policy header.
  */
 export function parseAppUrl(text: string): URL | undefined {
   const url = parseCanonical(text);
@@ -45,27 +45,27 @@ export function parseAppUrl(text: string): URL | undefined {
   return url.protocol === "https:" || LOOPBACK_HOSTS.includes(url.hostname) ? url : undefined;
 }
 
-/** Whether a URL's host is the user's own machine, where any program may listen. */
+/** Whether a host is the user's own machine, on which any program may listen. */
 export function isLoopbackHost(hostname: string): boolean {
   return /^(?:.*\.)?localhost$|^127(?:\.\d+){3}$|^\[::1\]$/.test(hostname);
 }
 
-/** Whether any program on the user's device can pose as an app (RFC 8252 §8.6). */
+/** Whether another program on the user's device could receive this redirect (RFC 8252 §8.6). */
 export function isPosable({ type }: Pick<App, "type">, redirectUri: string): boolean {
   const { protocol, hostname } = new URL(redirectUri);
   return type === "public" && (isLoopbackHost(hostname) || !/^https?:$/.test(protocol));
 }
 
-/** Whether what is sent to a URL can be read or changed by nobody on the way. */
+/** Whether nobody on the network can read or change what is sent to a URL. */
 export function isSecureUrl({ protocol, hostname }: URL): boolean {
   return protocol === "https:" || protocol === "http:" && isLoopbackHost(hostname);
 }
 
 /**
- * Whether `raw`, exactly as it was sent, may be a redirect URI of `app` (RFC 6749 §3.1.2):
- * canonical, the app URL's origin, its path or below it; and where the app lists redirect URIs, one
- * of those exactly (RFC 9700 §2.1). For an app URL on a loopback address without a port, any port
- * will do, for listed redirect URIs without a port too (RFC 8252 §7.3).
+ * Whether `raw`, exactly as sent, is a redirect URI of `app` (RFC 6749 §3.1.2). It must be
+ * canonical, have the app URL's origin, and lie at or below its path. If the app lists redirect
+ * URIs, it must equal one of them (RFC 9700 §2.1). If the app URL is a loopback address without a
+ * port, any port matches, also for a listed redirect URI without a port (RFC 8252 §7.3).
  */
 export function checkRedirectUri(raw: string, app: Pick<App, "url" | "redirectUris">): boolean {
   const appUrl = parseAppUrl(app.url);
@@ -81,12 +81,12 @@ export function checkRedirectUri(raw: string, app: Pick<App, "url" | "redirectUr
   return app.redirectUris.includes(origin + raw.slice(url.origin.length));
 }
 
-/** A domain name the other way round, so with a dot: no scheme that a browser runs has one. */
+/** A reversed domain name, so with a dot: no scheme that a browser executes has one. */
 const PRIVATE_USE = /^[a-z][a-z0-9+-]*(?:\.[a-z0-9+-]+)+:\/[^\\#\x00-\x20\x7f-\uffff]+$/;
 
 /**
- * Whether `raw` is one of an app's redirect URIs that no app URL bounds: exactly, but at any port
- * for http on the user's own machine (RFC 8252 §7.3); https, or a private-use scheme (§7.1).
+ * Whether `raw` is a listed redirect URI of an app that a metadata document describes. It is https,
+ * has a private-use scheme (RFC 8252 §7.1), or is http on the user's machine, with any port (§7.3).
  */
 export function isListedRedirectUri(raw: string, redirectUris: readonly string[]): boolean {
   const url = parseCanonical(raw);
@@ -103,17 +103,17 @@ export function isListedRedirectUri(raw: string, redirectUris: readonly string[]
 
 const ANY_PORT = /^(http:\/\/(?:localhost|127\.0\.0\.1|\[::1\])):\d+/;
 
-/** The origin of a redirect URI; of one that has none, its scheme. */
+/** Returns the origin of a redirect URI, or its scheme if it has no origin. */
 export function originOf(redirectUri: string): string {
   const { origin, protocol } = new URL(redirectUri);
   return origin === "null" ? protocol : origin;
 }
 
 /**
- * Returns the address that carries `params` to the app: in the query, form-encoded (RFC 6749
- * §4.1.2), after what the redirect URI's own query has, which stays byte for byte. Parameters there
- * that only this server may send (`code`, `state`, `iss`, `error…`, and those of `params`) are
- * removed, so that nobody can plant one. Undefined values are left out.
+ * Returns the redirect URI with `params` added to its query, form-encoded (RFC 6749 §4.1.2); the
+ * query that it has stays byte for byte. Parameters in there that only this server may send
+ * (`code`, `state`, `iss`, `error…`, and those of `params`) are removed, so that nobody can plant
+ * one. Undefined values are left out.
  */
 export function redirectWith(
   redirectUri: string,
@@ -128,7 +128,7 @@ export function redirectWith(
   return query === "" ? address : `${address}?${query}`;
 }
 
-/** Returns `raw` parsed if it says exactly what every parser will read in it. */
+/** Parses `raw` if every parser will read the same URL in it; otherwise returns undefined. */
 export function parseCanonical(raw: string): URL | undefined {
   if (raw.length > MAX_LENGTH || !PLAIN_TEXT.test(raw)) return undefined;
   if (/%(?![0-9a-f]{2})/i.test(raw)) return undefined;
@@ -163,7 +163,7 @@ function isReserved(pair: string, params: Readonly<Record<string, unknown>>): bo
   });
 }
 
-/** Percent-encodes all but the unreserved of RFC 3986 §2.3; %20 is a space to every decoder. */
+/** Percent-encodes all but the unreserved characters (RFC 3986 §2.3); a space becomes %20. */
 function encodeParameter(text: string): string {
   const escape = (character: string) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`;
   return encodeURIComponent(text.toWellFormed()).replace(/[!'()*]/g, escape);

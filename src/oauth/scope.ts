@@ -3,7 +3,7 @@ import type { App } from "./app.ts";
 import { OAuthError } from "./errors.ts";
 import { BACKEND_READ_SCOPE, BACKEND_SCOPE, CONSUMER_SCOPE, isOfBackend } from "./principal.ts";
 
-/** A scope-token of RFC 6749 §3.3 without the comma, which separates names here as a space does. */
+/** A scope-token (RFC 6749 §3.3) without the comma, which also separates names here. */
 const SCOPE_NAME = /^[\x21\x23-\x2b\x2d-\x5b\x5d-\x7e]{1,64}$/;
 
 export const SCOPES = listOf(matching(
@@ -11,10 +11,10 @@ export const SCOPES = listOf(matching(
   "Must be 1 to 64 printable ASCII characters without space, comma, quote or backslash.",
 ));
 
-/** What a scope lets an app do, for who is asked to allow it. */
+/** What a scope lets an app do, in words for the user who is asked to allow it. */
 export interface ScopeWords {
   readonly description: string;
-  /** Whether it deserves a warning. */
+  /** Whether the consent page warns of the scope. */
   readonly grave: boolean;
 }
 
@@ -39,8 +39,8 @@ export function isScopeName(text: string): boolean {
 }
 
 /**
- * Returns the names in a `scope` parameter, separated by spaces (RFC 6749 §3.3), commas, or any
- * mixture of both: in order, each once. Undefined where one cannot be a scope's name.
+ * Returns the names in a `scope` parameter, separated by spaces (RFC 6749 §3.3) or commas, in their
+ * order and without repetitions. Undefined if one of them cannot be a scope's name.
  */
 export function parseScope(text: string): string[] | undefined {
   const names = new Set(text.split(/[ ,]/).filter((name) => name !== ""));
@@ -48,14 +48,15 @@ export function parseScope(text: string): string[] | undefined {
 }
 
 /**
- * Returns the scopes that a new grant gets (RFC 6749 §3.3): every one requested must be allowed to
- * the app, and what the user has not is left out. With none requested these are all of the app's
- * that the user has, except the backend's. Throws OAuthError `invalid_scope` rather than none.
+ * Returns the scopes that a new grant gets (RFC 6749 §3.3). The app must have every requested
+ * scope; scopes that the user does not have are left out. If none is requested, the grant gets all
+ * of the app's scopes that the user has, except the backend's. Throws OAuthError `invalid_scope` if
+ * no scope remains.
  */
 export function grantScope({ requested, app, user }: {
   readonly requested: readonly string[];
   readonly app: readonly string[];
-  /** Undefined where the app acts for itself (client_credentials). */
+  /** Undefined if the app acts for itself (client_credentials). */
   readonly user: readonly string[] | undefined;
 }): string[] {
   checkAppScopes(requested, { scopes: app });
@@ -68,7 +69,7 @@ export function grantScope({ requested, app, user }: {
     : refuseScope("The user does not have", first, addTo("user"));
 }
 
-/** Throws OAuthError `invalid_scope` where the app may not ask for all of the scopes. */
+/** Throws OAuthError `invalid_scope` if the app lacks one of the requested scopes. */
 export function checkAppScopes(
   requested: readonly string[],
   { scopes, metadataUrl }: Pick<App, "scopes" | "metadataUrl">,
@@ -79,8 +80,8 @@ export function checkAppScopes(
 }
 
 /**
- * Returns the scopes of the access token that a refresh asks for. RFC 6749 §6: only scopes that
- * were granted at first may be named, else OAuthError `invalid_scope`; none named = all of them.
+ * Returns the scopes of the access token that a refresh asks for (RFC 6749 §6): the requested ones,
+ * or all of the grant. Throws OAuthError `invalid_scope` if the grant lacks a requested scope.
  */
 export function narrowScope(requested: readonly string[], chain: readonly string[]) {
   const missing = requested.find((name) => !chain.includes(name));
@@ -92,13 +93,13 @@ export function narrowScope(requested: readonly string[], chain: readonly string
 const addTo = (party: "app" | "user"): string =>
   `An administrator can allow it: add it to the scopes of the ${party}.`;
 
-/** How an app gets what its metadata document cannot give it. */
+/** The advice for an app that its metadata document cannot give the scope. */
 export const REGISTER_APP = "One that is known by its metadata document cannot; an administrator " +
   "can register it.";
 
-/** Names a scope, which is well-formed; nothing else of the request is repeated. */
+/** Makes the error for a scope. Its name is safe to repeat, because it is well-formed. */
 function refuseScope(reason: string, name: string, remedy: string): OAuthError {
-  // Clients of OpenID Connect ask for it by default, and miss an id token where it is allowed.
+  // OpenID Connect clients request it by default, and fail without an id token if it is granted.
   const hint = name === "openid" ? " There are no id tokens: leave it out if you can." : "";
   return new OAuthError("invalid_scope", `${reason} scope ${name}.${hint} ${remedy}`);
 }

@@ -25,7 +25,7 @@ const USERNAME = matching(/^[A-Za-z0-9._@+-]{1,64}$/, "Must be 1 to 64 of A-Z a-
 
 const { min, max } = PASSWORD_BYTES;
 
-/** Says what is wrong with a password: 8 to 1,024 bytes of UTF-8. */
+/** Returns what is wrong with a password, which must have 8 to 1,024 bytes of UTF-8. */
 export const checkPassword: Check = (password) => {
   const bytes = Buffer.byteLength(password);
   return bytes >= min && bytes <= max ? undefined : `Must be ${min} to ${max} bytes long.`;
@@ -33,7 +33,7 @@ export const checkPassword: Check = (password) => {
 
 const PASSWORD = described(
   `${min} to ${max} bytes of UTF-8.`,
-  // A schema counts characters, of which so many are never too few.
+  // JSON Schema counts characters, of which a password has at most as many as bytes.
   text(checkPassword, { format: "password", minLength: min, maxLength: max }),
 );
 
@@ -53,7 +53,7 @@ export const NewUser = named("NewUser", object({
   rate: optional(RATE),
 }));
 
-/** What of a user may change; a member that is absent stays as it is. */
+/** A change of a user; absent members stay as they are. */
 export const UserChange = named("UserChange", object({
   password: optional(PASSWORD),
   scopes: optional(SCOPES),
@@ -74,19 +74,19 @@ export const UserRecord = named("User", record({
 /** Someone who logs in with a name and a password. */
 export type User = FieldsOf<Infer<typeof UserRecord>>;
 
-/** A browser in which a user has logged in, as it is shown. */
+/** A browser in which a user has logged in, as JSON. */
 export const SessionRecord = named("Session", record({
   id: idOf("b"),
-  address: described("From which it was begun.", nullable(TEXT)),
-  agent: described("What the browser says that it is.", nullable(TEXT)),
+  address: described("The client address at the login.", nullable(TEXT)),
+  agent: described("The browser's User-Agent.", nullable(TEXT)),
   created_at: TIME,
-  seen_at: described("To within five minutes.", TIME),
-  current: optional(described("Whether this request came with its cookie.", FLAG)),
+  seen_at: described("The time of the last request, to within five minutes.", TIME),
+  current: optional(described("Whether this request carried the session's cookie.", FLAG)),
 }));
 
 export type Session = FieldsOf<Infer<typeof SessionRecord>> & { readonly untilMs: number };
 
-/** How this service made a password that its user has yet to replace. */
+/** How a password was given out that this service made and its user has yet to replace. */
 export type GivenPassword = "one-time" | "printed";
 
 export const toUserRecord = recordOf(UserRecord);

@@ -85,7 +85,7 @@ test("every argument and option of a command says what it is", () => {
 test("an option that is one of some words names them", () => {
   assert.match(help(["series", "list"]), /deliveries, logins, tokens or overdue: what is counted/);
   assert.match(help(["series", "list"]), /minute or hour: the length/);
-  assert.match(help(["issuer", "add"]), /scope, scp or roles: which claim/);
+  assert.match(help(["issuer", "add"]), /scope, scp or roles: the claim/);
   assert.match(help(["subscription", "list"]), /newest or worst: /);
   assert.match(help(["user", "set"]), /--status STATUS +active or disabled\n/);
 });
