@@ -113,7 +113,7 @@ export const APP_COMMANDS: readonly Command[] = [
   }),
 ];
 
-/** They are not split; an empty one lists none. */
+/** Returns the given redirect URIs, which are not split; null if the only one is empty. */
 function readUris(values: Values): readonly string[] | null | undefined {
   const uris = values.list("redirect-uri");
   return uris?.every((uri) => uri === "") ? null : uris;

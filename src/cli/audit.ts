@@ -22,7 +22,7 @@ export const AUDIT_COMMANDS: readonly Command[] = [
         value: "WHO",
         meaning: "only what they did: a user's name or id, a client_id, " +
           `${CLI_ACTOR} for this command line, ${ANONYMOUS}`,
-        // Users are recorded by their ids, also those who are gone.
+        // The audit records users by their ids, also users who no longer exist.
         find: (context, given) =>
           [CLI_ACTOR, ANONYMOUS].includes(given) ? given : findPrincipalId(context, given),
       },

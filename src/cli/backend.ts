@@ -23,7 +23,7 @@ import { loadRevocations } from "../store/revocations.ts";
 import { checkSeal } from "../database/settings.ts";
 import { Failure } from "./failure.ts";
 
-/** The backend's operations in this process, without a socket. */
+/** The operations of the backend, called in this process without a socket. */
 export type Backend = Awaited<ReturnType<typeof openBackend>>;
 
 const CALLER: Caller = {
@@ -37,9 +37,9 @@ const CALLER: Caller = {
 };
 
 /**
- * Opens the database that the configuration names, and the backend's operations on it. Where there
- * is none, it is made and `onCreate` called with its address; without `onCreate` that is a Failure.
- * Throws UnusableDatabaseError.
+ * Opens the configured database, and the backend's operations on it. If there is no database, it is
+ * made and `onCreate` is called with its address; without `onCreate` this throws Failure. Throws
+ * UnusableDatabaseError.
  */
 export async function openBackend(config: Config, onCreate?: (address: string) => void) {
   const engine = await createEngine(config);
@@ -68,19 +68,19 @@ export async function openBackend(config: Config, onCreate?: (address: string) =
       issuer: issuerOf(config),
       fetchDocument: createDocumentFetch(egress),
       refuseEndpoint: () => "Is not changed from the command line.",
-      // As the database knows them; to run one here is to make it due for a server.
+      // As stored. Running a job here makes it due, and a server runs it.
       jobs: {
         listCronjobs: async () =>
           (await listStoredCronjobs(database)).map((job) => toJobState(job, undefined, now())),
         runCronjob: async (name) =>
           await hastenCronjob(database, name, now()) ? "started" : "unknown",
       },
-      metrics: createServiceMetrics(), // which nobody reads here
+      metrics: createServiceMetrics(), // nobody reads them here
       events: [], // no modules are loaded
       heavy: database,
       disk: database.disk,
-      cluster: undefined, // its nodes take a server some seconds to judge: gatepost check asks them
-      readiness: async () => ({ isReady: true, parts: {} }), // of a server
+      cluster: undefined, // to judge the nodes takes some seconds; `gatepost check` does it
+      readiness: async () => ({ isReady: true, parts: {} }), // only a server has a real one
       warnings: [],
       wake: () => {}, // a running server looks for work by itself
       now,
@@ -94,9 +94,9 @@ export async function openBackend(config: Config, onCreate?: (address: string) =
         await database.close();
       },
       /**
-       * Calls one operation as the command line's own caller: validation, audit and records are
-       * those of HTTP. `body` is a JSON value, and so is what is returned, or undefined. Throws
-       * Problem.
+       * Calls an operation as the caller `cli`, with the same validation, audit and records as over
+       * HTTP. `body` is a JSON value. Returns the JSON of the response, or undefined if it has
+       * none. Throws Problem.
        */
       async call(method: string, target: string, body?: Members): Promise<Members | undefined> {
         const [path = "", query = ""] = target.split("?");
@@ -112,11 +112,11 @@ export async function openBackend(config: Config, onCreate?: (address: string) =
             path,
             query,
             headers: {},
-            address: "", // none: the audit entry says so
+            address: "", // no client address, also in the audit
             signal: AbortSignal.any([]),
             isGone: false,
             abort() {},
-            readBody: async () => Buffer.alloc(0), // `body` has been read
+            readBody: async () => Buffer.alloc(0), // `body` is passed to the operation itself
           },
           params,
           caller: CALLER,
@@ -133,12 +133,12 @@ export async function openBackend(config: Config, onCreate?: (address: string) =
   }
 }
 
-/** The issuer as the server names itself. */
+/** Returns the issuer that the server uses. */
 export function issuerOf({ baseUrl, host, port }: Config): string {
   return baseUrl ?? listeningUrl(host, port);
 }
 
-/** The audit entry of what no operation of the backend does; goes into the same batch. */
+/** Returns the audit entry of an act that is no operation; write it in the same batch. */
 export function auditOwn(action: string, target: string, nowMs: number): Sql {
   return insertAudit({ actor: CLI_ACTOR, action, target, address: null }, nowMs);
 }

@@ -39,7 +39,7 @@ export const CHECK_COMMAND: Command = {
   },
 };
 
-/** What the first start will find. */
+/** The empty database that the first start will find. */
 const NOTHING_STORED = { query: () => Promise.resolve([]) };
 
 async function makeReport(config: Config) {
@@ -110,7 +110,7 @@ function formatReport(
     .join("\n\n");
 }
 
-/** Scopes that people would be asked to allow by their names alone. */
+/** Warns of scopes without a description, which the consent page can only name. */
 function wordlessScopes({ endpoints, scopes }: Hosted): string[] {
   const words = scopeWords(scopes);
   return neededScopes(endpoints).filter((name) => !words.has(name)).sort().map((name) =>
@@ -119,7 +119,7 @@ function wordlessScopes({ endpoints, scopes }: Hosted): string[] {
   );
 }
 
-/** A parameter as OpenAPI has it is a literal to a URLPattern, and nobody would miss it. */
+/** Warns of parameters in the syntax of OpenAPI, `{id}`, which a URLPattern takes literally. */
 function bracedNames({ endpoints }: Hosted): string[] {
   return endpoints.flatMap(({ method, pattern: { text } }) => {
     const [, name] = /\/\{(\w+)\}(?![?*+])/.exec(text) ?? [];
@@ -128,7 +128,7 @@ function bracedNames({ endpoints }: Hosted): string[] {
   });
 }
 
-/** Each endpoint's events are checked by its own schema, and the documents show one of them. */
+/** Warns of events with several schemas: each endpoint checks its own, the documents show one. */
 function twoSchemas({ endpoints }: Hosted): string[] {
   const declared = Map.groupBy(endpoints.flatMap(({ emits }) => emits), ({ name }) => name);
   const schemas = (name: string) => new Set(
@@ -139,7 +139,7 @@ function twoSchemas({ endpoints }: Hosted): string[] {
   );
 }
 
-/** For people: what the record says, in words where the server's next start changes something. */
+/** Formats the record for people; says what the next start of a server will change. */
 function databasePairs(record: Members): [string, unknown][] {
   const { path, state, bytes, reason, schema_version, known_schema_version, ...more } = record;
   if (state !== "usable") {

@@ -4,41 +4,41 @@ import type { Config } from "../config.ts";
 import type { Backend } from "./backend.ts";
 import type { Terminal } from "./terminal.ts";
 
-/** A positional argument, named in capitals as the help shows it. */
+/** A positional argument; its name is in capitals, as the help shows it. */
 export interface Argument {
   readonly name: string;
   readonly meaning: string;
   readonly isOptional?: boolean;
-  /** May be given several times; the last of a command alone. */
+  /** May be given several times; only for the last argument of a command. */
   readonly isRepeatable?: boolean;
 }
 
-/** A `--name`; one with `value` takes a text, shown under that name in the help. */
+/** An option `--name`; with `value` it takes a text, which the help shows by that name. */
 export interface Option {
   readonly value?: string;
   readonly meaning: string;
-  /** Its value where it is not given, for the help. */
+  /** The default value, for the help. */
   readonly default?: string;
   /** May be given several times. */
   readonly isRepeatable?: boolean;
   readonly isRequired?: boolean;
-  /** A flag that may also be taken back: `--no-name`. */
+  /** A flag with a form that clears it: `--no-name`. */
   readonly isNegatable?: boolean;
 }
 
-/** What the command line gave to a command, strictly parsed. */
+/** The parsed arguments and options of a command. */
 export interface Values {
-  /** A positional argument; "" where an optional one is missing. */
+  /** A positional argument; "" if an optional one is missing. */
   argument(name: string): string;
-  /** Whether a flag is set; undefined where neither it nor its `--no-` form was given. */
+  /** Whether a flag is set; undefined if neither it nor its `--no-` form was given. */
   flag(name: string): boolean | undefined;
   /** The value of an option, or undefined. */
   text(name: string): string | undefined;
-  /** Every value of a repeatable argument, or of an option, undefined where it was not given. */
+  /** All values of a repeatable argument or option; undefined if an option was not given. */
   list(name: string): readonly string[] | undefined;
 }
 
-/** What a command works with. */
+/** What a command can use. */
 export interface CommandContext {
   readonly config: Config;
   readonly values: Values;
@@ -46,36 +46,36 @@ export interface CommandContext {
   readonly host: Pick<NodeJS.Process,
     "argv" | "env" | "execArgv" | "execPath" | "execve" | "on" | "removeAllListeners">;
   readonly terminal: Terminal;
-  /** Whether the response is printed as JSON. */
+  /** Whether responses are printed as JSON. */
   readonly isJson: boolean;
   /**
-   * The database and the backend's operations on it, opened once and closed at the end; made as the
-   * server would, where there is none and `isMade`.
+   * Opens the database and the backend's operations on it, once; they are closed at the end. If
+   * there is no database and `isMade`, it is made as the server would make it.
    */
   openBackend(isMade?: boolean): Promise<Backend>;
-  /** Calls one of those operations. */
+  /** Calls an operation of the backend. */
   readonly call: Backend["call"];
-  /** Prints a response: as JSON where it has any, or what `show` makes of it for people. */
+  /** Prints a response as JSON if it has any, or as `show` formats it for people. */
   print(response: Members | undefined, show: (record: Members) => string): void;
-  /** Runs work that Ctrl+C may interrupt between its steps; a second one ends the process. */
+  /** Runs work that Ctrl+C interrupts between its steps; a second Ctrl+C ends the process. */
   interruptible<Result>(work: (signal: AbortSignal) => Promise<Result>): Promise<Result>;
 }
 
-/** One command: what the help says of it, and what it does. */
+/** A command: its help and its work. */
 export interface Command {
-  /** As typed: `["user", "add"]`. */
+  /** The words that name the command, such as `["user", "add"]`. */
   readonly words: readonly string[];
   /** One line that begins with a verb. */
   readonly purpose: string;
   readonly arguments?: readonly Argument[];
   readonly options?: Readonly<Record<string, Option>>;
-  /** Paragraphs of what is good to know. */
+  /** Further paragraphs of the help. */
   readonly details?: readonly string[];
-  /** The question to somebody at a terminal, unless with --yes; undefined where there is none. */
+  /** Returns the question that is asked at a terminal without --yes, or undefined. */
   readonly confirm?: (values: Values) => string | undefined;
-  /** Whole command lines. */
+  /** Complete command lines, for the help. */
   readonly examples: readonly string[];
-  /** Reads a NAME_FILE, or leaves it to the program that takes over: undefined. */
+  /** Reads the file of a NAME_FILE; undefined leaves that to the program that takes over. */
   readonly readSecret?: ReadText;
   /** Throws UsageError, Failure or Problem. */
   run(context: CommandContext): Promise<void> | void;

@@ -3,35 +3,35 @@ import { messageOf } from "../base/message_of.ts";
 import type { Command, Option, Values } from "./command.ts";
 import { visible } from "./table.ts";
 
-/** What a command line asks for; `words` name a command or the nouns above it. */
+/** The meaning of a command line; `words` name a command, or the nouns above it. */
 export type CommandLine =
   | { readonly kind: "help"; readonly words: readonly string[] }
   | { readonly kind: "version" }
   | { readonly kind: "run"; readonly command: Command; readonly values: Values }
-  /** A noun without its verb, or nothing at all. */
+  /** A noun without a verb, or no word at all. */
   | { readonly kind: "incomplete"; readonly words: readonly string[] }
-  /** One line that says what is wrong. */
+  /** `message` says in one line what is wrong. */
   | { readonly kind: "wrong"; readonly message: string };
 
-/** What every command takes. */
+/** The options of every command. */
 export const COMMON_OPTIONS: Readonly<Record<string, Option>> = {
   json: { meaning: "print JSON for scripts: the backend's own response where there is one" },
   help: { meaning: "print this" },
 };
 
-/** What a command takes, in the order of its help. */
+/** Returns all options of a command, in the order of its help. */
 export function optionsOf({ options, confirm }: Command): Readonly<Record<string, Option>> {
   const yes = { yes: { meaning: "do not ask whether it is meant" } };
   return { ...options, ...confirm && yes, ...COMMON_OPTIONS };
 }
 
-/** Reads the arguments of the process against the commands that there are. */
+/** Parses the arguments of the process. */
 export function parseCommandLine(
   args: readonly string[],
   commands: readonly Command[],
 ): CommandLine {
   const [first] = args;
-  // What Node puts in the place of bytes that are no UTF-8: it would be stored in silence.
+  // Node replaces bytes that are not UTF-8 by this character, which must not be stored silently.
   if (args.some((arg) => arg.includes("\ufffd"))) return wrong("an argument is not UTF-8", []);
   if (first === "--version" || first === "-V") return { kind: "version" };
   const isAsked = first === "help";
@@ -41,7 +41,7 @@ export function parseCommandLine(
   const [next] = typed.slice(words.length);
   const below = startWith(commands, words);
   const command = below.find((each) => each.words.length === words.length);
-  // What follows a command is not read: to ask for its help never runs it.
+  // Arguments after the command are ignored, so that asking for its help never runs it.
   if (isAsked && (command || next === undefined)) return { kind: "help", words };
   if (command) return parseRest(command, typed.slice(words.length));
   if (next === undefined) return { kind: "incomplete", words };
@@ -76,7 +76,7 @@ function parseRest(command: Command, args: readonly string[]): CommandLine {
   } satisfies ParseArgsConfig;
   const { words } = command;
   const name = words.join(" ");
-  // Loosely first: help is wanted most by whoever does not know the options yet.
+  // Not strictly at first, so that --help works beside a wrong option.
   const { tokens } = parseArgs({ ...config, strict: false, tokens: true });
   const given = tokens.filter((token) => token.kind === "option");
   if (given.some((token) => isHelp(token.rawName))) return { kind: "help", words };
@@ -84,7 +84,7 @@ function parseRest(command: Command, args: readonly string[]): CommandLine {
     rawName.startsWith("--no-") ? !options[name.replace(/^no-/, "")]?.isNegatable : !options[name]
   );
   if (unknown !== undefined) {
-    // A number below zero is JSON, too.
+    // A JSON argument may be a negative number.
     const hint = unknown.rawName.startsWith("--") ? "" : "; an argument like that goes after --";
     return wrong(`${name} has no option ${quote(unknown.rawName)}${hint}`, words);
   }
@@ -104,14 +104,14 @@ function parseRest(command: Command, args: readonly string[]): CommandLine {
   }
 }
 
-/** What is missing or too much. A surplus argument is not repeated: it may be a password. */
+/** Says what is missing or too much, without a surplus argument, which may be a password. */
 function findError(
   { arguments: args = [], options = {} }: Command,
   positionals: readonly string[],
   given: readonly string[],
 ): string | undefined {
   const names = args.map(({ name }) => name);
-  // An empty one is of a script whose variable is not set.
+  // An empty argument comes from a script whose variable is not set.
   const missing = args.find(({ isOptional }, index) => !isOptional && !positionals[index]);
   if (missing !== undefined) return `needs ${missing.name}`;
   if (positionals.length > names.length && !args.at(-1)?.isRepeatable) {
@@ -143,7 +143,7 @@ function isHelp(word: string): boolean {
   return word === "--help" || word === "-h";
 }
 
-/** The commands whose words begin with these. */
+/** Returns the commands whose words begin with these. */
 export function startWith(commands: readonly Command[], words: readonly string[]): Command[] {
   return commands.filter((each) => words.every((word, index) => each.words[index] === word));
 }

@@ -20,7 +20,7 @@ import { TEST_COMMAND } from "./test.ts";
 import { TOKEN_COMMAND } from "./token.ts";
 import { USER_COMMANDS } from "./user.ts";
 
-/** Every command, in the order of the help. */
+/** All commands, in the order of the help. */
 export const COMMANDS: readonly Command[] = [
   INIT_COMMAND,
   DEV_COMMAND,

@@ -8,10 +8,10 @@ import type { Command, CommandContext } from "./command.ts";
 import { Failure, UsageError } from "./failure.ts";
 import { SERVE_COMMAND } from "./serve.ts";
 
-const SETTLE_MS = 100; // an editor or a checkout writes several files
+const SETTLE_MS = 100; // editors and checkouts write several files at once
 const STOP_MS = 3_000;
 
-/** Dot files, packages, and databases with what SQLite keeps beside them. */
+/** Dot files, packages, and databases with the files that SQLite keeps beside them. */
 const IGNORED = /(^|[/\\])(\.|node_modules($|[/\\]))|\.(db|sqlite3?)(-\w+)?$/;
 
 export const DEV_COMMAND: Command = {
@@ -38,7 +38,7 @@ export const DEV_COMMAND: Command = {
     }
     const src = join(import.meta.dirname, "..");
     const watched = [...isThere ? [endpoints] : [], ...isSource ? [src] : []];
-    closeInspector(); // --inspect is for the server, which gets the same port
+    closeInspector(); // the server inherits --inspect and needs its port
     const env = { ...context.host.env, ...isThere && { GATEPOST_ENDPOINTS: endpoints } };
     const { address } = await createEngine(context.config);
     const code = await serveAgain(context, watched, env, address);
@@ -46,7 +46,7 @@ export const DEV_COMMAND: Command = {
   },
 };
 
-/** Serves until a signal, and again whenever something has changed; returns the exit code. */
+/** Runs a server until a signal, restarts it at each change, and returns the exit code. */
 function serveAgain(
   { host, terminal }: CommandContext,
   folders: readonly string[],
@@ -54,8 +54,8 @@ function serveAgain(
   database: string,
 ): Promise<number | null> {
   const { promise, resolve: end, reject } = Promise.withResolvers<number | null>();
-  const args = [...host.execArgv, ...host.argv.slice(1).with(1, "serve")]; // in place of "dev"
-  let server: ChildProcess | undefined; // the one that runs
+  const args = [...host.execArgv, ...host.argv.slice(1).with(1, "serve")]; // instead of "dev"
+  let server: ChildProcess | undefined; // the running one
   let next: "wait" | "start" | "end";
   let settled: NodeJS.Timeout | undefined;
   start();
@@ -88,7 +88,7 @@ function serveAgain(
     watch(folder, { recursive: true, ignore: IGNORED }, (_, name) => {
       if (name === "") return fail(new Failure(`the folder ${folder} has been removed`));
       const path = resolve(folder, name ?? "");
-      // The server makes it, in a folder that may be new as well.
+      // The server itself makes the database and perhaps its folder.
       if (path.startsWith(database) || database.startsWith(path + sep)) return;
       clearTimeout(settled);
       settled = setTimeout(restart, SETTLE_MS);

@@ -57,7 +57,7 @@ export const EVENT_COMMANDS: readonly Command[] = [
   }),
 ];
 
-/** JSON as given or, for `-`, on standard input; other text is wrong usage, and not repeated. */
+/** Parses JSON as given or, for `-`, from stdin. Other text is wrong usage and is not repeated. */
 export async function readJson(given: string, what: string, { terminal }: CommandContext) {
   const json = given === "-" ? await terminal.readStdin() : given;
   try {

@@ -9,17 +9,17 @@ import {
 } from "../database/database.ts";
 import { visible } from "./table.ts";
 
-/** The command line itself is wrong: nothing was done, exit 2. */
+/** The command line is wrong and nothing was done; exit code 2. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
 }
 
-/** The command could not be done; the message says why, in a line for each reason. Exit 1. */
+/** The command failed; the message has a line for each reason. Exit code 1. */
 export class Failure extends Error {
   override readonly name = "Failure";
 }
 
-/** An error in words for the person at the command line; an unforeseen one keeps its stack. */
+/** Returns an error in words for the operator; an unforeseen error keeps its stack. */
 export function explain(error: unknown): string {
   if (error instanceof Problem) return explainProblem(error);
   if (error instanceof OutcomeUnknownError) return unavailable(error).message;
@@ -36,19 +36,19 @@ export function explain(error: unknown): string {
   return isForeseen || isSystemError ? error.message : error.stack ?? error.message;
 }
 
-/** The problem that HTTP would respond with to an error that a caller can act on. */
+/** Returns the problem that HTTP would respond with, if the caller can do something about it. */
 export function findProblem(error: unknown): Problem | undefined {
   if (error instanceof UnavailableError) return unavailable(error, "this");
   return error instanceof Problem ? error : undefined;
 }
 
-/** A command has no body that might be "not valid; see errors": it was given values. */
+/** Formats a problem with its errors. HTTP's "The body is not valid" would not fit a command. */
 function explainProblem({ message, errors }: Problem): string {
   const head = errors.length > 0 ? "What was given is not valid:" : message;
   return [head, ...errors.map(explainError)].map(visible).join("\n  ");
 }
 
-/** `redirect_uris 1: Must …` for `/redirect_uris/0`: people count from one. */
+/** Formats `/redirect_uris/0` as `redirect_uris 1: Must …`, since people count from one. */
 function explainError({ pointer, detail }: FieldError): string {
   if (pointer === "") return detail;
   const parts = pointer.slice(1).split("/")

@@ -7,7 +7,7 @@ type Entry = readonly [name: string, meaning: string];
 const MAX_WIDTH = 88;
 const INDENT = "  ";
 
-/** The help of what `words` name: one command, the verbs of a noun, or everything. */
+/** Returns the help of one command, of the verbs of a noun, or of everything. */
 export function formatHelp(
   words: readonly string[],
   commands: readonly Command[],
@@ -26,7 +26,7 @@ export function formatHelp(
 
 type Page = ReturnType<typeof createPage>;
 
-/** What help consists of, each part as text. */
+/** Makes the functions that format the parts of the help. */
 function createPage(width: number, bold: Layout["bold"]) {
   const titled = (title: string, lines: readonly string[]) => [bold(title), ...lines].join("\n");
   return {
@@ -89,7 +89,7 @@ function entryOf(command: Command): Entry {
   return [synopsis(command), command.purpose];
 }
 
-/** `app add NAME --url URL`: the words, the arguments, and what must be given. */
+/** Returns the words, the arguments and the required options: `app add NAME --url URL`. */
 function synopsis({ words, arguments: args = [], options = {} }: Command): string {
   const names = args.map(({ name, isOptional }) => isOptional ? `[${name}]` : name);
   const required = Object.entries(options)
@@ -108,7 +108,7 @@ function optionEntries(options: Readonly<Record<string, Option>>): Entry[] {
   });
 }
 
-/** Names and their meanings in two columns; one that is long has its meaning on the next line. */
+/** Formats names and meanings in two columns; after a long name the meaning is on a new line. */
 function formatEntries(entries: readonly Entry[], width: number): string[] {
   const column = Math.min(27, Math.max(0, ...entries.map(([name]) => name.length)));
   const hang = INDENT + " ".repeat(column) + INDENT;
@@ -120,7 +120,7 @@ function formatEntries(entries: readonly Entry[], width: number): string[] {
   });
 }
 
-/** The text in lines of at most `width` where its words allow that, each after `indent`. */
+/** Wraps text into indented lines of at most `width`, unless a word is longer. */
 function wrap(text: string, width: number, indent = ""): string[] {
   const most = Math.max(0, width - indent.length - 1);
   const lines = text.match(new RegExp(`\\S.{0,${most}}(?= |$)|\\S+`, "g")) ?? [];

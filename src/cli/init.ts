@@ -33,7 +33,7 @@ export const INIT_COMMAND: Command = {
   },
 };
 
-/** Node's `recursive` tries for ever where a folder that is there takes no other (/proc). */
+/** Not by Node's `recursive`, which loops endlessly below a folder such as /proc. */
 function makeFolders(folder: string): void {
   if (existsSync(folder)) return;
   makeFolders(dirname(folder));
@@ -56,19 +56,19 @@ function describe(names: readonly string[], { host, values }: CommandContext): s
   ].join("\n");
 }
 
-/** A text as a shell takes it for one word (POSIX, 2.2.2). */
+/** Quotes a text as one word of a shell (POSIX, 2.2.2). */
 function shellWord(text: string): string {
   return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-/** A folder of endpoint modules, which the build copies, and what is written of it. */
+/** The example folder of endpoint modules, which the build copies. */
 const EXAMPLE = join(
   import.meta.dirname,
   extname(import.meta.filename) === ".js" ? "../example" : "../../scripts/example",
 );
 const COPIED = ["endpoints/orders.ts", "endpoints/orders.test.ts", "tsconfig.json", "package.json"];
 
-/** What `gatepost init` writes: texts by path. */
+/** Returns the files that `gatepost init` writes, by their paths. */
 export function initFiles(): Readonly<Record<string, string>> {
   return {
     ...Object.fromEntries(COPIED.map((path) => [path, readFileSync(join(EXAMPLE, path), "utf8")])),
@@ -77,10 +77,10 @@ export function initFiles(): Readonly<Record<string, string>> {
   };
 }
 
-/** What a module of types takes from another, or passes on. */
+/** An import or export of another module of types. */
 const RELATIVE = /^(?:import|export) type [^;]* from "\.\/([\w/]+)\.ts";\n/gm;
 
-/** The types for authors as ambient modules, so that an editor needs nothing installed. */
+/** Returns the authors' types as ambient modules, for which an editor needs nothing installed. */
 function ambientTypes(): string {
   const extension = extname(import.meta.filename) === ".js" ? ".d.ts" : ".ts";
   const read = (name: string) =>

@@ -13,11 +13,11 @@ import { createTerminal, type Terminal } from "./terminal.ts";
 
 const EXIT_DONE = 0;
 const EXIT_FAILED = 1;
-const EXIT_USAGE = 2; // or a wrong configuration
+const EXIT_USAGE = 2; // also for a wrong configuration
 
-/** Does what the command line says and ends the process with one of the exit codes above. */
+/** Runs the command, and ends the process with one of the exit codes above. */
 export async function main(host: NodeJS.Process): Promise<void> {
-  // Whoever reads a pipe may have seen enough: `gatepost user list | head -1`.
+  // EPIPE is no error: a reader such as `head -1` stops when it has seen enough.
   let lost: string | undefined;
   host.stdout.on("error", ({ code, message }: NodeJS.ErrnoException) => {
     if (code !== "EPIPE") lost = message;
@@ -92,7 +92,7 @@ async function runCommand(
   } catch (error) {
     return report(error, command, context);
   } finally {
-    await backend?.then(({ close }) => close(), () => {}); // why none was opened is reported
+    await backend?.then(({ close }) => close(), () => {}); // a failure to open is reported above
   }
 }
 

@@ -14,7 +14,7 @@ const SERIES = {
 };
 const CONFIG = { noun: "config", columns: ["name", "value"] };
 
-/** The commands of `gatepost problem`, and what else tells how the service does. */
+/** The commands of `gatepost problem`, and others that show how well the service works. */
 export const PROBLEM_COMMANDS: readonly Command[] = [
   listCommand(PROBLEM, "List what is wrong, the worst first", {
     details: ["What only a running server knows of itself, GET /backend/problem tells."],

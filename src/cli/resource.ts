@@ -5,55 +5,55 @@ import type { Argument, Command, CommandContext, Option, Values } from "./comman
 import { UsageError } from "./failure.ts";
 import { formatPairs, formatTable, visible } from "./table.ts";
 
-/** The commands of one noun, which call the operations of one resource: those of /backend/NOUN. */
+/** A noun of the command line; its commands call the operations of /backend/NOUN. */
 export interface Resource {
   readonly noun: string;
-  /** Names one on the command line; `find` makes the id of it, where it is not that already. */
+  /** The argument that names an item; `find` returns its id if the argument is not the id. */
   readonly argument: Argument & { readonly example: string };
   readonly find?: Find;
-  /** The member that people know one by, where that is not what the argument of `add` is. */
+  /** The member by which people know an item, unless it is the argument of `add`. */
   readonly label?: string;
-  /** The members that a list shows; one with `*` at its end may be cut to fit. */
+  /** The members that a list shows; a member with `*` at its end may be cut to fit. */
   readonly columns: readonly string[];
-  /** The members that are shown of what has been added or changed; `*` is all others, but when. */
+  /** The members shown of an added or changed item; `*` means all others except times. */
   readonly shown?: readonly string[];
 }
 
 /** "a, b or c". */
 const oneOf = (names: readonly string[]) => names.join(", ").replace(/, (?=[^,]*$)/, " or ");
 
-/** What is said of a command beside its purpose, and what its operation says already. */
+/** The help of a command besides its purpose and the texts of its operation. */
 type Words = Partial<Pick<Command, "details" | "examples">>;
 
-/** Finds the id of what was given; throws Problem 404. */
+/** Finds the id of the item that an argument names; throws Problem 404. */
 type Find = (context: CommandContext, given: string) => string | Promise<string>;
 
-/** How a member of a body or a query is given, where its shape does not say that. */
+/** How a member of a body or query is given, if that does not follow from its shape. */
 export interface MemberWords extends Partial<Option> {
-  /** The option's name where it is not the member's. */
+  /** The option's name if it differs from the member's. */
   readonly name?: string;
-  /** An argument of this name in place of an option. */
+  /** The name of the argument that replaces the option. */
   readonly argument?: string;
-  /** A flag of this name in place of what its shape would make of it; what it sends is its name. */
+  /** The name of a flag that replaces the option; if set, the member's value is this name. */
   readonly flag?: string;
   readonly find?: Find;
-  /** Finds what is sent of what was given. */
+  /** Returns the value to be sent. */
   readonly read?: (values: Values, context: CommandContext) => unknown;
-  /** More options that `read` looks at. */
+  /** Further options that `read` uses. */
   readonly also?: Readonly<Record<string, Option>>;
 }
 
-/** Words of members by their names; null: the command has another way to give it. */
+/** The words of members by name; null if the command gives the member in another way. */
 type WordsOf<M> = { readonly [K in keyof M]?: MemberWords | null };
 
-/** How members of these names are given wherever they are. */
+/** How members with these names are given in all commands. */
 const USUAL: Readonly<Record<string, MemberWords>> = {
   scopes: { name: "scope", value: '"A B"' },
   subscription: { value: "ID" },
   cursor: { meaning: "continue where a list ended, as it said" },
 };
 
-/** `list`, or the verb of a list below an item; each parameter of the query is an option. */
+/** Makes the command of a list, which may be below an item; query parameters are options. */
 export function listCommand<M extends ShapeMembers>(
   { noun, columns }: Pick<Resource, "noun" | "columns">,
   purpose: string,
@@ -61,7 +61,7 @@ export function listCommand<M extends ShapeMembers>(
     readonly query?: M;
     readonly members?: WordsOf<M>;
     readonly item?: { readonly verb: string; readonly of: Resource; readonly below: string };
-    /** Whether it comes in one part. */
+    /** Whether the response is the whole list, without pages. */
     readonly isWhole?: boolean;
   } = {},
 ): Command {
@@ -85,12 +85,12 @@ export function listCommand<M extends ShapeMembers>(
   };
 }
 
-/** `show`, or what lies below; members that `tables` names are lists, with their columns. */
+/** Makes the command `show`, or one below an item; `tables` has the columns of list members. */
 export function showCommand(
   resource: Resource,
   purpose: string,
   { below = "", query = {}, tables = {}, ...words }: Words & {
-    /** "/health" is `health`. */
+    /** The path below the item, which is also the verb: "/health" for `health`. */
     readonly below?: string;
     readonly query?: ShapeMembers;
     readonly tables?: Readonly<Record<string, readonly string[]>>;
@@ -124,20 +124,20 @@ export function showCommand(
   };
 }
 
-/** What a command sends, and what it prints then. */
+/** What a command sends, and how it prints the response. */
 interface Sending<M extends ShapeMembers> extends Words {
-  /** Where neither `METHODS` has one for the verb nor it is POST. */
+  /** The method, if it is neither that of the verb in `METHODS` nor POST. */
   readonly method?: "PUT" | "DELETE";
-  /** Below the item's path: "/secret". A POST to nothing below makes a new item. */
+  /** The path below the item, such as "/secret". A POST without it makes a new item. */
   readonly below?: string;
-  /** The body: each member is an option. */
+  /** The body, whose members are options. */
   readonly body?: ObjectShape<M>;
   readonly members?: WordsOf<M>;
-  /** Asked first, of what the argument names; a DELETE always asks. */
+  /** The question that is asked first, about the given argument; a DELETE always asks one. */
   readonly confirm?: (given: string) => string;
-  /** Of what is sent, what was made here: it is shown once, for no response has it. */
+  /** Returns the sent members that were made here, which must be shown: no response has them. */
   readonly made?: (sent: Members, context: CommandContext) => Members;
-  /** One line, above the members that are shown, where the verb does not say it. */
+  /** Returns the line above the shown members, if it does not follow from the verb. */
   readonly done?: (name: string, record: Members, values: Values) => string;
 }
 
@@ -149,7 +149,7 @@ const METHODS: Readonly<Record<string, "PATCH" | "DELETE">> = {
 const DONE = { POST: "added", PUT: "set", PATCH: "changed", DELETE: "removed" };
 const ONCE = { client_secret: " Its secret is", password: " The password is" };
 
-/** A command that adds, changes or removes something. */
+/** Makes a command that adds, changes or removes something. */
 export function sendCommand<M extends ShapeMembers>(
   resource: Resource,
   verb: string,
@@ -200,7 +200,7 @@ export function sendCommand<M extends ShapeMembers>(
   };
 }
 
-/** The path of the item that the command line names. */
+/** Returns the path of the item that the argument names. */
 export async function itemPath(
   { noun, argument, find }: Resource,
   context: CommandContext,
@@ -211,12 +211,12 @@ export async function itemPath(
   return `/backend/${noun}/${encodeURIComponent(id)}${below}`;
 }
 
-/** The names in the values of an option that may be repeated, or hold several at once. */
+/** Splits the values of an option, which may be repeated and hold several names each. */
 export function splitNames(values: readonly string[] | undefined): string[] | undefined {
   return values?.flatMap((value) => value.split(/[ ,]+/)).filter((name) => name !== "");
 }
 
-/** The options and arguments of a body's or a query's members, and what is given of them. */
+/** Makes the options and arguments for the members of a body or query, and their reader. */
 export function givenMembers(
   members: ShapeMembers,
   words: Readonly<Record<string, MemberWords | null | undefined>>,
@@ -229,7 +229,7 @@ export function givenMembers(
   return {
     arguments: given.flatMap((each) => each.arguments),
     options: Object.fromEntries(given.flatMap(({ options }) => Object.entries(options))),
-    /** What was given, in the order of the members; without those that were not. */
+    /** Returns the given members, in the order of the shape. */
     async read(context: CommandContext): Promise<Members> {
       const entries = await Array.fromAsync(given, async ({ member, read }) =>
         [member, await read(context)] as const

@@ -8,10 +8,10 @@ import type { Command } from "./command.ts";
 import { UsageError } from "./failure.ts";
 
 /**
- * What Node is started with. V8 prefers to take memory over collecting what callbacks leave behind;
- * the first two keep a full delivery below 200 MB. Without the third V8 may conclude from one busy
- * moment that exchanges live long: each would be allocated among what is seldom collected, and cost
- * a third more. With the last, two threads collect and compile beside those that serve, not four.
+ * The flags of Node. V8 would rather use more memory than collect the garbage of callbacks; the
+ * first two flags keep a busy delivery below 200 MB. Without the third, V8 may conclude from one
+ * busy moment that exchanges live long, and allocate them in the old generation, where each costs a
+ * third more. The last leaves two threads instead of four for garbage collection and compilation.
  */
 export const MEMORY_FLAGS = [
   "--max-old-space-size=1024",
@@ -21,12 +21,12 @@ export const MEMORY_FLAGS = [
 ] as const;
 
 /**
- * The environment beside them. glibc would keep the 19 MiB of a password's hash in each thread that
- * has made one; blocks that are larger than this go back to the system.
+ * The environment of Node. glibc would keep the 19 MiB of a password hash in each thread that has
+ * made one; blocks larger than this threshold are given back to the system.
  */
 export const MEMORY_ENV = { GLIBC_TUNABLES: "glibc.malloc.mmap_threshold=4194304" } as const;
 
-/** `gatepost serve`: what `npm start` runs, and the unit. */
+/** `gatepost serve`, which `npm start` and the systemd unit run. */
 export const SERVE_COMMAND: Command = {
   words: ["serve"],
   purpose: "Serve, until a signal ends it",
@@ -40,7 +40,7 @@ export const SERVE_COMMAND: Command = {
     "The server takes this process's place, with the settings of memory that suit it. Flags of " +
       "Node that this process was started with, or that NODE_OPTIONS has, win over those.",
   ],
-  // The server reads it again, and what a pipe gives is there once.
+  // Not from a pipe, which can be read only once: the server reads the file again.
   readSecret: (path) => statSync(path).isFile() ? readSecret(path) : undefined,
   examples: ["gatepost serve", "GATEPOST_ENDPOINTS=./endpoints gatepost serve --locked"],
   async run({ config, values, host }) {
@@ -48,23 +48,23 @@ export const SERVE_COMMAND: Command = {
     const lock = values.flag("locked") && lockTo(config, dirname(server), host.env);
     const flags = [...memoryFlags(host.env), ...host.execArgv, ...lock ? lock.flags : []];
     const args = [host.execPath, ...flags, server];
-    await releaseSignals(host); // one that waited would be lost with this program
-    // Signals reach the server itself, and its exit code is this process's.
+    await releaseSignals(host); // else a pending signal would be lost with this program
+    // The server replaces this process, so signals reach it and its exit code is this process's.
     host.execve?.(host.execPath, args, { ...MEMORY_ENV, ...host.env, ...lock && lock.env });
     throw new UsageError("this system cannot replace a process; start dist/server.js with Node");
   },
 };
 
-/** A flag in the arguments would win over NODE_OPTIONS. */
+/** Leaves out flags that NODE_OPTIONS sets, since arguments would override them. */
 function memoryFlags({ NODE_OPTIONS = "" }: NodeJS.ProcessEnv): readonly string[] {
   const given = NODE_OPTIONS.replaceAll("_", "-");
   return MEMORY_FLAGS.filter((flag) => !given.includes(flag.replace(/=.*/, "")));
 }
 
 /**
- * What the server is started with to be granted what it needs. It is told the folders as they are,
- * since Node wants a grant for each link on the way. Throws UsageError where it could write code,
- * UnusableDatabaseError where the data folder cannot be made.
+ * Returns the arguments and the environment that restrict the server by Node's permission model.
+ * Paths are resolved, since Node demands a grant for each link on the way. Throws UsageError if the
+ * server could write code, UnusableDatabaseError if the data folder cannot be made.
  */
 function lockTo(config: Config, code: string, hostEnv: NodeJS.ProcessEnv) {
   const env: NodeJS.ProcessEnv = {};
@@ -72,13 +72,13 @@ function lockTo(config: Config, code: string, hostEnv: NodeJS.ProcessEnv) {
   const writable: string[] = [];
   if (config.endpointsFolder !== undefined) {
     const given = resolve(config.endpointsFolder);
-    const folder = existsSync(given) ? realpathSync(given) : given; // the server says that
+    const folder = existsSync(given) ? realpathSync(given) : given; // the server reports it
     env["GATEPOST_ENDPOINTS"] = folder;
     readOnly.push(folder);
   }
   if (config.database.kind === "file") {
     const file = followLinks(config.database.path);
-    makeFolder(file); // a grant needs one that exists
+    makeFolder(file); // a grant needs an existing folder
     const folder = realpathSync(dirname(file));
     env["GATEPOST_DATABASE"] = join(folder, basename(file));
     writable.push(folder);
@@ -92,13 +92,13 @@ function lockTo(config: Config, code: string, hostEnv: NodeJS.ProcessEnv) {
   }
   const folders = [...readOnly, ...writable];
   for (const folder of folders) {
-    // Node would not list it: it takes the grant of the other for one below it.
+    // Node would drop one of two grants if a path begins like the other, and refuse the folder.
     const other = folders.find((path) =>
       path !== folder && path.startsWith(folder) && path[folder.length] !== sep
     );
     if (other) throw new UsageError(`${other} begins as ${folder}: rename one of the folders`);
   }
-  // The configuration was found good, so each of these is the path of a secret.
+  // The configuration has been checked, so each of these is the path of a secret.
   const secrets = Object.entries(hostEnv).flatMap(([name, path = ""]) =>
     /^GATEPOST_\w+_FILE$/.test(name) && path !== "" ? [resolve(path)] : []
   );
@@ -107,7 +107,7 @@ function lockTo(config: Config, code: string, hostEnv: NodeJS.ProcessEnv) {
     "--permission",
     "--allow-net",
     "--allow-worker",
-    // Node warns of these two grants at every start and in every worker; they are meant.
+    // Node warns of two of these grants at every start and in every worker; they are intended.
     "--disable-warning=PERM0006",
     "--disable-warning=ExperimentalWarning",
     ...readable.map((path) => `--allow-fs-read=${path}`),

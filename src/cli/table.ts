@@ -1,10 +1,10 @@
 import type { Members } from "../base/plain_object.ts";
 
-/** Where text is shown. */
+/** The properties of the output. */
 export interface Layout {
-  /** The terminal's width; undefined where the output goes to none and nothing needs to fit. */
+  /** The terminal's width; undefined if the output is no terminal, so that nothing needs to fit. */
   readonly columns: number | undefined;
-  /** Makes titles stand out. */
+  /** Formats titles. */
   readonly bold: (text: string) => string;
 }
 
@@ -12,10 +12,10 @@ const GAP = "  ";
 const MIN_SHRUNK = 12;
 
 /**
- * Returns items as aligned columns under their titles, each line after `indent`. A column is a
- * member's name, `member=title` where its title is another, with `*` behind the member where it
- * may be cut. On a terminal no line wraps: such columns are cut with an ellipsis, and where that is
- * not enough each item becomes a block of lines. An id is never cut, for it is there to be copied.
+ * Returns items in aligned columns with titles, each line after `indent`. A column is the name of a
+ * member, or `member=title`; a `*` after the member allows to cut it. On a terminal no line wraps:
+ * such columns are cut with an ellipsis, and if that is not enough, each item becomes a block of
+ * lines. An id is never cut, because people copy it.
  */
 export function formatTable(
   items: readonly Members[],
@@ -46,7 +46,7 @@ function toColumn(given: string, items: readonly Members[]) {
   return { cells, width, mayShrink: given.includes("*") };
 }
 
-/** Takes from the widest column that may shrink, cell by cell; returns whether all fit then. */
+/** Narrows the widest columns that may shrink, cell by cell. Returns whether all columns fit. */
 function shrink(columns: readonly ReturnType<typeof toColumn>[], available: number): boolean {
   const shrinkable = columns.filter(({ mayShrink }) => mayShrink);
   let excess = columns.reduce((sum, { width }) => sum + width, 0) - available;
@@ -58,14 +58,14 @@ function shrink(columns: readonly ReturnType<typeof toColumn>[], available: numb
   return true;
 }
 
-/** Names and values, one pair a line, the values aligned. */
+/** Formats names and values, one pair per line, with aligned values. */
 export function formatPairs(pairs: readonly (readonly [name: string, value: unknown])[]): string {
   const width = Math.max(...pairs.map(([name]) => name.length));
   return pairs.map(([name, value]) => `  ${name.padEnd(width)}${GAP}${visible(formatValue(value))}`)
     .join("\n");
 }
 
-/** A value of a JSON response for people: `-` for nothing, lists by spaces, times to the second. */
+/** Formats a JSON value for people: `-` for nothing, lists with spaces, times in seconds. */
 export function formatValue(value: unknown): string {
   if (value === undefined || value === null || value === "") return "-";
   if (typeof value === "boolean") return value ? "yes" : "no";
@@ -76,12 +76,12 @@ export function formatValue(value: unknown): string {
   return time ? `${time[1]} ${time[2]}Z` : text;
 }
 
-/** Text with nothing in it that moves the cursor or hides other text. */
+/** Replaces the characters that move the cursor or hide other text. */
 export function visible(text: string): string {
   return text.toWellFormed().replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "\u{fffd}");
 }
 
-/** The text, cut or padded to so many characters. */
+/** Cuts or pads the text to `width` characters. */
 function fill(text: string, width = 0): string {
   const letters = [...text];
   if (letters.length > width) return `${letters.slice(0, width - 1).join("")}…`;

@@ -4,10 +4,10 @@ import { decodeText } from "../base/utf8.ts";
 import { Failure, UsageError } from "./failure.ts";
 import { type Layout, visible } from "./table.ts";
 
-/** How a command talks with a person, or with a script in their place. */
+/** How a command talks to a person or a script. */
 export type Terminal = ReturnType<typeof createTerminal>;
 
-/** Questions one after the other; `ask` returns the line typed. */
+/** Asks one question after the other; `ask` returns the line that was typed. */
 type Dialogue<Result> = (ask: (question: string) => Promise<string>) => Promise<Result>;
 
 const MAX_STDIN_BYTES = 1_048_576;
@@ -22,13 +22,13 @@ export function createTerminal(host: NodeJS.Process) {
 
   return {
     ...layout,
-    /** Whether somebody can be asked. */
+    /** Whether there is a person to ask. */
     canAsk: stdin.isTTY === true,
     /** Writes a line of the result to stdout. */
     print: (text: string) => void stdout.write(`${text}\n`),
-    /** Writes a line beside the result to stderr. */
+    /** Writes a line that is not part of the result to stderr. */
     note: (text: string) => void stderr.write(`${text}\n`),
-    /** All of stdin as text; throws UsageError where it is not UTF-8, or longer than a mebibyte. */
+    /** Reads all of stdin as text; throws UsageError if it is not UTF-8 or longer than 1 MiB. */
     async readStdin(): Promise<string> {
       const chunks: Buffer[] = [];
       let bytes = 0;
@@ -42,12 +42,12 @@ export function createTerminal(host: NodeJS.Process) {
       if (text === undefined) throw new UsageError("standard input is not UTF-8");
       return text;
     },
-    /** Asks whether something is to be done: only y and yes are a yes. Throws Failure on Ctrl+C. */
+    /** Asks for confirmation; only y and yes mean yes. Throws Failure on Ctrl+C. */
     async confirm(question: string): Promise<boolean> {
       const typed = await converse((ask) => ask(`${visible(question)} [y/N] `), true);
       return /^y(es)?$/i.test(typed.trim());
     },
-    /** Asks questions one after the other without showing the answers; throws Failure on Ctrl+C. */
+    /** Asks questions without showing what is typed; throws Failure on Ctrl+C. */
     askHidden: <Result>(dialogue: Dialogue<Result>) => converse(dialogue, false),
   };
 
@@ -68,7 +68,7 @@ export function createTerminal(host: NodeJS.Process) {
       if (isShown) lines.prompt();
       else stderr.write(question);
       const { value, done } = await typed.next();
-      if (done || !isShown) stderr.write("\n"); // Enter has not been typed, or is not shown
+      if (done || !isShown) stderr.write("\n"); // Enter was not typed, or not shown
       return done ? ended : value;
     }
     try {

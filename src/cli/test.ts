@@ -24,7 +24,7 @@ export const TEST_COMMAND: Command = {
   ],
   run({ config, host, values }) {
     const hooks = new URL(`test_hooks${extname(import.meta.filename)}`, import.meta.url);
-    const endpoints = config.endpointsFolder ?? "endpoints"; // as for `gatepost dev`
+    const endpoints = config.endpointsFolder ?? "endpoints"; // the default of `gatepost dev`
     if (existsSync(endpoints)) hooks.searchParams.set("endpoints", realpathSync(endpoints));
     const files = values.list("FILES") ?? [];
     const args = [host.execPath, ...host.execArgv, "--import", hooks.href, "--test", ...files];

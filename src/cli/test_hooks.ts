@@ -1,8 +1,8 @@
 import { registerHooks } from "node:module";
 import { loadAsEsModules } from "../hosting/es_modules.ts";
 
-// `gatepost test` loads this before the tests: gatepost/testing is that of this installation,
-// whatever is installed beside them. The same module runs as source (.ts) and as built (.js).
+// `gatepost test` loads this before the tests, so that gatepost/testing comes from this
+// installation and no other. The module runs as source (.ts) and as built (.js).
 const testing = new URL(`../testing${import.meta.filename.slice(-3)}`, import.meta.url).href;
 
 registerHooks({
@@ -12,6 +12,6 @@ registerHooks({
       : next(specifier, context),
 });
 
-// Endpoints are what they are for the server.
+// Endpoint modules are loaded as by the server.
 const folder = new URL(import.meta.url).searchParams.get("endpoints");
 if (folder !== null) loadAsEsModules(folder);

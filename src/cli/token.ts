@@ -54,7 +54,7 @@ export const TOKEN_COMMAND: Command = {
       issuer: issuerOf(config),
       keys,
       config: { ...config, accessTokenTtlMs: Math.min(TTL_MS, config.accessTokenTtlMs) },
-      pageKey: randomBytes(32), // for opaque tokens, of which none is made here
+      pageKey: randomBytes(32), // unused: only opaque tokens need it
     });
     const { issued, stored } = tokens.makeTokens(grant, { id: LOGIN_APP, grants: [] }, nowMs);
     const audited = { actor: CLI_ACTOR, action: "user.token", target: user, address: null };

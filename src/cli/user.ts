@@ -21,7 +21,7 @@ const USER: Resource = {
 };
 const SESSION = { ...USER, columns: ["id", "created_at", "seen_at", "address", "agent*"] };
 
-/** How a script hands a password over: `--password-stdin`. */
+/** The option `--password-stdin`, by which a script passes a password. */
 const PASSWORD_OPTION: Option = {
   meaning: "read the password from standard input; one line break at its end is no part of it",
 };
@@ -98,20 +98,20 @@ export const USER_COMMANDS: readonly Command[] = [
   }),
 ];
 
-/** The id of the user with this id or name; throws Problem 404. */
+/** Returns the id of the user with this id or name; throws Problem 404. */
 export async function findUserId(context: CommandContext, nameOrId: string): Promise<string> {
   const { database } = await context.openBackend();
-  // An id first: a user might be named like another's id.
+  // The id first, since a user's name may equal another user's id.
   const known = isId("u", nameOrId) ? await findUser(database, nameOrId) : undefined;
   return found(known ?? await findUserByName(database, nameOrId), "user").id;
 }
 
-/** The same of a user, or the id of anybody else as it was given. */
+/** Returns the id of any principal: a given id as it is, or the id of the user with a name. */
 export function findPrincipalId(context: CommandContext, given: string): string | Promise<string> {
   return ["u", "a", "x"].some((kind) => isId(kind, given)) ? given : findUserId(context, given);
 }
 
-/** Nobody should type a password twice for a name that is refused then. Throws Problem. */
+/** Checks the name first, before a person types a password twice. Throws Problem. */
 async function readNewPassword(values: Values, context: CommandContext): Promise<string> {
   const username = values.argument("NAME");
   if (context.terminal.canAsk) {
@@ -122,7 +122,7 @@ async function readNewPassword(values: Values, context: CommandContext): Promise
   return obtainPassword(context, username);
 }
 
-/** Without any the backend has a default. */
+/** Returns the given scopes; undefined leaves the default to the backend. */
 function readScopes(values: Values): readonly string[] | undefined {
   const named = splitNames(values.list("scope"));
   return values.flag("admin")
@@ -130,10 +130,10 @@ function readScopes(values: Values): readonly string[] | undefined {
     : named;
 }
 
-/** Where a password can come from. */
+/** The sources of a password. */
 type Source = Pick<CommandContext, "terminal"> & { readonly values: Pick<Values, "flag"> };
 
-/** A password: typed at a terminal, from standard input, or generated. Throws Failure. */
+/** Returns a password: typed at a terminal, read from stdin, or generated. Throws Failure. */
 export async function obtainPassword(source: Source, username: string): Promise<string> {
   const { terminal } = source;
   if (isGenerated(source)) return newPassword();
@@ -150,7 +150,7 @@ export async function obtainPassword(source: Source, username: string): Promise<
   });
 }
 
-/** Whether nobody gives a password, so that one is generated and must be shown once. */
+/** Whether the password is generated, because nobody gives one; it must then be shown once. */
 function isGenerated({ terminal, values }: Source): boolean {
   return !terminal.canAsk && !values.flag("password-stdin");
 }
