@@ -6,7 +6,7 @@ import type { Caller } from "../oauth/principal.ts";
 import type { Services } from "../services.ts";
 import { actorOf, type Change, insertAudit } from "../store/audit.ts";
 
-/** What the administration of every resource works with. */
+/** The services that every administrative operation needs. */
 export type Administration =
   Pick<Services, "database" | "revocations" | "config" | "wake" | "now">;
 
@@ -17,10 +17,10 @@ export interface Actor {
 }
 
 /**
- * Stores a change together with its audit entry, which is left out where the first statement, the
- * change itself, will change no row. What it revokes takes effect on the next request, and what it
- * dispatches is distributed at once. Returns the rows that each statement changed; throws Problem
- * 409 with `refusal` as its detail where a constraint is broken.
+ * Stores a change and its audit entry in one transaction; no entry if the `when` of the first
+ * statement, the change, does not hold. Revocations apply from the next request on, and dispatched
+ * events are distributed at once. Returns the number of rows that each statement changed. Throws
+ * Problem 409 with `refusal` as its detail if a constraint is broken.
  */
 export async function storeAudited(
   { caller, request }: Actor,
@@ -38,7 +38,7 @@ export async function storeAudited(
   return changes.slice(1);
 }
 
-/** Turns the error of a write that breaks a constraint into Problem 409 with this detail. */
+/** Returns a `catch` handler that turns a broken constraint into Problem 409 with this detail. */
 export function refuseConflict(detail: string): (error: unknown) => never {
   return (error) => {
     if (!(error instanceof ConflictError)) throw error;
@@ -49,8 +49,8 @@ export function refuseConflict(detail: string): (error: unknown) => never {
 const CHANGE_TRIES = 5;
 
 /**
- * Runs `change`, which reads a record and stores it changed, again where another request has
- * changed the record in between; throws Problem 409 after five times.
+ * Runs `change`, which reads a record and stores it with changes. Runs it again if another request
+ * changed the record in between; throws Problem 409 after five tries.
  */
 export async function changeFresh<Result>(change: () => Promise<Result>): Promise<Result> {
   for (let tries = 1; ; tries++) {
@@ -63,20 +63,20 @@ export async function changeFresh<Result>(change: () => Promise<Result>): Promis
   }
 }
 
-/** What a look-up found; throws Problem 404 where it found nothing. */
+/** Returns what a look-up found; throws Problem 404 if the look-up found nothing. */
 export function found<Item>(item: Item | undefined, what: string): Item {
   if (item === undefined) throw notFound(what);
   return item;
 }
 
-/** Throws Problem 404 where a change's first statement found nothing: it has just been removed. */
+/** Throws Problem 404 if a change's first statement changed no row: the record is already gone. */
 export function checkChanged([first]: readonly number[], what: string): void {
   if (first === 0) throw notFound(what);
 }
 
 /**
- * Stores a change of what is there, or its removal, as `storeAudited` does; throws Problem 404 as
- * `checkChanged` does. `action` begins with what that is: "app.change".
+ * Stores the change or the removal of an existing record, as `storeAudited` does. Throws Problem
+ * 404 as `checkChanged` does. `action` begins with the kind of record, as in "app.change".
  */
 export async function changeAudited(
   context: Actor,
@@ -89,12 +89,12 @@ export async function changeAudited(
   checkChanged(changes, action.replace(/\..*/, ""));
 }
 
-/** Problem 404 for a thing of this kind, as in "user". */
+/** Makes Problem 404 for a kind of record, such as "user". */
 export function notFound(what: string): Problem {
   return new Problem(404, "not_found", `There is no such ${what}.`);
 }
 
-/** A response that says where the new record is: by its id below `path`, a request's. */
+/** Makes a response with a new record. Its Location is the request's `path` and the record's id. */
 export function locatedResponse(status: 201 | 202, path: string, id: string, record: object) {
   return jsonResponse(status, record, { Location: `${path}/${id}`, ...NO_STORE });
 }

@@ -47,10 +47,10 @@ import { checkGivesBackend, checkRecentLogin } from "./recent_login.ts";
 const OLD_SECRET_MS = 24 * 60 * 60_000;
 
 const { name, url, redirect_uris } = AppChange.members;
-/** Owners decide neither what their apps may do nor whom these need not ask. */
+/** Owners can change neither what their apps may do, nor whether consent is skipped. */
 const OwnAppChange = named("OwnAppChange", object({ name, url, redirect_uris }));
 
-/** `{side}/app`: OAuth clients, those that the caller owns or everybody's. */
+/** `{side}/app`: the OAuth clients that the caller owns (/consumer), or all (/backend). */
 export function appOperations(side: Side, services: Administration): Operation[] {
   const { database } = services;
   const isOwn = side === "/consumer";
@@ -90,7 +90,7 @@ export function appOperations(side: Side, services: Administration): Operation[]
       handle: ({ params, body, ...context }) => changeFresh(async () => {
         const app = await find(params.client_id, context.caller);
         if (isOwn && app.trusted && (body.url !== undefined || body.redirect_uris !== undefined)) {
-          // No user is asked for it: whoever has its addresses has everybody's codes.
+          // A trusted app skips consent: whoever controls its addresses gets everybody's codes.
           const detail = "The app is trusted; only an operator changes its addresses.";
           throw new Problem(403, "trusted_app", detail);
         }
@@ -111,7 +111,7 @@ export function appOperations(side: Side, services: Administration): Operation[]
         await checkGivesBackend(context.caller, app, undefined, services);
         const oldUntilMs = body?.revoke ? 0 : services.now() + OLD_SECRET_MS;
         const secret = newSecret();
-        const owner = ownerOf(context.caller); // who may be another by now
+        const owner = ownerOf(context.caller); // the app may have another owner by now
         const replace = replaceAppSecret(id, sha256(secret), oldUntilMs, owner);
         await changeAudited(context, "app.rotate_secret", id, [replace], services);
         return { client_id: id, client_secret: secret };
@@ -157,13 +157,13 @@ function operatorOperations(services: Administration): Operation[] {
   ];
 }
 
-/** Throws Problem 400 where an app's owner is to be a user that there is not. */
+/** Throws Problem 400 if the new owner of an app is not an existing user. */
 async function checkOwner(database: Database, owner: string | null | undefined): Promise<void> {
   if (!owner || await findUser(database, owner)) return;
   throw invalid([{ pointer: "/owner", detail: "There is no such user." }], "body");
 }
 
-/** Stores an app as it is to be; throws Problem as `changeApp` and `changeAudited` do. */
+/** Stores an app changed by `body`; throws Problem as `changeApp` and `changeAudited` do. */
 async function storeChange(
   context: Actor,
   app: App,
@@ -174,18 +174,18 @@ async function storeChange(
   const { id } = app;
   const changed = changeApp(app, body, profile);
   await checkOwner(database, body.owner);
-  // New keys are a way to all that an app may do; so are a new owner, who may make its secret,
-  // one more grant, and other addresses that codes are sent to.
+  // New keys give access to all that the app may do. So do a new owner, who may make a secret, one
+  // more grant type, and other addresses that codes are sent to.
   const isWay = body.jwks || body.owner || changed.url !== app.url ||
-    changed.redirectUris.join(" ") !== app.redirectUris.join(" ") || // none has a space
+    changed.redirectUris.join(" ") !== app.redirectUris.join(" ") || // no URI has a space
     changed.grants.some((type) => !app.grants.includes(type));
   await checkGivesBackend(context.caller, changed, isWay ? undefined : app, services);
   const lost = app.scopes.filter((scope) => !changed.scopes.includes(scope));
   const isDisabled = changed.status === "disabled";
   const end = { reason: "app disabled" };
-  // At another origin there may be somebody else than the one whom the users allowed it.
+  // Another origin may belong to somebody else; the users gave consent to the old one.
   const isMoved = new URL(changed.url).origin !== new URL(app.url).origin;
-  // Both before the time of the cut is read: what is granted meanwhile ends with it.
+  // Both come before the `now()` of `revokeTokensOfApp`, so that grants made meanwhile end too.
   const forget = await forgetConsentsOf(database, { app: id }, isMoved ? undefined : lost);
   const revoke = await revokeGrantsWithScopes(database, { app: id }, lost, now());
   await changeAudited(context, "app.change", id, [

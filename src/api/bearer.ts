@@ -14,14 +14,14 @@ export type Bearer = ReturnType<typeof createBearer>;
 
 const CACHE_LIMIT = 10_000;
 
-/** Resource metadata, with the resource's path behind (RFC 9728 §3.1). */
+/** The path of resource metadata; the resource's own path follows it (RFC 9728 §3.1). */
 export const RESOURCE_METADATA = "/.well-known/oauth-protected-resource";
 
 const TOKEN_MISSING = "Send an access token in the header Authorization: Bearer <token>.";
 
 /**
- * The header of every 401 and 403 about access tokens (RFC 6750 §3, RFC 9728 §5.1). `path` is that
- * of the request, whose own metadata it points to.
+ * Makes the header of every 401 and 403 about access tokens (RFC 6750 §3, RFC 9728 §5.1). `path` is
+ * the request's path; the header points to the metadata of that path.
  */
 export function bearerChallenge(
   issuer: string,
@@ -43,9 +43,9 @@ export function bearerChallenge(
 type CheckToken = (token: string) => Caller | undefined | Promise<Caller | undefined>;
 
 /**
- * Makes what returns the caller of a request that must carry all of `scopes`, or throws Problem 401
- * or 403 with the challenge of RFC 6750 §3: a promise only where it must be. Only the Authorization
- * header is read (RFC 9700 §4.3.2).
+ * Makes a function that returns the caller of a request whose token must carry all of `scopes`. The
+ * function throws Problem 401 or 403 with the challenge of RFC 6750 §3, and returns a promise only
+ * if it must wait. It reads only the Authorization header (RFC 9700 §4.3.2).
  */
 export function authenticateBy(check: CheckToken, issuer: string) {
   const refusal = (
@@ -79,17 +79,17 @@ export function authenticateBy(check: CheckToken, issuer: string) {
   };
 }
 
-/** A key that is not known here is no older: those of other processes are read within a second. */
+/** An unknown key older than this is invalid: keys of other processes are read within a second. */
 const NEW_KEY_MS = 60_000;
 
-/** A personal token is looked up again after that: so long its end is known (schema.ts). */
+/** The longest that a personal token is cached; schema.ts relies on it for ended grants. */
 const PERSONAL_MS = 60 * 60_000;
 
 /**
- * Makes the check; it reads no database, unless very many tokens have been revoked or the token
- * names a key that was made just now, and for a personal token once an hour, or in the life of an
- * access token if that is shorter. Tokens of other issuers are looked at where there are any;
- * without an authorization server they alone.
+ * Makes the check of access tokens. For this service's own tokens it reads the database only if
+ * very many are revoked, if a token names a key that was just made, and for a personal token once
+ * an hour, or per lifetime of access tokens if that is shorter. Tokens of registered issuers are
+ * valid too; without an authorization server only those are.
  */
 export function createBearer(
   { issuer, keys, tokens, issuerTokens, revocations, uses, database, now, config }:
@@ -101,8 +101,8 @@ export function createBearer(
   const verified = createCache<ReturnType<typeof hold>>(CACHE_LIMIT);
 
   /**
-   * Keeps a token that was verified until then: by the key of this id, if one of ours has signed
-   * it; of another issuer, while no more changes have been made of issuers.
+   * Caches a verified token until `untilMs`. `kid` names our key that signed the token. For a token
+   * of another issuer, `changes` is the number of issuer changes at which the token was verified.
    */
   function hold(
     token: string,
@@ -124,15 +124,15 @@ export function createBearer(
     return Math.abs(now() - idTimeMs(kid)) < NEW_KEY_MS && !keys.find(kid) ? "new key" : undefined;
   }
 
-  /** Another process may have made the key that has signed it just now. */
+  /** Reads the keys again, since another process may have just made the key of this token. */
   async function verifyByNewKey(token: string): Promise<Caller | undefined> {
     await keys.refresh().catch((error: unknown) => {
-      if (!(error instanceof SealError)) throw error; // the server is not ready, and says so
+      if (!(error instanceof SealError)) throw error; // /system/ready reports this
     });
     return typeof verifySignature(token) === "object" ? check(token) : verifyIssued(token);
   }
 
-  /** What was never issued here is refused without a look at the database. */
+  /** Refuses a token that was never issued here without reading the database. */
   async function verifyPersonal(token: string): Promise<Caller | undefined> {
     const handle = config.authorizationServer ? tokens.parsePersonalToken(token) : undefined;
     const untilMs = now() + Math.min(PERSONAL_MS, config.accessTokenTtlMs);
@@ -147,7 +147,7 @@ export function createBearer(
     return found && check(token);
   }
 
-  /** A promise only where it must be: every request goes through this. */
+  /** Returns a promise only if it must wait, since every request pays for a promise. */
   const check: CheckToken = (token) => {
     const found = verified.get(token) ?? verifySignature(token);
     if (found === "new key") return verifyByNewKey(token);
@@ -164,7 +164,7 @@ export function createBearer(
   };
 
   return {
-    /** The caller of an access token, of another audience too; undefined where it is no good. */
+    /** Returns the caller of an access token of any audience; undefined if it is not valid. */
     verify: async (token: string) => check(token),
     authenticate: authenticateBy(check, issuer),
   };
@@ -173,8 +173,8 @@ export function createBearer(
 const BEARER = "bearer ";
 
 /**
- * The token of an `Authorization: Bearer` header (RFC 6750 §2.1), or undefined without one. A
- * regular expression costs as much as the router here: it looks at every character of the token.
+ * Returns the token of an `Authorization: Bearer` header (RFC 6750 §2.1), or undefined without one.
+ * A regular expression would read every character of the token, and cost as much as the router.
  */
 export function bearerToken({ headers: { authorization = "" } }: HttpRequest): string | undefined {
   const isBearer = authorization.slice(0, BEARER.length).toLowerCase() === BEARER;

@@ -5,7 +5,7 @@ export type IsOriginAllowed = (origin: string) => Promise<boolean>;
 
 /** Whose pages may call and read the responses, and which headers they may send and read. */
 export interface CorsPolicy {
-  /** Any, exactly these, or undefined: those that the service allows. */
+  /** "*": any origin. A list: exactly these. Undefined: the origins that the service allows. */
   readonly origins: "*" | readonly string[] | undefined;
   readonly allowHeaders: string;
   readonly exposeHeaders: string;
@@ -17,13 +17,13 @@ export const ALLOWED = [
   "MCP-Protocol-Version", "MCP-Session-Id", "Last-Event-ID", // of the Model Context Protocol
   "X-Requested-With", // which Swagger UI sends with its token requests
 ];
-/** Response headers that they may read. */
+/** Response headers that pages may read. */
 export const EXPOSED = [
   "ETag", "Location", "Retry-After", "RateLimit", "RateLimit-Policy", "WWW-Authenticate",
   "X-Request-Id", "MCP-Session-Id",
 ];
 
-/** Makes a policy; `headers` may be sent and `expose` be read beside the usual ones. */
+/** Makes a policy. Pages may send `headers` and read `expose` in addition to the usual ones. */
 export function corsPolicy(
   origins: CorsPolicy["origins"],
   headers: readonly string[] = [],
@@ -31,19 +31,19 @@ export function corsPolicy(
 ): CorsPolicy {
   return {
     origins,
-    // The wildcard is every name but one (Fetch standard, CORS-preflight fetch).
+    // The wildcard covers every name but Authorization (Fetch standard, CORS-preflight fetch).
     allowHeaders: origins === "*" ? "*, Authorization" : [...ALLOWED, ...headers].join(", "),
     exposeHeaders: [...EXPOSED, ...expose].join(", "),
   };
 }
 
-/** For pages of registered apps, and of those that the service allows besides. */
+/** The policy for pages of registered apps, and of other origins that the service allows. */
 export const PAGES_OF_APPS = corsPolicy(undefined);
 
 /**
- * Adds to a response's headers those that let a page of an allowed origin read it (Fetch standard,
- * CORS protocol). Its own headers of that name count, and Vary is merged (RFC 9110 §12.5.5). A
- * promise only where there is something to wait for.
+ * Adds the headers that let a page of an allowed origin read a response (Fetch standard, CORS
+ * protocol). CORS headers that the response already has stay. Vary is merged (RFC 9110 §12.5.5).
+ * Returns a promise only if it must wait.
  */
 export function addCors(
   headers: Record<string, string | string[]>,
@@ -59,19 +59,19 @@ export function addCors(
   headers["Vary"] = mergeVary(headers["Vary"]);
   if (origin === undefined) return undefined;
   if (origins) return origins.includes(origin) ? allow(origin) : undefined;
-  // Where it cannot be found out, programs that are not browsers still get the response.
+  // If the look-up fails, clients that are not browsers still get the response.
   return isOriginAllowed(origin).catch(() => false).then((isAllowed) => {
     if (isAllowed) allow(origin);
   });
 }
 
 function mergeVary(own: string | readonly string[] | undefined): string {
-  if (own === undefined) return "Origin"; // of nearly every response
+  if (own === undefined) return "Origin"; // the usual case
   const names = [own].flat().flatMap((value) => value.split(",")).map((name) => name.trim());
   return [...new Set(["Origin", ...names])].join(", ");
 }
 
-/** The response to a preflight or any other OPTIONS: what the path takes, and from whom. */
+/** Makes the response to a preflight or any other OPTIONS: the methods, and the CORS headers. */
 export async function optionsResponse(
   request: HttpRequest,
   methods: readonly string[],
@@ -83,7 +83,7 @@ export async function optionsResponse(
   if (policy) await addCors(headers, request, policy, isOriginAllowed);
   const wanted = request.headers["access-control-request-method"] ?? "";
   const preflight = policy && "Access-Control-Allow-Origin" in headers && {
-    // A browser keeps what is said here: other methods of the path may have another policy.
+    // Browsers cache this response, and other methods of the path may have another policy.
     "Access-Control-Allow-Methods": methods.includes(wanted) ? wanted : Allow,
     "Access-Control-Allow-Headers": policy.allowHeaders,
     "Access-Control-Max-Age": "600",

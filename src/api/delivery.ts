@@ -45,7 +45,7 @@ const TEST = { test: true };
 const PATH = "/consumer/subscription";
 
 const { id: ID, status: STATUS } = DeliveryRecord.members;
-// Of one subscription these are known.
+// A list of one subscription's deliveries does not need the filters named here.
 const { subscription, event, name, endpoint, ...OWN_FILTERS } = DELIVERY_LIST.filters;
 const DeliveryId = named("DeliveryId", record({ id: ID }));
 const WithAttempts = named("DeliveryWithAttempts", withMembers(DeliveryRecord, {
@@ -58,13 +58,13 @@ const ManagedWithAttempts = named("ManagedDeliveryWithAttempts", withMembers(Man
   })),
 }));
 
-/** What is said of a delivery that is sent again. */
+/** The body of a request to send a delivery again. */
 const Resent = named("ResentDelivery", object({
   status: optional(described("What it is; else it is refused.", STATUS), "failed"),
 }));
 const RESEND_SUMMARY = "Send a failed delivery again, with a fresh budget of attempts";
 
-/** Deliveries of the caller's subscriptions, and sending one again or as a test. */
+/** Operations on deliveries of the caller's subscriptions: read, send again, send a test. */
 export function deliveryOperations(
   services: Administration & Pick<Services, "events" | "heavy">,
 ): Operation[] {
@@ -152,7 +152,7 @@ export function deliveryOperations(
   ];
 }
 
-/** /backend/delivery: every delivery, and sending one or many again. */
+/** /backend/delivery: read all deliveries, and send one or many again. */
 export function managedDeliveryOperations(
   services: Administration & Pick<Services, "heavy">,
 ): Operation[] {
@@ -201,13 +201,13 @@ export function managedDeliveryOperations(
   ];
 }
 
-/** The status of a delivery that is sent again; throws Problem 409 where that is another. */
+/** Returns the wanted status; throws Problem 409 if the delivery has another status. */
 function checkStatus({ status }: Delivery, wanted: Delivery["status"] = "failed") {
   if (status === wanted) return wanted;
   throw conflict(`The delivery is ${status}; only a ${wanted} one is sent again.`);
 }
 
-/** Of a delivery that was stored to be sent again; throws Problem 409 where it was refused. */
+/** Makes the response to the resend of a delivery; throws Problem 409 if no row was changed. */
 function resentResponse({ id }: Delivery, [resent]: readonly number[]): HttpResponse {
   if (resent === 1) return jsonResponse(202, { id });
   throw conflict("The delivery is being sent, has just changed, or its subscription has ended.");

@@ -9,20 +9,20 @@ import type { Services } from "../services.ts";
 import { createAttempt, LEASE_MS } from "../store/idempotency.ts";
 import type { Access, Context } from "./operation.ts";
 
-/** What keeps a response: for the batch of all that its request stores. */
+/** Returns the statements that keep a response; they join the batch of what its request stores. */
 export type Keep = (response: HttpResponse) => readonly Sql[];
 
-/** RFC 9651 §3.3.3: a string in quotes; its text alone is taken too. */
+/** A string in quotes (RFC 9651 §3.3.3); text without quotes is accepted too. */
 const KEY = /^(?:"((?:[ !#-[\]-~]|\\["\\]){1,255})"|([!#-~][ -~]{0,254}))$/;
 
 /**
  * Carries out a request with this body once for each caller and Idempotency-Key
- * (draft-ietf-httpapi-idempotency-key-header): for a day a repeat gets what was kept, or Problem
- * 422 where it asks something else, and 409 while the first still runs. Kept is every response
- * below 500 but a refusal that says when to come again.
+ * (draft-ietf-httpapi-idempotency-key-header). For a day a repeat gets the kept response, Problem
+ * 422 if its content differs, or Problem 409 while the first request still runs. Every response
+ * below 500 is kept, except a refusal with Retry-After.
  *
- * @param run must store nothing without what keeps its response, unless a second run stores nothing
- * more; that throws TypeError for a stream, and for more than 256 KiB
+ * @param run must store its changes in one batch with the statements of `keep`, unless a second run
+ * changes nothing more; `keep` throws TypeError for a stream, and for more than 256 KiB
  */
 export async function answerOnce(
   { database, now }: Pick<Services, "database" | "now">,
@@ -38,7 +38,7 @@ export async function answerOnce(
   const id = sha256(JSON.stringify([...owner, method, path, key]));
   const hash = sha256(`${query} ${sha256(body()).toString("hex")}`);
   const attempt = createAttempt(database, id, hash, newId("k", now()));
-  const extend = (untilMs: number) => void attempt.extend(untilMs).catch(() => {}); // it will end
+  const extend = (untilMs: number) => void attempt.extend(untilMs).catch(() => {}); // it expires
   let isKept = false;
   const keep: Keep = (response) => {
     const { body } = response;
@@ -60,7 +60,7 @@ export async function answerOnce(
       if (!isKept && response.status < 500) {
         await database.write(keep(response)).catch((error: unknown) => {
           if (!(error instanceof UnavailableError)) throw error;
-          isKept = false; // it is sent all the same, as what it tells of is stored
+          isKept = false; // it is sent all the same: its changes are stored
         });
       }
       if (!isKept) extend(0);
@@ -76,7 +76,7 @@ export async function answerOnce(
   if (known?.response) {
     const { body: encoded, ...rest } = JSON.parse(known.response);
     const body = encoded && Buffer.from(encoded, "base64");
-    // A problem, and nothing else, says in its header and body of which request it is.
+    // Only a kept problem has a request id, in header and body; the repeat gets its own id.
     if (rest.headers?.["X-Request-Id"] === undefined) return { ...rest, body };
     return { ...rest, body: JSON.stringify({ ...JSON.parse(body), request_id: request.id }) };
   }

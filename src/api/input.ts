@@ -5,8 +5,8 @@ import { type Members, parseShape, type Shape } from "../base/shape.ts";
 import { readJson } from "../http/body.ts";
 
 /**
- * The query of a request, parsed as the operation describes it; others than its parameters are
- * ignored. Throws Problem 400 that lists every error.
+ * Parses the query of a request by the shapes of its parameters; unknown parameters are ignored.
+ * Throws Problem 400 that lists every error.
  */
 export function readQuery(query: string, members: Members): Record<string, unknown> {
   const form = parseForm(query);
@@ -24,8 +24,8 @@ export function readQuery(query: string, members: Members): Record<string, unkno
 }
 
 /**
- * The body of a request, parsed as its shape describes it; undefined where it may be missing
- * and is. Throws Problem 400 that lists every error, 413 or 415.
+ * Parses the body of a request by its shape; undefined if an optional body is missing. Throws
+ * Problem 400 that lists every error, 413 or 415.
  */
 export async function readBody<T>(shape: Shape<T>, request: HttpRequest, limitBytes: number) {
   const json = await readJson(request, limitBytes, shape.isOptional);

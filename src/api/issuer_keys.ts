@@ -1,31 +1,31 @@
 import { importPublicJwk, PUBLIC_JWK } from "../base/jwk.ts";
 import type { Services } from "../services.ts";
 
-/** Keys that verify, by their `kid`: those of several kinds may have one (RFC 7517 §4.5). */
+/** Public keys by `kid`; keys of different types may share a `kid` (RFC 7517 §4.5). */
 type Keys = ReadonlyMap<string, readonly NonNullable<ReturnType<typeof importPublicJwk>>[]>;
 
 interface KeySet {
   keys: Keys;
-  /** Until then they need no look, while no more changes have been made of issuers. */
+  /** Until then the keys are not fetched again, unless `changes` of issuers has grown. */
   freshUntilMs: number;
   changes: number;
   triedAtMs: number;
-  /** When they were fetched last for a key that was not among fresh ones. */
+  /** When fresh keys were last fetched again, because a `kid` was not among them. */
   soughtAtMs: number;
   hasFailed: boolean;
   fetching: Promise<void> | undefined;
 }
 
-/** Each is tried for every token that is wrong: of hundreds that takes as long as an outage. */
+/** Every wrong token is tried with all keys of its `kid`: hundreds would block the process. */
 const MAX_OF_KID = 4;
-/** Of what is fetched from an issuer. */
+/** The limits of one fetch from an issuer. */
 export const ISSUER_LIMITS = { limitBytes: 65_536, timeoutMs: 5_000 };
-/** How much longer keys serve if there is no way to look. */
+/** How much longer keys are used while they cannot be fetched again. */
 const STALE_MS = 24 * 60 * 60_000;
-/** Between two looks for a key that is not known, and where no keys serve, or older ones. */
+/** Pauses between fetches: for an unknown `kid`, and while there are no or only outdated keys. */
 const [UNKNOWN_MS, NONE_MS] = [60_000, 10_000];
 
-/** The keys at an address (RFC 7517 §5), or why there are none; those that fit nothing are left. */
+/** Fetches the keys at a URL (RFC 7517 §5), or returns why not. Unusable keys are left out. */
 export async function fetchKeys(
   uri: string,
   { fetchDocument }: Pick<Services, "fetchDocument">,
@@ -47,8 +47,8 @@ export async function fetchKeys(
 }
 
 /**
- * Makes what finds keys of other issuers, which are in memory. All who wait for one address wait
- * for one fetch; where the last has failed, known keys serve a day more and wait for none.
+ * Makes the look-up of other issuers' keys, which caches them in memory. Look-ups at one URL share
+ * one fetch. After a failed fetch, known keys are used for a day more, without waiting.
  */
 export function createIssuerKeys(services: Pick<Services, "fetchDocument" | "now">) {
   const { now } = services;
@@ -66,16 +66,16 @@ export function createIssuerKeys(services: Pick<Services, "fetchDocument" | "now
     set.fetching = undefined;
   }
 
-  /** The keys of this `kid`, and until when they need not be looked for again. */
+  /** Returns the keys of this `kid`, and until when they need not be looked up again. */
   return async (uri: string, kid: string, changes: number) => {
     const set = sets.getOrInsertComputed(uri, () => ({
       keys: new Map(), freshUntilMs: -Infinity, changes, triedAtMs: 0, soughtAtMs: 0,
       hasFailed: false, fetching: undefined,
     }));
     const serves = () => set.freshUntilMs + STALE_MS > now();
-    // Who changes an issuer may do so because its keys have leaked.
+    // Keys fetched before an issuer changed are outdated: a leak may be the reason for the change.
     const isOfNow = () => set.changes >= changes;
-    // Keys of a later time were fetched before the clock was set back, nobody knows how long ago.
+    // A time in the future is from before the clock was set back: the age of the keys is unknown.
     const isFresh = () => isOfNow() && set.triedAtMs <= now() && now() < set.freshUntilMs;
     const isWanted = !isFresh() || !set.keys.has(kid);
     const pauseMs = serves() && isOfNow() ? UNKNOWN_MS : NONE_MS;

@@ -11,7 +11,7 @@ export type IssuerTokens = ReturnType<typeof createIssuerTokens>;
 
 const CACHE_LIMIT = 10_000;
 
-/** Makes the check; issuers and principals are read again when any of them has been changed. */
+/** Makes the check of other issuers' tokens. A change of any issuer or principal empties caches. */
 export function createIssuerTokens(
   services: Pick<Services, "database" | "revocations" | "issuer" | "fetchDocument" | "now">,
 ) {
@@ -22,13 +22,13 @@ export function createIssuerTokens(
     obtainPrincipal(database, issuer, sub, now()));
 
   return {
-    /** The number of changes that what `verify` found holds for. */
+    /** The number of issuer changes; a result of `verify` is valid while the number stays. */
     changes: issuerChanges,
-    /** The active ones, oldest first; none is read before there has been one. */
+    /** The active issuers, oldest first; the database is not read before one was ever added. */
     list: async () => issuerChanges() === 0 ? [] : await listIssuers() ?? [],
     /**
-     * The caller of a token, and until when that need not be found out again. `iss` chooses the
-     * issuer, and only then `kid` one of its keys, so that no issuer speaks for another.
+     * Returns the caller of a token, and until when the caller may be cached. `iss` selects the
+     * issuer, then `kid` selects among its keys alone, so that no issuer speaks for another.
      */
     async verify(token: string) {
       const jwt = issuerChanges() === 0 ? undefined : parseJwt(token);
@@ -48,7 +48,7 @@ export function createIssuerTokens(
         clientId: issuer.id,
         scopes,
         grantId: principal.id,
-        // Of what is signed: an ECDSA signature has a second form that holds as well.
+        // The hash leaves out the signature, since an ECDSA signature has a second valid form.
         jti: sha256(jwt.signed).toString("hex"),
         issuer: issuer.issuer,
         expiresAtMs,

@@ -24,7 +24,7 @@ export type PathParams = Readonly<Record<string, string>>;
 /** Who may call: anyone, or a token that carries all of these scopes. */
 export type Access = "public" | readonly string[];
 
-/** One request at an operation, with what has been parsed of it. */
+/** One request to an operation, with its parsed parts. */
 export interface Context<Path extends string, A extends Access, Query, Body> {
   readonly request: HttpRequest;
   readonly params: ParamsOf<Path>;
@@ -32,8 +32,8 @@ export interface Context<Path extends string, A extends Access, Query, Body> {
   readonly query: Query;
   readonly body: Body;
   /**
-   * For handlers that read the body themselves: throws where the token has ended meanwhile, or
-   * rejects; undefined where there is nothing to wait for.
+   * For handlers that read the body themselves. Throws or rejects if the token is no longer valid;
+   * returns undefined if there is nothing to wait for.
    */
   readonly authenticateAgain: () => Promise<unknown> | undefined;
 }
@@ -46,7 +46,7 @@ export interface Operation<
   Body = unknown,
   Result = HttpResponse,
 > {
-  /** The operationId of the OpenAPI document, unless it is hosted; unique. */
+  /** Unique. The operationId in the OpenAPI document, unless the operation is hosted. */
   readonly id: string;
   readonly method: (typeof METHODS)[number];
   readonly path: Path;
@@ -54,43 +54,43 @@ export interface Operation<
   readonly access: A;
   /** Which pages of other origins may call it; undefined: none. */
   readonly cors?: CorsPolicy | undefined;
-  /** How often it may be called beside what holds for all; "never": not even that holds. */
+  /** A rate limit in addition to the general ones; "never": not even the general ones apply. */
   readonly limit?: RateLimit | "never" | undefined;
   /** The form of its errors: problem details (RFC 9457), RFC 6749 §5.2, or a page for people. */
   readonly errors?: "problem" | "oauth" | "page";
   readonly query?: Q;
-  /** JSON; an optional shape where it may be missing. */
+  /** The JSON body; an optional shape if the body may be missing. */
   readonly body?: Shape<Body>;
-  /** The responses to a request that is carried out, by status: JSON, a media type, or empty. */
+  /** What the handler responds, by status: a JSON shape, a media type, or undefined for empty. */
   readonly responses: Readonly<Record<number, Shape<unknown> | `${string}/${string}` | undefined>>;
   /** Statuses of errors beside those that follow from access, path, query and body. */
   readonly refuses?: readonly number[];
   /** Whether it takes an Idempotency-Key. */
   readonly idempotent?: boolean;
-  /** How else than with an access token it may be called. */
+  /** Other ways to authenticate than an access token of `access`. */
   readonly security?: "client" | "client or token" | "token or none" | "inspector";
-  /** Whether its response has a Location; unless it says so, one with 201 or 303 has. */
+  /** Whether the response has a Location; by default a response with status 201 or 303 has one. */
   readonly isLocated?: boolean;
   /** A form that the handler reads itself, as the OAuth endpoints do. */
   readonly form?: Shape<unknown>;
-  /** The events that it dispatches, where it is hosted: an endpoint of a module. */
+  /** The events that a hosted operation, an endpoint of a module, dispatches; else undefined. */
   readonly emits?: readonly DeclaredEvent[];
-  /** What the handler reads and checks itself, where it is hosted. */
+  /** The shapes that the handler of a hosted operation reads and checks itself. */
   readonly input?: { readonly [Part in "params" | "query" | "body"]?: Shape<unknown> | undefined };
-  /** No body may be larger, where it is hosted and says so. */
+  /** The largest body that a hosted operation takes; undefined where it sets no limit. */
   readonly maxBodyBytes?: number | undefined;
-  /** Whether that body may be a form too. */
+  /** Whether the body of a hosted operation may be a form too. */
   readonly takesForms?: boolean;
   handle(context: Context<Path, A, InferMembers<Q>, Body>): Promise<Result>;
 }
 
-/** What a handler returns that is declared: where that is nothing, the response is 204. */
+/** What a handler without `returns` returns: a response, or nothing for an empty 204. */
 type Declared = HttpResponse | void;
 
 /**
- * Makes what makes operations of one kind: of their place, id, summary and the rest, which may
- * differ from what they have in common, with a handler that is typed by its path, access, query and
- * body. `toRead` is who may call those with GET.
+ * Returns a function that makes operations of one kind. They share `common`, unless `rest` says
+ * otherwise. The handler's type follows from path, access, query and body. `toRead` is the access
+ * of operations with method GET.
  */
 function operationsFor<const A extends Access>(
   common: Pick<Operation<string, A>, "access" | "cors" | "limit" | "errors" | "refuses">,
@@ -110,7 +110,7 @@ function operationsFor<const A extends Access>(
       Operation<Path, A, Q, Body, [Json] extends [never] ? Declared : NoInfer<Json>>,
       "method" | "path" | "id" | "summary" | "access" | "cors" | "limit" | "responses"
     > & Partial<Pick<Operation, "responses" | (A extends "public" ? "cors" | "limit" : never)>> & {
-      /** What the handler returns, in place of responses: the JSON of status 200. */
+      /** The handler's result, in place of `responses`: sent as JSON with status 200. */
       readonly returns?: Shape<Json>;
     },
   ): Operation => {
@@ -118,7 +118,7 @@ function operationsFor<const A extends Access>(
     const responses = returns ? { 200: returns } : { 204: undefined };
     const access = method === "GET" ? toRead : common.access;
     const made = { ...common, access, method, path, id, summary, responses, ...others };
-    // The pipeline calls the handler with what these shapes have parsed, and nothing else does.
+    // The cast is safe: only the pipeline calls the handler, with values that these shapes parsed.
     const typed = made as unknown as Operation<string, Access, Members, unknown, Declared>;
     return {
       ...typed,
@@ -136,23 +136,23 @@ export type Side = "/consumer" | "/backend";
 /** Makes an operation of the consumer's own resources: scope `consumer`, and CORS. */
 export const consumer = operationsFor({ access: [CONSUMER_SCOPE], cors: PAGES_OF_APPS });
 
-/** Makes an operation of the backend: scope `backend`, a GET `backend:read`, and never CORS. */
+/** Makes an operation of the backend: scope `backend` (`backend:read` for GET), and no CORS. */
 export const backend = operationsFor<readonly string[]>(
   { access: [BACKEND_SCOPE] },
   [BACKEND_READ_SCOPE],
 );
 
-/** Makes an operation of the service itself, for those who watch over it: public, without CORS. */
+/** Makes an operation of the service itself, such as its health: public, no CORS, no rate limit. */
 export const system = operationsFor({ access: "public", limit: "never" });
 
-/** Makes an operation of what programs and pages anywhere find out by themselves: public, too. */
+/** Makes an operation for discovery: public, with CORS for any origin, and no rate limit. */
 export const published =
   operationsFor({ access: "public", cors: corsPolicy("*"), limit: "never" });
 
 /** Makes an operation that anyone may call; without CORS, unless it says so. */
 export const anyone = operationsFor({ access: "public" });
 
-/** Makes one that an app calls with a form and its credentials (RFC 6749 §2.3.1). */
+/** Makes an operation that an app calls with a form and its credentials (RFC 6749 §2.3.1). */
 export const byApp = operationsFor({ access: "public", errors: "oauth", refuses: [401, 429] });
 
 /** Makes an operation for whoever has an access token, of any scope, with CORS. */

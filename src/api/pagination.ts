@@ -19,7 +19,7 @@ import type { Context } from "./operation.ts";
 const MAX_LIMIT = 200;
 const CURSOR_FORM = /^[0-9a-z]{1,260}$/;
 
-/** Of a list in memory; parsed, it is the key of an item. */
+/** The cursor of a list in memory; parsing returns the key of an item. */
 const CURSOR: Shape<string> = {
   schema: { type: "string", pattern: CURSOR_FORM.source },
   definitions: {},
@@ -31,7 +31,7 @@ const CURSOR: Shape<string> = {
   },
 };
 
-/** The query of a list; `cursor` is the shape of its next_cursor: the id of an item. */
+/** Makes the query parameters of a list; `cursor` is the shape of next_cursor, an item's id. */
 export function pagination(cursor: Shape<string> = CURSOR) {
   return {
     limit: optional(described("How many.", wholeNumber(1, MAX_LIMIT)), 50),
@@ -42,24 +42,24 @@ export function pagination(cursor: Shape<string> = CURSOR) {
 type PageQuery = InferMembers<ReturnType<typeof pagination>>;
 type ListContext = Context<string, readonly string[], PageQuery, unknown>;
 
-/** The members of a response that lists such items, and where the next part begins. */
+/** Makes the members of a list response: the items, and the cursor of the next page. */
 export function pageMembers<T>(item: Shape<T>) {
   const next = "Send it as cursor for the next part; null at the end.";
   return { items: manyOf(item), next_cursor: described(next, nullable(TEXT)) } as const;
 }
 
-/** One part of a list of such records: a `User` makes a `UserPage`. */
+/** Makes the shape of one page of a list: `UserPage` for items of shape `User`. */
 export function pageOf<T>(item: Shape<T>) {
   const name = String(item.schema["$ref"]).replace(/^.*\//, "");
   return named(`${name}Page`, record(pageMembers(item)));
 }
 
-/** A part of a list as it is sent: what `pageOf` describes. */
+/** Converts one page of a list to the record that `pageOf` describes. */
 export function toPageRecord<Item, Shown>(page: Page<Item>, toRecord: (item: Item) => Shown) {
   return { items: page.items.map(toRecord), next_cursor: page.next ?? null };
 }
 
-/** What an operation has that lists stored items: its query, what it returns and its handler. */
+/** Makes the query, `returns` and handler of an operation that lists stored items. */
 export function listing<
   const F extends Filters,
   Row,
@@ -80,8 +80,8 @@ export function listing<
 }
 
 /**
- * The same of what is in memory: the records that `read` makes, in the order of their keys, so that
- * the item of a cursor may be gone.
+ * The same for a list in memory: the records that `read` returns, sorted by their keys. A cursor
+ * stays valid after its item is gone.
  */
 export function listingOf<Item extends object>(
   item: Shape<Item>,

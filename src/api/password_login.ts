@@ -13,35 +13,35 @@ import {
 import { findUserByName, usePassword } from "../store/users.ts";
 import { throttleAddress, throttleNetworks } from "../http/client_address.ts";
 
-/** A user name and a password as they came in. */
+/** A user name and a password as they were received. */
 export interface LoginAttempt {
   readonly username: string;
   readonly password: string;
   readonly address: string;
-  /** The app that sends them, and whether that is proven; none where the user does. */
+  /** The app that sends them, and whether the app is authenticated; undefined: the user does. */
   readonly app?: { readonly id: string; readonly isProven: boolean };
-  /** Whether the user is logged in already: then a one-time password has opened that login. */
+  /** Whether the user is logged in already: then a used one-time password is still accepted. */
   readonly isLoggedIn?: boolean;
-  /** The browser's device, if the user of that id has logged in with it before. */
+  /** Returns the browser's device, if the user with this id has logged in with it before. */
   readonly findDevice?: (user: string) => string | undefined;
 }
 
 export type PasswordLogin = ReturnType<typeof createPasswordLogin>;
 
-const ACCOUNT_LIMIT = 10; // of one account from one place
-const ADDRESS_LIMIT = 50; // of one address whatever the accounts
-// Failures of one account from many places: nobody can lock another out, only slow them down.
+const ACCOUNT_LIMIT = 10; // failures of one account from one place
+const ADDRESS_LIMIT = 50; // failures from one address, of all accounts together
+// Failures of one account from many places only slow its logins: nobody can lock a user out.
 const SLOW_AFTER = 20;
 const SLOW_STEP_MS = 100;
 const SLOW_STEPS = 20;
 
-/** Makes the check, with its throttles (RFC 6749 §4.3.2). */
+/** Makes the password check, with its throttles (RFC 6749 §4.3.2). */
 export function createPasswordLogin(
   { database, hasher, failures, metrics, figures, now, sleep }:
     & Pick<Services, "database" | "hasher" | "failures" | "metrics" | "figures" | "now">
     & { readonly sleep: (ms: number) => Promise<void> },
 ) {
-  /** What is neither right nor wrong was not checked. */
+  /** Any outcome but ok and wrong (throttled, busy) means that no password was checked. */
   const countOutcome = (outcome: string) => {
     metrics.count("gatepost_logins_total", [outcome]);
     figures.add("logins", outcome === "ok", outcome !== "ok" && outcome !== "wrong");
@@ -63,10 +63,10 @@ export function createPasswordLogin(
     let isCounted = false;
     const isRight = await hasher.verify(password, user?.phc, {
       async admit() {
-        const { untilMs, ofAccount } = await count(); // anew: what is refused writes nothing
+        const { untilMs, ofAccount } = await count(); // again: a refused login writes nothing
         if (untilMs !== null) return false;
-        // Guesses at one account, sent all at once, count before their checks; the login of one
-        // that has not failed lately counts when it is wrong: so most write nothing here.
+        // An account with recent failures may be under many guesses at once: each counts before its
+        // check. For other accounts only a wrong password counts, so most logins write nothing.
         isCounted = ofAccount > 0;
         return !isCounted || await admitLogin(database, login, now());
       },
@@ -74,8 +74,8 @@ export function createPasswordLogin(
         const isOk = right && user?.status === "active";
         if (!isOk && !isCounted) await admitLogin(database, login, now());
         if (!isOk || !isCounted) return;
-        // It shares the commit of what the login stores next. Should it fail, so does that, and
-        // the failures age out.
+        // This write shares a commit with what the login stores next. If the commit fails, the
+        // login fails too, and the failures expire.
         const here = throttleAddress(address);
         const cleared = [login.place, here, here + BY_APP];
         database.write([deleteLoginFailures(login.account, cleared)]).catch(() => {});
@@ -89,7 +89,7 @@ export function createPasswordLogin(
       return undefined;
     };
     if (!isRight) return refuse();
-    // The check may have waited long: a password that was replaced meanwhile opens nothing.
+    // The check may have waited long, so a password that was replaced meanwhile is refused.
     const current = await findUserByName(database, username);
     return current?.phc === user?.phc && current?.status === "active" &&
         (attempt.isLoggedIn || (current.passwordUntilMs ?? Infinity) > now())
@@ -99,11 +99,11 @@ export function createPasswordLogin(
 
   return {
     /**
-     * The user; when the check began, since what has been revoked since stays revoked; and what
-     * goes into the batch of what the login stores: a ConflictError then says that its one-time
-     * password has been used meanwhile. Undefined for an unknown or disabled user and a wrong
-     * password: the caller cannot tell which, nor by the time. Throws Problem 429 `throttled`, and
-     * 503 `busy` when too many are being checked.
+     * Returns the user; `sinceMs`, when the check began, so that later revocations still apply; and
+     * `uses`, statements for the batch that stores the login. ConflictError of that batch: the
+     * one-time password was used meanwhile. Undefined for an unknown or disabled user and a wrong
+     * password, which neither result nor time tells apart. Throws Problem 429 `throttled`, or 503
+     * `busy` while too many passwords are being checked.
      */
     async check(attempt: LoginAttempt) {
       try {
@@ -119,9 +119,9 @@ export function createPasswordLogin(
 }
 
 /**
- * Where the failures of a login are counted. All users of a proven app share its address, so only
- * the account's count there; and those of an office share theirs, so a device that the user has
- * logged in with before is a place of its own.
+ * Returns where the failures of a login are counted. All users of an authenticated app share its
+ * address, so only the account's limit applies there. People in an office share an address too, so
+ * a device that the user has logged in with before is a place of its own.
  */
 function countedLogin(
   { username, address, app, findDevice }: LoginAttempt,

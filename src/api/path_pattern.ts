@@ -3,30 +3,30 @@ import type { Report } from "../base/shape.ts";
 /** One segment of a path pattern, the text between two slashes. */
 interface Segment {
   /**
-   * The lower goes first. 0: literal. 1: a parameter that takes less than everything (`:id.json`,
+   * Lower ranks go first. 0: a literal. 1: a parameter that matches only some texts (`:id.json`,
    * `:id(\\d+)`). 2: a parameter. 3: a wildcard, or anything optional or repeated.
    */
   readonly rank: 0 | 1 | 2 | 3;
-  /** Its literal characters; all of it where the rank is 0. */
+  /** Its literal characters: the whole segment if the rank is 0. */
   readonly literal: string;
-  /** The parameter's name where the rank is 2, "" elsewhere. */
+  /** The parameter's name if the rank is 2, else "". */
   readonly name: string;
 }
 
-/** A URLPattern pathname that routes may have, taken apart. */
+/** A parsed URLPattern pathname that a route may have. */
 export interface PathPattern {
   readonly text: string;
   readonly segments: readonly Segment[];
-  /** The pattern without its parameters' names: two with one shape match the same paths. */
+  /** The pattern without parameter names. Patterns of the same shape match the same paths. */
   readonly shape: string;
-  /** Where the segments do not say all: one has a rank of 1 or 3. */
+  /** Set if a segment has rank 1 or 3: `segments` alone cannot match such a pattern. */
   readonly urlPattern: URLPattern | undefined;
 }
 
 /**
- * One part of a URLPattern pathname, under what it is: a parameter's `name` without its colon, the
- * `regexp` of a group with its parentheses, a `mark`, which is one of `* ? + { }`, or a `literal`:
- * a word, or another character without the backslash that may be before it.
+ * One token of a URLPattern pathname. Its only member is its kind: `name`, a parameter's without
+ * the colon; `regexp`, a group's with its parentheses; `mark`, one of `* ? + { }`; or `literal`, a
+ * word or any other character, without a backslash before it.
  */
 type PathToken = { readonly [Kind in "name" | "regexp" | "mark" | "literal"]?: string };
 
@@ -40,7 +40,7 @@ const TOKEN = new RegExp(
   "suy",
 );
 
-/** Takes a URLPattern pathname apart (URL Pattern Standard, 2.1.1 "Tokens"). */
+/** Splits a URLPattern pathname into tokens (URL Pattern Standard, 2.1.1 "Tokens"). */
 export function* tokensOf(pathname: string): Generator<PathToken, void, void> {
   for (let index = 0; index < pathname.length;) {
     if (pathname[index] === "(") {
@@ -56,7 +56,7 @@ export function* tokensOf(pathname: string): Generator<PathToken, void, void> {
   }
 }
 
-/** Where the group that opens at `start` ends: groups in it are not capturing, and nest. */
+/** Returns where the group that opens at `start` ends; non-capturing groups may nest in it. */
 function endOfGroup(pathname: string, start: number): number {
   let depth = 0;
   for (let index = start; index < pathname.length; index++) {
@@ -68,7 +68,7 @@ function endOfGroup(pathname: string, start: number): number {
   return pathname.length;
 }
 
-/** Those of before: a path has an operation for each method, in several routers. */
+/** The cache of parsed patterns: a path occurs once per method, and in several routers. */
 const parsed = new Map<string, PathPattern>();
 
 /** Returns the pattern of `path`, or reports why a route cannot have it. */
@@ -83,9 +83,9 @@ export function parsePathPattern(path: string, report: Report): PathPattern | un
   return undefined;
 }
 
-/** A path as patterns have it: the case of percent-encodings is the same (RFC 3986 §6.2.2.1). */
+/** Returns a path with upper-case percent-encodings, as in patterns (RFC 3986 §6.2.2.1). */
 export function withUpperEscapes(path: string): string {
-  if (!path.includes("%")) return path; // as nearly all are
+  if (!path.includes("%")) return path; // the usual case
   return path.replace(/(?:%[\da-f]{2})+/gi, (codes) => codes.toUpperCase());
 }
 
@@ -101,8 +101,8 @@ function whyNoRoute(path: string): string | undefined {
 
 /**
  * Orders two patterns that match the same path, segment by segment: literal, then parameter, then
- * wildcard. Where one is the beginning of the other, the longer one goes first if the shorter ends
- * in a wildcard (which would take its paths), else the shorter.
+ * wildcard. If one pattern is a prefix of the other, the shorter one goes first, unless it ends in
+ * a wildcard, which would match the paths of the longer one.
  */
 export function comparePatterns(a: PathPattern, b: PathPattern): number {
   const length = Math.max(a.segments.length, b.segments.length);
@@ -116,11 +116,11 @@ export function comparePatterns(a: PathPattern, b: PathPattern): number {
 function weightAt({ segments }: PathPattern, index: number): number {
   const segment = segments[index];
   if (segment === undefined) return segments[index - 1]?.rank === 3 ? 4 : -1;
-  // Of two that take less than everything, the one with more literal characters goes first.
+  // Of two segments of rank 1, the one with more literal characters goes first.
   return segment.rank === 1 ? 1 - segment.literal.length / 1e6 : segment.rank;
 }
 
-/** As most are: literals and parameters of different names, in URLPattern's own spelling. */
+/** The usual pattern: literals and parameters with different names, in canonical spelling. */
 const PLAIN = /^(?!.*(:\w+)\b.*\1\b)(?:\/(?::[a-z_]\w*|[\w.-]+))+$/i;
 
 function toPlainPattern(text: string): PathPattern {
@@ -133,9 +133,9 @@ function toPlainPattern(text: string): PathPattern {
   return { text, segments, shape, urlPattern: undefined };
 }
 
-/** Reads URLPattern's own spelling, with literals percent-encoded; TypeError where it has none. */
+/** Parses a pattern as URLPattern spells it, literals percent-encoded; TypeError if invalid. */
 function toPattern(text: string): PathPattern {
-  if (PLAIN.test(text)) return toPlainPattern(text); // a start reads a hundred
+  if (PLAIN.test(text)) return toPlainPattern(text); // a start parses a hundred
   const urlPattern = new URLPattern({ pathname: withUpperEscapes(text) });
   const parts: PathToken[][] = [[]];
   for (const token of tokensOf(urlPattern.pathname.slice(1))) {
@@ -162,7 +162,7 @@ function toShape(
   index: number,
   tokens: readonly PathToken[],
 ): string {
-  // A name before a group does not matter: ":id(\\d+)" takes what "(\\d+)" takes.
+  // A name before a group does not matter: ":id(\\d+)" matches what "(\\d+)" matches.
   if (name !== undefined) return tokens[index + 1]?.regexp === undefined ? ":" : "";
   if (regexp !== undefined) return regexp === "(.*)" ? "*" : regexp;
   return mark ?? literal.replace(/\W/, "\\$&");

@@ -23,7 +23,7 @@ import { OUTCOME_UNKNOWN, unavailable } from "./unavailable.ts";
 
 interface PipelineOptions extends Pick<Services, "issuer" | "site" | "log"> {
   readonly bearer: Pick<Bearer, "authenticate">;
-  /** The service's own has its paths alone; of the rest the first with method and path decides. */
+  /** Only `own` serves its paths. For any other path the first router with an operation counts. */
   readonly routers: readonly [own: Router, ...rest: Router[]];
   readonly isOriginAllowed: IsOriginAllowed;
   readonly limit: LimitRequest;
@@ -37,17 +37,17 @@ interface PipelineOptions extends Pick<Services, "issuer" | "site" | "log"> {
 interface Progress {
   match?: RouteMatch;
   caller?: Caller;
-  /** What the response says of the limits that the request is under. */
+  /** The rate-limit headers of the response. */
   quotas?: HttpResponse["headers"];
 }
 
-/** What the log and the metrics call a request whose client went away before its response. */
+/** The status in the log and the metrics if the client disconnected before its response. */
 const GONE_STATUS = 499;
 
 /**
- * Makes the one way that every request goes: path → operation → token and scope → limits → query
- * and body → handler → response, with errors turned into responses, CORS headers and the log line
- * in one place. It never throws.
+ * Makes the pipeline of every request: path → operation → token and scope → limits → query and body
+ * → handler → response. No other place turns errors into responses, adds CORS headers or writes the
+ * log line of a request. The pipeline never throws.
  */
 export function createPipeline(
   { bearer, issuer, site, log, routers, isOriginAllowed, limit, maxBodyBytes, now, observe }:
@@ -62,14 +62,14 @@ export function createPipeline(
       const match = find(method, path);
       if (match?.operation) return match;
     }
-    const others = rest.flatMap((find) => find(method, path) ?? []); // of other methods
+    const others = rest.flatMap((find) => find(method, path) ?? []); // matches of other methods
     const methods = [...new Set(others.flatMap((match) => match.methods))];
     return others[0] && { ...others[0], methods };
   }
 
-  /** These are no async functions: each promise on the way costs every request. */
+  /** Like `carryOut` not async: each promise on the way would slow every request. */
   function respondTo(request: HttpRequest, progress: Progress) {
-    // RFC 9110 §9.3.7: the server itself is asked.
+    // RFC 9110 §9.3.7: OPTIONS * asks about the server itself.
     const isOfServer = request.method === "OPTIONS" && request.path === "*";
     if (isOfServer) return { status: 204, headers: { Allow: ALL_METHODS } };
     const path = localPath(request.path, site.basePath);
@@ -107,7 +107,7 @@ export function createPipeline(
       progress.quotas = limited.headers;
       if (limited.refusal) throw limited.refusal;
     }
-    // A body may come slowly: once it is in, its token may have ended.
+    // A body may arrive slowly, and the token may have ended meanwhile.
     const authenticateAgain = () => {
       if (access === "public" || !hasBody(request)) return undefined;
       const again = bearer.authenticate(request, access);
@@ -165,7 +165,7 @@ export function createPipeline(
     const ms = Math.round(exactMs * 100) / 100;
     const { method, id: request_id } = request;
     log.info("request", { method, route, status, ms, request_id, sub: caller?.sub });
-    // One by one: behind what is spread a literal's members cost several times as much.
+    // Assigned one by one: members behind a spread in a literal cost several times as much.
     const headers: Record<string, string | string[]> = { ...response.headers };
     if (quotas) Object.assign(headers, quotas);
     headers["X-Request-Id"] = request_id;
@@ -178,8 +178,8 @@ export function createPipeline(
 }
 
 /**
- * The path below the base path. Metadata of an issuer with a path is outside of it too, with
- * the path behind its name (RFC 8414 §3.1, RFC 9728 §3.1).
+ * Returns the path below the base path. Metadata of an issuer with a path is also outside the base
+ * path: there the path follows the metadata's name (RFC 8414 §3.1, RFC 9728 §3.1).
  */
 function localPath(rawPath: string, basePath: string): string {
   const path = checkPath(rawPath);
@@ -193,7 +193,7 @@ function localPath(rawPath: string, basePath: string): string {
   throw new Problem(404, "not_found", "There is nothing at this path.");
 }
 
-/** Of a path without a route: a browser gets a page, a program what it always gets. */
+/** Returns the form of errors for a path without a route: a page for browsers, else a problem. */
 function errorsOfNoRoute({ status }: Problem, request: HttpRequest) {
   const isPage = status === 404 && isRead(request) && prefersHtml(request.headers.accept);
   return isPage ? "page" : "problem";
@@ -220,7 +220,7 @@ function toProblem(error: unknown, request: HttpRequest, log: Log): Problem {
 function toOAuthError(problem: Problem): OAuthError {
   if (problem instanceof OAuthError) return problem;
   const { status, code, message, headers } = problem;
-  // A code or a refresh token that this has used up is refused; no other repeat does any harm.
+  // A repeat is refused if this request used up a code or a refresh token; else it does no harm.
   const description = code !== OUTCOME_UNKNOWN ? message
     : "It is not known whether this was stored. Repeat it; if that is refused, authorize again.";
   const as = (error: OAuthError["code"], asStatus = status) =>

@@ -6,15 +6,15 @@ import type { Caller } from "../oauth/principal.ts";
 import type { Services } from "../services.ts";
 import type { Operation } from "./operation.ts";
 
-/** Counts a request by every limit that it is under. */
+/** Counts a request against every limit that applies to it. */
 export type LimitRequest = ReturnType<typeof createRateLimit>;
 
-/** The address is costly to find: it is read where a limit counts by it. */
+/** The address is costly to compute, so it is read only if a limit counts by address. */
 type Addressed = Pick<HttpRequest, "address">;
 
 /**
- * Makes the limits of requests, which are counted in memory. A request without a token is counted
- * by its address, one of a user as the user's and, where that has a rate, the app's, too.
+ * Makes the rate limits of requests, counted in memory. A request without a token counts for its
+ * address. A request of a user counts for the user, and for the app too if the app has a rate.
  *
  * @param now milliseconds of a clock that never goes back
  */
@@ -24,13 +24,13 @@ export function createRateLimit(
 ) {
   const take = createLimiter(now);
 
-  /** Ids and addresses are no keys of each other. */
+  /** Ids and addresses can share one map of keys, since an id never equals an address. */
   function policiesOf(
     { limit, method, path }: Operation,
     caller: Caller | undefined,
     request: Addressed,
   ) {
-    /** The name is for the headers. */
+    /** `name` goes into the headers. */
     const policies: { name: string; key: string; rate: Rate }[] = [];
     if (limit === "never") return policies;
     if (limit) {
@@ -51,8 +51,8 @@ export function createRateLimit(
   }
 
   /**
-   * Returns the headers of the response, whichever that becomes (draft-ietf-httpapi-ratelimit-
-   * headers-10, §3 and §4), and the refusal that says to wait longest; undefined without a limit.
+   * Returns the headers of the response, successful or not (draft-ietf-httpapi-ratelimit-headers-10
+   * §3 and §4), and the refusal with the longest wait, if any. Returns undefined without a limit.
    */
   return (operation: Operation, caller: Caller | undefined, request: Addressed) => {
     const policies = policiesOf(operation, caller, request);

@@ -5,26 +5,26 @@ import { hasSession } from "../store/sessions.ts";
 
 const MAX_AGE_SECONDS = 15 * 60;
 
-/** How long a sign-in is recent. */
+/** How long a sign-in counts as recent. */
 export const RECENT_LOGIN_MS = MAX_AGE_SECONDS * 1000;
 
 /**
- * Whether who signed in then did so within so long of now. Of a later time, before the clock was
- * set back, nobody knows how long ago it was.
+ * Whether a sign-in at `sinceMs` is at most `ageMs` old. A time in the future is from before the
+ * clock was set back. Its age is unknown, so it counts by its distance from now.
  */
 export const isWithin = (ageMs: number, sinceMs: number, nowMs: number): boolean =>
   Math.abs(nowMs - sinceMs) <= ageMs;
 
 /**
- * How long ago a user may have signed in who allows an app these scopes: what is granted outlives
- * the session, at which somebody else may sit by now.
+ * Returns how old the sign-in may be when a user allows an app these scopes. Somebody else may use
+ * the browser by now, and the grant outlives the session.
  */
 export const maxAgeMsOf = (scopes: readonly string[]): number =>
   scopes.includes(BACKEND_SCOPE) ? RECENT_LOGIN_MS : Infinity;
 
 /**
- * Throws Problem 401 with the challenge of RFC 9470 §3 where a console asks whose user has typed
- * the password in no browser for 15 minutes: somebody else may sit there by now.
+ * Throws Problem 401 with the challenge of RFC 9470 §3 if the console calls and its user has not
+ * typed the password in any browser for 15 minutes: somebody else may sit there by now.
  */
 export async function checkRecentLogin(
   { sub, clientId }: Pick<Caller, "sub" | "clientId">,
@@ -38,7 +38,7 @@ export async function checkRecentLogin(
   throw new Problem(401, error, detail, { challenge: { error, maxAgeSeconds: MAX_AGE_SECONDS } });
 }
 
-/** What may have scopes; what is disabled has none. */
+/** A record with scopes, such as a user or an app. A disabled record counts as having none. */
 interface Holder {
   readonly scopes: readonly string[];
   readonly status?: "active" | "disabled";
@@ -48,7 +48,7 @@ const hasBackend = ({ scopes, status }: Holder) =>
   status !== "disabled" && scopes.includes(BACKEND_SCOPE);
 
 /**
- * The same where what did not have scope `backend` gets it; without a `before`, where what has it
+ * The same check if a record gains scope `backend`. Without `before`, also if a record that has it
  * gets another way in: a new secret, key, owner, grant or address, or other keys of an issuer.
  */
 export async function checkGivesBackend(

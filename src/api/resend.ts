@@ -39,7 +39,7 @@ import { checkRecentLogin } from "./recent_login.ts";
 import { getSubscription } from "./subscription.ts";
 
 const ID = idOf("w");
-/** Who sends more than so many again has signed in a short while ago. */
+/** To send more deliveries than this again, the caller needs a recent login. */
 const MANY = 10_000;
 
 const HOW = {
@@ -50,12 +50,12 @@ const { subscription, event, name, endpoint, ...OWN } = SELECTION;
 
 export const NewResend = named("Resend", object({ ...SELECTION, ...HOW }));
 
-/** The same of one subscription. */
+/** The same for the deliveries of one subscription. */
 export const OwnResend = named("OwnResend", object({ ...OWN, ...HOW }));
 
 const COUNTED = { count: described("How many; more than a million are not counted.", COUNT) };
 
-/** How many are sent again, by what. */
+/** How many deliveries are sent again, and the id of the resend or of the trial's delivery. */
 export const RESENDS_STARTED = {
   200: named("ResendCount", record(COUNTED)),
   202: named("ResendStarted", record({
@@ -78,10 +78,10 @@ const ResendRecord = named("ResendState", record({
   ended_at: optional(TIME),
 }));
 
-/** Of a path: `resend` where `id` is a subscription's. */
+/** Path parameters: `id` is the subscription's if there is a `resend`, else the resend's. */
 type Params = { readonly id?: string; readonly resend?: string };
 
-/** What has been asked to be sent again: all, or what the caller has of an own subscription. */
+/** Operations on resends: on all, or on those that the caller started for a subscription. */
 export function resendOperations(side: Side, services: Administration): Operation[] {
   const { database, now } = services;
   const isOwn = side === "/consumer";
@@ -90,7 +90,7 @@ export function resendOperations(side: Side, services: Administration): Operatio
     : [backend, "/backend/resend", "id", ""] as const;
   const { state, ...others } = RESEND_LIST.filters;
 
-  /** What holds for those that the caller sees. */
+  /** Returns what the resends that the caller may see have in common. */
   async function wantedOf({ id = "" }: Params, caller: Caller) {
     if (!isOwn) return {};
     const subscription = await getSubscription(database, id, caller);
@@ -131,8 +131,8 @@ export function resendOperations(side: Side, services: Administration): Operatio
 }
 
 /**
- * Stores a resend and sends its first deliveries; a trial sends one alone, and a dry run none.
- * Throws Problem 409 while another one of the same subscription runs.
+ * Stores a resend and sends its first deliveries. A trial sends only one, a dry run none. Throws
+ * Problem 409 while another resend of the same subscription runs.
  */
 export async function startResend(
   context: Actor,
@@ -154,7 +154,7 @@ export async function startResend(
   const [stored] = await storeAudited(context, "delivery.resend", target, statements, services);
   if (stored !== 1) throw conflict(refusal);
   if (trial) return jsonResponse(202, { count, delivery: first });
-  // It is stored: whatever becomes of its first step, the distributor goes on with it.
+  // The resend is stored: even if its first step fails here, the distributor continues it.
   await Promise.allSettled([continueResend(database, resend, now())]);
   wake();
   return jsonResponse(202, { id, count });

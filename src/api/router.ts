@@ -13,26 +13,26 @@ export interface RouteMatch {
   readonly operation: Operation | undefined;
   /** Percent-decoded; without a prototype, so that nothing else is in it. */
   readonly params: PathParams;
-  /** Where there is no operation: the methods that have one, HEAD and OPTIONS too; for Allow. */
+  /** For Allow: without an operation, the methods of the path, HEAD and OPTIONS included. */
   readonly methods: readonly string[];
-  /** The operation, else any of the path: says how its errors look, and whether it takes CORS. */
+  /** The operation, else any operation of the path; decides the form of errors, and CORS. */
   readonly sibling: Operation;
 }
 
 /**
- * Finds the operation of a method and a path, as `checkPath` returns it; HEAD is found where GET
- * is. Throws Problem 400 `malformed` when a parameter's percent-encoding is broken.
+ * Finds the operation of a method and a path, as `checkPath` returns paths. HEAD finds that of GET.
+ * Throws Problem 400 `malformed` when a parameter's percent-encoding is broken.
  */
 export type Router = (method: string, path: string) => RouteMatch | undefined;
 
 interface Entry {
   readonly operation: Operation;
   readonly pattern: PathPattern;
-  /** Its place among all: the lower goes first. */
+  /** Its place in the order of all patterns: the lower goes first. */
   readonly place: number;
 }
 
-/** Patterns of literals and parameters by segment: a literal is looked up, a parameter is any. */
+/** A tree of patterns by segment: a literal is looked up, a parameter matches any segment. */
 interface TreeNode {
   readonly literals: Map<string, TreeNode>;
   parameter: TreeNode | undefined;
@@ -45,12 +45,11 @@ const NO_PARAMS: PathParams = Object.freeze(Object.create(null));
 const NO_METHODS: readonly string[] = [];
 
 /**
- * Makes a router of operations of which no two may have one method and shape. Paths match as
- * URLPattern has it: percent-encoded, by case, and a parameter takes one segment that is not empty.
- * Of several the most literal one counts, segment by segment.
+ * Makes a router of operations; no two may have the same method and shape. Paths match as in
+ * URLPattern: percent-encoded, case-sensitive, and a parameter matches one non-empty segment. Of
+ * several matches the most literal one counts, segment by segment.
  *
- * Literals and `:parameters` cost one look-up per segment; only what is fancier costs a URLPattern
- * each.
+ * Literals and `:parameters` cost one look-up per segment; each fancier pattern costs a URLPattern.
  */
 export function createRouter(operations: readonly Operation[]): Router {
   const tree = createNode();
@@ -64,17 +63,17 @@ export function createRouter(operations: readonly Operation[]): Router {
   for (const [place, { operation, pattern }] of ordered.entries()) {
     const { segments: [first], urlPattern } = pattern;
     const entry = { operation, pattern, place };
-    // Of one that is fancy only the beginning, by which its paths are known as this router's.
+    // A fancy pattern adds only its first segment, which marks paths as this router's.
     if (first?.rank === 0) tree.literals.getOrInsertComputed(first.literal, createNode);
     if (urlPattern) fancy.push(entry);
     else plant(tree, entry);
   }
 
-  // Paths of another router end early.
+  // If false, the look-up of another router's path ends early.
   const takesAnyFirst = tree.parameter !== undefined ||
     fancy.some(({ pattern: { segments: [first] } }) => first?.rank !== 0);
 
-  /** The first entry in order. */
+  /** Returns the first match in the order of patterns. */
   const find = (method: string, path: string) => {
     const simple = climb(tree, path, 1, method);
     for (const entry of fancy) {
@@ -121,7 +120,7 @@ function plant(root: TreeNode, entry: Entry): void {
   node.entries.set(entry.operation.method, entry);
 }
 
-/** The first entry in order: at each segment the literal's branch before the parameter's. */
+/** Returns the first match: at each segment it tries the literal branch, then the parameter's. */
 function climb(node: TreeNode, path: string, start: number, method: string): Entry | undefined {
   if (start > path.length) return node.entries.get(method);
   const segment = segmentAt(path, start);
@@ -147,7 +146,7 @@ function readGroups(
   { pattern: { segments: [first], urlPattern } }: Entry,
   path: string,
 ): PathParams | undefined {
-  // This spares most URLPatterns, which cost some microseconds each.
+  // This avoids running most URLPatterns, which cost some microseconds each.
   if (first?.rank === 0 && first.literal !== segmentAt(path, 1)) return undefined;
   const result = urlPattern?.exec({ pathname: path });
   if (!result) return undefined;
@@ -168,13 +167,13 @@ function decode(text: string): string {
 }
 
 const UNSAFE = /%2f|%5c|\\|(?:^|\/)(?:\.|%2e){1,2}(?:\/|$)|[^\x21-\x7e]/i;
-/** What URLPattern percent-encodes in a path. */
+/** A character that URLPattern percent-encodes in a path. */
 const UNENCODED = /[^\w\-.~!$&'()*+,;=:@%|/]/;
 
 /**
- * The path as URLPattern sees it: quotes and the like percent-encoded. Throws Problem 400 for one
- * that a proxy or a file system might read in another way than we do: dot segments, encoded slashes
- * and backslashes, raw controls.
+ * Returns the path as URLPattern sees it: quotes and the like percent-encoded. Throws Problem 400
+ * for a path that a proxy or a file system might read differently: dot segments, encoded slashes
+ * and backslashes, raw control characters.
  */
 export function checkPath(path: string): string {
   if (!path.startsWith("/") || UNSAFE.test(path)) throw malformed("The path is not well-formed.");

@@ -2,18 +2,18 @@ import { conflict, tooMany } from "../base/problem.ts";
 import { createThrottle } from "../base/throttle.ts";
 import type { Subscription } from "../event/subscription.ts";
 
-/** Tests and resends together: for each subscription, and for all of a principal. */
+/** Limits of tests and resends together: per subscription, and per principal. */
 const LIMIT = 6;
 const PRINCIPAL_LIMIT = 30;
 const WINDOW_MS = 60_000;
 
-/** Makes the check of sends by hand: Problem 409 where one is disabled, 429 past the limits. */
+/** Makes the check of manual sends: Problem 409 for a disabled subscription, 429 past limits. */
 export function createSendLimit(now: () => number): (subscription: Subscription) => void {
   const bySubscription = createThrottle({ limit: LIMIT, windowMs: WINDOW_MS, now });
   const byPrincipal = createThrottle({ limit: PRINCIPAL_LIMIT, windowMs: WINDOW_MS, now });
 
-  // Counts before anything is awaited, so that many at once do not get past the limits. The second
-  // name is that of a subscription which is deleted and made anew.
+  // Counts before anything is awaited, so that simultaneous sends cannot pass the limits. By the
+  // second name a subscription that is deleted and made anew is under the same limit.
   return ({ id, principal, event, endpoint, status }) => {
     if (status === "disabled") {
       throw conflict("The subscription is disabled; make it active first.");

@@ -35,7 +35,7 @@ const WithSecret = named("SubscriptionWithSecret", withMembers(SubscriptionRecor
   ),
 }));
 
-/** What shows a signing secret, and is audited for that: subscribing, and replacing it. */
+/** The operations that show a signing secret: subscribe, and replace the secret. Both audit it. */
 export function subscribeOperations(
   services: Administration & Pick<Services, "seal" | "refuseEndpoint">,
 ): Operation[] {

@@ -55,19 +55,19 @@ import {
 import { backend, consumer, type Operation, type Side } from "./operation.ts";
 import { pageOf, pagination, toPageRecord } from "./pagination.ts";
 
-// Of one's own these are known.
+// A list of the caller's own subscriptions does not need these two filters.
 const { owner, app, ...OWN_FILTERS } = SUBSCRIPTION_LIST.filters;
 
 /** The detail where another subscription of the owner has the same event and endpoint. */
 export const TAKEN = "There is a subscription of this event and endpoint already.";
 
-/** In which order a list has subscriptions. */
+/** The order of a list of subscriptions. */
 export const SORT = optional(
   described("Worst lists those that fail alone, for longest first.", oneOf("newest", "worst")),
   "newest",
 );
 
-/** `{side}/subscription`: the caller's own, or everybody's, whose changes are audited. */
+/** `{side}/subscription`: the caller's own, or everybody's. Changes of the latter are audited. */
 export function subscriptionOperations(
   side: Side,
   services: Administration & Pick<Services, "heavy" | "refuseEndpoint">,
@@ -121,11 +121,11 @@ export function subscriptionOperations(
         const subscription = await find(id, caller);
         const isDisabled = status === "disabled";
         const isRevived = subscription.status === "disabled" && status && !isDisabled;
-        // A new endpoint gets the event too, of which this token may be allowed nothing.
+        // A new endpoint receives the event too, which this token may not be allowed to have.
         if (isOwn && (status === "active" || isRevived || endpoint !== undefined)) {
           await checkEventAllowed(database, subscription.event, caller);
         }
-        // What it had not been sent is cancelled before it may be active or paused again.
+        // Old unsent deliveries are cancelled before the subscription is active or paused again.
         if (isRevived && !await clearSubscription(database, id, now())) {
           throw new Problem(503, "unavailable", "Its old deliveries are still being cancelled.", {
             headers: { "Retry-After": "5" },
@@ -159,7 +159,7 @@ export function subscriptionOperations(
   ];
 }
 
-/** Reports the end of a pause that is none. */
+/** Reports a `paused_until` whose status is not paused. */
 function checkPause(
   { paused_until: until, status = "paused" }: Infer<typeof ManagedSubscriptionChange>,
   report: Report,
@@ -167,7 +167,7 @@ function checkPause(
   if (until !== undefined && status !== "paused") report("Is for paused.", "/paused_until");
 }
 
-/** Reports an endpoint that is never called back. */
+/** Reports an endpoint to which callbacks are never sent. */
 export function checkReachable({ refuseEndpoint }: Pick<Services, "refuseEndpoint">) {
   return (endpoint: string, report: Report) => {
     const refusal = refuseEndpoint(new URL(endpoint));
@@ -175,17 +175,17 @@ export function checkReachable({ refuseEndpoint }: Pick<Services, "refuseEndpoin
   };
 }
 
-/** A token of one's own login sees all that its user has, an app's what was made through it. */
+/** A token of the user's own login sees all subscriptions of the user; an app's, the app's own. */
 export function ownerOf({ sub, clientId }: Caller) {
   return { owner: sub, app: isOwnLogin(clientId) ? undefined : clientId };
 }
 
-/** The subscription of this id, of the caller where there is one; throws Problem 404. */
+/** Returns a subscription by id, only the caller's if one is given; throws Problem 404. */
 export async function getSubscription(database: Database, id: string, caller?: Caller) {
   return found(await findSubscription(database, id, caller && ownerOf(caller)), "subscription");
 }
 
-/** What counts as granted to the caller's subscriptions; by own login all that the user has. */
+/** Returns the scopes granted to the caller's subscriptions: by own login all of the user's. */
 export async function grantedScopes(
   database: Database,
   { sub, clientId, scopes }: Caller,

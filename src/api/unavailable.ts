@@ -4,12 +4,12 @@ import { OutcomeUnknownError } from "../database/database.ts";
 /** The code of the only 503 after which something may have been stored. */
 export const OUTCOME_UNKNOWN = "outcome_unknown";
 
-/** When to try again what the service cannot do now. */
+/** The header that says when to retry what the service cannot do now. */
 export const RETRY_AFTER = { "Retry-After": "2" };
 
 /**
- * The problem of what could not be stored, for this cause: it says whether it may have been;
- * without `what`, of what was only to be read.
+ * Makes Problem 503 for a failed write of `what`, or for a failed read without `what`. The detail
+ * says whether the write may have been stored.
  */
 export function unavailable(cause: unknown, what?: string): Problem {
   const [code, detail] = cause instanceof OutcomeUnknownError
