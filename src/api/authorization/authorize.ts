@@ -26,7 +26,7 @@ import { findGrantable } from "./issue_grant.ts";
 import { SECRET } from "./oauth_form.ts";
 import { pageOperations } from "./page_operations.ts";
 
-/** HEAD is what scanners of links send; it makes no code and no session. */
+/** Link scanners send HEAD, so it makes no code and no session. */
 const HEAD_OF_PAGE: HttpResponse = { status: 200, headers: NO_STORE };
 
 export type AuthorizeServices =
@@ -34,7 +34,7 @@ export type AuthorizeServices =
   & Pick<Services, "passwordLogin" | "issuer" | "config" | "now" | "documents" | "scopes">
   & Pick<Services, "hasher" | "revocations" | "wake" | "consoleApp" | "tokens">;
 
-/** RFC 6749 §4.1.1, RFC 7636 §4.3, RFC 8707 §2, RFC 9470 §4; authorize_request.ts reads them. */
+/** Read by authorize_request.ts (RFC 6749 §4.1.1, RFC 7636 §4.3, RFC 8707 §2, RFC 9470 §4). */
 const QUERY = {
   client_id: described("The app.", TEXT),
   redirect_uri: described("Where the code goes.", TEXT),
@@ -60,17 +60,17 @@ const AuthorizeForm = named("AuthorizeForm", record(PAGE_FORM));
 
 /**
  * GET and POST /authorization/authorize (RFC 6749 §4.1): login page, consent page, and the redirect
- * back with a code. The pages' forms are sent to this same address with the same query; a form's
- * token is bound to the browser's session and to that query: neither can be exchanged for another.
+ * back with a code. The pages send their forms to the same URL with the same query. A form's CSRF
+ * token is bound to the browser session and to that query, so it is of no use with any other.
  */
 export function authorizeOperations(services: AuthorizeServices): Operation[] {
   const { sessions, issuer, site } = services;
   const path = "/authorization/authorize";
 
   /**
-   * Errors go to the app once it is known (RFC 6749 §4.1.2.1); to one that nobody has registered
-   * with a user who has signed in alone, so that its author sends no stranger on (RFC 9700
-   * §4.11.2).
+   * Sends errors to the app once it is known (RFC 6749 §4.1.2.1). If nobody has registered the app,
+   * the user must sign in first, so that its author cannot redirect strangers through this service
+   * (RFC 9700 §4.11.2).
    */
   async function respond(http: HttpRequest, query: Form, form?: Form): Promise<HttpResponse> {
     const target = await findTarget(query, http.address, services);
@@ -83,7 +83,7 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
     const session = await sessions.open(http);
     try {
       const request = await readAuthorizeRequest(target, services);
-      // A login for the request itself is recent enough, where none ever is for long too.
+      // A login made for this request is recent enough, even for max_age=0: `onward` lacks max_age.
       const others = http.query.split("&")
         .filter((pair) => decodeFormText(pair.replace(/=.*/, "")) !== "max_age");
       const onward = addressOf(others.join("&"));
@@ -148,7 +148,7 @@ async function carryOut(form: Form, http: HttpRequest, visit: Visit, services: A
       throw new OAuthError("access_denied", "The user did not allow it.");
     case "switch": {
       const anonymous = { ...visit, session: await sessions.logOut(session, http) };
-      // Whoever signs out may be about to use another account than the app has hinted at.
+      // The user may want to use another account than the one in the app's login_hint.
       return showLogin(anonymous, { signedOut: true, username: "" }, services);
     }
     default:
@@ -156,7 +156,7 @@ async function carryOut(form: Form, http: HttpRequest, visit: Visit, services: A
   }
 }
 
-/** What is known by its document alone has no id that says anything until a user allows it. */
+/** Records a denial; an app known only by its document has no stored id before it is allowed. */
 async function recordDenial(
   { id }: App,
   user: User,
@@ -169,8 +169,8 @@ async function recordDenial(
 }
 
 /**
- * Whether the user signed in as lately as the app asks for (OpenID Connect Core §3.1.2.1), and as
- * these scopes demand. The console asks by itself, once something grave is done in it.
+ * Whether the login is as recent as the app asks for (OpenID Connect Core §3.1.2.1) and as these
+ * scopes demand. Scopes demand nothing of the console, which asks for a login before grave actions.
  */
 function isRecent(
   { request: { app, maxAgeMs }, session }: Visit,
@@ -181,7 +181,7 @@ function isRecent(
   return isWithin(Math.min(maxAgeMs, neededMs), session.sinceMs, now());
 }
 
-/** Carries out the form of a login page: the way on, or the page once more. */
+/** Handles the form of a login page: returns the redirect onward, or the page with an error. */
 export async function logIn(
   form: Form,
   from: Pick<HttpRequest, "address" | "headers">,
@@ -214,9 +214,9 @@ export async function logIn(
 }
 
 /**
- * A trusted app needs no consent, and one given before is remembered for this service; except where
- * another program can pose as the app or nobody has registered it, and for the backend, which is
- * never granted unseen. The console is our own code at our own address: it needs none at all.
+ * Whether the consent page is skipped: for trusted apps, and for registered apps with an earlier
+ * consent at this service; but not if another program can pose as the app, nor for backend scopes.
+ * The console is our own code at our own address, so it never needs consent.
  */
 async function canSkipConsent(
   { app, redirectUri }: AuthorizeRequest,

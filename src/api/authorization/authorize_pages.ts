@@ -13,18 +13,18 @@ import { loginPage, type LoginPageInput } from "../pages/login_page.ts";
 import type { AuthorizeRequest, AuthorizeTarget } from "./authorize_request.ts";
 import type { BrowserSession } from "./browser_session.ts";
 
-/** One visit to a page of ours: what is asked for, and the browser that asks. */
+/** One visit to a page: the request, and the session of the browser. */
 export interface PageVisit<Asking = App | undefined> {
   readonly request: Pick<AuthorizeTarget, "form" | "redirectUri"> & { readonly app: Asking };
   readonly session: BrowserSession;
   /**
-   * Where the page is and its forms are sent, with its query as it came: that comes back with each
-   * form and is checked anew, so nothing is stored.
+   * The address of the page and of its forms, with the query as received. Each form sends the query
+   * again and it is checked again, so nothing is stored.
    */
   readonly address: string;
-  /** Where a login leads, if that is not there. */
+  /** Where a login leads, if not to `address`. */
   readonly onward?: string;
-  /** What the user signs in for where that is no app. */
+  /** What the user signs in for, if not for an app. */
   readonly purpose?: string;
 }
 
@@ -34,8 +34,8 @@ export interface Visit extends PageVisit<App> {
 }
 
 /**
- * The login page; without what was typed, the name is that of who is logged in and must be again,
- * or what the app takes the user for.
+ * Makes the login page. Unless `state` has the name that was typed, the page shows the name of the
+ * user who must log in again, or the app's login_hint, or the first user's name.
  */
 export async function showLogin(
   visit: PageVisit,
@@ -44,7 +44,7 @@ export async function showLogin(
 ): Promise<HttpResponse> {
   const { database, sessions } = services;
   const { request: { app, form, redirectUri }, session: { user } } = visit;
-  // Those whose webhooks these are may know of no console.
+  // Users who come to see their webhooks may not know of a console.
   const isOwn = app?.id === CONSOLE_APP && redirectUri?.endsWith(WEBHOOKS_PATH);
   const firstUser = (await findUnusedFirstUser(database))?.username;
   const page = loginPage({
@@ -61,7 +61,7 @@ export async function showLogin(
   return { ...page, headers: { ...page.headers, "Set-Cookie": sessions.cookie(visit.session) } };
 }
 
-/** Asks whether the app may have these scopes; those that the user has not allowed are marked. */
+/** Makes the consent page for these scopes; those that the user has not yet allowed are marked. */
 export async function showConsent(
   visit: PageVisit<App & Target>,
   user: User,
@@ -86,12 +86,12 @@ export async function showConsent(
   });
 }
 
-/** What every page of a visit has. */
+/** Returns what all pages of a visit share. */
 export function pageFrame({ request, address }: PageVisit, { site }: Pick<Services, "site">) {
   return { site, action: address, formActionOrigin: originOf(request.redirectUri) };
 }
 
-/** What a form's token is bound to: consent to what the user reads, or, without scopes, login. */
+/** Returns what a form's CSRF token is bound to: consent to these scopes; without scopes, login. */
 export function formStep({ address }: PageVisit, scopes?: readonly string[]): string {
   return scopes ? `consent ${scopes.join(" ")} ${address}` : `login ${address}`;
 }

@@ -16,9 +16,9 @@ import type { AuthorizeTarget } from "./authorize_request.ts";
 import { newHandle } from "./token_issuer.ts";
 
 /**
- * Stores a code, and the consent where the request gives it, and sends the code to the app. Throws
- * Problem 409, and nothing is stored, where what was found before no longer holds: the session, the
- * app, or the consent that was given before.
+ * Stores a code, and the consent if the user has just given it, and redirects to the app with the
+ * code. Stores no code and throws Problem 409 if the session has ended, the app has changed, or an
+ * earlier consent no longer holds.
  */
 export async function sendCode(
   visit: Visit,
@@ -41,7 +41,7 @@ export async function sendCode(
   const changes = await database.write([
     ...registration,
     insertCode(code, hash, visit.session.hash, nowMs, ...when),
-    // The console gets one whenever it is loaded: its user's login is recorded, and nothing more.
+    // The console gets a code on every load, so only its user's login is audited, not its codes.
     ...isConsole ? [] : [
       insertAudit({ ...audited, action: GRANT_ALLOWED, target: id }, nowMs, hasCode(id)),
     ],
@@ -55,8 +55,8 @@ export async function sendCode(
 }
 
 /**
- * Sends the app, at its redirect URI, a code or the reason why it gets none (RFC 6749 §4.1.2 and
- * §4.1.2.1), and says whose it is (RFC 9207 §2).
+ * Redirects to the app's redirect URI with a code or an error (RFC 6749 §4.1.2 and §4.1.2.1), and
+ * with the issuer (RFC 9207 §2).
  */
 export function sendToApp(
   { redirectUri, form }: AuthorizeTarget,
@@ -67,7 +67,7 @@ export function sendToApp(
   return seeOther(redirectWith(redirectUri, parameters));
 }
 
-/** RFC 9700 §4.12: 303, so that no browser sends the form on. */
+/** Makes a redirect, with 303 so that no browser sends the form on (RFC 9700 §4.12). */
 export function seeOther(location: string, headers: HttpResponse["headers"] = {}): HttpResponse {
   const own = { Location: location, "Referrer-Policy": "no-referrer", ...NO_STORE };
   return { status: 303, headers: { ...own, ...headers } };

@@ -16,13 +16,13 @@ import type { ErrorPageInput } from "../pages/error_page.ts";
 import { checkRepeated, readResource, readScope } from "./oauth_form.ts";
 import { checkAllowed } from "./token.ts";
 
-/** An active app and a redirect URI of it: where the outcome of a request may go. */
+/** An active app and one of its redirect URIs, to which the outcome of a request may be sent. */
 export interface AuthorizeTarget {
-  /** The whole request. */
+  /** All parameters of the request. */
   readonly form: Form;
   readonly app: App;
   readonly redirectUri: string;
-  /** What stores an app that is known by its document, as that is now. */
+  /** The statements that store an app known by its document, as the document is now. */
   readonly registration?: readonly Sql[];
 }
 
@@ -32,15 +32,15 @@ export interface AuthorizeRequest extends AuthorizeTarget {
   /** The scopes asked for by name; each is allowed to the app. */
   readonly requestedScopes: readonly string[];
   readonly challenge: string | null;
-  /** So long ago the user may have signed in (OpenID Connect Core §3.1.2.1); else Infinity. */
+  /** How old the login may be (OpenID Connect Core §3.1.2.1); Infinity without max_age. */
   readonly maxAgeMs: number;
 }
 
 type DocumentServices = Pick<Services, "database" | "documents" | "issuer" | "now" | "scopes">;
 
 /**
- * Finds where the outcome of an authorization request goes, or why that is not known: then the user
- * alone gets the error (RFC 6749 §4.1.2.1).
+ * Finds the app and the redirect URI that get the outcome of an authorization request. If there are
+ * none, returns the reason, which only the user sees (RFC 6749 §4.1.2.1).
  */
 export async function findTarget(
   form: Form,
@@ -63,7 +63,7 @@ export async function findTarget(
     const detail = `The app lists no redirect_uris, as profile ${profile} of this service demands.`;
     return { detail, facts: [["App", app.name]] };
   }
-  // The console's may be of two origins, and none is a mere prefix.
+  // The console's redirect URIs may be at two origins, and must match exactly.
   const isAllowed = app === consoleApp
     ? app.redirectUris.includes(redirectUri)
     : checkRedirectUri(redirectUri, app);
@@ -76,7 +76,7 @@ export async function findTarget(
   };
 }
 
-/** The same for an app that is known by the document at its client_id. */
+/** The same as `findTarget` for an app that is known by the document at its client_id. */
 async function findDocumentTarget(
   form: Form,
   clientId: string,
@@ -94,7 +94,7 @@ async function findDocumentTarget(
     const detail = "redirect_uri is not one of those in the app's metadata document.";
     return { detail, facts: [["client_id", clientId], ["redirect_uri", redirectUri]] };
   }
-  // What is wrong with a resource the app gets at its redirect URI.
+  // An error of `resource` is for the app: readAuthorizeRequest throws it again.
   const resource = await readResource(form, services).catch(() => undefined);
   const all = new Set([...known?.scopes ?? [], ...services.scopes, ...resource?.scopes ?? []]);
   const scopes = [...all].filter((scope) => !isOfBackend(scope));

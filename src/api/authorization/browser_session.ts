@@ -19,10 +19,10 @@ import { findUser } from "../../store/users.ts";
 import { isWithin, RECENT_LOGIN_MS } from "../recent_login.ts";
 
 const SESSION_MS = 12 * 60 * 60_000;
-/** How often it is stored that one is seen. */
+/** The least time between two updates of a session's `seenAtMs`. */
 const SEEN_MS = 5 * 60_000;
 const DEVICE_MS = 180 * 86_400_000;
-/** So many users are remembered in one browser: those who logged in last. */
+/** How many users one browser's device cookie remembers: those who logged in last. */
 const MOST_DEVICES = 4;
 const DEVICES = /^\w{25}\.[\w-]{43}(?:~\w{25}\.[\w-]{43}){0,3}$/;
 
@@ -30,24 +30,24 @@ const DEVICES = /^\w{25}\.[\w-]{43}(?:~\w{25}\.[\w-]{43}){0,3}$/;
 export interface BrowserSession {
   /** The cookie's value. */
   readonly id: string;
-  /** Its SHA-256, which is stored once somebody has logged in with it. */
+  /** The SHA-256 of `id`, which is stored once a user has logged in. */
   readonly hash: Uint8Array;
-  /** Whether the browser sent it, or has yet to be given it. */
+  /** Whether the browser has not sent the cookie and must still be given it. */
   readonly isNew: boolean;
   readonly user: User | undefined;
   /** When the user logged in. */
   readonly sinceMs: number;
   readonly givenPassword: GivenPassword | undefined;
-  /** What its device cookie says, unproven. */
+  /** The entries of the device cookie, not yet verified. */
   readonly devices: readonly string[];
 }
 
 type Sender = Pick<HttpRequest, "address" | "headers">;
 
-/** Keeps browsers apart and forms from being forged. */
+/** Keeps the sessions of browsers, and protects forms against CSRF. */
 export type BrowserSessions = ReturnType<typeof createBrowserSessions>;
 
-/** Makes them; `pageKey` is the database's own, so they are the same for all processes. */
+/** Makes browser sessions; all processes on a database share its `pageKey`, and so the sessions. */
 export function createBrowserSessions(
   { database, revocations, issuer, pageKey, now }:
     & Pick<Services, "database" | "revocations" | "issuer" | "now">
@@ -56,16 +56,16 @@ export function createBrowserSessions(
   const hmac = createHmacSha256(pageKey);
   const { origin, protocol, hostname } = new URL(issuer);
   const isSecure = protocol === "https:";
-  // RFC 6265bis §4.1.3: with the prefix neither another host of the domain nor plain http sets it.
-  // And by the database's own key its name differs from another Gatepost's: cookies know no ports.
+  // With the prefix neither another host of the domain nor plain http can set the cookie (RFC
+  // 6265bis §4.1.3). `pageKey` tells Gateposts on one host apart, since cookies ignore the port.
   const oldName = isSecure ? "__Host-gatepost" : "gatepost"; // until 0.1.0
   const name = `${oldName}-${hmac("cookie").slice(0, 8)}`;
   const deviceName = `${name}-device`;
   const attributes = `Path=/; HttpOnly; SameSite=Lax${isSecure ? "; Secure" : ""}`;
-  // Browsers send Sec-Fetch-Site to such origins alone.
+  // Browsers send Sec-Fetch-Site only to trustworthy origins.
   const isTrustworthy = isSecure || isLoopbackHost(hostname);
 
-  /** The token of one form: of this session, this step and this very request. */
+  /** Returns the CSRF token of a form, bound to the session and to `step`, which has the address. */
   function formToken(session: BrowserSession, step: string): string {
     return hmac(`form ${session.id} ${step}`);
   }
@@ -76,7 +76,7 @@ export function createBrowserSessions(
     return { id, hash: sha256(id), isNew: true, ...nobody };
   }
 
-  /** A session under a new id (no fixation): what stores it, and its Set-Cookie value. */
+  /** Makes a session with a new id (no session fixation): its statement and Set-Cookie value. */
   function newSession(user: string, sinceMs: number, { address, headers }: Sender) {
     const id = newSecret();
     const from = { address, agent: headers["user-agent"] };
@@ -89,8 +89,8 @@ export function createBrowserSessions(
   }
 
   /**
-   * Ends a session, together with what is stored beside, and what its user's consoles have; `next`,
-   * who signs in now, only types the password again where that is the same user.
+   * Ends a session and stores `more` in the same batch. The tokens of the user's consoles end too,
+   * unless `next`, the user who signs in now, is the same user.
    */
   async function end({ user, hash }: BrowserSession, next?: string, ...more: readonly Sql[]) {
     const leaves = user !== undefined && user.id !== next;
@@ -100,11 +100,11 @@ export function createBrowserSessions(
     if (leaves) await revocations.refresh();
   }
 
-  // The word before it distinguishes the signature from a form's.
+  // The word `device` distinguishes this signature from a form's token.
   const signDevice = (id: string, userId: string) =>
     `${id}.${hmac(`device ${userId} ${id}`)}`;
 
-  /** The device cookie's entry of the user, if it is one of ours and not too old. */
+  /** Finds the user's entry in the device cookie, if it is signed by us and not too old. */
   function findEntry({ devices }: BrowserSession, userId: string): string | undefined {
     const oldest = idBound("k", now() - DEVICE_MS);
     return devices.find((entry) => {
@@ -124,12 +124,12 @@ export function createBrowserSessions(
       const hash = sha256(sent);
       const found = await findSession(database, hash, now());
       if (found && method !== "HEAD" && (found.seenAtMs ?? 0) <= now() - SEEN_MS) {
-        // Nobody waits for it, and nothing depends on it.
+        // Not awaited, since nothing depends on it.
         void Promise.allSettled([database.write([markSeen(hash, now())])]);
       }
       const sinceMs = found?.createdAtMs ?? 0;
       const givenPassword = found?.givenPassword ?? undefined;
-      // Its page asks for no old password, and somebody else may sit there by now.
+      // The page for a new password asks for no old one, and somebody else may sit there by now.
       const isOver = givenPassword && !isWithin(RECENT_LOGIN_MS, sinceMs, now());
       const user = found && !isOver ? await findUser(database, found.user) : undefined;
       return { id: sent, hash, isNew: false, user, sinceMs, givenPassword, devices };
@@ -137,8 +137,8 @@ export function createBrowserSessions(
     /**
      * Logs a user in; returns the Set-Cookie values.
      *
-     * @param sinceMs when the check of the password began: a session that was ended since stays so
-     * @param uses what that check stores: the login is refused by a ConflictError where this is
+     * @param sinceMs when the password check began: whatever ended sessions since ends this one too
+     * @param uses statements of the password check; ConflictError if they refuse the login
      */
     async logIn(
       session: BrowserSession,
@@ -160,7 +160,7 @@ export function createBrowserSessions(
         `${deviceName}=${devices.join("~")}; Max-Age=${DEVICE_MS / 1000}; ${attributes}`,
       ];
     },
-    /** The id by which the browser is known, if the user has logged in with it before. */
+    /** Returns the id of the browser's device, if the user has logged in with it before. */
     findDevice: (session: BrowserSession, userId: string) =>
       findEntry(session, userId)?.split(".")[0],
     /** Ends a session and returns the anonymous one that takes its place. */
@@ -188,9 +188,9 @@ export function createBrowserSessions(
 }
 
 /**
- * The value of one of our cookies, where the browser sent exactly one that we could have made. Only
- * spaces and tabs are none of a name: to browsers one behind U+00A0 lacks the prefix `__Host-`.
- * Java's CookieManager puts a value into quotes (RFC 6265 §4.1.1), since ours have a Max-Age.
+ * Returns the value of a cookie in a list; empty unless the browser sent exactly one of valid form.
+ * Trims only spaces and tabs: for browsers, a name behind U+00A0 lacks the prefix `__Host-`. Takes
+ * quotes away, which Java's CookieManager adds to cookies with Max-Age (RFC 6265 §4.1.1).
  */
 function readCookie(header: string | undefined, name: string, form: RegExp): string[] {
   const values = (header ?? "").split(";").map((pair) => pair.replace(/^[ \t]+/, ""))

@@ -12,9 +12,9 @@ import { pageFrame, type PageVisit } from "./authorize_pages.ts";
 import { seeOther } from "./authorize_redirect.ts";
 
 /**
- * The page on which a user replaces a password that this service made, and its form; undefined
- * where there is none to replace. Until then nothing else of a visit is shown or carried out, so
- * that nobody gets past it by a one-time password. Throws Problem 409 where the session has ended.
+ * Shows the page on which a user replaces a password that this service made, or handles its form.
+ * Undefined if there is none to replace. Until it is replaced, a visit can do nothing else, so a
+ * one-time password opens nothing but this page. Throws Problem 409 if the session has ended.
  */
 export async function choosePassword(
   visit: PageVisit,
@@ -42,7 +42,7 @@ export async function choosePassword(
   }
   if (decision !== undefined) throw malformed("The decision is not known.");
   const wanted = form.get("new_password") ?? "";
-  // Else the one that a terminal or a log has seen would be good from now on.
+  // Without this check, a password that a terminal or a log has shown could become permanent.
   const isGiven = async () =>
     hasher.verify(wanted, (await findUserByName(database, username))?.phc);
   const fault = checkPassword(wanted) ??
@@ -52,7 +52,7 @@ export async function choosePassword(
   const nowMs = now();
   const when = isLive(session.hash, nowMs);
   const replace = replacePassword(target, phc, when, nowMs, config.accessTokenTtlMs);
-  // This browser goes on, with a session that is younger than what the change ends.
+  // This browser continues, with a session younger than all that the change ends.
   const { insert, cookie } = sessions.newSession(target, nowMs + 1, request);
   await changeAudited(actor, "user.change_password", target, [...replace, insert], services);
   return seeOther(address, { "Set-Cookie": cookie });

@@ -14,15 +14,15 @@ import { useAssertion } from "../../store/client_assertions.ts";
 import { throttleAddress } from "../../http/client_address.ts";
 import { createThrottle } from "../../base/throttle.ts";
 
-/** Finds and proves the app that sends a request. */
+/** Finds and authenticates the app that sends a request. */
 export type ClientAuthenticator = ReturnType<typeof createClientAuthenticator>;
 
 const NO_SECRET = randomBytes(32); // matches nothing
 
 /**
- * Makes the authentication of apps. Secrets have 256 bits, so the throttle is not what keeps them
- * from being guessed: beyond its limit the failures of an address get 429, and the right secret is
- * still accepted, so that nobody can lock out an app that shares the address.
+ * Makes the authentication of apps. Secrets have 256 bits, so nobody guesses them even without the
+ * throttle. Past its limit, failures of an address get 429, but the right secret is still accepted:
+ * nobody can lock out an app that shares the address.
  */
 export function createClientAuthenticator(
   { accounts, config: { clientMetadata }, database, failures, issuer, now }:
@@ -31,7 +31,7 @@ export function createClientAuthenticator(
 ) {
   const throttle = createThrottle({ limit: 50, windowMs: 15 * 60_000, now });
 
-  /** Counts a failure; returns it, or the 429 that takes its place. */
+  /** Counts a failure; returns the failure, or Problem 429 in its place. */
   function countFailure(failure: OAuthError, address: string, app: App | undefined): Error {
     const from = throttleAddress(address);
     const waitMs = throttle.waitMs(from);
@@ -42,7 +42,7 @@ export function createClientAuthenticator(
     return failure;
   }
 
-  /** Whether an app is good, and what was sent proves that it is the one. */
+  /** Whether an app is active, and the credentials prove that it sent the request. */
   async function isProven(
     app: AppWithSecrets | undefined,
     { clientId, secrets, assertion }: ReturnType<typeof parseClientAuth>,
@@ -50,14 +50,14 @@ export function createClientAuthenticator(
     const isTaken = !app?.metadataUrl || isDocumentUrl(app.metadataUrl, clientMetadata);
     const isGood = isTaken && app?.status === "active";
     const proof = assertion && app && verifyAssertion(assertion, app, issuer, now());
-    // What is refused does not use it up: another process may have let the app in just now.
+    // A refused assertion stays unused: another process may have just allowed the app.
     const isOwner = assertion ? isGood && proof && await useAssertion(database, clientId, proof)
       : app?.type === "public" ? secrets.length === 0
       : hasSecret(app, secrets, now());
     return Boolean(isOwner) && isGood;
   }
 
-  /** The app; throws OAuthError (RFC 6749 §2.3, §5.2), the same one whatever did not fit. */
+  /** Returns the app. Throws OAuthError (RFC 6749 §2.3, §5.2), the same whatever is wrong. */
   async function authenticate(request: HttpRequest, form: Form): Promise<App> {
     let app: AppWithSecrets | undefined;
     try {
@@ -79,8 +79,8 @@ export function createClientAuthenticator(
   return {
     authenticate,
     /**
-     * What a proven app gets by `work`, which is done once more where it refuses what another
-     * process may have allowed the app a moment ago, or gives nothing since that took it away.
+     * Authenticates the app and returns the result of `work`. If `work` returns undefined or says
+     * that the app may not do this, and accounts have just changed, it runs again with current data.
      */
     async serve<Result>(
       request: HttpRequest,
@@ -104,7 +104,7 @@ export function createClientAuthenticator(
   };
 }
 
-/** Compares each reading with each secret, an unknown app's too, so that the time says nothing. */
+/** Compares all given and stored secrets, even of an unknown app, so that the time says nothing. */
 function hasSecret(app: AppWithSecrets | undefined, secrets: readonly string[], nowMs: number) {
   const old = (app?.oldSecretUntilMs ?? 0) > nowMs ? app?.oldSecret : undefined;
   const stored = [app?.secret ?? NO_SECRET, old ?? NO_SECRET];

@@ -5,20 +5,20 @@ import { throttleAddress } from "../../http/client_address.ts";
 import { type ClientDocument, parseClientDocument } from "../../oauth/client_metadata.ts";
 import type { Services } from "../../services.ts";
 
-/** What clients say of themselves (draft-ietf-oauth-client-id-metadata-document). */
+/** Finds the metadata documents of clients (draft-ietf-oauth-client-id-metadata-document). */
 export type ClientDocuments = ReturnType<typeof createClientDocuments>;
 
 const CACHE_LIMIT = 1_000;
 // No such document is larger (section 8.7 of draft-ietf-oauth-client-id-metadata-document-02).
-// Typed: what somebody could upload to a host as text or a picture says nothing for the host.
+// isTyped: a file that somebody uploads to a host as text or a picture does not speak for the host.
 const FETCH = { limitBytes: 5 * 1024, timeoutMs: 5_000, isTyped: true };
-// Anybody can cause fetches: so many by one address, and by all of them together.
+// Anybody can cause fetches, so they are limited: per address, and for all together.
 const WINDOW_MS = 15 * 60_000;
 const FETCHES_OF_ADDRESS = 30;
 const FETCHES = 600;
 const ALL = "all";
 
-/** Makes the look-up. Documents are remembered for as long as they say, failures are not. */
+/** Makes the look-up. Documents are cached for as long as their responses say, failures are not. */
 export function createClientDocuments(
   { fetchDocument, now }: Pick<Services, "fetchDocument" | "now">,
 ) {
@@ -40,8 +40,8 @@ export function createClientDocuments(
 
   return {
     /**
-     * The document at a URL, or why it is not taken; requests at once share one fetch. Throws
-     * Problem 429 where the address of who asks, or all, have caused too many.
+     * Returns the document at a URL, or why it is refused. Simultaneous requests share one fetch.
+     * Throws Problem 429 if this address, or all addresses together, caused too many fetches.
      */
     async find(url: string, address: string): Promise<Found> {
       const known = cache.get(url);

@@ -9,8 +9,8 @@ import { requireParameter } from "./oauth_form.ts";
 import { parseHandle } from "./token_issuer.ts";
 
 /**
- * authorization_code (RFC 6749 §4.1.3, RFC 7636 §4.6). A failed exchange leaves the code as it is;
- * a redeemed one that its app presents again ends all that came from it (RFC 6749 §4.1.2).
+ * Grant type authorization_code (RFC 6749 §4.1.3, RFC 7636 §4.6). A failed exchange leaves the code
+ * unchanged. If its app presents a redeemed code again, all that came from it ends (§4.1.2).
  */
 export const exchangeCode: Exchange = async (request, services) => {
   const { app, form } = request;
@@ -20,7 +20,7 @@ export const exchangeCode: Exchange = async (request, services) => {
   return redeem(handle, "authorization_code", request, services, check);
 };
 
-/** Exchanges a stored code, as `exchangeCode` does; `check` throws where it does not fit. */
+/** Exchanges a stored code, as `exchangeCode` does; `check` throws if the code does not fit. */
 export async function redeem(
   { grantId, hash }: { readonly grantId: string; readonly hash: Uint8Array },
   type: GrantType,
@@ -58,7 +58,7 @@ function checkCode(code: Code, app: App, form: Form, nowMs: number): void {
   if (verifierError) throw new OAuthError("invalid_grant", verifierError);
 }
 
-/** What is wrong with a verifier (RFC 7636 §4.6): who wrote the client cannot see it otherwise. */
+/** Says what is wrong with a verifier (RFC 7636 §4.6), to help the client's developer. */
 function findVerifierError(verifier: string | undefined, challenge: string | null) {
   // RFC 9700 §2.1.1: a verifier for a code without a challenge is a downgrade.
   if (challenge === null) return verifier && "The code was requested without a code_challenge.";
@@ -70,7 +70,7 @@ function findVerifierError(verifier: string | undefined, challenge: string | nul
   return undefined;
 }
 
-/** The same for any code that cannot be exchanged. */
+/** Makes the error for any code that cannot be exchanged, the same for every reason. */
 export function badCode(): OAuthError {
   return new OAuthError("invalid_grant", "The code is not valid.");
 }

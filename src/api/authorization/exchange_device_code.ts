@@ -9,11 +9,11 @@ import type { Exchange } from "./issue_grant.ts";
 import { checkOwnResource, requireParameter } from "./oauth_form.ts";
 
 /**
- * Makes the exchange of device codes (RFC 8628 §3.4, §3.5). A poll writes nothing: when a device
- * polled last is in the memory of this process, and others do not know of it.
+ * Makes the exchange of device codes (RFC 8628 §3.4, §3.5). A poll writes nothing to the database:
+ * only the memory of this process knows when a device polled last.
  */
 export function createDeviceExchange(): Exchange {
-  const polls = createCache<Poll>(20_000); // more than wait at once
+  const polls = createCache<Poll>(20_000); // more than can wait at once
   return async (request, services) => {
     const { database, now } = services;
     const hash = sha256(requireParameter(request.form, "device_code"));
@@ -21,7 +21,7 @@ export function createDeviceExchange(): Exchange {
     if (device?.app !== request.app.id) throw badCode();
     const { decision: grantId, untilMs } = device;
     if (grantId === DENIED) throw new OAuthError("access_denied", "The user did not allow it.");
-    await checkOwnResource(request.form, services); // a wrong one is not found out at the end
+    await checkOwnResource(request.form, services); // on every poll, not only the last
     if (untilMs <= now()) throw new OAuthError("expired_token", "The device_code has expired.");
     if (grantId !== null) return redeem({ grantId, hash }, DEVICE_GRANT, request, services);
     const key = hash.toString("base64url");

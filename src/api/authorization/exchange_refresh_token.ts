@@ -7,9 +7,9 @@ import { type Exchange, refuseReplay, renewTokens } from "./issue_grant.ts";
 import { readScope, requireParameter } from "./oauth_form.ts";
 
 /**
- * refresh_token (RFC 6749 §6): the presented token is exchanged for the next one. One that was
- * exchanged before may be stolen, so it ends the whole grant (RFC 9700 §4.14.2), except where the
- * next one was never presented: the response may have been lost, and the token works once more.
+ * Grant type refresh_token (RFC 6749 §6): exchanges the presented token for the next one. A token
+ * that was exchanged before may be stolen, so it ends the whole grant (RFC 9700 §4.14.2). But if
+ * the next token was never presented, the response may be lost, and the token works once more.
  */
 export const exchangeRefreshToken: Exchange = async (request, services) => {
   const { app, form } = request;
@@ -23,7 +23,7 @@ export const exchangeRefreshToken: Exchange = async (request, services) => {
     refuseReplay(grant.id, "grant.reuse", badRefreshToken(), request, services);
   if (presented.state === "used") return refuseReuse();
 
-  // A console got its first tokens by a browser session, and gets no more once its user has none.
+  // The console got its first tokens by a browser session; without any session it gets no more.
   const isOver = app.id === CONSOLE_APP && !await hasSession(database, grant.user ?? "", now());
   if (isOver || grant.revokedAtMs !== null || grant.refreshUntilMs <= now()) {
     throw badRefreshToken();
@@ -36,7 +36,7 @@ export const exchangeRefreshToken: Exchange = async (request, services) => {
   for (let found = presented; found.state !== "used";) {
     const { state, head } = found;
     if (await rotateRefreshToken(database, { ...rotation, state, head }, nowMs)) return issued;
-    // Either the grant has ended, or a request with the same token was faster: an earlier try?
+    // Either the grant has ended, or another request with this token was faster, maybe a first try.
     const again = await findRefreshToken(database, old, now());
     if (!again || again.state === state) throw badRefreshToken();
     found = again;

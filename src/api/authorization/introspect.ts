@@ -57,7 +57,7 @@ export function introspectOperation(services: IntrospectionServices): Operation 
   });
 }
 
-/** Says of which apps the asker may see tokens; throws when the asker proves nothing. */
+/** Returns which apps' tokens the caller may see; throws if the caller is not authenticated. */
 async function authorizeIntrospection(
   request: HttpRequest,
   form: Form,
@@ -84,7 +84,7 @@ async function describe(
     if (!app?.grants.includes("refresh_token")) return undefined;
   }
   const resource = audience === undefined ? undefined : await findResource(database, audience);
-  // Another resource with its URL brings no token back.
+  // The grant is checked too, so that a new resource at an old URL revives no tokens.
   const isOver = (jti === undefined || resource) && !await hasActiveGrant(database, grantId);
   if (isOver || audience !== undefined && !resource) return undefined;
   const { client_id, ...named } = await accounts.nameHolder(presented);
@@ -94,7 +94,7 @@ async function describe(
     iss: presented.issuer ?? issuer,
     ...(isOwn && { aud: resource?.url ?? issuer, client_id }),
     sub,
-    // The resource may have lost some since.
+    // The resource may have lost scopes since.
     scope: scopes.filter((name) => !resource || resource.scopes.includes(name)).join(" "),
     ...named,
     exp: Math.floor(expiresAtMs / 1000),

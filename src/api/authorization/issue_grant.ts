@@ -18,31 +18,31 @@ import { readResource } from "./oauth_form.ts";
 
 export type IssuingServices = Pick<Services, "database" | "tokens" | "revocations" | "now">;
 
-/** A token response (RFC 6749 §5.1): what must be stored of it is. */
+/** A token response (RFC 6749 §5.1), after what it needs has been stored. */
 type IssuedTokens = ReturnType<Services["tokens"]["makeTokens"]>["issued"];
 
 /**
- * One grant type: checks what the form of a proven app presents and issues tokens for it. Throws
- * OAuthError; undefined where the user or the app has been disabled meanwhile.
+ * The exchange of one grant type: checks the form of an authenticated app and issues tokens. Throws
+ * OAuthError; undefined if the user or the app has been disabled meanwhile.
  */
 export type Exchange = (
   request: { readonly app: App; readonly form: Form; readonly request: HttpRequest },
   services: IssuingServices & Pick<Services, "accounts" | "issuer" | "passwordLogin">,
 ) => Promise<IssuedTokens | undefined>;
 
-/** A grant as it is wanted. */
+/** A grant that is to be stored. */
 interface WantedGrant extends Pick<NewGrant, "user" | "scopes" | "decidedAtMs"> {
   readonly app: Pick<App, "id" | "grants" | "metadataUrl"> & Target;
   readonly type: GrantType | "login";
-  /** Goes into the audit with it. */
+  /** The audit entry to store with the grant. */
   readonly audited?: NewAuditEntry;
-  /** What its password login stores. */
+  /** The statements of the password login, stored with the grant. */
   readonly uses?: readonly Sql[];
 }
 
 /**
- * Stores a new grant and returns its first tokens; a refresh token where the app may use it.
- * Undefined, and nothing is stored, where the user or the app has been disabled meanwhile, or a
+ * Stores a new grant and returns its first tokens, with a refresh token if the app may use one.
+ * Returns undefined and stores nothing if the user or the app has been disabled meanwhile, or the
  * one-time password has been used.
  */
 export async function issueGrant(
@@ -65,8 +65,8 @@ export async function issueGrant(
 }
 
 /**
- * What a user may grant an app, as `grantScope` has it. Throws OAuthError `invalid_scope` where no
- * token can carry it, before the user is asked: the app would get nothing for what is allowed.
+ * Returns the scopes that a user may grant an app, by `grantScope`. Throws OAuthError
+ * `invalid_scope` if no token can carry them, so that the user is not asked in vain.
  */
 export function findGrantable(
   requested: readonly string[],
@@ -81,10 +81,10 @@ export function findGrantable(
 }
 
 /**
- * The next tokens of a grant, or the first of a code that becomes one, their time and their scopes:
- * those of its own that app and user still have. Throws OAuthError `invalid_grant` where its user
- * or its resource has ended, which tells the app to authorize anew; `invalid_target` where it is
- * for another resource (RFC 8707 §2.2); `invalid_scope` where nothing is left.
+ * Makes the next tokens of a grant, or the first tokens of a code. Returns them with their time and
+ * scopes: the granted ones that app and user still have. Throws OAuthError `invalid_grant` if the
+ * user or the resource has ended, so that the app authorizes again; `invalid_target` if the grant
+ * is for another resource (RFC 8707 §2.2); `invalid_scope` if no scope is left.
  */
 export async function renewTokens(
   granted: Pick<Grant, "id" | "user" | "scopes" | "resource">,
@@ -105,7 +105,7 @@ export async function renewTokens(
   const scopes = granted.scopes.filter((name) =>
     at.scopes.includes(name) && (user === null || user.scopes.includes(name))
   );
-  // Or another process has added them a moment ago: then the app is asked for anew.
+  // If another process has just added the scopes, the error makes `clients.serve` try again.
   const isStale = scopes.length < granted.scopes.length &&
     await accounts.hasChanged(accounts.changes());
   if (scopes.length === 0 || isStale) {
@@ -115,7 +115,7 @@ export async function renewTokens(
   return { ...tokens.makeTokens({ ...granted, scopes }, at, nowMs), scopes, nowMs };
 }
 
-/** Ends a grant whose code or refresh token came twice: one was stolen. Throws the refusal. */
+/** Ends a grant whose code or refresh token was presented twice, maybe stolen; throws `refusal`. */
 export async function refuseReplay(
   grantId: string,
   action: "grant.replay" | "grant.reuse",

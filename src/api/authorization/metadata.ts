@@ -27,7 +27,7 @@ const CLIENT_AUTH_METHODS = ["client_secret_basic", "client_secret_post", "priva
 // Shorter than the time a new key is published before it signs, so that no verifier misses it.
 const CACHE = { "Cache-Control": "public, max-age=300" };
 
-/** What a client or a resource server can find out by itself: RFC 8414, RFC 9728 and the keys. */
+/** Metadata for discovery: the server's (RFC 8414), the resource's (RFC 9728), and the keys. */
 export function metadataOperations(
   services: DescribingServices & Pick<Services, "keys" | "scopes">,
 ): Operation[] {
@@ -65,11 +65,11 @@ export function metadataOperations(
     ...authorizationServer ? [
       published("GET", "/.well-known/oauth-authorization-server", "getServerMetadata",
         "Server metadata (RFC 8414)", ofServer),
-      // RFC 8414 §5: clients of OpenID providers look there, by either of the two forms.
+      // RFC 8414 §5: clients of OpenID providers look at this path, in either of the two forms.
       published("GET", "/.well-known/openid-configuration", "getOpenIdConfiguration",
         "The same where OpenID clients look", ofServer),
     ] : [],
-    // What a client asks for where no challenge names its scopes: not for administration.
+    // Clients ask for these scopes if no challenge names any, so backend scopes are left out.
     published("GET", RESOURCE_METADATA, "getResourceMetadata", "Resource metadata (RFC 9728)", {
       responses: { 200: ResourceMetadata },
       handle: () =>
@@ -85,8 +85,8 @@ export function metadataOperations(
 }
 
 /**
- * Metadata of each path at which one of these operations refuses who has no good token, since each
- * such challenge points to that of its path (RFC 9728 §3.1, §5.1).
+ * Metadata of each path where one of these operations refuses an invalid token, because each such
+ * challenge points to the metadata of its path (RFC 9728 §3.1, §5.1).
  */
 export function pathMetadataOperation(
   operations: readonly Operation[],
@@ -95,7 +95,7 @@ export function pathMetadataOperation(
   const { issuer } = services;
   const find = createRouter(operations.filter(({ access, security = "client", refuses }) =>
     access !== "public" || security !== "client" && refuses?.includes(401)));
-  // A hosted path may be / alone, and its wildcard takes empty segments too.
+  // (.*) since a hosted path may be just /, or have a wildcard that matches empty segments.
   return published("GET", `${RESOURCE_METADATA}/:path(.*)`, "getPathMetadata",
     "Resource metadata of a path that needs a token", {
     responses: { 200: ResourceMetadata },
@@ -128,7 +128,7 @@ async function describeResource(
   }, CACHE);
 }
 
-/** Every text of the server's metadata is an address. */
+/** Every string value of the server's metadata is a URI. */
 function shapeOf(value: string | readonly string[] | boolean) {
   if (typeof value === "string") return URI;
   return typeof value === "boolean" ? FLAG : TEXTS;

@@ -13,7 +13,7 @@ import { findResource } from "../../store/resources.ts";
 /** A secret that somebody types or sends. */
 export const SECRET = text(undefined, { format: "password" });
 
-/** What an app may prove itself with in a form (RFC 6749 §2.3.1). */
+/** The parameters with which an app may authenticate in a form (RFC 6749 §2.3.1). */
 export const CREDENTIALS = {
   client_id: optional(described("In place of the Basic header, or of a public app.", TEXT)),
   client_secret: optional(described("In place of the Basic header.", SECRET)),
@@ -26,13 +26,13 @@ export const SCOPE = described("Names separated by spaces.", TEXT);
 export const TOKEN_TYPE = shown({ const: "bearer" });
 export const SECONDS = described("Seconds.", shown({ type: "integer", minimum: 1 }));
 
-/** What must never be in a query, where logs and histories keep it (RFC 6749 §2.3.1). */
+/** Parameters that must never be in a query, which logs and histories keep (RFC 6749 §2.3.1). */
 const SECRET_PARAMETERS = Object.keys(CREDENTIALS)
   .concat("password code code_verifier device_code refresh_token token".split(" "));
 
 /**
- * The form of a request to the token endpoint and its neighbours; throws OAuthError
- * `invalid_request` for anything but one well-formed form in the body, each parameter once.
+ * Reads the form of a request to the token endpoint or a similar one. Throws OAuthError
+ * `invalid_request` unless the body is a well-formed form that has each parameter once.
  */
 export async function readOAuthForm(request: HttpRequest): Promise<Form> {
   checkQuery(request);
@@ -42,13 +42,13 @@ export async function readOAuthForm(request: HttpRequest): Promise<Form> {
   return form;
 }
 
-/** Throws where a parameter is repeated (RFC 6749 §3.1, §3.2); `resource` may be (RFC 8707). */
+/** Throws if a parameter but `resource` (RFC 8707) is repeated (RFC 6749 §3.1, §3.2). */
 export function checkRepeated({ duplicates }: Form): void {
   if (duplicates.every((name) => name === "resource")) return;
   throw invalidRequest("A parameter is repeated.");
 }
 
-/** Throws where a query may hold a secret: one that cannot be read may hold anything. */
+/** Throws if a query may contain a secret; a malformed query may contain anything. */
 export function checkQuery(request: HttpRequest): void {
   if (request.query === "") return;
   const query = parseForm(request.query);
@@ -56,14 +56,14 @@ export function checkQuery(request: HttpRequest): void {
   throw invalidRequest("Parameters belong in the body, not in the query.");
 }
 
-/** Throws OAuthError `invalid_request` for one that is absent, empty or repeated. */
+/** Returns a parameter; throws OAuthError `invalid_request` if it is absent, empty or repeated. */
 export function requireParameter(form: Form, name: string): string {
   const value = form.get(name);
   if (value === undefined) throw invalidRequest(`Parameter ${name} is missing.`);
   return value;
 }
 
-/** The names in `scope` (RFC 6749 §3.3), none if absent; throws OAuthError `invalid_scope`. */
+/** Returns the names in `scope` (RFC 6749 §3.3), or none; throws OAuthError `invalid_scope`. */
 export function readScope(form: Form): string[] {
   const names = parseScope(form.get("scope") ?? "");
   if (names === undefined) throw new OAuthError("invalid_scope", "The scope is not well-formed.");
@@ -71,7 +71,7 @@ export function readScope(form: Form): string[] {
 }
 
 /**
- * The registered resource that is asked for, null for this service, undefined where none is named.
+ * Returns the registered resource that a form names, null for this service, undefined for none.
  * Throws `invalid_target` for any other, and for several: a token is for one (RFC 8707 §2).
  */
 export async function readResource(
@@ -88,7 +88,7 @@ export async function readResource(
   throw new OAuthError("invalid_target", detail);
 }
 
-/** Throws OAuthError `invalid_target` where the form of a device asks for a registered resource. */
+/** Throws OAuthError `invalid_target` if the form of a device names a registered resource. */
 export async function checkOwnResource(...asked: Parameters<typeof readResource>): Promise<void> {
   if (!await readResource(...asked)) return;
   throw new OAuthError("invalid_target", "Tokens of devices are for this service alone.");

@@ -8,8 +8,8 @@ import { anyone, type Operation } from "../operation.ts";
 type Described = Pick<Operation, "id" | "summary" | "form">;
 
 /**
- * GET of a page for people, and POST of its forms; both are for windows that go to another address,
- * so that no page of our own origin, hosted ones among them, reads a form or sends one.
+ * GET of a page for people, and POST of its forms. Both accept only top-level navigation, so that
+ * no other page of our origin, such as a hosted one, can read or send a form.
  */
 export function pageOperations(
   page: Pick<Operation, "path" | "query"> & { readonly get: Described; readonly post: Described },
@@ -20,7 +20,7 @@ export function pageOperations(
   const responses = { 200: "text/html", 303: undefined } as const;
   const base = { ...place, errors: "page", responses } as const;
 
-  /** A script's `fetch` and a frame say so (Fetch Metadata §2.1); only browsers send the header. */
+  /** Refuses a script's `fetch` and a frame by a header of browsers (Fetch Metadata §2.1). */
   function respondToNavigation(request: HttpRequest, form?: Form): Promise<HttpResponse> {
     if ((request.headers["sec-fetch-dest"] ?? "document") !== "document") {
       throw new Problem(403, "foreign_request", "The request was not made by opening a page.");
@@ -42,7 +42,7 @@ export function pageOperations(
         if (!sessions.isOwnForm(request)) {
           throw new Problem(403, "foreign_form", "The form was not sent by this page.");
         }
-        // Before the session, since it may come slowly: what has ended meanwhile is not found then.
+        // Read before the session: the form may arrive slowly, and the session may end meanwhile.
         const form = await readForm(request);
         if (!form || form.duplicates.length > 0) throw malformed("The form is not well-formed.");
         return respondToNavigation(request, form);

@@ -2,13 +2,13 @@ import type { Caller } from "../../oauth/principal.ts";
 import type { Services } from "../../services.ts";
 import { findRefreshToken, type PresentedRefreshToken } from "../../store/grants.ts";
 
-/** The caller of what the `token` parameter of revocation and introspection turned out to be. */
+/** The caller of the token that a revocation or introspection request is about. */
 export interface PresentedToken extends Omit<Caller, "jti"> {
-  /** The id or the URL of the resource that it is for; none: this service. */
+  /** The id or the URL of the resource that the token is for; undefined: this service. */
   readonly audience?: string | undefined;
-  /** Of an access token. */
+  /** Only of an access token. */
   readonly jti?: string;
-  /** Of a refresh token. */
+  /** Only of a refresh token. */
   readonly state?: PresentedRefreshToken["state"];
 }
 
@@ -16,8 +16,8 @@ export interface PresentedToken extends Omit<Caller, "jti"> {
 export type TokenLookup = Pick<Services, "database" | "bearer" | "config" | "tokens" | "now">;
 
 /**
- * Finds out by its form what a token is; a hint is not needed (RFC 7009 §2.1). Undefined for one
- * that was never issued or is not accepted here, and for an access token that has expired or is
+ * Detects the kind of a token by its form, so no hint is needed (RFC 7009 §2.1). Undefined if the
+ * token was never issued or is not accepted here, and for an access token that is expired or
  * revoked.
  */
 export async function findPresentedToken(

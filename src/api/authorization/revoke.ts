@@ -31,15 +31,15 @@ const BODY = { kinds: ["json", "form"], maxBytes, maxFormBytes, readsAll: false 
 const Empty = named("Empty", shown({ type: "object", maxProperties: 0 }));
 
 /**
- * POST /authorization/revoke (RFC 7009): an app ends its own token; or, with the token itself in
- * the Authorization header and none in the body, whoever holds a token ends it.
+ * POST /authorization/revoke (RFC 7009). An app ends a token that was issued to it. Or the holder
+ * of an access token ends it: then the token is in the Authorization header, and none in the body.
  */
 export function revokeOperation(
   services: TokenLookup & Pick<Services, "clients" | "revocations">,
 ): Operation {
   const { database, clients, bearer, revocations, now, config } = services;
 
-  /** The token that an app names as its own, where there is such a token. */
+  /** Finds the token that an app names; throws OAuthError if it was issued to another app. */
   async function findNamed(request: HttpRequest): Promise<PresentedToken | undefined> {
     if (!config.authorizationServer) {
       throw new Problem(404, "not_found", "No tokens are issued here; send one in the header.");
@@ -73,8 +73,8 @@ export function revokeOperation(
 }
 
 /**
- * An access token ends alone, a refresh token with its grant (RFC 7009 §2.1). A personal token and
- * that of a login are all that their grants have. The end of a grant of a user is recorded.
+ * An access token ends alone, a refresh token with its grant (RFC 7009 §2.1). A personal or a login
+ * token is the only one of its grant, so the grant ends. The end of a user's grant is audited.
  */
 function endToken(
   { clientId, kind, grantId, jti, expiresAtMs }: PresentedToken,
@@ -82,7 +82,7 @@ function endToken(
   nowMs: number,
 ): Sql[] {
   const audited = { ...by, action: "grant.revoke", target: grantId };
-  // A window of the console gives its own back whenever it is closed.
+  // A window of the console revokes its own token whenever it is closed.
   const isNews = kind === "user" && clientId !== CONSOLE_APP;
   if (jti === undefined || jti === grantId) {
     const audit = isNews ? [insertAuditOfGrant(grantId, audited, nowMs)] : [];
@@ -93,7 +93,7 @@ function endToken(
   return [...audit, revocation(jti, expiresAtMs, expiresAtMs), bare];
 }
 
-/** The caller of a request that revokes the token it presents, and may name no other. */
+/** Returns the caller of a request that revokes its own token; throws if it names another. */
 async function authenticateAlone(request: HttpRequest, bearer: Bearer): Promise<Caller> {
   checkQuery(request);
   // Some clients send {} with every POST, which names no other token.

@@ -87,7 +87,7 @@ export function tokenOperation(services: TokenServices): Operation {
   });
 }
 
-/** RFC 6749 §4.4: the app acts for itself. */
+/** Grant type client_credentials (RFC 6749 §4.4): the app acts for itself. */
 const exchangeCredentials: Exchange = async ({ app, form }, services) => {
   const requested = readScope(form);
   const at = appAt(app, await readResource(form, services), requested);
@@ -95,7 +95,7 @@ const exchangeCredentials: Exchange = async ({ app, form }, services) => {
   return issueGrant({ app: at, user: null, type: "client_credentials", scopes }, services);
 };
 
-/** password (RFC 6749 §4.3): for apps that may use it; limited as the login is. */
+/** Grant type password (RFC 6749 §4.3), with the same throttles as the login. */
 const exchangePassword: Exchange = async ({ app, form, request }, services) => {
   const { address } = request;
   const resource = await readResource(form, services);

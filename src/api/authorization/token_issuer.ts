@@ -9,18 +9,18 @@ import type { Target } from "../../oauth/resource.ts";
 import type { Services } from "../../services.ts";
 import type { Grant, RefreshHandle } from "../../store/grants.ts";
 
-/** Makes tokens; storing what must be stored is the caller's part, before it responds. */
+/** Makes tokens. The caller must store what is returned to be stored before it responds. */
 export type TokenIssuer = ReturnType<typeof createTokenIssuer>;
 
-/** A chain of refresh tokens ends after so many of their lifetimes. */
+/** A chain of refresh tokens ends after this many lifetimes of one refresh token. */
 const CHAIN_LIFETIMES = 12;
-/** What the console gets, however long others may keep theirs: a window is less than a program. */
+/** The console's lifetimes, however long others are: a window needs less time than a program. */
 const CONSOLE_ACCESS_MS = 10 * 60_000;
 const CONSOLE_CHAIN_MS = 12 * 3_600_000;
 /** Base64url digits, 132 bits. */
 const PROOF_LENGTH = 22;
 
-/** Makes an issuer of tokens; with `pageKey` opaque ones prove that they were issued here. */
+/** Makes an issuer of tokens. An HMAC by `pageKey` proves that an opaque token was issued here. */
 export function createTokenIssuer(
   { issuer, keys, config, pageKey }: Pick<Services, "issuer" | "keys"> & {
     readonly config: Pick<Services["config"], "accessTokenTtlMs" | "refreshTokenTtlMs">;
@@ -39,7 +39,7 @@ export function createTokenIssuer(
     throw new OAuthError("invalid_scope", "The scopes do not fit into one token: too many.");
   }
 
-  /** None past the end of the chain: tokens that are alive may have been made for a longer one. */
+  /** Undefined past the end of the chain: older tokens may be from a time of longer lifetimes. */
   function newRefreshToken(grantId: string, nowMs: number, isConsole: boolean) {
     const chainMs = isConsole ? CONSOLE_CHAIN_MS : CHAIN_LIFETIMES * refreshTokenTtlMs;
     const untilMs = Math.min(nowMs + refreshTokenTtlMs, idTimeMs(grantId) + chainMs);
@@ -48,9 +48,9 @@ export function createTokenIssuer(
 
   return {
     /**
-     * Makes the tokens of a grant with these scopes for a response, a refresh token where the app
-     * may use it, and what is to be stored of them: of a refresh token only its hash. Throws
-     * OAuthError `invalid_scope` where the scopes make a token that would be refused.
+     * Makes the tokens of a grant with these scopes: `issued` for the response, which has a refresh
+     * token if the app may use one; `stored` for the database, which has only that token's hash.
+     * Throws OAuthError `invalid_scope` if the scopes make the token too long to be accepted.
      */
     makeTokens(
       { id: grantId, user, scopes }: Pick<Grant, "id" | "user" | "scopes">,
@@ -81,12 +81,12 @@ export function createTokenIssuer(
         },
       };
     },
-    /** Takes a presented refresh token apart; undefined for what has not the form of one. */
+    /** Parses a presented refresh token; undefined if it does not have the form of one. */
     parseRefreshToken(token: string): RefreshHandle | undefined {
       return parseHandle(token) ?? opaque.parse(token); // the first as 0.1.0 issued them
     },
     makePersonalToken: (grantId: string) => opaque.make(grantId, PERSONAL_PREFIX),
-    /** Undefined for a personal token that was not issued here, without a look at the database. */
+    /** Parses a personal token; undefined if it was not issued here. Reads no database. */
     parsePersonalToken(token: string): RefreshHandle | undefined {
       const handle = opaque.parse(token, PERSONAL_PREFIX);
       return handle?.isGenuine() ? handle : undefined;
@@ -97,15 +97,15 @@ export function createTokenIssuer(
 const SECRET_LENGTH = 43;
 
 /**
- * A new code: the grant's id, so that its row is found without a search, and 256 random bits, of
- * which only the SHA-256 is kept. A refresh token begins in the same way.
+ * Makes a code: the grant's id, by which the row is found, and 256 random bits. Only the SHA-256 of
+ * the code is stored. A refresh token begins in the same way.
  */
 export function newHandle(grantId: string) {
   const token = grantId + newSecret();
   return { token, hash: sha256(token) };
 }
 
-/** The grant that a presented code names, and its hash; undefined where it cannot be a code. */
+/** Returns the grant's id in a presented code, and the code's hash; undefined if it is no code. */
 export function parseHandle(token: string) {
   const grantId = grantIdOf(token);
   return grantId === undefined ? undefined : { grantId, hash: sha256(token) };
@@ -118,17 +118,17 @@ function grantIdOf(token: string): string | undefined {
   return isHandle ? grantId : undefined;
 }
 
-/** Makes opaque tokens that prove by this key that they were issued here, and takes them apart. */
+/** Makes and parses opaque tokens. An HMAC by this key proves that a token was issued here. */
 export function createOpaqueTokens(key: Uint8Array) {
   const hmac = createHmacSha256(key);
   const proofOf = (token: string) => hmac(`refresh ${token}`).slice(0, PROOF_LENGTH);
   return {
-    /** The grant's id, 256 random bits and the proof, which fits no token of another prefix. */
+    /** Makes a token: the prefix, the grant's id, 256 random bits, and an HMAC of all these. */
     make(grantId: string, prefix = ""): string {
       const unproven = prefix + grantId + newSecret();
       return unproven + proofOf(unproven);
     },
-    /** Undefined for what has not the form of one; whether it is genuine is for the caller. */
+    /** Parses a token; undefined if its form is wrong. The caller must call `isGenuine`. */
     parse(token: string, prefix = "") {
       const [unproven, proof] = [token.slice(0, -PROOF_LENGTH), token.slice(-PROOF_LENGTH)];
       const grantId = grantIdOf(unproven.slice(prefix.length));

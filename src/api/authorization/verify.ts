@@ -27,16 +27,16 @@ const USER_CODE = optional(described("As the device shows it.", TEXT));
 const VerifyForm = named("VerifyForm", record({ ...PAGE_FORM, user_code: USER_CODE }));
 
 /**
- * GET and POST /authorization/verify (RFC 8628 §3.3): login, the code that a device shows, and the
- * consent, which is always asked for: nobody but the user knows whose device it is (§5.4). The
- * forms are guarded as those of the authorize page. Wrong codes are counted by each process.
+ * GET and POST /authorization/verify (RFC 8628 §3.3): login, the code that a device shows, and
+ * consent. Consent is always asked for, since only the user knows whose device it is (§5.4). Forms
+ * are protected as those of the authorize page. Each process counts wrong codes for itself.
  */
 export function verifyOperations(
   services: AuthorizeServices & Pick<Services, "failures">,
 ): Operation[] {
   const { database, failures, issuer, now, sessions, site } = services;
   const throttle = (limit: number) => createThrottle({ limit, windowMs: 15 * 60_000, now });
-  // Wrong codes: 5 of 20^8 hit one by 2^-32, as RFC 8628 §5.1 has it.
+  // 5 guesses among 20^8 codes hit a given code with a chance of 2^-32 (RFC 8628 §5.1).
   const [ofUser, ofAddress] = [throttle(5), throttle(50)];
   const path = "/authorization/verify";
 
@@ -120,12 +120,12 @@ export function verifyOperations(
     return verifiedPage(site, isAllowed);
   }
 
-  /** The device that shows a code, and what its app asks of the user; throws where it does not. */
+  /** Finds the device that shows a code, with its app and scopes; throws Problem if none waits. */
   async function findAsking(typed: string, user: User, address: string) {
     const limits = [[ofUser, user.id], [ofAddress, throttleAddress(address)]] as const;
     const waitMs = Math.max(...limits.map(([limit, key]) => limit.waitMs(key)));
     if (waitMs > 0) throw tooMany("throttled", "Too many wrong codes. Try again later.", waitMs);
-    // Before it is known to be wrong, so that many at once stay within the limit.
+    // Counted before the code is looked up, so that simultaneous guesses stay within the limit.
     for (const [limit, key] of limits) limit.fail(key);
     const userCode = parseUserCode(typed) ?? "";
     const device = await findDeviceCode(database, "userCode", sha256(userCode));
