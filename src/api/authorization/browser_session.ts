@@ -65,7 +65,7 @@ export function createBrowserSessions(
   // Browsers send Sec-Fetch-Site only to trustworthy origins.
   const isTrustworthy = isSecure || isLoopbackHost(hostname);
 
-  /** Returns the CSRF token of a form, bound to the session and to `step`, which has the address. */
+  /** Returns the CSRF token of a form, bound to the session and to `step` with its address. */
   function formToken(session: BrowserSession, step: string): string {
     return hmac(`form ${session.id} ${step}`);
   }

@@ -80,7 +80,7 @@ export function createClientAuthenticator(
     authenticate,
     /**
      * Authenticates the app and returns the result of `work`. If `work` returns undefined or says
-     * that the app may not do this, and accounts have just changed, it runs again with current data.
+     * that the app may not do this, and accounts have just changed, it runs again with new data.
      */
     async serve<Result>(
       request: HttpRequest,

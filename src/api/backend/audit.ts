@@ -16,7 +16,7 @@ export function auditOperation({ heavy }: Pick<Services, "heavy">): Operation {
 
 const toRecord = recordOf(AuditRecord);
 
-/** An entry as the backend shows it. */
+/** Converts an audit entry to the record that the backend shows. */
 export function toAuditRecord(entry: AuditEntry) {
   return toRecord({ ...entry, timeMs: idTimeMs(entry.id) });
 }

@@ -21,7 +21,7 @@ const CronjobRecord = named("Cronjob", record({
   next_run: TIME,
 }));
 
-/** /backend/cronjob: what runs without a request, the service's own jobs among it. */
+/** /backend/cronjob: the cronjobs, including the service's own jobs. */
 export function cronjobOperations(
   { database, jobs, now }: Pick<Services, "database" | "jobs" | "now">,
 ): Operation[] {
@@ -46,7 +46,7 @@ export function cronjobOperations(
         const job = found(all.find((each) => each.name === name), "cronjob");
         const running = conflict("It runs already.");
         if (job.isRunning) throw running;
-        // Before it runs, so that nothing is done without an entry.
+        // Audited before the job runs, so that no run is without an entry.
         const entry = { ...actorOf(caller, request), action: "cronjob.run", target: name };
         await database.write([insertAudit(entry, now())]);
         if (await jobs.runCronjob(name) !== "started") throw running;

@@ -30,13 +30,13 @@ export const EventWithDeliveries = named("EventWithDeliveries", withMembers(Even
   next_cursor: NEXT_CURSOR,
 }));
 
-/** /backend/event: what has been dispatched, and dispatching by hand. */
+/** /backend/event: read dispatched events, and dispatch an event by hand. */
 export function eventOperations(
   services: Administration & Pick<Services, "metrics" | "heavy" | "events">,
 ): Operation[] {
   const { database, heavy, config: { maxPayloadBytes }, events, metrics, now } = services;
 
-  /** Returns the event's data in JSON as the schema that declares it has it, as `dispatch` does. */
+  /** Returns the event's data as JSON, parsed by its declared schema as `dispatch` does. */
   async function asDeclared({ name, data: json }: Infer<typeof NewEvent>): Promise<string> {
     const declared = events.find((event) => event.name === name)?.data;
     if (!declared) return json;
@@ -67,7 +67,7 @@ export function eventOperations(
           const source = principal === CLI_ACTOR ? CLI_ACTOR : "backend";
           const by = { request, source, principal };
           const insert = insertEvent({ id, name, json, subject, key, createdAtMs, ...by });
-          // With a key of its own the event is never stored twice, and may have another id.
+          // With a `key` the response is kept later: its id may be that of an earlier event.
           const stored = [insert, ...key === undefined ? keep(respond(id)) : []];
           const [changed = 0] =
             await storeAudited(context, "event.dispatch", id, stored, services);

@@ -51,7 +51,7 @@ export const GrantRecord = named("Grant", record({
 }));
 const toGrantRecord = recordOf(GrantRecord);
 
-/** Which grants end. */
+/** The grants to revoke. */
 const Revocation = named("Revocation", refined(
   object({ user: optional(USER), app: optional(APP) }),
   ({ user, app }, report) => {
@@ -62,13 +62,13 @@ const Revocation = named("Revocation", refined(
   { minProperties: 1 },
 ));
 
-/** Which grants a list has. */
+/** The filters of a list of grants. */
 export const GRANT_FILTERS = {
   user: optional(described("A user's id.", USER)),
   app: optional(APP),
 } as const;
 
-/** /backend/grant: what has been authorized, and its end. */
+/** /backend/grant: read and revoke grants. */
 export function grantOperations(services: Administration): Operation[] {
   const { database, now } = services;
 
@@ -105,8 +105,8 @@ export function grantOperations(services: Administration): Operation[] {
 }
 
 /**
- * Tokens end by user and app, which costs the same however many grants there are. What was allowed
- * before is asked anew.
+ * Revokes by user and app, which costs the same for any number of grants. Consents are forgotten,
+ * so that users are asked again.
  */
 async function revokeAll(
   { user, app }: Infer<typeof Revocation>,
@@ -124,7 +124,7 @@ async function revokeAll(
   return [...revokeTokensOfApp(app, now(), ttlMs), ...forget];
 }
 
-/** The fields that a record of a grant is made of. */
+/** Returns the fields from which the record of a grant is made. */
 export function grantFields(grant: ListedGrant) {
   const expiresAtMs = Math.max(grant.refreshUntilMs, grant.accessUntilMs);
   return { ...grant, createdAtMs: idTimeMs(grant.id), expiresAtMs };

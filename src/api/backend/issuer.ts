@@ -63,7 +63,7 @@ export function issuerOperations(services: IssuerServices): Operation[] {
         const jwksUri = body.jwks_uri === undefined
           ? undefined
           : await findKeys((await find(id)).issuer, body.jwks_uri, services);
-        // With other keys, another audience, claim or type other tokens are accepted.
+        // Other keys, or another audience, claim or type, mean that other tokens are accepted.
         const isOfOthers = Object.keys(body).some((name) => name !== "scopes" && name !== "status");
         const stored = await changeFresh(async () => {
           const issuer = await find(id);
@@ -97,8 +97,8 @@ export function issuerOperations(services: IssuerServices): Operation[] {
 }
 
 /**
- * Where an issuer's keys are, once some have been fetched there: as given, or as its metadata say
- * (RFC 8414 §3, or OpenID Connect Discovery §4). Throws Problem 400.
+ * Returns the URL of an issuer's keys: the given one, or the one in its metadata (RFC 8414 §3, or
+ * OpenID Connect Discovery §4). Throws Problem 400 if no usable key can be fetched there.
  */
 async function findKeys(
   issuer: string,

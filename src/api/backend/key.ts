@@ -38,7 +38,7 @@ const KeyRecord = named("Key", record({
 }));
 const toKeyRecord = recordOf(KeyRecord);
 
-/** /backend/key: the keys that access tokens are signed with, their public parts alone. */
+/** /backend/key: the keys that sign access tokens; only their public parts are shown. */
 export function keyOperations(services: Pick<Services, "keys" | "now" | "database">): Operation[] {
   const { keys, now } = services;
   const toRecord = (key: RingKey) => {

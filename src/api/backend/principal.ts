@@ -21,12 +21,12 @@ import { checkGivesBackend } from "../recent_login.ts";
 const PATH = "/backend/principal";
 const ITEM = `${PATH}/:id` as const;
 
-/** /backend/principal: whom the tokens of other issuers speak for. */
+/** /backend/principal: the subjects of other issuers' tokens. */
 export function principalOperations(services: Administration): Operation[] {
   const { database, now } = services;
   const find = async (id: string) => found(await PRINCIPALS.find(database, id), "principal");
 
-  /** Whether the caller may let a principal have what its issuer's tokens may carry. */
+  /** Throws as `checkGivesBackend` does, if `status` gives the principal scope `backend`. */
   async function checkLetsIn(
     { caller }: Actor,
     { issuer, status: before }: Principal,
@@ -63,7 +63,7 @@ export function principalOperations(services: Administration): Operation[] {
       async handle({ params, ...context }) {
         const principal = await find(params.id);
         const { id } = principal;
-        await checkLetsIn(context, principal, "active"); // its next token makes it anew
+        await checkLetsIn(context, principal, "active"); // its next token makes it again
         const end = { reason: "principal deleted", deletes: true };
         await changeAudited(context, "principal.delete", id, [
           PRINCIPALS.remove(id),

@@ -26,10 +26,10 @@ const PATH = "/backend/problem";
 const KEY_AGE_MS = 365 * 86_400_000;
 const SIGN_IN_WINDOW_MS = 15 * 60_000;
 const FAILING_AT_MOST = 100;
-/** A disk with less room than either is a problem. */
+/** Less free space on the disk than either of these is a problem. */
 const [MIN_FREE_BYTES, MIN_FREE_SHARE] = [2 ** 30, 0.05];
 
-/** What it means that a part of the process is not ready. */
+/** What it means if a part of the process is not ready. */
 const PARTS = [
   ["database", "What is written is not taken, or may be lost"],
   ["distributor", "Events are not distributed"],
@@ -54,13 +54,13 @@ const toRecord = recordOf(ProblemRecord);
 const UNTIL = described("It comes last until then.", TIME_MS);
 export const Mute = named("Mute", object({ until: UNTIL }));
 
-/** What problems are found by. */
+/** The services that `findProblems` asks. */
 export type ProblemServices = Pick<
   Services,
   "database" | "readiness" | "keys" | "jobs" | "warnings" | "config" | "now" | "disk" | "cluster"
 >;
 
-/** What is wrong now, as far as this process and the database know: the worst first, muted last. */
+/** Lists what is wrong now, as this process and the database know it: worst first, muted last. */
 export async function findProblems(services: ProblemServices) {
   const { database, readiness, keys, jobs, warnings, config: { disableAfterMs } } = services;
   const nowMs = services.now();
@@ -123,12 +123,12 @@ export async function findProblems(services: ProblemServices) {
   return problems.toSorted((one, other) => isMuted(one) - isMuted(other));
 }
 
-/** What it is about, as a path may have it. */
+/** Makes the part of a problem's id that says what it is about; safe in a path. */
 function idPart(about: string): string {
   return about.replace(/\W+/g, "_");
 }
 
-/** The words of that problem, where there is one. */
+/** Returns title and detail of the problem of a nearly full disk; empty if there is room. */
 function findFullDisk(disk: Disk | undefined): (readonly [title: string, detail: string])[] {
   const { freeBytes, totalBytes } = disk ?? { freeBytes: Infinity, totalBytes: 0 };
   if (freeBytes >= Math.max(MIN_FREE_BYTES, MIN_FREE_SHARE * totalBytes)) return [];

@@ -21,7 +21,7 @@ import { backend, type Operation, system } from "../operation.ts";
 const RECEIVER_PATH = "/console/receiver/";
 const LIFE_MS = 3_600_000;
 const [MAX_RECEIVERS, MAX_CALLBACKS, MAX_BODY_BYTES] = [20, 20, 65_536];
-/** Whatever else comes with a callback is not kept. */
+/** The headers of a callback that are kept; all others are dropped. */
 const SHOWN_HEADERS = /^(?:webhook-.*|gatepost-.*|content-type|user-agent)$/;
 
 const ANSWER = described("A status, or none: the callback times out.",
@@ -56,12 +56,12 @@ interface Receiver {
 /** The receivers of this process, whose addresses begin with `at`, by id. */
 export type Receivers = ReturnType<typeof createReceivers>;
 
-/** Makes the place of receivers, which this process alone knows; `url` is where it listens. */
+/** Makes the store of receivers, which only this process knows; `url` is where it listens. */
 export function createReceivers(url: string) {
   return { at: url + RECEIVER_PATH, byId: new Map<string, Receiver>() };
 }
 
-/** /backend/receiver: subscribers to try things with, which answer as they are told. */
+/** /backend/receiver: subscribers for tests, whose responses to callbacks can be chosen. */
 export function receiverOperations({ at, byId }: Receivers, services: Administration): Operation[] {
   const path = "/backend/receiver";
   const find = (id: string) => found(byId.get(id), "receiver");
@@ -77,7 +77,7 @@ export function receiverOperations({ at, byId }: Receivers, services: Administra
         const id = randomBytes(16).toString("hex");
         const expires_at = toTime(services.now() + LIFE_MS);
         const record = { id, url: at + id, answer: "200", expires_at } as const;
-        byId.set(id, { record, callbacks: [] }); // at once, so that it counts
+        byId.set(id, { record, callbacks: [] }); // before any await, so the limit holds
         setTimeout(() => byId.delete(id), LIFE_MS).unref();
         await storeAudited(context, "receiver.create", id, [], services).catch((error: unknown) => {
           byId.delete(id);
@@ -113,7 +113,7 @@ export function receiverOperations({ at, byId }: Receivers, services: Administra
   ];
 }
 
-/** POST /console/receiver/{id}: keeps a callback, and answers as its receiver is told. */
+/** POST /console/receiver/{id}: keeps a callback, and responds with the receiver's `answer`. */
 export function receiveOperation({ byId }: Receivers, { now }: Pick<Services, "now">): Operation {
   return system("POST", `${RECEIVER_PATH}:id`, "receive", "A receiver", {
     responses: { 200: undefined },
@@ -129,7 +129,7 @@ export function receiveOperation({ byId }: Receivers, { now }: Pick<Services, "n
       if (answer !== "none") return { status: Number(answer) };
       const { signal } = request;
       if (!signal.aborted) await new Promise((end) => signal.addEventListener("abort", end));
-      return { status: 204 }; // which nobody gets
+      return { status: 204 }; // the client is gone
     },
   });
 }

@@ -28,12 +28,12 @@ import { backend, consumer, type Operation, type Side } from "../operation.ts";
 import { getSubscription } from "../subscription.ts";
 
 const [DAY_MS, DAYS] = [86_400_000, 30];
-/** Where `from` is not given. */
+/** The number of intervals if `from` is not given. */
 const USUAL_INTERVALS = 360;
-/** After the end of an interval: until every process has stored what it counted. */
+/** How long after the end of an interval every process has stored its counts. */
 const CLOSED_AFTER_MS = 2_000;
 
-/** Which figures a series has. */
+/** The query of a series. */
 export const SERIES_QUERY = {
   of: optional(described("What is counted; for overdue it is looked every ten seconds how late " +
     "the most overdue delivery or event is.", oneOf(...SERVICE_FIGURES)), "deliveries"),
@@ -68,7 +68,7 @@ export const Health = named("SubscriptionHealth", record({
 
 type FigureServices = Pick<Services, "heavy" | "now">;
 
-/** GET /backend/series: what was counted. */
+/** GET /backend/series: what was counted in each interval of time. */
 export function seriesOperation({ heavy: database, now }: FigureServices): Operation {
   return backend("GET", "/backend/series", "listSeries", "List what was counted, step by step", {
     query: SERIES_QUERY,

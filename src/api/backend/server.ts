@@ -14,7 +14,7 @@ const Setting = named("Setting", record({
   value: described("In force; of a secret only whether it is set.", TEXT),
 }));
 
-/** GET /backend/config: what the operator has decided, and what applies where nothing is set. */
+/** GET /backend/config: the configuration in force, with defaults where nothing is set. */
 export function configOperation({ config }: Pick<Services, "config">): Operation {
   return backend("GET", "/backend/config", "listSettings", "The configuration in force",
     listingOf(Setting, ({ name }) => name, "up", () => describeConfig(config)));
@@ -25,7 +25,7 @@ const Backup = named("BackupFile", record({
   bytes: COUNT,
 }));
 
-/** POST /backend/backup: of a server alone, since the command line has a backup of its own. */
+/** POST /backend/backup: only on a server, since the command line has a backup of its own. */
 export function backupOperation(
   { database, backUpAs, now }: Pick<Services, "database" | "backUpAs" | "now">,
 ): Operation {
@@ -39,7 +39,7 @@ export function backupOperation(
       if (isUnderWay) throw conflict("A backup is being made.");
       isUnderWay = true;
       try {
-        // Another process may make one at the same time.
+        // The random mark is needed since another process may make a backup at the same time.
         const mark = randomBytes(4).toString("hex");
         const file = `gatepost-${toTime(now()).replace(/\D/g, "")}-${mark}.db`;
         const entry = { ...actorOf(caller, request), action: "backup.create", target: file };

@@ -20,21 +20,21 @@ import { findProblems, type ProblemServices } from "./problem.ts";
 
 const MAX_WATCHERS = 64;
 const TICK_MS = 500;
-/** How often the database is looked at, and how many rows of a topic are sent then. */
+/** How often the database is read, and how many rows of a topic are sent each time. */
 const [LOOK_MS, ROWS] = [1_000, 2];
-/** How much of what somebody missed is sent, and how long ago it may have been. */
+/** How many missed rows are sent to a client that reconnects, and how old they may be. */
 const [MISSED_ROWS, MISSED_MS] = [100, 3_600_000];
-/** With one more than is sent, to see that there is more. */
+/** One more than is sent, to see whether there are more. */
 const READ_ROWS = MISSED_ROWS + 1;
-/** Until what has been given an id is stored. */
+/** How long it may take until a row with a new id is stored. */
 const STORED_AFTER_MS = 2_000;
-/** How often problems are looked for anew. */
+/** How often problems are looked for again. */
 const PROBLEMS_MS = 5_000;
 const HEARTBEAT_MS = 15_000;
-/** What a slow reader leaves unread. Past it all else waits, and at a heartbeat its stream ends. */
+/** A slow client that leaves more unread gets nothing more; the next heartbeat ends its stream. */
 const HELD_BYTES = 65_536;
 const HEARTBEAT = Buffer.from(":\n\n");
-/** Deliveries that are remembered as changed, while somebody watches. */
+/** How many changed deliveries are remembered while a client watches. */
 const HELD_CHANGES = 5_000;
 
 const TOPICS = matching(
@@ -49,14 +49,14 @@ const STREAM_QUERY = {
     "they are, and all that change.", EVENT_LIST.filters.request),
 } as const;
 
-/** Somebody who watches. */
+/** A client of the stream. */
 interface Watcher extends InferMembers<typeof STREAM_QUERY> {
-  /** As the deliveries of that request were shown last, by id. */
+  /** The deliveries of `request` as they were sent last, as JSON by id. */
   shown: ReadonlyMap<string, string>;
   readonly controller: ReadableStreamDefaultController<Uint8Array>;
-  /** Rejects where the token has ended. */
+  /** Rejects if the token is no longer valid. */
   readonly check: () => Promise<unknown>;
-  /** What has an id from then on has not been looked at. */
+  /** Rows whose ids are from this time or later have not been read. */
   sinceMs: number;
   rows: number;
   /** The problems that were sent last. */
@@ -64,14 +64,14 @@ interface Watcher extends InferMembers<typeof STREAM_QUERY> {
   beatMs: number;
 }
 
-/** GET /backend/stream: what happens, as it happens. Nothing runs where nobody watches. */
+/** GET /backend/stream: changes as server-sent events. Nothing runs while no client watches. */
 export function streamOperation(
   services: ProblemServices & Pick<Services, "heavy" | "bearer" | "watchDeliveries" | "log">,
 ): Operation {
   const { heavy, bearer, watchDeliveries, log, now } = services;
   const watchers = new Set<Watcher>();
   let changed: ChangedDelivery[] = [];
-  const recent = createCache<true>(HELD_CHANGES); // the ids of what has changed
+  const recent = createCache<true>(HELD_CHANGES); // ids of changed deliveries
   const readProblems = createLookup(1, () => Math.floor(now() / PROBLEMS_MS), async () =>
     JSON.stringify({ items: await findProblems(services) }));
   let timer: NodeJS.Timeout | undefined;
@@ -93,7 +93,7 @@ export function streamOperation(
 
   const hasRoom = ({ controller }: Watcher) => (controller.desiredSize ?? 0) > 0;
 
-  /** Ends streams whose tokens have ended or whose readers are slow, and looks once a second. */
+  /** Ends streams of invalid tokens and slow clients, and calls `look` once a second. */
   function tick(): void {
     const nowMs = now();
     for (const watcher of watchers) {
@@ -116,10 +116,10 @@ export function streamOperation(
 
   const look = oneAtATime(async () => {
     const nowMs = now();
-    watch(); // again and again: the thread that tells may be a new one
+    watch(); // every time, since the worker thread may be a new one
     const told = changed;
     changed = [];
-    // Most see the same, which is read once for all of them.
+    // Most clients get the same rows, so each query runs once for all of them.
     const reads = new Map<string, Promise<unknown>>();
     const once = <T>(key: string, read: () => Promise<T>) =>
       reads.getOrInsertComputed(key, read) as Promise<T>;
@@ -127,7 +127,7 @@ export function streamOperation(
     await Promise.all(readers.map((watcher) => show(watcher, told, nowMs, once)));
   });
 
-  /** Shows what this process has done, and the others, as far as its ids are new. */
+  /** Sends what this process has changed, and what any process has stored under new ids. */
   async function show(
     watcher: Watcher,
     told: readonly ChangedDelivery[],
@@ -174,16 +174,16 @@ export function streamOperation(
       watcher.problems = problems;
       events.push(["problem", problems]);
     }
-    if (dropped > 0) events.push(["dropped", JSON.stringify({ count: dropped })]); // or more
+    if (dropped > 0) events.push(["dropped", JSON.stringify({ count: dropped })]); // at least
     watcher.sinceMs = untilMs;
     watcher.rows = ROWS;
     if (events.length === 0 || !watchers.has(watcher)) return;
     const text = events.map(([topic, json]) => `event: ${topic}\ndata: ${json}\n`).join("\n");
-    // With the last one, so that none is left out.
+    // Only the last event has the id, so that a client that reconnects misses none of them.
     watcher.controller.enqueue(Buffer.from(`${text}id: ${untilMs}\n\n`));
   }
 
-  /** The deliveries of the events that a request dispatched, oldest first, by id. */
+  /** Returns the deliveries of a request's events, oldest first, as JSON by id. */
   async function listOfRequest(request: string, subscription: string | undefined) {
     const limit = MISSED_ROWS;
     const { items: events } = await listPart(heavy, EVENT_LIST, { request, limit });
@@ -216,12 +216,12 @@ export function streamOperation(
           const rows = isBack ? MISSED_ROWS : ROWS;
           const seen = { sinceMs, rows, shown: new Map(), problems: "", beatMs: nowMs };
           watcher = { ...query, controller, check, ...seen };
-          // The head goes with it; who is cut off before anything has come takes it up from here.
+          // Sends the head too. A client that is cut off before any event resumes from this id.
           const dropped = lastMs < sinceMs ? 'event: dropped\ndata: {"count":1}\n' : "";
           controller.enqueue(Buffer.from(`${dropped}id: ${sinceMs}\n\n`));
           if (watchers.size === 0) {
             timer = setInterval(tick, TICK_MS).unref();
-            watch(); // from now on, not only when it is first looked
+            watch(); // at once, not only at the first look
           }
           watchers.add(watcher);
         },

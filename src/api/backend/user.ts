@@ -62,18 +62,18 @@ export function userOperations(services: Administration & Pick<Services, "hasher
       returns: UserRecord,
       refuses: [409],
       async handle({ params: { id }, body: { password, ...change }, ...context }) {
-        await find(id); // before a hash is made
+        await find(id); // 404 before a costly hash is made
         const phc = password === undefined ? undefined : await hasher.hash(password);
         const isDisabled = change.status === "disabled";
         const stored = await changeFresh(async () => {
           const user = await find(id);
           const changed = withChange(user, toFields(change));
-          // A new password is a way to all that its user may do.
+          // Whoever knows the new password can do all that the user may do.
           const before = phc === undefined ? user : undefined;
           await checkGivesBackend(context.caller, changed, before, services);
           const lost = user.scopes.filter((scope) => !changed.scopes.includes(scope));
           const end = isDisabled ? { reason: "user disabled" } : undefined;
-          // Both before the time of the cut is read: what is granted meanwhile ends with it.
+          // Both come before the `now()` of `revokeTokensOfUser`: grants made meanwhile end too.
           const forget = await forgetConsentsOf(database, { user: id }, lost);
           const revoke = await revokeGrantsWithScopes(database, { user: id }, lost, now());
           await changeAudited(context, "user.change", id, [

@@ -51,7 +51,7 @@ const WithToken = named("PersonalToken", record({
   token: described("Shown here only.", TEXT),
 }));
 
-/** A user's own account, its apps, tokens and sessions, for a user that has logged in here. */
+/** The caller's own account, apps, tokens and sessions; only for the user's own login. */
 export function accountOperations(
   services: Administration & Pick<Services, "tokens" | "passwordLogin" | "hasher" | "sessions">,
 ): Operation[] {

@@ -38,14 +38,14 @@ export const NewToken = named("NewPersonalToken", object({
 const { password } = NewUser.members;
 export const PasswordChange = named("PasswordChange", object({ current: SECRET, new: password }));
 
-/** The user whose own login a token is; throws Problem 403: no other learns of the others. */
+/** Returns the user of a token of the user's own login; throws Problem 403 for any other token. */
 export function loggedInUser({ sub, clientId }: Actor["caller"]): string {
   if (isOwnLogin(clientId)) return sub;
   const detail = "Only a token of the user's own login may do this.";
   throw new Problem(403, "login_only", detail, { challenge: {} });
 }
 
-/** Ends all that an app may do for its user; throws Problem 404 where that is nothing. */
+/** Withdraws all that an app may do for the user; throws Problem 404 if that is nothing. */
 export async function withdrawApp(actor: Actor, app: string, services: Administration) {
   const { database, now, config: { accessTokenTtlMs } } = services;
   const user = loggedInUser(actor.caller);
@@ -56,10 +56,10 @@ export async function withdrawApp(actor: Actor, app: string, services: Administr
 }
 
 /**
- * Makes a personal token, which is shown once. Throws Problem 400 for a scope that the caller's
- * token has not, and 409 where its user has lost one, there are too many or `isIn` no longer holds.
+ * Makes a personal token, which is shown once. Throws Problem 400 for a scope that the caller does
+ * not have; 409 if the user lost a scope, has too many tokens, or `isIn` no longer holds.
  *
- * @param isIn holds at commit while what the user is logged in by does
+ * @param isIn holds at commit while the user's login is valid
  */
 export async function makePersonalToken(
   { caller, request }: { readonly caller: Pick<Caller, "sub" | "clientId" | "scopes"> } & Actor,
@@ -93,7 +93,7 @@ export async function makePersonalToken(
   throw new Problem(409, "limit", `There are ${PERSONAL_TOKENS} personal tokens already.`);
 }
 
-/** Ends one of the user's grants with all its tokens; throws Problem 404 where it is none. */
+/** Ends one of the user's grants with all its tokens; throws Problem 404 if there is none. */
 export async function endOwnGrant(actor: Actor, id: string, services: Administration) {
   const { database, now } = services;
   const own = await listLiveGrants(database, loggedInUser(actor.caller), now());
@@ -101,17 +101,17 @@ export async function endOwnGrant(actor: Actor, id: string, services: Administra
   await storeAudited(actor, "grant.revoke", target, revokeGrant(target, now()), services);
 }
 
-/** Ends one of the user's browser sessions; throws Problem 404 where it is none. */
+/** Ends one of the user's browser sessions; throws Problem 404 if there is none. */
 export async function endSession(actor: Actor, id: string, services: Administration) {
   const { database, now } = services;
   const user = loggedInUser(actor.caller);
-  // Looked for first: the tokens of the user's consoles end with any session.
+  // Checked first, since endSessionsOf ends the tokens of the user's consoles in any case.
   found((await listSessions(database, user, now(), id))[0], "session");
   const end = endSessionsOf(user, now(), { id });
   await storeAudited(actor, "session.end", id, end, services);
 }
 
-/** Ends all of the user's browser sessions, but the one of the id that is given. */
+/** Ends all of the user's browser sessions but the one whose id is `spared`. */
 export async function endSessions(
   actor: Actor,
   spared: string | undefined,
@@ -123,8 +123,8 @@ export async function endSessions(
 }
 
 /**
- * Sets a new password, which ends every token and browser session until the time that this returns;
- * throttled as a login is. Throws Problem 400 `wrong_password` where the current one is not that.
+ * Sets a new password. Returns the time until which every token and browser session has ended. Has
+ * the throttles of a login. Throws Problem 400 `wrong_password` if `current` is wrong.
  */
 export async function changePassword(
   actor: Actor,

@@ -40,7 +40,7 @@ import {
   withdrawApp,
 } from "./account_acts.ts";
 
-/** What a form does to what its id names, and what the page says after it. */
+/** The acts of forms: what each does with the id in the form, and what the page says afterwards. */
 const ACTS = new Map<string, { readonly act?: typeof endSession; readonly done: string }>([
   ["withdraw", { act: withdrawApp, done: "The app may no longer act for you." }],
   ["session", { act: endSession, done: "You are signed out there." }],
@@ -50,9 +50,9 @@ const ACTS = new Map<string, { readonly act?: typeof endSession; readonly done: 
 ]);
 
 /**
- * GET and POST /account: what /consumer lets a program do, for people, in the browser session of
- * the login page and guarded as that is. Its query says which page: `app` asks before that is
- * withdrawn, `do` for a password or a token. A form says by `do` what it does, and to which id.
+ * GET and POST /account: the operations of /consumer as pages, with the session of the login page
+ * and the same protection. The query chooses the page: `app` confirms the withdrawal of that app,
+ * `do` asks for a password or a token. A form's `do` has the name of the act, and the id.
  */
 export function accountPageOperations(
   services: Administration &
@@ -77,11 +77,11 @@ export function accountPageOperations(
     if (!user || (sent && act === undefined)) {
       if (sent) return logIn(sent, http, visit, services);
       const signedOut = done === "session";
-      // With another cookie browsers forget the pages that they keep for Back, no-store or not.
+      // A new cookie makes browsers drop all pages that they keep for Back, even no-store ones.
       if (signedOut) visit.session = await sessions.logOut(session, http);
       return showLogin(visit, { signedOut }, services);
     }
-    // Somebody else may sit there by now: what outlives the session is made soon after a sign-in.
+    // A token outlives the session, and somebody else may sit there by now: ask for the password.
     const isRecent = isWithin(maxAgeMsOf(user.scopes), session.sinceMs, now());
     if (act === "make" && !isRecent) return showLogin(visit, {}, services);
     const step = formStep(visit, []);
@@ -144,7 +144,7 @@ export function accountPageOperations(
     if (name === "password") {
       const fields = { current: form.get("current") ?? "", new: form.get("new") ?? "" };
       const change = parseShape(PasswordChange, fields, "form");
-      // Later than all that this ends, and earlier than what ends after it.
+      // The new session is younger than all that the change ends, but ends with any later change.
       const sinceMs = await changePassword(actor, change, services) + 1;
       const cookies = await sessions.logIn(session, user.id, sinceMs, request);
       return seeOther(`${home}?done=password`, { "Set-Cookie": cookies });
@@ -155,7 +155,7 @@ export function accountPageOperations(
       scopes: user.scopes.filter((name) => form.get(`scope ${name}`) !== undefined),
       expires_in: Number(form.get("days")) * 86_400,
     }, "form");
-    // Programs may want one that only says whose it is; people who tick nothing have overlooked it.
+    // A program may want a token without scopes. A person who ticks none has overlooked them.
     const detail = "Choose what it may do.";
     checkErrors(given.scopes.length > 0 ? [] : [{ pointer: "/scopes", detail }], "form");
     const isIn = isLive(session.hash, now());
@@ -167,10 +167,10 @@ export function accountPageOperations(
   const [get, post] = [{ id: "account GET", summary }, { id: "account POST", summary }];
   return pageOperations({ path, get, post }, async (...request) => {
     const { headers, ...page } = await respond(...request);
-    // No other window has a hold on it, one of a hosted page of this origin neither.
+    // No other window may control this page, not even one with a hosted page of this origin.
     return { ...page, headers: { ...headers, "Cross-Origin-Opener-Policy": "same-origin" } };
   }, services);
 }
 
-/** What a form does, or its page is for, and to which id. */
+/** Returns the act of a form or of its page, and the id that the act is about. */
 const actOf = (form: Form): string[] => form.get("do")?.split(" ") ?? [];

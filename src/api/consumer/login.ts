@@ -16,7 +16,7 @@ const LoginResponse = named("LoginAnswer", record({
 
 const APP = { id: LOGIN_APP, grants: [] };
 
-/** POST /consumer/login: a name and a password for an access token with all the user's scopes. */
+/** POST /consumer/login: exchanges name and password for an access token with all user scopes. */
 export function loginOperation(
   services: IssuingServices & Pick<Services, "passwordLogin" | "issuer" | "metrics" | "figures">,
 ): Operation {
