@@ -2,7 +2,7 @@ import { attributes, type Html, html } from "../../base/html.ts";
 import { displayText } from "./display_text.ts";
 import { type FormPageInput, formStart, markIcon, renderPage } from "./page_layout.ts";
 
-/** What every page of an account has around it; its forms lead to itself. */
+/** The frame of every account page; the forms of a page are sent to the page itself. */
 export interface AccountFrame extends FormPageInput {
   /** The path of the console's style sheet, which these pages share. */
   readonly styleHref: string;
@@ -11,13 +11,13 @@ export interface AccountFrame extends FormPageInput {
   readonly session: string;
   /** Whether there is a console, and the user may open it. */
   readonly hasConsole: boolean;
-  /** What has been done, or why nothing. */
+  /** What has been done, or why nothing was done. */
   readonly message: string | undefined;
-  /** That of an error where nothing has been done. */
+  /** The HTTP status: that of the error if nothing was done. */
   readonly status: number;
 }
 
-/** A page of a user's account, without script; `main` is one form's content. */
+/** Makes a page of a user's account, without script; `main` is the content of a form. */
 export function renderAccountPage(frame: AccountFrame, title: string, lead: string, main: Html) {
   const { site, formActionOrigin, styleHref, status, message } = frame;
   const isError = status >= 400;

@@ -19,7 +19,7 @@ const PASSWORD_ENDS = "A new password signs you out in every other browser and e
 /** The page of an account: apps, browsers, personal tokens, password. */
 export function accountPage(frame: AccountFrame, shown: {
   readonly apps: readonly ActingApp[];
-  /** Of those apps, and the user's personal tokens. */
+  /** The grants of those apps, and the user's personal tokens. */
   readonly grants: readonly ListedGrant[];
   readonly sessions: readonly Session[];
   readonly scopeWords: ReadonlyMap<string, ScopeWords>;
@@ -77,7 +77,7 @@ ${card("Password", change, [], PASSWORD_ENDS)}`;
   return renderAccountPage(frame, "Your account", lead, main);
 }
 
-/** Asks once more before an app ends for the user, with so many subscriptions. */
+/** Asks the user to confirm the withdrawal of an app that has this number of subscriptions. */
 export function withdrawPage(frame: AccountFrame, app: ActingApp, subscriptions: number) {
   const { origin } = new URL(app.url);
   const stop = subscriptions === 1 ? "subscription stops" : `${subscriptions} subscriptions stop`;
@@ -101,7 +101,7 @@ ${input("new", "New password", "new-password")}
   actButton("password", "Change password", "primary"));
 }
 
-/** Asks what a personal token is called, how much it may and how long; once more, as `sent`. */
+/** Asks for the name, scopes and lifetime of a personal token; `sent` is a form to show again. */
 export function tokenPage(
   frame: AccountFrame,
   scopes: readonly string[],
@@ -126,7 +126,7 @@ ${[7, 30, 90, 365].map((days) => html`<option value="${days}" ${attributes({
   actButton("make", "Make token", "primary"));
 }
 
-/** Shows a token, this once. */
+/** Shows a new token, which is never shown again. */
 export function madeTokenPage(frame: AccountFrame, name: string, token: string): HttpResponse {
   const lead = "Copy it now: it is shown this once.";
   const item = html`<li><div class="g"><p><b><bdi>${displayText(name, "?")}</bdi></b></p>
@@ -135,7 +135,7 @@ export function madeTokenPage(frame: AccountFrame, name: string, token: string):
   return renderAccountPage(frame, "Your new token", lead, card("Token", done, [item]));
 }
 
-/** A page for one act, and the way back. */
+/** Makes a page for one act, with a way back. */
 function askPage(frame: AccountFrame, title: string, lead: string, fields: Html, button: Html) {
   return renderAccountPage(frame, title, lead, html`<section class="card"><div class="body">
 ${fields}<div class="field row">${button}<a class="btn" href="?">Cancel</a></div></div></section>`);
@@ -163,7 +163,7 @@ function actButton(act: string, words: HtmlValue, kind = "tiny"): Html {
   return html`<button class="btn ${kind}" name="do" value="${act}">${words}</button>`;
 }
 
-/** What tells one button from others, for those who do not see what it stands beside. */
+/** Makes hidden text that tells buttons apart in a screen reader. */
 function hidden(name: string): Html {
   return html`<span class="sr"> ${name}</span>`;
 }

@@ -1,4 +1,4 @@
-// The first that is in the text counts: most browsers say that they are those below them, too.
+// The first name found counts: most browsers also send the names below their own in this list.
 const BROWSERS = {
   Edg: "Edge", OPR: "Opera", Firefox: "Firefox", FxiOS: "Firefox", Chromium: "Chromium",
   Chrome: "Chrome", CriOS: "Chrome", Safari: "Safari",
@@ -25,7 +25,7 @@ export function spanInWords(ms: number): string {
   return hours < 48 ? `${hours} h` : `${Math.floor(hours / 24)} days`;
 }
 
-/** The day of a time, in UTC: "3 Mar 2026". Intl says it too, for 30 ms and 6 MiB at the start. */
+/** The day of a time, in UTC: "3 Mar 2026". Intl would cost 30 ms and 6 MiB at the start. */
 export function dayInWords(timeMs: number): string {
   const [, day, month, year] = new Date(timeMs).toUTCString().split(" ");
   return `${Number(day)} ${month} ${year}`;

@@ -14,14 +14,14 @@ import {
   warningIcon,
 } from "./page_layout.ts";
 
-/** How many scopes are shown at once; more are folded away, the grave ones never. */
+/** How many scopes are shown unfolded; the rest is folded away, but never a grave scope. */
 const SHOWN = 6;
 
 export interface ConsentScope {
   readonly name: string;
-  /** What it lets the app do, where that is known. */
+  /** What the scope lets the app do, if that is known. */
   readonly words: ScopeWords | undefined;
-  /** Whether the user has not allowed it to this app before. */
+  /** Whether the user has not allowed this app the scope before. */
   readonly isNew: boolean;
 }
 
@@ -29,19 +29,19 @@ export interface ConsentPageInput extends FormPageInput {
   /** Who is logged in. */
   readonly username: string;
   readonly app: ShownApp;
-  /** What a device shows that asks for it (RFC 8628 §3.3); then nobody is sent anywhere. */
+  /** The user code of the device that asks (RFC 8628 §3.3); then no redirect follows. */
   readonly userCode?: string;
   readonly scopes: readonly ConsentScope[];
   /** Whether any program on the user's device can pose as the app (RFC 8252 §8.6). */
   readonly isPosable: boolean;
-  /** Where the app will act, where that is not this service. */
+  /** The resource at which the app will act, if not this service. */
   readonly resource?: string | undefined;
   readonly error?: "expired";
 }
 
 /**
- * Returns the consent page: who is logged in, which app asks, and each scope in words, those apart
- * that were allowed before. Its form sends `decision` = `allow`, `deny` or `switch` (sign out).
+ * Returns the consent page: who is logged in, which app asks, and each scope in words, new ones and
+ * earlier ones apart. Its form sends `decision` = `allow`, `deny` or `switch` (sign out).
  * Nothing has the focus, so that a key pressed too early allows nothing.
  */
 export function consentPage(input: ConsentPageInput): HttpResponse {
@@ -49,11 +49,11 @@ export function consentPage(input: ConsentPageInput): HttpResponse {
   const { host, hostname } = new URL(app.url);
   const isPosable = input.isPosable && userCode === undefined;
   const expired = input.error === "expired";
-  // Then neither button stands out.
+  // With a warning, neither button stands out.
   const warned = isPosable || userCode !== undefined || scopes.some(isGrave);
   const before = scopes.filter(({ isNew }) => !isNew);
   const isMixed = before.length > 0 && before.length < scopes.length;
-  // The link opens another window: a popup would be cut off from its app by the account page.
+  // The link opens another window, since the account page would cut a popup off from its app.
   const main = html`<h1>Allow this app to act for you?</h1>
 ${appPanel(app)}
 ${expired && errorMessage("This page was open for too long. Please decide once more.")}
@@ -94,7 +94,7 @@ function isGrave({ words }: ConsentScope): boolean {
 }
 
 function scopeList(id: string, heading: string, scopes: readonly ConsentScope[]): Html {
-  // What deserves a second look comes first, wherever the app put it.
+  // Grave scopes come first, wherever the app put them.
   const sorted = scopes.toSorted((a, b) => Number(isGrave(b)) - Number(isGrave(a)));
   const shown = Math.max(SHOWN, scopes.filter(isGrave).length);
   const folded = sorted.slice(shown);

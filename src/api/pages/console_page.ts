@@ -9,18 +9,18 @@ import { anyone, type Operation } from "../operation.ts";
 import { pageHeaders } from "./page_headers.ts";
 import { documentHead, markIcon } from "./page_layout.ts";
 
-/** What browsers load of the console: each file by name, in each encoding. */
+/** The files of the console that browsers load: by name, each in all encodings. */
 export interface ConsoleAssets {
   readonly files: ReadonlyMap<string, Readonly<Record<string, Uint8Array>>>;
-  /** Those that every page begins with. */
+  /** The files that every page loads first. */
   readonly first: readonly string[];
-  /** Of all of them: part of their addresses, so that no cache ever has an old one. */
+  /** The version of all files; part of their addresses, so that no cache serves an old file. */
   readonly version: string;
 }
 
 const ASSETS = `${CONSOLE_PATH}/assets`;
 
-/** The address of a file of the console, from the origin's root on. */
+/** Returns the address of a console file as an absolute path. */
 export function assetHref(
   { site: { basePath }, consoleAssets }: Pick<Services, "site" | "consoleAssets">,
   name: string,
@@ -31,8 +31,8 @@ export function assetHref(
 type PageServices = Pick<Services, "site" | "issuer" | "consoleAssets" | "consoleUrl">;
 
 /**
- * GET of the console's path, or that of people's own webhooks, and below: one page, whose script
- * shows what the address says; `url` is where it is served.
+ * GET of the console's path, or of that of users' own webhooks, and of all below: one page, whose
+ * script shows what the address names. `url` is where the page is served.
  */
 export function consoleOperations(path: string, url: string, services: PageServices): Operation[] {
   let page: HttpResponse | undefined;
@@ -45,7 +45,7 @@ export function consoleOperations(path: string, url: string, services: PageServi
   );
 }
 
-/** The files of the console's pages; those of another version have gone. */
+/** GET of the console's files; 404 for files of another version. */
 export function assetOperations({ consoleAssets }: Pick<Services, "consoleAssets">): Operation[] {
   return [`${ASSETS}/:version/:file`, `${ASSETS}/:version/:folder/:file`].map((path) =>
     anyone("GET", path, path, "A file of the console", {
@@ -73,13 +73,13 @@ export function assetOperations({ consoleAssets }: Pick<Services, "consoleAssets
   );
 }
 
-/** The page that all addresses below a path have; `url` is where it is served. */
+/** Makes the one page for all addresses below a path; `url` is where it is served. */
 function consolePage(url: string, path: string, services: PageServices): HttpResponse {
   const { site, issuer, consoleAssets, consoleUrl } = services;
   const href = (name: string) => assetHref(services, name);
   const policy = [
     "default-src 'none'",
-    // A path, since endpoints of modules have this origin too.
+    // With a path, since endpoints of modules share this origin.
     `script-src ${assetSource(url, site)}`,
     `style-src ${assetSource(url, site)}`,
     "connect-src 'self'",
@@ -116,7 +116,7 @@ ${moduleScript(href("main.js"))}
   return { status: 200, headers, body };
 }
 
-// CSP3 §2.3.1 names no IPv6 literal.
+// In CSP3 §2.3.1 a source cannot be an IPv6 literal.
 function assetSource(url: string, { basePath }: Services["site"]): string {
   const { origin } = new URL(url);
   return origin.includes("[") ? "'self'" : `${origin}${basePath}${ASSETS}/`;

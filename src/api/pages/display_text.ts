@@ -6,7 +6,7 @@ const INVISIBLE = /[\p{Default_Ignorable_Code_Point}\p{C}\p{Z}\u2800]/gu;
 
 /**
  * Returns untrusted text as one line that is safe to show inside `<bdi>`: direction controls are
- * taken out, control characters and line breaks become spaces. Text with nothing to see in it
+ * taken out, control characters and line breaks become spaces. Text without any visible character
  * becomes `fallback`.
  */
 export function displayText(raw: string, fallback: string): string {

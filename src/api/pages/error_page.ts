@@ -10,14 +10,14 @@ export interface ErrorPageInput {
   readonly title: string;
   /** For the app's developer, e.g. "redirect_uri is missing or repeated." */
   readonly detail: string;
-  /** What the detail speaks of: names, and untrusted text. */
+  /** Facts that explain the detail: a name, and untrusted text. */
   readonly facts?: readonly (readonly [name: string, text: string])[];
   readonly requestId: string;
 }
 
 /**
- * Returns the page for a request that ends here because nobody can be sent anywhere: what happened
- * and what to do in plain words, and the details for whoever mends it.
+ * Returns the page for a request that fails without a redirect. The page says in plain words what
+ * happened and what to do, and has the details for whoever can fix the error.
  */
 export function errorPage(input: ErrorPageInput): HttpResponse {
   const { site, status, facts = [] } = input;
@@ -35,7 +35,7 @@ ${facts.map(([name, text]) => html`<dt>${name}</dt><dd><bdi>${displayText(text, 
   return renderPage({ site, status, title, main });
 }
 
-/** What the page says; `people` are those who can mend it, where that is not the app's. */
+/** Returns the words of the page; `people` are those who can fix it, if not the app's. */
 function wordsFor(status: number, name: string) {
   switch (Math.min(status, 500)) {
     case 403:

@@ -8,8 +8,8 @@ import { displayText } from "./display_text.ts";
 import { icon, markImage, renderPage, type Site } from "./page_layout.ts";
 
 /**
- * GET /: what this is and where its documents are, as a page for browsers and in JSON for programs;
- * and the mark, also where browsers look for it by themselves.
+ * GET /: what this service is and where its documents are, as a page for browsers and in JSON for
+ * programs. And GET of the mark (the logo), also as /favicon.ico, which browsers ask for.
  *
  * @param isConsoleHere whether the console is served by the same listener
  */
@@ -18,7 +18,7 @@ export function frontDoorOperations(
     Pick<Services, "site" | "issuer" | "sessions" | "consoleUrl" | "config">,
   isConsoleHere: boolean,
 ): Operation[] {
-  const hasConsole = isConsoleHere && consoleUrl !== undefined; // elsewhere it is not for everybody
+  const hasConsole = isConsoleHere && consoleUrl !== undefined; // elsewhere it is not public
   const links = {
     ...hasConsole && { console: `${consoleUrl}/console` },
     ...authorizationServer && { account: `${issuer}/account` },
@@ -63,7 +63,7 @@ const MARK_HEADERS = {
   "Cache-Control": "public, max-age=86400",
 };
 
-/** The front door as a page; `username` is who is signed in in this browser. */
+/** Makes the front door page; `username` is the user who is signed in with this browser. */
 export function frontDoor(
   site: Site,
   issuer: string,

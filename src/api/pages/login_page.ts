@@ -14,11 +14,11 @@ import {
 export type LoginError = "wrong" | "throttled" | "busy" | "expired";
 
 export interface LoginPageInput extends FormPageInput {
-  /** None where a device is to be connected, whose app is not known yet, or where `purpose` is. */
+  /** Undefined if there is a `purpose`, or for a device, whose app is not known yet. */
   readonly app: ShownApp | undefined;
-  /** What the user signs in for where that is no app: "to …". */
+  /** What the user signs in for, if not for an app: "to …". */
   readonly purpose?: string | undefined;
-  /** Whether somebody is logged in, only too long ago. */
+  /** Whether a user is logged in, but the login is too old. */
   readonly isAgain?: boolean;
   /** What was typed before; a password is never given back. */
   readonly username?: string;
@@ -27,13 +27,13 @@ export interface LoginPageInput extends FormPageInput {
   readonly retryAfterSeconds?: number;
   /** Says that the former user is signed out. */
   readonly signedOut?: boolean;
-  /** Who has the printed password, while nobody has signed in. */
+  /** The user name that has the printed password, while nobody has signed in. */
   readonly firstUser?: string | undefined;
 }
 
 const REFUSALS = {
   wrong: {
-    // RFC 9110 §15.5.4; a 401 would owe an authentication scheme that a form does not have.
+    // RFC 9110 §15.5.4; a 401 would need an authentication scheme, which a form does not have.
     status: 403,
     title: "Wrong username or password",
     text: () => "This username and password do not match. Check both and try again.",
@@ -107,7 +107,7 @@ sees it.</p>`}`;
   });
 }
 
-/** A time to wait, for people. */
+/** Says a time to wait in words. */
 function inWords(seconds: number): string {
   if (seconds === 1) return "a second";
   if (seconds < 60) return `${seconds} seconds`;

@@ -10,17 +10,17 @@ const PRIVATE_SCHEME = /^[a-z][a-z0-9+-]*(?:\.[a-z0-9+-]+)+:$/; // RFC 8252 §7.
  * keeps the page out of caches, frames and referrers. Throws TypeError if `formActionOrigin` is not
  * a bare http or https origin, or a private-use scheme.
  *
- * A page with a form has no Cross-Origin-Opener-Policy: any value would cut a popup login off from
- * the app that opened it, for good, the app's own callback page included.
+ * A page with a form has no Cross-Origin-Opener-Policy: any value would permanently cut a popup
+ * login off from the app that opened it, even on the app's own callback page.
  *
- * @param formActionOrigin where a form may lead beside this service; undefined: no form
- * @param styleHref the path of another style sheet, where that origin is this service
+ * @param formActionOrigin another origin to which a form may lead; undefined: no form
+ * @param styleHref the path of another style sheet; `formActionOrigin` is then this service
  */
 export function pageHeaders(
   formActionOrigin?: string,
   styleHref?: string,
 ): Readonly<Record<string, string>> {
-  // Of another style sheet its path alone, except for a host that CSP cannot name.
+  // Another style sheet is allowed by its exact path, or by 'self' if CSP cannot name the host.
   const styleSource = styleHref === undefined ? pageStyleSource
     : CSP_ORIGIN.test(formActionOrigin ?? "") ? `${formActionOrigin}${styleHref}` : "'self'";
   const formAction =

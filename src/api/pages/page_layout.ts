@@ -6,11 +6,11 @@ import { pageHeaders } from "./page_headers.ts";
 import { PALETTE } from "./palette.ts";
 import { pageStyle } from "./page_style.ts";
 
-/** Whose service the pages speak for. */
+/** The service that the pages belong to. */
 export interface Site {
-  /** What the operator calls it; the host where it has no other name. */
+  /** The name that the operator gave the service; by default its host. */
   readonly name: string;
-  /** Host, and port where it is not the usual one, of the base URL. */
+  /** The host of the base URL, with the port if it is not the default one. */
   readonly host: string;
   /** The path of the base URL, "" where it has none. */
   readonly basePath: string;
@@ -26,10 +26,10 @@ export interface FormPageInput {
   readonly formActionOrigin: string;
 }
 
-/** What of an app pages show: its name is untrusted text, as is all that a document says. */
+/** What pages show of an app. Its name, and all that a document says, is untrusted text. */
 export type ShownApp = Pick<App, "name" | "url" | "metadataUrl">;
 
-/** A page: `title` goes first in the window's title, `main` is what the page says. */
+/** Makes a page. The window's title begins with `title`; `main` is the content. */
 export function renderPage({ site, status, title, main, formActionOrigin, styleHref, headers }: {
   readonly site: Site;
   readonly status: number;
@@ -37,7 +37,7 @@ export function renderPage({ site, status, title, main, formActionOrigin, styleH
   readonly main: Html;
   /** See FormPageInput; undefined: the page has no form. */
   readonly formActionOrigin?: string;
-  /** The path of another style sheet, where `main` is the whole body. */
+  /** The path of another style sheet; then `main` is the whole body. */
   readonly styleHref?: string;
   readonly headers?: HttpResponse["headers"];
 }): HttpResponse {
@@ -72,7 +72,7 @@ export function documentHead(site: Site, title: string): Html {
 <link rel="icon" type="image/svg+xml" href="${site.basePath}/favicon.ico">`;
 }
 
-/** Names an app, and its origin: anybody can choose a name. */
+/** Shows the name of an app with its origin, since anybody can choose a name. */
 export function appPanel({ name, url }: ShownApp): Html {
   const { origin } = new URL(url);
   return html`<div class="app">
@@ -87,7 +87,7 @@ export function errorMessage(text: string): Html {
   return html`<div class="message error" id="error" role="alert">${alertIcon}<p>${text}</p></div>`;
 }
 
-/** Says who is logged in, and lets another be: `decision` = `switch`. */
+/** Says who is logged in, with a button to sign out or switch accounts: `decision` = `switch`. */
 export function accountPanel(username: string): Html {
   return html`<div class="account">
 <p>Signed in as <bdi class="user">${displayText(username, "?")}</bdi></p>
@@ -96,7 +96,7 @@ Sign out or use another account</button>
 </div>`;
 }
 
-/** Opens a form with its CSRF token; browsers must not restore an older one. */
+/** Opens a form with its CSRF token; browsers must not restore an older token. */
 export function formStart({ action, csrf }: Pick<FormPageInput, "action" | "csrf">): Html {
   return html`<form method="post" action="${action}">
 <input type="hidden" name="csrf" value="${csrf}" autocomplete="off">`;

@@ -5,7 +5,7 @@
 export const PALETTE = {
   page: { light: "#eef1f3", dark: "#0e1419" }, // behind the card
   surface: { light: "#ffffff", dark: "#172027" }, // the card, and the inside of fields
-  panel: { light: "#f4f7f8", dark: "#1e2931" }, // the app's, inside the card
+  panel: { light: "#f4f7f8", dark: "#1e2931" }, // the app's panel, inside the card
   text: { light: "#15212b", dark: "#e9eef2" },
   muted: { light: "#4c5a66", dark: "#a9b6c1" }, // secondary text
   line: { light: "#d5dce1", dark: "#2e3b45" }, // decorative: without a meaning of its own

@@ -12,7 +12,7 @@ import {
 
 export interface VerifyPageInput extends FormPageInput {
   readonly username: string;
-  /** As it was typed, or came with the address: the user has yet to confirm it. */
+  /** The code as typed, or as it came in the URL; the user must still confirm it. */
   readonly userCode: string;
   /** Why the page is shown again. */
   readonly error?: Pick<Problem, "status" | "message"> & Pick<HttpResponse, "headers"> | undefined;

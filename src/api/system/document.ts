@@ -8,17 +8,17 @@ import { version } from "../../version.ts";
 import { bearerToken } from "../bearer.ts";
 import { type Operation, published } from "../operation.ts";
 
-/** Whether the reader may know of what needs these scopes, of which there may be none. */
+/** Whether the reader may see what needs these scopes (possibly none). */
 export type IsKnown = (scopes: readonly string[]) => boolean;
 
 const Document = named("Document", described("By its specification.", shown({ type: "object" })));
 
-/** Documents that are kept, one for each set of scopes that makes a difference. */
+/** How many documents are cached: one for each set of scopes that makes a difference. */
 const DOCUMENT_LIMIT = 16;
 
 /**
- * GET of a document. Without a token it has nothing that needs one; with a token also what its
- * scopes open, and all with `backend`. `create` makes it for one kind of reader.
+ * GET of a document. Without a token it has only what needs no token; with a token also what its
+ * scopes allow; with scope `backend` everything. `create` makes it for one kind of reader.
  */
 export function documentOperation(
   path: string,
@@ -27,7 +27,7 @@ export function documentOperation(
   create: (isKnown: IsKnown) => Schema,
   { bearer, scopes }: Pick<Services, "bearer" | "scopes">,
 ): Operation {
-  // Clients that do not read their response hold no copies of their own.
+  // The buffers are shared, so clients that do not read their responses hold no copies.
   const documents = createCache<Buffer>(DOCUMENT_LIMIT);
   return published("GET", path, id, summary, {
     security: "token or none",
@@ -57,14 +57,14 @@ export function documentOperation(
   });
 }
 
-/** What a document says of itself. */
+/** The member `info` of every document. */
 export const INFO = {
   title: "Gatepost",
   version,
   description: "Access tokens, hosted endpoints, and the delivery of their events.",
 };
 
-/** The events that a reader may know of; the service's own come last. */
+/** Returns the events that a reader may see; the service's own come last. */
 export function knownEvents(events: readonly DeclaredEvent[], isKnown: IsKnown): DeclaredEvent[] {
   return [...events.filter(({ scope }) => scope.length === 0 || isKnown(scope)), ...OWN_EVENTS];
 }

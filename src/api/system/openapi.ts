@@ -5,7 +5,7 @@ import { describe, PARAMETER, toTemplates } from "./openapi_operation.ts";
 import { callback, components, type DocumentServices } from "./openapi_parts.ts";
 import { eventId, operationId } from "./operation_id.ts";
 
-/** The OpenAPI 3.1 document of these operations, of which hosted ones come last. */
+/** Makes the OpenAPI 3.1 document of these operations, in which hosted ones come last. */
 export function createOpenApi(
   operations: readonly Operation[],
   service: DocumentServices,
@@ -15,16 +15,16 @@ export function createOpenApi(
   const names = new Set(events.map(({ name }) => name));
   const paths: Record<string, Record<string, Schema>> = {};
   const responses: Record<string, Schema> = {};
-  const templates = new Map<string, string>(); // by shape: to OpenAPI these are one path
+  const templates = new Map<string, string>(); // by shape: OpenAPI takes one shape as one path
 
   for (const each of operations) {
     if (each.emits && each.access !== "public" && !isKnown(each.access)) continue;
     for (const own of toTemplates(each.path)) {
-      // In place of numbers names that code may have; a pattern's own names have no hyphen.
+      // Numbers become names that code can use. No clash: a pattern's own names have no hyphen.
       const named = own.replace(/\{(\d+)\}/g, "{unnamed-$1}");
       const template = templates.getOrInsert(own.replace(PARAMETER, "{}"), named);
       const item = paths[template] ??= {};
-      // Two patterns that OpenAPI cannot tell apart: only the one that goes first is there.
+      // If OpenAPI cannot tell two patterns apart, the document has only the first one.
       item[each.method.toLowerCase()] ??= {
         operationId: each.emits ? operationId(each.method, own) : each.id,
         summary: each.summary,
@@ -57,7 +57,7 @@ const TAG_TEXTS: Readonly<Record<string, string>> = {
   hosted: "The endpoints that are hosted here.",
 };
 
-/** Every shape that an operation speaks of. */
+/** Returns every shape that an operation uses. */
 function shapesOf({ query = {}, body, form, responses }: Operation) {
   const sent = Object.values(responses).filter((shape) => typeof shape === "object");
   return [...Object.values(query), body, form, ...sent];

@@ -5,11 +5,11 @@ import { tokensOf } from "../path_pattern.ts";
 import { callback, parameter, refusals } from "./openapi_parts.ts";
 
 /**
- * What the document says of an operation.
+ * Describes an operation for the document.
  *
- * @param template that of its path; `own` is the operation's, with other names maybe
- * @param known the names of the events that the reader may know of
- * @param shared gets the responses that it refers to
+ * @param template the template of the path; `own` is the operation's, maybe with other names
+ * @param known the names of the events that the reader may see
+ * @param shared receives the responses that the description refers to
  */
 export function describe(
   operation: Operation,
@@ -23,7 +23,7 @@ export function describe(
   const ownNames = namesIn(own);
   const inPath = namesIn(template)
     .map((name, index) => parameter("path", name, input.params?.schema, ownNames[index]));
-  const { schema } = input.query ?? record(query); // of one that is no object nothing is known
+  const { schema } = input.query ?? record(query); // a shape that is no object names no parameters
   const inQuery = Object.keys(schema["properties"] ?? {})
     .map((name) => parameter("query", name, schema));
   const parameters = [...inPath, ...inQuery, ...operation.idempotent ? [IDEMPOTENCY_KEY] : []];
@@ -41,7 +41,7 @@ export function describe(
   return {
     ...(emits && {
       description: [
-        `Hosted at ${path}.`, // anybody reads this: not which file it is in
+        `Hosted at ${path}.`, // public, so it does not name the file
         ...operation.maxBodyBytes === undefined
           ? []
           : [`Its body has at most ${operation.maxBodyBytes} bytes.`],
@@ -68,7 +68,7 @@ export function namesIn(template: string): string[] {
   return [...template.matchAll(PARAMETER)].map(([, name = ""]) => name);
 }
 
-/** The bodies that are taken; undefined where there are none. */
+/** Describes the bodies that are accepted; undefined if there are none. */
 function requestBody({ method, body, form, input, emits, takesForms }: Operation) {
   const shape = body ?? form ?? input?.body;
   const isRead = emits !== undefined && method !== "GET" && method !== "DELETE";
@@ -117,7 +117,7 @@ function security({ access, security: kind, refuses }: Operation): readonly Sche
   if (access !== "public") {
     return [...tokenWith(access), ...access[0] === BACKEND_READ_SCOPE ? BACKEND : []];
   }
-  // Where no token is not refused, it is not a condition either.
+  // If a request without a token is not refused, no token is required.
   const isOpen = kind === "inspector" && !refuses?.includes(401);
   return kind === undefined ? [] : [...SECURITY[kind], ...isOpen ? [{}] : []];
 }
@@ -139,12 +139,12 @@ function tokenWith(scopes: readonly string[]): Schema[] {
 export const PARAMETER = /\{(.*?)\}/g;
 
 /**
- * The templates of an operation's path, "/orders/{id}": one with and one without each part that is
- * optional, the fullest first. A URLPattern says more than a template can: what a group matches is
- * left out, and a wildcard becomes a parameter that is numbered as handlers have it ("0").
+ * Returns the templates of an operation's path, such as "/orders/{id}": with and without each
+ * optional part, the fullest first. A template says less than a URLPattern: it leaves out what a
+ * group matches, and a wildcard becomes a parameter with the same number as in handlers ("0").
  */
 export function toTemplates(pattern: string): string[] {
-  let text = ""; // with groups in < >, and a ? behind what is optional
+  let text = ""; // groups are in < >, an optional part ends with ?
   let unnamed = 0;
   let isNamed = false; // a group right behind a name belongs to it
   for (const { name, regexp, mark, literal = "" } of tokensOf(pattern)) {

@@ -50,14 +50,14 @@ const REFUSALS: Readonly<Record<string, Refusal>> = {
 };
 const ANY_REFUSAL: Refusal = ["Refused", "Any other refusal: 405, 500, 503 …"];
 
-/** The forms of errors, by what their names begin with. */
+/** The forms of errors: the prefix of their names, the media type and the schema. */
 const ERROR_FORMS = {
   problem: ["", "application/problem+json", PROBLEM.schema],
   oauth: ["OAuth", "application/json", OAUTH_ERROR.schema],
   page: ["Page", "text/html", TEXT.schema],
 } as const;
 
-/** Of status 429; the last two where it is a rate limit (draft-ietf-httpapi-ratelimit-headers). */
+/** Headers of a 429; the last two only for rate limits (draft-ietf-httpapi-ratelimit-headers). */
 const LIMIT_HEADERS = {
   "Retry-After": { description: "Seconds.", schema: { type: "integer", minimum: 0 } },
   RateLimit: { description: "What is left, and until when.", schema: TEXT.schema },
@@ -65,9 +65,9 @@ const LIMIT_HEADERS = {
 };
 
 /**
- * The refusals of an operation by status, any other included.
+ * Makes the error responses of an operation by status, with a default for any other.
  *
- * @param responses gets those that are referred to, by name
+ * @param responses receives the responses that are referred to, by name
  */
 export function refusals(
   statuses: readonly number[],
@@ -92,8 +92,8 @@ export function refusals(
 }
 
 /**
- * The parameter of a request that is a member of an object with this schema, there maybe under
- * another name; one with a default may be missing.
+ * Describes a parameter of a request by a member of an object schema, where its name may be another
+ * (`member`). A parameter with a default may be missing.
  */
 export function parameter(
   place: "path" | "query" | "header",
@@ -122,7 +122,7 @@ export const CALLBACK_HEADERS = record({
   "gatepost-attempt": described("1 to 4.", COUNT),
 });
 
-/** The request that takes an event to a subscriber. */
+/** Describes the callback: the request that brings an event to a subscriber. */
 export function callback(
   summary: string,
   { data = ANYTHING, example }: Pick<DeclaredEvent, "data" | "example"> = {},
@@ -130,7 +130,7 @@ export function callback(
   const media = { schema: data.schema, ...(example !== undefined && { example }) };
   return {
     summary,
-    security: [], // it is the signature that proves it
+    security: [], // its signature authenticates it
     parameters: Object.keys(CALLBACK_HEADERS.members)
       .map((name) => parameter("header", name, CALLBACK_HEADERS.schema)),
     requestBody: { required: true, content: { "application/json": media } },
@@ -141,12 +141,12 @@ export function callback(
   };
 }
 
-/** Whose document it is, its events, and every scope, with what those allow that have words. */
+/** The services that a document is made from: issuer, events, scopes and their words. */
 export type DocumentServices =
   & Pick<Services, "issuer" | "events" | "scopes" | "scopeWords">
   & { readonly config: Pick<Services["config"], "profile" | "authorizationServer"> };
 
-/** What operations refer to: schemas and responses by name, and what every document has. */
+/** Makes what operations refer to: schemas and responses by name, and what every document has. */
 export function components(service: DocumentServices, schemas: Schemas, responses: Schemas) {
   return {
     schemas: { ...schemas, ...PROBLEM.definitions, ...OAUTH_ERROR.definitions },

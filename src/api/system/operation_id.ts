@@ -1,9 +1,9 @@
 /**
- * The operationId of a hosted endpoint: its method and its path as the document has it, so that
- * neither files nor other endpoints shift it. Segments are joined by `_`; the parameter `{id}` is
- * `id`, any other `by_name`: "get_v1_products_id", "get_articles_by_slug". A character that is no
- * ASCII letter or digit is its code in hexadecimal between `__` and `_`, and so is the first one of
- * a literal `id` or `by`: two paths never share an id.
+ * Returns the operationId of a hosted endpoint, made from its method and path template alone, so
+ * that files and other endpoints do not change it. Segments are joined by `_`. The parameter `{id}`
+ * is `id`, any other `by_name`: "get_v1_products_id", "get_articles_by_slug". A character that is no
+ * ASCII letter or digit becomes its hexadecimal code between `__` and `_`. So does the first letter
+ * of a literal `id` or `by`. So two paths never share an id.
  */
 export function operationId(method: string, template: string): string {
   const segments = template.slice(1).split("/").map((segment) => {
@@ -15,7 +15,7 @@ export function operationId(method: string, template: string): string {
   return [method.toLowerCase(), ...segments].join("_");
 }
 
-/** The id of an event in documents: "order_created" of order.created; two never share one. */
+/** Returns an event's id in documents: "order_created" for order.created. No two share an id. */
 export function eventId(name: string): string {
   return name.split(/(?<=\w)\.(?=\w)/).map((part) => spell(part)).join("_");
 }

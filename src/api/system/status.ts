@@ -54,10 +54,10 @@ const About = named("About", record({
   revision: TEXT,
 }));
 
-/** Lets in those who watch over the service. */
+/** Checks that a request may read what operators monitor. */
 export type CheckInspector = ReturnType<typeof createInspectorCheck>;
 
-/** Makes the check: the metrics token, where there is one, or a token with scope `backend`. */
+/** Makes the check. It accepts the metrics token, if there is one, and tokens of scope `backend`. */
 export function createInspectorCheck(bearer: Bearer, metricsToken: string | undefined) {
   /** Throws Problem 401 or 403 for anyone else. */
   return async (request: HttpRequest): Promise<void> => {
@@ -67,7 +67,7 @@ export function createInspectorCheck(bearer: Bearer, metricsToken: string | unde
   };
 }
 
-/** GET of what is below /system: for those who watch over the process. */
+/** GET of the paths below /system, for monitoring. */
 export function statusOperations(
   { readiness, checkInspector, formatMetrics }:
     Pick<Services, "readiness" | "checkInspector" | "formatMetrics">,
@@ -82,7 +82,7 @@ export function statusOperations(
       security: "inspector",
       responses: { 200: ReadinessRecord, 503: ReadinessRecord },
       async handle({ request }) {
-        // Whoever cannot be checked, because the database is down, is told whether it is ready.
+        // A caller that cannot be checked, as the database is down, still learns `status`.
         const withParts = await checkInspector(request).then(() => true, () => false);
         const { isReady, parts } = await readiness(withParts);
         const body = { status: isReady ? "ready" : "unavailable", ...(withParts && { parts }) };
