@@ -22,7 +22,7 @@ const MAX_OF_KID = 4;
 export const ISSUER_LIMITS = { limitBytes: 65_536, timeoutMs: 5_000 };
 /** How much longer keys are used while they cannot be fetched again. */
 const STALE_MS = 24 * 60 * 60_000;
-/** Pauses between fetches: for an unknown `kid`, and while there are no or only outdated keys. */
+/** Pauses between fetches: while current keys serve, and while there are no or only older keys. */
 const [UNKNOWN_MS, NONE_MS] = [60_000, 10_000];
 
 /** Fetches the keys at a URL (RFC 7517 §5), or returns why not. Unusable keys are left out. */

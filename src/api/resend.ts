@@ -78,7 +78,7 @@ const ResendRecord = named("ResendState", record({
   ended_at: optional(TIME),
 }));
 
-/** Path parameters: `id` is the subscription's if there is a `resend`, else the resend's. */
+/** Path parameters. /consumer: a subscription's `id`, and `resend`. /backend: a resend's `id`. */
 type Params = { readonly id?: string; readonly resend?: string };
 
 /** Operations on resends: on all, or on those that the caller started for a subscription. */

@@ -170,7 +170,7 @@ async function recordDenial(
 
 /**
  * Whether the login is as recent as the app asks for (OpenID Connect Core §3.1.2.1) and as these
- * scopes demand. Scopes demand nothing of the console, which asks for a login before grave actions.
+ * scopes demand. The console's scopes do not matter, since it asks for a login before grave acts.
  */
 function isRecent(
   { request: { app, maxAgeMs }, session }: Visit,

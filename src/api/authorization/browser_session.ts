@@ -137,7 +137,7 @@ export function createBrowserSessions(
     /**
      * Logs a user in; returns the Set-Cookie values.
      *
-     * @param sinceMs when the password check began: whatever ended sessions since ends this one too
+     * @param sinceMs when the password check began: a later end of sessions ends this one too
      * @param uses statements of the password check; ConflictError if they refuse the login
      */
     async logIn(
@@ -190,7 +190,7 @@ export function createBrowserSessions(
 /**
  * Returns the value of a cookie in a list; empty unless the browser sent exactly one of valid form.
  * Trims only spaces and tabs: for browsers, a name behind U+00A0 lacks the prefix `__Host-`. Takes
- * quotes away, which Java's CookieManager adds to cookies with Max-Age (RFC 6265 §4.1.1).
+ * quotes away, since Java's CookieManager adds them if a cookie has Max-Age (RFC 6265 §4.1.1).
  */
 function readCookie(header: string | undefined, name: string, form: RegExp): string[] {
   const values = (header ?? "").split(";").map((pair) => pair.replace(/^[ \t]+/, ""))

@@ -10,7 +10,7 @@ import { parseHandle } from "./token_issuer.ts";
 
 /**
  * Grant type authorization_code (RFC 6749 §4.1.3, RFC 7636 §4.6). A failed exchange leaves the code
- * unchanged. If its app presents a redeemed code again, its tokens end (RFC 6749 §4.1.2).
+ * unchanged. If its app presents a redeemed code again, its whole grant ends (RFC 6749 §4.1.2).
  */
 export const exchangeCode: Exchange = async (request, services) => {
   const { app, form } = request;

@@ -20,7 +20,7 @@ export function pageOperations(
   const responses = { 200: "text/html", 303: undefined } as const;
   const base = { ...place, errors: "page", responses } as const;
 
-  /** Refuses a script's `fetch` and a frame by a header of browsers (Fetch Metadata §2.1). */
+  /** Refuses a script's `fetch` and frames. Only browsers send the header (Fetch Metadata §2.1). */
   function respondToNavigation(request: HttpRequest, form?: Form): Promise<HttpResponse> {
     if ((request.headers["sec-fetch-dest"] ?? "document") !== "document") {
       throw new Problem(403, "foreign_request", "The request was not made by opening a page.");

@@ -9,7 +9,7 @@ import type { Target } from "../../oauth/resource.ts";
 import type { Services } from "../../services.ts";
 import type { Grant, RefreshHandle } from "../../store/grants.ts";
 
-/** Makes tokens. The caller must store what is returned to be stored before it responds. */
+/** Makes tokens. The caller must store the part `stored` before it responds. */
 export type TokenIssuer = ReturnType<typeof createTokenIssuer>;
 
 /** A chain of refresh tokens ends after this many lifetimes of one refresh token. */

@@ -30,7 +30,7 @@ import { getSubscription } from "../subscription.ts";
 const [DAY_MS, DAYS] = [86_400_000, 30];
 /** The number of intervals if `from` is not given. */
 const USUAL_INTERVALS = 360;
-/** How long after the end of an interval every process has stored its counts. */
+/** The time after an interval's end by which every process has stored its counts. */
 const CLOSED_AFTER_MS = 2_000;
 
 /** The query of a series. */

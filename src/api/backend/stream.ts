@@ -31,7 +31,7 @@ const STORED_AFTER_MS = 2_000;
 /** How often problems are looked for again. */
 const PROBLEMS_MS = 5_000;
 const HEARTBEAT_MS = 15_000;
-/** A slow client that leaves more unread gets nothing more; the next heartbeat ends its stream. */
+/** A client with this many unread bytes gets nothing; at the next heartbeat its stream ends. */
 const HELD_BYTES = 65_536;
 const HEARTBEAT = Buffer.from(":\n\n");
 /** How many changed deliveries are remembered while a client watches. */

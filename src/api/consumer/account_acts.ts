@@ -123,8 +123,8 @@ export async function endSessions(
 }
 
 /**
- * Sets a new password. Returns the time until which every token and browser session has ended. Has
- * the throttles of a login. Throws Problem 400 `wrong_password` if `current` is wrong.
+ * Sets a new password, with the throttles of a login. Returns the time of the change, which ends
+ * all tokens and browser sessions made until then. Throws Problem 400 `wrong_password`.
  */
 export async function changePassword(
   actor: Actor,

@@ -63,7 +63,7 @@ const MARK_HEADERS = {
   "Cache-Control": "public, max-age=86400",
 };
 
-/** Makes the front door page; `username` is the user who is signed in with this browser. */
+/** Makes the page at `/`; `username` is the user who is signed in with this browser. */
 export function frontDoor(
   site: Site,
   issuer: string,

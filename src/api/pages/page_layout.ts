@@ -60,7 +60,7 @@ ${main}
   return { status, headers: { ...pageHeaders(formActionOrigin, styleHref), ...headers }, body };
 }
 
-/** What every page has in its head. */
+/** Returns what every page has in its head. */
 export function documentHead(site: Site, title: string): Html {
   return html`<meta charset="utf-8">
 <title>${title} · ${site.name}</title>

@@ -92,8 +92,8 @@ export function refusals(
 }
 
 /**
- * Describes a parameter of a request by a member of an object schema, where its name may be another
- * (`member`). A parameter with a default may be missing.
+ * Describes the parameter of a request by this schema of an object, in which its name is `member`.
+ * A parameter with a default may be missing.
  */
 export function parameter(
   place: "path" | "query" | "header",

@@ -1,9 +1,9 @@
 /**
  * Returns the operationId of a hosted endpoint, made from its method and path template alone, so
  * that files and other endpoints do not change it. Segments are joined by `_`. The parameter `{id}`
- * is `id`, any other `by_name`: "get_v1_products_id", "get_articles_by_slug". A character that is no
- * ASCII letter or digit becomes its hexadecimal code between `__` and `_`. So does the first letter
- * of a literal `id` or `by`. So two paths never share an id.
+ * is `id`, any other `by_name`: "get_v1_products_id", "get_articles_by_slug". Characters other than
+ * ASCII letters and digits become their hexadecimal codes between `__` and `_`. So does the first
+ * letter of a literal `id` or `by`, so that two paths never share an id.
  */
 export function operationId(method: string, template: string): string {
   const segments = template.slice(1).split("/").map((segment) => {

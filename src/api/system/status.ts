@@ -57,7 +57,7 @@ const About = named("About", record({
 /** Checks that a request may read what operators monitor. */
 export type CheckInspector = ReturnType<typeof createInspectorCheck>;
 
-/** Makes the check. It accepts the metrics token, if there is one, and tokens of scope `backend`. */
+/** Makes the check. It accepts the metrics token, if one is set, and tokens of scope `backend`. */
 export function createInspectorCheck(bearer: Bearer, metricsToken: string | undefined) {
   /** Throws Problem 401 or 403 for anyone else. */
   return async (request: HttpRequest): Promise<void> => {
