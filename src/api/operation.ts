@@ -110,7 +110,7 @@ function operationsFor<const A extends Access>(
       Operation<Path, A, Q, Body, [Json] extends [never] ? Declared : NoInfer<Json>>,
       "method" | "path" | "id" | "summary" | "access" | "cors" | "limit" | "responses"
     > & Partial<Pick<Operation, "responses" | (A extends "public" ? "cors" | "limit" : never)>> & {
-      /** The handler's result, in place of `responses`: sent as JSON with status 200. */
+      /** The shape of the handler's result, sent as JSON with status 200; replaces `responses`. */
       readonly returns?: Shape<Json>;
     },
   ): Operation => {
