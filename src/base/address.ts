@@ -38,7 +38,7 @@ function readIPv6(text: string): bigint {
   return BigInt(`0x${head.padEnd(32 - tail.length, "0")}${tail}`);
 }
 
-/** The digits of one side of "::", four a group; a dotted quad at its end is two groups. */
+/** The digits of one side of "::", four for each group. A dotted quad stands for two groups. */
 function groupDigits(text: string): string {
   return text === "" ? "" : text.split(":").map((part) =>
     part.includes(".") ? readIPv4(part).toString(16).padStart(8, "0") : part.padStart(4, "0")
@@ -52,7 +52,7 @@ export function embeddedIPv4(value: bigint): Address {
 
 const NAT64 = 0x64_ff9bn << 64n;
 
-/** The IPv4 address that a translator has put into 64:ff9b::/96 (RFC 6052 §2.1), else undefined. */
+/** Returns the IPv4 address in a NAT64 address (64:ff9b::/96, RFC 6052 §2.1), else undefined. */
 export function nat64Address({ family, value }: Address): Address | undefined {
   return family === 6 && value >> 32n === NAT64 ? embeddedIPv4(value) : undefined;
 }

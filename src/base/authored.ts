@@ -2,8 +2,8 @@ import { isPlainObject } from "./plain_object.ts";
 import { isRecord, type Members, object, type ObjectShape, type Shape, shown } from "./shape.ts";
 
 /**
- * The shape of an object that an author has written in code: a member that is undefined is missing,
- * and one that is not known is an error. So is a Map or a Promise, which has no members.
+ * Returns the shape of an object that an author writes in code. An undefined member counts as
+ * missing. An unknown member is an error, and so is an instance of a class, such as Map or Promise.
  */
 export function authored<const M extends Members>(members: M): ObjectShape<M> {
   const shape = object(members);
@@ -20,12 +20,12 @@ export function authored<const M extends Members>(members: M): ObjectShape<M> {
   };
 }
 
-/** Whatever `parse` takes. */
+/** Returns a shape with this `parse` and an empty schema. */
 export function parsedBy<T>(parse: Shape<T>["parse"]): Shape<T> {
   return { ...shown<T>({}), parse };
 }
 
-/** What `isRight` takes; undefined after an error, which says what it must be. */
+/** A value that `isRight` accepts. Any other is undefined, with the error "Must be `what`." */
 export function that<T>(isRight: (value: unknown) => boolean, what: string): Shape<T | undefined> {
   return parsedBy((value, report) => {
     if (isRight(value)) return value as T;
@@ -34,7 +34,7 @@ export function that<T>(isRight: (value: unknown) => boolean, what: string): Sha
   });
 }
 
-/** What `read` makes of a text; undefined after an error, which says what it must be. */
+/** A text that `read` parses. Any other value is undefined, with the error "Must be `what`." */
 export function readAs<T>(read: (text: string) => T | undefined, what: string) {
   return parsedBy((value, report) => {
     const found = typeof value === "string" ? read(value) : undefined;

@@ -2,8 +2,8 @@ import { isIP } from "node:net";
 import { type Parsed, quote } from "./env.ts";
 
 /**
- * Returns the host name or IP address (without brackets) in the form in which a URL holds it, or
- * undefined when it is neither: `0` and `0x0` become `0.0.0.0`, `::0` becomes `::`.
+ * Returns a host name or an IP address (without brackets) as a URL writes it, or undefined for
+ * other text: `0` and `0x0` become `0.0.0.0`, `::0` becomes `::`.
  */
 export function canonicalHost(text: string): string | undefined {
   const isAddress = isIP(text) !== 0 && !text.includes("%");
@@ -13,7 +13,7 @@ export function canonicalHost(text: string): string | undefined {
   return url ? hostOf(url) : undefined;
 }
 
-/** A URL's host in this form: an IPv6 address has no brackets. */
+/** Returns the host of a URL, an IPv6 address without its brackets. */
 export function hostOf({ hostname }: URL): string {
   return hostname.replace(/^\[|\]$/g, "");
 }
@@ -29,9 +29,9 @@ export function listeningUrl(host: string, port: number): string {
 }
 
 /**
- * Reads the public address of a server: an absolute http or https URL in canonical form, perhaps
- * with a path, without trailing slash. Others compare it as text (RFC 8414 §3.3, RFC 9207 §2.4),
- * hence one spelling alone is taken.
+ * Reads the public address of a server: an absolute http or https URL in canonical form, with or
+ * without a path, without a trailing slash. Clients compare the URL as text (RFC 8414 §3.3, RFC
+ * 9207 §2.4), so only one spelling is accepted.
  */
 export function parseBaseUrl(text: string): Parsed<string> {
   const url = /^https?:\/\//i.test(text) ? URL.parse(text) : null;
@@ -53,7 +53,7 @@ export function parseBaseUrl(text: string): Parsed<string> {
   return { value: text };
 }
 
-/** Whether this is an origin as browsers write it: scheme, host, and a port that is not usual. */
+/** Whether this is an origin as browsers write it: scheme, host, and any port but the default. */
 export function isOrigin(text: string): boolean {
   return /^https?:/.test(text) && URL.parse(text)?.origin === text;
 }

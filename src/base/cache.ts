@@ -1,7 +1,7 @@
 /**
- * Makes a cache of at most `limit` entries for what is costly to find out again; what has not been
- * used lately is forgotten. Two generations instead of an order of use: when the young one is full
- * it takes the place of the old one, whose unused entries are lost.
+ * Makes a cache of about `limit` entries, which evicts entries that are not used. It keeps two
+ * generations instead of an order of use. When the young generation is full, it replaces the old
+ * one, whose unused entries are lost.
  */
 export function createCache<Value>(limit: number) {
   const half = Math.ceil(limit / 2);
@@ -28,7 +28,7 @@ export function createCache<Value>(limit: number) {
   };
 }
 
-/** Makes a look-up that remembers what it finds while the number of changes stays the same. */
+/** Makes a look-up with a cache, which is emptied when `countChanges` returns another number. */
 export function createLookup<Asked extends readonly string[], Found>(
   limit: number,
   countChanges: () => number | undefined,
@@ -40,7 +40,7 @@ export function createLookup<Asked extends readonly string[], Found>(
     const changes = countChanges();
     if (changes !== seen) cache = createCache(limit);
     seen = changes;
-    const current = cache; // what is read now is not kept past a change that is noticed meanwhile
+    const current = cache; // a result that a change overtakes must not enter the new cache
     const key = asked.join(" ");
     const known = current.get(key);
     if (known) return known;

@@ -1,6 +1,6 @@
 import { type Address, parseAddress } from "./address.ts";
 
-/** A block of addresses: all that share the first `prefixBits` bits with `network`. */
+/** A block of addresses, which share their first `prefixBits` bits with `network`. */
 export interface Cidr {
   readonly network: Address;
   readonly prefixBits: number;
@@ -9,11 +9,11 @@ export interface Cidr {
 const FAMILY_BITS = { 4: 32, 6: 128 } as const;
 
 /**
- * Reads `address/length`; a bare address is the block of that address alone. Undefined for anything
- * else, and for a network with bits set past its length: `10.1.2.3/8` is more likely an error than
- * a wish for all of 10.0.0.0/8, and such a block says whom to trust. An IPv4-mapped block
- * (`::ffff:10.0.0.0/104`) is that IPv4 block; one that would reach past the mapped addresses is
- * undefined.
+ * Reads `address/length`; a bare address is the block of that address alone. Returns undefined for
+ * anything else, and for a network with bits set past its length. `10.1.2.3/8` is more likely an
+ * error than a wish for all of 10.0.0.0/8, and such a block says whom to trust. An IPv4-mapped
+ * block (`::ffff:10.0.0.0/104`) becomes its IPv4 block. A length below 96 reaches past the mapped
+ * addresses: undefined.
  */
 export function parseCidr(text: string): Cidr | undefined {
   const [base = "", length, ...more] = text.split("/");
@@ -32,8 +32,8 @@ export function parseCidr(text: string): Cidr | undefined {
 }
 
 /**
- * Whether the address lies in the block. The families never mix: `::/0` holds no IPv4 address and
- * `0.0.0.0/0` no IPv6 one; an IPv4-mapped IPv6 address is parsed as its IPv4 address and counts so.
+ * Whether the address lies in the block. The families never mix: `::/0` contains no IPv4 address,
+ * and `0.0.0.0/0` no IPv6 address. An IPv4-mapped address has been parsed as IPv4 and counts so.
  */
 export function cidrContains({ network, prefixBits }: Cidr, address: Address): boolean {
   if (network.family !== address.family) return false;

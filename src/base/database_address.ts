@@ -3,7 +3,7 @@ import { isPath, type Kind, type Parsed, quote } from "./env.ts";
 /** Where a database is. */
 export type DatabaseAddress =
   | { readonly kind: "file"; readonly path: string }
-  /** `nodes` as in `127.0.0.1:4001`. */
+  /** Each node is `HOST:PORT`, as in `127.0.0.1:4001`. */
   | { readonly kind: "rqlite"; readonly nodes: readonly string[]; readonly isTls: boolean };
 
 /** How an address is read and written. */
@@ -11,8 +11,8 @@ export const DATABASE_ADDRESS: Kind<DatabaseAddress> = {
   parse(text) {
     const [, tls, list] = /^rqlite(s?):\/\/(.*)$/s.exec(text) ?? [];
     if (list !== undefined) return parseNodes(list, tls === "s");
-    // SQLite takes ":memory:" and "file:…" for something else than a file of that name; and what
-    // ends in a port is nodes without their rqlite://, and maybe with a password.
+    // SQLite would not read ":memory:" and "file:…" as names of files. Text that ends in a port is
+    // a list of nodes without rqlite://, and may contain a password.
     return /^(:memory:|file:|rqlites?:|\w+:\/\/)|[/\\]$|:\d+$/i.test(text) || !isPath(text)
       ? { wrong: "is not the path of a file, such as ./data/gatepost.db, or rqlite://HOST:PORT,…" }
       : { value: { kind: "file", path: text } };

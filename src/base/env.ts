@@ -9,7 +9,7 @@ export type Parsed<T> = { readonly value: T } | { readonly wrong: string };
 export interface Kind<T> {
   parse(text: string): Parsed<T>;
   format(value: T): string;
-  /** What an empty text is; without it that counts as absent. */
+  /** The value of an empty text. Without this member an empty text counts as not set. */
   readonly empty?: T;
 }
 
@@ -18,19 +18,19 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 /** One environment variable. */
 export interface Variable<T> {
   readonly name: string;
-  /** Its value when it is not set, as a reader sees it. */
+  /** The value of the variable when it is not set, as a reader sees it. */
   readonly default: string;
-  /** One sentence for a table. */
+  /** One sentence for the table of variables. */
   readonly meaning: string;
-  /** Of a secret, the variable that may be given in its place: the path of a file that holds it. */
+  /** For a secret: the variable that may name a file with the secret instead. */
   readonly fileName?: string;
-  /** Returns the value, or else the default after one line was added to `errors`. */
+  /** Returns the value, else the default. Adds a line to `errors` for each error of the text. */
   read(env: Environment, errors: string[], readText: ReadText): T;
   /** Returns the value as a reader may see it. */
   describe(value: T): string;
 }
 
-/** Reads a file that a variable names; undefined where that is left to somebody else. */
+/** Reads a file that a variable names. Undefined means that another program will read the file. */
 export type ReadText = (path: string) => string | undefined;
 
 export type ValueOf<V> = V extends Variable<infer T> ? T : never;
@@ -65,9 +65,9 @@ export function variable<T>(
 }
 
 /**
- * Returns a variable whose value is neither described nor repeated in an error; NAME_FILE may give
- * it. One line break at its end is no part of it. An empty file is an error: a command that failed
- * leaves such a file.
+ * Returns the variable of a secret, which is neither described nor repeated in an error. NAME_FILE
+ * may give the path of a file with the secret. One line break at the end is dropped. An empty file
+ * is an error: a command that failed leaves such a file.
  */
 export function secret<T>(name: string, kind: Kind<T>, meaning: string): Variable<T | undefined> {
   const fileName = `${name}_FILE`;
@@ -108,14 +108,14 @@ function parseText<T>(
 ): T | undefined {
   if (text === undefined) return undefined;
   if (text === "") return empty;
-  // What Node puts in the place of bytes that are no UTF-8.
+  // Node replaces bytes that are not UTF-8 with U+FFFD.
   const parsed = text.includes("\ufffd") ? { wrong: "is not UTF-8" } : parse(text);
   if ("value" in parsed) return parsed.value;
   errors.push(`${name}: ${show(text)} ${parsed.wrong}`);
   return undefined;
 }
 
-/** Returns the kind of what `parse` finds a value for; `wrong` says what other text is not. */
+/** Returns the kind of texts that `parse` reads; `wrong` is the error if it returns undefined. */
 export function kindOf<T>(
   parse: (text: string) => T | undefined,
   wrong: string,
@@ -130,21 +130,21 @@ export function kindOf<T>(
   };
 }
 
-/** Returns the kind of a text that is taken as it is where it is right. */
+/** Returns the kind of a text that is used unchanged where `isRight` accepts it. */
 export function textKind(isRight: (text: string) => boolean, wrong: string): Kind<string> {
   return kindOf((text) => isRight(text) ? text : undefined, wrong);
 }
 
 /**
- * Whether a text may be a path: one with a control character, or a space around it, comes from a
- * file of variables that was written elsewhere, and would name something new; so would quotes, a
- * `~/` or a `$HOME` that no shell has read, as in a container's file of variables.
+ * Whether a text may be a path. Control characters and outer spaces come from an env file that was
+ * written elsewhere, and would name a new file. So would a leading quote, `~/` or `$HOME` that no
+ * shell has expanded, as in a container's env file.
  */
 export function isPath(text: string): boolean {
   return text.trim() === text && !/\p{Cc}|^(~\/|["'$])/u.test(text);
 }
 
-/** Returns a whole number's kind, bounds included. */
+/** Returns the kind of a whole number, bounds included. */
 export function wholeNumber(min: number, max: number): Kind<number> {
   const parse = (text: string) => /^(0|[1-9]\d{0,9})$/.test(text) ? Number(text) : NaN;
   return kindOf(within(parse, min, max), `is not a whole number from ${min} to ${max}`);
@@ -177,7 +177,7 @@ export function choice<const T extends string>(words: readonly T[]): Kind<T> {
   return kindOf(find, `is not one of: ${words.join(", ")}`);
 }
 
-/** Returns the kind of a comma-separated list; `none`, or nothing, is the empty one. */
+/** Returns the kind of a comma-separated list. `none` or an empty text is the empty list. */
 export function list<T>(entry: Kind<T>, maxEntries: number): Kind<readonly T[]> {
   return {
     empty: [],
@@ -199,7 +199,7 @@ export function list<T>(entry: Kind<T>, maxEntries: number): Kind<readonly T[]> 
   };
 }
 
-/** The text as one short printable line, without what may be a password: before `@`, in a query. */
+/** Returns one short printable line; `***` hides a possible password (before `@`, in a query). */
 export function quote(text: string): string {
   const bare = text.replace(/^.*@/s, "***@").replace(/(?<=[?#&]).+/s, "***");
   const short = bare.length > 80 ? `${bare.slice(0, 80)}…` : bare;

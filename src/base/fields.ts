@@ -7,7 +7,7 @@ type Camel<Name extends string> = Name extends `${infer First}_${infer Rest}`
 type TimeWord = "at" | "from" | "since" | "time" | "until";
 type TimeName = TimeWord | `${string}_${TimeWord}`;
 
-/** The field of a member: `jwks_uri` is jwksUri, and `created_at`, as all times, createdAtMs. */
+/** A member's field name: `jwks_uri` is jwksUri. A time ends in Ms: `created_at` is createdAtMs. */
 export type FieldName<Name extends string> = Name extends TimeName ? `${Camel<Name>}Ms`
   : Camel<Name>;
 type Field<Name, Value> = Name extends TimeName ? number | Exclude<Value, string> : Value;
@@ -16,7 +16,7 @@ type Present<R> = { [N in keyof R & string]: undefined extends R[N] ? never : N 
   keyof R & string
 ];
 
-/** What a JSON object has, by the names of fields; what may be missing in it may be null here. */
+/** A JSON object with field names. Its optional members may also be `Missing`, here null. */
 export type FieldsOf<R, Missing = null> =
   & { readonly [N in Present<R> as FieldName<N>]: Field<N, R[N]> }
   & {
@@ -27,15 +27,15 @@ export type FieldsOf<R, Missing = null> =
 
 const TIME_NAME = /(?:^|_)(?:at|from|since|time|until)$/;
 
-/** The field of a member, as its type `FieldName` has it. */
+/** Returns the field name of a JSON member; `FieldName` is its type. */
 export function fieldName(member: string): string {
   const camel = member.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
   return TIME_NAME.test(member) ? `${camel}Ms` : camel;
 }
 
 /**
- * Makes JSON objects of a shape from the fields of items: the members that the shape names and no
- * others, times as RFC 3339 has them, and what may be missing left out where it is null.
+ * Makes a function that turns the fields of an item into a JSON object. The object has the shape's
+ * members only, with times as in RFC 3339. An optional member that is null is left out.
  */
 export function recordOf<const M extends Members>({ members }: ObjectShape<M>) {
   const parts = Object.entries(members).map(([name, { isOptional }]) =>
@@ -52,7 +52,7 @@ export function recordOf<const M extends Members>({ members }: ObjectShape<M>) {
   };
 }
 
-/** The fields of a body that has been parsed; its times are milliseconds already. */
+/** Returns the fields of a parsed body, whose times are milliseconds already. */
 export function toFields<R extends object>(body: R): FieldsOf<R, undefined> {
   const entries = Object.entries(body).map(([name, value]) => [fieldName(name), value]);
   return Object.fromEntries(entries) as FieldsOf<R, undefined>;

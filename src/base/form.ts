@@ -3,28 +3,28 @@ import { decodeUtf8 } from "./utf8.ts";
 /** A parsed form or query string: names and values, decoded. */
 export type Form = ReturnType<typeof toForm>;
 
-/** No form here is larger. */
+/** The largest form that is read, unless an endpoint sets a limit of its own. */
 export const MAX_FORM_BYTES = 64 * 1024;
-/** More pairs than any form here has. */
+/** The most pairs that `parseForm` accepts. No form of the service has as many. */
 const MAX_PAIRS = 256;
 
 /**
- * Returns the pairs of an application/x-www-form-urlencoded body or query string, decoded as the
- * WHATWG URL Standard §5.1 has it, but strictly. Undefined, and nothing of it, where a `%` is not
- * followed by two hexadecimal digits, where bytes are not UTF-8, where a string (a query, which RFC
- * 3986 §2 keeps to ASCII) has other characters, or beyond 256 pairs.
+ * Returns the pairs of an application/x-www-form-urlencoded body or query string, decoded strictly
+ * as in the WHATWG URL Standard §5.1. Returns undefined, and no pair, where a `%` is not followed
+ * by two hexadecimal digits, where bytes are not UTF-8, or beyond 256 pairs. So it does where a
+ * string (a query, which RFC 3986 §2 limits to ASCII) has other characters.
  */
 export function parseForm(input: Uint8Array | string): Form | undefined {
   if (typeof input === "string" && /[^\x00-\x7f]/.test(input)) return undefined;
-  // The format knows no byte order mark: one that is kept only makes the first name unknown.
+  // The format has no byte order mark. A mark that is kept only makes the first name unknown.
   const pairs = parsePairs(typeof input === "string" ? input : decodeUtf8(input));
   return pairs && pairs.size <= MAX_PAIRS ? toForm(pairs) : undefined;
 }
 
-/** The pairs of such a text, however many; undefined where it is not well-formed, or not there. */
+/** Returns the pairs of a form or query, without a limit; undefined where the text is malformed. */
 export function parsePairs(text: string | undefined): URLSearchParams | undefined {
   const isWellFormed = text !== undefined && decodeFormText(text) !== undefined;
-  // URLSearchParams leaves a question mark at the start out.
+  // URLSearchParams drops a leading question mark, which may be part of the first name.
   return isWellFormed ? new URLSearchParams(`?${text}`) : undefined;
 }
 

@@ -1,7 +1,7 @@
 const markup = Symbol("markup");
 const attributeList = Symbol("attributes");
 
-/** Finished HTML, made by this module alone: neither a string nor JSON can ever be one. */
+/** Finished HTML. Only this module makes it, so a string or parsed JSON can never be Html. */
 export interface Html {
   readonly [markup]: string;
 }
@@ -15,14 +15,14 @@ export interface Attributes {
 export type HtmlValue =
   | Html | Attributes | string | number | false | null | undefined | readonly HtmlValue[];
 
-/** Where the next interpolation is; a quote: in an attribute value in such quotes. */
+/** Where the next interpolation is: text, a tag, or an attribute value in these quotes. */
 type Place = "text" | "tag" | '"' | "'";
 
 const ENTITIES: Readonly<Record<string, string>> = {
   "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;",
 };
 
-// Elements whose content the parser does not read as HTML, so that escaping would not hold there.
+// The parser does not read the content of these elements as HTML: escaping would not work there.
 const RAW_ELEMENTS: ReadonlySet<string> = new Set(
   "iframe noembed noframes noscript plaintext script style xmp".split(" "),
 );
@@ -32,8 +32,8 @@ const TAG_START = /<(?:!doctype|\/?([a-z][a-z0-9-]*))(?=[\s/>]|$)/iy;
 /**
  * Template tag that returns HTML with every interpolation escaped. Fragments nest, arrays are
  * joined. An interpolation may be in text, in a quoted attribute value (strings and numbers only),
- * or in a tag (attributes() only); anywhere else, and for a template that does not end in text, it
- * throws TypeError. It does not check URLs: whoever writes `href` or `action` does.
+ * or in a tag (attributes() only). Anywhere else, and for a template that does not end in text, it
+ * throws TypeError. It does not check URLs: the caller that writes `href` or `action` does.
  *
  * @example html`<p class="${kind}">${name}</p>`
  */
@@ -73,7 +73,7 @@ export function styleElement(css: string): Html {
   return { [markup]: `<style>${css}</style>` };
 }
 
-/** Returns an element that runs a module of the service's own. */
+/** Returns a script element that loads a module of this service. */
 export function moduleScript(src: string): Html {
   return { [markup]: `<script type="module" src="${escape(src)}"></script>` };
 }
@@ -103,7 +103,7 @@ function fill(value: HtmlValue, place: Place): string {
   throw new TypeError("this value may not be in this place of an HTML template");
 }
 
-/** Follows the HTML tokenizer through a template's own text and returns where that ends. */
+/** Follows the HTML tokenizer through one part of a template and returns the place at its end. */
 function walk(part: string, start: Place): Place {
   let place = start;
   let at = 0;

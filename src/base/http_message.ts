@@ -1,9 +1,9 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { Problem } from "./problem.ts";
 
-/** Methods that a route may have; HEAD and OPTIONS are made of them. */
+/** The methods that a route may have. HEAD and OPTIONS are derived from them. */
 export const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"] as const;
-/** What some path or other takes, as Allow has it. */
+/** Every method that any path accepts, in the form of the Allow header. */
 export const ALL_METHODS = [...METHODS, "HEAD", "OPTIONS"].join(", ");
 
 /** One HTTP request as a plain record: sockets stay in http/, handlers are tested without one. */
@@ -11,16 +11,16 @@ export interface HttpRequest {
   /** Goes out as X-Request-Id and into every log line about this request. */
   readonly id: string;
   readonly method: string;
-  /** The path, that of the base URL included, still percent-encoded: "/orders/a%20b". */
+  /** The path, with the path of the base URL, still percent-encoded: "/orders/a%20b". */
   readonly path: string;
   /** The raw query without its "?", "" where there is none. */
   readonly query: string;
   readonly headers: IncomingHttpHeaders;
-  /** The client's IP address, trusted proxies peeled off. */
+  /** The IP address of the client behind any trusted proxies. */
   readonly address: string;
   /** Aborts when nobody waits for the response. */
   readonly signal: AbortSignal;
-  /** Whether the client has left before its response, or closed its side as one that leaves. */
+  /** Whether the client has left before the response, or closed its side of the connection. */
   readonly isGone: boolean;
   abort(): void;
   /** The whole body, read at most once; throws Problem 413 past `maxBytes`. */
@@ -49,12 +49,12 @@ export function tooLarge(maxBytes: number): Problem {
   return new Problem(413, "too_large", `The body is larger than ${maxBytes} bytes.`);
 }
 
-/** Why a stream is cancelled: whoever still writes to one has this as the reason. */
+/** The reason of a cancelled stream, which code that still writes to the stream receives. */
 export const STREAM_ENDED = new Error("Nobody reads this stream any more.");
 
 /**
- * Cancels a stream that is not sent. `signal` aborts first, so that the stream's source can stop
- * before it is closed; an error of that changes nothing for the client.
+ * Cancels a stream that is not sent. The request's `signal` aborts first, so that the source can
+ * stop before the stream closes. An error of the cancellation changes nothing for the client.
  */
 export function discardStream(request: Pick<HttpRequest, "abort">, body: ReadableStream): void {
   request.abort();

@@ -4,7 +4,7 @@ import { matching, type Shape } from "./shape.ts";
 const TIME_DIGITS = 9; // base 36: enough until the year 5188
 const ORDER_DIGITS = 3;
 const ORDER_LIMIT = 36 ** ORDER_DIGITS;
-const RANDOM_DIGITS = 12; // 62 bits, made in two halves that a number holds
+const RANDOM_DIGITS = 12; // 62 bits, made in two halves: a number holds each exactly
 
 let lastMs = 0;
 let order = 0;
@@ -19,7 +19,7 @@ export function newId(kind: string, nowMs: number): string {
     lastMs = nowMs;
     order = 0;
   } else if (++order === ORDER_LIMIT) {
-    lastMs++; // more than 46,656 in a millisecond, or a clock that stops or steps back
+    lastMs++; // more than 46,656 ids in a millisecond, or a clock that stops or steps back
     order = 0;
   }
   return kind +
@@ -28,7 +28,7 @@ export function newId(kind: string, nowMs: number): string {
     randomDigits() + randomDigits();
 }
 
-/** Half of the digits; 48 bits for 31 leave none likelier than another by 1 in 100,000. */
+/** Half of the random digits. Of 48 bits, no value is likelier than another by 1 in 100,000. */
 function randomDigits(): string {
   const digits = RANDOM_DIGITS / 2;
   return (randomBytes(6).readUIntBE(0, 6) % 36 ** digits).toString(36).padStart(digits, "0");
@@ -42,7 +42,7 @@ export function idTimeMs(id: string): number {
   return parseInt(id.slice(1, 1 + TIME_DIGITS), 36);
 }
 
-/** Sorts before every id of the kind that was made at the time or later, after all others. */
+/** Returns a bound between ids of the kind made before `timeMs` and those made then or later. */
 export function idBound(kind: string, timeMs: number): string {
   return kind + Math.max(0, timeMs).toString(36).padStart(TIME_DIGITS, "0");
 }

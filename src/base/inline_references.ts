@@ -1,12 +1,12 @@
 import { isRecord, type Schema } from "./shape.ts";
 
-/** How many parts a schema may have with all of them in place: each may be there many times. */
+/** How many parts an inlined schema may have: each definition may be copied many times. */
 const MAX_PARTS = 10_000;
 
 /**
- * Returns a JSON Schema with what its references name in their place: in a document that has many
- * schemas they would lead somewhere else. What is in itself takes anything there. Throws RangeError
- * for one that becomes too large, TypeError for a reference that leads nowhere in it.
+ * Returns a JSON Schema with each reference replaced by its target: in a document of many schemas
+ * it would lead elsewhere. A reference to a schema that contains it becomes `{}`, which accepts
+ * anything. Throws RangeError for too large a result, TypeError for a missing target.
  */
 export function inlineReferences({ $defs, ...root }: Schema): Schema {
   let parts = 0;
@@ -31,7 +31,7 @@ export function inlineReferences({ $defs, ...root }: Schema): Schema {
   return Object(inline(root, ["#"]));
 }
 
-/** What a reference names: a JSON Pointer as a fragment (RFC 6901 §6). */
+/** Finds the target of a reference: a JSON Pointer as a fragment (RFC 6901 §6). */
 function find(root: Schema, reference: string): Schema {
   const [start, ...steps] = decodeURIComponent(reference).split("/");
   const found = steps.map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"))

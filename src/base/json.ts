@@ -1,7 +1,7 @@
 import { malformed } from "./problem.ts";
 import { decodeUtf8 } from "./utf8.ts";
 
-/** What JSON text can say (RFC 8259). */
+/** A value of JSON (RFC 8259). */
 export type JsonValue =
   | null
   | boolean
@@ -17,26 +17,26 @@ const [QUOTE, BACKSLASH] = [0x22, 0x5c];
 const [ARRAY_START, ARRAY_END, OBJECT_START, OBJECT_END] = [0x5b, 0x5d, 0x7b, 0x7d];
 
 /**
- * Finds a member named `__proto__`, however it is escaped, in text that is known to be JSON: there
- * an escaped quote always follows a backslash and an opening one never does.
+ * Finds a member named `__proto__`, however it is escaped, in valid JSON text. There an escaped
+ * quote always follows a backslash, and an opening quote never does.
  */
 const PROTO_MEMBER = new RegExp(
   String.raw`(?<!\\)"${[..."__proto__"].map(spellings).join("")}"\s*:`,
 );
 
-/** What a number past the range of a double (1.8e308) looks like, and few others do. */
+/** Matches every number past the range of a double (1.8e308), and few others. */
 const HUGE_NUMBER = /(?:^|[\s:,[])-?(?:\d{300}|\d+(?:\.\d+)?[eE]\+?0*[1-9]\d)/;
 
-/** In JSON: an escape, a quote that is none, or an integer that a double may not hold exactly. */
+/** In JSON: an escape, an unescaped quote, or an integer that a double may not hold exactly. */
 const QUOTE_OR_INTEGER = /\\.|"|(?<![\d.eE+-])-?\d{16,}(?![\d.eE])/g;
 
 /**
- * Returns the one value that `bytes` hold as JSON (RFC 8259), read strictly: UTF-8 without a byte
- * order mark, at most 64 arrays and objects inside each other, no member named `__proto__`
- * (escaped neither), no number past the range of a double. Of two members with one name the last
- * counts. With `exactIntegers` such a number becomes infinite, as does an integer that a double
- * does not hold exactly: `encodeJson` refuses it, and passes no other on (RFC 8259 §6). Takes
- * linear time.
+ * Returns the value of JSON text (RFC 8259), read strictly: UTF-8 without a byte order mark, at
+ * most 64 nested arrays and objects, no member named `__proto__` (escaped or not), no number past
+ * the range of a double. Of two members with one name the last counts. With `exactIntegers` a
+ * number past the range becomes infinite, as does an integer that a double does not hold exactly.
+ * `encodeJson` refuses infinity, so no inexact number is passed on (RFC 8259 §6). Takes linear
+ * time.
  *
  * @throws {Problem} 400 `malformed`; its detail repeats nothing of the input.
  */
@@ -65,8 +65,8 @@ export function parseJson(bytes: Uint8Array, { exactIntegers = false } = {}): Js
  */
 export function encodeJson(data: unknown): string {
   const text = stringify(data);
-  // NaN and infinities come out as null, promises and maps as {}, so only text with one of these
-  // needs the slow second look; its text is returned, for a getter may give another value then.
+  // NaN and infinities become null, promises and maps become {}: only such text needs the slow
+  // check. Its text is returned, since a getter may give another value the second time.
   return text.includes("null") || text.includes("{}") ? stringify(data, refuseLost) : text;
 }
 
@@ -75,7 +75,7 @@ export function isJsonType(type: string): boolean {
   return type === "application/json" || /^[\w.-]+\/[\w.-]+\+json$/.test(type);
 }
 
-/** Whether `encodeJson` takes it. */
+/** Whether `encodeJson` accepts the data. */
 export function isJson(data: unknown): boolean {
   try {
     return encodeJson(data) !== "";
@@ -109,8 +109,8 @@ function refuseLost(_name: string, value: unknown): unknown {
 }
 
 /**
- * Whether `{}` would come of an instance of a class (Map, Promise, Error, Blob, Headers, one of
- * the author's, with methods of its own too): what it holds is in no member that JSON sees.
+ * Whether JSON would write an instance of a class as `{}`: a Map, Promise, Error, Blob, Headers or
+ * an author's own class, even with methods of its own. JSON sees no member that holds its content.
  */
 function isEmptied(value: unknown): boolean {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
@@ -120,7 +120,7 @@ function isEmptied(value: unknown): boolean {
   return !isPlain && Object.values(value).every((member) => typeof member === "function");
 }
 
-/** Counted before anything is built, on the bytes: none inside a UTF-8 character is below 0x80. */
+/** Counts on the bytes, before any value is built: multi-byte characters have none below 0x80. */
 function nestsTooDeep(bytes: Uint8Array): boolean {
   let depth = 0;
   let inString = false;
@@ -137,8 +137,8 @@ function nestsTooDeep(bytes: Uint8Array): boolean {
 }
 
 /**
- * The same JSON with `1e999`, which is infinite, for each integer that a double does not hold
- * exactly. A reviver would see each number's text too, but takes a hundred times as long.
+ * Returns the text with `1e999`, which is infinite, for each integer that a double does not hold
+ * exactly. A reviver also gets each number's text, but takes a hundred times as long.
  */
 function withoutInexact(text: string): string {
   let inString = false;

@@ -7,14 +7,14 @@ import { below, isRecord, LIST_LIMIT, pointerTo, type Report, type Shape } from 
 
 type Errors = FieldError[];
 
-/** Returns the value `at` a JSON Pointer with its defaults; what is wrong goes to `errors`. */
+/** Returns the value with its defaults. Adds to `errors`; `at` is the value's JSON Pointer. */
 type Check<T = unknown> = (value: T, at: string, errors: Errors) => unknown;
 
 interface Compiled {
   readonly check: Check;
-  /** Whether a value is of the schema's types. */
+  /** Whether a value has one of the schema's types. */
   readonly hasType: (value: unknown) => boolean;
-  /** The default as JSON, since each value gets one of its own. */
+  /** The default as JSON text: each value gets a copy of its own. */
   readonly fallback?: string;
 }
 
@@ -23,11 +23,11 @@ const anything = <T>(value: T): T => value;
 const unknownMember: Check = (_value, at, errors) => fail(errors, at, "Unknown member.");
 
 /**
- * Makes a shape of a JSON Schema (2020-12); mod/schema.ts has the keywords. What is wrong with the
- * schema is reported. Members of a value that are undefined count as missing. Strings are measured
- * in characters.
+ * Makes a shape of a JSON Schema (2020-12); mod/schema.ts lists the keywords. Reports errors of the
+ * schema. Members of a value that are undefined count as missing. Strings are measured in
+ * characters.
  *
- * @param ofTexts whether it is of what `textsByName` has made, which become what the schema says
+ * @param ofTexts whether values come from `textsByName`: their texts become the schema's types
  */
 export function toShape(schema: unknown, report: Report, ofTexts = false): Shape<unknown> {
   const { check } = compile(schema, report, [], ofTexts);
@@ -46,14 +46,14 @@ function checkWhole(check: Check, value: unknown, report: Report): unknown {
   return parsed;
 }
 
-/** @param above the schemas that it is in */
+/** @param above the schemas that contain this one */
 function compile(
   schema: unknown,
   report: Report,
   above: readonly unknown[],
   ofTexts: boolean,
 ): Compiled {
-  // Objects of a class are libraries'.
+  // An instance of a class is a schema of some library.
   const orElse = above.length === 0 ? " or" : ": the whole alone may be";
   const wrong = !isPlainObject(schema) ? `Must be a JSON Schema${orElse} a Standard Schema.`
     : above.includes(schema) ? "Is in itself: no schema is recursive."
@@ -81,7 +81,7 @@ function compile(
   const anyOf = checkAnyOf(keywords, compileAt);
 
   const check: Check = (given, at, errors) => {
-    // What a text means is for the alternatives to say where nothing else does.
+    // A text that `read` has left alone gets its meaning from the alternatives.
     const isOpen = ofTexts && textsOf(given) !== undefined;
     const value = isOpen ? anyOf(given, at, errors) : given;
     if (!hasType(value)) return fail(errors, at, typeDetail);
@@ -111,10 +111,10 @@ function compile(
   return { ...compiled, fallback: JSON.stringify(parsed) };
 }
 
-/** Compiles a schema at a path below the one that is at hand. */
+/** Compiles a schema at a path below the current one. */
 type CompileAt = (inner: unknown, ...path: readonly PropertyKey[]) => Compiled;
 
-/** The values of `enum` and of `const`, where the schema has them. */
+/** The values of `enum` and of `const`, for each that the schema has. */
 function listValues(keywords: Keywords) {
   return [keywords.enum ?? [], keywords.const === undefined ? [] : [keywords.const]]
     .filter((values) => values.length > 0)
@@ -135,7 +135,7 @@ function checkText(keywords: Keywords, report: Report): Check<string> {
   const expression = isTried ? new RegExp(pattern, "u") : undefined;
   const [hasFormat, what] = FORMATS[format] ?? [];
   return (text, at, errors) => {
-    // A character has one or two code units: most texts need no counting.
+    // A character has one or two code units, so that most texts need no counting.
     const isClear = text.length >= 2 * minLength &&
       (text.length <= maxLength || text.length > 2 * maxLength);
     const length = isClear ? text.length : [...text].length;
@@ -160,7 +160,7 @@ function checkNumber({ multipleOf, ...keywords }: Keywords): Check<number> {
   };
 }
 
-/** 19.99 is meant to be a multiple of 0.01, though doubles do not say so. */
+/** In doubles 19.99 is no multiple of 0.01, but it must count as one. */
 function isMultiple(value: number, of: number): boolean {
   if (Number.isInteger(value) && Number.isInteger(of)) return value % of === 0;
   const quotient = value / of;
@@ -185,7 +185,7 @@ function checkList(
       const value: unknown = list[index];
       const parsed = item(value, `${at}/${index}`, errors);
       if (parsed !== value) (changed ??= [...list])[index] = parsed;
-      // Texts are the same that mean the same; no default makes other values so.
+      // Texts are compared by meaning, other values as they came: without their defaults.
       const key = uniqueItems && keyOf(ofTexts ? plainTexts(parsed ?? value) : value);
       if (uniqueItems && seen.size === seen.add(key).size) {
         fail(errors, `${at}/${index}`, "Must not be there twice.");
@@ -238,7 +238,7 @@ function checkAnyOf({ anyOf = [] }: Keywords, compileAt: CompileAt): Check {
   const wrong = `Must fit one of ${all.length} alternatives.`;
   return (value, at, errors) => {
     const [near, ...others] = all.filter(({ hasType }) => hasType(value));
-    // One that alone has the type is meant: its errors say more.
+    // Where only one alternative has the value's type, its own errors say more.
     if (near && others.length === 0) return near.check(value, at, errors);
     for (const { check } of near ? [near, ...others] : []) {
       const trial: Errors = [];
@@ -253,7 +253,7 @@ function fail(errors: Errors, pointer: string, detail: string): void {
   if (errors.length < LIST_LIMIT) errors.push({ pointer, detail });
 }
 
-/** The same for values that are the same as JSON, whatever the order of their members. */
+/** Returns equal keys for values that are equal as JSON, in whatever order their members are. */
 function keyOf(value: unknown): unknown {
   if (typeof value === "string") return `"${value}`;
   if (typeof value !== "object" || value === null) return value;

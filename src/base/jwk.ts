@@ -30,7 +30,7 @@ const PRIVATE_PARTS: object = Object.fromEntries(
   ["d", "p", "q", "dp", "dq", "qi", "oth", "k"].map((name) => [name, optional(REFUSED)]),
 );
 
-/** A public key of somebody else's. Members that are not known are left out (RFC 7517 §4). */
+/** A public key of another party. Unknown members are left out (RFC 7517 §4). */
 export const PUBLIC_JWK = named("PublicJwk", refined(record({
   ...MATERIAL,
   kid: optional(matching(/^[\x20-\x7e]{1,128}$/, "Must be 1 to 128 characters of ASCII.")),
@@ -44,7 +44,7 @@ export const PUBLIC_JWK = named("PublicJwk", refined(record({
 
 export type PublicJwk = Infer<typeof PUBLIC_JWK>;
 
-/** The key with the one algorithm that it may be used with (RFC 8725 §3.1), if there is one. */
+/** Returns the key and its only algorithm (RFC 8725 §3.1), or undefined for an unusable key. */
 export function importPublicJwk(jwk: PublicJwk) {
   const key: Record<string, unknown> = jwk;
   try {
@@ -52,7 +52,7 @@ export function importPublicJwk(jwk: PublicJwk) {
     const alg = algorithmOf(publicKey);
     return alg && alg === (jwk.alg ?? alg) ? { alg, publicKey } : undefined;
   } catch {
-    return undefined; // no key, or of a kind that is not known
+    return undefined; // no key, or one of an unknown kind
   }
 }
 
@@ -62,7 +62,7 @@ function algorithmOf(
   const { namedCurve, modulusLength: bits = 0, publicExponent } = details;
   if (type === "ec" && namedCurve === "prime256v1") return "ES256";
   if (type === "ed25519") return "EdDSA";
-  // Larger ones take long to verify, and an exponent of 1 would let anybody sign.
+  // Larger RSA keys take long to verify, and an exponent of 1 would let anybody sign.
   const isRsa = type === "rsa" && bits >= 2048 && bits <= 8192 && publicExponent === 65_537n;
   return isRsa ? "RS256" : undefined;
 }

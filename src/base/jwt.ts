@@ -3,14 +3,14 @@ import { promisify } from "node:util";
 import { isRecord } from "./shape.ts";
 import { decodeUtf8 } from "./utf8.ts";
 
-const generate = promisify(generateKeyPair); // an RSA key takes long: in a thread of the pool
+const generate = promisify(generateKeyPair); // runs in a pool thread, since an RSA key takes long
 
 /** The signature algorithms by their names in a JWT header (RFC 7518 §3.1, RFC 8037 §3.1). */
 export const SIGNING_ALGORITHMS = ["ES256", "RS256", "EdDSA"] as const;
 
 export type SigningAlgorithm = (typeof SIGNING_ALGORITHMS)[number];
 
-/** What each signs with, and how its keys are made. */
+/** The digest of each algorithm, and how its keys are made. */
 const ALGORITHMS = {
   ES256: { digest: "sha256", generate: () => generate("ec", { namedCurve: "P-256" }) },
   RS256: { digest: "sha256", generate: () => generate("rsa", { modulusLength: 2048 }) },
@@ -58,7 +58,7 @@ export function createJwtSigner(typ: string, { alg, kid, privateKey }: SigningKe
 export const MAX_JWT_LENGTH = 8192;
 const COMPACT = /^([\w-]+)\.([\w-]+)\.([\w-]+)$/;
 
-/** A JWT as it was sent: nothing of it is proven. */
+/** A parsed JWT. Nothing in it has been verified. */
 export type UnprovenJwt = Readonly<NonNullable<ReturnType<typeof parseJwt>>>;
 
 /** The parts of a JWT in its one canonical form; undefined for anything else. */
@@ -72,12 +72,12 @@ export function parseJwt(token: string) {
   return { header, claims, signed: `${headerPart}.${claimsPart}`, signature };
 }
 
-/** A `typ`, a media type, without the `application/` that it may leave out (RFC 7515 §4.1.9). */
+/** Returns `typ`, a media type, without `application/`, which is optional (RFC 7515 §4.1.9). */
 export function shortType(typ: unknown): unknown {
   return typeof typ === "string" ? typ.replace(/^application\//i, "") : typ;
 }
 
-/** Whether a key has signed a JWT: by its own algorithm, which `alg` must equal (RFC 8725 §3.1). */
+/** Whether the key has signed the JWT. `alg` must be the key's own algorithm (RFC 8725 §3.1). */
 export function isSignedBy(
   { header, signed, signature }: UnprovenJwt,
   { alg, publicKey }: Pick<VerificationKey, "alg" | "publicKey">,
@@ -88,10 +88,10 @@ export function isSignedBy(
 }
 
 /**
- * The claims of a JWT whose signature holds, else undefined. Of the header only `kid` chooses
- * anything: the algorithm is the found key's, and `typ` must be as given (RFC 8725 §3.11); a header
- * with any other member, `crit` and `jwk` among them, is refused. Time, issuer and audience are the
- * caller's to check.
+ * Returns the claims of a JWT with a valid signature, else undefined. The header's `kid` chooses
+ * only the key: the key decides the algorithm, and `typ` must be as given (RFC 8725 §3.11). A
+ * header with any other member, such as `crit` or `jwk`, is refused. The caller checks time, issuer
+ * and audience.
  */
 export function verifyJwt(
   token: string,

@@ -12,7 +12,7 @@ export type LogFields = Readonly<Record<string, unknown>>;
 /** The service's log. Never log a secret. It never throws, whatever the fields hold. */
 export type Log = Readonly<Record<LogLevel, (message: string, fields?: LogFields) => void>>;
 
-/** A log and the means to empty it before the process ends. */
+/** A log with a buffer, which must be flushed before the process ends. */
 export type BufferedLog = ReturnType<typeof createLogger>;
 
 type Line = Readonly<Record<"time" | "level" | "msg", string>>;
@@ -25,7 +25,7 @@ const CONTROLS = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u20
 /**
  * Returns a logger that writes one line a message: `{"time": RFC 3339, "level", "msg", ...fields}`.
  * Lines are collected for a few milliseconds and written together, since a write for every request
- * would cost as much as the request does. Before the process ends, `flush`.
+ * would cost as much as the request does. Call `flush` before the process ends.
  */
 export function createLogger({ level, write, now, pretty = false }: {
   /** The least urgent level that is written. */
@@ -40,7 +40,7 @@ export function createLogger({ level, write, now, pretty = false }: {
   const formatLine = pretty ? formatPretty : formatJson;
   const least = LOG_LEVELS.indexOf(level);
   let lines = "";
-  let last = { ms: NaN, time: "" }; // written once for all lines of a millisecond
+  let last = { ms: NaN, time: "" }; // formatted once for all lines of a millisecond
   let timer: NodeJS.Timeout | undefined;
 
   function flush(): void {
@@ -49,7 +49,7 @@ export function createLogger({ level, write, now, pretty = false }: {
     if (collected !== "") write(collected);
   }
 
-  /** What JSON cannot hold (a cycle, a bigint, a throwing getter) must not fail its caller. */
+  /** A value that JSON cannot hold (cycle, bigint, throwing getter) must not fail the caller. */
   function formatSafely(line: Line, fields: LogFields, msg: unknown): string {
     try {
       return formatLine(line, toFields(fields, msg));
@@ -78,23 +78,23 @@ export function createLogger({ level, write, now, pretty = false }: {
     info: at("info"),
     warn: at("warn"),
     error: at("error"),
-    /** Information that is written at every level: what programs wait for. */
+    /** Writes information at every level: lines that other programs wait for. */
     always: at("info", true),
     flush,
   };
 }
 
-/** A message as a text: a module of JavaScript may give anything. */
+/** Returns the message as text: a JavaScript module may pass any value. */
 function toText(msg: unknown): string {
   if (typeof msg === "string") return msg;
   try {
     return messageOf(msg);
-  } catch { // of an object that does not become a text
+  } catch { // an object that cannot become text
     return LEFT_OUT;
   }
 }
 
-/** The fields of a line; what is in their place, and an Error as the message, is one of them. */
+/** Returns a line's fields. A value in their place, or an Error as message, becomes a field. */
 export function toFields(given: unknown, msg?: unknown): LogFields {
   const fields = given instanceof Error ? { error: given }
     : isRecord(given) ? given : { value: given };
@@ -103,7 +103,7 @@ export function toFields(given: unknown, msg?: unknown): LogFields {
 
 const LEFT_OUT = "left out: not expressible as JSON";
 
-/** The fields as plain data; in place of each value that JSON cannot hold are words. */
+/** Returns the fields as plain data. A note replaces each value that JSON cannot hold. */
 export function expressible(fields: LogFields): LogFields {
   try {
     return Object.fromEntries(Object.keys(fields).map((name) => [name, copyOf(fields, name)]));
@@ -124,17 +124,17 @@ function copyOf(fields: LogFields, name: string): unknown {
 
 function formatJson({ time, level, msg }: Line, fields: LogFields): string {
   let members = encodeMembers(fields);
-  // Looking for an Error in every line would cost a tenth of it; one comes out as an object.
+  // An Error shows as an object: to look for one in every line would cost a tenth of the line.
   if (members.includes("{")) members = encodeMembers(describeFields(fields));
   const comma = members === "}" ? "" : ",";
   const head = `{"time":"${time}","level":"${level}","msg":${JSON.stringify(msg)}`;
   const line = head + comma + members;
-  // ASCII without DEL holds nothing that JSON has not escaped already, and is nearly every line.
+  // In ASCII without DEL, as nearly every line is, JSON has escaped every control already.
   const isPlain = Buffer.byteLength(line) === line.length && !line.includes("\x7f");
   return isPlain ? line : escapeControls(line);
 }
 
-/** No field takes the place of these: JSON leaves out what is undefined. */
+/** No field may replace these members: JSON leaves out what is undefined. */
 const RESERVED = { time: undefined, level: undefined, msg: undefined, toJSON: undefined };
 
 function encodeMembers(fields: LogFields): string {
@@ -161,7 +161,7 @@ function formatPretty(line: Line, fields: LogFields): string {
   return text + stacks;
 }
 
-/** Every line of a stack is indented: none looks like a log line of its own. */
+/** Indents every line of a stack, so that none looks like a log line of its own. */
 function indentRows(text: string): string {
   return text.split("\n").map((row) => `\n    ${escapeControls(row)}`).join("");
 }

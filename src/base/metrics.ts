@@ -1,19 +1,19 @@
 /** Values of a metric's labels, in the order of their names. */
 type Labels = readonly string[];
 
-/** What a reading may give: one value, or one for each combination of the labels' values. */
+/** The result of a reading: one value, or one for each combination of the labels' values. */
 type Reading = number | readonly (readonly [labels: Labels, value: number])[];
 
-/** What a metric means, and where its values come from; `Sources` is what readings look at. */
+/** The meaning of a metric, and the source of its values. `read` gets `Sources`. */
 export interface Metric<Sources> {
   readonly type: "counter" | "gauge" | "histogram";
   readonly help: string;
   readonly labels: Labels;
-  /** Of a histogram: the upper ends of its buckets, ascending, without infinity. */
+  /** For a histogram: the upper ends of its buckets, ascending, without infinity. */
   readonly bounds?: readonly number[];
-  /** Of a counter: series that are 0 from the start, so that an alert sees the first count. */
+  /** For a counter: series that are 0 from the start, so that an alert sees the first count. */
   readonly initial?: readonly Labels[];
-  /** Reads it when the metrics are requested; it is left out where that fails. */
+  /** Reads the values when the metrics are requested. If it throws, the metric is left out. */
   readonly read?: Read<Sources>;
 }
 
@@ -27,7 +27,7 @@ export function counter<const L extends Labels>(help: string, ...labels: L) {
   return { type: "counter", help, labels } as const;
 }
 
-/** How often, how much in all, and how it is spread over buckets up to these bounds. */
+/** A count of observations, their sum, and how many are in each bucket up to these bounds. */
 export function histogram<const L extends Labels>(
   help: string,
   bounds: readonly number[],
@@ -36,23 +36,23 @@ export function histogram<const L extends Labels>(
   return { type: "histogram", help, labels, bounds } as const;
 }
 
-/** The names of those that are counted, not read. */
+/** The names of metrics of one type that are counted, not read. */
 type Counted<Table, Type> = {
   [K in keyof Table]: Table[K] extends { readonly type: Type; readonly read?: never } ? K : never;
 }[keyof Table & string];
 
-/** As many values as a metric has labels. */
+/** One value for each label of a metric. */
 type LabelsOf<M> = M extends { readonly labels: infer L } ? { readonly [I in keyof L]: string }
   : never;
 
 /** The media type of what `format` makes. */
 export const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
-/** No metric has more combinations of labels; later ones are counted together. */
+/** The most series of one metric. Later combinations of labels are counted together. */
 const MAX_SERIES = 5_000;
 const OTHER = "other";
 
-/** What is counted for one combination of labels: a sum, and of a histogram how often by bucket. */
+/** One series, for one combination of labels: its sum, and the counts of a histogram's buckets. */
 interface Count {
   readonly labels: string;
   sum: number;
@@ -79,7 +79,7 @@ export function createMetrics<Sources, const Table extends MetricTable<Sources>>
       if (lines.length === 0) return "";
       return `# HELP ${name} ${escapeHelp(help)}\n# TYPE ${name} ${type}\n${lines.join("\n")}\n`;
     } catch {
-      return ""; // the others are needed most where something fails
+      return ""; // where something fails, the other metrics are needed most
     }
   }
 
@@ -96,7 +96,7 @@ export function createMetrics<Sources, const Table extends MetricTable<Sources>>
     ): void {
       series.get(name)?.add(labels, amount);
     },
-    /** All of them in Prometheus' text format 0.0.4. */
+    /** Returns all metrics in Prometheus' text format 0.0.4. */
     async format(sources: Sources): Promise<string> {
       const families = await Promise.all(entries.map((entry) => formatFamily(entry, sources)));
       return families.join("");
@@ -104,7 +104,7 @@ export function createMetrics<Sources, const Table extends MetricTable<Sources>>
   };
 }
 
-/** What begins with some values of labels, and the count of those that end with them. */
+/** A node of the tree: branches by the next label's value, and the series that ends here. */
 interface Branch {
   readonly branches: Map<string, Branch>;
   count: Count | undefined;
@@ -113,8 +113,8 @@ interface Branch {
 const newBranch = (): Branch => ({ branches: new Map(), count: undefined });
 
 /**
- * The counts of one metric by its labels; without labels there is one from the beginning. They are
- * a tree: one key of all values had to be made, and hashed, for each request.
+ * Makes the series of one metric. Without labels there is one series from the start. The series are
+ * in a tree: a single key of all values would have to be built and hashed for each request.
  */
 function createSeries(name: string, { labels, bounds, initial = [] }: Metric<never>) {
   const root = newBranch();

@@ -11,29 +11,29 @@ const PHC_START = `$argon2id$v=19$m=${MEMORY_KIB},t=${PASSES},p=1$`;
 
 const deriveKey = promisify(argon2);
 
-/** How long a password that is set may be, in bytes of UTF-8; a longer one is always wrong. */
+/** The length of a new password, in bytes of UTF-8. A longer password never verifies. */
 export const PASSWORD_BYTES = { min: 8, max: 1024 } as const;
 
 /** Hashes and checks passwords; every call may throw Problem 503 when too many wait already. */
 export type PasswordHasher = ReturnType<typeof createPasswordHasher>;
 
-/** Admits a check just before it begins, and gets its result. */
+/** Admits a password check just before the check begins, and gets its result. */
 export interface Turn {
   admit(): Promise<boolean> | boolean;
   report(isRight: boolean): Promise<void> | void;
 }
 
 /**
- * The default size of libuv's pool: one thread for each core up to libuv's own default of four, and
- * at least one that is free beside a hash. Each keeps the memory of its last hash for good.
+ * Returns the default size of libuv's pool: one thread for each core up to libuv's default of four,
+ * and at least two, so that one is free beside a hash. Each keeps its last hash's memory for good.
  */
 export function poolSize(cores: number): number {
   return Math.max(2, Math.min(cores, 4));
 }
 
 /**
- * How many hashes may run at once: a core stays free where there are two, and a pool thread for
- * files and DNS.
+ * Returns how many hashes may run at once. One core stays free where there are several, and one
+ * pool thread for files and DNS.
  */
 export function hashLimit(cores: number, poolThreads: number): number {
   return Math.max(1, Math.min(cores - 1, poolThreads - 1));
@@ -52,7 +52,7 @@ export function createPasswordHasher(limit: number, queueLimit = 64) {
           headers: { "Retry-After": "2" },
         });
       }
-      // The one that ends starts the next, so `running` stays as it is.
+      // The hash that ends starts the next one, so `running` stays as it is.
       await new Promise<void>((resolve) => waiting.push(resolve));
     } else {
       running++;
@@ -74,18 +74,18 @@ export function createPasswordHasher(limit: number, queueLimit = 64) {
         return formatPhc(salt, await derive(password, salt));
       }),
     /**
-     * Whether the password belongs to the PHC string; undefined where `turn` did not admit it.
-     * Without one (an unknown user) a dummy hash is computed and the result is false, so that both
-     * cases take the same time; likewise for a password that is too long: it must cause no more
-     * work. Others are checked between `admit` and the end of `report`, up to the hasher's limit:
-     * by as many more a limit on failures that `report` alone counts is passed by guesses sent all
-     * at once.
+     * Whether the password belongs to the PHC string; undefined where `turn` does not admit the
+     * check. Without a PHC string (an unknown user) a dummy hash is computed and the result is
+     * false, so that both cases take the same time. The same happens for a password that is too
+     * long, which must cause no more work. Other checks run between `admit` and the end of
+     * `report`, up to the hasher's limit. Guesses sent at once would pass a limit of failures that
+     * only `report` counts, by that many.
      */
     verify: (password: string, phc: string | undefined, turn?: Turn) =>
       inTurn(async () => {
         if (turn && !await turn.admit()) return undefined;
         const { salt, tag } = parsePhc(phc ?? dummy);
-        // Normalization takes time by the square of the length (CWE-407).
+        // Normalization takes time quadratic in the length (CWE-407).
         const isPossible = Buffer.byteLength(password) <= PASSWORD_BYTES.max;
         const given = await derive(isPossible ? password : "", salt);
         const isRight = timingSafeEqual(given, tag) && isPossible && phc !== undefined;

@@ -1,4 +1,4 @@
-/** A character or a class, a place ("^", "$", "\b"), or alternatives that may be repeated. */
+/** An atom (a character or a class), an assertion ("^", "$", "\b"), or repeated alternatives. */
 type Part = string | {
   readonly branches: readonly Sequence[];
   readonly min: number;
@@ -6,13 +6,13 @@ type Part = string | {
 };
 type Sequence = readonly Part[];
 
-/** A set of characters: a bit for each place in `alphabet()`, behind one for `END` and `OTHER`. */
+/** A set of characters, one bit each: `END`, `OTHER`, then every index of `alphabet()`. */
 type Characters = bigint;
 
-/** How many ways through one text may be tried: fewer where it may be longer than that. */
+/** The most ways through one text that may be tried; fewer where a text may exceed `LONG_TEXT`. */
 const [MAX_WAYS, LONG_TEXT, MAX_WAYS_OF_LONG] = [256, 65_536, 16];
 
-/** What a regular expression with flag `u` consists of, references and assertions left out. */
+/** The tokens of a regular expression with flag `u`, without backreferences and lookarounds. */
 const TOKEN = new RegExp(
   [
     String.raw`\[(?:\\.|[^\\\]])*\]|\\u\{\w+\}|\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|\\u\w{4}`,
@@ -22,20 +22,20 @@ const TOKEN = new RegExp(
   "gsuy",
 );
 const QUANTIFIER = /^(?<sign>[*+?])|^\{(?<min>\d+)(?<open>,?)(?<max>\d*)/;
-/** The end of a text, and what the alphabet does not have. */
+/** The end of a text, and all characters that are not in the alphabet. */
 const [END, OTHER] = [1n, 2n];
-/** Where in a set of characters those begin of which the alphabet has some. */
+/** The bit in a set of characters at which the planes begin that the alphabet only samples. */
 const SAMPLES = 2n + 0x30000n;
-/** Names a character of the planes that are sampled. */
+/** Matches an atom that names a character of the sampled planes. */
 const NAMES_OTHER =
   /[\u{20000}-\u{10ffff}]|\\u\{0*(?:[2-9a-f]|10)[\da-f]{4}\}|\\ud(?:8[4-9a-f]|[9ab])/iu;
-/** What atoms match; edges match no character. */
+/** The sets of atoms, cached. "^" and "\b" match no character. */
 const known = new Map([["$", END], ["^", 0n], ["\\b", 0n], ["\\B", 0n]]);
 
 /**
- * Says why a regular expression (flag `u`) is not tried on texts from outside, which have at most
- * `maxLength` characters; undefined where it takes linear time, or nearly. Wherever matching may go
- * on in two ways the next character must decide, or each way counts.
+ * Returns why a regular expression (flag `u`) must not run on outside texts of at most `maxLength`
+ * characters, or undefined where it takes about linear time. Wherever matching may go on in two
+ * ways, the next character must decide; otherwise each way counts.
  */
 export function checkPattern(source: string, maxLength = Infinity): string | undefined {
   try {
@@ -47,7 +47,7 @@ export function checkPattern(source: string, maxLength = Infinity): string | und
   if (tokens.join("") !== source) return "Must have no backreference, lookaround or modifier.";
   const branches = readBranches(tokens.values());
   const whole: Sequence = [{ branches, min: 1, max: 1 }];
-  // Without ^ it is tried at each place: one of a text is looked at by as many as it is long.
+  // Without ^ each index is tried: a character is read by as many tries as a match is long.
   const isTriedOnce = branches.every(([first]) => first === "^");
   const tries = isTriedOnce ? 1 : Math.min(maxLength, mostCharacters(whole));
   const mostWays = maxLength > LONG_TEXT ? MAX_WAYS_OF_LONG : MAX_WAYS;
@@ -56,7 +56,7 @@ export function checkPattern(source: string, maxLength = Infinity): string | und
     `what is repeated, always), or give a maxLength; more than ${mostWays} ways would be tried.`;
 }
 
-/** The alternatives up to the end of their group. */
+/** Returns the alternatives of a group, up to its end. */
 function readBranches(tokens: IterableIterator<string>): Sequence[] {
   let branch: Part[] = [];
   const branches = [branch];
@@ -75,7 +75,7 @@ function readBranches(tokens: IterableIterator<string>): Sequence[] {
   return branches;
 }
 
-/** How many characters it matches at most. */
+/** Returns how many characters the sequence can match at most. */
 function mostCharacters(sequence: Sequence): number {
   return sequence.reduce((sum, part) => {
     if (typeof part === "string") return sum + 1;
@@ -83,7 +83,7 @@ function mostCharacters(sequence: Sequence): number {
   }, 0);
 }
 
-/** How many ways there are through a text, at most; infinite where their number grows with it. */
+/** Returns the most ways through one text; infinite if their number grows with the text. */
 function countWays(
   sequence: Sequence,
   follow: Characters,
@@ -107,7 +107,7 @@ function countWays(
   }, 1);
 }
 
-/** Every character that may come first: those that follow too, where nothing has to come. */
+/** Returns the characters that may come first, with `follow` if the sequence may be empty. */
 function firstOf(sequence: Sequence, follow: Characters): Characters {
   let first = 0n;
   for (const part of sequence) {
@@ -123,7 +123,7 @@ function canBeEmpty(part: Part): boolean {
   return part.min === 0 || part.branches.some((branch) => branch.every(canBeEmpty));
 }
 
-/** The characters that a character or class matches. */
+/** Returns the characters that an atom matches. */
 function charactersOf(atom: string): Characters {
   let found = known.get(atom);
   if (found !== undefined) return found;
@@ -139,8 +139,8 @@ function charactersOf(atom: string): Characters {
 let characters = "";
 
 /**
- * Every character of planes 0 and 1, and each 64th of the others. Low surrogates come before high
- * ones, so that no two of them make another character.
+ * Returns every character of planes 0 and 1, and each 64th of the others. Low surrogates come
+ * before high ones, so that no two of them make another character.
  */
 function alphabet(): string {
   const span = (from: number, to: number, step = 1): string =>

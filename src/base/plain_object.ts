@@ -1,4 +1,4 @@
-/** What an object literal or a module has. */
+/** The members of an object literal or a module. */
 export type Members = Readonly<Record<string, unknown>>;
 
 /** Tells whether `value` is an object literal: not of a class, not an array, not a function. */

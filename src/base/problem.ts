@@ -18,14 +18,14 @@ export interface Challenge {
 export interface ProblemOptions {
   readonly errors?: readonly FieldError[];
   readonly headers?: Readonly<Record<string, string | string[]>>;
-  /** Of a 401 or 403 about the access token; the pipeline makes the header of it. */
+  /** For a 401 or 403 about the access token. The pipeline makes WWW-Authenticate of it. */
   readonly challenge?: Challenge;
   readonly cause?: unknown;
 }
 
 /**
  * An outcome that ends a request: thrown anywhere, turned into RFC 9457 problem details in one
- * place. `code` is stable and goes into `type`; `detail` is for people and never holds a secret.
+ * place. `code` is stable and goes into `type`. `detail` is for people and never has a secret.
  */
 export class Problem<Code extends string = string> extends Error {
   override readonly name = "Problem";
@@ -60,22 +60,22 @@ export function conflict(detail: string, options?: ProblemOptions): Problem {
   return new Problem(409, "conflict", detail, options);
 }
 
-/** A request that is one too many for so long. */
+/** A request past its limit; `Retry-After` is `waitMs` in whole seconds, at least 1. */
 export function tooMany(code: string, detail: string, waitMs: number): Problem {
   const headers = { "Retry-After": String(Math.max(1, Math.ceil(waitMs / 1_000))) };
   return new Problem(429, code, detail, { headers });
 }
 
-/** A request of which some fields are bad: a 400 that lists every error that has room. */
+/** A request with bad fields: a 400 with the errors that `withRoom` keeps. */
 export function invalid(given: readonly FieldError[], what: string): Problem {
   const errors = withRoom(given);
   return new Problem(400, "invalid", `The ${what} is not valid; see errors.`, { errors });
 }
 
-/** How many characters errors have together: a pointer may be as long as what it points into. */
+/** The most characters of all errors: a pointer may be as long as the value that it points into. */
 const MAX_ERRORS_LENGTH = 65_536;
 
-/** The first errors, as many as have room together; the first of all always. */
+/** Returns the first errors that fit into the limit together, and always the very first. */
 export function withRoom(errors: readonly FieldError[]): readonly FieldError[] {
   let length = 0;
   return errors.filter(({ pointer, detail }, at) => {
@@ -84,7 +84,7 @@ export function withRoom(errors: readonly FieldError[]): readonly FieldError[] {
   });
 }
 
-/** Throws that where there is any error. */
+/** Throws `invalid` where there is any error. */
 export function checkErrors(errors: readonly FieldError[], what: string): void {
   if (errors.length > 0) throw invalid(errors, what);
 }

@@ -2,9 +2,9 @@ import { type Address, embeddedIPv4, nat64Address } from "./address.ts";
 import { type Cidr, cidrContains, parseCidr } from "./cidr.ts";
 
 /**
- * The IANA IPv4 Special-Purpose Address Registry, the multicast space, and one address that the
- * registry does not know: within Azure it is the machine's own host, which hands out secrets. Then
- * the IPv6 registry, as far as it lies in 2000::/3.
+ * The IANA IPv4 Special-Purpose Address Registry, the multicast space, and one address outside the
+ * registry: within Azure it is the machine's own host, which hands out secrets. Then the part of
+ * the IPv6 registry that lies in 2000::/3.
  */
 const SPECIAL = [
   "0.0.0.0/8", // this network (RFC 791 §3.2)
@@ -33,17 +33,17 @@ const SPECIAL = [
   "3fff::/20", // documentation (RFC 9637)
 ];
 
-/** Not read at the start: Node's pattern of IPv6 addresses takes 5 ms when it is first used. */
+/** Parsed at the first use: Node's pattern of IPv6 addresses takes 5 ms the first time. */
 let special: readonly Cidr[] | undefined;
 
 /**
- * True for ordinary public unicast addresses only. Every block of the IANA special-purpose address
- * registries is refused, those marked globally reachable too: they are anycast services of the
- * network (PCP, TURN, AS112, AMT), where nobody's server lives. Of IPv6 only 2000::/3 is assigned
- * to unicast (RFC 4291 §2.4, IANA IPv6 address space). What embeds an IPv4 address:
- * mapped is that IPv4 address; NAT64 (64:ff9b::/96, RFC 6052 §2.1) and ISATAP (RFC 5214 §6.1) must
- * embed a public one; IPv4-compatible, IPv4-translated, local NAT64 (64:ff9b:1::/48), 6to4 and
- * Teredo are refused. A NAT64 prefix of a network's own looks like other public space.
+ * Whether an address is ordinary public unicast. Every block of the IANA special-purpose address
+ * registries is refused, even if marked globally reachable: such blocks are anycast services of the
+ * network (PCP, TURN, AS112, AMT), where no one runs a server. In IPv6 only 2000::/3 is assigned to
+ * unicast (RFC 4291 §2.4, IANA IPv6 address space). Some IPv6 addresses embed an IPv4 address. A
+ * mapped one is that IPv4 address; NAT64 (64:ff9b::/96, RFC 6052 §2.1) and ISATAP (RFC 5214 §6.1)
+ * must embed a public one; IPv4-compatible, IPv4-translated, local NAT64 (64:ff9b:1::/48), 6to4 and
+ * Teredo are refused. A network's own NAT64 prefix looks like other public space.
  */
 export function isPublicAddress(address: Address): boolean {
   const translated = nat64Address(address);

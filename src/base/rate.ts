@@ -7,15 +7,15 @@ export interface Rate {
   readonly windowMs: number;
 }
 
-/** The rate of an endpoint, and whose requests it counts together. */
+/** The rate of an endpoint, and which requests count together. */
 export interface RateLimit extends Rate {
   readonly by: "caller" | "app" | "address";
 }
 
-/** What `parseRate` takes, in words. */
+/** What `parseRate` accepts, in words. */
 export const RATE_FORM = "a rate such as 100/1m: 1 to 1000000 in 1s to 1d, whole seconds";
 
-/** How the text of a rate looks; `parseRate` knows the limits too. */
+/** The syntax of a rate; `parseRate` checks the limits too. */
 export const RATE_PATTERN = /^([1-9]\d{0,6})\/(\w+)$/;
 
 const MAX_COUNT = 1_000_000;
@@ -37,17 +37,17 @@ export function formatRate({ count, windowMs }: Rate): string {
   return `${count}/${formatDuration(windowMs)}`;
 }
 
-/** How much of a step sums of fractions may be off by. */
+/** The rounding error of sums of fractions, as a share of a step. */
 const ROUNDING = 0.01;
 
 /**
- * Makes a limiter, by the generic cell rate algorithm (ITU-T I.371): all of a rate may be used at
- * once, and comes back bit by bit. What comes under several rates is counted by all of them, or by
- * none where one refuses. Of more than `maxKeys` keys those that were used longest ago are
- * forgotten: the last half of that is always known.
+ * Makes a limiter with the generic cell rate algorithm (ITU-T I.371): a whole rate may be used at
+ * once, and comes back bit by bit. A call with several claims counts for all of them, or for none
+ * if one refuses. Beyond `maxKeys` keys those used longest ago are forgotten; the last `maxKeys /
+ * 2` never are.
  *
- * It returns of each claim how many uses are `remaining`, in how many milliseconds all of them are
- * there again (`fullInMs`), and in how many one that is refused now is allowed (`waitMs`, else 0).
+ * It returns for each claim how many uses are `remaining`, in how many milliseconds all of them are
+ * available again (`fullInMs`), and in how many a refused use is allowed (`waitMs`, else 0).
  *
  * @param now milliseconds of a clock that never goes back
  */
@@ -60,7 +60,7 @@ export function createLimiter(now: () => number, maxKeys = 50_000) {
     const quotas = claims.map((claim) => {
       const { windowMs, count } = claim.rate;
       const stepMs = windowMs / count;
-      // No more than the window, which may have been longer before the rate was changed.
+      // At most the window, which may have been longer before the rate was changed.
       const usedMs = Math.min(Math.max((fullAtMs.get(claim.key) ?? 0) - nowMs, 0), windowMs);
       const overMs = usedMs + stepMs - windowMs;
       const waitMs = overMs > stepMs * ROUNDING ? overMs : 0;

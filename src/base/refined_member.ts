@@ -1,6 +1,6 @@
 import { below, type Report, type Shape } from "./shape.ts";
 
-/** The same object with a check of one member, made where that is right, whatever else is wrong. */
+/** The shape with a check of one member, which runs if that member is valid, others or not. */
 export function refinedMember<T extends object, const Name extends keyof T & string>(
   shape: Shape<T>,
   name: Name,

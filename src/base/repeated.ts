@@ -1,10 +1,10 @@
 const REPEAT_MS = 60_000;
 
 /**
- * Makes the check whether a failure that may come again and again is worth a line of the log: where
- * the same message has not been written within the last minute.
+ * Makes a check whether to log a failure that may repeat. It is true where the same message has not
+ * been logged within the last minute.
  *
- * @param elapsedMs milliseconds by a clock that is never set
+ * @param elapsedMs milliseconds of a clock that is never set
  */
 export function createRepeatCheck(elapsedMs: () => number): (message: string) => boolean {
   const written = new Map<string, number>();

@@ -4,7 +4,7 @@ import { isPlainObject, type Members } from "./plain_object.ts";
 import { FLAG, type Infer, isRecord, oneOf, optional, TEXT } from "./shape.ts";
 import { isTime } from "./time.ts";
 
-/** The names of JSON's types, with what has each and what an error calls it. */
+/** JSON's types by name: the test for a value, and what an error calls it. */
 export const TYPES: Readonly<Record<string, readonly [(value: unknown) => boolean, string]>> = {
   string: [(value) => typeof value === "string", "a string"],
   number: [Number.isFinite, "a number"],
@@ -21,7 +21,7 @@ const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
 /** RFC 3986 §2 and §3.1: a scheme, and ASCII alone. */
 const URI = /^[a-z][a-z0-9+.-]*:[!#-;=?-[\]_a-z~]*$/i;
 
-/** What a text of a format is, and what an error calls it. */
+/** Formats by name: the test for a text, and what an error calls it. */
 export const FORMATS: Readonly<Record<string, readonly [(text: string) => boolean, string]>> = {
   "date": [(text) => isTime(`${text}T00:00:00Z`), "a date as in 2030-01-31"],
   "date-time": [isTime, "a time as in 2030-01-31T12:00:00Z"],
@@ -43,7 +43,7 @@ const VALUE = keyword<unknown>(isJson, "a JSON value");
 const VALUES = keyword<readonly unknown[]>((value) => isFilled(value) && isJson(value),
   "a list of JSON values");
 
-/** The keywords that are taken of JSON Schema. */
+/** The keywords of JSON Schema that are supported. */
 export const KEYWORDS = authored({
   type: keyword<string | readonly string[]>(
     (value) => isFilled(value) ? value.every(isTypeName) && isSet(value) : isTypeName(value),
@@ -85,7 +85,7 @@ function isFilled(value: unknown): value is readonly unknown[] {
   return Array.isArray(value) && value.length > 0;
 }
 
-/** JSON Schema Validation §6.1.1, §6.5.3: validators of documents refuse a repeated name. */
+/** Whether no name repeats (JSON Schema Validation §6.1.1, §6.5.3): validators refuse repeats. */
 function isSet(values: readonly unknown[]): boolean {
   return new Set(values).size === values.length;
 }

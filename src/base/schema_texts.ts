@@ -3,13 +3,13 @@ import { isRecord } from "./shape.ts";
 /** Names with their values, as a path, a query or a form has them. */
 export type Texts = Iterable<readonly [name: string, value: string]>;
 
-/** Marks the texts of one name, of which no schema has said yet what they are. */
+/** Marks the texts of one name that no schema has interpreted yet. */
 const TEXTS = Symbol("texts");
 
 /** A number as JSON has it (RFC 8259 §6). */
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
-/** An object of the texts of each name, as `plain` ones or for a schema of texts. */
+/** Groups texts by name: as strings and lists if `plain`, else marked for a schema of texts. */
 export function textsByName(pairs: Texts, plain: boolean): Readonly<Record<string, unknown>> {
   const byName = Map.groupBy(pairs, ([name]) => name);
   return Object.fromEntries(Array.from(byName, ([name, given]) => {
@@ -18,20 +18,20 @@ export function textsByName(pairs: Texts, plain: boolean): Readonly<Record<strin
   }));
 }
 
-/** A text, or a list of those that are repeated; any other value as it is. */
+/** Returns a single text as a string, repeated texts as a list, any other value unchanged. */
 export function plainTexts(value: unknown): unknown {
   const texts = textsOf(value);
   return texts?.length === 1 ? texts[0] : texts ?? value;
 }
 
-/** Each text by itself. */
+/** Returns texts as a list with a mark on each, any other value unchanged. */
 export function separate(value: unknown): unknown {
   return textsOf(value)?.map((text) => ({ [TEXTS]: [text] })) ?? value;
 }
 
 /**
- * What is right by the first test that anything is: a text itself, or the number or boolean that it
- * says. One that is none stays a text, for its schema to refuse, and so do several.
+ * Returns a single text, or the number or boolean that it says: the first to pass any test, by the
+ * order of tests. A text that passes none stays, for its schema to refuse. Repeats become a list.
  */
 export function convertText(value: unknown, ...tests: ((value: unknown) => boolean)[]): unknown {
   const [text, ...more] = textsOf(value) ?? [];
@@ -47,7 +47,7 @@ function meaningOf(text: string): unknown {
   return NUMBER.test(text) && isExact ? Number(text) : text;
 }
 
-/** The texts of one name, where that is what a value is. */
+/** Returns the texts of a marked value, else undefined. */
 export function textsOf(value: unknown): readonly string[] | undefined {
   return isRecord(value) && TEXTS in value ? value[TEXTS] as readonly string[] : undefined;
 }

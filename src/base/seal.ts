@@ -14,11 +14,11 @@ const PLAIN_PREFIX = "plain:";
 const TAG_LENGTH = { authTagLength: 16 };
 
 /**
- * A seal with AES-256-GCM under a key of 32 bytes, or one that leaves secrets readable without a
- * key. What `older` keys encrypted is decrypted as well.
+ * Makes a seal that encrypts with AES-256-GCM under a key of 32 bytes. Without a key, secrets stay
+ * readable. It also decrypts what `older` keys encrypted.
  */
 export function createSeal(key?: Uint8Array, ...older: readonly Uint8Array[]) {
-  /** The stored form of a secret; `context` names its place: nowhere else is it decrypted. */
+  /** Returns the stored form of a secret, which can only be decrypted with the same `context`. */
   function encrypt(secret: string, context: string): string {
     if (key === undefined) return PLAIN_PREFIX + secret;
     const nonce = randomBytes(12);
@@ -49,9 +49,9 @@ export function createSeal(key?: Uint8Array, ...older: readonly Uint8Array[]) {
     /** Whether there is a key, so that what is stored is unreadable without it. */
     active: key !== undefined,
     encrypt,
-    /** The secret; throws SealError when it was encrypted with another key or has been altered. */
+    /** Returns the secret; throws SealError if another key encrypted it or it has been altered. */
     decrypt: (stored: string, context: string) => unseal(stored, context).secret,
-    /** The stored form under the current key, the same one if it is that; throws as `decrypt`. */
+    /** Returns the form under the current key, perhaps `stored` itself; throws as `decrypt`. */
     renew(stored: string, context: string): string {
       const { secret, isCurrent } = unseal(stored, context);
       return isCurrent ? stored : encrypt(secret, context);
@@ -59,7 +59,7 @@ export function createSeal(key?: Uint8Array, ...older: readonly Uint8Array[]) {
   };
 }
 
-/** Throws where the key is not the one that encrypted it. */
+/** Throws where another key encrypted the bytes. */
 function decryptWith(key: Uint8Array, bytes: Buffer, context: string): string {
   const decipher = createDecipheriv("aes-256-gcm", key, bytes.subarray(0, 12), TAG_LENGTH)
     .setAAD(Buffer.from(context))

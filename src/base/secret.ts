@@ -3,7 +3,7 @@ import { hash, randomFillSync, timingSafeEqual } from "node:crypto";
 const POOL = Buffer.alloc(8192);
 let used = POOL.length;
 
-/** `count` unpredictable bytes (at most 256), cut from a pool: filling costs far more. */
+/** Returns `count` unpredictable bytes (at most 256) from a pool: filling it costs far more. */
 export function randomBytes(count: number): Buffer {
   if (count > 256) throw new RangeError("randomBytes: 256 bytes at most");
   if (used + count > POOL.length) {
@@ -21,12 +21,12 @@ export function newSecret(): string {
   return randomBytes(32).toString("base64url");
 }
 
-/** A password that nobody guesses: 24 characters. */
+/** A password with 144 bits of entropy: 24 characters of base64url. */
 export function newPassword(): string {
   return randomBytes(18).toString("base64url");
 }
 
-/** SHA-256 of bytes or a string's UTF-8: 32 bytes. So a high-entropy secret is stored. */
+/** SHA-256 of bytes or a string's UTF-8: 32 bytes. High-entropy secrets are stored so. */
 export function sha256(data: string | Uint8Array): Buffer {
   return hash("sha256", data, "buffer");
 }
@@ -35,7 +35,7 @@ const BLOCK_BYTES = 64;
 
 /**
  * Makes HMAC-SHA-256 (RFC 2104 §2) of a string's UTF-8 as base64url; its key has at most 64 bytes.
- * Two hashes in one shot each: a busy process pays several times as much for an Hmac object.
+ * It uses two one-shot hashes: an Hmac object costs a busy process several times as much.
  */
 export function createHmacSha256(key: Uint8Array): (text: string) => string {
   if (key.length > BLOCK_BYTES) throw new RangeError("createHmacSha256: a key of 64 bytes at most");

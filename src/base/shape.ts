@@ -12,7 +12,7 @@ export interface Shape<T> {
   /** The schemas that `schema` refers to by name. */
   readonly definitions: Readonly<Record<string, Schema>>;
   /**
-   * Returns the value typed; what is wrong is reported, and what is returned then is not used. That
+   * Returns the typed value and reports errors; after an error the result is not used. The `parse`
    * of an endpoint module's schema may return a promise, which hosting awaits.
    */
   parse(value: unknown, report: Report): T;
@@ -43,7 +43,7 @@ export type InferMembers<M extends Members> =
 /** Says what is wrong with a string, or undefined when it is right. */
 export type Check = (text: string) => string | undefined;
 
-/** No list from outside is longer, and no more errors of one value are reported. */
+/** The most items of a list from outside, and the most errors reported of one value. */
 export const LIST_LIMIT = 100;
 
 /** A string; `check` says what is wrong with one, and `schema` describes the same. */
@@ -52,7 +52,7 @@ export function text(check?: Check, schema: Schema = {}): Shape<string> {
     ...shown<string>({ type: "string", ...schema }),
     parse(value, report) {
       const isText = typeof value === "string";
-      // What is checked may be stored, as UTF-8, in which all halves are one and the same.
+      // A checked text may be stored as UTF-8, where all lone surrogates become the same character.
       const wrong = !isText ? "Must be a string."
         : check && !value.isWellFormed() ? "Must not have half of a character." : check?.(value);
       if (wrong !== undefined) report(wrong);
@@ -61,7 +61,7 @@ export function text(check?: Check, schema: Schema = {}): Shape<string> {
   };
 }
 
-/** A string of this form; `detail` says in words which that is. */
+/** A string of this form, which `detail` says in words. */
 export function matching(pattern: RegExp, detail: string): Shape<string> {
   const check: Check = (value) => pattern.test(value) ? undefined : detail;
   return text(check, { pattern: pattern.source });
@@ -101,7 +101,7 @@ export function wholeNumber(minimum: number, maximum: number): Shape<number> {
 
 export const ANYTHING = shown<unknown>({});
 
-/** Part of responses only: it has a schema and a type, and what it parses is taken as it is. */
+/** A shape for responses only: it has a schema and a type, and its `parse` checks nothing. */
 export function shown<T>(schema: Schema): Shape<T> {
   return { schema, definitions: {}, parse: (value) => value as T };
 }
@@ -112,7 +112,7 @@ export const COUNT = shown<number>({ type: "integer", minimum: 0 });
 export const NUMBER = shown<number>({ type: "number", minimum: 0 });
 export const URI = shown<string>({ type: "string", format: "uri" });
 
-/** A list without repetition. */
+/** A list of at most 100 items, which drops repeated items. */
 export function listOf<T>(item: Shape<T>): Shape<readonly T[]> {
   return {
     schema: { type: "array", items: item.schema, maxItems: LIST_LIMIT },
@@ -128,13 +128,13 @@ export function listOf<T>(item: Shape<T>): Shape<readonly T[]> {
   };
 }
 
-/** A list in a response, as long as it is. */
+/** A list of any length, for responses. */
 export function manyOf<T>(item: Shape<T>): Shape<readonly T[]> {
   const schema = { type: "array", items: item.schema };
   return { ...shown<readonly T[]>(schema), definitions: item.definitions };
 }
 
-/** The same, or null. */
+/** The shape, or null. */
 export function nullable<T>(shape: Shape<T>): Shape<T | null> {
   const { description, ...schema } = shape.schema;
   return {
@@ -147,7 +147,7 @@ export function nullable<T>(shape: Shape<T>): Shape<T | null> {
   };
 }
 
-/** A member or a body that may be missing; with a default it is there once parsed. */
+/** A member or a body that may be missing. With a fallback, its parsed value is never missing. */
 export function optional<T>(shape: Shape<T>): Shape<T | undefined> & { readonly isOptional: true };
 export function optional<T>(shape: Shape<T>, fallback: T): Shape<T>;
 export function optional<T>(shape: Shape<T>, fallback?: T): Shape<T> {
@@ -163,7 +163,7 @@ export function allOptional<const M extends Members>(members: M) {
   return Object.fromEntries(entries) as { readonly [N in keyof M]: Optional<Infer<M[N]>> };
 }
 
-/** The same with a sentence for readers of its schema. */
+/** The shape with a description in its schema. */
 export function described<S extends Shape<unknown>>(description: string, shape: S): S {
   return { ...shape, schema: { ...shape.schema, description } };
 }
@@ -173,7 +173,7 @@ export function object<const M extends Members>(members: M): ObjectShape<M> {
   return record(members, true);
 }
 
-/** An object that has these members, and maybe others, which are left out unless it is strict. */
+/** An object with these members. Others are left out, or are errors if `isStrict`. */
 export function record<const M extends Members>(members: M, isStrict = false): ObjectShape<M> {
   const entries = Object.entries(members);
   const required = entries
@@ -211,7 +211,7 @@ export function record<const M extends Members>(members: M, isStrict = false): O
   };
 }
 
-/** A record with those members of a change that are given. */
+/** Returns the record with the members of a change that are not undefined. */
 export function withChange<T extends object>(
   before: T,
   change: { readonly [Name in keyof T]?: T[Name] | undefined },
@@ -220,7 +220,7 @@ export function withChange<T extends object>(
   return { ...before, ...Object.fromEntries(given) };
 }
 
-/** A record with more members than another: for responses. */
+/** The shape of a record with more members, for responses. */
 export function withMembers<T, const M extends Members>(base: Shape<T>, members: M) {
   const more = record(members);
   return {
@@ -229,7 +229,7 @@ export function withMembers<T, const M extends Members>(base: Shape<T>, members:
   };
 }
 
-/** The same with a check of the whole, made where its parts are right. */
+/** The shape with a check of the whole value, which runs where its parts are right. */
 export function refined<S extends Shape<unknown>>(
   shape: S,
   check: (value: Infer<S>, report: Report) => void,
@@ -250,7 +250,7 @@ export function refined<S extends Shape<unknown>>(
   };
 }
 
-/** The same under a name: schemas refer to it as a component of the OpenAPI document. */
+/** The shape under a name: schemas refer to it as a component of the OpenAPI document. */
 export function named<S extends Shape<unknown>>(name: string, shape: S): S {
   return {
     ...shape,
@@ -259,18 +259,18 @@ export function named<S extends Shape<unknown>>(name: string, shape: S): S {
   };
 }
 
-/** The JSON Pointer (RFC 6901) of what lies at a path of names and places. */
+/** Returns the JSON Pointer (RFC 6901) of a path of names and indexes. */
 export function pointerTo(path: readonly PropertyKey[]): string {
   const tokens = path.map((name) => String(name).replaceAll("~", "~0").replaceAll("/", "~1"));
   return tokens.map((token) => `/${token}`).join("");
 }
 
-/** A report of what lies at a path below. */
+/** Returns a report whose pointers start below a path. */
 export function below(report: Report, ...path: readonly PropertyKey[]): Report {
   return (detail, pointer = "") => report(detail, pointerTo(path) + pointer);
 }
 
-/** Whether a value is an object of JSON. */
+/** Whether a value is a JSON object. */
 export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -2,7 +2,7 @@ import { inlineReferences } from "./inline_references.ts";
 import type { Members } from "./plain_object.ts";
 import { isRecord, LIST_LIMIT, pointerTo, type Report, type Schema, type Shape } from "./shape.ts";
 
-/** What a schema of Standard Schema v1 says of itself; a function may be one too. */
+/** Returns the `~standard` of a Standard Schema v1 (a function may be one), else undefined. */
 export function standardOf(schema: unknown): Members | undefined {
   if (typeof schema !== "function" && !isRecord(schema)) return undefined;
   const standard: unknown = Reflect.get(schema, "~standard");
@@ -12,13 +12,13 @@ export function standardOf(schema: unknown): Members | undefined {
 }
 
 /**
- * Makes a shape of a Standard Schema (https://standardschema.dev). Its `parse` may return
- * a promise, and throws what the library throws. In documents it is the JSON Schema of its `side`,
- * where the library has one, and anything otherwise.
+ * Makes a shape of a Standard Schema (https://standardschema.dev). Its `parse` may return a
+ * promise, and throws what the library throws. Documents show the JSON Schema of its `side`, or
+ * `{}` where the library has none.
  */
 export function fromStandard(standard: Members, side: "input" | "output"): Shape<unknown> {
   const take = (result: unknown, report: Report): unknown => {
-    const { issues: found, value } = Object(result); // ArkType's issues are an array of themselves
+    const { issues: found, value } = Object(result); // ArkType's result is the array of issues
     if (found === undefined && !("value" in Object(result))) {
       throw new TypeError("A schema's validate() returned no result.");
     }
@@ -53,11 +53,11 @@ function documentOf(converters: unknown, side: "input" | "output"): Schema {
     const { $schema: _dialect, ...schema } = isRecord(whole) ? whole : {};
     return inlineReferences(schema);
   } catch {
-    return {}; // it takes what JSON Schema cannot say, or has very much of it
+    return {}; // the schema has what JSON Schema cannot express, or is too large
   }
 }
 
-/** One step of an issue's path: a name, or an object with it. */
+/** Returns the name in a step of an issue's path: the step itself, or its `key`. */
 function keyOf(step: unknown): PropertyKey {
   return isRecord(step) ? String(step["key"]) : String(step);
 }

@@ -1,29 +1,29 @@
 import { performance } from "node:perf_hooks";
 
-/** By then a thread that starts has done so. */
+/** The time in which a thread finishes its start. */
 const SETTLED_MS = 1_000;
-/** The share of that time in which a thread that has started may have worked. */
+/** A thread that worked for a larger share of that time is not quiet. */
 const MAX_WORKED = 0.25;
 
 /**
- * Gives back, once and as soon as it is quiet, the memory that only the start of this thread has
- * needed. V8 would keep it until as much is in use again, which in a quiet service may be never. It
- * stops the thread for some 10 ms, and in the middle of its work it would cost more for good. Not
- * for the thread that serves requests: of that it would be 8 MiB, but what V8 makes of its code
- * afterwards takes 5 % longer for a GET.
+ * Frees, once and as soon as this thread is quiet, the memory that only its start needed. V8 would
+ * keep it until as much is in use again, which in a quiet service may be never. The collection
+ * stops the thread for some 10 ms; in the middle of its work it would cost more for good. The
+ * thread that serves requests does not call it: it would free 8 MiB, but a GET would take 5 %
+ * longer in V8's code.
  */
 export function giveBackSoon(): void {
   const before = performance.eventLoopUtilization();
   setTimeout(() => {
     const { utilization } = performance.eventLoopUtilization(before);
     if (utilization > MAX_WORKED) return giveBackSoon();
-    // Loaded now, to be no part of the start.
+    // Loaded only now, so as not to slow the start.
     const { setFlagsFromString } = process.getBuiltinModule("node:v8");
     setFlagsFromString("--expose-gc"); // Node has no other way to ask V8 for it
     const collect: NodeJS.GCFunction | undefined =
       process.getBuiltinModule("node:vm").runInNewContext("globalThis.gc");
-    setFlagsFromString("--no-expose-gc"); // of all threads: another may find it so
-    // Of all that V8 offers the one that moves what is left together.
+    setFlagsFromString("--no-expose-gc"); // the flag is of all threads: another could find it set
+    // Of V8's collections only this one also compacts the heap.
     collect?.({ type: "major", flavor: "last-resort", execution: "sync" });
   }, SETTLED_MS).unref();
 }

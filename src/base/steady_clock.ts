@@ -1,22 +1,22 @@
-/** A clock that goes on evenly when the system's clock is set, until it follows that. */
+/** A clock that ignores steps of the system's clock until it is told to follow them. */
 export type SteadyClock = ReturnType<typeof createSteadyClock>;
 
-/** Less is no step: clocks are corrected by little all the time. */
+/** A smaller difference is no step: clocks are corrected by a little all the time. */
 export const LEAST_STEP_MS = 1_000;
 
-/** Makes one of the system's clock and one that is never set, both in milliseconds. */
+/** Makes a steady clock of the system's clock and one that is never set, both in milliseconds. */
 export function createSteadyClock(wallMs: () => number, elapsedMs: () => number) {
   const offset = () => wallMs() - elapsedMs();
   let followed = offset();
   return {
     /** Milliseconds since 1970. */
     now: () => Math.round(followed + elapsedMs()),
-    /** By how many milliseconds the system's clock has been set since; 0 below `LEAST_STEP_MS`. */
+    /** How far the system's clock has been set since, in ms; 0 below `LEAST_STEP_MS`. */
     stepMs(): number {
       const stepMs = Math.round(offset() - followed);
       return Math.abs(stepMs) < LEAST_STEP_MS ? 0 : stepMs;
     },
-    /** Follows it, or by so many milliseconds only. */
+    /** Follows the system's clock, or by `byMs` only. */
     follow(byMs = offset() - followed) {
       followed += byMs;
     },
@@ -27,11 +27,11 @@ export function createSteadyClock(wallMs: () => number, elapsedMs: () => number)
 const BELIEVED_AFTER_MS = 86_400_000;
 
 /**
- * Makes a clock to delete by: it follows the system's clock backward at once, and forward only
- * after a day, by what that was ahead all day. So what a clock that was wrong for a while showed as
- * expired is still there when it is right again: above all what was revoked.
+ * Makes the clock that deletions use. It follows the system's clock backward at once, and forward
+ * only after a day, by the least that the system's clock was ahead all day. So if the system's
+ * clock is wrong for a while, nothing is deleted that has not expired, above all no revocation.
  *
- * @param lastMs what the clock showed when it was last gone by: it may be wrong since
+ * @param lastMs the clock at the last deletion: the system's clock may have been set wrong since
  */
 export function createCautiousClock(
   wallMs: () => number,
@@ -41,7 +41,7 @@ export function createCautiousClock(
   const clock = createSteadyClock(wallMs, elapsedMs);
   clock.follow(Math.min(0, lastMs - wallMs()));
   let sinceMs = 0;
-  let byMs = 0; // it has been ahead since then, at least by so much
+  let byMs = 0; // the system's clock has been ahead since `sinceMs`, by at least this
   return () => {
     const stepMs = Math.max(clock.stepMs(), 0);
     if (byMs === 0) sinceMs = elapsedMs();

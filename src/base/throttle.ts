@@ -1,7 +1,7 @@
 /**
- * Makes a throttle, which counts failures by key in a sliding window. Each key has at most `limit`
- * times, and of more than `maxKeys` the one that failed longest ago is forgotten: whatever keys
- * come, it never grows past maxKeys × limit.
+ * Makes a throttle, which counts failures by key in a sliding window. It keeps at most `limit`
+ * times of a key. Beyond `maxKeys` it forgets the key that failed longest ago, so that it never
+ * holds more than maxKeys × limit times.
  */
 export function createThrottle({ limit, windowMs, now, maxKeys = 50_000 }: {
   readonly limit: number;
@@ -13,7 +13,7 @@ export function createThrottle({ limit, windowMs, now, maxKeys = 50_000 }: {
 
   function recent(key: string): number[] {
     const nowMs = now();
-    // One of a later time was remembered before the clock was set back.
+    // A later time was recorded before the clock was set back.
     return (failures.get(key) ?? []).filter((atMs) => atMs > nowMs - windowMs && atMs <= nowMs);
   }
 
@@ -33,7 +33,7 @@ export function createThrottle({ limit, windowMs, now, maxKeys = 50_000 }: {
         failures.delete(first);
       }
     },
-    /** Takes a failure back that was counted before it was known to be one. */
+    /** Takes back the last failure, which was counted before it was known to be one. */
     forgive: (key: string) => void failures.get(key)?.pop(),
   };
 }

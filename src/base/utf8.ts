@@ -1,4 +1,4 @@
-/** The text of these bytes, with its byte order mark if it has one; undefined where not UTF-8. */
+/** Returns the text of UTF-8 bytes with any byte order mark; undefined for other bytes. */
 export function decodeUtf8(bytes: Uint8Array): string | undefined {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
@@ -7,7 +7,7 @@ export function decodeUtf8(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** The same of what people write: without the byte order mark that some editors begin it with. */
+/** The same without a byte order mark, which some editors write at the start of a file. */
 export function decodeText(bytes: Uint8Array): string | undefined {
   return decodeUtf8(bytes)?.replace(/^\ufeff/, "");
 }
