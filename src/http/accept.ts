@@ -1,6 +1,6 @@
 /**
- * Tells whether a client would rather have a page than JSON, as browsers say by naming `text/html`
- * (RFC 9110 §12.5.1). Who takes anything, or names both alike, gets JSON.
+ * Whether a client prefers a page to JSON, as browsers do by naming `text/html` (RFC 9110 §12.5.1).
+ * A client that accepts anything, or names both with equal weights, gets JSON.
  */
 export function prefersHtml(accept = ""): boolean {
   const html = weightOf("text/html", accept) ?? 0;
@@ -11,12 +11,12 @@ export function prefersHtml(accept = ""): boolean {
   });
 }
 
-/** Whether a client names a content coding as one that it takes (RFC 9110 §12.5.3). */
+/** Whether a client names a content coding with a weight above 0 (RFC 9110 §12.5.3). */
 export function takesCoding(acceptEncoding: string, coding: string): boolean {
   return (weightOf(coding, acceptEncoding) ?? 0) > 0;
 }
 
-/** The weight of what is named so; undefined where nothing is. */
+/** Returns the weight of the entry for exactly this type; undefined without one. */
 function weightOf(type: string, accept: string): number | undefined {
   const range = accept.toLowerCase().split(",").find((each) => each.split(";")[0]?.trim() === type);
   return range === undefined ? undefined : Number(/;\s*q=([\d.]+)/.exec(range)?.[1] ?? 1);

@@ -11,41 +11,41 @@ const MEDIA_TYPES = {
 } as const;
 type Kind = keyof typeof MEDIA_TYPES;
 
-/** Which bodies are taken. */
+/** Which bodies are accepted. */
 export interface BodyRules {
   readonly kinds: readonly Kind[];
   readonly maxBytes: number;
   readonly maxFormBytes: number;
-  /** Also those of another type. */
+  /** Whether a body of the kind `other` is read at once, and not on demand. */
   readonly readsAll: boolean;
 }
 
 /**
- * The JSON of a body; integers that a double does not hold exactly are infinite in it. Undefined
- * where it may be missing and has no bytes. Throws Problem 400, 413 or 415.
+ * Returns the JSON of a body, in which integers that a double does not hold exactly are infinite.
+ * Undefined where the body `mayBeMissing` and has no bytes. Throws Problem 400, 413 or 415.
  */
 export async function readJson(
   request: HttpRequest,
   maxBytes: number,
   mayBeMissing = false,
 ): Promise<JsonValue | undefined> {
-  // Of chunks only their end says that there are none: such a body has no type.
+  // Only the end of a chunked body shows that it is empty, and an empty body has no type.
   const bytes = mayBeMissing ? await request.readBody(maxBytes) : undefined;
   if (bytes?.length === 0) return undefined;
   checkType(request, ["json"]);
   return parseJson(bytes ?? await request.readBody(maxBytes), { exactIntegers: true });
 }
 
-/** The form of a body, or undefined when it is not well-formed; throws Problem 413 or 415. */
+/** Returns the form of a body, or undefined when it is malformed; throws Problem 413 or 415. */
 export async function readForm(request: HttpRequest): Promise<Form | undefined> {
   checkType(request, ["form"]);
   return parseForm(await request.readBody(MAX_FORM_BYTES));
 }
 
 /**
- * Reads and parses a body that is JSON or a form; one of another type has no value, and no bytes
- * where it is left to be read on demand. Throws Problem 400 `malformed`, 413, or 415 for one that
- * is not taken, or says that it is compressed or not UTF-8.
+ * Reads and parses a body of JSON or a form. A body of another type has no value, and no bytes
+ * where it is left to be read on demand. Throws Problem 400 `malformed`, 413, or 415 for a type
+ * that is not accepted and for headers that say compressed or not UTF-8.
  */
 export async function readAnyBody(
   request: HttpRequest,
@@ -54,7 +54,7 @@ export async function readAnyBody(
   if (!hasBody(request)) return {};
   const kind = checkType(request, rules.kinds);
   const maxBytes = kind === "form" ? rules.maxFormBytes : rules.maxBytes;
-  // Also where it is left unread: the handler might respond without looking at it.
+  // Also for a body that is left unread: the handler might respond without reading it.
   if (Number(request.headers["content-length"]) > maxBytes) throw tooLarge(maxBytes);
   if (kind === "other" && !rules.readsAll) return {};
   const bytes = await request.readBody(maxBytes);
@@ -63,7 +63,7 @@ export async function readAnyBody(
   return { bytes, value: isForm ? parseFields(decodeUtf8(bytes), "form") : parseJson(bytes) };
 }
 
-/** The fields of a query, or of a form that is UTF-8; throws Problem 400 for any other. */
+/** Returns the fields of a query or a form; throws Problem 400 for malformed or undefined text. */
 export function parseFields(text: string | undefined, what: string): URLSearchParams {
   const fields = parsePairs(text);
   if (fields) return fields;
@@ -72,18 +72,17 @@ export function parseFields(text: string | undefined, what: string): URLSearchPa
 
 /**
  * The charsets that a body may name: UTF-8 by its usual labels (Encoding standard §4.2). A form is
- * ASCII, whose escapes are UTF-8 whatever some clients name (URL standard §5.1).
+ * ASCII with escapes of UTF-8, whatever charset a client names (URL standard §5.1).
  */
 const CHARSETS = { json: /^utf-?8$/, form: /^(?:utf-?8|us-ascii|iso-8859-1)$/, other: /^/ };
 
 /**
- * The kind of a body, by the media type without regard to case and parameters but the charset (RFC
- * 9110 §8.3), `+json` of any kind (RFC 6839 §3.1).
- * Throws Problem 415 for another kind than these, and for JSON and forms that are encoded (§8.4) or
- * not UTF-8.
+ * Returns the kind of a body by its media type (RFC 9110 §8.3). Case and parameters do not matter,
+ * except charset, and every `+json` is JSON (RFC 6839 §3.1). Throws Problem 415 for a kind that is
+ * not in `kinds`, and for JSON and forms that are encoded (§8.4) or not UTF-8.
  */
 function checkType({ headers }: Pick<HttpRequest, "headers">, kinds: readonly Kind[]): Kind {
-  // What nearly every request says is found without taking it apart.
+  // Nearly every request has one of these types exactly, which needs no parsing.
   const usual = kinds.find((each) => headers["content-type"] === MEDIA_TYPES[each]);
   if (usual && usual !== "other" && headers["content-encoding"] === undefined) return usual;
   const [text = "", ...parameters] = (headers["content-type"] ?? "").toLowerCase().split(";");
@@ -102,7 +101,7 @@ function checkType({ headers }: Pick<HttpRequest, "headers">, kinds: readonly Ki
   throw wrongType("The body must be UTF-8, not compressed.", accepted);
 }
 
-/** A body of a type that is not taken. */
+/** Returns the problem of a body whose type is not accepted. */
 export function wrongType(detail: string, headers: Readonly<Record<string, string>> = {}): Problem {
   return new Problem(415, "unsupported_media_type", detail, { headers });
 }

@@ -2,9 +2,9 @@ import { type Address, formatAddress, nat64Address, parseAddress } from "../base
 import { type Cidr, cidrContains } from "../base/cidr.ts";
 
 /**
- * The address of the client behind trusted proxies: X-Forwarded-For is read from its right end,
- * where the nearest proxy wrote, for as long as the address before it is one that is trusted. What
- * a client wrote itself is further left and is never believed.
+ * Returns the address of the client behind trusted proxies. X-Forwarded-For is read from its right
+ * end, where the nearest proxy wrote, as long as the writer of an entry is a trusted proxy. Entries
+ * that a client wrote itself are further left and are never believed.
  */
 export function clientAddress(
   socketAddress: string,
@@ -33,21 +33,21 @@ function withoutPort(hop: string): string {
   return bracketed ?? plain ?? hop;
 }
 
-/** Whether an address may say for whom it forwards a request. */
+/** Whether an address is a trusted proxy, which may name the client of a request. */
 export function isTrustedProxy(address: Address | undefined, trusted: readonly Cidr[]): boolean {
   return address !== undefined && trusted.some((cidr) => cidrContains(cidr, address));
 }
 
 /**
- * The unit in which failures are counted: an IPv4 address, or the /64 of an IPv6 address, which is
+ * Returns the unit in which failures are counted: an IPv4 address, or the /64 of an IPv6 address,
  * the least that one subscriber has. A translator puts all of IPv4 into one /64 (RFC 7755): there
- * the unit is the IPv4 address that it has embedded.
+ * the unit is the embedded IPv4 address.
  */
 export function throttleAddress(text: string): string {
   return throttleNetworks(text)[0].first;
 }
 
-/** The networks of an address in which failures are counted, the narrowest first. */
+/** Returns the networks of an address in which failures are counted, the narrowest first. */
 export function throttleNetworks(text: string): [Network, ...Network[]] {
   const address = peerAddress(text);
   const translated = address && nat64Address(address);
@@ -58,11 +58,11 @@ export function throttleNetworks(text: string): [Network, ...Network[]] {
     const prefix = digits.slice(0, length);
     return { first: prefix.padEnd(16, "0"), last: prefix.padEnd(16, "f"), share };
   };
-  // A /64, as one subscriber has at least; a /56 and a /48, as one may have, too.
+  // One subscriber has a /64 at least, and perhaps a /56 or a /48.
   return [network(16, 1), network(14, 4), network(12, 16)];
 }
 
-/** Texts from `first` to `last`, and how many times the failures of one address it is allowed. */
+/** Units from `first` to `last`, and how many times the failures of one address they may have. */
 export interface Network {
   readonly first: string;
   readonly last: string;

@@ -10,19 +10,19 @@ import { createTurnLimit, type Sender } from "./turn_limit.ts";
 export interface Connection extends Sender {
   /**
    * The requests whose responses are not complete. No response goes out while requests are parsed,
-   * so those that were sent ahead are all in it. An array: where members come and go, a Map or a
-   * Set that has grown old makes all its new tables as old memory, which is costly to free.
+   * so all pipelined requests are in this list. An array: where members come and go, an old Map or
+   * Set makes its new tables in V8's old generation, which is costly to free.
    */
   readonly unanswered: {
     readonly request: Pick<HttpRequest, "abort">;
-    /** Releases all that it holds; this is called once. */
+    /** Releases all that the exchange holds. Called once. */
     release(): void;
   }[];
-  /** The last request: whose body may still be coming in. */
+  /** The body of the last request, which may still be coming in. */
   receiving?: Pick<IncomingBody, "incoming" | "fail">;
-  /** Nothing more is read from it. */
+  /** Whether nothing more is read from the connection. */
   isClosing: boolean;
-  /** What is sent before it ends. */
+  /** The problem that is sent before the connection ends. */
   problem?: Problem;
 }
 
@@ -35,7 +35,7 @@ interface RequestHead {
 }
 const PARSER_ERROR = -1;
 
-/** Keeps the open connections; one too many of an address is closed as it comes. */
+/** Keeps the open connections. A connection beyond the limit of its address is closed at once. */
 export function createConnections(limits: HttpLimits, trustedProxies: readonly Cidr[]) {
   const open = new Map<Socket, Connection>();
   const counts = new Map<string, number>();
@@ -52,12 +52,12 @@ export function createConnections(limits: HttpLimits, trustedProxies: readonly C
   return {
     find: (socket: Socket) => open.get(socket),
     /**
-     * The connection of one more request; undefined where it closes, as it does once this is more
-     * than may be sent ahead: its client sends the rest again (RFC 9112 §9.3.2).
+     * Returns the connection of a new request; undefined where the connection is closing. It starts
+     * to close when too much is pipelined: the client sends the rest again (RFC 9112 §9.3.2).
      */
     take({ socket, rawHeaders }: RequestHead): Connection | undefined {
       const connection = open.get(socket);
-      turnLimit.count("request", connection); // also one that is dropped
+      turnLimit.count("request", connection); // a dropped request counts too
       turnLimit.count("field", connection, rawHeaders.length / 2);
       if (!connection) return undefined;
       const { length } = connection.unanswered;
@@ -71,7 +71,7 @@ export function createConnections(limits: HttpLimits, trustedProxies: readonly C
     },
     countPiece: (sender: Sender) => turnLimit.count("piece", sender),
     countBytes: (sender: Sender, bytes: number) => turnLimit.count("byte", sender, bytes),
-    /** Counts what is held of requests that were sent ahead, or with less than 0 no more. */
+    /** Adds to the bytes of pipelined requests; a number below 0 releases bytes. */
     countAhead: (bytes: number) => void (aheadBytes += bytes),
     open(socket: Socket): void {
       const { remoteAddress = "" } = socket;
@@ -83,9 +83,9 @@ export function createConnections(limits: HttpLimits, trustedProxies: readonly C
           return;
         }
       }
-      // Node listens no more once it has handed out the socket, as for CONNECT; it closes anyway.
+      // Node stops listening when it hands out the socket, as for CONNECT. It closes anyway.
       socket.on("error", () => {});
-      // All streams that wait for their turns listen to it, which Node would take for a leak.
+      // Each stream that waits for its turn adds a listener, which Node would take for a leak.
       socket.setMaxListeners(socket.getMaxListeners() + limits.maxPipelined);
       const connection: Connection = {
         socket,
@@ -97,23 +97,23 @@ export function createConnections(limits: HttpLimits, trustedProxies: readonly C
       };
       open.set(socket, connection);
       turnLimit.hold(connection);
-      // Its client has left, or still waits for responses: those that there will be are sent.
+      // The client has left, or has closed its side and waits: the responses that come are sent.
       socket.once("end", () => {
         connection.isClosing = true;
         const { receiving } = connection;
-        // Node's parser says so itself, but not of a request to upgrade.
+        // Node's parser reports this itself, except for a request to upgrade.
         if (receiving && !receiving.incoming.complete) receiving.fail(cutOff());
         for (const { request } of connection.unanswered) request.abort();
       });
       socket.once("close", () => {
         open.delete(socket);
-        // Node emits "close" on the first of several responses alone.
+        // Node emits "close" on the first of several responses only.
         for (const { release } of [...connection.unanswered]) release();
       });
     },
     /**
-     * Closes one on which nothing has come or gone for long, unless it is its client that waits: a
-     * slow handler or a silent stream is not the client's error.
+     * Closes a connection on which no bytes have moved for long, unless the client is the one that
+     * waits: a slow handler or a silent stream is not the client's error.
      */
     timeOut(socket: Socket): void {
       if (socket.writableLength > 0 || !open.get(socket)?.unanswered.length) socket.destroy();

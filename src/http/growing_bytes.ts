@@ -1,20 +1,19 @@
 /**
- * Bytes that come in pieces and are held in one. What they outgrow is free at once, not when
- * garbage is next collected: slow clients would make that as much again as what is held.
+ * Bytes that come in pieces and are held in one buffer. A buffer that they outgrow is freed at
+ * once, not by the next garbage collection: with slow clients that would double the memory.
  */
 export class GrowingBytes {
   #room = new ArrayBuffer(0);
   #length = 0;
 
-  /** How many have come. */
+  /** The number of bytes so far. */
   get length(): number {
     return this.#length;
   }
 
   /**
-   * Copies a piece behind the others. Where there is no more room it becomes twice as much, of
-   * `maxBytes` at most, so that bytes of many pieces are copied about twice. Returns how much the
-   * room has grown.
+   * Appends a copy of a piece. A full buffer doubles in size, up to `maxBytes`, so that bytes of
+   * many pieces are copied about twice. Returns by how many bytes the buffer has grown.
    */
   append(piece: Buffer, maxBytes = Infinity): number {
     const { byteLength } = this.#room;
@@ -28,12 +27,12 @@ export class GrowingBytes {
     return this.#room.byteLength - byteLength;
   }
 
-  /** All that have come. */
+  /** Returns all bytes so far. */
   toBuffer(): Buffer {
     return Buffer.from(this.#room, 0, this.#length);
   }
 
-  /** Drops them. */
+  /** Drops all bytes. */
   clear(): void {
     this.#room = this.#room.transfer(this.#length = 0);
   }

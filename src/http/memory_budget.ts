@@ -5,15 +5,15 @@ export type MemoryBudget = ReturnType<typeof createMemoryBudget>;
 export type Reservation = ReturnType<MemoryBudget["reserve"]>;
 
 /**
- * Makes a budget. When it is used up, what has been held longest is evicted first: an honest
- * client needs its part for a moment only, so it is the hoarder that pays.
+ * Makes a budget. When it is used up, the oldest reservation is evicted first: an honest client
+ * needs its memory for a moment only, so the hoarder pays.
  */
 export function createMemoryBudget(maxBytes: number) {
   const oldestFirst = new Set<() => void>();
   let held = 0;
 
   return {
-    /** Begins to reserve; `onEvicted` is called, after its release, when others need the memory. */
+    /** Begins a reservation. `onEvicted` is called after an eviction: others need the memory. */
     reserve(onEvicted: () => void) {
       let own = 0;
       const evict = (): void => {
@@ -28,11 +28,11 @@ export function createMemoryBudget(maxBytes: number) {
       return {
         /** May be called twice. */
         release,
-        /** From now on it is not evicted; it still counts, and adds no more. */
+        /** Protects the reservation from eviction. It still counts, and must not grow any more. */
         pin(): void {
           oldestFirst.delete(evict);
         },
-        /** Counts so many bytes more; past the limit the oldest that may be evicted is. */
+        /** Adds bytes. Past the limit it evicts the oldest reservations that are not pinned. */
         add(bytes: number): void {
           if (own === 0) oldestFirst.add(evict);
           own += bytes;

@@ -5,22 +5,22 @@ import { GrowingBytes } from "./growing_bytes.ts";
 import type { MemoryBudget, Reservation } from "./memory_budget.ts";
 import { estimateParsed } from "./parsed_size.ts";
 
-/** For the bodies of all requests, and for what is made of them. */
+/** The budgets of all request bodies, and of the values parsed from them. */
 export interface BodyBudgets {
   readonly bodies: MemoryBudget;
   readonly parsed: { heldBytes: number; readonly maxBytes: number };
 }
 
 interface BodyEvents {
-  /** Called before the first byte is waited for: a client may wait for 100. */
+  /** Called before the first byte is awaited: the client may wait for 100 (Continue). */
   onStart(): void;
-  /** Called once it is whole, with the bytes that the values made of it may take. */
+  /** Called once the body is complete, with the bytes that its parsed values may take. */
   onWhole(parsedBytes: number): void;
 }
 
 /**
- * The body of one request on its way in. It holds what has come and not what was announced, in one
- * piece however small the chunks are, and counts it in the budgets until its release.
+ * The incoming body of one request. It holds the bytes that have come, not those announced, in one
+ * buffer however small the chunks are, and counts them in the budgets until its release.
  */
 export class IncomingBody {
   readonly incoming: IncomingMessage;
@@ -37,20 +37,20 @@ export class IncomingBody {
     this.#events = events;
   }
 
-  /** Ends the reading, now or when it begins: the rest is not coming, or not well-formed. */
+  /** Ends the reading, now or when it begins: the rest does not come, or is malformed. */
   fail(problem: Problem): void {
     this.#failure ??= problem;
     this.#stop?.(this.#failure);
   }
 
-  /** Releases what it holds, once the response is complete. */
+  /** Releases the memory of the body, once the response is complete. */
   release(): void {
     this.#holding?.release();
     this.#budgets.parsed.heldBytes -= this.#parsedBytes;
     this.#parsedBytes = 0;
   }
 
-  /** The whole body, once; rejects with Problem 400, 408, 413 or 503. */
+  /** Reads the whole body, once; rejects with Problem 400, 408, 413 or 503. */
   read(maxBytes: number): Promise<Buffer> {
     const { incoming } = this;
     const announced = Number(incoming.headers["content-length"]);
@@ -74,17 +74,17 @@ export class IncomingBody {
         const needed = length + chunk.length;
         if (needed > maxBytes) return fail(tooLarge(maxBytes));
         if (length === 0 && needed === announced) {
-          whole = chunk; // came in one piece, as nearly all do: it is complete
+          whole = chunk; // the complete body in one piece, as nearly always
           held.add(needed);
         } else {
           pieces ??= new GrowingBytes();
-          held.add(pieces.append(chunk, maxBytes)); // which may end this very reading
+          held.add(pieces.append(chunk, maxBytes)); // which may evict this very body
         }
       };
       const onEnd = (): void => {
         const body = whole ?? pieces?.toBuffer() ?? Buffer.alloc(0);
         const parsedBytes = estimateParsed(incoming.headers["content-type"], body);
-        // The last may be larger than what is left: sent again it would be no smaller.
+        // The last body may exceed what is left: sent again it would be no smaller.
         if (parsed.heldBytes >= parsed.maxBytes) return refuse();
         parsed.heldBytes += this.#parsedBytes = parsedBytes;
         this.#events.onWhole(parsedBytes);
@@ -111,7 +111,7 @@ export class IncomingBody {
   }
 }
 
-/** Says that a body will not be complete. */
+/** Returns the problem of a body that will not be complete. */
 export function cutOff(): Problem {
   return new Problem(400, "cut_off", "The body ended too early.");
 }

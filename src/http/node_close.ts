@@ -1,13 +1,13 @@
 import type { Server } from "node:http";
 import { Server as Listener } from "node:net";
 
-/** Until requests that were cut off have ended, and are logged. */
+/** The time for requests that were cut off to end and be logged. */
 const LAST_LINES_MS = 20;
 
 /**
- * Stops listening, and awaits the requests in flight; connections that are still open after the
- * grace are cut. Those that wait for another request are closed after `idleMs`: one may be on its
- * way, and its client would have to send it again.
+ * Stops listening, and awaits the requests in flight. Connections that are still open after the
+ * grace are cut. Idle connections close after `idleMs`: another request may be on its way, and its
+ * client would have to send it again.
  */
 export async function closeServer(server: Server, graceMs: number, idleMs: number): Promise<void> {
   let isCut = false;

@@ -27,7 +27,7 @@ export function createHttpServer(options: {
   /** The largest body that any route takes. */
   readonly maxBodyBytes: number;
   readonly log: Log;
-  /** Called for every refusal of what never became a request, for the metrics. */
+  /** Called, for the metrics, for each request that is refused before `handle`. */
   readonly onRefusal: (status: number) => void;
   readonly stopping?: AbortSignal;
   readonly limits?: Partial<HttpLimits>;
@@ -46,14 +46,14 @@ export function createHttpServer(options: {
     IncomingMessage: CountedMessage,
     headersTimeout: limits.headersTimeoutMs,
     requestTimeout: limits.requestTimeoutMs,
-    keepAliveTimeout: 65_000, // longer than the usual proxy's: it is the proxy that closes
+    keepAliveTimeout: 65_000, // longer than the usual proxy's, so that the proxy closes
     maxHeaderSize: 16 * 1024,
     highWaterMark: 16 * 1024,
     connectionsCheckingInterval: Math.min(1000, limits.headersTimeoutMs),
-    requireHostHeader: false, // findHeadError looks for it, with a clearer response
+    requireHostHeader: false, // findHeadError checks it, with a clearer response
   });
   server.maxConnections = limits.maxConnections;
-  // A client that sends no more may still want its responses.
+  // A client that has closed its side may still want its responses.
   Object.assign(server, { httpAllowHalfOpen: true });
 
   function onRequest(
@@ -87,8 +87,8 @@ export function createHttpServer(options: {
     };
     const hold = (bytes: number): void => {
       if (!unanswered.includes(exchange)) return; // the client has gone
-      incoming.socket.setTimeout(limits.stallTimeoutMs); // here alone: it costs, and few wait
-      if (bytes === 0) return; // who holds nothing does not pay for those who do
+      incoming.socket.setTimeout(limits.stallTimeoutMs); // only here: it costs, and few wait
+      if (bytes === 0) return; // a response that holds nothing must not be evicted
       held ??= responses.reserve(() => incoming.socket.destroy());
       held.add(bytes);
       connections.countBytes(connection, bytes);
@@ -96,10 +96,10 @@ export function createHttpServer(options: {
     unanswered.push(exchange);
     connection.receiving = body;
     outgoing.on("close", () => {
-      if (!unanswered.includes(exchange)) return; // its connection has closed before
+      if (!unanswered.includes(exchange)) return; // its connection closed first
       exchange.release();
       if (!outgoing.writableFinished) {
-        // Given up before its turn: Node hands it the socket all the same, for good.
+        // Ended before its turn: Node still hands it the socket, and never takes that back.
         outgoing.once("socket", () => incoming.socket.destroy());
       }
       const isOver = connection.isClosing || !server.listening;
@@ -107,7 +107,7 @@ export function createHttpServer(options: {
     });
     const problem = findHeadError(incoming) ??
       (expectation === "unknown" ? errorOf("EXPECTATION") : undefined);
-    // Node's parser gives up on what comes behind a request to upgrade, which nobody takes here.
+    // Node's parser stops behind a request to upgrade, and no upgrade is accepted here.
     const { upgrade, connection: options = "" } = incoming.headers;
     const upgrades = upgrade !== undefined && /\bupgrade\b/i.test(options);
     if (problem || upgrades) connection.isClosing = true;
@@ -129,7 +129,7 @@ export function createHttpServer(options: {
       });
   }
 
-  /** What came is not a request, or not all of one: nothing more is read of its connection. */
+  /** Handles input that is no request or only part of one. The connection is read no further. */
   function onError(code: string | undefined, socket: Socket): void {
     const connection = connections.find(socket);
     if (!connection || !socket.writable || code === "ECONNRESET") {
@@ -139,16 +139,16 @@ export function createHttpServer(options: {
     const { receiving, isClosing } = connection;
     connection.isClosing = true;
     if (receiving && !receiving.incoming.complete) {
-      receiving.fail(errorOf(code)); // this is the response to its request
+      receiving.fail(errorOf(code)); // becomes the response to that request
     } else if (isClosing) {
-      return; // what comes behind the last request is not looked at
+      return; // input after the last request is ignored
     } else {
       connection.problem = errorOf(code);
     }
     if (connection.unanswered.length === 0) endConnection(connection);
   }
 
-  /** Says what was wrong, after the responses to all that came before, and takes nothing more. */
+  /** Ends the connection, with its problem if any, after the responses to earlier requests. */
   function endConnection({ socket, problem }: Connection): void {
     socket.setTimeout(limits.stallTimeoutMs);
     if (problem && socket.writable) refuseSocket(socket, refusal(problem, newRequestId()));
@@ -162,7 +162,7 @@ export function createHttpServer(options: {
   }
 
   server.on("connection", (socket) => connections.open(socket));
-  // Full: connections that only wait for another request are closed for those who come next.
+  // The server is full: idle connections close to make room for the next clients.
   server.on("drop", () => server.closeIdleConnections());
   server.on("request", (incoming, outgoing) => onRequest(incoming, outgoing, "none"));
   server.on("checkContinue", (incoming, outgoing) => onRequest(incoming, outgoing, "continue"));
@@ -171,7 +171,7 @@ export function createHttpServer(options: {
     onError(error.code, socket);
   });
   server.on("connect", ({ socket }) => {
-    // Node listens no more to what a response before it would need, or to a client that leaves.
+    // Node has removed the listeners that earlier responses, or a client that leaves, would need.
     socket.on("timeout", () => socket.destroy());
     if (connections.find(socket)?.unanswered.length) socket.destroy();
     else onError("CONNECT", socket);
@@ -179,7 +179,7 @@ export function createHttpServer(options: {
   return server.on("timeout", connections.timeOut);
 }
 
-/** A client that went away before its response is nobody's error. */
+/** Whether a client went away before its response, which is nobody's error. */
 function isClientGone(error: unknown): boolean {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   return ["ERR_STREAM_PREMATURE_CLOSE", "ECONNRESET", "EPIPE"].includes(String(code));
@@ -195,7 +195,7 @@ const ERRORS: Readonly<Record<string, ConstructorParameters<typeof Problem>>> = 
   EXPECTATION: [417, "expectation_failed", "Only 100-continue can be expected here."],
 };
 
-/** What an error of the parser, or a request that is not for us, is answered with. */
+/** Returns the problem of a parser error, or of a request that this server does not serve. */
 function errorOf(code = ""): Problem {
   const known = ERRORS[code];
   return known ? new Problem(...known) : malformed("This is not an HTTP/1.1 request.");

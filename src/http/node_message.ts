@@ -5,15 +5,15 @@ import type { Sender } from "./turn_limit.ts";
 const { IncomingMessage } = process.getBuiltinModule("node:http");
 
 /**
- * A request as Node parses it. The pieces of its body are counted, and from the second on put
- * together while nobody reads them: a chunk may be one byte, which takes some hundred alone.
+ * A request as Node parses it. The pieces of its body are counted. While nobody reads them, all but
+ * the first are joined: a chunk may be one byte, which alone takes some hundred bytes of memory.
  */
 export class CountedMessage extends IncomingMessage {
   #sender: Sender | undefined;
   #count: ((sender: Sender) => void) | undefined;
   #unread: GrowingBytes | undefined;
 
-  /** Has each piece counted from now on: that of the body, which comes behind the head. */
+  /** Counts each piece from now on: those of the body, which follows the head. */
   countPieces(sender: Sender, count: (sender: Sender) => void): void {
     this.#sender = sender;
     this.#count = count;

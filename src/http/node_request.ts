@@ -6,9 +6,9 @@ import type { IncomingBody } from "./node_body.ts";
 import { newRequestId, readRequestId } from "./request_id.ts";
 
 /**
- * A request of node:http as a plain record. The getters are on a prototype, and so in a class:
- * in an object literal they would cost as much as Node's own work for a request, and keep alive
- * what they close over, until a full collection.
+ * A request of node:http as a plain record. It is a class, so that the getters are on a prototype:
+ * in an object literal they would cost as much as Node's own work for a request, and would keep
+ * their closures alive until a full collection.
  */
 export class NodeRequest implements HttpRequest {
   readonly id: string;
@@ -19,7 +19,7 @@ export class NodeRequest implements HttpRequest {
   readonly #incoming: IncomingMessage;
   readonly #body: IncomingBody;
   readonly #trustedProxies: readonly Cidr[];
-  #controller: AbortController | undefined; // made when somebody asks for it
+  #controller: AbortController | undefined; // made at first use
 
   constructor(incoming: IncomingMessage, body: IncomingBody, trustedProxies: readonly Cidr[]) {
     const { headers, method = "GET", url = "/" } = incoming;
@@ -56,7 +56,7 @@ export class NodeRequest implements HttpRequest {
   }
 }
 
-/** Path and query of a request target in origin-form or absolute-form (RFC 9112 §3.2). */
+/** Returns path and query of a request target in origin-form or absolute-form (RFC 9112 §3.2). */
 function splitTarget(target: string): [path: string, query: string] {
   const origin = target.startsWith("/") ? "" : /^https?:\/\/[^/?#@]+/i.exec(target)?.[0] ?? "";
   const rest = target.slice(origin.length);

@@ -9,7 +9,7 @@ import {
 import { statusText } from "../base/status_text.ts";
 import { isEventStream, type SendStream } from "./node_stream.ts";
 
-/** Of a response that goes out at once; smaller ones wait for those of the same turn. */
+/** From this size a response goes out at once. A smaller one waits for the end of the turn. */
 const LARGE_BYTES = 16 * 1024;
 
 /** Sends a response; rejects when the connection breaks or the response's own stream does. */
@@ -20,32 +20,32 @@ export async function sendResponse(
   { isLast, hold, request, sendStream }: {
     /** Whether the connection ends with this response. */
     readonly isLast: () => boolean;
-    /** Counts the bytes that the client does not take at once, until it has, for so long only. */
+    /** Counts bytes that the client does not take at once, until the client has taken them. */
     readonly hold: (bytes: number) => void;
     readonly request: HttpRequest;
     readonly sendStream: SendStream;
   },
 ): Promise<void> {
   const length = body instanceof ReadableStream ? 0 : Buffer.byteLength(body ?? "");
-  // Large ones would pile up, and nobody knows yet which of them the clients do not take.
+  // Large responses would pile up, and it is not known yet which of them the clients do not take.
   if (length < LARGE_BYTES || !incoming.complete) await endOfTurn();
-  // What came together with the head is parsed by now; the rest of a body is not worth reading.
+  // Bytes that came with the head are parsed by now. The rest of a body is not worth reading.
   const isUnread = hasBody(incoming) && !incoming.complete;
   const headers: Record<string, string | string[] | number> = { ...given };
   if (isLast() || isUnread) headers["Connection"] = "close";
   if (body instanceof ReadableStream) {
-    hold(0); // of what it sends nothing is kept, but it may wait for the client at any time
+    hold(0); // a stream keeps no bytes here, but may wait for the client at any time
     const { "content-type": type } = headers;
     if (isEventStream(type)) {
-      headers["x-accel-buffering"] ??= "no"; // else nginx would collect parts before it sends any
-      headers["Cache-Control"] ??= "no-store"; // else a cache would play it to others again
+      headers["x-accel-buffering"] ??= "no"; // else nginx would buffer its parts
+      headers["Cache-Control"] ??= "no-store"; // else a cache would replay it to others
     }
     writeHead(outgoing, status, headers);
     if (incoming.method === "HEAD") {
       discardStream(request, body);
       outgoing.end();
     } else {
-      // Who still waits for 100 (Continue) sends none.
+      // A client that still waits for 100 (Continue) sends no body.
       const unread = isUnread && !incoming.headers.expect ? incoming : undefined;
       await sendStream(body, type, request, outgoing, unread);
     }
@@ -56,14 +56,14 @@ export async function sendResponse(
   if (!isUnread) outgoing.end(body);
   else if (body === undefined || incoming.method === "HEAD") outgoing.flushHeaders();
   else outgoing.write(body);
-  // Others go before it, or the kernel would not take all of it.
+  // Other responses go first, or the kernel has not taken all of this one.
   if (outgoing.socket === null || incoming.socket.writableLength > 0) hold(length);
   if (!isUnread) return;
   if (outgoing.socket === null) outgoing.once("socket", () => linger(incoming));
   else linger(incoming);
 }
 
-/** Node sends a head in the encoding of a text that goes with it, UTF-8; in Latin-1 alone. */
+/** Sends a head with Latin-1 on its own: with a text Node would encode the head as UTF-8 too. */
 function writeHead(
   outgoing: ServerResponse,
   status: number,
@@ -76,8 +76,8 @@ function writeHead(
 let turnEnd: Promise<void> | undefined;
 
 /**
- * Resolves when all that has come in by this turn of the loop has been looked at. The responses of
- * a turn go out together: each that goes out alone wakes its client up, which costs more than most
+ * Resolves when all input of this turn of the event loop has been handled. The responses of a turn
+ * go out together: a response that goes out alone wakes its client, which costs more than most
  * requests do.
  */
 function endOfTurn(): Promise<void> {
@@ -107,7 +107,7 @@ export function refuseSocket(socket: Socket, { status, headers, body }: HttpResp
 /** Ends the connection after what was written, and drops the rest of the request. */
 function linger(incoming: IncomingMessage): void {
   const { socket } = incoming;
-  // After what the response still has to write in this turn.
+  // The response may still write in this turn.
   setImmediate(() => {
     endGently(socket);
     incoming.once("end", () => socket.destroySoon());
@@ -116,8 +116,8 @@ function linger(incoming: IncomingMessage): void {
 }
 
 /**
- * Says that nothing more comes, and listens on until the client says so too, or for two seconds
- * after it has all: one that gets RST while it sends may lose its response (RFC 9112 §9.6).
+ * Half-closes the socket, and reads on until the client closes too, or for two seconds after all
+ * has been sent. A client that gets RST while it sends may lose its response (RFC 9112 §9.6).
  */
 function endGently(socket: Socket): void {
   let timer: NodeJS.Timeout | undefined;

@@ -4,24 +4,24 @@ import { type HttpRequest, STREAM_ENDED } from "../base/http_message.ts";
 
 const UNREAD_MS = 2_000;
 
-/** Whether a body of this type has no end of its own, and each part of it is waited for. */
+/** Whether a body is an event stream by its type: it has no end, and each part is awaited. */
 export function isEventStream(type: unknown): boolean {
   return /^text\/event-stream\b/i.test(String(type));
 }
 
 /**
- * Sends all of a stream of this type; rejects when it breaks or the client goes away. Before its
- * end it drops what is left of an unread request, for two seconds at most: a client that gets RST
- * while it sends may lose its response (RFC 9112 §9.6).
+ * Sends all of a stream of this type; rejects when the stream breaks or the client goes away.
+ * Before its end it drops the rest of an unread request, for two seconds at most: a client that
+ * gets RST while it sends may lose its response (RFC 9112 §9.6).
  */
 export type SendStream = ReturnType<typeof createStreamSender>;
 
 /**
  * Makes the sender of streams.
  *
- * @param stopping aborts when the server stops: so do the signals of requests whose streams are
- * being sent, and event streams are ended: their clients come back by themselves (HTML standard
- * §9.2.3). All others may go on to their ends
+ * @param stopping aborts when the server stops. Then the signals of requests whose streams are open
+ * abort too. Event streams end, since their clients reconnect by themselves (HTML standard §9.2.3).
+ * All other streams may finish
  */
 export function createStreamSender(stopping: AbortSignal) {
   const requests = new Set<HttpRequest>();
@@ -40,7 +40,7 @@ export function createStreamSender(stopping: AbortSignal) {
     const cancel = (): void => void reader.cancel(STREAM_ENDED).catch(() => {});
     const isEndless = isEventStream(type);
     const onAbort = (): void => {
-      // Whoever feeds the stream may send a last chunk before.
+      // The source of the stream may send a last chunk first.
       if (isEndless) setImmediate(cancel);
       else if (request.isGone) outgoing.destroy();
     };
@@ -48,9 +48,9 @@ export function createStreamSender(stopping: AbortSignal) {
     request.signal.addEventListener("abort", onAbort);
     if (stopping.aborted) request.abort();
     if (request.signal.aborted && isEndless) onAbort();
-    // A client waits for the head: it goes with the first bytes, unless those take their time.
+    // A client waits for the head: it goes with the first bytes, unless these are late.
     setImmediate(() => outgoing.flushHeaders());
-    // Of a connection that closes Node says nothing to a response that waits for its turn.
+    // Node does not tell a response that waits for its turn that the connection has closed.
     const { socket } = outgoing.req;
     socket.once("close", cancel);
     if (socket.destroyed) cancel();
@@ -64,7 +64,7 @@ export function createStreamSender(stopping: AbortSignal) {
   };
 }
 
-/** Unlike the stream's own iterator this one ends at once when the reader is cancelled. */
+/** Unlike the stream's own iterator, this ends at once when the reader is cancelled. */
 async function* readAll(
   reader: ReadableStreamDefaultReader<Uint8Array>,
   unread: IncomingMessage | undefined,
@@ -76,5 +76,5 @@ async function* readAll(
   }
   if (!unread) return;
   const signal = AbortSignal.timeout(UNREAD_MS);
-  await finished(unread.resume(), { signal }).catch(() => {}); // it has taken too long, or left
+  await finished(unread.resume(), { signal }).catch(() => {}); // the client was too slow, or left
 }

@@ -1,16 +1,16 @@
-/** Bytes that a value takes in memory at most for each of these of a JSON text or a form. */
+/** The most bytes of memory that values take for each such character of JSON or a form. */
 const COSTS = new Uint8Array(256);
 for (const character of "{[&") COSTS[character.charCodeAt(0)] = 64;
 COSTS[":".charCodeAt(0)] = 128; // an object of its own shape, as `{"99":0}`: 200 and more in all
 COSTS[",".charCodeAt(0)] = 32;
 
-/** A part of multipart/form-data that is a file, however small that is. */
+/** The start of a part of multipart/form-data, and the most memory that a small part takes. */
 const [PART, PART_COST] = ["\r\n--", 1400];
 
 /**
- * How many bytes the values take at most that are made of a body of this type: of JSON up to 40
- * times as many as it has, and more for brackets, commas and colons in its strings, which it counts
- * as if they were outside. What its strings hold is no more than the body.
+ * Returns the most bytes that the values parsed from a body of this type take. JSON takes up to 40
+ * times its length, and more for brackets, commas and colons in strings, which count as if they
+ * were outside. The content of strings is no longer than the body.
  */
 export function estimateParsed(type = "", body: Buffer): number {
   let bytes = body.length;

@@ -2,18 +2,18 @@ import { hasBody, type HttpRequest } from "../base/http_message.ts";
 import { malformed, Problem } from "../base/problem.ts";
 
 const MAX_FIELDS = 200;
-/** Of two of these, two programs on the way could each believe another one; a bit for each. */
+/** Headers that must not repeat: two programs could use different ones. A bit for each. */
 const SINGLE = new Map([
   "host", "authorization", "content-type", "content-encoding", "content-length",
   "transfer-encoding", "origin", "expect",
 ].map((name, index) => [name, 1 << index]));
 const HOST = SINGLE.get("host") ?? 0;
-/** RFC 9110 §7.2, of a name (RFC 3986 §3.2.2), an IPv4 or an IPv6 address, and a port. */
+/** Host (RFC 9110 §7.2): a name (RFC 3986 §3.2.2), an IPv4 or an IPv6 address, and a port. */
 const HOST_FORM = /^(?:\[[\da-f:.]+\]|(?:[\w\-.~!$&'()*+,;=]|%[\da-f]{2})*)(?::\d*)?$/i;
 
 /**
- * What is wrong with the head of a request, beyond what the parser refuses by itself: anything that
- * a proxy before us might read in another way than we do. Undefined when nothing is.
+ * Returns what is wrong with the head of a request, or undefined. It refuses what Node's parser
+ * accepts, but a proxy before this server might read in another way.
  */
 export function findHeadError({ httpVersion, url = "", rawHeaders }: {
   readonly httpVersion: string;
@@ -37,7 +37,7 @@ export function findHeadError({ httpVersion, url = "", rawHeaders }: {
     const value = rawHeaders[index + 1] ?? "";
     if (name === "host" && !HOST_FORM.test(value)) return malformed("Host is not well-formed.");
     if (name !== "transfer-encoding") continue;
-    // RFC 9112 §6.1: not in HTTP/1.0, and of codings chunked is all that is understood here.
+    // RFC 9112 §6.1: not in HTTP/1.0. Chunked is the only coding that is understood here.
     if (httpVersion === "1.0") return malformed("HTTP/1.0 has no Transfer-Encoding.");
     if (value.toLowerCase() !== "chunked") {
       return malformed("The only Transfer-Encoding taken is chunked.");
@@ -47,14 +47,14 @@ export function findHeadError({ httpVersion, url = "", rawHeaders }: {
   return httpVersion === "1.1" && (seen & HOST) === 0 ? malformed("Host is missing.") : undefined;
 }
 
-/** How many bytes a request takes while nobody has asked for its body, as far as that has come. */
+/** Estimates the bytes that a request takes while nobody reads its body. */
 export function estimateHeld({ headers, rawHeaders, url = "", readableHighWaterMark }: {
   readonly headers: HttpRequest["headers"];
   readonly rawHeaders: readonly string[];
   readonly url?: string | undefined;
   readonly readableHighWaterMark: number;
 }): number {
-  // Node keeps each field twice: as it came and by its name.
+  // Node keeps each field twice: as received and by name.
   const fields = rawHeaders.reduce((sum, text) => sum + 2 * text.length + 40, 2 * url.length);
   return hasBody({ headers }) ? fields + readableHighWaterMark : fields;
 }

@@ -5,12 +5,12 @@ let digits = "";
 let last = { ms: 0, time: "" };
 
 /**
- * A new id for one request: 24 hexadecimal digits, the time in milliseconds and randomness. Stored
- * ids append to their index so, instead of scattering over it. Randomness is made for many at once,
- * and the time is written once a millisecond, which costs less.
+ * Returns a new id for a request: 24 hexadecimal digits, of the time in milliseconds and
+ * randomness. So stored ids append to their index instead of scattering over it. To save time,
+ * randomness is made for many ids at once, and the time is formatted once a millisecond.
  */
 export function newRequestId(): string {
-  if (digits === "") digits = randomBytes(252).toString("hex"); // 42 times as many
+  if (digits === "") digits = randomBytes(252).toString("hex"); // for 42 ids
   const random = digits.slice(0, RANDOM_DIGITS);
   digits = digits.slice(RANDOM_DIGITS);
   const ms = Date.now();
@@ -18,7 +18,7 @@ export function newRequestId(): string {
   return last.time + random;
 }
 
-/** An id that came with the request, if it is sane enough to be logged and sent back. */
+/** Returns the id that came with a request, if it is safe to log and to send back. */
 export function readRequestId(header: string | string[] | undefined): string | undefined {
   return typeof header === "string" && /^[A-Za-z0-9._:-]{1,128}$/.test(header) ? header : undefined;
 }

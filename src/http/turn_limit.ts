@@ -1,35 +1,35 @@
 import type { Socket } from "node:net";
 
 /**
- * What is counted, in the time that a piece of a body takes: a microsecond or so. Fields are those
- * of a request's head; bytes are those of values that are made of a body, and of responses that
- * wait for their clients.
+ * The costs of what is counted, in units of a body piece: about a microsecond. Fields are those of
+ * a request's head. Bytes are those of values parsed from a body, and of responses that wait for
+ * their clients.
  */
 const COSTS = { piece: 1, request: 10, field: 2, byte: 1 / 256 } as const;
 
-/** Of 2,000 requests with five fields. */
+/** The cost of 2,000 requests with five fields. */
 const MAX_IN_TURN = 40_000;
-/** Of who has sent nothing yet: little, but more than of nearly all who are known. */
+/** The cost assumed of a sender without input yet: small, but above that of nearly all others. */
 const UNKNOWN = MAX_IN_TURN / 20;
 const HALF_LIFE_MS = 10_000;
-/** In each, Node accepts one connection of those that wait, and clears closed ones away. */
+/** Turns without reading. In each, Node accepts one waiting connection and clears closed ones. */
 const QUIET_TURNS = 50;
 
-/** Whose requests and bodies are counted. */
+/** A connection whose requests and bodies are counted. */
 export interface Sender {
   readonly socket: Socket;
-  /** Of what it has sent of late. */
+  /** The cost of what the sender has sent of late. */
   cost: number;
-  /** Nothing is read from it for now, and whether it will be then. */
+  /** Whether reading from the sender is paused for now, and whether it resumes afterwards. */
   isHeld: boolean;
   isWanted: boolean;
 }
 
 /**
- * Makes the limit of what one turn of the event loop takes on. Once it is reached, nothing more is
- * read for a moment: memory stays bounded however many connections send ahead at once, and timers,
- * responses and new connections are not held up. Those that have sent least of late are read first
- * then: nobody waits for those whose requests, or whose bodies in small chunks, have no end.
+ * Makes the limit of what one turn of the event loop handles. Past the limit, nothing more is read
+ * for a moment: memory stays bounded however many connections pipeline at once, and timers,
+ * responses and new connections are not held up. Then the senders of least cost are read first:
+ * nobody waits for endless requests, or for endless bodies in small chunks, of other senders.
  */
 export function createTurnLimit(open: () => Iterable<Sender>) {
   let cost = 0;
@@ -40,7 +40,7 @@ export function createTurnLimit(open: () => Iterable<Sender>) {
     if (held === undefined || sender.isHeld) return;
     sender.isHeld = true;
     sender.isWanted = !sender.socket.isPaused();
-    process.nextTick(() => sender.socket.pause()); // one that is about to resume would do so
+    process.nextTick(() => sender.socket.pause()); // later: a pending resume would undo it
     held.push(sender);
   }
 
@@ -62,7 +62,7 @@ export function createTurnLimit(open: () => Iterable<Sender>) {
     agedAtMs = nowMs;
     const senders = held ?? [];
     held = undefined;
-    senders.reverse(); // of equal ones the newest goes first
+    senders.reverse(); // of equal costs the newest goes first
     senders.sort((a, b) => (a.cost || UNKNOWN) - (b.cost || UNKNOWN));
     for (const sender of senders) {
       sender.cost *= left;
@@ -72,9 +72,9 @@ export function createTurnLimit(open: () => Iterable<Sender>) {
   }
 
   return {
-    /** One that has just been opened waits where others do. */
+    /** Pauses a new sender while the others are paused. */
     hold,
-    /** Counts one more; of no sender where that is closing. */
+    /** Counts work, without a sender where the connection is closing. */
     count(what: keyof typeof COSTS, sender?: Sender, times = 1): void {
       if (cost === 0) setImmediate(() => cost = 0);
       const before = cost;
