@@ -6,8 +6,8 @@ export interface AgentOptions {
   /** Sockets per origin. Fewer than the attempts in flight make attempts queue. */
   readonly connectionsPerOrigin: number;
   /**
-   * For name lookup, TCP and TLS together, and for each silence after that: what is left a second
-   * later ends. Who sends gives up by a signal of its own.
+   * For name lookup, TCP and TLS together, and for each silence after that. The pool ends an
+   * exchange a second later. Callers give up by a signal of their own.
    */
   readonly timeoutMs: number;
 }
@@ -21,9 +21,9 @@ interface ExchangeRequest {
 /** What this module uses of the dispatchers of undici, the HTTP client inside Node's fetch. */
 interface Dispatcher {
   dispatch(request: ExchangeRequest, handler: ExchangeHandler): boolean;
-  /** A connection has been made; what waited for it starts before any other event. */
+  /** A connection has been made. Requests that waited for it start before any other event. */
   on(event: "connect", listener: () => void): unknown;
-  /** Awaits what is in flight, then ends all connections. */
+  /** Awaits the exchanges in flight, then ends all connections. */
   close(): Promise<void>;
   destroy(): Promise<void>;
 }
@@ -33,30 +33,30 @@ type AgentClass = new (options: object) => Dispatcher;
 interface KeptAgent {
   readonly agent: Dispatcher;
   readonly openedAtMs: number;
-  /** What starts now does so on a connection that has just been made. */
+  /** Whether an exchange that starts now uses a connection that has just been made. */
   isNewConnection: boolean;
-  /** How many have begun and not ended. */
+  /** How many exchanges are in flight. */
   exchanges: number;
 }
 
-/** Why nothing can be sent without findAgentClass(). */
+/** Why nothing can be sent where findAgentClass() finds no class. */
 export const UNSUPPORTED = "this Node's fetch offers no Agent to guard";
 
 /**
- * How long connections are kept and used again. An aborted exchange leaves one behind that nothing
- * would ever close (undici 8.10, nodejs/undici#5845): subscribers that hang would fill the process.
+ * How long connections are kept for reuse. An aborted exchange leaves one behind that nothing would
+ * ever close (undici 8.10, nodejs/undici#5845): subscribers that hang would fill the process.
  */
 const AGENT_LIFE_MS = 60_000;
 
 /**
- * undici counts time in steps of half a second, and one that has nearly passed counts as a whole:
- * alone it would give up what is still in time.
+ * undici counts time in steps of half a second, and a step that has nearly passed counts as a
+ * whole. Without slack undici would end exchanges that are still in time.
  */
 const SLACK_MS = 1_000;
 
 /**
- * Makes what sends over connections that are kept for a while and find addresses by `lookup`; its
- * `close` aborts what is in flight. It loads fetch with the first request.
+ * Makes a dispatcher whose connections are kept for a while and find addresses by `lookup`. Its
+ * `close` aborts the exchanges in flight. It loads fetch with the first request.
  */
 export function createAgentPool(
   options: AgentOptions,
@@ -83,7 +83,7 @@ export function createAgentPool(
         timeout: patienceMs,
         lookup,
         autoSelectFamily: true,
-        // Node's own 250 ms give up on far hosts.
+        // Node's default of 250 ms gives up on far hosts.
         autoSelectFamilyAttemptTimeout: 1_000,
       },
     });
@@ -106,16 +106,16 @@ export function createAgentPool(
     }));
   }
 
-  /** Not before: undici loses sight of the connections of an agent that it is told to close. */
+  /** Closes an agent only once it is idle: undici loses track of a closing agent's connections. */
   function closeIdle(kept: KeptAgent): void {
     if (kept === current || kept.exchanges > 0 || !agents.delete(kept)) return;
-    // An error of a connection at its end has reached the exchanges that it carried.
+    // An error of a closing connection has already reached the exchanges of that connection.
     kept.agent.close().catch(() => {});
   }
 
   return {
     dispatch(request, handler) {
-      // As undici reports it of an agent.
+      // The error that a closed agent of undici throws.
       if (isClosed) throw Object.assign(new Error("closed"), { code: "UND_ERR_CLOSED" });
       const former = current;
       if (former && performance.now() - former.openedAtMs > AGENT_LIFE_MS) {
@@ -138,7 +138,7 @@ export function createAgentPool(
 /** Calls `onEnd` once when an exchange has ended. The handler is changed, as by trySecond(). */
 function watchEnd(handler: ExchangeHandler, onEnd: () => void): ExchangeHandler {
   const { onResponseEnd, onResponseError } = handler;
-  let hasEnded = false; // it may be used again, for a second exchange
+  let hasEnded = false; // the handler may be used again, for a second exchange
   const end = () => {
     if (!hasEnded) onEnd();
     hasEnded = true;
@@ -156,9 +156,9 @@ function watchEnd(handler: ExchangeHandler, onEnd: () => void): ExchangeHandler 
 }
 
 /**
- * The Agent class of the undici inside Node, which is exported nowhere: the global dispatcher is
- * one, under a registered symbol, once a global of fetch has been touched. Undefined where another
- * kind has been set (a proxy by NODE_USE_ENV_PROXY, a mock): it would connect past the guard.
+ * Returns the Agent class of the undici inside Node, which is not exported. The global dispatcher,
+ * under a registered symbol, is an Agent once a global of fetch has been touched. Undefined where
+ * another kind is set (a proxy by NODE_USE_ENV_PROXY, a mock): it would connect past the guard.
  */
 export function findAgentClass(): AgentClass | undefined {
   void globalThis.Response;

@@ -11,7 +11,7 @@ import { isReachable, isReachableUrl, isReceiver, refusal } from "./reachable.ts
 export interface EgressOptions extends AgentOptions {
   /** Blocks that may be reached although they are not public. */
   readonly allow: readonly Cidr[];
-  /** The receivers below this URL, of this service itself, may be reached too. */
+  /** The URL above this service's own receivers, which may be reached too. */
   readonly receivers?: string | undefined;
   /** The global `fetch` if not given. */
   readonly request?: (url: string, init: RequestInit) => Promise<Response>;
@@ -24,7 +24,7 @@ export interface EgressRequest extends Omit<RequestInit, "headers" | "body"> {
   readonly body?: string;
 }
 
-/** What is read of a response. Not a `Response`, which cannot be made of a status past 599. */
+/** The parts of a response that are read. A `Response` cannot be made with a status past 599. */
 export type EgressResponse = Pick<Response, "status" | "headers" | "body">;
 
 export type SelfTest =
@@ -34,7 +34,7 @@ export type SelfTest =
 /** The address guard of everything that leaves this process by `fetch`. */
 export type Egress = ReturnType<typeof createEgress>;
 
-/** How the service names itself in what it sends. */
+/** The User-Agent of all requests, unless a request has its own. */
 const USER_AGENT = `Gatepost/${version}@${revision}`;
 
 /** More addresses than this of one name are not tried: a name is not a list of hosts to scan. */
@@ -44,11 +44,11 @@ const SELF_TEST_TIMEOUT_MS = 1_500;
 const SELF_TEST_BODY = '"gatepost"';
 
 /**
- * Makes the guard: only what isReachable() allows is connected to, over http and https alike.
- * Literal addresses are checked before a connection is looked for, names when one is made: the
- * result of the lookup is checked and exactly what is left of it is connected to, so that a result
- * that changes between check and use (DNS rebinding) gains nothing. A connection kept alive leads
- * to the address that was checked when it was made.
+ * Makes the guard, which connects only to addresses that isReachable() allows, over http and https
+ * alike. A literal address is checked before a connection is looked for, a name when a connection
+ * is made. The guard checks the result of the lookup and connects to exactly the addresses that
+ * pass, so that a result that changes between check and use (DNS rebinding) gains nothing. A
+ * connection kept alive leads to the address that was checked when it was made.
  */
 export function createEgress(options: EgressOptions) {
   const lookupTimeoutMs = Math.min(options.timeoutMs, MAX_LOOKUP_MS);
@@ -57,15 +57,15 @@ export function createEgress(options: EgressOptions) {
   const pool = createAgentPool(options, checkedLookup(lookup, allow));
 
   return {
-    /** Sends as `fetch` does, with nothing of the service beside it; redirects are not followed. */
+    /** Sends as `fetch` does, without credentials and referrer. Redirects are not followed. */
     async send(url: string, { body, headers, ...init }: EgressRequest): Promise<EgressResponse> {
       const { follow, status, end } = followExchange();
-      // A body goes past fetch, which would make three streams of it: half of an exchange's cost.
+      // The body bypasses fetch, which would make three streams of it: half of an exchange's cost.
       const dispatcher: Pick<typeof pool, "dispatch"> = {
         dispatch(exchange, handler: FetchHandler) {
           if (status() === 421) throw new Error("fetch would send it once more");
           const followed = follow(handler);
-          // Sockets do not look up literals, so those are checked here, where every request passes.
+          // Sockets do not look up literals: those are checked here, where every request passes.
           const { origin, path } = exchange;
           const isOurs = isReceiver(`${origin}${path}`, receivers);
           if (!isOurs && !isReachableUrl(new URL(origin), allow)) throw refusal(String(origin));
@@ -99,14 +99,14 @@ export function createEgress(options: EgressOptions) {
     selfTest: () =>
       testGuard(request).catch((error: unknown): SelfTest => {
         const found = findCode(error);
-        // The listener breaks no connection; the system does, where no descriptor is left for it.
+        // The listener resets no connection. The system does, where it has no descriptor left.
         const code = classifyFailure(error) === "reset" ? "EMFILE" : found;
         return { ok: false, reason: `loopback was not reached: ${found ?? String(error)}`, code };
       }),
   };
 }
 
-/** The first bytes of a response, `bytes` and a few more; what comes behind is not waited for. */
+/** Returns the chunks of a response up to at least `bytes` bytes. Later ones are not awaited. */
 export async function readStart({ body }: EgressResponse, bytes: number): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let length = 0;
@@ -119,8 +119,8 @@ export async function readStart({ body }: EgressResponse, bytes: number): Promis
 }
 
 /**
- * A lookup for sockets that try several addresses (autoSelectFamily): the reachable ones of a
- * name's, or EgressError for none.
+ * Makes a lookup for sockets that try several addresses (autoSelectFamily). It finds the reachable
+ * addresses of a name, and fails with EgressError if there are none.
  */
 function checkedLookup(lookup: NameLookup, allow: readonly Cidr[]): LookupFunction {
   const findReachable = async (hostname: string) => {
@@ -162,7 +162,7 @@ async function testGuard(request: NonNullable<EgressOptions["request"]>): Promis
     if (reached === 0) return { ok: false, reason: "the listener was passed by" };
     for (const url of hosts.flatMap((host) => [`http://${host}/`, `https://${host}/`])) {
       const found = await call(url, shut).then(() => "answered", findCode);
-      // What has dialled is broken, whatever ended it.
+      // A guard that has connected is broken, whatever ended the exchange.
       const code = listener.connections() > reached ? undefined : found;
       if (found !== "EGRESS_REFUSED") return { ok: false, reason: `${url} was not refused`, code };
       if (code === undefined) return { ok: false, reason: "a refusal dialled" };

@@ -29,24 +29,24 @@ const KINDS = [
 
 /**
  * Why an exchange failed, as subscribers see it. "unreachable" means an address that the guard
- * refuses and a name that has none alike, so that nobody can map the network behind the guard.
+ * refuses as well as a name without addresses, so that nobody can map the network behind the guard.
  */
 export type FailureKind = (typeof KINDS)[number][0] | "other";
 
-/** Errors without a code of their own. */
+/** The names of errors without a code of their own. */
 const NAMED = ["TimeoutError", "AbortError", "HTTPParserError"];
-/** How fetch refuses a port of another protocol (Fetch standard, "port blocking"). */
+/** The message by which fetch refuses another protocol's port (Fetch standard, "port blocking"). */
 const BAD_PORT = "bad port";
 
 /** How deep causes are followed: fetch wraps once, a socket's attempts once more. */
 const MAX_DEPTH = 5;
 
-/** The kind of failure of an error of `fetch`, or of reading its response. */
+/** Returns the kind of failure of an error of `fetch`, or of reading its response. */
 export function classifyFailure(error: unknown): FailureKind {
   return classifyCode(findCode(error));
 }
 
-/** The same of the code that {@link findCode} found. */
+/** Returns the kind of failure of a code that {@link findCode} found. */
 export function classifyCode(code: string | undefined): FailureKind {
   if (code === undefined) return "other";
   const isIt = (each: string) =>
@@ -55,9 +55,9 @@ export function classifyCode(code: string | undefined): FailureKind {
 }
 
 /**
- * The same of an exchange that began at `startedMs` (performance.now()). One that reached nobody
- * waits until it has taken whole seconds: an exact duration would distinguish a name that leads to
- * a private address from one that does not exist.
+ * Returns the kind of failure of an exchange that began at `startedMs` (performance.now()). For an
+ * unreachable target it waits until the exchange has taken whole seconds: an exact duration would
+ * distinguish a name with a private address from one that does not exist.
  */
 export async function settleFailure(error: unknown, startedMs: number): Promise<FailureKind> {
   const kind = classifyFailure(error);
@@ -66,9 +66,9 @@ export async function settleFailure(error: unknown, startedMs: number): Promise<
 }
 
 /**
- * The code that says most of an error: its own `code`, else that of its cause or of the first of
- * its errors that has one; for an abort, a timeout signal and undici's parser the name. Undefined
- * if there is none.
+ * Returns the most specific code of an error: its own `code`, else that of its cause or of the
+ * first of its errors that has one. For an abort, a timeout signal and undici's parser it is the
+ * name. Undefined if there is none.
  */
 export function findCode(error: unknown): string | undefined {
   return findIn(error, (each) => {
@@ -78,7 +78,7 @@ export function findCode(error: unknown): string | undefined {
   });
 }
 
-/** What `pick` finds first in an error, its cause, and the errors that it is made of. */
+/** Returns what `pick` finds first in an error, its cause, and the errors of an AggregateError. */
 export function findIn<Found>(
   error: unknown,
   pick: (error: Error) => Found | undefined,

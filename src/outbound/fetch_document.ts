@@ -6,7 +6,7 @@ import { isSecureUrl } from "../oauth/redirect_uri.ts";
 import { createEgress, type Egress, readStart } from "./egress.ts";
 import { settleFailure } from "./failure.ts";
 
-/** A document of somebody else's server, or in a few words why there is none. */
+/** A document of another server, or in a few words why there is none. */
 export type FetchedDocument =
   | {
     readonly document: Readonly<Record<string, unknown>>;
@@ -15,20 +15,20 @@ export type FetchedDocument =
   }
   | { readonly reason: string };
 
-/** Fetches a JSON object; failures are results: it never rejects. */
+/** Fetches a JSON object. It never rejects: failures are results. */
 export type DocumentFetch = ReturnType<typeof createDocumentFetch>;
 
 const MIN_FRESH_MS = 300_000;
 const MAX_FRESH_MS = 86_400_000;
 
-/** The guard of what fetches documents: a few connections, and what callbacks may reach. */
+/** Makes the guard of document fetches: few connections, to what callbacks may reach. */
 export function createDocumentEgress(allow: readonly Cidr[]): Egress {
   return createEgress({ allow, connectionsPerOrigin: 4, timeoutMs: 5_000 });
 }
 
 /**
- * Makes what fetches JSON objects through the guard: with a GET that follows no redirect, takes
- * status 200 alone, and reads no further than the limit.
+ * Makes a function that fetches JSON objects through the guard: a GET that follows no redirect,
+ * accepts only status 200, and reads no further than the limit.
  */
 export function createDocumentFetch(egress: Pick<Egress, "send" | "selfTest">) {
   let tested: ReturnType<Egress["selfTest"]> | undefined;
@@ -37,7 +37,7 @@ export function createDocumentFetch(egress: Pick<Egress, "send" | "selfTest">) {
     readonly limitBytes: number;
     /** For the whole exchange, however slowly its bytes come. */
     readonly timeoutMs: number;
-    /** Not where its `Content-Type` says that it is anything but JSON. */
+    /** Whether to refuse a document whose `Content-Type` is something else than JSON. */
     readonly isTyped?: boolean;
   }): Promise<FetchedDocument> => {
     const parsed = URL.parse(url);
@@ -72,14 +72,14 @@ export function createDocumentFetch(egress: Pick<Egress, "send" | "selfTest">) {
   };
 }
 
-/** Why the body is not read, by what its headers say of it. */
+/** Returns why the body is not read, by its headers; undefined if it may be read. */
 function unreadable(headers: Headers, isTyped: boolean): string | undefined {
   if ((headers.get("content-encoding") ?? "identity") !== "identity") return "it is encoded";
   const [type = ""] = (headers.get("content-type") ?? "application/json").toLowerCase().split(";");
   return isTyped && !isJsonType(type.trim()) ? "its type is not JSON" : undefined;
 }
 
-/** `max-age` of a Cache-Control (RFC 9111 §5.2.2.1), within our bounds. */
+/** Returns `max-age` of a Cache-Control (RFC 9111 §5.2.2.1), within the bounds above. */
 function freshMs(cacheControl: string): number {
   const seconds = /(?:^|[\s,])max-age="?(\d{1,9})/i.exec(cacheControl)?.[1] ?? 0;
   return Math.min(Math.max(Number(seconds) * 1_000, MIN_FRESH_MS), MAX_FRESH_MS);

@@ -7,14 +7,14 @@ import { EgressError } from "./reachable.ts";
 import { isShortage } from "./shortage.ts";
 
 /**
- * The addresses of a host name, IPv4 first. Rejects with EgressError where it has none or no name
- * server could say so in time, and with the system's error where this process lacks what looking up
- * needs (shortage.ts).
+ * Finds the addresses of a host name, IPv4 first. Rejects with EgressError where the name has none,
+ * or no name server answered in time. Rejects with the system's error where this process lacks a
+ * resource for the lookup (shortage.ts).
  */
 export type NameLookup = (name: string) => Promise<readonly Address[]>;
 
 const HOSTS_FILE = "/etc/hosts";
-/** The resolver's codes where no name server could be asked, or none could say. */
+/** The resolver's codes where no name server could be asked, or none had an answer. */
 const UNANSWERED = ["ECONNREFUSED", "ETIMEOUT", "ESERVFAIL", "EREFUSED"];
 /** How long one family's addresses wait for the other's (RFC 8305 §3 has 50 ms). */
 const OTHER_FAMILY_WAIT_MS = 250;
@@ -48,7 +48,7 @@ export function createNameLookup(options: {
     try {
       return parseAll((await Promise.all(found)).flat());
     } catch (cause) {
-      // The resolver does not report that it got no socket; reading the file does.
+      // The resolver does not report that it got no socket. Reading the file reports it.
       await readHostsIfAny();
       const isUnanswered = cause instanceof AggregateError &&
         cause.errors.every((error) => UNANSWERED.includes(findCode(error) ?? ""));
@@ -58,8 +58,8 @@ export function createNameLookup(options: {
   }
 
   /**
-   * The hosts file may be absent, or closed to this process by Node's permission model: then "".
-   * What is closed finds no shortage, but opening this file does, as it would any that may be read.
+   * Returns the hosts file, or "" where it is absent or Node's permission model denies it. A denied
+   * file cannot show a shortage, so this module's file, which may be read, is opened instead.
    */
   function readHostsIfAny(): Promise<string> {
     const throwShortage = (error: unknown) => {
@@ -97,7 +97,7 @@ export function findInHosts(hosts: string, name: string): readonly Address[] {
   return parseAll(named.map(([address = ""]) => address));
 }
 
-/** Those of the texts that are addresses; one with a zone (`fe80::1%eth0`) is not. */
+/** Returns the texts that are addresses. One with a zone (`fe80::1%eth0`) is not. */
 function parseAll(texts: readonly string[]): readonly Address[] {
   return texts.map(parseAddress).filter((address) => address !== undefined);
 }

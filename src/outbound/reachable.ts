@@ -3,7 +3,7 @@ import { hostOf } from "../base/base_url.ts";
 import { type Cidr, cidrContains } from "../base/cidr.ts";
 import { isPublicAddress } from "../base/public_address.ts";
 
-/** Why the guard connects to nothing: it must not, it cannot guard, or a name has no address. */
+/** Why the guard does not connect: it must not, it cannot guard, or a name has no address. */
 export class EgressError extends Error {
   override readonly name = "EgressError";
   readonly code: `EGRESS_${"REFUSED" | "UNSUPPORTED"}` | `NAME_LOOKUP_${"FAILED" | "UNANSWERED"}`;
@@ -23,8 +23,8 @@ export function isReachable(address: Address, allow: readonly Cidr[]): boolean {
 const RECEIVER_ID = /^[0-9a-f]{32}$/;
 
 /**
- * Whether a URL is that of a receiver of this service: its address as it is written, without a name
- * to look up, `receivers` and an id. So callbacks reach no other port and no other path of it.
+ * Whether a URL is that of a receiver of this service: exactly `receivers`, with the address on
+ * which the service listens, and an id. So callbacks reach no other port and no other path of it.
  */
 export function isReceiver(url: string, receivers: string | undefined): boolean {
   return receivers !== undefined && url.startsWith(receivers) &&
@@ -32,7 +32,7 @@ export function isReceiver(url: string, receivers: string | undefined): boolean 
 }
 
 /**
- * Whether callbacks may go to a URL: http(s), and no literal address that they may not reach; the
+ * Whether callbacks may go to a URL: it is http(s), and a literal address in it is reachable. The
  * addresses of a name are checked when a connection is made.
  */
 export function isReachableUrl(url: URL, allow: readonly Cidr[]): boolean {

@@ -10,14 +10,14 @@ export interface ExchangeHandler {
 }
 
 /**
- * The handler of an exchange that is made once more where its connection had been kept alive and
- * breaks before the first byte of a response: the other side was closing it when the request was
- * sent. Whether the request has been processed is not known then, so it must be one that may come
- * twice (RFC 9110 §9.2.2), as a callback with its `webhook-id` may.
+ * Makes an exchange try once more where its connection had been kept alive and breaks before the
+ * first byte of a response: the other side was closing it when the request was sent. The first
+ * request may have been processed, so it must be one that may come twice (RFC 9110 §9.2.2), as a
+ * callback with its `webhook-id` may.
  *
- * @param handler of this exchange alone; it is changed, since V8 makes a slow object of a prototype
+ * @param handler used by this exchange only; changed, since V8 makes a slow object of a prototype
  * @param isNew whether the connection of the exchange that starts now has just been made
- * @param again makes the exchange on a new connection; false where that cannot be
+ * @param again makes the exchange on a new connection; returns false where that cannot be
  */
 export function trySecond(
   handler: ExchangeHandler,
@@ -25,7 +25,7 @@ export function trySecond(
   again: () => boolean,
 ): ExchangeHandler {
   const { onRequestStart, onResponseStarted, onResponseError } = handler;
-  let mayTry = true; // it has not been sent
+  let mayTry = true; // nothing has been sent yet
   return Object.assign(handler, {
     onRequestStart(controller, context) {
       mayTry &&= !isNew();

@@ -2,10 +2,10 @@ import { isIP } from "node:net";
 import { type NetworkInterfaceInfo, networkInterfaces } from "node:os";
 import { findCode, findIn } from "./failure.ts";
 
-/** What any call would lack: descriptors, memory, an interface that is up. */
+/** Codes of a shortage that any call meets: of descriptors, memory, an interface that is up. */
 const ALWAYS = ["EMFILE", "ENFILE", "ENOBUFS", "ENOMEM", "ENETDOWN"];
 
-/** What a call to anybody meets with where there is no network, and others for other reasons. */
+/** The codes of any call where there is no network. They may also have other reasons. */
 const WITHOUT_NETWORK = ["ENETUNREACH", "EADDRNOTAVAIL", "NAME_LOOKUP_UNANSWERED"];
 
 /** Whether a code says that this process lacks what any call needs. */
@@ -14,12 +14,12 @@ export function isShortage(code: string | undefined): boolean {
 }
 
 /**
- * The code of what the service itself lacked when an exchange failed; undefined where the failure
- * is the subscriber's. Without a network (no address that leads out of this machine) nobody can be
- * reached, so that is a shortage; with one, an address without a route is the subscriber's failure,
- * and so are one of a family that this machine does not use and a name that nobody resolves. No
- * local address for a family that it uses means that no port is left. Where the addresses of this
- * machine cannot be read, all of these are the subscriber's failure.
+ * Returns the code of the resource that the service itself lacked when an exchange failed;
+ * undefined where the failure is the subscriber's. Without a network (no address that leads out of
+ * this machine) nobody can be reached, which is a shortage. With a network, three failures are the
+ * subscriber's: an address without a route, an address of a family that this machine does not use,
+ * and a name that nobody resolves. In a family that it uses, no local address means that no port is
+ * left. Where this machine's addresses cannot be read, all are the subscriber's.
  *
  * @param interfaces those of this machine, with their addresses
  */
@@ -44,7 +44,7 @@ function addressOf(error: Error): string | undefined {
 type Address = Pick<NetworkInterfaceInfo, "address" | "internal">;
 type Interfaces = Readonly<Record<string, readonly Address[] | undefined>>;
 
-/** The families (4, 6) in which there is an address that leads out; undefined: nobody can say. */
+/** Returns the families (4, 6) with an address that leads out; undefined where that is unknown. */
 function findFamilies(interfaces: () => Interfaces): ReadonlySet<number> | undefined {
   let found: Interfaces;
   try {
