@@ -4,9 +4,8 @@ import type { LoadedScope } from "./check.ts";
 import type { LoadedEndpoint } from "./check_endpoint.ts";
 
 /**
- * Returns every event that the endpoints declare, once and by name. Of several descriptions,
- * schemas and examples the first counts; that the scopes agree was checked when the endpoints were
- * loaded.
+ * Returns every event that the endpoints declare, once and sorted by name. The first description,
+ * schema and example of an event count. Loading has already checked that the scopes agree.
  */
 export function catalogue(
   endpoints: readonly { readonly emits: readonly DeclaredEvent[] }[],
@@ -20,7 +19,7 @@ export function catalogue(
   return [...byName.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** Returns every scope that endpoints need, or their events, once. */
+/** Returns every scope that endpoints or their events need, once. */
 export function neededScopes(
   endpoints: readonly Pick<LoadedEndpoint, "scopes" | "emits">[],
 ): string[] {
@@ -29,7 +28,7 @@ export function neededScopes(
   return [...new Set(all)];
 }
 
-/** Returns what is known of scopes in words, the service's own included. */
+/** Returns the descriptions of scopes by name, with the service's own scopes. */
 export function scopeWords(scopes: readonly LoadedScope[]): ReadonlyMap<string, ScopeWords> {
   return new Map([...OWN_SCOPES, ...scopes.map((scope) => [scope.name, scope] as const)]);
 }

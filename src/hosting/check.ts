@@ -24,7 +24,7 @@ export interface Hosted {
   readonly endpoints: LoadedEndpoint[];
   readonly cronjobs: LoadedCronjob[];
   readonly scopes: LoadedScope[];
-  /** What looks like an endpoint or a cronjob and is none; a file by itself for its kind. */
+  /** Exports that only look like an endpoint or a cronjob, and code files that are no modules. */
   readonly passedOver: (Pick<Origin, "file"> & Partial<Origin>)[];
 }
 
@@ -46,12 +46,12 @@ const SCOPES = declarations((name) => {
 }, authored({ description: TEXT, grave: optional(FLAG, false) }));
 
 /**
- * Adds one export to `hosted`, or returns every error that keeps it from being served; undefined
- * where it is not meant to be. A plain object is meant to be an endpoint when it has a method and
- * a path, or one of them and a function `handle`, and a cronjob when it has `every` and a name or
- * a function `run`: then a misspelt or missing field is an error and not silently left out.
+ * Adds an export to `hosted`, or returns every error that keeps the export from being served.
+ * Undefined where the export is not meant to be served. A plain object is meant as an endpoint when
+ * it has a method and a path, or one of them and a function `handle`; as a cronjob when it has
+ * `every` and a name or a function `run`. Then a misspelt or missing field is an error.
  *
- * @param hooks of the folders that it is in
+ * @param hooks those of the folders that the export is in
  */
 export function checkExport(
   value: unknown,
@@ -61,7 +61,7 @@ export function checkExport(
 ): readonly FieldError[] | undefined {
   if (!isPlainObject(value)) return undefined;
   const errors: FieldError[] = [];
-  // No more is read than that: other objects may throw where they are asked.
+  // Only these members are read: other objects may throw when they are read.
   const has = (name: string) => name in value && value[name] !== undefined;
   const placed = ["method", "path"].filter(has).length;
   if (placed === 2 || (placed === 1 && typeof value["handle"] === "function")) {

@@ -2,7 +2,7 @@ import { type FieldError, withRoom } from "../base/problem.ts";
 import { reportTo, type Shape } from "../base/shape.ts";
 
 /**
- * Returns data as its shape has it: with defaults, and as a library's schema returned it.
+ * Returns data as its shape parses it: with defaults, or as a library's schema returns it.
  *
  * @throws {TypeError} that lists every error, or says that the schema is asynchronous
  */
@@ -17,12 +17,12 @@ export function checkData<T>(shape: Shape<T>, data: unknown, what = "The event's
   throw typeError(`${what} is not valid:`, errors);
 }
 
-/** What is wrong, as much as has room, for those who write modules. */
+/** Returns a TypeError for authors of modules, with the errors that `withRoom` keeps. */
 export function typeError(what: string, errors: readonly FieldError[]): TypeError {
   return new TypeError([what, ...withRoom(errors).map(errorLine)].join("\n"));
 }
 
-/** An error in a line: its pointer and what is wrong. */
+/** Returns an error as one line: its pointer and what is wrong. */
 export function errorLine({ pointer, detail }: FieldError): string {
   return `${pointer || "/"} ${detail}`;
 }

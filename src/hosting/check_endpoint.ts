@@ -29,7 +29,7 @@ import { checkData } from "./check_data.ts";
 import { declarations } from "./declarations.ts";
 import { INPUT, schemaOf } from "./schemas.ts";
 
-/** Where in the folder something was exported. */
+/** Where in the folder a value was exported. */
 export interface Origin {
   readonly file: string;
   readonly exportName: string;
@@ -38,13 +38,13 @@ export interface Origin {
 /** An endpoint as its module exports it, checked. */
 export type LoadedEndpoint = NonNullable<ReturnType<typeof checkEndpoint>>;
 
-/** First segments that are the service's own. */
+/** The first segments of the service's own paths. */
 const RESERVED_SEGMENTS = [
   "authorization", "consumer", "backend", "system", "console", "account", ".well-known",
   "openapi.json", "asyncapi.json",
 ];
 
-/** Whether a path is below one of those: no parameter stands for them. */
+/** Whether a path starts with one of these segments, which no parameter matches. */
 export const isReserved = (path: string) => RESERVED_SEGMENTS.includes(path.split("/")[1] ?? "");
 
 const PATH = parsedBy((value, report) => {
@@ -56,7 +56,7 @@ const PATH = parsedBy((value, report) => {
   return pattern;
 });
 
-/** One or several; "" is none of them, since it may be a variable that was not set. */
+/** One scope or several. "" is no scope, since it may be a variable that was not set. */
 const ONE_OR_MORE = parsedBy((value, report) => SCOPES.parse([value].flat(), report));
 
 const EVENT = authored({
@@ -82,7 +82,7 @@ const HEADER_NAMES = listOf(text((name) =>
   isHeaderName(name) ? undefined : "Must be the name of a header."
 ));
 
-/** To be called as its object's method. */
+/** A function that is called as a method of its object. */
 export const FUNCTION = that<(context: unknown) => unknown>(
   (value) => typeof value === "function",
   "a function",
@@ -116,7 +116,7 @@ const ENDPOINT = authored({
   handle: FUNCTION,
 });
 
-/** The endpoint, or what is wrong with it in `errors`. */
+/** Returns the endpoint, or undefined and adds what is wrong to `errors`. */
 export function checkEndpoint(value: Members, origin: Origin, errors: FieldError[]) {
   const report = reportTo(errors);
   const members = ENDPOINT.parse(value, report);
@@ -137,14 +137,14 @@ export function checkEndpoint(value: Members, origin: Origin, errors: FieldError
   const onError: readonly OnError[] = [];
   return {
     ...origin, method, pattern, summary, input, output, emits, maxBodyBytes, idempotent,
-    /** All that a token must carry; undefined on a public endpoint. */
+    /** The scopes that a token must have, all of them; undefined on a public endpoint. */
     scopes,
     takesForms: accepts.includes("form"),
     limit: limit?.rate && { ...limit.rate, by },
     cors: cors && corsPolicy(cors.origins, cors.headers, cors.expose),
-    /** Its folders' and its own, the outermost first. */
+    /** The hooks of its folders and its own, the outermost first. */
     before: before ? [before.bind(value)] : [],
-    /** Its folders', the innermost first. */
+    /** The hooks of its folders, the innermost first. */
     onError,
     handle: handle.bind(value),
   };
@@ -161,7 +161,7 @@ function checkInput(
     ...[required ?? []].flat().map((name, index) => [String(name), "required", index] as const),
   ];
   for (const [name, ...place] of path ? named : []) {
-    // What has no name in the path has a number.
+    // A part of the path without a name has a number.
     if (names.includes(name) || /^\d+$/.test(name)) continue;
     below(report, "input", "params", ...place)("Is not a parameter of the path.");
   }

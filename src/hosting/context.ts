@@ -6,12 +6,12 @@ import type { Input } from "./input.ts";
 import { findRefusal } from "./refusal.ts";
 import { toWebRequest, type WebRequestParts } from "./web_request.ts";
 
-/** What a context is made of beside the request and what was read of it. */
+/** The parts of a context beside the request and its input. */
 type ContextParts = WebRequestParts & Pick<Context, "caller" | "dispatch" | "log">;
 
 /**
- * What a handler gets; costly members are made when they are first read. Their getters are on
- * a prototype, and so in a class: in an object literal they cost more than the rest of a request.
+ * The context of a handler. Costly members are made when they are first read. A class has their
+ * getters on a prototype: in an object literal they cost more than the rest of a request.
  */
 class RequestContext implements Context<unknown> {
   readonly params: Context["params"];
@@ -62,9 +62,9 @@ class RequestContext implements Context<unknown> {
 /** Members of the prototype; a copy of the context has them too. */
 const MADE_WHEN_READ = ["query", "request", "signal", "log", "address"] as const;
 
-/** Accessors on each object would do the same, and cost seven times as much. */
+/** Makes copies whole, as accessors on each object would do at seven times the cost. */
 const COPIED_WHOLE: ProxyHandler<RequestContext> = {
-  // Not by the proxy, which has no private fields.
+  // The receiver must not be the proxy, which has no private fields.
   get: (target, name) => Reflect.get(target, name),
   ownKeys: (target) => [...new Set([...Reflect.ownKeys(target), ...MADE_WHEN_READ])],
   getOwnPropertyDescriptor(target, key) {
@@ -74,7 +74,7 @@ const COPIED_WHOLE: ProxyHandler<RequestContext> = {
   },
 };
 
-/** Makes what a handler gets; a copy of it has every member. */
+/** Makes the context of a handler. A copy of the context has every member. */
 export function createContext(
   http: HttpRequest,
   input: Input,
@@ -83,12 +83,12 @@ export function createContext(
   return new Proxy(new RequestContext(http, input, parts), COPIED_WHOLE);
 }
 
-/** Adds what a `before` has returned. Throws the refusal or Error that this is, TypeError else. */
+/** Adds the result of a `before`. Throws a refusal or Error, or TypeError for a wrong result. */
 export function addToContext(context: Context<unknown>, added: unknown): void {
   if (added === undefined) return;
   if (added instanceof Error) throw added;
   if (!isPlainObject(added)) throw new TypeError("before() must return an object or nothing.");
-  // What looks like an answer was meant to end the request: it must not go on.
+  // A result with a status was meant to end the request, which must not go on.
   if ("status" in added) {
     throw findRefusal(added) ?? new TypeError("before() may refuse, and answer nothing else.");
   }
@@ -97,12 +97,12 @@ export function addToContext(context: Context<unknown>, added: unknown): void {
   Object.assign(context, added);
 }
 
-/** A log whose lines all have these fields, whatever they have of their own. */
+/** Returns a log that adds these fields to every line, in place of fields of the same name. */
 export function withFields(log: Logger, own: LogFields): Logger {
   const at = (write: Logger["info"]): Logger["info"] => (message, fields = {}) => {
     try {
       write(message, { ...toFields(fields), ...own });
-    } catch { // a getter's
+    } catch { // thrown by a getter
       write(message, { ...expressible(fields), ...own });
     }
   };

@@ -4,8 +4,8 @@ import { withFields } from "./context.ts";
 import { collectEvents, type DispatchServices } from "./dispatch.ts";
 
 /**
- * Runs the job once and then stores the events that it dispatched, together. Throws what the job
- * throws, as an Error, none stored but the flushed, or Problem 503 where they cannot be stored.
+ * Runs the job once, then stores the events that it dispatched, together. Throws what the job
+ * throws, as an Error: then only flushed events are stored. Throws Problem 503 where storing fails.
  */
 export async function runCronjob(
   job: Pick<Cronjob, "name" | "run">,

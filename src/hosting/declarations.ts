@@ -3,7 +3,7 @@ import { isPlainObject } from "../base/plain_object.ts";
 import { below, type Check, isRecord, type Shape } from "../base/shape.ts";
 
 /**
- * What a module declares by names, each with a description, or with an object that has one.
+ * The shape of a module's declarations by name: each is a description, or an object with one.
  *
  * @param checkName says what is wrong with a name
  */

@@ -16,11 +16,11 @@ import type { Services } from "../services.ts";
 import { EVENTS_AT_ONCE, insertEvents } from "../store/events.ts";
 import { checkData } from "./check_data.ts";
 
-/** What dispatching works with; `events` are all that modules declare. */
+/** The services that dispatching uses; `events` are all events that modules declare. */
 export type DispatchServices =
   & Pick<Services, "config" | "database" | "events" | "log" | "metrics" | "wake" | "now">;
 
-/** How many events, with how many characters of data in all, go into one commit: others wait. */
+/** The most events in one commit, and the most characters of their data: other commits wait. */
 const [EVENT_LIMIT, DATA_LIMIT] = [10_000, 64 * 2 ** 20];
 
 const { subject, key } = NewEvent.members;
@@ -29,8 +29,8 @@ const OPTIONS = object({ subject, key });
 /**
  * Collects the events of one request or run; {@link Dispatch} has the errors of `dispatch`.
  *
- * @param emits what its endpoint declares: goes before what others declare of the same name
- * @param origin whose events they are
+ * @param emits the endpoint's own declarations, which go before those of other endpoints
+ * @param origin the request or run that the events come from
  * @param idempotent whether nothing may be stored before the end: a repeat would store it again
  */
 export function collectEvents(
@@ -64,7 +64,7 @@ export function collectEvents(
       : Promise.reject(new Error("flush() is not for idempotent or settled handlers."));
   }
 
-  /** Stores what is collected behind what is being stored, and not at all where that fails. */
+  /** Stores the collected events behind those being stored, and not at all if that fails. */
   function store(more: readonly Sql[] = []): Promise<void> | undefined {
     if (events.length + more.length === 0) return storing;
     const batch = events.splice(0);
@@ -72,7 +72,7 @@ export function collectEvents(
     const next = () => storeEvents(batch, more, services, origin);
     const stored = storing ? storing.then(next) : next();
     stored.catch(() => {
-      if (storing === stored) storing = undefined; // what is dispatched after that is tried again
+      if (storing === stored) storing = undefined; // later events are stored all the same
     });
     storing = stored;
     return stored;
@@ -81,8 +81,8 @@ export function collectEvents(
   return {
     dispatch,
     /**
-     * Ends dispatching, and stores what is collected with what is given, or drops it. Rejects with
-     * Problem 503 where that, or a flush that still runs, fails; undefined: nothing to wait for.
+     * Ends dispatching. Stores the collected events together with `more`, or drops the events.
+     * Rejects with Problem 503 if that, or a running flush, fails. Undefined: nothing to await.
      */
     close(end: "store" | "drop", more?: readonly Sql[]): Promise<void> | undefined {
       isOpen = false;
@@ -92,7 +92,7 @@ export function collectEvents(
   };
 }
 
-/** Stores all events durably, to be distributed at once, or none and throws Problem 503. */
+/** Stores all events durably and wakes the distributor, or stores none and throws Problem 503. */
 async function storeEvents(
   events: readonly Event[],
   more: readonly Sql[],
@@ -108,7 +108,7 @@ async function storeEvents(
     const stored = changes.slice(0, inserts.length).reduce((sum, changed) => sum + changed, 0);
     metrics.count("gatepost_events_dispatched_total", [], stored);
   } catch (cause) {
-    // Here, since a flush that nobody waits for is to be seen too.
+    // Logged here, since a failed flush that nobody awaits must be seen too.
     log.error("events not stored", { request_id, source, error: cause });
     throw unavailable(cause, "what it dispatched");
   }
@@ -129,7 +129,7 @@ function createEvent(
   }
   const isNamed = (event: DeclaredEvent) => event.name === name;
   const declared = emits.find(isNamed) ?? events.find(isNamed);
-  // What was meant for one principal must never reach all, so anything unclear is refused.
+  // An event for one principal must never reach all, so unclear options are refused.
   const isClear = options === undefined || (isPlainObject(options) &&
     Reflect.ownKeys(options).length === Object.keys(options).length);
   if (!isClear) {
@@ -150,7 +150,7 @@ function createEvent(
   return { id: newId("e", createdAtMs), name, json, subject, key, createdAtMs };
 }
 
-/** Of this process; names may be made of what callers send, so no more are kept than these. */
+/** The names that were warned of, not all: names may be made of what callers send. */
 const WARNED = new Set<string>();
 const WARNED_LIMIT = 1_000;
 

@@ -5,8 +5,8 @@ import { pathToFileURL } from "node:url";
 const folders = new Set<string>();
 
 /**
- * Makes ES modules of all `.ts`, `.mts`, `.js` and `.mjs` below a folder, as it is behind links,
- * whatever a package.json above says: that is another program's. What is in node_modules stays.
+ * Loads all `.ts`, `.mts`, `.js` and `.mjs` below a folder, given by its real path, as ES modules.
+ * A package.json above does not matter: it is another program's. node_modules load as usual.
  */
 export function loadAsEsModules(folder: string): void {
   if (folders.size === 0) registerHooks({ load });

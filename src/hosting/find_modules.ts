@@ -8,10 +8,9 @@ const LEFT_ALONE = /^\.|^node_modules$|\.d\.[cm]?ts$|\.(?:test|spec)\.[cm]?[jt]s
 
 /**
  * Returns the paths of all modules (`.ts .mts .js .mjs`) in `folder` and its subfolders, each
- * folder's in the order of their names. Left alone are names that start with a dot, `node_modules`,
- * declarations (`.d.ts`) and tests (`.test.ts`, `.spec.ts`). Links are followed: mounted
- * configuration consists of them. `onError` gets what cannot be read, `onOther` files of code that
- * are no modules.
+ * folder sorted by name. It skips names that start with a dot, `node_modules`, declarations
+ * (`.d.ts`) and tests (`.test.ts`, `.spec.ts`). It follows links: mounted configuration consists of
+ * them. `onError` gets paths that cannot be read, `onOther` files of code that are no modules.
  */
 export async function findModules(
   folder: string,
@@ -20,8 +19,8 @@ export async function findModules(
 ): Promise<string[]> {
   const findIn = async (path: string, above: readonly string[]): Promise<string[]> => {
     const real = await realpath(path);
-    // Behind a link to a folder above it would go round for ever. One that has several names is
-    // found by each, since each is in folders whose hooks it has.
+    // A link to a folder above would lead round for ever. A folder with several names is found
+    // under each name, since the hooks around each name apply.
     if (above.includes(real)) return [];
     const files: string[] = [];
     for (const name of (await readdir(path)).sort()) {
@@ -38,7 +37,7 @@ export async function findModules(
       if (found.isFile() && OTHER_CODE.test(path)) onOther(path);
       return isModule && found.isFile() ? [path] : [];
     } catch (error) {
-      // A dead link is an everyday thing; one that is named as a module was meant to be served.
+      // Dead links are common, but one with the name of a module was meant to be served.
       const isMissing = error instanceof Error && "code" in error && error.code === "ENOENT";
       if (isModule || !isMissing) onError(path, messageOf(error));
       return [];

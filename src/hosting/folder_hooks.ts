@@ -6,22 +6,22 @@ export interface Export extends Origin {
   readonly value: unknown;
 }
 
-/** What a module may export for the endpoints of its folder and those below. */
+/** The exports of a module that apply to the endpoints of its folder and of those below. */
 const HOOKS = ["before", "onError"];
 
-/** Whether an export is a hook by its name. */
+/** Whether an export has the name of a hook. */
 export function isHook({ exportName }: Pick<Origin, "exportName">): boolean {
   return HOOKS.includes(exportName);
 }
 
-/** The folder of a module, with a separator at its end. */
+/** Returns the folder of a module, with a separator at its end. */
 export function folderOf({ file }: Origin): string {
   return join(resolve(file, ".."), sep);
 }
 
 /**
- * The hooks of an endpoint that these modules export: those of every folder that one of them is in,
- * so that one that is exported again elsewhere keeps its own.
+ * Returns the hooks of an endpoint that these modules export: those of every folder around any of
+ * the modules. So an endpoint that is exported again elsewhere keeps its own hooks.
  */
 export function hooksOf(
   origins: readonly Origin[],
@@ -29,7 +29,7 @@ export function hooksOf(
 ): Pick<LoadedEndpoint, "before" | "onError"> {
   const applied = hooks
     .filter((hook) => origins.some(({ file }) => resolve(file).startsWith(folderOf(hook))))
-    // The innermost first: of one that links lead to as well, the place furthest in counts.
+    // The innermost first. A hook that links also lead to counts at its innermost place.
     .sort((a, b) => folderOf(b).length - folderOf(a).length);
   const named = (name: string) =>
     [...new Set(applied.filter(({ exportName }) => exportName === name).map(({ value }) => value))]

@@ -19,7 +19,7 @@ import { toResponse } from "./result.ts";
 type Exchange = Parameters<Operation["handle"]>[0];
 
 /**
- * Makes an endpoint of a module into an operation, which reads the body, calls the handler, stores
+ * Turns an endpoint of a module into an operation, which reads the body, calls the handler, stores
  * its events and only then responds. mod/endpoint.ts has the rules for authors.
  */
 export function hostedOperation(
@@ -29,7 +29,7 @@ export function hostedOperation(
   const { exportName, method, pattern, scopes, emits, maxBodyBytes, output, limit } = endpoint;
   const { config, issuer, database, log } = services;
   const { origin } = new URL(issuer);
-  const basePath = pathOf(issuer); // once: reading an address costs as much as routing
+  const basePath = pathOf(issuer); // parsed once: a URL costs as much as routing
   const maxBytes = maxBodyBytes ?? config.maxBodyBytes;
   const maxFormBytes = maxBodyBytes ?? Math.min(maxBytes, MAX_FORM_BYTES);
   const readInput = createInputReader(endpoint, { maxBytes, maxFormBytes });
@@ -49,7 +49,7 @@ export function hostedOperation(
     const by = { request: request.id, source: route, principal: caller?.sub };
     const collector = collectEvents(services, emits, by, endpoint.idempotent);
     const context = createContext(request, input, {
-      caller: caller && pickCaller(caller), // what else is known of the token stays here
+      caller: caller && pickCaller(caller), // hides what else is known of the token
       dispatch: collector.dispatch,
       log,
       origin,
@@ -70,7 +70,7 @@ export function hostedOperation(
       if (result instanceof Response && result.body?.locked === false) {
         discardStream(request, result.body);
       }
-      if (request.isGone) throw error; // nobody waits for a response, and nothing has failed
+      if (request.isGone) throw error; // no client waits, and nothing has failed
       const challenge = scopes ? bearerChallenge(issuer, request.path, { scopes }) : {};
       const refused = toProblem(error, endpoint.onError, context, challenge);
       throw await refused.catch((failure: unknown) => {
@@ -120,9 +120,9 @@ export function hostedOperation(
 }
 
 /**
- * The delivery that a request of a Gatepost carries. An endpoint that dispatches what it is
- * subscribed to, by whatever name of this service, would call itself without end. Callbacks of
- * another Gatepost are requests as any, and so are those that another program passes on.
+ * Returns the delivery id of a callback from a Gatepost. An endpoint that dispatches the event it
+ * receives, under any name of this service, would call itself without end. Callbacks of another
+ * Gatepost are ordinary requests, and so are those that another program passes on.
  */
 function callbackOf({ headers }: HttpRequest): string | undefined {
   const { "user-agent": agent, "webhook-id": id } = headers;
@@ -130,9 +130,9 @@ function callbackOf({ headers }: HttpRequest): string | undefined {
 }
 
 /**
- * A service worker, which answers for pages in the place of the server, gets those alone that have
- * the first segment of its script's path (Service Workers, Service-Worker-Allowed): else one at
- * `/x.js` had the sign-in pages and the console of this origin.
+ * Limits a service worker, which answers pages' requests in place of the server, to the first
+ * segment of its script's path (Service Workers, Service-Worker-Allowed). Otherwise a worker at
+ * `/x.js` would control the sign-in pages and the console of this origin.
  */
 function confineWorker(response: HttpResponse, { headers, path }: HttpRequest, basePath: string) {
   if (headers["service-worker"] === undefined) return response;

@@ -6,11 +6,11 @@ import type { Context } from "../mod.ts";
 import type { LoadedEndpoint } from "./check_endpoint.ts";
 import type { WebRequestParts } from "./web_request.ts";
 
-/** What a handler gets of a request, as its schemas have it where the endpoint has them. */
+/** The input of a handler, parsed by the endpoint's schemas where it has them. */
 export interface Input extends Pick<Context<unknown>, "params" | "body"> {
-  /** Undefined where it has no schema. */
+  /** Undefined where the query has no schema. */
   readonly query: Context["query"] | undefined;
-  /** The body where it was read. */
+  /** The bytes of the body, where they were read. */
   readonly bytes: Buffer | undefined;
 }
 
@@ -21,7 +21,7 @@ type ReadInput = (
 ) => Input | Promise<Input>;
 
 /**
- * Makes what reads the input of an endpoint; a promise only where there is something to wait for.
+ * Makes a function that reads the input of an endpoint. It returns a promise only if it must wait.
  * Rejects with Problem 400 that lists every error, 413 or 415.
  */
 export function createInputReader(
@@ -47,7 +47,7 @@ export function createInputReader(
       shape.parse(value, (detail, pointer = "") => {
         if (found.length < LIST_LIMIT) found.push({ part, pointer, detail });
       });
-    // Their types are those of the schemas, as the handler knows them.
+    // The schemas decide the types, which only the handler knows.
     const parsed = {
       params: input.params ? await parse("path", input.params, Object.entries(params)) : params,
       query: input.query && await parse("query", input.query, parseFields(request.query, "query")),
@@ -56,7 +56,7 @@ export function createInputReader(
         : body,
     } as Pick<Input, "params" | "query" | "body">;
 
-    // Pointers are those of each part: where several are wrong, each detail says of which it is.
+    // A pointer starts at its part. Where several parts are wrong, each detail names its part.
     const [first = "", ...others] = new Set(found.map(({ part }) => part));
     const isOne = others.length === 0;
     const errors = found.map(({ part, pointer, detail }) =>

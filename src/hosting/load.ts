@@ -10,15 +10,15 @@ import { findModules } from "./find_modules.ts";
 import { type Export, folderOf, hooksOf, isHook } from "./folder_hooks.ts";
 import { describeLoadFailure } from "./load_failure.ts";
 
-/** Every reason, over all files, why the endpoint modules cannot be served: a line for each. */
+/** Every reason, over all files, why the endpoint modules cannot be served, one a line. */
 export class LoadError extends Error {
   override readonly name = "LoadError";
 }
 
 /**
- * Imports every module that `findModules` finds in `folder`, and returns what they export to be
- * served; without a folder, nothing. What two modules both export (one re-exports from the other)
- * counts once, with the hooks of both folders. Throws LoadError.
+ * Imports every module that `findModules` finds in `folder`, and returns the exports to be served;
+ * without a folder, none. An export of two modules (one re-exports from the other) counts once,
+ * with the hooks of both folders. Throws LoadError.
  *
  * @param timeoutMs how long one module may take to load; its top-level await might never end
  */
@@ -50,8 +50,8 @@ export async function loadEndpoints(
       return [];
     });
     loads.push(load);
-    // One after the other: what a module does while it loads happens in the same order each time.
-    // Behind an error all together, since they may hang on what one has hung on.
+    // One after the other, so that what modules do while they load has a fixed order. After an
+    // error all together, since each may hang on the same thing.
     if (errors.length === 0) await load;
   }
   const exported = (await Promise.all(loads)).flat();
@@ -65,10 +65,10 @@ export async function loadEndpoints(
     try {
       const found = checkExport(value, origin, hooksOf(places, hooks), hosted);
       errors.push(...(found ?? []).map((error) => exportError(origin, errorLine(error))));
-      // What is exported by itself too was judged there.
+      // A value that is also exported by itself was judged there.
       const isNew = (each: Export) => each === first || !values.has(each.value);
       if (!found) hosted.passedOver.push(...findLookalikes(first).filter(isNew));
-    } catch (error) { // a getter's
+    } catch (error) { // thrown by a getter
       errors.push(exportError(origin, describeLoadFailure(error)));
     }
   }
@@ -79,7 +79,7 @@ export async function loadEndpoints(
 
 const MAX_DEPTH = 2;
 
-/** What has the members of an endpoint or a cronjob: an export that is none, or what is in it. */
+/** Returns what has members of an endpoint or a cronjob: an export, or values inside it. */
 function findLookalikes(exported: Export, depth = 0): readonly Export[] {
   const { value, file, exportName } = exported;
   if (typeof value !== "object" || value === null) return [];
@@ -93,7 +93,7 @@ function findLookalikes(exported: Export, depth = 0): readonly Export[] {
   );
 }
 
-/** The exports of a module; of a list each item is one. */
+/** Returns the exports of a module; each item of a list is one export. */
 function exportsOf(file: string, members: Members): Export[] {
   return Object.entries(members).flatMap(([exportName, value]) =>
     Array.isArray(value) && !isHook({ exportName })
@@ -106,7 +106,7 @@ function exportError({ file, exportName }: Origin, reason: string): string {
   return `${file}, export ${exportName}: ${reason}`;
 }
 
-/** What a module exports, or why it does not load. */
+/** Returns what a module exports, or why it does not load. */
 async function importModule(file: string, timeoutMs: number): Promise<Members | string> {
   const { promise: late, resolve } = Promise.withResolvers<string>();
   using _timer = setTimeout(resolve, timeoutMs, `its top-level await took over ${timeoutMs} ms`);
@@ -117,7 +117,7 @@ async function importModule(file: string, timeoutMs: number): Promise<Members | 
   }
 }
 
-/** Names what is loading where that ends the process, which would look as if all were well. */
+/** Names the loading modules if the process ends meanwhile, which would look like a success. */
 function watchExit(loading: ReadonlySet<string>): Disposable {
   const onExit = (): void => {
     process.exitCode = 1;
@@ -155,7 +155,7 @@ function findConflicts({ endpoints, cronjobs, scopes }: Hosted): string[] {
     ...findClashes(
       events,
       ({ name }) => name,
-      // Which of them would count is up to the order of files.
+      // Otherwise the order of files would decide which scope counts.
       ({ name }, known) => `emits["${name}"] has another scope than in ${known}`,
       ({ scope }) => scope,
     ),
@@ -173,7 +173,7 @@ function findConflicts({ endpoints, cronjobs, scopes }: Hosted): string[] {
   ];
 }
 
-/** An error for each item whose key an earlier one has, unless both say the same. */
+/** Returns an error for each item with an earlier item's key, unless their contents are equal. */
 function findClashes<Item extends Origin>(
   items: readonly Item[],
   keyOf: (item: Item) => string,

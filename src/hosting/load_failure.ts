@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { runInNewContext } from "node:vm";
 
-/** What to do, by what the engine says. */
+/** What to do, by the engine's message. */
 const HINTS = [
   [
     /(?:package|module) 'gatepost'/,
@@ -13,7 +13,7 @@ const HINTS = [
   [/--allow-fs-read/, "; GATEPOST_ENDPOINTS must name a folder that holds this too"],
 ] as const;
 
-/** What went wrong, in a line or few, and where in the code if the engine says so. */
+/** Returns what went wrong, in a few lines, and where in the code if the engine says so. */
 export function describeLoadFailure(error: unknown): string {
   try {
     if (!(error instanceof Error)) return `threw ${String(error)} while loading`;
@@ -23,29 +23,29 @@ export function describeLoadFailure(error: unknown): string {
       ? ` (${String(error.permission)}: ${String(error.resource)})` // ERR_ACCESS_DENIED
       : "";
     return `${error.name}: ${error.message}${denied}${hint}${at === undefined ? "" : ` (${at})`}`;
-  } catch { // one of its members is no text, or throws
+  } catch { // a member of the error is no text, or throws
     return "threw something that says nothing of itself";
   }
 }
 
 /**
- * The stack of an error that was found before any code ran. Of JavaScript the engine knows where it
- * is, and says so where a script throws it (`displayErrors` of node:vm).
+ * Returns the stack of an error that was found before any code ran. The engine knows the place in
+ * JavaScript, and adds it when a script throws the error (`displayErrors` of node:vm).
  */
 function stackOfParser(error: Error): string {
   try {
-    runInNewContext("throw error", { error }, ""); // without a name the script is no place itself
+    runInNewContext("throw error", { error }, ""); // without a name the script is not the place
   } catch {
-    // It has a stack with the place now.
+    // The error's stack has the place now.
   }
   return error.stack ?? "";
 }
 
-/** `file:line` at the head of a syntax error's stack, or the first frame in a file. */
+/** Returns `file:line` from the head of a syntax error's stack, or the first frame in a file. */
 function placeOf(stack: string): string | undefined {
   const head = /^((?:file:\/)?\/.*):(\d+)\n/.exec(stack);
   const frames = stack.matchAll(/^ +at (?:.*\()?(file:\/\/.+):(\d+):\d+\)?$/gm);
-  const here = new URL("./", import.meta.url).href; // the import, and its hook, help nobody
+  const here = new URL("./", import.meta.url).href; // the import and its hook do not help
   const [, url, line] = head ?? frames.find(([, url = ""]) => !url.startsWith(here)) ?? [];
   return url && `${url.startsWith("file:") ? fileURLToPath(url) : url}:${line}`;
 }

@@ -8,27 +8,27 @@ import { isStatus, readHeaders } from "./result.ts";
 
 const REFUSAL_KEYS = ["status", "detail", "errors", "headers"];
 
-/** Headers of the body, which is the service's. */
+/** Headers of the body, which the service itself writes. */
 const OF_THE_BODY = ["content-type", "content-encoding"];
 
-/** Whether a handler's result was meant to be thrown; any other may be an answer, or data. */
+/** Whether a handler's result is a refusal that was meant to be thrown, not an answer or data. */
 export function isReturnedRefusal(result: unknown): boolean {
   return isPlainObject(result) && isStatus(result["status"], 400, 599) &&
     ("detail" in result || "errors" in result) &&
     Object.keys(result).every((key) => REFUSAL_KEYS.includes(key));
 }
 
-/** The refusal that was thrown, or that an own Error has; undefined for anything else. */
+/** Returns a thrown refusal, or the `refusal` of a thrown Error; undefined for anything else. */
 export function findRefusal(thrown: unknown): Members | undefined {
   const given = thrown instanceof Error && "refusal" in thrown ? thrown.refusal : thrown;
   return isPlainObject(given) && isStatus(given["status"], 400, 599) ? given : undefined;
 }
 
 /**
- * The problem that ends a request which threw: a refusal, the author's or one of the service's own,
- * or what the nearest of `onError` makes of anything else. Throws what is left without one.
+ * Returns the problem that ends a request which threw: a refusal by the author or the service, or
+ * what the innermost `onError` makes of another error. Throws an error without a problem.
  *
- * @param challenge of a 401
+ * @param challenge the headers of a 401
  */
 export async function toProblem(
   thrown: unknown,

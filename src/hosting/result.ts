@@ -15,7 +15,7 @@ const SERVERS_OWN = [
   "transfer-encoding", "upgrade", "x-request-id",
 ];
 
-/** Headers that the service may add, as it spells them: a name must not be there twice. */
+/** Headers that the service may add, in its spelling, so that no name is there twice. */
 const SPELLINGS: ReadonlyMap<string, string> = new Map([
   "Vary", "X-Content-Type-Options", "Access-Control-Allow-Origin", "Access-Control-Expose-Headers",
   "Cache-Control", "Retry-After", "WWW-Authenticate", "RateLimit", "RateLimit-Policy",
@@ -33,11 +33,11 @@ export function toResponse(result: unknown): HttpResponse {
   return { status: 200, headers: JSON_TYPE, body: encodeData(result) };
 }
 
-/** The types that browsers show as a page whose scripts run: HTML, XML of every kind, and parts. */
+/** The types that browsers show as a page with running scripts: HTML, every XML, and multipart. */
 const PAGE_TYPE = /html|[/+]x(?:ml|sl)|x-mixed-replace/i;
 
 /**
- * Takes from a hosted page the origin that it shares with the sign-in pages (CSP3 §6.3.2), unless
+ * Sandboxes a hosted page, which would share the origin of the sign-in pages (CSP3 §6.3.2), unless
  * its author has given it a policy.
  */
 function inSandbox(response: HostedResponse): HostedResponse {
@@ -72,14 +72,14 @@ function fromAnswer({ status, headers: given, body }: Answer): HostedResponse {
 }
 
 function encodeData(data: unknown): string {
-  // JSON would have the inside of one of Node's streams, and an object with a member for each byte.
+  // JSON would show the inside of a stream of Node, and an object with a member for each byte.
   const isRaw = typeof data === "object" && data !== null && (Symbol.asyncIterator in data ||
     ArrayBuffer.isView(data) || data instanceof ArrayBuffer || data instanceof Blob);
   if (isRaw) throw new TypeError("Not JSON: { status, body } takes bytes, a Response streams.");
   return encodeJson(data);
 }
 
-/** The headers that an author gave. Throws TypeError for those that cannot be sent. */
+/** Returns the headers that an author gave. Throws TypeError for headers that cannot be sent. */
 export function readHeaders(given: unknown): ResponseHeaders {
   if (given === undefined) return {};
   const fields = given instanceof Headers ? fieldsOf(given) : given;
@@ -118,7 +118,7 @@ function fromResponse(given: Response): HostedResponse {
   const named = (headers.get("connection") ?? "").toLowerCase().split(/[\s,]+/);
   const left = [...SERVERS_OWN, ...decoded, ...named];
   const kept = Object.entries(fieldsOf(headers)).filter(([name]) => !left.includes(name));
-  // Checked too, before events are stored: fetch lets controls be that HTTP cannot carry.
+  // Checked before events are stored: fetch allows control characters that HTTP cannot carry.
   const response = { status, headers: readHeaders(Object.fromEntries(kept)) };
   return body === null ? response : { ...response, body };
 }

@@ -5,9 +5,9 @@ import { optional, type Report, type Shape } from "../base/shape.ts";
 import { fromStandard, standardOf } from "../base/standard_schema.ts";
 
 /**
- * What a schema describes.
+ * The shape of a schema, whose parsed value is the shape that the schema describes.
  *
- * @param side what documents show of a library's schema: what goes in, or what comes out
+ * @param side whether documents show the input or the output of a library's schema
  */
 export function schemaOf(side: "input" | "output"): Shape<Shape<unknown>> {
   return parsedBy((value, report) => {
@@ -17,9 +17,9 @@ export function schemaOf(side: "input" | "output"): Shape<Shape<unknown>> {
 }
 
 /**
- * The shape of {@link Texts}, which become numbers, booleans and lists where their JSON Schema says
- * so. A library's schema gets texts, and lists of those that are repeated: it knows itself what to
- * make of them.
+ * Returns the shape of {@link Texts}, which become numbers, booleans and lists where their JSON
+ * Schema says so. A library's schema gets a text, or a list of repeated texts, and converts them
+ * itself.
  */
 function ofTexts(value: unknown, report: Report): Shape<unknown> {
   const standard = standardOf(value);
@@ -41,12 +41,12 @@ const OF_TEXTS = parsedBy((value, report) => {
 
 const SCHEMA = schemaOf("input");
 
-/** A schema of a body, and what it makes of one that comes as a form. */
+/** A schema of a body; `form` is the shape of a body that comes as a form. */
 const OF_BODY = parsedBy((value, report) =>
   ({ ...SCHEMA.parse(value, report), form: ofTexts(value, () => {}) })
 );
 
-/** What an endpoint takes; shapes of a library's schemas may return promises. */
+/** The `input` of an endpoint. Shapes of a library's schemas may return promises. */
 export const INPUT = authored({
   params: optional(OF_TEXTS),
   query: optional(OF_TEXTS),

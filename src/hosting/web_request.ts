@@ -3,9 +3,9 @@ import { parseJson } from "../base/json.ts";
 import { malformed } from "../base/problem.ts";
 import { wrongType } from "../http/body.ts";
 
-/** What a web Request is made of beside the request. */
+/** The parts of a web Request beside the HTTP request. */
 export interface WebRequestParts {
-  /** Of the base URL, whose path the request's begins with. */
+  /** The origin of the base URL. The path of a request includes the path of the base URL. */
   readonly origin: string;
   readonly maxBytes: number;
   /** Throws where the caller's token has ended meanwhile: a body may come slowly. */
@@ -13,9 +13,9 @@ export interface WebRequestParts {
 }
 
 /**
- * Returns the request as a web Request. Its body is what was read already, or else is read when it
- * is asked for, up to `maxBytes`; GET and HEAD have none (Fetch §5.4). As a form or as JSON that it
- * is not it is refused: that is no failure of the handler's.
+ * Returns the request as a web Request. Its body has the bytes that were read already, or is read
+ * on demand, up to `maxBytes`; GET and HEAD have none (Fetch §5.4). Reading the body as a form or
+ * as JSON refuses the request where it is neither: the handler has not failed then.
  */
 export function toWebRequest(
   request: HttpRequest,
@@ -29,7 +29,7 @@ export function toWebRequest(
     for (const one of [value ?? []].flat()) headers.append(name, one);
   }
   const isEmpty = method === "GET" || method === "HEAD" || !hasBody(request);
-  // A copy, since it is the handler's to change.
+  // A copy, since the handler may change it.
   const body = isEmpty ? null : bytes ? new Uint8Array(bytes) : new ReadableStream<Uint8Array>({
     async pull(controller) {
       const read = await request.readBody(maxBytes);
@@ -42,7 +42,7 @@ export function toWebRequest(
   return refusing(new Request(url, init));
 }
 
-/** The same, as a copy of it too. */
+/** Makes formData() and json() refuse wrong bodies, in clones too. */
 function refusing(web: Request): Request {
   return Object.assign(web, {
     formData: () => readForm(web),
