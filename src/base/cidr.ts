@@ -12,8 +12,8 @@ const FAMILY_BITS = { 4: 32, 6: 128 } as const;
  * Reads `address/length`; a bare address is the block of that address alone. Returns undefined for
  * anything else, and for a network with bits set past its length. `10.1.2.3/8` is more likely an
  * error than a wish for all of 10.0.0.0/8, and such a block says whom to trust. An IPv4-mapped
- * block (`::ffff:10.0.0.0/104`) becomes its IPv4 block. A length below 96 reaches past the mapped
- * addresses: undefined.
+ * block (`::ffff:10.0.0.0/104`) becomes its IPv4 block; it must not reach past the mapped
+ * addresses.
  */
 export function parseCidr(text: string): Cidr | undefined {
   const [base = "", length, ...more] = text.split("/");

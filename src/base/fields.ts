@@ -16,7 +16,7 @@ type Present<R> = { [N in keyof R & string]: undefined extends R[N] ? never : N 
   keyof R & string
 ];
 
-/** A JSON object with field names. Its optional members may also be `Missing`, here null. */
+/** A JSON object with field names. Its optional members may also be `Missing`, by default null. */
 export type FieldsOf<R, Missing = null> =
   & { readonly [N in Present<R> as FieldName<N>]: Field<N, R[N]> }
   & {

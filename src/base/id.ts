@@ -28,7 +28,7 @@ export function newId(kind: string, nowMs: number): string {
     randomDigits() + randomDigits();
 }
 
-/** Half of the random digits. Of 48 bits, no value is likelier than another by 1 in 100,000. */
+/** Half of the random digits. They come from 48 bits: no value is likelier by 1 in 100,000. */
 function randomDigits(): string {
   const digits = RANDOM_DIGITS / 2;
   return (randomBytes(6).readUIntBE(0, 6) % 36 ** digits).toString(36).padStart(digits, "0");

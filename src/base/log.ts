@@ -124,7 +124,7 @@ function copyOf(fields: LogFields, name: string): unknown {
 
 function formatJson({ time, level, msg }: Line, fields: LogFields): string {
   let members = encodeMembers(fields);
-  // An Error shows as an object: to look for one in every line would cost a tenth of the line.
+  // An Error shows as an object. A search for one in every line would cost a tenth of the line.
   if (members.includes("{")) members = encodeMembers(describeFields(fields));
   const comma = members === "}" ? "" : ",";
   const head = `{"time":"${time}","level":"${level}","msg":${JSON.stringify(msg)}`;

@@ -1,6 +1,6 @@
 import { inspect } from "node:util";
 
-/** Returns the message of a thrown value. An Error's message may be something else than text. */
+/** Returns the message of a thrown value. An Error's message may be no string. */
 export function messageOf(error: unknown): string {
   return String(error instanceof Error ? error.message : error);
 }

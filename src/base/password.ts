@@ -77,9 +77,9 @@ export function createPasswordHasher(limit: number, queueLimit = 64) {
      * Whether the password belongs to the PHC string; undefined where `turn` does not admit the
      * check. Without a PHC string (an unknown user) a dummy hash is computed and the result is
      * false, so that both cases take the same time. The same happens for a password that is too
-     * long, which must cause no more work. Other checks run between `admit` and the end of
-     * `report`, up to the hasher's limit. Guesses sent at once would pass a limit of failures that
-     * only `report` counts, by that many.
+     * long, which must cause no more work. Between `admit` and the end of `report` other checks
+     * run, up to the hasher's limit. If only `report` counted failures, that many guesses sent at
+     * once would exceed a limit.
      */
     verify: (password: string, phc: string | undefined, turn?: Turn) =>
       inTurn(async () => {

@@ -24,7 +24,7 @@ const TOKEN = new RegExp(
 const QUANTIFIER = /^(?<sign>[*+?])|^\{(?<min>\d+)(?<open>,?)(?<max>\d*)/;
 /** The end of a text, and all characters that are not in the alphabet. */
 const [END, OTHER] = [1n, 2n];
-/** The bit in a set of characters at which the planes begin that the alphabet only samples. */
+/** The first bit of the planes of which the alphabet has samples only. */
 const SAMPLES = 2n + 0x30000n;
 /** Matches an atom that names a character of the sampled planes. */
 const NAMES_OTHER =

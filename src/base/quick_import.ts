@@ -11,7 +11,7 @@ const BUILT = new URL("..", url).href;
  * under the permission model, nothing is kept. Node's own NODE_COMPILE_CACHE names another folder,
  * and NODE_DISABLE_COMPILE_CACHE=1 keeps nothing.
  *
- * @param env the environment of threads and of a successor program: gets the folder's name
+ * @param env of threads and of the program that replaces this one: gets the folder's name
  */
 export async function importQuickly<Part>(
   importPart: () => Promise<Part>,

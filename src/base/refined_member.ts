@@ -1,6 +1,6 @@
 import { below, type Report, type Shape } from "./shape.ts";
 
-/** The shape with a check of one member, which runs if that member is valid, others or not. */
+/** The shape with a check of one member, which runs where that is valid, even if others are not. */
 export function refinedMember<T extends object, const Name extends keyof T & string>(
   shape: Shape<T>,
   name: Name,

@@ -30,8 +30,8 @@ export function separate(value: unknown): unknown {
 }
 
 /**
- * Returns a single text, or the number or boolean that it says: the first to pass any test, by the
- * order of tests. A text that passes none stays, for its schema to refuse. Repeats become a list.
+ * Returns a single text, or the number or boolean that it says, whichever passes the earliest test.
+ * A text that passes none stays, for its schema to refuse. Repeated texts become a list.
  */
 export function convertText(value: unknown, ...tests: ((value: unknown) => boolean)[]): unknown {
   const [text, ...more] = textsOf(value) ?? [];

@@ -51,7 +51,7 @@ export function createSeal(key?: Uint8Array, ...older: readonly Uint8Array[]) {
     encrypt,
     /** Returns the secret; throws SealError if another key encrypted it or it has been altered. */
     decrypt: (stored: string, context: string) => unseal(stored, context).secret,
-    /** Returns the form under the current key, perhaps `stored` itself; throws as `decrypt`. */
+    /** Returns the form under the current key, maybe `stored` itself; throws as `decrypt`. */
     renew(stored: string, context: string): string {
       const { secret, isCurrent } = unseal(stored, context);
       return isCurrent ? stored : encrypt(secret, context);

@@ -28,8 +28,8 @@ const BELIEVED_AFTER_MS = 86_400_000;
 
 /**
  * Makes the clock that deletions use. It follows the system's clock backward at once, and forward
- * only after a day, by the least that the system's clock was ahead all day. So if the system's
- * clock is wrong for a while, nothing is deleted that has not expired, above all no revocation.
+ * only after a day, by the smallest lead that the system's clock had all day. So a system clock
+ * that is wrong for less than a day deletes nothing that has not expired, above all no revocation.
  *
  * @param lastMs the clock at the last deletion: the system's clock may have been set wrong since
  */

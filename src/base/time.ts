@@ -2,7 +2,7 @@ import { type Shape, shown, text } from "./shape.ts";
 
 const FORM = /^\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/i;
 
-/** A time in JSON or a query (RFC 3339 §5.6). Its form in UTC must have 24 characters too. */
+/** A time in JSON or a query (RFC 3339 §5.6), whose year has four digits in UTC as well. */
 export const TIME = text(
   (value) => isTime(value) && toTime(Date.parse(value)).length === 24 ? undefined
     : "Must be a time as in 2030-01-31T12:00:00Z.",

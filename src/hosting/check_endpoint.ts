@@ -116,7 +116,7 @@ const ENDPOINT = authored({
   handle: FUNCTION,
 });
 
-/** Returns the endpoint, or undefined and adds what is wrong to `errors`. */
+/** Returns the endpoint, or adds what is wrong to `errors` and returns undefined. */
 export function checkEndpoint(value: Members, origin: Origin, errors: FieldError[]) {
   const report = reportTo(errors);
   const members = ENDPOINT.parse(value, report);

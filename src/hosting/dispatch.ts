@@ -150,7 +150,7 @@ function createEvent(
   return { id: newId("e", createdAtMs), name, json, subject, key, createdAtMs };
 }
 
-/** The names that were warned of, not all: names may be made of what callers send. */
+/** Names that were warned of, up to a limit: names may be made of what callers send. */
 const WARNED = new Set<string>();
 const WARNED_LIMIT = 1_000;
 

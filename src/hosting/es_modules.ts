@@ -6,7 +6,7 @@ const folders = new Set<string>();
 
 /**
  * Loads all `.ts`, `.mts`, `.js` and `.mjs` below a folder, given by its real path, as ES modules.
- * A package.json above does not matter: it is another program's. node_modules load as usual.
+ * A package.json above does not matter: it is another program's. node_modules is left alone.
  */
 export function loadAsEsModules(folder: string): void {
   if (folders.size === 0) registerHooks({ load });

@@ -26,7 +26,7 @@ export function findRefusal(thrown: unknown): Members | undefined {
 
 /**
  * Returns the problem that ends a request which threw: a refusal by the author or the service, or
- * what the innermost `onError` makes of another error. Throws an error without a problem.
+ * what the innermost `onError` makes of another error. Throws an error that becomes no problem.
  *
  * @param challenge the headers of a 401
  */

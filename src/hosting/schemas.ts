@@ -5,7 +5,7 @@ import { optional, type Report, type Shape } from "../base/shape.ts";
 import { fromStandard, standardOf } from "../base/standard_schema.ts";
 
 /**
- * The shape of a schema, whose parsed value is the shape that the schema describes.
+ * Makes a shape that parses a schema into the shape that the schema describes.
  *
  * @param side whether documents show the input or the output of a library's schema
  */

@@ -14,8 +14,8 @@ export interface WebRequestParts {
 
 /**
  * Returns the request as a web Request. Its body has the bytes that were read already, or is read
- * on demand, up to `maxBytes`; GET and HEAD have none (Fetch §5.4). Reading the body as a form or
- * as JSON refuses the request where it is neither: the handler has not failed then.
+ * on demand, up to `maxBytes`; GET and HEAD have none (Fetch §5.4). Reading a malformed body as a
+ * form or as JSON refuses the request: the handler has not failed.
  */
 export function toWebRequest(
   request: HttpRequest,

@@ -27,7 +27,7 @@ export function createHttpServer(options: {
   /** The largest body that any route takes. */
   readonly maxBodyBytes: number;
   readonly log: Log;
-  /** Called, for the metrics, for each request that is refused before `handle`. */
+  /** Called, for the metrics, for each refusal that comes before `handle`. */
   readonly onRefusal: (status: number) => void;
   readonly stopping?: AbortSignal;
   readonly limits?: Partial<HttpLimits>;

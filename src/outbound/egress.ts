@@ -106,7 +106,7 @@ export function createEgress(options: EgressOptions) {
   };
 }
 
-/** Returns the chunks of a response up to at least `bytes` bytes. Later ones are not awaited. */
+/** Returns the start of a body: `bytes` bytes or a few more. The rest is not awaited. */
 export async function readStart({ body }: EgressResponse, bytes: number): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let length = 0;

@@ -21,7 +21,7 @@ export type DocumentFetch = ReturnType<typeof createDocumentFetch>;
 const MIN_FRESH_MS = 300_000;
 const MAX_FRESH_MS = 86_400_000;
 
-/** Makes the guard of document fetches: few connections, to what callbacks may reach. */
+/** Makes the guard of document fetches: few connections, only to where callbacks may go. */
 export function createDocumentEgress(allow: readonly Cidr[]): Egress {
   return createEgress({ allow, connectionsPerOrigin: 4, timeoutMs: 5_000 });
 }

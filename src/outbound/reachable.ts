@@ -23,8 +23,8 @@ export function isReachable(address: Address, allow: readonly Cidr[]): boolean {
 const RECEIVER_ID = /^[0-9a-f]{32}$/;
 
 /**
- * Whether a URL is that of a receiver of this service: exactly `receivers`, with the address on
- * which the service listens, and an id. So callbacks reach no other port and no other path of it.
+ * Whether a URL is that of a receiver of this service: `receivers`, which begins with a literal
+ * address, and then an id. So callbacks reach no other port and no other path of the service.
  */
 export function isReceiver(url: string, receivers: string | undefined): boolean {
   return receivers !== undefined && url.startsWith(receivers) &&

@@ -5,7 +5,7 @@ import { findCode, findIn } from "./failure.ts";
 /** Codes of a shortage that any call meets: of descriptors, memory, an interface that is up. */
 const ALWAYS = ["EMFILE", "ENFILE", "ENOBUFS", "ENOMEM", "ENETDOWN"];
 
-/** The codes of any call where there is no network. They may also have other reasons. */
+/** The codes that any call gets without a network. They may also have other reasons. */
 const WITHOUT_NETWORK = ["ENETUNREACH", "EADDRNOTAVAIL", "NAME_LOOKUP_UNANSWERED"];
 
 /** Whether a code says that this process lacks what any call needs. */
