@@ -3,7 +3,7 @@ import { type Parsed, quote } from "./env.ts";
 
 /**
  * Returns a host name or an IP address (without brackets) as a URL writes it, or undefined for
- * other text: `0` and `0x0` become `0.0.0.0`, `::0` becomes `::`.
+ * other text. `0` and `0x0` become `0.0.0.0`, `::0` becomes `::`.
  */
 export function canonicalHost(text: string): string | undefined {
   const isAddress = isIP(text) !== 0 && !text.includes("%");

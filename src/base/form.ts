@@ -11,8 +11,8 @@ const MAX_PAIRS = 256;
 /**
  * Returns the pairs of an application/x-www-form-urlencoded body or query string, decoded strictly
  * as in the WHATWG URL Standard §5.1. Returns undefined, and no pair, where a `%` is not followed
- * by two hexadecimal digits, where bytes are not UTF-8, beyond 256 pairs, and where a string (a
- * query, which RFC 3986 §2 limits to ASCII) has other characters.
+ * by two hexadecimal digits, where bytes are not UTF-8, and beyond 256 pairs. A string is a query,
+ * which RFC 3986 §2 limits to ASCII: for other characters it is undefined too.
  */
 export function parseForm(input: Uint8Array | string): Form | undefined {
   if (typeof input === "string" && /[^\x00-\x7f]/.test(input)) return undefined;

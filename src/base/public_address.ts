@@ -38,11 +38,11 @@ let special: readonly Cidr[] | undefined;
 
 /**
  * Whether an address is ordinary public unicast. Every block of the IANA special-purpose address
- * registries is refused, even if marked globally reachable: such blocks are anycast services of the
- * network (PCP, TURN, AS112, AMT), where no one runs a server. In IPv6 only 2000::/3 is assigned to
+ * registries is refused, even if marked globally reachable. Such blocks are anycast services of the
+ * network (PCP, TURN, AS112, AMT), where nobody runs a server. In IPv6 only 2000::/3 is assigned to
  * unicast (RFC 4291 §2.4, IANA IPv6 address space). Some IPv6 addresses embed an IPv4 address. A
- * mapped one is that IPv4 address; NAT64 (64:ff9b::/96, RFC 6052 §2.1) and ISATAP (RFC 5214 §6.1)
- * must embed a public one; IPv4-compatible, IPv4-translated, local NAT64 (64:ff9b:1::/48), 6to4 and
+ * mapped one counts as that. NAT64 (64:ff9b::/96, RFC 6052 §2.1) and ISATAP (RFC 5214 §6.1) must
+ * embed a public one. IPv4-compatible, IPv4-translated, local NAT64 (64:ff9b:1::/48), 6to4 and
  * Teredo are refused. A network's own NAT64 prefix looks like other public space.
  */
 export function isPublicAddress(address: Address): boolean {

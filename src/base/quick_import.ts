@@ -6,7 +6,7 @@ const BUILT = new URL("..", url).href;
 
 /**
  * Imports a part of this program at its start. For built code this takes two thirds of the time and
- * less memory: V8's compiled code is kept in a folder beside the code for the next start, and an
+ * less memory. V8's compiled code is kept in a folder beside the code for the next start, and an
  * import of the program's own file skips Node's search. Where the folder cannot be written, as
  * under the permission model, nothing is kept. Node's own NODE_COMPILE_CACHE names another folder,
  * and NODE_DISABLE_COMPILE_CACHE=1 keeps nothing.

@@ -48,8 +48,8 @@ const SCOPES = declarations((name) => {
 /**
  * Adds an export to `hosted`, or returns every error that keeps the export from being served.
  * Undefined where the export is not meant to be served. A plain object is meant as an endpoint when
- * it has a method and a path, or one of them and a function `handle`; as a cronjob when it has
- * `every` and a name or a function `run`. Then a misspelt or missing field is an error.
+ * it has a method and a path, or one of them and a function `handle`. It is meant as a cronjob when
+ * it has `every` and a name or a function `run`. Then a misspelt or missing field is an error.
  *
  * @param hooks those of the folders that the export is in
  */

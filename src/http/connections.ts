@@ -113,7 +113,7 @@ export function createConnections(limits: HttpLimits, trustedProxies: readonly C
     },
     /**
      * Closes a connection on which no bytes have moved for long, unless the client is the one that
-     * waits: a slow handler or a silent stream is not the client's error.
+     * waits. A slow handler or a silent stream is not the client's error.
      */
     timeOut(socket: Socket): void {
       if (socket.writableLength > 0 || !open.get(socket)?.unanswered.length) socket.destroy();

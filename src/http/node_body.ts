@@ -20,7 +20,7 @@ interface BodyEvents {
 
 /**
  * The incoming body of one request. It holds the bytes that have come, not those announced, in one
- * buffer however small the chunks are, and counts them in the budgets until its release.
+ * buffer however small the chunks are. It counts them in the budgets until its release.
  */
 export class IncomingBody {
   readonly incoming: IncomingMessage;

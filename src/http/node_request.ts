@@ -6,8 +6,8 @@ import type { IncomingBody } from "./node_body.ts";
 import { newRequestId, readRequestId } from "./request_id.ts";
 
 /**
- * A request of node:http as a plain record. It is a class, so that the getters are on a prototype:
- * in an object literal they would cost as much as Node's own work for a request, and would keep
+ * A request of node:http as a plain record. It is a class, so that the getters are on a prototype.
+ * In an object literal they would cost as much as Node's own work for a request, and would keep
  * their closures alive until a full collection.
  */
 export class NodeRequest implements HttpRequest {

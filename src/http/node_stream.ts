@@ -11,7 +11,7 @@ export function isEventStream(type: unknown): boolean {
 
 /**
  * Sends all of a stream of this type; rejects when the stream breaks or the client goes away.
- * Before its end it drops the rest of an unread request, for two seconds at most: a client that
+ * Before its end it drops the rest of an unread request, for two seconds at most. A client that
  * gets RST while it sends may lose its response (RFC 9112 §9.6).
  */
 export type SendStream = ReturnType<typeof createStreamSender>;

@@ -27,7 +27,7 @@ export interface Sender {
 
 /**
  * Makes the limit of what one turn of the event loop handles. Past the limit, nothing more is read
- * for a moment: memory stays bounded however many connections pipeline at once, and timers,
+ * for a moment. So memory stays bounded however many connections pipeline at once, and timers,
  * responses and new connections are not held up. Then the senders of least cost are read first:
  * nobody waits for endless requests, or for endless bodies in small chunks, of other senders.
  */

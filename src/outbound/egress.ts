@@ -46,9 +46,9 @@ const SELF_TEST_BODY = '"gatepost"';
 /**
  * Makes the guard, which connects only to addresses that isReachable() allows, over http and https
  * alike. A literal address is checked before a connection is looked for, a name when a connection
- * is made. The guard checks the result of the lookup and connects to exactly the addresses that
- * pass, so that a result that changes between check and use (DNS rebinding) gains nothing. A
- * connection kept alive leads to the address that was checked when it was made.
+ * is made. The guard connects to exactly those addresses of a lookup that pass the check. So a
+ * result that changes between check and use (DNS rebinding) gains nothing. A connection kept alive
+ * leads to the address that was checked when it was made.
  */
 export function createEgress(options: EgressOptions) {
   const lookupTimeoutMs = Math.min(options.timeoutMs, MAX_LOOKUP_MS);

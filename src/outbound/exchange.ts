@@ -14,8 +14,8 @@ const MAX_INTERIM = 32;
 
 /**
  * Follows an exchange of fetch by the handler for its dispatcher, which is changed as by
- * trySecond(). Fetch keeps some responses to itself (a 407; a 421, whose request it would send
- * again; one with more than five content encodings), and reads the body of a 205 without an end.
+ * trySecond(). Fetch keeps some responses to itself: a 407; a 421, whose request it would send
+ * again; one with more than five content encodings. It reads the body of a 205 without an end.
  * Without `end` the other side could hold their connections as long as it likes. Too many interim
  * responses end the exchange as a failure.
  */

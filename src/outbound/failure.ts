@@ -56,7 +56,7 @@ export function classifyCode(code: string | undefined): FailureKind {
 
 /**
  * Returns the kind of failure of an exchange that began at `startedMs` (performance.now()). For an
- * unreachable target it waits until the exchange has taken whole seconds: an exact duration would
+ * unreachable target it waits until the exchange has taken whole seconds. An exact duration would
  * distinguish a name with a private address from one that does not exist.
  */
 export async function settleFailure(error: unknown, startedMs: number): Promise<FailureKind> {

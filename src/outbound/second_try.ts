@@ -11,9 +11,9 @@ export interface ExchangeHandler {
 
 /**
  * Makes an exchange try once more where its connection had been kept alive and breaks before the
- * first byte of a response: the other side was closing it when the request was sent. The first
- * request may have been processed, so it must be one that may come twice (RFC 9110 §9.2.2), as a
- * callback with its `webhook-id` may.
+ * first byte of a response. The other side was closing it when the request was sent. The request
+ * may have been processed, so it must be one that may come twice (RFC 9110 §9.2.2), as a callback
+ * with its `webhook-id` may.
  *
  * @param handler used by this exchange only; changed, since V8 makes a slow object of a prototype
  * @param isNew whether the connection of the exchange that starts now has just been made
