@@ -54,9 +54,9 @@ function compile(
   ofTexts: boolean,
 ): Compiled {
   // An instance of a class is a schema of some library.
-  const orElse = above.length === 0 ? " or" : ": the whole alone may be";
+  const orElse = above.length === 0 ? " or" : "; only the whole may be";
   const wrong = !isPlainObject(schema) ? `Must be a JSON Schema${orElse} a Standard Schema.`
-    : above.includes(schema) ? "Is in itself: no schema is recursive."
+    : above.includes(schema) ? "Contains itself: recursive schemas are not supported."
     : above.length === MAX_DEPTH ? `Is deeper than ${MAX_DEPTH} schemas.` : undefined;
   if (wrong !== undefined) {
     report(wrong);
@@ -188,7 +188,7 @@ function checkList(
       // Texts are compared by meaning, other values as they came: without their defaults.
       const key = uniqueItems && keyOf(ofTexts ? plainTexts(parsed ?? value) : value);
       if (uniqueItems && seen.size === seen.add(key).size) {
-        fail(errors, `${at}/${index}`, "Must not be there twice.");
+        fail(errors, `${at}/${index}`, "Must be unique.");
       }
     }
     return changed ?? list;

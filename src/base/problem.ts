@@ -66,9 +66,9 @@ export function tooMany(code: string, detail: string, waitMs: number): Problem {
   return new Problem(429, code, detail, { headers });
 }
 
-/** A request with bad fields: a 400 with the errors that `withRoom` keeps. */
+/** A request with bad fields: a 400 with the errors that `firstErrors` keeps. */
 export function invalid(given: readonly FieldError[], what: string): Problem {
-  const errors = withRoom(given);
+  const errors = firstErrors(given);
   return new Problem(400, "invalid", `The ${what} is not valid; see errors.`, { errors });
 }
 
@@ -76,7 +76,7 @@ export function invalid(given: readonly FieldError[], what: string): Problem {
 const MAX_ERRORS_LENGTH = 65_536;
 
 /** Returns the first errors that fit into the limit together, and always the very first. */
-export function withRoom(errors: readonly FieldError[]): readonly FieldError[] {
+export function firstErrors(errors: readonly FieldError[]): readonly FieldError[] {
   let length = 0;
   return errors.filter(({ pointer, detail }, at) => {
     length += pointer.length + detail.length;

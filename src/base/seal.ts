@@ -32,7 +32,7 @@ export function createSeal(key?: Uint8Array, ...older: readonly Uint8Array[]) {
     if (stored.startsWith(PLAIN_PREFIX)) {
       return { secret: stored.slice(PLAIN_PREFIX.length), isCurrent: key === undefined };
     }
-    if (key === undefined) throw new SealError("The stored secret is sealed and no key was given");
+    if (key === undefined) throw new SealError("The stored secret is encrypted; no key was given");
     const bytes = Buffer.from(stored.slice(SEALED_PREFIX.length), "base64url");
     let cause: unknown;
     for (const each of [key, ...older]) {
@@ -42,7 +42,7 @@ export function createSeal(key?: Uint8Array, ...older: readonly Uint8Array[]) {
         cause = error;
       }
     }
-    throw new SealError("The stored secret does not open with this key", { cause });
+    throw new SealError("The stored secret cannot be decrypted with this key", { cause });
   }
 
   return {

@@ -54,7 +54,7 @@ export function text(check?: Check, schema: Schema = {}): Shape<string> {
       const isText = typeof value === "string";
       // A checked text may be stored as UTF-8, where all lone surrogates become the same character.
       const wrong = !isText ? "Must be a string."
-        : check && !value.isWellFormed() ? "Must not have half of a character." : check?.(value);
+        : check && !value.isWellFormed() ? "Must not have a lone surrogate." : check?.(value);
       if (wrong !== undefined) report(wrong);
       return isText ? value : "";
     },

@@ -3,7 +3,7 @@ import { performance } from "node:perf_hooks";
 /** The time in which a thread finishes its start. */
 const SETTLED_MS = 1_000;
 /** A thread that worked for a larger share of that time is not quiet. */
-const MAX_WORKED = 0.25;
+const MAX_UTILIZATION = 0.25;
 
 /**
  * Frees, once and as soon as this thread is quiet, the memory that only its start needed. V8 would
@@ -12,11 +12,11 @@ const MAX_WORKED = 0.25;
  * the thread that serves requests: there it would free 8 MiB, but the code that V8 makes afterwards
  * takes 5 % longer for a GET.
  */
-export function giveBackSoon(): void {
+export function freeStartMemory(): void {
   const before = performance.eventLoopUtilization();
   setTimeout(() => {
     const { utilization } = performance.eventLoopUtilization(before);
-    if (utilization > MAX_WORKED) return giveBackSoon();
+    if (utilization > MAX_UTILIZATION) return freeStartMemory();
     // Loaded only now, so as not to slow the start.
     const { setFlagsFromString } = process.getBuiltinModule("node:v8");
     setFlagsFromString("--expose-gc"); // Node has no other way to ask V8 for it

@@ -1,7 +1,7 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { type MessagePort, parentPort, type Worker, workerData } from "node:worker_threads";
 import { messageOf } from "../base/message_of.ts";
-import { giveBackSoon } from "../base/start_memory.ts";
+import { freeStartMemory } from "../base/start_memory.ts";
 import { UnavailableError } from "./database.ts";
 import type { Sql } from "./sql.ts";
 import { type OwnFiles, watchOwnFiles } from "./own_files.ts";
@@ -180,5 +180,5 @@ if (parentPort && workerData?.role === WRITER_ROLE) {
       due ??= setImmediate(commit);
     }
   });
-  giveBackSoon();
+  freeStartMemory();
 }

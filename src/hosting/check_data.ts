@@ -1,4 +1,4 @@
-import { type FieldError, withRoom } from "../base/problem.ts";
+import { type FieldError, firstErrors } from "../base/problem.ts";
 import { reportTo, type Shape } from "../base/shape.ts";
 
 /**
@@ -17,9 +17,9 @@ export function checkData<T>(shape: Shape<T>, data: unknown, what = "The event's
   throw typeError(`${what} is not valid:`, errors);
 }
 
-/** Returns a TypeError for authors of modules, with the errors that `withRoom` keeps. */
+/** Returns a TypeError for authors of modules, with the errors that `firstErrors` keeps. */
 export function typeError(what: string, errors: readonly FieldError[]): TypeError {
-  return new TypeError([what, ...withRoom(errors).map(errorLine)].join("\n"));
+  return new TypeError([what, ...firstErrors(errors).map(errorLine)].join("\n"));
 }
 
 /** Returns an error as one line: its pointer and what is wrong. */

@@ -123,16 +123,16 @@ export function checkEndpoint(value: Members, origin: Origin, errors: FieldError
   const { method, path: pattern, scope: scopes, summary, input, output, cors, limit } = members;
   const { emits, accepts, maxBody: maxBodyBytes, idempotent, before, handle } = members;
   const access = [value["scope"], value["public"]].filter((each) => each !== undefined);
-  if (access.length === 2) report("Excludes scope.", "/public");
+  if (access.length === 2) report("Must not be given with scope.", "/public");
   if (access.length === 0) {
     report("Is required: one or several, [] for any valid token; or else public: true.", "/scope");
   }
   checkInput(members, report);
   if (idempotent && (method === "GET" || emits.length === 0)) {
-    report("Is for what dispatches, by another method than GET: name it in emits.", "/idempotent");
+    report("Needs events in emits, and a method other than GET.", "/idempotent");
   }
   const by = limit?.by ?? (scopes ? "caller" : "address");
-  if (!scopes && by !== "address") report(`Without a scope there is no ${by}.`, "/limit/by");
+  if (!scopes && by !== "address") report("Must be address without a scope.", "/limit/by");
   if (errors.length > 0 || !pattern || !handle) return undefined;
   const onError: readonly OnError[] = [];
   return {

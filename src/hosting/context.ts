@@ -90,10 +90,10 @@ export function addToContext(context: Context<unknown>, added: unknown): void {
   if (!isPlainObject(added)) throw new TypeError("before() must return an object or nothing.");
   // A result with a status was meant to end the request, which must not go on.
   if ("status" in added) {
-    throw findRefusal(added) ?? new TypeError("before() may refuse, and answer nothing else.");
+    throw findRefusal(added) ?? new TypeError("before() may refuse, but not respond.");
   }
   const known = Object.keys(added).find((name) => name in context);
-  if (known !== undefined) throw new TypeError(`before() adds "${known}", which is there already.`);
+  if (known !== undefined) throw new TypeError(`before() adds "${known}", which the context has.`);
   Object.assign(context, added);
 }
 

@@ -61,7 +61,7 @@ export function collectEvents(
   function flush(): Promise<void> {
     return isOpen && !idempotent
       ? store() ?? Promise.resolve()
-      : Promise.reject(new Error("flush() is not for idempotent or settled handlers."));
+      : Promise.reject(new Error("flush() is refused: the handler is idempotent or has settled."));
   }
 
   /** Stores the collected events behind those being stored, and not at all if that fails. */

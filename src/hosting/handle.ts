@@ -38,7 +38,7 @@ export function hostedOperation(
 
   async function refuseOwn(delivery: string): Promise<void> {
     if (!await hasDelivery(database, delivery)) return;
-    throw new Problem(403, "own_callback", "A callback of this service does not come to itself.");
+    throw new Problem(403, "own_callback", "This service does not call its own endpoints back.");
   }
 
   async function run(

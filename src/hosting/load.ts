@@ -162,7 +162,7 @@ function findConflicts({ endpoints, cronjobs, scopes }: Hosted): string[] {
     ...findClashes(
       cronjobs,
       ({ name }) => name,
-      ({ name }, known) => `name "${name}" is what ${known} has already`,
+      ({ name }, known) => `name "${name}" is already used by ${known}`,
     ),
     ...findClashes(
       scopes,

@@ -24,7 +24,7 @@ export function describeLoadFailure(error: unknown): string {
       : "";
     return `${error.name}: ${error.message}${denied}${hint}${at === undefined ? "" : ` (${at})`}`;
   } catch { // a member of the error is no text, or throws
-    return "threw something that says nothing of itself";
+    return "threw a value that cannot be described";
   }
 }
 

@@ -40,7 +40,7 @@ export function createConnections(limits: HttpLimits, trustedProxies: readonly C
   const open = new Map<Socket, Connection>();
   const counts = new Map<string, number>();
   const turnLimit = createTurnLimit(() => open.values());
-  let aheadBytes = 0;
+  let pipelinedBytes = 0;
 
   function count(address: string, step: 1 | -1): number {
     const number = (counts.get(address) ?? 0) + step;
@@ -55,14 +55,14 @@ export function createConnections(limits: HttpLimits, trustedProxies: readonly C
      * Returns the connection of a new request; undefined where the connection is closing. It starts
      * to close when too much is pipelined: the client sends the rest again (RFC 9112 §9.3.2).
      */
-    take({ socket, rawHeaders }: RequestHead): Connection | undefined {
+    accept({ socket, rawHeaders }: RequestHead): Connection | undefined {
       const connection = open.get(socket);
       turnLimit.count("request", connection); // a dropped request counts too
       turnLimit.count("field", connection, rawHeaders.length / 2);
       if (!connection) return undefined;
       const { length } = connection.unanswered;
       const isTooMany = length >= limits.maxPipelined ||
-        (length > 0 && aheadBytes >= limits.maxAheadBytes);
+        (length > 0 && pipelinedBytes >= limits.maxPipelinedBytes);
       if (isTooMany) connection.isClosing = true;
       if (!connection.isClosing) return connection;
       // One read may hold 2,500 requests more, and Node has no other way to stop its parser.
@@ -72,7 +72,7 @@ export function createConnections(limits: HttpLimits, trustedProxies: readonly C
     countPiece: (sender: Sender) => turnLimit.count("piece", sender),
     countBytes: (sender: Sender, bytes: number) => turnLimit.count("byte", sender, bytes),
     /** Adds to the bytes of pipelined requests; a number below 0 releases bytes. */
-    countAhead: (bytes: number) => void (aheadBytes += bytes),
+    countPipelined: (bytes: number) => void (pipelinedBytes += bytes),
     open(socket: Socket): void {
       const { remoteAddress = "" } = socket;
       if (!isTrustedProxy(peerAddress(remoteAddress), trustedProxies)) {
@@ -90,13 +90,13 @@ export function createConnections(limits: HttpLimits, trustedProxies: readonly C
       const connection: Connection = {
         socket,
         cost: 0,
-        isHeld: false,
-        isWanted: true,
+        isPaused: false,
+        resumesLater: true,
         unanswered: [],
         isClosing: false,
       };
       open.set(socket, connection);
-      turnLimit.hold(connection);
+      turnLimit.pause(connection);
       // The client has left, or has closed its side and waits: the responses that come are sent.
       socket.once("end", () => {
         connection.isClosing = true;

@@ -3,7 +3,7 @@
  * once, not by the next garbage collection: with slow clients that would double the memory.
  */
 export class GrowingBytes {
-  #room = new ArrayBuffer(0);
+  #buffer = new ArrayBuffer(0);
   #length = 0;
 
   /** The number of bytes so far. */
@@ -16,24 +16,24 @@ export class GrowingBytes {
    * many pieces are copied about twice. Returns by how many bytes the buffer has grown.
    */
   append(piece: Buffer, maxBytes = Infinity): number {
-    const { byteLength } = this.#room;
+    const { byteLength } = this.#buffer;
     const needed = this.#length + piece.length;
     if (needed > byteLength) {
       const size = Math.max(needed, 2 * byteLength, 4096);
-      this.#room = this.#room.transfer(Math.min(size, maxBytes));
+      this.#buffer = this.#buffer.transfer(Math.min(size, maxBytes));
     }
-    piece.copy(new Uint8Array(this.#room), this.#length);
+    piece.copy(new Uint8Array(this.#buffer), this.#length);
     this.#length = needed;
-    return this.#room.byteLength - byteLength;
+    return this.#buffer.byteLength - byteLength;
   }
 
   /** Returns all bytes so far. */
   toBuffer(): Buffer {
-    return Buffer.from(this.#room, 0, this.#length);
+    return Buffer.from(this.#buffer, 0, this.#length);
   }
 
   /** Drops all bytes. */
   clear(): void {
-    this.#room = this.#room.transfer(this.#length = 0);
+    this.#buffer = this.#buffer.transfer(this.#length = 0);
   }
 }

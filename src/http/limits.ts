@@ -15,7 +15,7 @@ export const DEFAULT_LIMITS = {
   /** Requests of one connection that wait for their responses. One more closes the connection. */
   maxPipelined: 16,
   /** Bytes of all requests that wait behind another. One more request closes its connection. */
-  maxAheadBytes: 32 * 1024 * 1024,
+  maxPipelinedBytes: 32 * 1024 * 1024,
   /** Bytes of all request bodies that are coming in or being worked on. */
   maxHeldBodyBytes: 64 * 1024 * 1024,
   /** Bytes of all values parsed from bodies, which may be many times as many. */

@@ -28,7 +28,7 @@ export class IncomingBody {
   readonly #events: BodyEvents;
   #failure: Problem | undefined;
   #stop: ((problem: Problem) => void) | undefined;
-  #holding: Reservation | undefined;
+  #reservation: Reservation | undefined;
   #parsedBytes = 0;
 
   constructor(incoming: IncomingMessage, budgets: BodyBudgets, events: BodyEvents) {
@@ -45,7 +45,7 @@ export class IncomingBody {
 
   /** Releases the memory of the body, once the response is complete. */
   release(): void {
-    this.#holding?.release();
+    this.#reservation?.release();
     this.#budgets.parsed.heldBytes -= this.#parsedBytes;
     this.#parsedBytes = 0;
   }
@@ -64,7 +64,7 @@ export class IncomingBody {
       fail(new Problem(503, "busy", detail, { headers: { "Retry-After": "1" } }));
     };
     const { bodies, parsed } = this.#budgets;
-    const held = this.#holding = bodies.reserve(refuse);
+    const reservation = this.#reservation = bodies.reserve(refuse);
     return new Promise((resolve, reject) => {
       let whole: Buffer | undefined;
       let pieces: GrowingBytes | undefined;
@@ -75,10 +75,10 @@ export class IncomingBody {
         if (needed > maxBytes) return fail(tooLarge(maxBytes));
         if (length === 0 && needed === announced) {
           whole = chunk; // the complete body in one piece, as nearly always
-          held.add(needed);
+          reservation.add(needed);
         } else {
           pieces ??= new GrowingBytes();
-          held.add(pieces.append(chunk, maxBytes)); // which may evict this very body
+          reservation.add(pieces.append(chunk, maxBytes)); // which may evict this very body
         }
       };
       const onEnd = (): void => {
@@ -88,7 +88,7 @@ export class IncomingBody {
         if (parsed.heldBytes >= parsed.maxBytes) return refuse();
         parsed.heldBytes += this.#parsedBytes = parsedBytes;
         this.#events.onWhole(parsedBytes);
-        held.pin();
+        reservation.pin();
         finish();
         resolve(body);
       };
@@ -102,7 +102,7 @@ export class IncomingBody {
         finish();
         incoming.pause();
         pieces?.clear();
-        held.release();
+        reservation.release();
         reject(problem);
       };
       this.#stop = stop;

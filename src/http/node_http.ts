@@ -61,7 +61,7 @@ export function createHttpServer(options: {
     outgoing: ServerResponse,
     expectation: "none" | "continue" | "unknown",
   ): void {
-    const connection = connections.take(incoming);
+    const connection = connections.accept(incoming);
     if (!connection) return;
     incoming.countPieces(connection, connections.countPiece);
     const body = new IncomingBody(incoming, budgets, {
@@ -72,25 +72,25 @@ export function createHttpServer(options: {
     });
     const request = new NodeRequest(incoming, body, trustedProxies);
     const { unanswered } = connection;
-    const aheadBytes = unanswered.length > 0 ? estimateHeld(incoming) : 0;
-    connections.countAhead(aheadBytes);
-    let held: Reservation | undefined;
+    const pipelinedBytes = unanswered.length > 0 ? estimateHeld(incoming) : 0;
+    connections.countPipelined(pipelinedBytes);
+    let reservation: Reservation | undefined;
     const exchange = {
       request,
       release(): void {
         unanswered.splice(unanswered.indexOf(exchange), 1);
         body.release();
-        connections.countAhead(-aheadBytes);
-        held?.release();
+        connections.countPipelined(-pipelinedBytes);
+        reservation?.release();
         if (!outgoing.writableFinished) request.abort();
       },
     };
-    const hold = (bytes: number): void => {
+    const reserve = (bytes: number): void => {
       if (!unanswered.includes(exchange)) return; // the client has gone
       incoming.socket.setTimeout(limits.stallTimeoutMs); // only here: it costs, and few wait
       if (bytes === 0) return; // a response that holds nothing must not be evicted
-      held ??= responses.reserve(() => incoming.socket.destroy());
-      held.add(bytes);
+      reservation ??= responses.reserve(() => incoming.socket.destroy());
+      reservation.add(bytes);
       connections.countBytes(connection, bytes);
     };
     unanswered.push(exchange);
@@ -118,7 +118,7 @@ export function createHttpServer(options: {
             connection.isClosing
               ? connection.receiving?.incoming === incoming && !connection.problem
               : !server.listening && unanswered.length === 1,
-          hold,
+          reserve,
           request,
           sendStream,
         })

@@ -36,7 +36,7 @@ export class CountedMessage extends IncomingMessage {
   }
 
   override _read(size: number): void {
-    if (this.#sender?.isHeld) this.#sender.isWanted = true;
+    if (this.#sender?.isPaused) this.#sender.resumesLater = true;
     else super._read(size); // which resumes the socket
   }
 

@@ -17,11 +17,11 @@ export async function sendResponse(
   { status, headers: given, body }: HttpResponse,
   incoming: IncomingMessage,
   outgoing: ServerResponse,
-  { isLast, hold, request, sendStream }: {
+  { isLast, reserve, request, sendStream }: {
     /** Whether the connection ends with this response. */
     readonly isLast: () => boolean;
     /** Counts bytes that the client does not take at once, until the client has taken them. */
-    readonly hold: (bytes: number) => void;
+    readonly reserve: (bytes: number) => void;
     readonly request: HttpRequest;
     readonly sendStream: SendStream;
   },
@@ -34,7 +34,7 @@ export async function sendResponse(
   const headers: Record<string, string | string[] | number> = { ...given };
   if (isLast() || isUnread) headers["Connection"] = "close";
   if (body instanceof ReadableStream) {
-    hold(0); // a stream keeps no bytes here, but may wait for the client at any time
+    reserve(0); // a stream keeps no bytes here, but may wait for the client at any time
     const { "content-type": type } = headers;
     if (isEventStream(type)) {
       headers["x-accel-buffering"] ??= "no"; // else nginx would buffer its parts
@@ -57,10 +57,10 @@ export async function sendResponse(
   else if (body === undefined || incoming.method === "HEAD") outgoing.flushHeaders();
   else outgoing.write(body);
   // Other responses go first, or the kernel has not taken all of this one.
-  if (outgoing.socket === null || incoming.socket.writableLength > 0) hold(length);
+  if (outgoing.socket === null || incoming.socket.writableLength > 0) reserve(length);
   if (!isUnread) return;
-  if (outgoing.socket === null) outgoing.once("socket", () => linger(incoming));
-  else linger(incoming);
+  if (outgoing.socket === null) outgoing.once("socket", () => drainAndClose(incoming));
+  else drainAndClose(incoming);
 }
 
 /** Sends a head with Latin-1 on its own: with a text Node would encode the head as UTF-8 too. */
@@ -100,16 +100,16 @@ export function refuseSocket(socket: Socket, { status, headers, body }: HttpResp
   };
   const lines = Object.entries(fields).map(([name, value]) => `${name}: ${String(value)}\r\n`);
   socket.write(`HTTP/1.1 ${status} ${statusText(status)}\r\n${lines.join("")}\r\n${text}`);
-  endGently(socket);
+  closeGracefully(socket);
   socket.resume();
 }
 
 /** Ends the connection after what was written, and drops the rest of the request. */
-function linger(incoming: IncomingMessage): void {
+function drainAndClose(incoming: IncomingMessage): void {
   const { socket } = incoming;
   // The response may still write in this turn.
   setImmediate(() => {
-    endGently(socket);
+    closeGracefully(socket);
     incoming.once("end", () => socket.destroySoon());
     incoming.resume();
   });
@@ -119,7 +119,7 @@ function linger(incoming: IncomingMessage): void {
  * Half-closes the socket, and reads on until the client closes too, or for two seconds after all
  * has been sent. A client that gets RST while it sends may lose its response (RFC 9112 §9.6).
  */
-function endGently(socket: Socket): void {
+function closeGracefully(socket: Socket): void {
   let timer: NodeJS.Timeout | undefined;
   socket.once("end", () => socket.destroySoon());
   socket.once("close", () => clearTimeout(timer));

@@ -21,8 +21,8 @@ export interface Sender {
   /** The cost of what the sender has sent of late. */
   cost: number;
   /** Whether reading from the sender is paused for now, and whether it resumes afterwards. */
-  isHeld: boolean;
-  isWanted: boolean;
+  isPaused: boolean;
+  resumesLater: boolean;
 }
 
 /**
@@ -34,22 +34,22 @@ export interface Sender {
 export function createTurnLimit(open: () => Iterable<Sender>) {
   let cost = 0;
   let agedAtMs = 0;
-  let held: Sender[] | undefined;
+  let paused: Sender[] | undefined;
 
-  function hold(sender: Sender): void {
-    if (held === undefined || sender.isHeld) return;
-    sender.isHeld = true;
-    sender.isWanted = !sender.socket.isPaused();
+  function pause(sender: Sender): void {
+    if (paused === undefined || sender.isPaused) return;
+    sender.isPaused = true;
+    sender.resumesLater = !sender.socket.isPaused();
     process.nextTick(() => sender.socket.pause()); // later: a pending resume would undo it
-    held.push(sender);
+    paused.push(sender);
   }
 
   function holdAll(): void {
-    if (held === undefined) {
-      held = [];
+    if (paused === undefined) {
+      paused = [];
       resumeAfter(QUIET_TURNS);
     }
-    for (const sender of open()) hold(sender);
+    for (const sender of open()) pause(sender);
   }
 
   function resumeAfter(turns: number): void {
@@ -60,20 +60,20 @@ export function createTurnLimit(open: () => Iterable<Sender>) {
     const nowMs = performance.now();
     const left = 0.5 ** ((nowMs - agedAtMs) / HALF_LIFE_MS);
     agedAtMs = nowMs;
-    const senders = held ?? [];
-    held = undefined;
+    const senders = paused ?? [];
+    paused = undefined;
     senders.reverse(); // of equal costs the newest goes first
     senders.sort((a, b) => (a.cost || UNKNOWN) - (b.cost || UNKNOWN));
     for (const sender of senders) {
       sender.cost *= left;
-      sender.isHeld = false;
-      if (sender.isWanted) sender.socket.resume();
+      sender.isPaused = false;
+      if (sender.resumesLater) sender.socket.resume();
     }
   }
 
   return {
     /** Pauses a new sender while the others are paused. */
-    hold,
+    pause,
     /** Counts work, without a sender where the connection is closing. */
     count(what: keyof typeof COSTS, sender?: Sender, times = 1): void {
       if (cost === 0) setImmediate(() => cost = 0);

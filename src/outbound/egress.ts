@@ -155,17 +155,17 @@ async function testGuard(request: NonNullable<EgressOptions["request"]>): Promis
   try {
     for (const host of hosts) {
       const { status } = await call(`http://${host}/`, open);
-      if (status === 400) return { ok: false, reason: "the body was left behind" };
+      if (status === 400) return { ok: false, reason: "the body was not sent" };
       if (status !== 204) return { ok: false, reason: `something else answered for ${host}` };
     }
     const reached = listener.connections();
-    if (reached === 0) return { ok: false, reason: "the listener was passed by" };
+    if (reached === 0) return { ok: false, reason: "no request reached the listener" };
     for (const url of hosts.flatMap((host) => [`http://${host}/`, `https://${host}/`])) {
       const found = await call(url, shut).then(() => "answered", findCode);
       // A guard that has connected is broken, whatever ended the exchange.
       const code = listener.connections() > reached ? undefined : found;
       if (found !== "EGRESS_REFUSED") return { ok: false, reason: `${url} was not refused`, code };
-      if (code === undefined) return { ok: false, reason: "a refusal dialled" };
+      if (code === undefined) return { ok: false, reason: "a refused request opened a connection" };
     }
     return { ok: true };
   } finally {

@@ -81,7 +81,7 @@ describe("a schema refuses", () => {
     [{ multipleOf: 2 }, 2 ** 53 - 1, [" Must be a multiple of 2."]],
     [{ minItems: 1 }, [], [" Must have at least 1 items."]],
     [{ maxItems: 1, items: { type: "null" } }, [1, 2], [" Must have at most 1 items."]],
-    [{ uniqueItems: true }, [{ a: 1, b: 2 }, 1, { b: 2, a: 1 }], ["/2 Must not be there twice."]],
+    [{ uniqueItems: true }, [{ a: 1, b: 2 }, 1, { b: 2, a: 1 }], ["/2 Must be unique."]],
     [{ items: PERSON }, [{ name: 1 }, {}, { name: "x", age: 0.5 }], [
       "/0/name Must be a string.", "/1/name Is required.", "/2/age Must be an integer.",
     ]],
@@ -180,7 +180,7 @@ test("everything that is wrong with a schema is said at once, with its place", (
     [[], [/^ Must be/]],
     [library, [/^ Must be a JSON Schema or a Standard Schema\.$/]],
     [{ properties: { a: library }, items: { anyOf: [true] } }, [
-      /^\/items\/anyOf\/0 Must be a JSON Schema: the whole alone may be a Standard Schema\.$/,
+      /^\/items\/anyOf\/0 Must be a JSON Schema; only the whole may be a Standard Schema\.$/,
       /^\/properties\/a Must be a JSON Schema: the whole/,
     ]],
     [{ typ: "string" }, [/^\/typ Unknown member\.$/]],

@@ -3,7 +3,7 @@ import { performance } from "node:perf_hooks";
 import { test } from "node:test";
 import { getHeapStatistics } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { giveBackSoon } from "../../src/base/start_memory.ts";
+import { freeStartMemory } from "../../src/base/start_memory.ts";
 
 const MIB = 2 ** 20;
 
@@ -18,7 +18,7 @@ test("what a start has left behind goes back to the system, and nobody gets a co
   // Of every page a little stays in use, as with modules that were loaded meanwhile.
   const kept = parts.map((part) => part[0]);
   parts = undefined;
-  giveBackSoon();
+  freeStartMemory();
   t.mock.timers.tick(1_000);
   const busy = getHeapStatistics().total_physical_size;
   utilization = 0.1;

@@ -16,7 +16,7 @@ async function run(...results: SelfTest[]) {
 }
 
 test("a guard that works, or does not, is tested once", async () => {
-  const broken: SelfTest = { ok: false, reason: "the listener was passed by" };
+  const broken: SelfTest = { ok: false, reason: "no request reached the listener" };
   const refused: SelfTest = { ok: false, reason: "not reached", code: "ECONNREFUSED" };
   for (const found of [{ ok: true } as const, broken, refused]) {
     const others = { warned: [], slept: [], left: 1 };

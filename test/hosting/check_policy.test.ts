@@ -54,7 +54,7 @@ describe("a limit is refused in one line for", () => {
   for (const by of ["caller", "app"]) {
     test(`${by} of an endpoint that takes no token`, () => {
       const { reasons } = limitOf({ rate: "1/1s", by }, PUBLIC);
-      assert.deepEqual(reasons, [`/limit/by Without a scope there is no ${by}.`]);
+      assert.deepEqual(reasons, ["/limit/by Must be address without a scope."]);
     });
   }
 });

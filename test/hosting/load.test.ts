@@ -267,8 +267,8 @@ test("a module that does not load is an error with its file, message and place",
     ["a.js", "\n\nthrow new Error('boom');export {}", /^a\.js: Error: boom \(a\.js:3\)$/],
     ["a.mjs", "throw new Error('refused ::1:5432')", /: Error: refused ::1:5432 \(a\.mjs:1\)$/],
     ["a.js", "throw 'text';export {}", /^a\.js: threw text while loading$/],
-    ["a.mjs", "throw Object.create(null)", /^a\.mjs: threw something that says nothing of itself$/],
-    ["a.mjs", "throw Object.assign(Error('x'), { stack: 1 })", /^a\.mjs: threw something /],
+    ["a.mjs", "throw Object.create(null)", /^a\.mjs: threw a value that cannot be described$/],
+    ["a.mjs", "throw Object.assign(Error('x'), { stack: 1 })", /^a\.mjs: threw a value /],
     ["a.js", "module.exports = {};", /^a\.js: .*module is not defined.* \(a\.js:1\)$/s],
     ["a.mjs", "import './nowhere.mjs';", /^a\.mjs: Error: Cannot find module .*nowhere/],
     ["a.ts", "import { x } from './a.ts';", /^a\.ts: SyntaxError: .*'x'; of a type, .*type" \(/],
@@ -382,12 +382,12 @@ test("an export of a bad shape is an error for every bad field", async (t) => {
     [endpoint('path: "/orders?x=1"'), [invalid]],
     [endpoint("scope: undefined"), [missing]],
     [endpoint("scope: undefined, public: false"), ["/public Must be true."]],
-    [endpoint("public: true"), ["/public Excludes scope."]],
+    [endpoint("public: true"), ["/public Must not be given with scope."]],
     [endpoint("public: false"), [
       "/public Must be true.",
-      "/public Excludes scope.",
+      "/public Must not be given with scope.",
     ]],
-    [endpoint("scope: [], public: true"), ["/public Excludes scope."]],
+    [endpoint("scope: [], public: true"), ["/public Must not be given with scope."]],
     [endpoint('scope: undefined, public: "yes"'), ["/public Must be true."]],
     [endpoint('scope: ""'), [`/scope/0 ${oneScope}`]],
     [endpoint("scope: null"), ["/scope/0 Must be a string."]],
@@ -525,7 +525,7 @@ test("two endpoints on one method and path shape are an error, over all files", 
 test("two cronjobs of one name are an error", async (t) => {
   const folder = await writeFolder(t, { "a.mjs": cronjob(""), "b.mjs": cronjob('every: "1h"') });
   assert.deepEqual(await errorsOf(folder), [
-    'b.mjs, export x: name "x" is what x of a.mjs has already',
+    'b.mjs, export x: name "x" is already used by x of a.mjs',
   ]);
 });
 

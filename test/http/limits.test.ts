@@ -9,13 +9,14 @@ const HANDBOOK = readFileSync(new URL("../../src/cli/OPERATIONS.md", import.meta
 test("the handbook has the limits that hold", () => {
   const limits = DEFAULT_LIMITS;
   const number = (value: number) => value.toLocaleString("en");
-  const { maxAheadBytes, maxHeldBodyBytes, maxParsedBytes, maxHeldResponseBytes } = limits;
+  const { maxPipelinedBytes, maxHeldBodyBytes, maxParsedBytes, maxHeldResponseBytes } = limits;
   const sharedMiB =
-    (maxAheadBytes + maxHeldBodyBytes + maxParsedBytes + maxHeldResponseBytes) / MIB;
+    (maxPipelinedBytes + maxHeldBodyBytes + maxParsedBytes + maxHeldResponseBytes) / MIB;
   const allMiB = sharedMiB + limits.maxConnections * 96 / 1024;
   for (const said of [
     `| ${number(limits.maxConnections)}; ${number(limits.maxConnectionsPerAddress)} of one address`,
-    `sent ahead on one connection; on all | ${limits.maxPipelined}; ${maxAheadBytes / MIB} MiB |`,
+    "sent ahead on one connection; on all | " +
+      `${limits.maxPipelined}; ${maxPipelinedBytes / MIB} MiB |`,
     `clients have not read | ${maxHeldBodyBytes / MIB} MiB each`,
     `| ${maxParsedBytes / MIB} MiB (16 times the largest body`,
     `| ${limits.headersTimeoutMs / 1000} s, ${limits.requestTimeoutMs / 1000} s (longer where`,

@@ -994,7 +994,8 @@ for (const [what, limits, request] of HELD) {
 
 test("of requests sent ahead as many are held as fit, then the connection ends", async (t) => {
   const { handle, open } = holdAll();
-  const { port, requests } = await startStage(t, { limits: { maxAheadBytes: 100_000 }, handle });
+  const limits = { maxPipelinedBytes: 100_000 };
+  const { port, requests } = await startStage(t, { limits, handle });
   const large = `GET / HTTP/1.1\r\n${HOST}X: ${"x".repeat(15_000)}\r\n\r\n`;
   const many = exchangeRaw(port, large.repeat(16), { waitMs: 1500 });
   await until(() => requests.length === 5); // one, and four of 30,000 bytes behind it

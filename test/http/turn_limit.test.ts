@@ -11,7 +11,7 @@ const MAX_BYTES = 256 * MAX_PIECES;
 /** Sockets that read, and the limit that watches them. */
 function openSenders(number = 1) {
   const senders: Sender[] = Array.from({ length: number }, newSender);
-  const { count, hold } = createTurnLimit(() => senders);
+  const { count, pause } = createTurnLimit(() => senders);
   const send = async (times: number, sender = senders[0], what?: "piece" | "long head") => {
     for (let time = 0; time < times; time++) {
       count(what === "piece" ? what : "request", sender);
@@ -19,11 +19,11 @@ function openSenders(number = 1) {
     }
     await new Promise<void>((resolve) => process.nextTick(resolve)); // as after a callback
   };
-  return { senders, send, hold };
+  return { senders, send, pause };
 }
 
 function newSender(): Sender {
-  return { socket: new Socket().resume(), cost: 0, isHeld: false, isWanted: true };
+  return { socket: new Socket().resume(), cost: 0, isPaused: false, resumesLater: true };
 }
 
 const arePaused = (senders: Sender[]) => senders.map(({ socket }) => socket.isPaused());
@@ -101,11 +101,11 @@ test("what is about to go on stays paused, too", async () => {
 });
 
 test("a connection that is opened meanwhile waits with the others", async () => {
-  const { senders, send, hold } = openSenders();
+  const { senders, send, pause } = openSenders();
   const later = newSender();
-  hold(later);
+  pause(later);
   await send(MAX_REQUESTS);
-  hold(later);
+  pause(later);
   await nextTurn();
   assert.deepEqual(arePaused([...senders, later]), [true, true]);
   await untilResumed(later);

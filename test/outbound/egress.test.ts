@@ -351,12 +351,12 @@ test("selfTest() finds this Node's fetch obedient, whatever is allowed", async (
 const SELF_TEST_FAILURES: readonly (readonly [string, Request, RegExp])[] = [
   ["reaches nothing", () => Promise.reject(new TypeError("fetch failed")), /was not reached/],
   ["is answered by somebody else", async () => new Response("hello"), /something else/],
-  ["never dials", answerOrRefuse(async () => new Response(null, { status: 204 })), /passed by/],
+  ["never dials", answerOrRefuse(async () => new Response(null, { status: 204 })), /no request/],
   ["ignores the guard", postAlike, /was not refused/],
   ["ignores it for https alone", (url, init) => {
     return url.startsWith("https:") ? postAlike(url) : fetch(url, init);
   }, /^https:.* was not refused/],
-  ["dials before it refuses", answerOrRefuse(postAlike), /dialled/],
+  ["dials before it refuses", answerOrRefuse(postAlike), /opened a connection/],
   ["sends no body", (url) => post(url, ""), /body/],
 ];
 for (const [what, request, reason] of SELF_TEST_FAILURES) {
