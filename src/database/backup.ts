@@ -17,18 +17,18 @@ import { UnusableDatabaseError } from "./database.ts";
 import { acquirePresence } from "./presence.ts";
 import { openAtRest, openSqlite, quickCheck } from "./sqlite_file.ts";
 
-// Four mebibytes a step: seldom enough to be quick, often enough to be interrupted.
+// 4 MiB a step: large enough to be fast, small enough to be interrupted in between.
 const PAGES_PER_STEP = 1024;
 
-/** Where the copy grows that becomes `target`. */
+/** The path of the copy for `target` until it is complete. */
 export const partialOf = (target: string): string => `${target}.partial`;
 
-/** Removes a copy that has not become whole. */
+/** Removes an incomplete copy and the files that SQLite put beside it. */
 export function removeCopy(file: string): void {
   for (const suffix of ["", "-journal", "-wal", "-shm"]) rmSync(file + suffix, { force: true });
 }
 
-/** Does `Engine.backUp` of a file. */
+/** Implements `Engine.backUp` for a file. */
 export async function backUpSqlite(
   path: string,
   target: string,
@@ -39,7 +39,7 @@ export async function backUpSqlite(
     throw new UnusableDatabaseError(`${target} is a name that files beside the database have`);
   }
   return withTemporary(partialOf(target), async (partial) => {
-    // Not read-only: such a connection would leave its write-ahead log behind if it is the last.
+    // A read-only connection would leave its write-ahead log behind if it closed last.
     using source = openSqlite(path, { readOnly: false });
     await copySqlite(source, partial, signal);
     keepAs(target, partial);
@@ -47,23 +47,23 @@ export async function backUpSqlite(
   });
 }
 
-/** Whether a path is that of a file which SQLite or a process puts beside the database. */
+/** Whether the target has a name that SQLite or a process uses beside the database. */
 function isOwnName(path: string, target: string): boolean {
   const own = join(realpathSync(dirname(target)), basename(target));
   return /^-(wal|shm|journal|process-.*)$/.test(own.replace(path, ""));
 }
 
 /**
- * Copies a database, as it is when that begins, to an empty file; the copy is checked and on disk
- * when it is done. Throws as `backUpSqlite`.
+ * Copies a database, as it is at the start of the copy, to an empty file. The copy is checked and
+ * on disk at the end. Throws as `backUpSqlite`.
  */
 export async function copySqlite(
   source: DatabaseSync,
   target: string,
   signal: AbortSignal,
 ): Promise<void> {
-  // A transaction that stays open keeps one state for all steps; without it each write of
-  // another connection would make the copy begin again.
+  // An open transaction gives all steps the same snapshot. Without it, each write of another
+  // connection would restart the copy.
   source.exec("BEGIN");
   source.prepare("SELECT count(*) FROM sqlite_schema").get();
   await backup(source, target, { rate: PAGES_PER_STEP, progress: () => signal.throwIfAborted() });
@@ -74,8 +74,8 @@ export async function copySqlite(
 }
 
 /**
- * Makes an empty file, mode 0600, for as long as the work on it takes. What killed processes have
- * left of such files in its folder goes first.
+ * Creates an empty file, mode 0600, runs `work` on it and removes it. First removes such files that
+ * killed processes left in the folder.
  */
 export async function withTemporary<Result>(
   path: string,
@@ -107,7 +107,7 @@ function makePrivate(file: string): void {
   }
 }
 
-/** Gives the copy its name, and never takes that of another file. */
+/** Gives the copy its final name; never replaces another file. */
 function keepAs(target: string, partial: string): void {
   try {
     linkSync(partial, target);
@@ -124,8 +124,8 @@ function keepAs(target: string, partial: string): void {
 }
 
 /**
- * Puts the names in a folder on disk, by a file there that has had its use. SQLite does it, for its
- * journal: Node has no fsync under its permission model.
+ * Flushes the entries of a folder to disk, by a scratch database at the free path `used` in it.
+ * SQLite flushes them for its journal: Node has no fsync under its permission model.
  */
 export function syncFolder(used: string): void {
   rmSync(used, { force: true });
@@ -133,7 +133,7 @@ export function syncFolder(used: string): void {
   scratch.exec("CREATE TABLE scratch (id)");
 }
 
-/** Whether something has the name, be it a link to a disk that is not mounted. */
+/** Whether the name is taken, even by a link to a disk that is not mounted. */
 function isTaken(target: string): boolean {
   return lstatSync(target, { throwIfNoEntry: false }) !== undefined;
 }

@@ -1,23 +1,23 @@
 import { type Sql, sql, type SqlValue } from "./sql.ts";
 
 /**
- * All that Gatepost needs of a storage engine. There is no interactive transaction: what must be
- * decided at commit is decided in SQL, so an engine may group concurrent writes into one commit.
+ * Everything that Gatepost needs from a storage engine. There are no interactive transactions: SQL
+ * checks conditions at commit, so an engine may group concurrent writes into one commit.
  */
 export interface Database {
   /**
-   * The rows of one SELECT, with what every completed `write` stored; `Row` names its columns.
-   * Bytes come from a column that holds them: of an expression an engine may make text.
+   * Returns the rows of one SELECT, which sees every completed `write`; `Row` names its columns.
+   * Select a BLOB column itself: an engine may return the bytes of an expression as text.
    */
   query<Row>(statement: Sql): Promise<Row[]>;
   /**
-   * Runs the statements as one atomic batch and resolves once it is durable, with the number of
-   * rows that each changed. Nothing is stored when it throws: ConflictError for a broken
-   * constraint, UnavailableError for a full disk or a locked file. Only of OutcomeUnknownError, a
-   * kind of the latter, it is not known.
+   * Runs the statements as one atomic batch. Resolves once it is durable, with the number of rows
+   * that each statement changed. Nothing is stored when it throws ConflictError (broken constraint)
+   * or UnavailableError (full disk, locked file). After OutcomeUnknownError the batch may be
+   * stored.
    */
   write(statements: readonly Sql[]): Promise<number[]>;
-  /** Finishes what was given to `write`, then closes the file. */
+  /** Finishes pending writes, then closes the database. */
   close(): Promise<void>;
 }
 
@@ -26,12 +26,12 @@ export class ConflictError extends Error {
   override readonly name = "ConflictError";
 }
 
-/** Why writes are refused: what `/system/ready` says of the database. */
+/** Why the database refuses writes, as `/system/ready` reports it. */
 export type Refusal = "locked" | "read_only" | "full" | "replaced" | "damaged" | "failing";
 
 /**
- * The engine cannot read or write just now (locked, full, gone); nothing of it is stored, unless
- * its outcome is unknown. It has no stack: many come at once, and the message says what there is.
+ * The engine cannot read or write now (locked, full, gone). Nothing of a write is stored, unless
+ * its outcome is unknown. The error has no stack: many come at once, and the message says enough.
  */
 export class UnavailableError extends Error {
   override readonly name: string = "UnavailableError";
@@ -42,33 +42,33 @@ export class UnavailableError extends Error {
   }
 }
 
-/** Whether a write was stored could not be learned in time: it is or will be, whole, or never. */
+/** Nobody knows yet whether the batch is stored. It may be stored later, but never in part. */
 export class OutcomeUnknownError extends UnavailableError {
   override readonly name = "OutcomeUnknownError";
 }
 
-/** The file cannot serve as Gatepost's database; the message says why in one line. */
+/** Gatepost cannot use this database; the message says why in one line. */
 export class UnusableDatabaseError extends Error {
   override readonly name = "UnusableDatabaseError";
 }
 
-/** `LIMIT` for hot statements: with a bare parameter SQLite plans anew each time that they run. */
+/** `LIMIT` for hot statements: SQLite would plan a bare `LIMIT ?` anew each time that it runs. */
 export function limitTo(count: number): Sql {
   return sql`LIMIT ${count} + 0`;
 }
 
-/** A value that is NULL without the condition, which a NOT NULL column refuses: ConflictError. */
+/** The value if the condition holds, else NULL: a ConflictError in a NOT NULL column. */
 export function valueIf(condition: Sql, value: Sql | SqlValue): Sql {
   return sql`CASE WHEN ${condition} THEN ${value} END`;
 }
 
-/** Which part of a list is wanted: items older than the one of this id, else the newest. */
+/** Which page of a list is wanted: the items after the one of `cursor`, else the newest. */
 export interface Pagination {
   readonly limit: number;
   readonly cursor?: string | undefined;
 }
 
-/** Part of a list, newest first, and where the next part begins. */
+/** A page of a list, newest first, and the cursor of the next page. */
 export interface Page<Item> {
   readonly items: readonly Item[];
   readonly next: string | undefined;

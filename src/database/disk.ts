@@ -1,11 +1,11 @@
 import { statfs } from "node:fs/promises";
 
-/** How much room a file system has for this process, and in all. */
+/** The space of a file system: what this process may still use, and in all. */
 export type Disk = Readonly<Record<"freeBytes" | "totalBytes", number>>;
 
 const LOOK_MS = 60_000;
 
-/** Makes the reader of the disk that a folder is on; undefined where the system does not say. */
+/** Makes a function that measures the disk of a folder; it returns undefined if that fails. */
 export function createDiskReader(folder: string, elapsedMs = () => performance.now()) {
   let lookedMs = -LOOK_MS;
   let disk: Promise<Disk | undefined> | undefined;

@@ -10,64 +10,64 @@ import type { RqliteClock } from "./rqlite_clock.ts";
 import { createSqliteEngine } from "./sqlite_engine.ts";
 import type { CommitReport } from "./write_result.ts";
 
-/** What stands around the two verbs of `Database`: one kind of place that holds a database. */
+/** One kind of storage, a file or a cluster: what can be done beside `query` and `write`. */
 export interface Engine {
-  /** What messages call it, without a secret. */
+  /** The database's address in messages, without secrets. */
   readonly address: string;
-  /** Whether there is a database yet. */
+  /** Whether the database exists. Throws UnusableDatabaseError. */
   exists(): Promise<boolean>;
-  /** Whether a server can work on it, by the rules of DESIGN.md; changes nothing. */
+  /** Judges by the rules of DESIGN.md whether a server can use the database; changes nothing. */
   judge(seal: Seal): Promise<DatabaseState>;
-  /** Reads it and changes nothing; it is there, and its schema the newest. */
+  /** Reads the database and changes nothing. It must exist and have the newest schema. */
   look<Result>(read: (database: Pick<Database, "query">) => Promise<Result>): Promise<Result>;
   /**
-   * Makes or migrates it, and opens it; with a log, what the operator should know of it while it is
-   * open goes there. One that has not been judged is first, with the seal. Throws
+   * Creates or migrates the database, and opens it. With a log, it reports problems there while it
+   * is open. Pass the seal if nobody has judged the database: then it is checked here. Throws
    * UnusableDatabaseError.
    */
   open(observe?: (commit: CommitReport) => void, log?: Log, seal?: Seal): Promise<OpenDatabase>;
   /**
-   * Copies it, also while others write to it, to a new file, mode 0600, that is checked and on disk
-   * when it gets its name. Returns its size in bytes. Throws UnusableDatabaseError, the signal's
-   * reason or the system's error, EEXIST where the target is there; then there is no copy.
+   * Copies the database, also while others write, to the new file `target`, mode 0600, which gets
+   * its name once it is checked and on disk. Returns its size in bytes. Leaves no copy if it throws
+   * UnusableDatabaseError, the signal's reason or the system's error (EEXIST if `target` exists).
    */
   backUp(target: string, signal: AbortSignal): Promise<number>;
   /**
-   * Puts a copy of the file `source`, which is judged first, in its place, and keeps what was there
-   * in the file `keptAs`. Throws UnusableDatabaseError, also while any process works on it, the
-   * signal's reason or the system's error; then nothing has changed, or the message says that this
-   * is not known.
+   * Replaces the database by a copy of the file `source`, which is judged first, and keeps the
+   * former content in the file `keptAs`. Throws UnusableDatabaseError, also while a process uses
+   * the database, the signal's reason or the system's error. Nothing has changed then, unless the
+   * message says that this is unknown.
    */
   restore(source: string, seal: Seal, nowMs: number, signal: AbortSignal): Promise<Restored>;
 }
 
-/** A database that this process works on, and that others may. */
+/** An open database; other processes may use it at the same time. */
 export interface OpenDatabase extends Database {
-  /** The same, for reads that may take long: they delay no others. */
+  /** The same database, for reads that may take long: they do not delay other reads. */
   readonly heavy: Database;
-  /** Copies it as `Engine.backUp` does, to a file of this name beside its own, if it has one. */
+  /** Backs up as `Engine.backUp`, to a file of this name beside the database; not on a cluster. */
   readonly backUpAs: ((name: string) => Promise<number>) | undefined;
-  /** The disk that it is on, if that is this machine's. */
+  /** The space on the database's disk; undefined if the disk is another machine's or unknown. */
   disk(): Promise<Disk | undefined>;
-  /** Why what is stored might be lost or wrong, although it can be read and written. */
+  /** `ok`, or why stored data may get lost or be wrong although reads and writes work. */
   state(): "ok" | "replaced" | "clock_skewed";
-  /** Of a cluster: its nodes, whether each works, and by how much our clock differs from theirs. */
+  /** A cluster's nodes, whether each works, and by how much our clock differs from theirs. */
   readonly cluster: Pick<RqliteClock, "nodes" | "skewMs"> | undefined;
-  /** Removes what has been overwritten also from logs; returns why it can still be read. */
+  /** Removes overwritten data from the log too. Returns a reason if it can still be read. */
   forgetOverwritten(): string | undefined;
-  /** What another thread needs to open it too; undefined where that needs nothing. */
+  /** The port with which another thread opens the database; undefined where none is needed. */
   connect(): MessagePort | undefined;
 }
 
-/** What `restore` has done. */
+/** The result of `restore`: the size, and the file with the former content, if there was any. */
 export interface Restored {
   readonly bytes: number;
   readonly keptAs: string | undefined;
 }
 
 /**
- * Makes the engine of the database that the configuration names; nothing is opened yet. What works
- * on a cluster is read for one alone: a start on a file would take longer.
+ * Makes the engine of the configured database; opens nothing yet. The modules for a cluster are
+ * loaded for a cluster only, so that a start on a file is faster.
  */
 export async function createEngine(
   { database, databaseCredentials: credentials }: DatabaseSettings,

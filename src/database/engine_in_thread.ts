@@ -5,19 +5,19 @@ import { acquirePresence } from "./presence.ts";
 import type { createRqliteClock } from "./rqlite_clock.ts";
 import { openSharedDatabase } from "./shared_database.ts";
 
-/** Where a database is, and `user:password` where it takes them. */
+/** The address of a database, and `user:password` for a cluster that wants them. */
 export interface DatabaseSettings {
   readonly database: DatabaseAddress;
   readonly databaseCredentials: string | undefined;
 }
 
-/** The comparison of this machine's clock with those of the others on the database. */
+/** The comparison of this machine's clock with the clocks of a cluster's nodes. */
 export type ClockCheck = Pick<ReturnType<typeof createRqliteClock>, "look" | "state">;
 
 /**
- * Opens in another thread what this process has open, and shows other processes that the one with
- * this name lives; the port is what `connect` made. It is apart from engine.ts, so that no other
- * thread has to read what judges, migrates and copies databases, and none reads both engines.
+ * Opens the process's database in another thread, and shows other processes that the process `name`
+ * is alive. `port` comes from `OpenDatabase.connect`. This is not in engine.ts, so that the thread
+ * does not load the code that judges, migrates and copies databases.
  */
 export async function openInThread(
   { database: address, databaseCredentials: credentials }: DatabaseSettings,
@@ -34,5 +34,5 @@ export async function openInThread(
   return await openRqliteInThread({ ...address, credentials }, name);
 }
 
-/** Whoever works on a file goes by one clock. */
+/** All processes that use a file are on one machine and share its clock. */
 const ONE_MACHINE: ClockCheck = { look: () => Promise.resolve(), state: () => "ok" };

@@ -17,32 +17,32 @@ import {
   readPragma,
 } from "./sqlite_file.ts";
 
-/** What there is at a database's path, as a look without any change shows it. */
+/** The state of a database, found without any change to it. */
 export type DatabaseState = Judgement & {
-  /** What is wrong and keeps no server from starting, a line each. */
+  /** Problems that do not keep a server from starting, one line each. */
   readonly warnings?: readonly string[];
 };
 
 type Judgement =
-  /** Nothing, or nothing in it. */
+  /** There is no database, or an empty one. */
   | { readonly kind: "missing" }
   /** No server would start on it; `reason` is one line. */
   | { readonly kind: "unusable"; readonly reason: string }
   | {
     readonly kind: "usable";
-    /** With its write-ahead log. */
+    /** Includes the write-ahead log. */
     readonly bytes: number;
     readonly schemaVersion: number;
-    /** The version that this program would bring it to. */
+    /** The version to which this program would migrate it. */
     readonly knownVersion: number;
     readonly isSealed: boolean;
   };
 
-/** The texts that make a schema anew. */
+/** Selects the statements that create the schema. */
 export const SELECT_SCHEMA =
   "SELECT sql FROM sqlite_schema WHERE sql > '' AND name NOT LIKE 'sqlite_%'";
 
-// What takes 1.5 ms a mebibyte is done to a whole file up to here.
+// Up to this size the whole file is checked, which takes 1.5 ms a mebibyte.
 const WHOLE_LOOK_BYTES = 32 * 1024 * 1024;
 const ROWS_OF_LOOK = 20_000;
 
@@ -59,7 +59,7 @@ export function judgeDatabase(path: string, seal: Seal): DatabaseState {
   return reason === undefined ? state : { kind: "unusable", reason };
 }
 
-/** The part of the judgement that costs next to nothing: whose file it is, and its version. */
+/** The cheap part of the judgement, whose file it is and its version, and then `findMore`. */
 export function judgeFile(
   path: string,
   findMore: (connection: DatabaseSync) => string | undefined = () => undefined,
@@ -78,18 +78,18 @@ export function judgeFile(
   }
 }
 
-/** Whether the log alone has something: SQLite would remove it, as that of an empty database. */
+/** Whether only the log has content: SQLite would remove it as the log of an empty database. */
 export function isLost(path: string): boolean {
   return sizeOf(path) === 0 && sizeOf(`${path}-wal`) > 0;
 }
 
-/** Judges what a connection shows of a database of that size. */
+/** Judges the content of an open database, whose size is `bytes`. */
 export function judgeContent(
   connection: DatabaseSync,
   bytes: number,
   findMore: (connection: DatabaseSync) => string | undefined,
 ): DatabaseState {
-  // An empty database is nobody's, and may become Gatepost's.
+  // An empty database belongs to no program, so Gatepost may use it.
   if (isEmpty(connection)) return { kind: "missing" };
   const isOurs = readPragma(connection, "application_id") === APPLICATION_ID;
   const reason = isOurs ? findVersionError(connection) ?? findMore(connection)
@@ -104,13 +104,13 @@ export function judgeContent(
   };
 }
 
-/** Whether there is a database; throws UnusableDatabaseError, with address and reason. */
+/** Whether there is a database. Throws UnusableDatabaseError, with address and reason. */
 export function checkUsable(address: string, state: DatabaseState): boolean {
   if (state.kind !== "unusable") return state.kind === "usable";
   throw new UnusableDatabaseError(`Database ${address}: ${state.reason}`);
 }
 
-/** The error of a database that fails to open with this one. */
+/** Makes the error for a database that cannot be opened because of `cause`. */
 export function cannotOpen(path: string, cause: unknown): UnusableDatabaseError {
   const message = `Database ${path}: It cannot be opened: ${reasonOf(cause, path)}`;
   return new UnusableDatabaseError(message, { cause });
@@ -127,29 +127,29 @@ function checkAccess(path: string): void {
   if (!statSync(folder).isDirectory()) throw new Error(`${folder} is no folder`);
   // Below /proc (PROC_SUPER_MAGIC of statfs(2)) Node would try for ever to make a folder.
   if (statfsSync(folder).type === 0x9fa0) throw new Error(`${folder} keeps no files`);
-  accessSync(folder, W_OK | X_OK); // the write-ahead log comes and goes beside the file
+  accessSync(folder, W_OK | X_OK); // SQLite creates and removes the log beside the file
 }
 
 /**
- * Whether a file is empty or begins as SQLite's do, or will once a journal has been taken back.
- * SQLite takes any short one for empty.
+ * Whether a file is empty or has SQLite's header, or will have it once its journal is rolled back.
+ * SQLite itself takes any short file for an empty database.
  */
 function isDatabase(path: string): boolean {
   if (!statSync(path).isFile()) return false;
   return sizeOf(path) === 0 || beginsAsDatabase(path) || existsSync(`${path}-journal`);
 }
 
-/** Whether a file begins as those of SQLite that are not empty. */
+/** Whether a file begins with the header of an SQLite database that is not empty. */
 export function beginsAsDatabase(path: string): boolean {
   return readHeader(path).toString("latin1").startsWith("SQLite format 3\0");
 }
 
-/** Whether a database has no table and nothing else yet. */
+/** Whether the schema of a database is empty. */
 export function isEmpty(connection: DatabaseSync): boolean {
   return connection.prepare("SELECT 1 FROM sqlite_schema LIMIT 1").get() === undefined;
 }
 
-/** Why this program cannot bring the database's version to its own. */
+/** Returns why this program cannot migrate the database; undefined if it can. */
 export function findVersionError(connection: DatabaseSync): string | undefined {
   const version = versionOf(connection);
   if (version <= NEWEST_VERSION) return undefined;
@@ -157,12 +157,12 @@ export function findVersionError(connection: DatabaseSync): string | undefined {
     "start a newer Gatepost on it.";
 }
 
-/** How many migrations a database has seen; an empty one none, whatever it says. */
+/** The schema version of a database: 0 for an empty one, whatever it claims. */
 export function versionOf(connection: DatabaseSync): number {
   return isEmpty(connection) ? 0 : readPragma(connection, "user_version");
 }
 
-/** Whether its schema is the newest, or becomes it by the migrations that its version lacks. */
+/** Returns why the schema, once migrated, would not be the newest one; undefined if it would. */
 export function findSchemaError(connection: DatabaseSync): string | undefined {
   using newest = new DatabaseSync(":memory:");
   applyMigrations(newest, 0);
@@ -183,7 +183,7 @@ export function findSchemaError(connection: DatabaseSync): string | undefined {
   return `Its schema is not that of version ${version}, which it claims to have: ${reason}.`;
 }
 
-/** Tables, columns and indexes by name. */
+/** The names of all tables, columns, indexes and triggers. */
 function partsOf(connection: DatabaseSync): Set<string> {
   const rows = connection.prepare(
     `SELECT s.name || coalesce('.' || c.name, '') AS part
@@ -214,8 +214,8 @@ function damaged(found: string, path: string): string {
 }
 
 /**
- * Why the seal does not fit what the database was sealed with, or a key of access tokens: one that
- * it never had, or has lost.
+ * Returns why the seal cannot decrypt the database's seal check or a signing key: the key that
+ * encrypted it is not, or no longer, in GATEPOST_SECRET_KEY.
  */
 export function findSealMismatch(connection: DatabaseSync, seal: Seal): string | undefined {
   const check = findSealCheck(connection);
@@ -232,7 +232,7 @@ function findSealCheck(connection: DatabaseSync): string | undefined {
   return row === undefined ? undefined : String(row["value"]);
 }
 
-/** Why no write would be taken: tries to begin one. */
+/** Tries to begin a write. Returns why that fails. */
 function findLockError(path: string): string | undefined {
   try {
     using connection = openSqlite(path, { readOnly: false, lockTimeoutMs: LONG_LOCK_TIMEOUT_MS });
@@ -244,7 +244,7 @@ function findLockError(path: string): string | undefined {
   }
 }
 
-/** SQLite calls a disk that has no room for the log's index an I/O error. */
+/** Adds that the disk is full: SQLite reports an I/O error if the log's index has no space. */
 function reasonOf(error: unknown, path: string): string {
   const isFull = refusalOf(error) === "failing" && statfsSync(dirname(path)).bavail === 0;
   return `${messageOf(error)}${isFull ? " (its disk is full)" : ""}.`;

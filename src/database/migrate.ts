@@ -26,37 +26,37 @@ import { refusalOf } from "./sqlite_error.ts";
 import { LOCK_TIMEOUT_MS, LONG_LOCK_TIMEOUT_MS, openSqlite } from "./sqlite_file.ts";
 
 /**
- * Makes the file ready: creates it with its folder (modes 0600, 0700) or migrates its schema.
- * Throws UnusableDatabaseError, and leaves the file as it is, when it is not for this program, or
- * sealed with another seal than one that is given.
+ * Creates the file and its folder (modes 0600, 0700), or migrates its schema. Throws
+ * UnusableDatabaseError, and changes nothing, if the file is not for this program or the given seal
+ * cannot decrypt it.
  */
 export function prepareSqliteFile(path: string, seal?: Seal): void {
-  // Without writing: whoever closes a database last merges the log of a crash into its file, which
-  // is not to be done to one that this program does not know.
+  // Judges without writing: a writable connection that closes last merges the log of a crash into
+  // the file, which must not be done to another program's file.
   checkUsable(path, judgeFile(path, (file) => seal && findSealMismatch(file, seal)));
   const isNew = !existsSync(path);
-  let topFolder: string | undefined; // of those that are made
+  let topFolder: string | undefined; // the topmost of the folders that are created
   try {
     if (isNew) {
       topFolder = makeFolder(path);
       closeSync(openSync(path, "a", 0o600));
-      chmodSync(path, 0o600); // whatever the umask says
+      chmodSync(path, 0o600); // regardless of the umask
       giveToOwner(path);
     }
     using connection = openSqlite(path, { readOnly: false, lockTimeoutMs: LONG_LOCK_TIMEOUT_MS });
     migrate(connection);
-    useWriteAheadLog(connection); // no part of the migration: whoever did that may have died
+    useWriteAheadLog(connection); // not in `migrate`: a process that migrated may have died here
   } catch (cause) {
     const error = cannotOpen(path, cause);
-    // Whoever has locked it is about to fill it.
+    // A process that has locked the file is about to fill it.
     if (isNew && refusalOf(cause) !== "locked") removeEmpty(path, topFolder);
     throw error;
   }
 }
 
 /**
- * Makes the folder of a database where there is none, and returns the topmost that it made. Throws
- * UnusableDatabaseError where none can be made.
+ * Creates the folder of a database if it is missing. Returns the topmost folder created. Throws
+ * UnusableDatabaseError if no folder can be created.
  */
 export function makeFolder(path: string): string | undefined {
   const folder = dirname(path);
@@ -65,14 +65,14 @@ export function makeFolder(path: string): string | undefined {
   return mkdirSync(folder, { recursive: true, mode: 0o700 });
 }
 
-/** What root makes is that user's whose folder it is in, and who runs a server there. */
+/** Gives a file that root created to the owner of its folder, who runs the server. */
 export function giveToOwner(file: string): void {
   if (process.getuid?.() !== 0) return;
   const { uid, gid } = statSync(dirname(file));
   if (uid !== 0) lchownSync(file, uid, gid);
 }
 
-/** Takes back a file that got no content, as on a full disk, and the folders down from `top`. */
+/** Removes a file that got no content, as on a full disk, and its folders up to `top`. */
 function removeEmpty(path: string, top: string | undefined): void {
   try {
     if (statSync(path, { throwIfNoEntry: false })?.size === 0) rmSync(path);
@@ -86,8 +86,8 @@ function removeEmpty(path: string, top: string | undefined): void {
 
 function migrate(connection: DatabaseSync): void {
   if (versionOf(connection) === NEWEST_VERSION) return;
-  // Several processes may start at once: the first migrates, the others find it done. What fails is
-  // undone as its connection is closed.
+  // Of processes that start at once the first one migrates, and the others find the work done.
+  // Closing the connection rolls back what fails.
   connection.exec("BEGIN EXCLUSIVE");
   const error = findVersionError(connection);
   if (error !== undefined) throw new Error(error);
@@ -95,7 +95,7 @@ function migrate(connection: DatabaseSync): void {
   connection.exec("COMMIT");
 }
 
-/** Readers and the writer go on beside each other with a write-ahead log alone. */
+/** Turns on the write-ahead log, without which readers and the writer block each other. */
 function useWriteAheadLog(connection: DatabaseSync): void {
   const untilMs = performance.now() + LOCK_TIMEOUT_MS;
   while (true) {
@@ -104,7 +104,7 @@ function useWriteAheadLog(connection: DatabaseSync): void {
       if (mode === "wal") return;
       throw new UnusableDatabaseError("The database's file system cannot hold a write-ahead log");
     } catch (error) {
-      // SQLite waits for every lock but this one, which several processes that start at once want.
+      // SQLite waits for every lock but this one, for which processes that start at once compete.
       if (refusalOf(error) === undefined || performance.now() > untilMs) throw error;
     }
   }

@@ -9,7 +9,7 @@ export const APPLICATION_ID = 0x47617465;
 interface Part {
   readonly version: number;
   readonly name: string;
-  /** What adds it to its table, of a column alone. */
+  /** The definition, if the part is a column. */
   readonly column?: string;
 }
 
@@ -26,14 +26,14 @@ function findAdded(lines: readonly string[]): Part[] {
     const version = Number(/-- (?:.* )?since (\d+)$/.exec(line)?.[1] ?? 0);
     if (version === 0) return [];
     if (created) return { version, name };
-    // What goes on in the next lines is indented further.
+    // The following lines of a definition are indented further.
     const end = lines.findIndex((other, at) => at > index && !other.startsWith(" ".repeat(6)));
     const column = lines.slice(index, end).join("\n").replace(/ *--.*$/gm, "").replace(/,$/, "");
     return { version, name, column };
   });
 }
 
-/** What gives the newest schema, and its version, to one of that version; 0 is an empty one. */
+/** Returns the SQL that migrates a database from `version` (0: empty) to the newest schema. */
 export function migrationsFrom(version: number): readonly string[] {
   const marks =
     [`PRAGMA application_id = ${APPLICATION_ID}`, `PRAGMA user_version = ${NEWEST_VERSION}`];
@@ -44,10 +44,10 @@ export function migrationsFrom(version: number): readonly string[] {
   const add = ({ name, column }: Part): string => {
     if (column !== undefined) return `ALTER TABLE ${name} ADD COLUMN ${column}`;
     const { type, sql } = { ...select.get(name) };
-    // An index or trigger may take the place of its former self.
+    // An index or trigger may replace an older one of the same name.
     return type === "table" ? `${sql}` : `DROP ${type} IF EXISTS ${name}; ${sql}`;
   };
-  // In the order of the schema: each part needs those alone that stand before it.
+  // In the order of the schema: a part depends only on parts before it.
   const added = ADDED.filter((part) => part.version > version).map(add);
   return [
     ...version === 1 ? [RENAME, ...added, FILL_ADDED] : added,
@@ -57,7 +57,7 @@ export function migrationsFrom(version: number): readonly string[] {
   ];
 }
 
-/** Gives the newest schema to a database of the version. */
+/** Migrates a database from `version` to the newest schema. */
 export function applyMigrations(connection: DatabaseSync, version: number): void {
   for (const text of migrationsFrom(version)) connection.exec(text);
 }

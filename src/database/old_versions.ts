@@ -1,6 +1,6 @@
 import { fieldName } from "../base/fields.ts";
 
-/** New names that do not follow from the old ones, whatever the table. */
+/** New column names that `fieldName` does not derive from the old ones, for all tables. */
 const NAMES: Readonly<Record<string, string>> = {
   password: "phc",
   scope: "scopes",
@@ -11,7 +11,7 @@ const NAMES: Readonly<Record<string, string>> = {
   token_ttl: "tokenTtlMs",
 };
 
-/** The columns of 0.1.0 that have another name today. */
+/** The columns of 0.1.0 that have other names today, under their old names. */
 const RENAMED: Readonly<Record<string, string>> = {
   users: "password scope created_at cut_at",
   apps: "scope redirect_uris resource_server old_secret old_secret_until created_at cut_at",
@@ -29,12 +29,12 @@ const RENAMED: Readonly<Record<string, string>> = {
   cronjobs: "next_at lease_until last_at last_ms last_error",
 };
 
-/** Names separated by spaces become a JSON array. */
+/** Turns names separated by spaces into a JSON array. */
 const toJson = (table: string, column: string): string =>
   `UPDATE ${table} SET ${column} = iif(${column} = '', '[]',
     '["' || replace(${column}, ' ', '","') || '"]') WHERE ${column} IS NOT NULL;`;
 
-/** Columns bear the names of the fields, and lists are JSON arrays. */
+/** Gives columns the names of their fields, and makes lists JSON arrays. */
 export const RENAME = Object.entries(RENAMED).flatMap(([table, names]) =>
   names.split(" ").map((name) =>
     `ALTER TABLE ${table} RENAME COLUMN "${name}" TO ${NAMES[name] ?? fieldName(name)};
@@ -43,12 +43,12 @@ export const RENAME = Object.entries(RENAMED).flatMap(([table, names]) =>
 ).join("\n") + toJson("apps", "grants");
 
 /**
- * Fills in the parts that 0.1.0 lacks. Its subscriptions live by the newest grant of their user and
- * app that had scope `consumer` and has not been revoked or cut off, of those from before them
- * where any is left: one of them made it. The time of a grant is in the digits of its id. Where all
- * have been revoked, it has ended with them. Where the purge has left no earlier one, it may
- * receive what its app would be granted without asking: what the user has allowed it, or all of its
- * own where it acts for itself, is trusted or takes passwords; else what needs no scope of its own.
+ * Fills in what 0.1.0 lacks. A subscription depends on a grant of its user and app that has scope
+ * `consumer` and is neither revoked nor cut off: the newest one from before it, since one of those
+ * made it, or else the newest. The time of a grant is in the digits of its id. If all have been
+ * revoked, the subscription has ended. If the purge left no earlier one, it may receive what the
+ * user has allowed the app; or all scopes of an app that acts for itself, is trusted or takes
+ * passwords; or the later grant's; or else what needs no scope of its own.
  */
 export const FILL_ADDED = `
   UPDATE subscriptions SET hasSucceeded = 1 WHERE standing = 'proven';
@@ -85,7 +85,7 @@ export const FILL_ADDED = `
   DROP TABLE known_grants;
 `;
 
-/** What its last attempt came to stands with a delivery since 12; lists go by it. */
+/** Since version 12 a delivery holds the outcome of its last attempt, by which lists filter. */
 export const FILL_LAST = `
   UPDATE deliveries SET (lastStatus, lastError) = (SELECT status, error FROM attempts
     WHERE delivery = id ORDER BY startedAtMs DESC, attempts.attempt DESC LIMIT 1);

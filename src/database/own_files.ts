@@ -1,32 +1,32 @@
 import { type BigIntStats, existsSync, readlinkSync, realpathSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 
-/** The files of an open database, as the paths lead to them. */
+/** The watch over the files of an open database. */
 export type OwnFiles = ReturnType<typeof watchOwnFiles>;
 
-// As many as Linux follows.
+// Linux follows as many.
 const MOST_LINKS = 40;
 
-/** The path of the file itself: SQLite keeps the log beside it, not beside a link to it. */
+/** Returns the path of the file itself: SQLite keeps the log beside the file, not beside a link. */
 export function followLinks(path: string, most = MOST_LINKS): string {
   if (existsSync(path) || most === 0) return realpathSync(path);
   try {
     const next = resolve(realpathSync(dirname(path)), readlinkSync(path));
-    return followLinks(next, most - 1); // it leads to what will be
-  } catch { // it is no link: there is nothing, or what is there cannot be looked at
+    return followLinks(next, most - 1); // the target does not exist yet
+  } catch { // it is no link: nothing is there, or it cannot be examined
     return resolve(path);
   }
 }
 
 /**
- * What a path leads to: the same text as long as it is the same file, "" where there is none.
- * Throws the system's error where it cannot be looked at.
+ * Returns the identity of the file at a path: the same text for as long as it is the same file, ""
+ * if there is none. Throws the system's error if the file cannot be examined.
  */
 export function identify(path: string): string {
   return identityOf(look(path));
 }
 
-/** Whether a path leads to the file of this identity; not where it cannot be looked at. */
+/** Whether a path leads to the file of this identity; false if it cannot be examined. */
 export function leadsTo(path: string, identity: string): boolean {
   try {
     return identify(path) === identity;
@@ -36,15 +36,15 @@ export function leadsTo(path: string, identity: string): boolean {
 }
 
 /**
- * Watches over the file at `path`, which was `identity` when it was opened, over its log and the
- * index to that, by whose locks processes take turns, and over the link `given` that led there.
+ * Watches the file at `path`, whose identity was `identity` when it was opened; its log, and the
+ * log's index, which has the locks between processes; and the link `given` that led to the file.
  */
 export function watchOwnFiles(given: string, path: string, identity: string) {
   const paths = [...new Set([given, path])];
   let besides: string | undefined;
   let logBytes = 0;
   return {
-    /** Whether the paths still lead to the open files: what goes to others would be lost. */
+    /** Whether the paths still lead to the open files: otherwise what is written would be lost. */
     areInPlace(): boolean {
       if (!paths.every((each) => leadsTo(each, identity))) return false;
       const [log, index] = [look(`${path}-wal`), look(`${path}-shm`)];
@@ -54,13 +54,13 @@ export function watchOwnFiles(given: string, path: string, identity: string) {
       return log !== undefined && index !== undefined && found === besides;
     },
     /**
-     * Whether the log alone is gone, and nothing of others has come since the last commit of this
-     * service: what they have written would be in a log, or in the file, whose time it changes.
+     * Whether only the log is gone, and nobody else has written since this service's last commit.
+     * Such a write would be in a log, or in the file, whose modification time it changes.
      */
     isLogGone: (committedAtMs: number) =>
       leadsTo(path, identity) && !look(`${path}-wal`)?.size &&
       Number(look(path)?.mtimeMs) <= committedAtMs,
-    /** How long the log was when it was last looked at. */
+    /** The size of the log, in bytes, at the last call of `areInPlace`. */
     logBytes: () => logBytes,
   };
 }

@@ -1,9 +1,9 @@
 import type { Database } from "./database.ts";
 
 /**
- * The same database, left to others after each write for so many times as long as that took:
- * SQLite's lock is not given in turns, so who writes batch upon batch would keep another process
- * waiting until it gives up.
+ * Returns the same database with a pause after each write: `times` as long as the write took.
+ * SQLite's lock is not fair, so a process that writes batch upon batch would keep another one
+ * waiting until it times out.
  */
 export function paceWrites<Kind extends Database>(
   database: Kind,

@@ -9,9 +9,9 @@ const OWN_LOCK_TIMEOUT_MS = 1000;
 const ATTEMPTS = 5;
 
 /**
- * Shows other processes on this database file that the one called `name` lives: it locks a file of
- * its own beside the database, and the system releases that lock however the process ends. The lock
- * is SQLite's, because Node has none; it works wherever the database's own locks do.
+ * Shows other processes on this database file that the process `name` is alive. It locks a file of
+ * its own beside the database; the system releases the lock however the process ends. The lock is
+ * SQLite's, because Node has none, so it works wherever the database's own locks do.
  */
 export function acquirePresence(databasePath: string, name: string) {
   const prefix = prefixOf(databasePath);
@@ -19,9 +19,9 @@ export function acquirePresence(databasePath: string, name: string) {
   let lock = takeOwn(own);
   return {
     /**
-     * Calls `release` once, in one process, for what each process had claimed that has ended; again
-     * at the next call if that throws. Of a process without a file nothing is known: its claims
-     * last until their leases end. This process's own file is made anew if somebody has removed it.
+     * Calls `release` with the name of each ended process, in one process and once; again at the
+     * next call if it throws. A process without a file is not noticed: its claims last until their
+     * leases end. Creates this process's own file again if somebody has removed it.
      */
     async forEnded(release: (name: string) => Promise<void>): Promise<void> {
       if (!existsSync(own)) {
@@ -31,24 +31,24 @@ export function acquirePresence(databasePath: string, name: string) {
       }
       for (const path of listFiles(prefix)) {
         using free = path === own ? undefined : tryLock(path, 0);
-        if (!free || !existsSync(path)) continue; // it has closed meanwhile, or another was faster
+        if (!free || !existsSync(path)) continue; // closed meanwhile, or another process was faster
         await release(path.slice(prefix.length));
-        rmSync(path, { force: true }); // while it is locked, so that it is never a living one's
+        rmSync(path, { force: true }); // while locked, so that it is no living process's
       }
     },
-    /** Shows the others that this process has released everything. */
+    /** Shows other processes that this one has released everything. */
     close(): void {
       try {
         rmSync(own, { force: true });
       } catch {
-        // A folder that takes no writes any more: others find the file without a lock.
+        // The folder may refuse writes now. Other processes find the file without a lock.
       }
       lock.close();
     },
   };
 }
 
-/** Whether a process shows by a file of its own that it works on this database. */
+/** Whether any process holds the lock of a presence file beside this database. */
 export function isAnybodyPresent(databasePath: string): boolean {
   return listFiles(prefixOf(databasePath)).some((path) => {
     using free = tryLock(path, 0);
@@ -56,7 +56,7 @@ export function isAnybodyPresent(databasePath: string): boolean {
   });
 }
 
-/** How the paths of the processes' files begin; the name of each follows. */
+/** The beginning of the paths of presence files; the name of a process follows. */
 const prefixOf = (databasePath: string): string => `${databasePath}-process-`;
 
 function listFiles(prefix: string): string[] {
@@ -66,8 +66,8 @@ function listFiles(prefix: string): string[] {
 }
 
 /**
- * Locks this process's file. Another that is tidying up may come between making and locking it, so
- * the lock counts only if the file is still there.
+ * Creates and locks this process's file. Another process may remove the file before the lock is
+ * taken, so the lock counts only if the file still exists.
  */
 function takeOwn(path: string): DatabaseSync {
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
@@ -76,18 +76,18 @@ function takeOwn(path: string): DatabaseSync {
     if (lock && existsSync(path)) return lock;
     lock?.close();
   }
-  rmSync(path, { force: true }); // without a lock it would say that this process has ended
+  rmSync(path, { force: true }); // an unlocked file would mean that this process has ended
   throw new UnavailableError(`${path} cannot be locked`);
 }
 
-/** Undefined where another process holds it, and where there is no such file: none is made. */
+/** Locks the file. Undefined if another process holds the lock, or if there is no such file. */
 function tryLock(path: string, timeoutMs: number): DatabaseSync | undefined {
   const url = pathToFileURL(path);
   url.search = "mode=rw";
   let connection: DatabaseSync | undefined;
   try {
     connection = new DatabaseSync(url, { timeout: timeoutMs });
-    // In memory, so that no journal lies beside the file and is taken for a process's too.
+    // In memory: a journal beside the file would be taken for another process's file.
     connection.exec("PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");
     return connection;
   } catch (error) {

@@ -20,8 +20,8 @@ import { refusalOf } from "./sqlite_error.ts";
 import { openAtRest } from "./sqlite_file.ts";
 
 /**
- * Does `Engine.restore` to a file, mode 0600. The one at its path is moved aside with its log; the
- * copy is made beside it and judged first, by its content and with the seal.
+ * Implements `Engine.restore` for a file, mode 0600. First makes a copy beside the database and
+ * judges it, by its content and with the seal. Then moves the database and its log aside.
  */
 export async function restoreSqlite(
   source: string,
@@ -31,10 +31,10 @@ export async function restoreSqlite(
   signal: AbortSignal,
 ): Promise<Restored> {
   checkSource(source, path);
-  makeFolder(path); // it may have been lost as a whole
+  makeFolder(path); // the folder may have been lost too
   return withTemporary(`${path}.restoring`, async (copy) => {
     await copyJudged(source, copy, seal, signal);
-    // What it holds is no more at its path when it is released: SQLite leaves that as it is.
+    // The locked file has left its path when the lock is released, so SQLite changes nothing there.
     using _lock = lockWhole(path);
     keepOwner(copy, path);
     const keptAs = replace(path, copy, nowMs);
@@ -42,7 +42,7 @@ export async function restoreSqlite(
   });
 }
 
-/** Copies a backup to an empty file; throws where no server could work on that. */
+/** Copies a backup to an empty file. Throws if no server could use the copy. */
 export async function copyJudged(
   source: string,
   copy: string,
@@ -62,14 +62,14 @@ export async function copyJudged(
   }
 }
 
-/** Root restores what another user's server works on. */
+/** Keeps the database's owner: root may restore what another user's server uses. */
 function keepOwner(copy: string, path: string): void {
   const owner = statSync(path, { throwIfNoEntry: false });
   if (!owner) giveToOwner(copy);
   else if (owner.uid !== statSync(copy).uid) lchownSync(copy, owner.uid, owner.gid);
 }
 
-/** Throws where a file cannot be a backup that something at the path is restored from. */
+/** Throws if `source` cannot be a backup from which something at `path` is restored. */
 export function checkSource(source: string, path: string): void {
   accessSync(source, constants.R_OK); // SQLite would not say which file it cannot open
   const found = statSync(source);
@@ -85,7 +85,7 @@ export function checkSource(source: string, path: string): void {
   );
 }
 
-/** Locks out everybody else; undefined where SQLite cannot, because it is damaged or not there. */
+/** Locks the whole database; throws if it is in use. Undefined if it is damaged or missing. */
 function lockWhole(path: string): DatabaseSync | undefined {
   const refusal = new UnusableDatabaseError(
     `A process works on ${path}: stop every server and command first.`,
@@ -94,7 +94,7 @@ function lockWhole(path: string): DatabaseSync | undefined {
   if (!existsSync(path) || isLost(path)) return undefined;
   const connection = new DatabaseSync(path);
   try {
-    // With this mode the lock on the log is one on the whole file, which every connection shares.
+    // In this mode SQLite locks the whole file, on which every open connection has a shared lock.
     connection.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN IMMEDIATE");
     return connection;
   } catch (error) {
@@ -104,16 +104,16 @@ function lockWhole(path: string): DatabaseSync | undefined {
   }
 }
 
-/** The file that keeps what `path` was replaced for; where there is one, the next second's. */
+/** Returns a free name, made of `path` and the time, for the file with the former content. */
 export function asideOf(path: string, nowMs: number): string {
   const aside = `${path}.before-${new Date(nowMs).toISOString().replace(/[-:]|\.\d+/g, "")}`;
   return existsSync(aside) ? asideOf(path, nowMs + 1_000) : aside;
 }
 
 /**
- * Puts the copy in the place of what is at the path, and that aside; or leaves all as it was. At
- * every moment there is a database at the path, if there was one and the file system has links. A
- * log or a journal without one goes too: SQLite would take it for that of the copy.
+ * Moves what is at the path aside and puts the copy there, or leaves everything as it was. The path
+ * always has a database, if it had one and the file system has hard links. A log or a journal
+ * without a database is moved too: SQLite would take it for the copy's.
  */
 function replace(path: string, copy: string, nowMs: number): string | undefined {
   const aside = asideOf(path, nowMs);
@@ -135,7 +135,7 @@ function replace(path: string, copy: string, nowMs: number): string | undefined 
     renameSync(copy, path);
     syncFolder(copy);
   } catch (error) {
-    if (isThere) renameSync(aside, path); // does nothing where it is the same file still
+    if (isThere) renameSync(aside, path); // does nothing while both names are the same file
     rmSync(isThere ? aside : path, { force: true });
     for (const suffix of moved) renameSync(aside + suffix, path + suffix);
     throw error;

@@ -1,14 +1,14 @@
 import type { Database, Page, Pagination } from "./database.ts";
 import type { Sql } from "./sql.ts";
 
-/** A record as its row has it: a list as its JSON, a boolean as 0 or 1. */
+/** The row of a record: a list is JSON text, a boolean is 0 or 1. */
 export type RowOf<Item> = { readonly [Key in keyof Item]: Stored<Item[Key]> };
 
 type Stored<Value> = Value extends readonly unknown[] ? string
   : Value extends boolean ? number
   : Value;
 
-/** A row with its scopes as a list. */
+/** Parses the scopes of a row, a JSON array. */
 export function parseScopes<Row extends { readonly scopes: string }>(
   row: Row,
 ): Omit<Row, "scopes"> & { readonly scopes: readonly string[] } {
@@ -30,7 +30,7 @@ export async function findItem<Row, Item>(
   return row && toItem(row);
 }
 
-/** The value of a SELECT of one column, in its first row. */
+/** The value in the first row of a SELECT of one column. */
 export async function findValue<Value>(database: Database, select: Sql) {
   const [row] = await database.query<Record<string, Value>>(select);
   return row && Object.values(row)[0];
@@ -41,15 +41,15 @@ export async function hasRow(database: Database, select: Sql): Promise<boolean> 
   return (await database.query(select)).length > 0;
 }
 
-/** Writes one batch; whether its first statement changed one row. */
+/** Writes one batch. Returns whether its first statement changed exactly one row. */
 export async function changesRow(database: Database, ...batch: readonly Sql[]): Promise<boolean> {
   return (await database.write(batch))[0] === 1;
 }
 
-/** Sorts after every id, so that a list which begins before it begins with the newest. */
+/** Sorts after every id: as a cursor it makes a list begin with the newest item. */
 export const NEWEST = "~";
 
-/** Makes a page of the rows of a query that asked for one row more than the page holds. */
+/** Makes a page from the rows of a query whose LIMIT is the page's and one more. */
 export function pageOf<Item extends { readonly id: string }>(
   rows: readonly Item[],
   { limit }: Pagination,

@@ -7,10 +7,10 @@ import { createRqliteWriter } from "./rqlite_writer.ts";
 import type { CommitReport } from "./write_result.ts";
 
 /**
- * Opens the engine on an rqlite cluster, which replicates one SQLite database by Raft and answers
- * over HTTP. Its schema must be there (rqlite_engine.ts). Reads and writes go to the leader, so a
- * process sees what it has stored; what others stored it sees half a second later at most. The
- * client is closed with it.
+ * Opens an rqlite cluster, which replicates one SQLite database by Raft and answers over HTTP. Its
+ * schema must exist (rqlite_engine.ts). Reads and writes go to the leader, so a process sees its
+ * own writes at once, and writes of other processes half a second later at most. Closing the
+ * database closes the client.
  */
 export function openRqliteDatabase(
   client: RqliteClient,
@@ -25,11 +25,11 @@ export function openRqliteDatabase(
   };
 }
 
-/** Does `openInThread` of a cluster. */
+/** Implements `openInThread` for a cluster. */
 export async function openRqliteInThread(cluster: RqliteAddress, name: string) {
   const client = createRqliteClient(cluster);
   const database = openRqliteDatabase(client);
-  // What is to be logged is logged by the same check in the server.
+  // Without a log: the server's own check logs the same.
   const clockCheck = createRqliteClock(client, undefined, Date.now);
   return { database, presence: await acquireRqlitePresence(database, name), clockCheck };
 }

@@ -7,16 +7,16 @@ import { setTimeout as pause } from "node:timers/promises";
 import { OutcomeUnknownError, UnavailableError } from "./database.ts";
 import { createNodeChoice, createPatience } from "./rqlite_nodes.ts";
 
-/** Where an rqlite cluster is. */
+/** The address of an rqlite cluster. */
 export interface RqliteAddress {
-  /** Its nodes, as in `127.0.0.1:4001`; they name the leader, also one that is not listed. */
+  /** Its nodes, such as `127.0.0.1:4001`. They name the leader, which need not be listed. */
   readonly nodes: readonly string[];
   readonly isTls: boolean;
   /** `user:password`. */
   readonly credentials: string | undefined;
 }
 
-/** Asks the nodes of a cluster. */
+/** Sends requests to the nodes of a cluster. */
 export type RqliteClient = ReturnType<typeof createRqliteClient>;
 
 /** The result of one statement: rows of a SELECT, or what a write changed. */
@@ -25,32 +25,32 @@ export interface RqliteResult {
   readonly columns?: readonly string[];
   readonly types?: readonly string[];
   readonly values?: readonly (readonly unknown[])[];
-  /** Left out for 0. */
+  /** Missing if it is 0. */
   readonly rows_affected?: number;
 }
 
-/** What became of one attempt. */
+/** The outcome of one attempt. */
 type Attempt =
   | { readonly kind: "results"; readonly results: readonly RqliteResult[] }
   | { readonly kind: "redirect"; readonly leader: string }
-  /** Nothing has run where the node says so, or was never reached. */
+  /** Surely nothing has run if the node says so, or was never reached. */
   | { readonly kind: "failed"; readonly mayHaveRun: boolean; readonly reason: string };
 
-/** How long one node may take for each mebibyte of a request, if nothing else is said. */
+/** How long a node may take for each mebibyte of a request, by default. */
 const ATTEMPT_MS = 1_000;
 const MEBIBYTE = 1024 * 1024;
 const PAUSE_MS = 40;
-/** A request that is sent with less time left may run, and nobody would know. */
+/** With less time left nothing is sent: it might run, and its response would come too late. */
 const LEAST_MS = 100;
 const SHOWN_CHARACTERS = 200;
 
-/** Says what came in place of a result; a proxy may send a long page. */
+/** Describes a response that is not a result. Cuts it short: a proxy may send a long page. */
 export function describeResponse(status: number | undefined, content: string): string {
   if (status === 401) return "refuses GATEPOST_DATABASE_CREDENTIALS";
   return `HTTP ${status} ${content.slice(0, SHOWN_CHARACTERS).trim()}`;
 }
 
-/** Reads a response's JSON; throws with what came where it is none. */
+/** Parses a response's JSON; throws an error that describes the response if it is none. */
 export function readResponse(status: number | undefined, content: string) {
   try {
     return JSON.parse(content);
@@ -61,7 +61,7 @@ export function readResponse(status: number | undefined, content: string) {
 
 /** Makes a client. Its connections stay open until `close`; none keeps the process alive. */
 export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress) {
-  // Not by imports, which would load all of fetch, and TLS: see base/status_text.ts.
+  // Not by imports, which would load TLS and all of fetch: see base/status_text.ts.
   const { Agent, request } = isTls ? process.getBuiltinModule("node:https")
     : process.getBuiltinModule("node:http");
   const agent = new Agent({ keepAlive: true });
@@ -71,7 +71,7 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
   };
   const choice = createNodeChoice(nodes);
   const patience = createPatience();
-  /** Why each node has given no result to those who failed, since there was one. */
+  /** Why each node gave no result, in requests since the last one that got a result. */
   let lately: ReadonlyMap<string, string> = new Map();
   let isOpen = true;
   let aheadMs = 0;
@@ -79,21 +79,21 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
   function start(node: string, method: string, path: string, timeoutMs: number): ClientRequest {
     const url = `${isTls ? "https" : "http"}://${node}${path}`;
     const outgoing = request(url, { method, agent, headers });
-    outgoing.on("error", () => {}); // also where nobody waits for the response any more
+    outgoing.on("error", () => {}); // it may come when nobody awaits the response
     outgoing.once("socket", (socket: Socket) => {
       if (!outgoing.reusedSocket) socket.once("close", choice.disconnected);
     });
     const giveUp = () => {
       if (outgoing.destroyed) return;
       choice.silenced(node);
-      outgoing.destroy(new Error("no response in time")); // the same each time: it is logged once
+      outgoing.destroy(new Error("no response in time")); // always the same: it is logged once
     };
-    // What came while this process stood still is read before.
+    // `setImmediate`: a response that arrived while this process stood still is read first.
     const limit = setTimeout(() => setImmediate(giveUp), timeoutMs);
     return outgoing.once("close", () => clearTimeout(limit));
   }
 
-  /** Ends a request that may take its time where the node leaves a small one waiting. */
+  /** Ends a long request if its node does not answer a small one in time. */
   function watch(node: string, outgoing: ClientRequest): void {
     if (outgoing.destroyed) return;
     start(node, "GET", "/readyz?noleader", ATTEMPT_MS).end()
@@ -128,28 +128,27 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
       if (status === 301 && location !== undefined) {
         return { kind: "redirect", leader: new URL(location).host };
       }
-      // It refuses our request, or our credentials, which another may know already or still.
+      // The node refuses the request, or credentials that another node may accept: nothing ran.
       const isRefusal = status < 500 || content.includes("leader not found");
       if (status !== 200) return fail(!isRefusal, describeResponse(status, content));
       const { results, error = "not a result of each statement" } = readResponse(status, content);
-      // A transaction ends with the statement that failed.
+      // The results of a transaction end with the statement that failed.
       const isWhole = results?.length === count || results?.at(-1)?.error !== undefined;
-      // With an error of its own, leadership was lost in between: it may be stored yet.
+      // An error outside the results: leadership was lost, and the write may still be stored.
       return isWhole ? { kind: "results", results } : fail(true, error);
     } catch (cause) {
-      return fail(isSent, (cause as Error).message.trim()); // OpenSSL ends its with \n
+      return fail(isSent, (cause as Error).message.trim()); // OpenSSL's end with \n
     }
   }
 
   /**
-   * Asks the leader, whichever node that is, and gives the results of the statements. Asks again
-   * after a failed attempt, so a write must be one that does nothing when it is repeated. Throws
-   * UnavailableError at the deadline, or where nobody has answered anybody for five seconds;
-   * OutcomeUnknownError where an attempt may have run.
+   * Sends the statements to the current leader and returns their results. Repeats failed attempts,
+   * so a write must be idempotent. Throws UnavailableError at the deadline, or if no node has
+   * answered any request for five seconds; OutcomeUnknownError if an attempt may have run.
    *
    * @param pathOf makes the path of each attempt
    * @param statements at least one, each in JSON
-   * @param untilMs the deadline, in elapsed time
+   * @param untilMs the deadline, by `performance.now()`
    * @param mebibyteMs how long one node may take for each mebibyte; then another is asked
    */
   async function ask(
@@ -163,7 +162,7 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
     const startedMs = performance.now();
     let mayHaveRun = false;
     let redirects = 0;
-    /** The same with those that it asks itself; others may have results meanwhile. */
+    /** `lately` and this request's failures; others may get results meanwhile, which reset it. */
     const own = new Map(lately);
     for (;;) {
       const nowMs = performance.now();
@@ -190,7 +189,7 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
         own.set(node, found.reason);
       } else if (choice.follow(found.leader)) {
         if (redirects++ === 0) continue;
-        // They may name each other, or itself.
+        // Nodes may name each other, or themselves.
         own.set(node, `${node} names ${found.leader} as the leader`);
       }
       lately = own;
@@ -205,7 +204,7 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
     leaderChanges: choice.changes,
     /** How far the clock of the node that answered last is ahead of ours, to within a second. */
     aheadMs: () => aheadMs,
-    /** Any request to one node; `timeoutMs` is for the whole of it. Throws the system's error. */
+    /** Sends any request to one node; `timeoutMs` covers all of it. Throws the system's error. */
     async request(
       node: string,
       method: string,
@@ -216,16 +215,16 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
       const outgoing = start(node, method, path, timeoutMs);
       if (body) body.on("error", (error) => outgoing.destroy(error)).pipe(outgoing);
       else outgoing.end();
-      // One that loads a body may be too busy for anything else.
+      // A node that loads a body may be too busy to answer `watch`.
       if (!body && timeoutMs > ATTEMPT_MS) watch(node, outgoing);
       const [incoming] = await once(outgoing, "response");
       return incoming;
     },
-    /** The node that leads now; throws UnavailableError. */
+    /** Finds the node that leads now. Throws UnavailableError. */
     async findLeader(untilMs: number): Promise<string> {
       const asked = ask(() => "/db/query?level=weak&redirect", ['"SELECT 1"'], untilMs);
       await asked.catch(({ message }: Error) => {
-        throw new UnavailableError(message); // whatever has run, it stores nothing
+        throw new UnavailableError(message); // a SELECT stores nothing, even if it ran
       });
       return choice.next();
     },

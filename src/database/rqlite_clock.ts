@@ -3,14 +3,14 @@ import type { Log } from "../base/log.ts";
 import { describeResponse, readResponse, type RqliteClient } from "./rqlite_client.ts";
 
 const WARN_MS = 250;
-/** Beyond it what one process revokes may not reach what another has just issued. */
+/** Beyond this, a revocation by one process may miss a token that another has just issued. */
 export const MAX_SKEW_MS = 2_000;
 const INTERVAL_MS = 2_000;
 const TIMEOUT_MS = 1_000;
-/** A node that is busy or started again may not answer so many looks but one. */
+/** After so many failed looks a node is reported: one that restarts may fail fewer. */
 const MISSED_LOOKS = 3;
 
-// Of the node that is asked alone: by the log, each node would have a time of its own.
+// Asks the node itself. Through the Raft log, each node would have a time of its own.
 const SELECT = `SELECT unixepoch('subsec'), foreign_keys, (SELECT max(id) FROM write_groups)
   FROM pragma_foreign_keys`;
 const TIME_PATH = `/db/query?level=none&q=${encodeURIComponent(SELECT)}`;
@@ -18,9 +18,9 @@ const TIME_PATH = `/db/query?level=none&q=${encodeURIComponent(SELECT)}`;
 export type RqliteClock = ReturnType<typeof createRqliteClock>;
 
 /**
- * Makes the comparison of this machine's clock with those of the nodes. It also logs a node that
- * for some seconds has not answered or not stored what others have, which the cluster goes on
- * without, and one that was started without what the start of this process would have refused
+ * Makes the comparison of this machine's clock with the nodes' clocks. It also logs a node that for
+ * some seconds has not answered or not stored what others have; the cluster goes on without it. And
+ * it logs a node that ignores foreign keys, which a start of this process would have refused
  * (rqlite_judge.ts).
  */
 export function createRqliteClock(
@@ -32,14 +32,14 @@ export function createRqliteClock(
   let isWarned = false;
   /** Nodes that ignore foreign keys. */
   const lax = new Set<string>();
-  /** How many looks a node has failed, since one that it has not. */
+  /** How many looks in a row each node has failed. */
   const missed = new Map<string, number>();
-  /** The newest group of writes (rqlite_ledger.ts) that a node had. */
+  /** The newest group of writes (rqlite_ledger.ts) that each node had at the last look. */
   const newest = new Map<string, unknown>();
 
   /**
-   * By how much ours surely differs, for the node's time is from between the two of ours, and
-   * whether the node has stored something since the last look.
+   * Returns by how much our clock differs at least, since the node's time lies between two of ours,
+   * and whether the node has stored something since the last look.
    */
   async function measure(node: string) {
     const sentMs = now();
@@ -48,8 +48,8 @@ export function createRqliteClock(
     const { statusCode: status } = response;
     if (status !== 200) throw new Error(describeResponse(status, content));
     const whole = readResponse(status, content);
-    const [{ error, values } = whole] = whole.results; // none where it has lost its file
-    if (error !== undefined) throw new Error(error); // it has no table: it is of no cluster yet
+    const [{ error, values } = whole] = whole.results; // empty if it has lost its file
+    if (error !== undefined) throw new Error(error); // no table: the node is in no cluster yet
     const [[seconds, keys, group]] = values;
     if (keys !== 0) lax.delete(node);
     else if (!lax.has(node)) {
@@ -76,11 +76,11 @@ export function createRqliteClock(
     if (count >= MISSED_LOOKS) log?.info("a node of the database works again", { node });
   }
 
-  /** Asks each node once, and logs where our clock differs from most of theirs; never rejects. */
+  /** Asks each node once, and logs if our clock differs from most nodes' clocks; never rejects. */
   async function look(): Promise<void> {
     const looks = await Promise.allSettled(client.nodes.map(measure));
     const found = looks.map((each) => (each.status === "fulfilled" ? each.value : undefined));
-    const isAnyStored = found.some((each) => each?.hasStored); // not while nobody leads
+    const isAnyStored = found.some((each) => each?.hasStored); // false without a leader
     for (const [index, node] of client.nodes.entries()) {
       const each = looks[index];
       if (each?.status === "rejected") {
@@ -101,17 +101,17 @@ export function createRqliteClock(
 
   return {
     look,
-    /** Looks, and then again and again until the function is called that it gives. */
+    /** Looks now and every two seconds until the returned function is called. */
     async start(): Promise<() => void> {
-      await look(); // else what begins now would go by a clock that may be wrong
+      await look(); // otherwise the server would start by a clock that may be wrong
       const timer = setInterval(() => void look(), INTERVAL_MS).unref();
       return () => clearInterval(timer);
     },
     skewMs: () => skewMs,
-    /** Each node, and whether nothing is logged of it that is still so. */
+    /** Each node, and false if a problem of it is logged and not over. */
     nodes: () =>
       client.nodes.map((node) => [node, (missed.get(node) ?? 0) < MISSED_LOOKS] as const),
-    /** Whether ours agreed with most of theirs at the last look. */
+    /** Whether our clock agreed with most nodes' clocks at the last look. */
     state: (): "ok" | "clock_skewed" => (skewMs > MAX_SKEW_MS ? "clock_skewed" : "ok"),
   };
 }

@@ -28,7 +28,7 @@ const LEADER_MS = 5_000;
 const COPY_MS = 3_600_000;
 const WRITTEN_MS = 600_000;
 const PAUSE_MS = 1_000;
-/** A leader that reads hundreds of megabytes may be too busy to stay the leader. */
+/** How often a copy is tried: a leader that is busy with hundreds of MB may lose leadership. */
 const SENDINGS = 5;
 
 /** Makes the engine of an rqlite cluster; messages call it `name`. */
@@ -50,7 +50,7 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
     }
   }
 
-  /** Of many that start at once one migrates; the others fail, and find it done. */
+  /** Migrates. Of processes that start at once one succeeds; the others retry and find it done. */
   async function prepare(client: RqliteClient, seal?: Seal, lastError?: string): Promise<void> {
     const state = await judgeCluster(client, (held) => seal && findSealMismatch(held, seal));
     checkUsable(name, state);
@@ -78,24 +78,24 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
       return clockError === undefined ? state : { ...state, warnings: [...warnings, clockError] };
     });
 
-  /** Also of what is newer than this program: a backup may take its place. */
+  /** Whether the cluster is empty. Reads a newer schema too: a backup may take its place. */
   const holdsNothing = () =>
     ask((client) => readCluster(client, isEmpty)).catch((cause: unknown) => {
       const message = `Database ${name}: ${messageOf(cause)}.`;
       throw new UnusableDatabaseError(message, { cause });
     });
 
-  /** The copy comes whole into a file of its own, which is then backed up as any other. */
+  /** Downloads the whole copy into a temporary file, and backs that up like any other file. */
   async function backUp(target: string, signal: AbortSignal): Promise<number> {
     return withTemporary(`${target}.download`, async (file) => {
       await ask(async (client) => {
         const copy = await send(client);
         await pipeline(copy, createWriteStream(file)).catch((cause: NodeJS.ErrnoException) => {
-          if (cause.code !== "ECONNRESET") throw cause; // of the file
+          if (cause.code !== "ECONNRESET") throw cause; // the file's error
           failCopy(cause);
         });
       }, signal);
-      // What stands between may have answered; SQLite would take an empty file for a database.
+      // A proxy may have answered; SQLite would take an empty file for a database.
       if (!beginsAsDatabase(file)) failCopy(undefined);
       return await backUpSqlite(file, target, signal);
     });
@@ -113,7 +113,7 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
     look,
     async open(observe, log, seal) {
       await ask(async (client) => {
-        // A server is not ready instead, until its clock is set.
+        // Commands only: a server starts, but is not ready until its clock is set.
         const judged = log ? undefined : findClockError(client);
         const [error] = await Promise.all([judged, prepare(client, seal)]);
         if (error !== undefined) throw new UnusableDatabaseError(`Database ${name}: ${error}.`);
@@ -121,12 +121,12 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
       const client = createRqliteClient(cluster);
       const database = openRqliteDatabase(client, observe);
       const clock = log && createRqliteClock(client, log, Date.now);
-      // A server is to be seen also before its worker has started, and where it never does.
+      // Others must see the server even before its delivery worker starts, or if it never does.
       const presence = log && await acquireRqlitePresence(database, newId("c", Date.now()));
       const stopClock = await clock?.start();
       return {
         ...database,
-        heavy: database, // it is read elsewhere
+        heavy: database, // the nodes do the work
         backUpAs: undefined,
         disk: async () => undefined,
         async close() {
@@ -153,7 +153,7 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
         if (await look(isAnybodyOnCluster)) {
           throw new UnusableDatabaseError(`A process works on ${name}: stop every server first.`);
         }
-        signal.throwIfAborted(); // while it is known that nothing was replaced
+        signal.throwIfAborted(); // so far nothing can have been replaced
         if (keptAs !== undefined) await backUp(keptAs, signal);
         try {
           const found = await ask(async (client) => {
@@ -164,7 +164,7 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
           if (found.includes('"error"')) throw new UnusableDatabaseError(found);
           checkUsable(name, await judge(seal));
         } catch (cause) {
-          if (cause instanceof UnavailableError) throw cause; // nobody leads, so it was not sent
+          if (cause instanceof UnavailableError) throw cause; // no leader: it was not sent
           const reason = `It is not known whether ${name} was replaced (${messageOf(cause)})`;
           const kept = keptAs === undefined ? "" : `; what was there is in ${keptAs}`;
           throw new UnusableDatabaseError(`${reason}${kept}.`, { cause });
@@ -175,14 +175,14 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
   };
 }
 
-/** Leaves out what has been deleted: a node needs memory for all that it loads. */
+/** Leaves out deleted content: a node needs memory for all that it loads. */
 function compact(file: string, target: string): void {
   using connection = new DatabaseSync(file);
-  // In place it would need as much room in the system's folder for temporary files.
+  // VACUUM in place would need as much space in the system's temporary folder.
   connection.prepare("VACUUM INTO ?").run(target);
 }
 
-/** Nothing goes through the log of a leader that is still writing gigabytes which it has loaded. */
+/** Waits for a read through the Raft log, which a leader blocks while it stores loaded data. */
 async function waitForLog(client: RqliteClient, signal: AbortSignal): Promise<void> {
   const path = "/db/query?level=strong&redirect";
   for (const untilMs = performance.now() + WRITTEN_MS; performance.now() < untilMs;) {
@@ -197,17 +197,17 @@ function failCopy(cause: unknown): never {
   throw new UnavailableError("The leader has not sent all of its copy", { cause });
 }
 
-/** Has the leader load a file, or else send all that it holds. */
+/** Has the leader load the file; without one, has it send a copy of the database. */
 async function send(client: RqliteClient, file?: string): Promise<IncomingMessage> {
   for (let sendings = 1;; sendings++) {
     const leader = await client.findLeader(performance.now() + LEADER_MS);
     const response = file === undefined
-      // Vacuumed: what has been deleted is left out, and it can be made beside a snapshot.
+      // A vacuumed copy has no deleted content, and can be made beside a snapshot.
       ? await client.request(leader, "GET", "/db/backup?vacuum", COPY_MS).catch(failCopy)
       : await client.request(leader, "POST", "/db/load", COPY_MS, createReadStream(file));
     if (response.statusCode === 200) return response;
     const reason = `HTTP ${response.statusCode} ${await text(response)}`;
-    // Nothing is in the log then; and to load the same once more would do no harm.
+    // The log has nothing of it then; and loading the same file twice would do no harm.
     if (sendings === SENDINGS || !/not leader|leader not found|not ready/.test(reason)) {
       throw new UnusableDatabaseError(`${leader} refuses to copy: ${reason.trim()}`);
     }

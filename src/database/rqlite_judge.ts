@@ -8,7 +8,7 @@ import { RQLITE_LEDGER } from "./rqlite_ledger.ts";
 import { RQLITE_PROCESSES } from "./rqlite_presence.ts";
 import { SEAL_CHECK } from "./settings.ts";
 
-/** How long a start waits for a leader, for one node, and for a cluster that holds much. */
+/** How long a start waits: for a leader, for one node, and for the migration of a large cluster. */
 const [START_MS, NODE_MS, MIGRATION_MS] = [5_000, 2_000, 120_000];
 
 /** Judges what a cluster holds, and how its nodes were started; changes nothing. */
@@ -26,7 +26,7 @@ export async function judgeCluster(
   }
 }
 
-/** Judges how the nodes were started, which throws, and reads a copy of the schema and the size. */
+/** Checks how the nodes were started (throws), then reads a copy of the schema and the size. */
 export async function readCluster<Result>(
   client: RqliteClient,
   read: (schema: DatabaseSync, bytes: number, warnings: readonly string[]) => Result,
@@ -41,8 +41,8 @@ export async function readCluster<Result>(
 }
 
 /**
- * The nodes of the cluster that those listed reach. Throws where two of them know no node in
- * common: a client that has lost one cluster would go on in the other.
+ * Returns the cluster's nodes that the listed nodes know. Throws if two listed nodes know no node
+ * in common: a client that loses one of their clusters would continue in the other.
  */
 async function findMembers({ nodes, request }: RqliteClient): Promise<string[]> {
   const asked = nodes.map(async (node) => {
@@ -53,7 +53,7 @@ async function findMembers({ nodes, request }: RqliteClient): Promise<string[]> 
     const hosts = members.flatMap(({ api_addr: url }) => url ? new URL(url).host : []);
     return { node, hosts, addresses: new Set(members.map(({ addr }) => addr)) };
   });
-  const answers = await Promise.all(asked.map((each) => each.catch(() => []))); // it is asked why
+  const answers = await Promise.all(asked.map((each) => each.catch(() => []))); // checkNode tells
   const [first, ...others] = answers.flat().filter(({ addresses }) => addresses.size > 0);
   if (first === undefined) return [];
   const stranger = others.find(({ addresses }) => addresses.isDisjointFrom(first.addresses));
@@ -61,12 +61,12 @@ async function findMembers({ nodes, request }: RqliteClient): Promise<string[]> 
   return [first, ...others].flatMap(({ hosts }) => hosts);
 }
 
-/** Throws where a node would not do what the others do; returns why one is not of use. */
+/** Throws if a node is set up wrongly. Returns why a node cannot be used now, or undefined. */
 async function checkNode({ request }: RqliteClient, node: string): Promise<string | undefined> {
   const get = (path: string) => request(node, "GET", path, NODE_MS);
   const [response, execute, ready] = await Promise.all([
     get("/db/query?level=none&q=PRAGMA+foreign_keys").catch(messageOf),
-    // It wants a POST, which it says to whoever may write.
+    // This wants a POST. It says so only to those who may write, and 401 to others.
     get("/db/execute").catch(() => undefined),
     get("/readyz").catch(() => undefined),
   ]);
@@ -78,11 +78,11 @@ async function checkNode({ request }: RqliteClient, node: string): Promise<strin
     throw new Error(`${node} refuses GATEPOST_DATABASE_CREDENTIALS, or gives them too few rights`);
   }
   const { statusCode: status = 0, headers: { "x-rqlite-version": named } } = response;
-  // What stands between, such as a mesh, answers for a node that is down.
+  // A proxy, such as a service mesh, answers for a node that is down.
   if (named === undefined && status >= 500) {
     return `${node} does not answer: ${describeResponse(status, found)}`;
   }
-  // A program that was built without its version says 8 alone.
+  // An rqlited that was built without its version says 8 alone.
   const version = String(named);
   const [, major, minor = 99] = /^v?(\d+)(?:\.(\d+))?/.exec(version) ?? [];
   if (!(Number(major) * 100 + Number(minor) >= 826)) {
@@ -98,7 +98,7 @@ async function checkNode({ request }: RqliteClient, node: string): Promise<strin
     : undefined;
 }
 
-/** Copies what is judged, which is all but most rows; returns the size of the database. */
+/** Copies what is judged: the schema and a few rows. Returns the database's size in bytes. */
 async function copySchema(client: RqliteClient, copy: DatabaseSync): Promise<number> {
   const results = await client.ask(
     () => "/db/query?level=strong&redirect", // through the log: what the cluster agrees on
@@ -127,14 +127,14 @@ async function copySchema(client: RqliteClient, copy: DatabaseSync): Promise<num
 }
 
 /**
- * Brings a cluster from a schema version to the newest; 0 is an empty one. It is one transaction,
- * which fails where another process has been faster. Returns why it failed.
+ * Migrates a cluster from a schema version (0: empty) to the newest one, in one transaction, which
+ * fails if another process was faster. Returns why it failed.
  */
 export async function migrateCluster(
   client: RqliteClient,
   version: number,
 ): Promise<string | undefined> {
-  // NULL is refused in a setting; an empty cluster has none, and fails where a table is there.
+  // The NULL fails if the version has changed. On an empty cluster, an existing table fails.
   const guard = `INSERT INTO settings (name, value) SELECT 'migration', NULL
     WHERE (SELECT user_version FROM pragma_user_version) <> ${version}`;
   const statements = [

@@ -1,9 +1,9 @@
-/** A node that was silent is asked last for so long; one that is said to lead, for a moment. */
+/** For how long a silent node is asked last, and for how long it is not followed as leader. */
 const [ASKED_LAST_MS, NOT_FOLLOWED_MS] = [5_000, 1_000];
-/** How long all wait together where nobody leads; who comes later waits for a moment. */
+/** If no node answers, how long requests wait from the first failure on, and each one at least. */
 const [PATIENCE_MS, MOMENT_MS] = [5_000, 500];
 
-/** Makes the choice which node of a cluster is asked next: the leader, where it is known. */
+/** Chooses which node of a cluster is asked next: the leader, if it is known. */
 export function createNodeChoice(nodes: readonly string[]) {
   let leader: string | undefined;
   let changes = 0;
@@ -17,24 +17,24 @@ export function createNodeChoice(nodes: readonly string[]) {
   return {
     next(): string {
       if (leader !== undefined) return leader;
-      turn++; // so that none that fails is asked again and again
+      turn++; // so that no failing node is asked again and again
       const inTurn = nodes.map((_, index) => nodes[(turn + index) % nodes.length] ?? "");
       return inTurn.find((node) => !wasSilent(node, ASKED_LAST_MS)) ?? inTurn[0] ?? "";
     },
-    /** It has not answered in time. */
+    /** Notes that a node has not answered in time. */
     silenced: (node: string) => void silent.set(node, performance.now()),
-    /** A connection has ended: the node may have been started again, between two requests. */
+    /** Notes that a connection has ended: its node may have restarted between two requests. */
     disconnected: () => void changes++,
     answered(node: string): void {
       if (node !== leader) changes++;
       leader = node;
     },
-    /** It has not: whoever answers next may lead since a moment ago. */
+    /** Notes that a node has failed: the one that answers next may be a new leader. */
     failed(node: string): void {
       changes++;
       if (leader === node) leader = undefined;
     },
-    /** Takes what another says of who leads; false for one that was silent a moment ago. */
+    /** Takes the leader that a node names; false if that leader was silent a moment ago. */
     follow(named: string): boolean {
       if (wasSilent(named, NOT_FOLLOWED_MS)) return false;
       leader = named;
@@ -45,18 +45,18 @@ export function createNodeChoice(nodes: readonly string[]) {
   };
 }
 
-/** Makes the time that requests wait where no node answers: each as long as it may, or together. */
+/** Decides how long requests wait while no node answers: together, but one at a time longer. */
 export function createPatience() {
-  /** Since when nothing has been answered, and whether a request waits longer than the others. */
+  /** Since when no request has been answered, and whether one waits longer than the others. */
   let lostAtMs: number | undefined;
   let isProbing = false;
   return {
-    /** Until when one waits that began then. */
+    /** Until when a request waits that began at `startedMs`. */
     untilMs: (startedMs: number) =>
       Math.max((lostAtMs ?? Infinity) + PATIENCE_MS, startedMs + MOMENT_MS),
     /**
-     * Makes an attempt, which is told whether it has all its time: one at a time has, or a cluster
-     * that is slow would never be found again. It does not throw.
+     * Runs an attempt; `isProbe` is true if it may use all its time. One at a time may, otherwise a
+     * slow cluster would never be found again. `run` must not throw.
      */
     async attempt<Result extends { readonly kind: string }>(
       run: (isProbe: boolean) => Promise<Result>,

@@ -2,14 +2,14 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Database } from "./database.ts";
 import { sql } from "./sql.ts";
 
-/** A row for each server and each delivery thread: its beat rises for as long as that lives. */
+/** A row for each server and each delivery thread, whose beat rises for as long as it is alive. */
 export const RQLITE_PROCESSES = sql`CREATE TABLE IF NOT EXISTS processes
   (name TEXT PRIMARY KEY, beat INTEGER NOT NULL) STRICT, WITHOUT ROWID`;
 
 const BEAT_MS = 1_000;
 /** A process whose beat has not risen for so long has ended. */
 const ENDED_AFTER_MS = 5_000;
-/** A longer time between two looks does not count: nobody's beat could be seen to rise. */
+/** A longer gap between two looks does not count: no rising beat could be seen in it. */
 const BLIND_MS = 2_500;
 
 const SELECT = sql`SELECT name, beat FROM processes`;
@@ -20,11 +20,11 @@ interface Beat {
 }
 
 /**
- * Shows other processes on this cluster that the one called `name` lives, by a beat each second,
- * the first before this resolves. Who has ended is judged by this process's own elapsed time, so
+ * Shows other processes on this cluster that the process `name` is alive, by a beat each second,
+ * the first before this resolves. Judges by its own monotonic clock whether others have ended, so
  * no clocks are compared.
  *
- * @param elapsedMs a clock that is never set
+ * @param elapsedMs a monotonic clock, in milliseconds
  */
 export async function acquireRqlitePresence(
   database: Database,
@@ -34,7 +34,7 @@ export async function acquireRqlitePresence(
   const raise = sql`INSERT INTO processes (name, beat) VALUES (${name}, 1)
     ON CONFLICT (name) DO UPDATE SET beat = beat + 1`;
   const remove = (gone: string) => sql`DELETE FROM processes WHERE name = ${gone}`;
-  /** The others, and for how long their beats have not been seen to rise. */
+  /** The other processes, and for how long their beats have not been seen to rise. */
   let others = new Map<string, Beat & { readonly stillMs: number }>();
   let lastLookMs = -Infinity;
   let beating: Promise<void> | undefined;
@@ -54,11 +54,11 @@ export async function acquireRqlitePresence(
 
   await beat();
   const timer = setInterval(() => {
-    beating ??= beat().catch(() => {}).finally(() => beating = undefined); // the next one shows it
+    beating ??= beat().catch(() => {}).finally(() => beating = undefined); // the next beat makes up
   }, BEAT_MS);
 
   return {
-    /** Calls `release` for what each process had claimed that has ended, as that for files does. */
+    /** Calls `release` with the name of each process that has ended, as presence.ts does. */
     async forEnded(release: (name: string) => Promise<void>): Promise<void> {
       for (const { name: other, stillMs } of others.values()) {
         if (stillMs < ENDED_AFTER_MS) continue;
@@ -67,11 +67,11 @@ export async function acquireRqlitePresence(
         others.delete(other);
       }
     },
-    /** Shows the others that this process has released everything. */
+    /** Shows other processes that this one has released everything. */
     async close(): Promise<void> {
       clearInterval(timer);
       await beating;
-      await database.write([remove(name)]).catch(() => {}); // then they find out by themselves
+      await database.write([remove(name)]).catch(() => {}); // without it they notice later
     },
   };
 }

@@ -4,15 +4,15 @@ import { decodeRows, encodeStatement, toError } from "./rqlite_statement.ts";
 import type { Sql } from "./sql.ts";
 
 const DEADLINE_MS = 5_000;
-/** How many requests are under way; meanwhile the next one gathers. */
+/** The most requests in flight; meanwhile the next one gathers. */
 const IN_FLIGHT = 4;
 const GROUP_LIMIT = 64;
 
-/** Makes the reads of a cluster: all of one turn of the loop in one request, the same one once. */
+/** Makes `query`: one request per turn of the event loop, which has equal SELECTs only once. */
 export function createRqliteReader(client: Pick<RqliteClient, "ask" | "leaderChanges">) {
   const gathering = new Map<string, PromiseWithResolvers<RqliteResult>>();
   let inFlight = 0;
-  /** At how many changes of the leader one was known to have applied all that was committed. */
+  /** The leader's change count at which it was last known to have applied all commits. */
   let confirmedAt = -1;
 
   function flush(): void {
@@ -30,7 +30,7 @@ export function createRqliteReader(client: Pick<RqliteClient, "ask" | "leaderCha
       const results = await client.ask(
         () => {
           changes = client.leaderChanges();
-          // A new leader may not have applied all yet; a read through the log waits until it has.
+          // A new leader may lack some commits yet; a read through the log waits for them.
           return `/db/query?level=${confirmedAt === changes ? "weak" : "strong"}&redirect&noparse`;
         },
         group.keys().toArray(),
@@ -43,7 +43,7 @@ export function createRqliteReader(client: Pick<RqliteClient, "ask" | "leaderCha
         else reject(toError(error));
       });
     } catch (cause) {
-      // Whatever has run of a SELECT, it stores nothing.
+      // A SELECT stores nothing, so nothing is unknown.
       const isUnknown = cause instanceof OutcomeUnknownError;
       const error = isUnknown ? new UnavailableError(cause.message) : cause;
       for (const { reject } of group.values()) reject(error);

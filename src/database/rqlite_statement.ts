@@ -3,8 +3,8 @@ import type { RqliteResult } from "./rqlite_client.ts";
 import type { Sql, SqlValue } from "./sql.ts";
 
 /**
- * A statement as rqlite takes it, in JSON: its text and the values of its parameters. Bytes go as
- * hexadecimal digits, which `unhex` in the text turns back: older versions take no others.
+ * Encodes a statement as JSON for rqlite: its text and the values of its parameters. Bytes are sent
+ * as hexadecimal digits, which `unhex` decodes: older versions accept nothing else.
  */
 export function encodeStatement({ sql, params }: Sql): string {
   if (!params.some(isBytes)) return JSON.stringify([sql, ...params]);
@@ -19,7 +19,7 @@ function isBytes(value: SqlValue | undefined): value is Uint8Array {
   return value instanceof Uint8Array;
 }
 
-/** The rows of a SELECT, by the names of its columns; a column that is declared BLOB as bytes. */
+/** Decodes the rows of a SELECT into objects; a column that is declared BLOB has bytes. */
 export function decodeRows<Row>({ columns = [], types = [], values = [] }: RqliteResult): Row[] {
   const isBlob = types.map((type) => type === "blob");
   return values.map((row) =>
@@ -34,7 +34,7 @@ export function decodeRows<Row>({ columns = [], types = [], values = [] }: Rqlit
 const IS_CONFLICT = /constraint failed|cannot store \w+ value in/;
 const IS_TROUBLE = /disk is full|disk I\/O error|readonly database|database is locked|malformed/;
 
-/** What the error of a statement means. */
+/** Makes the error for the message of a failed statement. */
 export function toError(message: string): Error {
   if (IS_CONFLICT.test(message)) return new ConflictError(message);
   return IS_TROUBLE.test(message) ? new UnavailableError(message) : new Error(message);

@@ -5,31 +5,31 @@ import { encodeStatement, toError } from "./rqlite_statement.ts";
 import type { Sql } from "./sql.ts";
 import type { CommitReport } from "./write_result.ts";
 
-/** How long a batch waits at most until what became of it is known. */
+/** How long a batch waits for its outcome at most. */
 const DEADLINE_MS = 5_000;
 /** With less time left a batch is not sent at all, so that it is surely not stored. */
 const WORTHWHILE_MS = 500;
 
-/** How many groups are under way; meanwhile the next one gathers. */
+/** The most groups in flight; meanwhile the next one gathers. */
 const IN_FLIGHT = 2;
-/** After a conflict a group is a quarter as large, for all others in it are sent again. */
+/** A conflict makes groups a quarter as large, since the rest of a group is sent again. */
 const [GROUP_LIMIT, CONFLICT_DIVISOR] = [256, 4];
 const GROUP_CHARACTERS = 1024 * 1024;
 
-/** Without a parser of rqlite's own, which looks for what no statement of ours has. */
+/** Without rqlite's parser, which looks for constructs that no statement of ours has. */
 const WRITE_PATH = "/db/execute?transaction&redirect&noparse";
 
 interface Waiting extends PromiseWithResolvers<number[]> {
-  /** Its statements as they are sent. */
+  /** The encoded statements. */
   readonly statements: readonly string[];
   readonly characters: number;
-  /** In elapsed time. */
+  /** The deadline, by `performance.now()`. */
   readonly untilMs: number;
 }
 
 /**
- * Makes the writes of a cluster. Each request is one transaction for up to 256 batches. One that
- * breaks a constraint is left out, and the others are sent again without it.
+ * Makes the writer of a cluster. Each request is one transaction for up to 256 batches. A batch
+ * that breaks a constraint fails alone, and the others are sent again without it.
  */
 export function createRqliteWriter(
   client: Pick<RqliteClient, "ask" | "aheadMs">,
@@ -101,10 +101,10 @@ export function createRqliteWriter(
     }
   }
 
-  /** Nothing is stored, because of the statement at this position: its batch fails alone. */
+  /** Rejects the batch whose statement at `position` failed the group; requeues the others. */
   function leaveOut(group: readonly Waiting[], position: number, message: string): void {
     const error = toError(message);
-    // What the leader could not store, on a full disk say, the others may have.
+    // Other nodes may have stored what the leader could not, for example with a full disk.
     if (error instanceof UnavailableError) throw new OutcomeUnknownError(message);
     let at = 0;
     const failed = group.find(({ statements }) => (at += 2 * statements.length) > position);
@@ -129,7 +129,7 @@ export function createRqliteWriter(
       if (gathering.length === 1) setImmediate(flush);
       return waiting.promise;
     },
-    /** Awaits what was given to `write`; from now on nothing is taken. */
+    /** Waits for pending writes; from now on accepts none. */
     async close(): Promise<void> {
       idle = Promise.withResolvers();
       flush();

@@ -1,10 +1,10 @@
 import { POST_SCHEMA } from "./schema_post.ts";
 
 /**
- * The newest schema, of a database that is new. An older one becomes the same by migrations.ts,
- * which reads in this text what a version added: a table, index, trigger or column whose first line
- * ends with `-- since` and the version, which for a part that is added now is the next one.
- * Here are users, apps, tokens and what is common, in `POST_SCHEMA` events and their deliveries.
+ * The newest schema, which a new database gets; migrations.ts brings an older one there. It finds
+ * in this text what each version added: the first line of such a table, index, trigger or column
+ * ends with `-- since` and the version. A part that is added now gets the next version. Users,
+ * apps, tokens and common tables are here; events and deliveries are in `POST_SCHEMA`.
  *
  * Conventions: columns bear the names of the fields. Times are milliseconds since 1970. Ids sort by
  * the time they were made, so tables keyed by them grow at one end. Lists of names are JSON arrays.

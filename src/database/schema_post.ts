@@ -1,4 +1,4 @@
-/** Subscriptions, events, their deliveries, what is counted of them, and jobs. */
+/** The tables of subscriptions, events, deliveries, figures and jobs. */
 export const POST_SCHEMA = `
   CREATE TABLE subscriptions (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,

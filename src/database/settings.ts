@@ -8,13 +8,13 @@ function findSetting(database: Database, name: string): Promise<string | undefin
   return findValue(database, sql`SELECT value FROM settings WHERE name = ${name}`);
 }
 
-/** The setting that only the key decrypts with which the database was sealed. */
+/** The setting that decrypts only with the key that the database is sealed with. */
 export const SEAL_CHECK = "seal_check";
 
 /** The setting that holds the key of the pages' form tokens. */
 const PAGE_KEY = "page_key";
 
-/** Where secrets are stored that a seal encrypted, with the row's id as their context. */
+/** The columns with secrets that the seal encrypts, with the row's id as context. */
 const PLACES = [
   { table: sql`settings`, id: sql`name`, column: sql`value`, only: sql`name = ${PAGE_KEY}` },
   { table: sql`keys`, id: sql`kid`, column: sql`private`, only: sql`TRUE` },
@@ -30,8 +30,8 @@ const PLACES = [
 const BATCH = 500;
 
 /**
- * Makes, in bounded batches, what encrypts every stored secret anew that the seal's first key did
- * not encrypt. One that is replaced meanwhile is left alone: whoever did that used the first key.
+ * Yields bounded batches that re-encrypt every stored secret that the seal's first key did not
+ * encrypt. A secret that is replaced meanwhile stays as it is: its writer used the first key.
  */
 async function* renewSecrets(database: Database, seal: Seal): AsyncGenerator<Sql[]> {
   for (const { table, id, column, only, isList } of PLACES) {
@@ -51,10 +51,10 @@ async function* renewSecrets(database: Database, seal: Seal): AsyncGenerator<Sql
 }
 
 /**
- * Makes sure that the seal decrypts what this database holds: a database that was sealed once needs
- * the same key for ever. Throws UnusableDatabaseError, and changes nothing, when it does not.
+ * Checks that the seal decrypts the stored secrets, or encrypts those of a database without a seal.
+ * Throws UnusableDatabaseError, and changes nothing, if the key is wrong or missing.
  *
- * @returns whether anything has been sealed just now: the log still holds it as it was
+ * @returns whether secrets have just been encrypted: the log still has them in plain text
  */
 export async function checkSeal(database: Database, seal: Seal): Promise<boolean> {
   const stored = await findSetting(database, SEAL_CHECK);
@@ -71,7 +71,7 @@ export async function checkSeal(database: Database, seal: Seal): Promise<boolean
   return false;
 }
 
-/** Why the seal does not fit a database with this stored secret; undefined if it does. */
+/** Returns why the seal cannot decrypt this stored secret; undefined if it can. */
 export function findSealError(
   seal: Seal,
   stored: string,
@@ -88,7 +88,7 @@ export function findSealError(
   }
 }
 
-/** Seals, in one batch, what was stored readable before there was a key; false if nothing was. */
+/** Encrypts, in one batch, the secrets stored before there was a key. False if none were. */
 async function sealDatabase(database: Database, seal: Seal): Promise<boolean> {
   if (!seal.active) return false;
   const renewals = (await Array.fromAsync(renewSecrets(database, seal))).flat();
@@ -100,9 +100,9 @@ async function sealDatabase(database: Database, seal: Seal): Promise<boolean> {
 }
 
 /**
- * Encrypts with the seal's first key what an older one did, in batches. What says which key the
- * database needs comes last, with `beside`: if this ends early, every key is still needed, and the
- * next call continues. Returns the number of secrets; throws the reason of `signal`.
+ * Re-encrypts, in batches and with the seal's first key, what older keys encrypted. Writes
+ * `SEAL_CHECK` last, with `beside`: if this ends early, every key is still needed, and the next
+ * call continues. Returns the number of secrets; throws the signal's reason.
  */
 export async function resealDatabase(
   database: Database,
@@ -125,7 +125,7 @@ export async function resealDatabase(
   return count;
 }
 
-/** The key of the pages' form tokens, the same for every process: the first one stores it. */
+/** Loads the key of the pages' form tokens. The first process makes it; all processes share it. */
 export async function loadPageKey(database: Database, seal: Seal): Promise<Uint8Array> {
   if (await findSetting(database, PAGE_KEY) === undefined) {
     const insert = sql`INSERT INTO settings (name, value) VALUES (${PAGE_KEY},

@@ -4,9 +4,9 @@ import { openSqliteReader } from "./sqlite_reader.ts";
 import { settle, type WriteResult } from "./write_result.ts";
 
 /**
- * Opens the SQLite file on another thread. The writer's thread writes, in the same commits as those
- * of others, and says what became of the batches in their order; it is at the other end of `port`,
- * which comes from `connect`.
+ * Opens the SQLite file in a thread other than the main one. Writes go by `port`, which comes from
+ * `connect`, to the writer thread. It commits them together with those of other threads, and
+ * replies in the order of the batches.
  */
 export function openSharedDatabase(path: string, port: MessagePort): Database {
   const reader = openSqliteReader(path);

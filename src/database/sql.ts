@@ -7,13 +7,13 @@ export interface Sql {
   readonly params: readonly SqlValue[];
 }
 
-/** The texts of each template, and the pieces that each was made of: as many as it has users. */
+/** A cache: the latest texts of each template, with the pieces of SQL that each was made of. */
 const TEXTS = new WeakMap<TemplateStringsArray, { text: string; pieces: readonly string[] }[]>();
 const KEPT = 8;
 
 /** SQL as a tagged template: a value is always bound; a piece of SQL becomes part of the text. */
 export function sql(strings: TemplateStringsArray, ...values: readonly (SqlValue | Sql)[]): Sql {
-  // As most are: the values of a row.
+  // The common case: values alone.
   if (!values.some(isPiece)) return { sql: textOf(strings, []), params: values as SqlValue[] };
   const params: SqlValue[] = [];
   const pieces = values.map((value) => {
@@ -31,7 +31,7 @@ function isPiece(value: SqlValue | Sql): value is Sql {
   return typeof value === "object" && value !== null && "sql" in value;
 }
 
-/** A text made anew would be copied, and hashed to find its statement, each time. */
+/** Returns the cached text: V8 would copy and hash a new one at each look-up of its statement. */
 function textOf(strings: TemplateStringsArray, pieces: readonly string[]): string {
   const texts = TEXTS.getOrInsertComputed(strings, () => []);
   for (const known of texts) {
@@ -44,12 +44,12 @@ function textOf(strings: TemplateStringsArray, pieces: readonly string[]): strin
   return text;
 }
 
-/** Values for `IN`: one parameter, however many they are, so that the statement stays the same. */
+/** Values for `IN`, as one parameter: the text of the statement does not depend on their number. */
 export function listOf(values: Iterable<string | number>): Sql {
   return sql`(SELECT value FROM json_each(${JSON.stringify([...values])}))`;
 }
 
-/** Pieces of SQL with something between them. */
+/** Joins pieces of SQL with a separator. */
 export function joinSql(pieces: readonly Sql[], separator: string): Sql {
   const [first] = pieces;
   if (first && pieces.length === 1) return first;
@@ -64,7 +64,7 @@ export function andIs(column: Sql, value: SqlValue | undefined): Sql {
   return value === undefined ? sql`` : sql` AND ${column} = ${value}`;
 }
 
-/** The value as a literal, for fixed words in statements whose plan depends on them. */
+/** Returns a fixed word as a literal, for statements whose query plan depends on its value. */
 export function sqlText(word: string): Sql {
   return { sql: `'${word.replaceAll("'", "''")}'`, params: [] };
 }

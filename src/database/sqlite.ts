@@ -13,13 +13,13 @@ interface Waiting extends PromiseWithResolvers<number[]> {
   readonly batch: readonly Sql[];
 }
 
-/** No commit holds more batches, so that none makes the others wait long. */
+/** The most batches in one commit, so that the next ones need not wait long. */
 const GROUP_LIMIT = 512;
 
 /**
- * Opens the SQLite engine on a file. Reads run here, on a connection that cannot write; writes run
- * in a worker thread, so neither a slow disk nor another process's lock delays a request that only
- * reads. While one group commits the next gathers. Throws UnusableDatabaseError.
+ * Opens the SQLite engine on a file. Reads run in this thread, on a connection that cannot write.
+ * Writes run in a worker thread, so neither a slow disk nor another process's lock delays reads.
+ * While one group of batches is committed, the next one gathers. Throws UnusableDatabaseError.
  */
 export function openSqliteDatabase(
   given: string,
@@ -31,7 +31,7 @@ export function openSqliteDatabase(
   const identity = identify(path);
   const reader = openReader(path);
   const files = watchOwnFiles(given, path, identity);
-  files.areInPlace(); // the log and its index are there from now on
+  files.areInPlace(); // remembers the log and its index, which exist from now on
   const writer = createSqliteWriter({ given, path, identity }, onCommit, onEnd);
   const gathering: Waiting[] = [];
   let committing: readonly Waiting[] = [];
@@ -47,10 +47,10 @@ export function openSqliteDatabase(
   function onCommit(report: CommitReport, results: readonly WriteResult[]): void {
     observe(report);
     if (report.refusal === undefined) committedAtMs = Date.now();
-    if (results.length === 0) return; // all of it was other threads'
+    if (results.length === 0) return; // all batches came from other threads
     const done = committing;
     committing = [];
-    // A locked file: what gathered meanwhile has waited too, and would wait as long again.
+    // The file is locked. Batches that gathered meanwhile would have to wait as long once more.
     const refused = report.refusal === "locked" ? gathering.splice(0) : [];
     flush(); // the next group commits while this one's results go out
     done.forEach((waiting, index) => settle(waiting, results[index]));
@@ -70,8 +70,8 @@ export function openSqliteDatabase(
   async function close(): Promise<void> {
     const waiting = [...committing, ...gathering];
     await Promise.allSettled(waiting.map(({ promise }) => promise));
-    // Before the writer, since the last to close empties the log into the file. Where others may
-    // have written past that log, nobody does: the two would be mixed.
+    // The last connection to close moves the log into the file. If others may have written past
+    // this log, the reader stays open to prevent that: it would mix the two.
     if (files.areInPlace() || files.isLogGone(committedAtMs)) reader.close();
     await writer.close();
   }
@@ -82,7 +82,7 @@ export function openSqliteDatabase(
       if (closing) return Promise.reject(new UnavailableError("The database is closed"));
       const { promise, resolve, reject } = Promise.withResolvers<number[]>();
       gathering.push({ batch, promise, resolve, reject }); // a spread would cost a microsecond
-      // After this turn of the loop, so that its other writes join.
+      // After this turn of the event loop, so that its other writes join the group.
       if (gathering.length === 1 && committing.length === 0) setImmediate(flush);
       return promise;
     },
@@ -96,7 +96,7 @@ export function openSqliteDatabase(
   };
 }
 
-/** The disk may have room for the database, and none for the log that comes with a connection. */
+/** Throws UnusableDatabaseError: the disk may have no space for the log that a connection needs. */
 function openReader(path: string): ReturnType<typeof openSqliteReader> {
   try {
     return openSqliteReader(path);

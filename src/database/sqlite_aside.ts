@@ -9,14 +9,14 @@ import { startThread } from "./start_thread.ts";
 /** Marks the worker's data, so that importing this module elsewhere starts nothing. */
 const ASIDE_ROLE = "gatepost-sqlite-aside";
 
-/** A query, or the file that a copy goes to. */
+/** A query, or the target file of a backup. */
 type Work = { readonly statement: Sql } | { readonly target: string };
 type AsideRequest = Work & { readonly id: number };
 type AsideReply = { readonly id: number; readonly result?: unknown; readonly error?: string };
 
 /**
- * Makes what reads the file at `path` in a thread of its own, for what takes long: it delays
- * nobody but the other reads there. The thread is started at the first of them.
+ * Makes a reader of the file at `path` in a separate thread, for long reads: only other reads there
+ * wait for them. The first request starts the thread.
  */
 export function createSqliteAside(path: string) {
   const waiting = new Map<number, PromiseWithResolvers<unknown>>();
@@ -33,7 +33,7 @@ export function createSqliteAside(path: string) {
         else asked?.reject(new UnavailableError(error));
       })
       .on("error", (error) => {
-        why = `: ${messageOf(error)}`; // then it ends
+        why = `: ${messageOf(error)}`; // the thread ends next
       })
       .on("exit", () => {
         worker = undefined;
@@ -57,12 +57,12 @@ export function createSqliteAside(path: string) {
 
   return {
     query: async <Row>(statement: Sql) => await ask({ statement }) as Row[],
-    /** As `Engine.backUp`, but for the errors. */
+    /** As `Engine.backUp`, but every error is an UnavailableError. */
     async backUp(target: string): Promise<number> {
       try {
         return Number(await ask({ target }));
       } catch (error) {
-        if (worker === undefined) removeCopy(partialOf(target)); // it has ended in the middle
+        if (worker === undefined) removeCopy(partialOf(target)); // the thread ended during the copy
         throw error;
       }
     },

@@ -11,7 +11,7 @@ import { createSqliteAside } from "./sqlite_aside.ts";
 import { openSqliteDatabase } from "./sqlite.ts";
 import { createRowReader, emptyLog, openForLook } from "./sqlite_file.ts";
 
-/** Makes the engine of a file; where a link is given, of what it leads to now. */
+/** Makes the engine of a file, or of the file that a symbolic link leads to now. */
 export function createSqliteEngine(file: string): Engine {
   const given = resolve(file);
   const path = followLinks(given);
@@ -34,7 +34,7 @@ export function createSqliteEngine(file: string): Engine {
       }, seal);
       const identity = identify(path);
       const aside = createSqliteAside(path);
-      const copier = createSqliteAside(path); // the check of a large copy takes many seconds
+      const copier = createSqliteAside(path); // checking a large copy takes many seconds
       return {
         ...database,
         async close() {
@@ -56,7 +56,7 @@ export function createSqliteEngine(file: string): Engine {
       };
     },
     async backUp(target, signal) {
-      checkUsable(given, judgeFile(path)); // another program's would be copied as well
+      checkUsable(given, judgeFile(path)); // else another program's database would be copied too
       return await backUpSqlite(path, target, signal);
     },
     restore: (source, seal, nowMs, signal) =>

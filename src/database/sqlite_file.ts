@@ -3,18 +3,18 @@ import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import type { Sql } from "./sql.ts";
 
-/** How long a connection waits for a lock of another process: two seconds with the write before. */
+/** How long a connection waits for a lock: below 2 s even behind a write that waits as long. */
 export const LOCK_TIMEOUT_MS = 800;
 
 // https://sqlite.org/fileformat2.html#file_format_version_numbers
 const [WRITE_VERSION_AT, USES_LOG] = [18, 2];
 
-/** How long a start waits: for a process that is making the database, or brings it up to date. */
+/** How long a start waits while another process creates or migrates the database. */
 export const LONG_LOCK_TIMEOUT_MS = 5_000;
 
 /**
  * Opens a connection with what every connection needs: a lock timeout, foreign keys, full
- * durability, and no ATTACH (Node's permission model does not confine SQLite, so this does).
+ * durability, and no ATTACH, since Node's permission model does not confine SQLite.
  */
 export function openSqlite(
   path: string,
@@ -26,27 +26,27 @@ export function openSqlite(
     enableForeignKeyConstraints: true,
     limits: { attach: 0 },
   });
-  // Each commit empties a reader's cache, so it need not be large. What is sealed or deleted stays
-  // readable nowhere. What a statement may have to undo stays out of temporary files, which would
-  // be written as often as the log itself, and outside of the data folder.
+  // A reader's cache is small, since each commit empties it. `secure_delete` overwrites what was
+  // deleted, or stored before it was sealed. `temp_store` keeps statement journals out of temporary
+  // files, which lie outside the data folder and would be written as often as the log.
   const cacheKiB = options.readOnly ? 2_000 : 8_000;
   connection.exec(`PRAGMA synchronous = FULL; PRAGMA cache_size = -${cacheKiB};
     PRAGMA secure_delete = ON; PRAGMA temp_store = MEMORY`);
-  // Opening may meet another process that opens or closes the file; once open, and with
-  // a write-ahead log, no reader ever waits for a writer.
+  // Only opening may wait, for a process that opens or closes the file. After that, with a
+  // write-ahead log, a reader never waits for a writer.
   if (options.readOnly && options.lockTimeoutMs === undefined) {
     connection.exec("PRAGMA busy_timeout = 0");
   }
   return connection;
 }
 
-/** Empties the log into the file: neither holds what was overwritten. False if it is in use. */
+/** Empties the log into the file, so that neither holds overwritten data. False if it is in use. */
 export function emptyLog(path: string): boolean {
   using connection = openSqlite(path, { readOnly: false });
   return connection.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get()?.["busy"] === 0;
 }
 
-/** Opens a database that no process has open, to read it; an ordinary reader would leave a log. */
+/** Opens for reading a database that no process has open. An ordinary reader would leave a log. */
 export function openAtRest(path: string): DatabaseSync {
   const url = pathToFileURL(path);
   url.searchParams.set("immutable", "1");
@@ -54,9 +54,9 @@ export function openAtRest(path: string): DatabaseSync {
 }
 
 /**
- * Opens a database to read it and leave no trace. While any process has it open, and after one
- * died, its log is there. One that has never had a log is being made: its readers wait for locks.
- * Whoever has died making it has left a journal, which only a connection that may write takes back.
+ * Opens a database for reading, without a trace. Its log exists while a process has it open, and
+ * after one has died. A database that never had a log is being created, so its readers wait for
+ * locks. If its creator died it left a journal, which only a writable connection can roll back.
  */
 export function openForLook(path: string): DatabaseSync {
   const isAtRest = !existsSync(`${path}-wal`) && readHeader(path)[WRITE_VERSION_AT] === USES_LOG;
@@ -65,7 +65,7 @@ export function openForLook(path: string): DatabaseSync {
   return openSqlite(path, { readOnly, lockTimeoutMs: LONG_LOCK_TIMEOUT_MS });
 }
 
-/** How a database file begins (https://sqlite.org/fileformat2.html): what of it there is. */
+/** Reads the start of a database file, up to 20 bytes (https://sqlite.org/fileformat2.html). */
 export function readHeader(path: string): Buffer {
   const header = Buffer.alloc(20);
   const file = openSync(path, "r");
@@ -77,8 +77,8 @@ export function readHeader(path: string): Buffer {
 }
 
 /**
- * Makes what reads rows, by statements that are prepared once. Each row is made of its values:
- * node:sqlite's own are dictionaries to V8, and to read or copy them costs more than the query.
+ * Makes a function that reads rows and prepares each statement once. It builds the row objects
+ * itself: those of node:sqlite are dictionaries to V8, slower to read or copy than the query.
  */
 export function createRowReader(connection: DatabaseSync): <Row>(select: Sql) => Row[] {
   const prepare = (sql: string) => {
@@ -96,7 +96,7 @@ export function createRowReader(connection: DatabaseSync): <Row>(select: Sql) =>
   };
 }
 
-/** The first damage that SQLite finds in a database, on one line: "ok" if none. */
+/** Returns the first damage that SQLite finds in a database, on one line: "ok" if none. */
 export function quickCheck(connection: DatabaseSync): string {
   const found = connection.prepare("PRAGMA quick_check(1)").get()?.["quick_check"];
   return String(found).replace(/\s+/g, " ");

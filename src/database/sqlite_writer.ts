@@ -15,20 +15,20 @@ const WRITER_ROLE = "gatepost-sqlite-writer";
 
 type Batches = readonly (readonly Sql[])[];
 
-/** What the thread is told: a group to commit, another thread to write for, or to end. */
+/** A request to the thread: a group to commit, the port of another thread to serve, or to close. */
 type WriterRequest = Batches | { readonly port: MessagePort } | "close";
 
-/** What it says after a commit: how it went, and the results of the group that was in it. */
+/** The thread's message after a commit: the report, and the results of the parent's group. */
 type WriterMessage = [CommitReport, readonly WriteResult[]];
 
 const LONG_LOG_BYTES = 16 * 1024 * 1024;
 const TRIM_PAUSE_MS = 1_000;
-// For those who read the log now: when all of it is copied, readers that come do without it.
+// Waits for current readers of the log. Once all of it is copied, new readers do not use it.
 const TRIM_TIMEOUT_MS = 50;
 
 /**
- * Makes what has a thread commit to a file, as `watchOwnFiles`; one that has died is started again
- * for the next group.
+ * Makes the writer: a thread that commits to `file`, which is described as for `watchOwnFiles`. A
+ * thread that has died is started again for the next request.
  */
 export function createSqliteWriter(
   file: Readonly<Record<"given" | "path" | "identity", string>>,
@@ -42,7 +42,7 @@ export function createSqliteWriter(
     const data = { workerData: { role: WRITER_ROLE, ...file } };
     return startThread(new URL(import.meta.url), data)
       .on("message", (message: WriterMessage) => {
-        if (Array.isArray(message)) onCommit(...message); // others are Node's own, under --watch
+        if (Array.isArray(message)) onCommit(...message); // Node sends others under --watch
       })
       .on("error", (error) => {
         cause = error;
@@ -73,8 +73,8 @@ export function createSqliteWriter(
 }
 
 /**
- * Makes what runs batches in one transaction, each in a savepoint of its own: one that breaks a
- * constraint is undone alone. Nothing is committed to a file that the path no longer leads to.
+ * Makes a function that runs batches in one transaction. Savepoints separate them: a batch that
+ * breaks a constraint is rolled back alone. Never commits to a file that has left its path.
  */
 export function createGroupWriter(
   connection: DatabaseSync,
@@ -85,7 +85,7 @@ export function createGroupWriter(
   const prepare = (sql: string) => prepared.getOrInsertComputed(sql, prepareNew);
 
   function runBatch(batch: readonly Sql[]): WriteResult {
-    const isOne = batch.length === 1; // a statement that fails leaves nothing behind by itself
+    const isOne = batch.length === 1; // SQLite itself undoes a single statement that fails
     if (!isOne) prepare("SAVEPOINT batch").run();
     try {
       const changes = batch.map(({ sql, params }) => Number(prepare(sql).run(...params).changes));
@@ -114,8 +114,8 @@ export function createGroupWriter(
 }
 
 /**
- * Makes what keeps the log short. SQLite begins it anew only where a writer finds all of it copied
- * into the file and nobody reading, which several that write one after the other hardly leave.
+ * Makes a function that keeps the log short. SQLite restarts the log only if a writer finds all of
+ * it copied and no reader on it, which is rare when processes write one after the other.
  */
 function createLogTrimmer(connection: DatabaseSync, files: OwnFiles) {
   let nextMs = 0;
@@ -124,7 +124,7 @@ function createLogTrimmer(connection: DatabaseSync, files: OwnFiles) {
     if (performance.now() < nextMs) return;
     failure = undefined;
     if (files.logBytes() <= LONG_LOG_BYTES) return;
-    nextMs = performance.now() + TRIM_PAUSE_MS; // a backup may be reading it for a while
+    nextMs = performance.now() + TRIM_PAUSE_MS; // a backup may read the log for a while
     try {
       connection.exec(`PRAGMA busy_timeout = ${TRIM_TIMEOUT_MS}; PRAGMA wal_checkpoint(TRUNCATE)`);
     } catch (error) {
@@ -133,11 +133,11 @@ function createLogTrimmer(connection: DatabaseSync, files: OwnFiles) {
       connection.exec(`PRAGMA busy_timeout = ${LOCK_TIMEOUT_MS}`);
     }
   }
-  /** Why the file did not take what is in the log when that was last tried, if it did not. */
+  /** Why the last attempt to empty the log into the file failed, if it did. */
   return { trim, failure: () => failure };
 }
 
-// As a worker. What several threads send in one turn of the loop is one commit.
+// The worker. What several threads send in one turn of the event loop is one commit.
 if (parentPort && workerData?.role === WRITER_ROLE) {
   const parent = parentPort;
   const path = String(workerData.path);
@@ -150,7 +150,7 @@ if (parentPort && workerData?.role === WRITER_ROLE) {
   let due: NodeJS.Immediate | undefined;
 
   function commit(): void {
-    if (!connection.isOpen) return; // what came behind "close": its sender sees the port close
+    if (!connection.isOpen) return; // sent after "close": the sender sees its port close
     const [ofParent, ofOthers] = [group, calls];
     [group, calls, due] = [[], [], undefined];
     const startedMs = performance.now();
@@ -174,7 +174,7 @@ if (parentPort && workerData?.role === WRITER_ROLE) {
         calls.push({ port, batch });
         due ??= setImmediate(commit);
       });
-      port.unref(); // the parent alone keeps this thread
+      port.unref(); // only the parent keeps this thread alive
     } else {
       group = request;
       due ??= setImmediate(commit);

@@ -1,7 +1,7 @@
 import { type MessagePort, Worker, type WorkerOptions } from "node:worker_threads";
 import { messageOf } from "../base/message_of.ts";
 
-/** Starts a thread. Where the system gives none, this throws that, and closes the ports for it. */
+/** Starts a thread. If the system refuses, closes the transferred ports and throws EAGAIN. */
 export function startThread(
   module: URL,
   options: WorkerOptions & { readonly transferList?: MessagePort[] },

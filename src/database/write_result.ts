@@ -1,8 +1,8 @@
 import { ConflictError, OutcomeUnknownError, type Refusal, UnavailableError } from "./database.ts";
 
 /**
- * What became of one batch: rows changed per statement, or why nothing of it is stored; `unknown`
- * where it may be.
+ * The outcome of one batch: the rows that each statement changed, or why nothing is stored. With
+ * `unknown` it may be stored.
  */
 export type WriteResult =
   | { readonly kind: "stored"; readonly changes: number[] }
@@ -20,7 +20,7 @@ const ERRORS = {
   error: Error,
 };
 
-/** Settles the promise of a batch; it fails too without a result. */
+/** Settles the promise of a batch; rejects it if there is no result. */
 export function settle(
   { resolve, reject }: PromiseWithResolvers<number[]>,
   result: WriteResult = { kind: "error", message: "The database writer gave no result" },
@@ -33,13 +33,13 @@ export function settle(
 export interface CommitReport {
   readonly batches: number;
   readonly ms: number;
-  /** Why nothing of it is stored, or nobody knows whether it is. */
+  /** Why nothing of the commit is stored, or why nobody knows whether it is. */
   readonly refusal: Refusal | undefined;
-  /** Why a log that has become long cannot be emptied into the file, which nobody waits for. */
+  /** Why a long log cannot be emptied into the file; no write waits for that. */
   readonly logFailure?: string | undefined;
 }
 
-/** Why a whole group was refused; a batch that broke a constraint was refused alone. */
+/** Why a whole group was refused; undefined if a batch was stored, or failed by itself. */
 export function refusalOfGroup(results: readonly WriteResult[]): Refusal | undefined {
   const refusals = results.map((result) => "refusal" in result && result.refusal);
   return refusals.every((refusal) => refusal !== false) ? refusals[0] : undefined;

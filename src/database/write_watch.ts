@@ -2,25 +2,25 @@ import type { Log } from "../base/log.ts";
 import { type Database, type Refusal, UnavailableError } from "./database.ts";
 import { sql } from "./sql.ts";
 
-/** Whether a database takes writes, also while nobody writes. */
+/** Watches whether a database accepts writes, also while nobody writes. */
 export type WriteWatch = ReturnType<typeof createWriteWatch>;
 
 const REFUSED_AFTER_MS = 2_000;
 const IDLE_MS = 10_000;
-/** Half of what is written to a disk that was full: small writes find room where others do not. */
+/** Half of what the probe writes to a disk that was full: a small write alone proves no space. */
 const ROOM_BYTES = 32_768;
 
 /**
- * Makes the watch. It logs once when writes are refused, and once when they are taken again.
+ * Makes the watch. It logs once when writes are refused, and once when they are accepted again.
  *
- * @param elapsedMs milliseconds by a clock that is never set
+ * @param elapsedMs a monotonic clock, in milliseconds
  */
 export function createWriteWatch(log: Log, elapsedMs: () => number) {
   let lastMs = elapsedMs();
   let refused: { readonly why: Refusal; readonly sinceMs: number } | undefined;
   let logged: "ok" | Refusal = "ok";
 
-  /** `ok`, or why writes are refused: what does not pass by itself at once, else after 2 s. */
+  /** `ok`, or why writes are refused: a lasting reason at once, any other after 2 s. */
   function state(): "ok" | Refusal {
     if (refused === undefined) return "ok";
     const isSure = refused.why === "replaced" || refused.why === "damaged";
@@ -29,18 +29,18 @@ export function createWriteWatch(log: Log, elapsedMs: () => number) {
 
   return {
     state,
-    /** Takes in how a commit went: why it was refused, or undefined. */
+    /** Notes how a commit went: why it was refused, or undefined if it was not. */
     observe(why: Refusal | undefined): void {
       lastMs = elapsedMs();
-      if (refused?.why === "damaged") return; // elsewhere in the file writes may go on
-      if (why === undefined && refused?.why === "full") return; // it may have been a small one
+      if (refused?.why === "damaged") return; // damage stays, also if other writes succeed
+      if (why === undefined && refused?.why === "full") return; // a small write proves little
       refused = why && { why, sinceMs: refused?.sinceMs ?? lastMs };
     },
-    /** Writes a little where the last commit was refused, or where there was none for a while. */
+    /** Makes a small write if the last commit was refused, or if there was none for 10 s. */
     async look(database: Database): Promise<void> {
       let error: UnavailableError | undefined;
       if (refused !== undefined || elapsedMs() - lastMs >= IDLE_MS) {
-        // A write that nothing depends on; with the same value SQLite would write nothing.
+        // The value differs each time: SQLite would write nothing for the same one.
         const wasFull = refused?.why === "full";
         const value = sql`${String(elapsedMs())} || hex(zeroblob(${wasFull ? ROOM_BYTES : 0}))`;
         const probe = sql`INSERT INTO settings (name, value) VALUES ('write_probe', ${value})
@@ -48,7 +48,7 @@ export function createWriteWatch(log: Log, elapsedMs: () => number) {
         await database.write([probe]).then(() => {
           if (wasFull && refused?.why === "full") refused = undefined;
         }, (cause: unknown) => {
-          if (!(cause instanceof UnavailableError)) throw cause; // that one has been observed
+          if (!(cause instanceof UnavailableError)) throw cause; // an UnavailableError is observed
           error = cause;
         });
       }
