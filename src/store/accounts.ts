@@ -7,16 +7,16 @@ import type { Revocations } from "./revocations.ts";
 import { findUser } from "./users.ts";
 
 /**
- * Apps and users as every token request needs them: in memory for as long as none changes, which is
- * seen as soon as a revocation is. What a request stores is checked again at its commit.
+ * Apps and users for token requests: in memory until any app or user changes, which is noticed as
+ * soon as a revocation is. What a request stores is checked again at its commit.
  */
 export type Accounts = ReturnType<typeof createAccounts>;
 
 const CACHE_LIMIT = 10_000;
 
 /**
- * Makes the look-up, which goes by the number that every change of an app or a user raises; it
- * knows one app beside those that are stored.
+ * Makes the cache, which is emptied when the counter of changes of apps and users has risen.
+ * `builtIn` is an app that is not stored.
  */
 export function createAccounts(
   database: Database,
@@ -34,8 +34,8 @@ export function createAccounts(
       clientId === builtIn?.id ? builtIn : findStored(clientId),
     findUser: findUserById,
     /**
-     * What a token's user and app are called. Checks of tokens go on without the database: then
-     * what is not known is left out, or told by its id.
+     * Returns the username and `client_id` of a token. Works without the database too: then an
+     * unknown username is left out, and an unknown app is named by its id.
      */
     async nameHolder(
       { sub, kind, clientId }: Pick<Caller, "sub" | "kind" | "clientId">,
@@ -49,11 +49,11 @@ export function createAccounts(
       const client_id = app?.metadataUrl ?? clientId;
       return user ? { username: user.username, client_id } : { client_id };
     },
-    /** The number of changes that what is found now holds for. */
+    /** The number of account changes at the last refresh. */
     changes: accountChanges,
-    /** Whether there have been more, of other processes too: then accounts are read anew. */
+    /** Whether any process has made more changes since then; if so, accounts are read again. */
     async hasChanged(since: number | undefined): Promise<boolean> {
-      await refresh().catch(() => {}); // what is known stands
+      await refresh().catch(() => {}); // without a database the cache stays
       return accountChanges() !== since;
     },
   };

@@ -3,7 +3,7 @@ import type { Database } from "../database/database.ts";
 import { changesRow } from "../database/rows.ts";
 import { sql } from "../database/sql.ts";
 
-/** Notes an assertion as used, whatever process does so; false where it has been (RFC 7523 §3). */
+/** Marks an assertion as used, for all processes. False if it was used before (RFC 7523 §3). */
 export function useAssertion(
   database: Database,
   app: string,

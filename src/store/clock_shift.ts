@@ -7,7 +7,7 @@ import { updateNextDue } from "./deliveries.ts";
 import { dateEndsAhead } from "./ends_ahead.ts";
 import { IS_OPEN } from "./subscriptions.ts";
 
-/** How often processes on this database have found the clock set. */
+/** How often processes on this database have noticed that the clock was set. */
 export async function countClockSteps(database: Database): Promise<number> {
   return await findValue<number>(database, sql`SELECT count FROM clock_steps`) ?? 0;
 }
@@ -18,12 +18,12 @@ export function takeClockStep(database: Database, count: number): Promise<boolea
 }
 
 /**
- * Makes the shift of all that waits by `stepMs`, by which the clock has been set that showed
- * `nowMs`: resends and leases, cronjobs and theirs, and since when subscriptions have failed. In
- * bounded batches; called again after an error it continues with the one that was not stored.
+ * Makes a function that shifts stored times after the clock, which showed `nowMs`, was set by
+ * `stepMs`: retries and leases of deliveries and cronjobs, and since when subscriptions fail. It
+ * writes bounded batches; called again after an error it continues with the batch that failed.
  */
 export function createShift(database: Database, nowMs: number, stepMs: number) {
-  const dueMs = Math.min(nowMs, nowMs + stepMs); // what is due by both clocks stays so
+  const dueMs = Math.min(nowMs, nowMs + stepMs); // what is due by both clocks stays due
   const walks: (KeyedRows & { readonly shift: (keys: readonly Key[]) => Sql[] })[] = [
     {
       table: sql`cronjobs`,
@@ -41,7 +41,7 @@ export function createShift(database: Database, nowMs: number, stepMs: number) {
       key: sql`id`,
       where: sql`status = 'pending'`,
       after: "",
-      // What has just been made is due at once by the new clock already.
+      // A new delivery is due at once by the new clock already.
       shift: (keys) => [
         sql`UPDATE deliveries SET dueAtMs = dueAtMs + ${stepMs}
           WHERE id IN ${listOf(keys)} AND status = 'pending' AND dueAtMs > ${dueMs}
@@ -54,7 +54,7 @@ export function createShift(database: Database, nowMs: number, stepMs: number) {
       where: sql`${IS_OPEN} AND (dueAtMs IS NOT NULL OR failingSinceMs IS NOT NULL)`,
       after: 0,
       shift: (keys) => [
-        updateNextDue(keys, nowMs + stepMs, sql`min(d.dueAtMs)`), // its own may be of the old clock
+        updateNextDue(keys, nowMs + stepMs, sql`min(d.dueAtMs)`), // the stored one may be outdated
         sql`UPDATE subscriptions SET failingSinceMs = failingSinceMs + ${stepMs}
           WHERE seq IN ${listOf(keys)} AND failingSinceMs IS NOT NULL`,
       ],
@@ -69,13 +69,13 @@ export function createShift(database: Database, nowMs: number, stepMs: number) {
   };
 }
 
-/** Less is a restart. */
+/** A shorter idle time is a restart. */
 const LEAST_IDLE_MS = 3_600_000;
 
 /**
- * Leaves the time in which no process ran jobs out of that for which subscriptions have failed:
- * nothing was sent meanwhile, as before a start from an old backup. Once, however many processes
- * start; before the shared job `name` runs, which has been due, and not running, for so long.
+ * Subtracts the time in which no process ran jobs from the time for which subscriptions have
+ * failed: nothing was sent then, as before a start from an old backup. The shared job `name` shows
+ * that time: due, but not running. Only one of several processes does this, before the job runs.
  */
 export async function leaveOutIdleTime(
   database: Database,
@@ -85,7 +85,7 @@ export async function leaveOutIdleTime(
   const job = await findCronjob(database, name);
   if (!job) return;
   const { nextAtMs, leaseUntilMs, lastAtMs, lastDurationMs } = job;
-  // A run may take longer than its period; one that has not ended has a lease, and no duration yet.
+  // A run may take longer than its period. A run that has not ended has a lease and no duration.
   const ranUntilMs = leaseUntilMs || (lastAtMs ?? 0) + (lastDurationMs ?? 0);
   const idleMs = nowMs - Math.max(nextAtMs, ranUntilMs);
   if (idleMs < LEAST_IDLE_MS) return;
@@ -98,9 +98,9 @@ export async function leaveOutIdleTime(
 }
 
 /**
- * Corrects what a clock that was wrong before the start, or is wrong still, has put too far ahead
- * of `nowMs`: no resend waits for longer than `longestWaitMs`, no subscription fails from a later
- * time on, and what has ended ended by now.
+ * Corrects times that a clock, wrong before the start or still wrong, has put too far ahead of
+ * `nowMs`. Then no retry waits longer than `longestWaitMs`, no subscription fails since a later
+ * time, and every `notBeforeMs` is at most now.
  */
 export async function correctTimesAhead(
   database: Database,

@@ -19,15 +19,14 @@ export interface Code extends Pick<Grant, "id" | "app" | "scopes" | "resource"> 
 }
 
 /**
- * Stores a code by the SHA-256 of its text, where each `when` holds; nothing when the browser
- * session that asks for it (by hash) has ended meanwhile, its app is not active, or user, app or
- * resource have lost a scope.
+ * Stores a code by the SHA-256 of its text, if each `when` holds. Stores nothing if the browser
+ * session (its hash) has ended, the app is not active, or user, app or resource has lost a scope.
  */
 export function insertCode(
   code: Code,
   hash: Uint8Array,
   session: Uint8Array,
-  nowMs: number, // the id's time is later after the clock was set back
+  nowMs: number, // the id's time may be later: the clock may have been set back
   ...when: readonly Sql[]
 ): Sql {
   const { id, app, user, scopes, redirectUri, challenge, untilMs, resource = null } = code;
@@ -59,17 +58,17 @@ export function deleteCodesOf(app: string): Sql {
   return sql`DELETE FROM codes WHERE app = ${app}`;
 }
 
-/** The app that a grant belongs to, where the grant came from this code: the code was redeemed. */
+/** Finds the app whose grant was made from this code; undefined if the code was not redeemed. */
 export function findRedeemedCode(database: Database, id: string, hash: Uint8Array) {
   const select = sql`SELECT app FROM grants WHERE id = ${id} AND code = ${hash}`;
   return findRow<Pick<Grant, "app">>(database, select);
 }
 
-/** What a code is exchanged for. */
+/** The grant for which a code is exchanged. */
 export interface CodeRedemption extends Omit<NewGrant, "decidedAtMs"> {
   readonly user: string;
   readonly hash: Uint8Array;
-  /** Of the first access token: without those that have been lost since the code was made. */
+  /** The scopes of the first access token: without those lost since the code was made. */
   readonly accessScopes: readonly string[];
 }
 
@@ -78,11 +77,11 @@ const NOT_BEFORE = notBeforeOf(...PARTIES);
 const partiesHoldScopes = partiesHold(...PARTIES);
 
 /**
- * Turns a code into its grant (RFC 6749 §4.1.3). The row moves from one table to the other, so of
- * any number at once exactly one succeeds; false when the code is gone or has expired, its user or
- * app has been disabled or had its grants revoked since, or the user, the app or the resource has
- * ended or lost one of `accessScopes`. The oldest grants of the user that are too many with it end,
- * and the revocations take that in.
+ * Turns a code into its grant (RFC 6749 §4.1.3). The row moves from one table to the other, so
+ * exactly one of concurrent exchanges succeeds. False if the code is gone or expired, if its user
+ * or app has been disabled or had its grants revoked since, or if the user, the app or the resource
+ * has ended or lost one of `accessScopes`. Ends the user's oldest grants beyond the limits, and
+ * refreshes `revocations`.
  */
 export async function redeemCode(
   database: Database,

@@ -2,11 +2,11 @@ import type { Database } from "../database/database.ts";
 import { changesRow, findRow } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
 
-/** A job that runs once per due time and database, as it is stored. */
+/** A stored cronjob, which runs once per due time, however many processes use the database. */
 export interface StoredCronjob {
   readonly name: string;
   readonly nextAtMs: number;
-  /** While a process runs it, in the future. */
+  /** In the future while a process runs the job. */
   readonly leaseUntilMs: number;
   readonly lastAtMs: number | null;
   readonly lastDurationMs: number | null;
@@ -26,30 +26,30 @@ export function listStoredCronjobs(database: Database): Promise<StoredCronjob[]>
   return database.query<StoredCronjob>(sql`${SELECT} ORDER BY name`);
 }
 
-/** Makes a job due now, for a process that knows it; false where none has the name. */
+/** Makes a job due now; a process that has its module runs it. False if no job has the name. */
 export function hastenCronjob(database: Database, name: string, nowMs: number): Promise<boolean> {
   const update = sql`UPDATE cronjobs SET nextAtMs = min(nextAtMs, ${nowMs}) WHERE name = ${name}`;
   return changesRow(database, update);
 }
 
-/** Stores a job that is due at `nextAtMs`; one that is there is due then at the latest. */
+/** Stores a job that is due at `nextAtMs`. An existing job becomes due then at the latest. */
 export function registerCronjob(name: string, nextAtMs: number): Sql {
   return sql`INSERT INTO cronjobs (name, nextAtMs) VALUES (${name}, ${nextAtMs})
     ON CONFLICT DO UPDATE SET nextAtMs = min(nextAtMs, excluded.nextAtMs)`;
 }
 
-/** A run of a job that a process, `claim`, may begin now; after its lease another may. */
+/** A run of a job by the process `claim`. After its lease another process may run the job. */
 export function createCronjobRun(database: Database, name: string, claim: string, nowMs: number) {
   const isThis = sql`name = ${name} AND lastAtMs = ${nowMs}`;
   const extend = (leaseUntilMs: number) =>
     sql`UPDATE cronjobs SET leaseUntilMs = ${leaseUntilMs} WHERE ${isThis}`;
   return {
     /**
-     * Claims it; false when it is not due and not forced, another process was faster, or it runs
-     * already. The next due time is whole periods later: a late run does not shift those after it.
+     * Claims the run. False if the job is neither due nor forced, runs already, or another process
+     * was faster. The next due time is whole periods later, so a late run delays no other.
      */
     claim(everyMs: number, leaseUntilMs: number, isForced: boolean): Promise<boolean> {
-      // Numbers are bound as REAL, which do not divide to whole periods by themselves.
+      // Numbers are bound as REAL, so only a cast divides to whole periods.
       const periods = sql`CAST((${nowMs} - nextAtMs) / ${everyMs} AS INTEGER) + 1`;
       return changesRow(database, sql`UPDATE cronjobs
         SET claim = ${claim}, leaseUntilMs = ${leaseUntilMs}, lastAtMs = ${nowMs},
@@ -57,12 +57,12 @@ export function createCronjobRun(database: Database, name: string, claim: string
         WHERE name = ${name} AND leaseUntilMs <= ${nowMs}
           AND (nextAtMs <= ${nowMs} OR ${isForced ? 1 : 0})`);
     },
-    /** Extends its lease: the process is alive. */
+    /** Extends the lease, since the process is alive. */
     renew: (leaseUntilMs: number) => changesRow(database, extend(leaseUntilMs)),
-    /** The same, where claiming it has failed in between: false if it is not claimed. */
+    /** Extends the lease if the outcome of `claim` is unknown; false if it claimed nothing. */
     renewIfClaimed: (leaseUntilMs: number) =>
       changesRow(database, sql`${extend(leaseUntilMs)} AND claim = ${claim}`),
-    /** Ends it and records how it went; without an error given, that of the one before stays. */
+    /** Ends the run and records its result; if `error` is undefined, the last run's error stays. */
     finish: (durationMs: number, error: string | null | undefined) =>
       changesRow(database, sql`UPDATE cronjobs
         SET claim = NULL, leaseUntilMs = 0, lastDurationMs = ${durationMs},

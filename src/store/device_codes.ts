@@ -4,7 +4,7 @@ import { andIs, sql } from "../database/sql.ts";
 import { insertAudit, type NewAuditEntry } from "./audit.ts";
 import { type Code, hasCode, insertCode } from "./codes.ts";
 
-/** A device that waits for a user, or did (RFC 8628 §3.1). */
+/** A device that waits, or has waited, for a user's decision (RFC 8628 §3.1). */
 export interface DeviceCode extends Pick<Code, "app" | "scopes" | "untilMs"> {
   /** SHA-256 of the device code. */
   readonly hash: Uint8Array;
@@ -14,7 +14,7 @@ export interface DeviceCode extends Pick<Code, "app" | "scopes" | "untilMs"> {
 
 export const DENIED = "denied";
 
-/** So many devices wait at most, of one app and in all: some apps need no secret to ask. */
+/** How many devices wait at most, of one app and in all: some apps can ask without a secret. */
 const MOST_OF_APP = 5_000;
 const MOST = 10_000;
 
@@ -27,13 +27,13 @@ export function insertDeviceCode(
 ): Promise<boolean> {
   const fewer = (most: number, ofApp = sql``) => sql`NOT EXISTS (SELECT 1 FROM device_codes
     WHERE untilMs > ${nowMs}${ofApp} ${limitTo(1)} OFFSET ${most - 1})`;
-  // That another device has the user code is as likely as to guess it: then the app asks again.
+  // If another device has this user code, as rare as a correct guess, the app asks again.
   return changesRow(database, sql`INSERT INTO device_codes (hash, userCode, app, scopes, untilMs)
     SELECT ${hash}, ${userCode}, ${app}, ${JSON.stringify(scopes)}, ${untilMs}
     WHERE ${fewer(MOST)} AND ${fewer(MOST_OF_APP, andIs(sql`app`, app))} ON CONFLICT DO NOTHING`);
 }
 
-/** A device code by its own SHA-256 or its user code's, until some time after its end. */
+/** Finds a device code by its hash or its user code's, also for some time after its end. */
 export function findDeviceCode(database: Database, by: "hash" | "userCode", hash: Uint8Array) {
   const select = sql`SELECT hash, app, scopes, decision, untilMs FROM device_codes
     WHERE ${by === "hash" ? sql`hash` : sql`userCode`} = ${hash}`;
@@ -41,8 +41,8 @@ export function findDeviceCode(database: Database, by: "hash" | "userCode", hash
 }
 
 /**
- * Stores a user's decision on a device, with its audit: the code that it gets, or none. False where
- * it does not wait any more, or `insertCode` stores nothing for the browser session.
+ * Stores a user's decision on a device, and its audit entry; without a code it is a denial. False
+ * if the device no longer waits, or `insertCode` stores nothing for the browser session.
  */
 export async function decideDeviceCode(
   database: Database,

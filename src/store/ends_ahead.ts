@@ -5,7 +5,7 @@ import { listOf, sql, type Sql } from "../database/sql.ts";
 import { BUILT_IN_APPS } from "../oauth/principal.ts";
 import { isOf, revokeWhere } from "./grant_end.ts";
 
-/** Until when all tokens of a user, an app, or a user through an app have ended. */
+/** The time until which all grants of a user, an app, or a user through an app have ended. */
 interface End {
   readonly user: string | null;
   readonly app: string | null;
@@ -13,11 +13,11 @@ interface End {
 }
 
 /**
- * Dates ends of tokens and sessions that a clock which has been set back since has put ahead: else
- * their users could not log in until then. What has ended stays so: what is ahead, one by one.
+ * Moves to now each `notBeforeMs` that is ahead since the clock was set back: until then its users
+ * could not log in. What has ended stays ended: what was made after now, row by row.
  */
 export async function dateEndsAhead(database: Database, nowMs: number): Promise<void> {
-  const isAhead = sql`notBeforeMs > ${nowMs + MAX_SKEW_MS}`; // of all clocks that are right
+  const isAhead = sql`notBeforeMs > ${nowMs + MAX_SKEW_MS}`; // ahead of every correct clock
   const ends = await database.query<End>(
     sql`SELECT id AS user, NULL AS app, notBeforeMs FROM users WHERE ${isAhead}
       UNION ALL SELECT NULL, id, notBeforeMs FROM apps WHERE ${isAhead}

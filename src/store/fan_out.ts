@@ -6,12 +6,12 @@ import { mayReceive, NEEDED_BY_EVENT } from "./authority.ts";
 import { type ClaimedDelivery, type DueQueue, QUEUE } from "./deliveries.ts";
 import { IS_OPEN } from "./subscriptions.ts";
 
-/** An event on its way to its deliveries. */
+/** An event that does not have all its deliveries yet. */
 export interface PendingEvent extends Pick<EventSummary, "id" | "name"> {
   readonly subject: string | null;
-  /** What a subscriber must be allowed, a JSON array. */
+  /** The scopes that a subscriber needs, a JSON array. */
   readonly needed: string;
-  /** The last subscription that it is meant for, and the last that has its delivery. */
+  /** The number of the last subscription that it is for, and of the last that has its delivery. */
   readonly lastSubscription: number;
   readonly fannedOut: number;
 }
@@ -35,12 +35,12 @@ export async function listPendingEvents(
   return rows;
 }
 
-/** Those subscriptions of an event that have their deliveries next. */
+/** The subscriptions of an event that get their deliveries next. */
 export interface FanOutPart {
   readonly event: PendingEvent;
-  /** The last of them. */
+  /** The number of the last one. */
   readonly end: number;
-  /** Of these some for which nothing else is due: what is made for them can be sent at once. */
+  /** Some of them with nothing else due: their new deliveries can be sent at once. */
   readonly idle: readonly DueQueue[];
 }
 
@@ -68,21 +68,21 @@ export async function findFanOutPart(
   return { event, end, idle: idle.filter(({ subscription }) => subscription <= end) };
 }
 
-/** Holds for the subscriptions `s` of an event up to this one that have no delivery of it yet. */
+/** Holds for the event's subscriptions `s` up to `end` that have no delivery of it yet. */
 function isInPart({ name, subject, fannedOut }: PendingEvent, end: number): Sql {
-  // A principal has few: the plus keeps SQLite from going through all of the event's instead.
+  // A principal has few subscriptions. The plus keeps SQLite from walking through all of the event.
   return subject === null
     ? sql`s.event = ${name} AND s.seq > ${fannedOut} AND s.seq <= ${end} AND s.${IS_OPEN}`
     : sql`s.event = ${name} AND +s.seq > ${fannedOut} AND +s.seq <= ${end} AND s.${IS_OPEN}
       AND s.principal = ${subject} AND s.status <> 'deleted'`;
 }
 
-/** A part, and to which of its subscriptions deliveries are claimed as they are made. */
+/** A part, and the subscriptions whose new deliveries are claimed at once. */
 export type ClaimedPart = Omit<FanOutPart, "idle"> & { readonly claimed: readonly number[] };
 
 /**
- * Makes the deliveries of some parts and moves their events on, all in one batch, which for each
- * event only one process does. Returns what it has claimed so; compare `claimsOf`.
+ * Makes the deliveries of some parts and advances their events, in one batch. For each event only
+ * one process succeeds. Returns the deliveries that it has claimed; compare `claimsOf`.
  */
 export async function fanOut(
   database: Database,

@@ -15,12 +15,12 @@ export function isOf({ user, app }: Parties): Sql {
   return user === undefined ? sql`app = ${app}` : sql`user = ${user}${andIs(sql`app`, app)}`;
 }
 
-/** Ends a grant with every token and subscription of it, at once and in every process. */
+/** Ends a grant with all its tokens and subscriptions, at once and in every process. */
 export function revokeGrant(id: string, nowMs: number): Sql[] {
   return [revokeWhere(sql`id = ${id}`, nowMs), ...endSubscriptions({ grant: id }, REVOKED, nowMs)];
 }
 
-/** Ends a grant with its only token; its subscriptions stay, as they do when that expires. */
+/** Ends a grant without a refresh token; its subscriptions stay, as when its token expires. */
 export function revokeBareGrant(id: string, nowMs: number): Change {
   const bare = sql`id = ${id} AND refreshUntilMs = 0 AND revokedAtMs IS NULL`;
   return updateWhere(sql`grants`, sql`revokedAtMs = ${nowMs}`, bare);
@@ -31,7 +31,7 @@ export function revokeOwnOf(user: string, app: string, nowMs: number): Sql[] {
   const own = { user, app };
   return [
     revokeWhere(isOf(own), nowMs),
-    // No other built-in app has any; by its name, so that their index is found.
+    // Only the console has codes. The literal name lets SQLite use their index.
     ...app === CONSOLE_APP
       ? [sql`DELETE FROM codes WHERE user = ${user} AND app = ${sqlText(CONSOLE_APP)}`]
       : [],
@@ -39,7 +39,7 @@ export function revokeOwnOf(user: string, app: string, nowMs: number): Sql[] {
   ];
 }
 
-/** Ends all that acts for a user but one grant: other grants, codes, sessions, subscriptions. */
+/** Ends all of a user's grants but one, and the user's codes, sessions and subscriptions. */
 export function revokeOthersOf(user: string, grantId: string, nowMs: number): Sql[] {
   return [
     revokeWhere(sql`user = ${user} AND id <> ${grantId}`, nowMs),
@@ -57,18 +57,18 @@ export async function revokeAllOf(database: Database, app: string, nowMs: number
 }
 
 function revokeInSteps(database: Database, of: Sql, nowMs: number): Promise<string> {
-  const where = sql`${of} AND revokedAtMs IS NULL`; // as their index says
+  const where = sql`${of} AND revokedAtMs IS NULL`; // the condition of their index
   const rows = { table: sql`grants`, key: sql`id`, where, after: "" };
   return writeInSteps(database, rows, (ids) => [revokeWhere(sql`id IN ${listOf(ids)}`, nowMs)]);
 }
 
-// A code, whose id becomes that of its grant, lives 10 minutes at most: no older id can come.
+// A grant has the id of its code, which lives 10 minutes at most: no older id can appear.
 const RECENT_MS = 15 * 60_000;
 
 /**
- * Ends every valid grant, code and subscription of a user or an app that has any of the scopes, by
- * the statements that this returns for the batch that takes the scopes. Where there are very many
- * grants, most end before that, in steps for which no other write waits long.
+ * Ends every valid grant, code and subscription of a user or an app that has any of the scopes.
+ * Returns the statements for the batch that removes the scopes. If there are very many grants, ends
+ * most of them before, in steps for which no other write waits long.
  */
 export async function revokeGrantsWithScopes(
   database: Database,
@@ -94,9 +94,9 @@ export async function revokeGrantsWithScopes(
 const TOKEN_SLACK_MS = 1000;
 
 /**
- * Ends every token of a user, an app, or a user through an app that comes from a grant made until
- * now, and their subscriptions: that costs the same however many they are. Ids are ahead of the
- * clock after it has been set back; such grants and codes are ended one by one.
+ * Ends the subscriptions of a user, an app, or a user through an app, and every token from a grant
+ * made until now, at the same cost however many there are. After the clock was set back, ids may be
+ * ahead of it: grants and codes with such ids are ended one by one.
  */
 export function revokeGrantsOf(
   of: Parties,

@@ -9,13 +9,13 @@ import type { Revocations } from "./revocations.ts";
 /** How many grants of a user are valid at once: through one app, and in all. */
 const GRANTS_OF_APP = 100;
 const GRANTS_OF_USER = 500;
-/** How many refresh tokens of an app that acts for itself outlast their access tokens. */
+/** How many refresh tokens an app that acts for itself keeps past their access tokens. */
 const TOKENS_OF_APP = 500;
 
 /**
- * Ends the oldest grants of a user that are too many with a new one, which is stored, and records
- * that; the revocations take it in. What has expired or ended with its app counts until it is
- * purged: no row is read to count. Personal tokens have a limit of their own (personal_tokens.ts).
+ * After a new grant is stored, ends the user's oldest grants beyond the limits, records that, and
+ * refreshes `revocations`. Grants that expired or ended with their app count until the purge, so
+ * that no row is read to count. Personal tokens have their own limit (personal_tokens.ts).
  */
 export async function endExcessGrants(
   database: Database,
@@ -25,19 +25,19 @@ export async function endExcessGrants(
   revocations?: Revocations,
 ): Promise<void> {
   try {
-    // Hardly anybody has so many, and to look for more in each batch would hold up the writer.
+    // Hardly any user has so many: a read finds out, so that the writer need not look for excess.
     const isMany = sql`SELECT 1 FROM grants INDEXED BY grants_of_user
       WHERE user = ${user} AND revokedAtMs IS NULL LIMIT 1 OFFSET ${GRANTS_OF_APP}`;
     if (!await hasRow(database, isMany)) return;
     const [, ended] = await database.write(endOldest(user, app, nowMs));
     if (ended !== 0) await revocations?.refresh();
   } catch (error) {
-    // The new one is stored all the same, and the user's next one ends what this has not.
+    // The new grant is stored all the same, and the user's next grant ends what is left.
     if (!(error instanceof UnavailableError)) throw error;
   }
 }
 
-/** Ends what is past the limits, and records that before. */
+/** Makes the statements that record the end of grants beyond the limits, and end them. */
 export function endOldest(user: string, app: string, nowMs: number): Sql[] {
   const past = (limit: number, ofApp: Sql) =>
     sql`SELECT * FROM (SELECT id FROM grants INDEXED BY grants_of_user
@@ -47,7 +47,7 @@ export function endOldest(user: string, app: string, nowMs: number): Sql[] {
     UNION ALL ${past(GRANTS_OF_USER, sql` AND app <> ${PERSONAL_APP}`)}`;
   const actor = isBuiltIn(app) ? user : app;
   const entry = { actor, action: "grant.limit", target: user, address: null };
-  // A console that is loaded again leaves one behind: that is no news.
+  // A console leaves a grant behind each time that it is reloaded: that is no news.
   const isNews = app === CONSOLE_APP ? sql`FALSE` : sql`EXISTS (${excess})`;
   return [
     insertAudit(entry, nowMs, isNews),
@@ -55,11 +55,11 @@ export function endOldest(user: string, app: string, nowMs: number): Sql[] {
   ];
 }
 
-const IS_OWN = sql`user IS NULL AND refresh IS NOT NULL`; // as the index says
+const IS_OWN = sql`user IS NULL AND refresh IS NOT NULL`; // the condition of the index
 
 /**
- * Takes the oldest refresh tokens from apps that act for themselves and have too many, once their
- * access tokens have expired: such an app gets others by its secret (RFC 6749 §4.4.3).
+ * Removes the oldest refresh tokens of apps that act for themselves and have too many, once their
+ * access tokens have expired. Such an app gets new ones by its secret (RFC 6749 §4.4.3).
  */
 export async function dropExcessRefreshTokens(
   database: Database,

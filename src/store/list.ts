@@ -5,23 +5,23 @@ import { type Database, limitTo, type Page, type Pagination } from "../database/
 import { findValue, NEWEST, pageOf } from "../database/rows.ts";
 import { joinSql, sql, type Sql, sqlText, type SqlValue } from "../database/sql.ts";
 
-/** A parameter of a list: its shape, and which rows a value of it leaves. */
+/** A filter parameter of a list: its shape, and which rows remain for a value. */
 export interface Filter<T = unknown> extends Shape<T | undefined> {
   readonly isOptional: true;
-  /** Those for which this holds; `given` is all that the list is asked for. */
+  /** Keeps the rows for which this condition holds; `given` has all parameters. */
   where?(value: T, given: Values): Sql;
-  /** Those with ids from the first on, and before the second. */
+  /** Keeps the rows with ids from `from` on and before `before`. */
   range?(value: T): { readonly from?: string; readonly before?: string };
 }
 
 export type Filters = Readonly<Record<string, Filter>>;
 type Values = Readonly<Record<string, unknown>>;
 
-/** What of a list is asked for, and which part; an index may go on with the status. */
+/** The parameters of a list: filters, page, and the status that an index may contain. */
 export type Given<F extends Filters> =
   InferMembers<F> & Pagination & { readonly status?: string | undefined };
 
-/** Items with ids, and what lists of them can be narrowed by. */
+/** The description of a list: items with ids, and its filters. */
 export interface List<F extends Filters, Row, Item extends { readonly id: string }> {
   readonly table: Sql;
   readonly columns: Sql;
@@ -29,19 +29,19 @@ export interface List<F extends Filters, Row, Item extends { readonly id: string
   readonly always?: Sql;
   readonly filters: F;
   /**
-   * The filters that have an index, which goes on with the id; the first of those given is used.
-   * Where the status stands between the two: all that it may be.
+   * The filters that have an index, of the filter's column and the id; the first one given is used.
+   * The value has all possible statuses if the status is between the two, and else is empty.
    */
   readonly indexes: { readonly [Name in keyof F]?: readonly string[] };
-  /** The statement that is run, made of the one that selects the rows. */
+  /** Makes the statement to run from the one that selects the rows. */
   shown?(rows: Sql): Sql;
   toItem(row: Row): Item;
 }
 
-/** Rows that are items as they are. */
+/** The `toItem` of rows that are items already. */
 export const asItem = <Item>() => (item: Item): Item => item;
 
-/** A filter by what holds for a row. */
+/** A filter by an SQL condition. */
 export function where<T>(shape: Shape<T>, condition: Required<Filter<T>>["where"]): Filter<T> {
   return { ...optional(shape), where: condition };
 }
@@ -51,7 +51,7 @@ export function is<T extends SqlValue>(column: Sql, shape: Shape<T>): Filter<T> 
   return where(shape, (value) => sql`${column} = ${value}`);
 }
 
-/** Filters by when an item was made, which its id says. */
+/** Filters by the time when an item was made, which its id has. */
 export function madeBetween(kind: string, what: string) {
   const at = (meaning: string, end: "from" | "before"): Filter<number> => ({
     ...optional(described(`${what} ${meaning}.`, TIME_MS)),
@@ -62,23 +62,23 @@ export function madeBetween(kind: string, what: string) {
 
 const MAX_LENGTH = 200;
 
-/** What is looked for, as it is written. */
+/** A text to look for, taken literally. */
 export const WANTED = text(
   (value) =>
     [...value].length <= MAX_LENGTH ? undefined : `Must be at most ${MAX_LENGTH} characters.`,
   { maxLength: MAX_LENGTH },
 );
 
-/** Holds where a column begins so, ASCII letters in any case; found by a NOCASE index on it. */
+/** Holds if a column begins so, ignoring ASCII case; a NOCASE index on the column finds it. */
 export function startsWith(column: Sql, beginning: string): Sql {
   return sql`(${column} >= ${beginning} COLLATE NOCASE
     AND ${column} < ${`${beginning}\u{10ffff}`} COLLATE NOCASE)`;
 }
 
-/** So many rows are found by how they begin. */
+/** The most rows that are found by their beginning. */
 const FOUND_AT_MOST = 1000;
 
-/** A filter by how a column begins that has such an index; `always` as the list has it. */
+/** A filter by the beginning of a column that has a NOCASE index; `always` is the list's. */
 export function beginsWith(
   table: Sql,
   column: Sql,
@@ -89,13 +89,13 @@ export function beginsWith(
   const meaning = `How ${what} begins; of more than ${FOUND_AT_MOST} the first by that.`;
   return where(described(meaning, WANTED), (beginning, { owner }) => {
     const begins = startsWith(column, toText(beginning));
-    // One owner has few, which must not be missing because others have very many that begin so.
+    // An owner's few rows must not be missing because others have very many that begin so.
     return owner !== undefined ? begins : sql`id IN (SELECT id FROM ${table} WHERE ${begins}
       AND ${always} ORDER BY ${column} COLLATE NOCASE ${limitTo(FOUND_AT_MOST)})`;
   });
 }
 
-/** What the given filters come to: between which ids the rows are, and what holds for them. */
+/** Combines the given filters: the range of ids, and the conditions on the rows. */
 export function narrow<F extends Filters>(filters: F, given: InferMembers<F>) {
   const values: Values = given;
   const used = Object.entries<Filter>(filters).map(([name, filter]) =>
@@ -113,12 +113,12 @@ export function narrow<F extends Filters>(filters: F, given: InferMembers<F>) {
 }
 
 /**
- * For a part of a list so many rows are looked at, where not all that are given has an index. So
- * it may have fewer items than were asked for, or none, and a next part all the same.
+ * How many rows are examined for a page if not every given filter has an index. Such a page may
+ * have fewer items than asked for, or none, although there is a next page.
  */
 const LOOKED_AT = 5000;
 
-/** A part of a list, newest first. */
+/** Reads a page of a list, newest first. */
 export async function listPart<F extends Filters, Row, Item extends { readonly id: string }>(
   database: Database,
   list: List<F, Row, Item>,
@@ -130,7 +130,7 @@ export async function listPart<F extends Filters, Row, Item extends { readonly i
   const by = Object.keys(indexes).find((index) => conditions.some(({ name }) => name === index));
   const statuses = by === undefined ? [] : indexes[by] ?? [];
   const index = conditions.find(({ name }) => name === by)?.condition ?? always;
-  // With the plus no other index is used.
+  // The unary plus keeps SQLite from using another index.
   const rest = joinSql(
     conditions.filter(({ name }) => name !== by && (name !== "status" || statuses.length === 0))
       .map(({ condition }) => sql` AND +${condition}`),
@@ -138,7 +138,7 @@ export async function listPart<F extends Filters, Row, Item extends { readonly i
   );
   const ways = statuses.filter((status) => status === (given.status ?? status))
     .map((status) => sql` AND status = ${sqlText(status)}`);
-  // One bound alone: of two SQLite searches by one, and reads all that the other leaves out.
+  // One upper bound only: of two, SQLite searches by one and then filters row by row.
   const end = before < cursor ? before : cursor;
   const select = (what: Sql, first: string, more: Sql) => {
     const since = first === "" ? sql`` : sql` AND id >= ${first}`;

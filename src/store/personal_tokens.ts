@@ -6,7 +6,7 @@ import { type Caller, PERSONAL_APP } from "../oauth/principal.ts";
 import { type ListedGrant, NOT_BEFORE, partiesHold, type RefreshHandle } from "./grants.ts";
 import { isGrantActive } from "./subscriptions.ts";
 
-/** How many a user has at once. */
+/** How many personal tokens a user may have at once. */
 export const PERSONAL_TOKENS = 100;
 
 /** Holds at commit: the caller's token is still valid. */
@@ -16,9 +16,9 @@ export function isCallerActive({ grantId, jti }: Pick<Caller, "grantId" | "jti">
 }
 
 /**
- * Stores a user's personal token, a grant of its own, by its SHA-256. 0 rows change where the user
- * has as many as one may have or has lost a scope, or `isIn` does not hold: what the user is logged
- * in by must leave none behind when it has ended.
+ * Stores a user's personal token, a grant of its own, by its SHA-256. 0 rows change if the user has
+ * reached the limit or lost a scope, or if `isIn` does not hold: a login that has ended must not
+ * leave a token behind.
  */
 export function insertPersonalToken(
   { id, name, scopes, accessUntilMs }: ListedGrant,
@@ -38,7 +38,7 @@ export function insertPersonalToken(
         < ${PERSONAL_TOKENS}`;
 }
 
-/** Who calls by a personal token; undefined where it has ended, alone or with its user. */
+/** Finds the caller of a personal token; undefined if it has ended, alone or with its user. */
 export async function findPersonalCaller(
   database: Database,
   { grantId, hash }: Pick<RefreshHandle, "grantId" | "hash">,

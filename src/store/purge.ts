@@ -8,24 +8,24 @@ import { DEVICE_CODE_MS } from "../oauth/device_code.ts";
 import { dropFigures } from "./figures.ts";
 import { dropExcessRefreshTokens } from "./grant_limit.ts";
 
-/** How many entries of the audit about grants that were allowed are kept. */
+/** How many audit entries of allowed grants are kept, and how many of denied ones. */
 const KEPT_GRANTS = 100_000;
 
-/** How many rows of a kind that must stay one purge looks at: the next one continues from there. */
+/** How many rows that must stay one sweep examines: the next purge continues from there. */
 const STAYING_AT_ONCE = 20_000;
 
 /**
- * So much of what may be large goes at once: other writes wait while it is overwritten, and the
- * log needs room for it, also where the disk is nearly full.
+ * How many bytes of large rows one batch deletes: other writes wait while they are overwritten, and
+ * the log needs space for them, even if the disk is nearly full.
  */
 const BYTES_AT_ONCE = 2 * 1024 * 1024;
-/** So many kept responses, each of 256 KiB at most. */
+/** How many kept responses one batch deletes, each of 256 KiB at most. */
 const RESPONSES_AT_ONCE = 64;
 
-/** How far each sweep has come; kept from purge to purge. */
+/** The last key of each sweep, from which the next purge continues. */
 export type PurgeProgress = Map<string, Key>;
 
-/** Removes what has expired, in bounded batches between which others write, or until stopped. */
+/** Deletes expired rows until `signal` aborts, in bounded batches between which others write. */
 export async function purge(
   shared: Database,
   retention: Readonly<Record<"eventsMs" | "auditMs", number>>,
@@ -42,7 +42,7 @@ export async function purge(
   const ended: Sql[] = [
     expired(sql`grants`, sql`id`),
     expired(sql`codes`, sql`id`),
-    expired(sql`device_codes`, sql`hash`, nowMs - DEVICE_CODE_MS), // until then: expired_token
+    expired(sql`device_codes`, sql`hash`, nowMs - DEVICE_CODE_MS), // until then expired_token
     expired(sql`sessions`, sql`hash`),
     expired(sql`client_assertions`, sql`hash`),
     expired(sql`revocations`, sql`seq`),
@@ -56,12 +56,12 @@ export async function purge(
     ...dropFigures(nowMs, AT_MOST),
     sql`DELETE FROM resends WHERE id IN (SELECT id FROM resends WHERE state <> 'running'
       AND id < ${idBound("w", finishedMs)} ORDER BY id ${AT_MOST})`,
-    // No process has the module any more.
+    // No process has the cronjob's module any more.
     sql`DELETE FROM cronjobs WHERE nextAtMs <= ${nowMs - retention.auditMs}
       AND leaseUntilMs <= ${nowMs}`,
   ];
   for (const batch of ended) {
-    // Less than it may is the rest, also where others store more meanwhile.
+    // A batch that is not full is the last one, even if others store more meanwhile.
     for (let changed = BATCH; [BATCH, RESPONSES_AT_ONCE].includes(changed) && !signal.aborted;) {
       [changed = 0] = await database.write([batch]);
     }
@@ -93,12 +93,12 @@ export async function purge(
   for (const table of finished) await sweep(database, table, progress, signal);
 }
 
-/** Rows that are old enough, but of which some must stay; `bytes` are of what may be large. */
+/** Rows that are old enough, of which those with `mayGo` are deleted; `bytes` is their size. */
 type Sweep = KeyedRows & { readonly mayGo: Sql; readonly bytes?: Sql };
 
 /**
- * Goes through a table batch by batch, so that what must stay delays no write, and at the end
- * begins again. Between batches other work runs: a query alone would not let it.
+ * Walks through a table batch by batch, so that rows that must stay delay no write; after the end
+ * it starts over. Other work runs between batches, which a query alone would not allow.
  */
 async function sweep(
   database: Database,

@@ -3,10 +3,10 @@ import { type Database, limitTo } from "../database/database.ts";
 import { findValue, walk } from "../database/rows.ts";
 import { sql } from "../database/sql.ts";
 
-/** The rates of users and apps that have one of their own, in memory. */
+/** The rate limits of users and apps that have their own, in memory. */
 export type Rates = Awaited<ReturnType<typeof loadRates>>;
 
-/** How many are held: about 10 MiB. Those past it, the youngest users, are as if they had none. */
+/** How many rates are kept, about 10 MiB. The newest users beyond that have no own rate. */
 const HELD_LIMIT = 50_000;
 /** How many are read at once, so that other work can run in between. */
 const READ_LIMIT = 2_000;
@@ -16,12 +16,12 @@ const rated = (after: string) =>
     UNION ALL SELECT id, rate FROM apps WHERE rate IS NOT NULL AND id > ${after}
     ORDER BY key ${limitTo(READ_LIMIT)}`;
 
-/** Loads what is in force. */
+/** Loads the rates in force. */
 export async function loadRates(database: Database) {
   let rates: ReadonlyMap<string, Rate | undefined> = new Map();
   let seen: number | undefined;
 
-  /** Takes in what any process has changed since the last call. */
+  /** Loads the rates again if any process has changed an app or user since the last call. */
   async function refresh(): Promise<void> {
     const select = sql`SELECT count FROM account_changes`;
     const changes = await findValue<number>(database, select);

@@ -21,18 +21,18 @@ export function insertSession(
       ${agent?.slice(0, MAX_AGENT_LENGTH) ?? null})`;
 }
 
-/** Holds while a session and its user, who may be given, are valid. */
+/** Holds while a session and its user are valid; `user`, if given, must be the session's. */
 export const isLive = (hash: Uint8Array, nowMs: number, user?: string): Sql =>
   sql`EXISTS (SELECT 1 ${liveSessions(sql`s.hash = ${hash}${andIs(sql`u.id`, user)}`, nowMs)})`;
 
-/** Selects from sessions `s` and their users `u` while both are valid. */
+/** Selects from the sessions `s` and their users `u`, if both are valid. */
 function liveSessions(which: Sql, nowMs: number): Sql {
   return sql`FROM sessions s JOIN users u ON u.id = s.user
     WHERE ${which} AND s.untilMs > ${nowMs} AND u.status = 'active'
       AND u.notBeforeMs < s.createdAtMs`;
 }
 
-/** Who is logged in by this session, and since when, while user and session are valid. */
+/** Finds the user and the start of a session, while user and session are valid. */
 export function findSession(database: Database, hash: Uint8Array, nowMs: number) {
   const given = sql`CASE WHEN u.passwordUntilMs IS NOT NULL THEN 'one-time'
     WHEN u.passwordPrinted IS NOT NULL THEN 'printed' END AS givenPassword`;
@@ -44,13 +44,13 @@ export function findSession(database: Database, hash: Uint8Array, nowMs: number)
   );
 }
 
-/** Whether a user has any valid session that was begun within so long of now. */
+/** Whether a user has a valid session that began at most `ageMs` before or after now. */
 export function hasSession(database: Database, user: string, nowMs: number, ageMs = nowMs) {
   const which = sql`s.user = ${user} AND abs(${nowMs} - s.createdAtMs) <= ${ageMs}`;
   return hasRow(database, sql`SELECT 1 ${liveSessions(which, nowMs)} LIMIT 1`);
 }
 
-/** Notes that the session of a cookie is used now. */
+/** Stores that the session of a cookie was used at `nowMs`. */
 export function markSeen(hash: Uint8Array, nowMs: number): Sql {
   return sql`UPDATE sessions SET seenAtMs = ${nowMs} WHERE hash = ${hash}`;
 }
@@ -58,12 +58,12 @@ export function markSeen(hash: Uint8Array, nowMs: number): Sql {
 const HASH_BYTES = 12;
 const PUBLIC_ID = sql`'b' || lower(hex(substr(hash, 1, ${HASH_BYTES})))`;
 
-/** What a session is known by: the beginning of its hash, which opens nothing. */
+/** The public id of a session: the beginning of its hash, with which nobody can log in. */
 export function sessionId(hash: Uint8Array): string {
   return `b${Buffer.from(hash).toString("hex", 0, HASH_BYTES)}`;
 }
 
-/** The valid sessions of a user, or the one of this id: newest first; of very many some. */
+/** Lists a user's valid sessions, or the one with this id; newest first, 1000 at most. */
 export function listSessions(database: Database, user: string, nowMs: number, id?: string) {
   const which = sql`s.user = ${user}${andIs(PUBLIC_ID, id)}`;
   return database.query<Session>(sql`SELECT ${PUBLIC_ID} AS id, s.address, s.agent, s.createdAtMs,
@@ -71,14 +71,14 @@ export function listSessions(database: Database, user: string, nowMs: number, id
     ${liveSessions(which, nowMs)} ORDER BY s.createdAtMs DESC LIMIT 1000`);
 }
 
-/** Ends the session of a cookie alone: no token ends with it. */
+/** Ends the session of a cookie, and no tokens. */
 export function deleteSession(hash: Uint8Array): Sql {
   return sql`DELETE FROM sessions WHERE hash = ${hash}`;
 }
 
 /**
- * Ends all of a user's sessions, the one of this id alone, or all but that; and the tokens of the
- * user's consoles: where a session lives they are made anew, unseen.
+ * Ends all of a user's sessions, only the session `id`, or all but `spared`. Also ends the user's
+ * console tokens: a console whose session is still valid gets new ones without a login.
  */
 export function endSessionsOf(
   user: string,

@@ -14,13 +14,13 @@ export interface UserWithPassword extends User {
   readonly phc: string;
   /** Until when a one-time password is valid, 0 once it was used; null for a lasting one. */
   readonly passwordUntilMs: number | null;
-  /** 1 for the one that the first start printed, 0 once it was used; null for any other. */
+  /** 1 for the password that the first start printed, 0 once it was used; null for any other. */
   readonly passwordPrinted: number | null;
 }
 
 const SHOWN = columnsOf(UserRecord.members);
 const { password, ...MEMBERS } = UserChange.members;
-/** What of a user a change may replace, beside the password. */
+/** The columns of a user that a change may replace, beside the password. */
 const CHANGED = columnsOf(MEMBERS);
 const SELECT = sql`SELECT ${SHOWN.names}`;
 
@@ -52,7 +52,7 @@ export function hasUsers(database: Database): Promise<boolean> {
   return hasRow(database, sql`SELECT 1 FROM users LIMIT 1`);
 }
 
-/** What a new user is stored as. */
+/** The row of a new user. */
 export type NewUserRow =
   & Pick<UserWithPassword, "id" | "username" | "phc" | "scopes" | "createdAtMs">
   & Partial<UserWithPassword>;
@@ -65,12 +65,12 @@ export function insertUser(user: NewUserRow, when = sql`TRUE`): Sql {
       ${SHOWN.values({ status: "active", ...user })} WHERE ${when}`;
 }
 
-/** Holds where there is no user at all: of several processes that start only one makes it. */
+/** Holds if there is no user: of processes that start at once, one makes the first user. */
 export const HAS_NO_USER = sql`NOT EXISTS (SELECT 1 FROM users)`;
 
 /**
- * Stores a changed user, and the new password where there is one; ConflictError, for the whole
- * batch, where the user is no longer as `before`.
+ * Stores a changed user, and a new password if `phc` is given. The whole batch fails with
+ * ConflictError if the stored user is no longer as `before`.
  */
 export function updateUser(before: User, after: User, phc?: string): Change {
   const replace = CHANGED.replace(before, after, sql`username`, after.username);
@@ -81,9 +81,9 @@ export function updateUser(before: User, after: User, phc?: string): Change {
 export const hasPassword = (phc: string): Sql => sql`phc = ${phc}`;
 
 /**
- * Replaces a password and ends what it has opened; ConflictError unless the condition holds. The
- * first statement changes 0 rows where there is no such user any more. With `untilMs` the new one
- * opens one login, until then.
+ * Replaces a password and ends the user's sessions and tokens; ConflictError unless `when` holds.
+ * The first statement changes 0 rows if the user no longer exists. With `untilMs` the new password
+ * is good for one login until then.
  */
 export function replacePassword(
   id: string,
@@ -97,7 +97,7 @@ export function replacePassword(
   return [updateWhere(sql`users`, set, sql`id = ${id}`), ...revokeTokensOfUser(id, nowMs, ttlMs)];
 }
 
-/** A new password has not been printed, and is the user's own unless it is one-time. */
+/** A new password was not printed; it is the user's own, unless `untilMs` makes it one-time. */
 const setPassword = (phc: Sql | string, untilMs: number | null = null): Sql =>
   sql`phc = ${phc}, passwordUntilMs = ${untilMs}, passwordPrinted = NULL`;
 
@@ -114,7 +114,7 @@ export function findUnusedFirstUser(database: Database) {
     HAVING count(*) = 1 AND max(passwordPrinted) = 1`);
 }
 
-/** Notes a password as used, if that matters; ConflictError where it opens no login any more. */
+/** Marks a one-time or printed password as used; ConflictError if it is no longer valid. */
 export function usePassword(user: UserWithPassword, nowMs: number): Sql[] {
   const { id, phc, passwordUntilMs, passwordPrinted } = user;
   if (passwordUntilMs === null && passwordPrinted !== 1) return [];
@@ -125,8 +125,8 @@ export function usePassword(user: UserWithPassword, nowMs: number): Sql[] {
 }
 
 /**
- * Ends all grants, sessions and subscriptions of a user that were made until now. Without `end`,
- * the subscriptions that the user made by own login stay: a new password ends the rest.
+ * Ends all grants, sessions and subscriptions that a user has made until now. The default `end` is
+ * that of a new password: it spares subscriptions that the user made by own login.
  */
 export function revokeTokensOfUser(
   id: string,
@@ -138,7 +138,7 @@ export function revokeTokensOfUser(
     updateWhere(sql`users`, sql`notBeforeMs = max(notBeforeMs, ${nowMs})`, sql`id = ${id}`),
     ...revokeGrantsOf({ user: id }, end, nowMs, accessTtlMs),
     sql`DELETE FROM sessions WHERE user = ${id}`,
-    // Each alone, too: a user may have so many of them.
+    // Also marks personal tokens one by one, so that they no longer count against their limit.
     sql`UPDATE grants SET revokedAtMs = ${nowMs}
       WHERE user = ${id} AND app = ${PERSONAL_APP} AND revokedAtMs IS NULL`,
   ];

@@ -2,16 +2,16 @@ import type { Caller } from "../oauth/principal.ts";
 import type { Database } from "../database/database.ts";
 import { sql } from "../database/sql.ts";
 
-/** So many grants are noted between two flushes, about 500 KB; the use of others is not. */
+/** How many grants are noted between two flushes, about 500 KB; uses of others are lost. */
 const NOTED_LIMIT = 5_000;
 
-/** Makes the record of uses, which costs a request next to nothing; a crash loses a minute. */
+/** Makes the record of uses, in memory until a flush; a crash loses the uses of a minute. */
 export function createUses(database: Database, now: () => number) {
   let round = 1;
   let noted = new Map<string, number>();
 
   return {
-    /** Notes that a token is used, once between two flushes: it remembers in which round. */
+    /** Notes that a token is used, once between two flushes: `notedIn` has the round. */
     note(token: { readonly caller: Caller; notedIn: number }): void {
       if (token.notedIn === round) return;
       token.notedIn = round;
@@ -27,7 +27,7 @@ export function createUses(database: Database, now: () => number) {
         sql`UPDATE grants SET lastUsedAtMs = max(ifnull(lastUsedAtMs, 0), u.value ->> 1)
           FROM json_each(${JSON.stringify([...sent])}) u WHERE grants.id = u.value ->> 0`,
       ]).catch((error: unknown) => {
-        // To store one twice changes nothing.
+        // Storing a use twice changes nothing.
         noted = new Map([...sent, ...noted].slice(0, NOTED_LIMIT));
         throw error;
       });
