@@ -1,6 +1,6 @@
 import { OutcomeUnknownError, UnavailableError } from "../database/database.ts";
 
-/** Of a read that follows a write: where it cannot be done, what was written is stored. */
+/** For a read after a stored write: throws OutcomeUnknownError in place of UnavailableError. */
 export function afterWrite<Result>(read: Promise<Result>): Promise<Result> {
   return read.catch((cause: unknown) => {
     if (!(cause instanceof UnavailableError)) throw cause;

@@ -17,7 +17,7 @@ export interface AppWithSecrets extends App {
   readonly oldSecret?: Uint8Array | null;
 }
 
-/** What of an app a change may replace. */
+/** The columns of an app that a change may replace. */
 const CHANGED = columnsOf(AppChange.members);
 const COLUMNS = sql`id, type, ${CHANGED.names}, secret, oldSecret, oldSecretUntilMs, createdAtMs,
   metadataUrl`;
@@ -34,7 +34,7 @@ export function findClient(database: Database, clientId: string) {
   return findItem(database, select, toApp);
 }
 
-/** Holds while an app is at the origin of its url as it was read: elsewhere is somebody else. */
+/** Holds while an app's URL has the origin that was read: another origin is somebody else's. */
 export function isWhereItWas({ id, url }: Pick<App, "id" | "url">): Sql {
   return sql`EXISTS (SELECT 1 FROM apps WHERE id = ${id} AND origin = ${new URL(url).origin})`;
 }
@@ -51,9 +51,9 @@ export const APP_LIST = {
   toItem: toApp,
 } as const;
 
-/** Whether any active app's URL has this origin; `documents` of which hosts are taken. */
+/** Whether any active app's URL has this origin; `documents`: whose documents are accepted. */
 export function hasAppOrigin(database: Database, origin: string, documents: DocumentHosts) {
-  // Of such an app it is that of its document, whatever the path of that.
+  // An app that a document describes has the document's origin, whatever its path.
   const isTaken = isDocumentUrl(`${origin}/client`, documents);
   const select = sql`SELECT 1 FROM apps WHERE origin = ${origin} AND status = 'active'
     AND (metadataUrl IS NULL OR ${Number(isTaken)}) LIMIT 1`;
@@ -70,14 +70,14 @@ export function insertApp(app: App, secret: Uint8Array | undefined): Sql {
 /** Stores a changed app; ConflictError, for the whole batch, where it is no longer as `before`. */
 export function updateApp(before: App, after: App): Change {
   const { origin } = new URL(after.url);
-  // Whoever has the old secret is not to pose as an app that has keys.
+  // An app with keys has no secret: whoever has the old one cannot pose as the app.
   const kept = after.jwks.length > 0 ? sql`NULL, NULL, NULL`
     : sql`secret, oldSecret, oldSecretUntilMs`;
   return updateWhere(sql`apps`, sql`${CHANGED.replace(before, after, sql`origin`, origin)},
     (secret, oldSecret, oldSecretUntilMs) = (${kept})`, sql`id = ${after.id}`);
 }
 
-/** Gives an app, of this owner, a new secret; the one before stays valid until `oldUntilMs`. */
+/** Gives an app (of `owner`, if given) a new secret; the old one stays valid until `oldUntilMs`. */
 export function replaceAppSecret(
   id: string,
   secret: Uint8Array,

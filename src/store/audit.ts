@@ -18,10 +18,10 @@ export const AuditRecord = named("AuditEntry", record({
   app: described("The app that acted for the actor, where one did.", nullable(APP)),
 }));
 
-/** An entry; its time is its id's. */
+/** An audit entry; its id has its time. */
 export type AuditEntry = Omit<Infer<typeof AuditRecord>, "time">;
 
-/** An entry as it is first stored. */
+/** An audit entry as it is first stored. */
 export type NewAuditEntry = Omit<AuditEntry, "id" | "app"> & Partial<Pick<AuditEntry, "app">>;
 
 /** Who acts by a token, through which app, and from where. */
@@ -42,20 +42,20 @@ export const ANONYMOUS = "anonymous";
 /** Stands for a user or an app that does not exist: what was sent as its name is not stored. */
 export const UNKNOWN = "unknown";
 
-/** Those that anyone can cause, so that their number is bounded (failure_audit.ts). */
+/** Actions that anyone can cause: the number of their entries is bounded (failure_audit.ts). */
 export const FAILED_LOGIN = "user.login_failed";
 export const FAILED_AUTHENTICATION = "app.authenticate_failed";
 export const FAILED_USER_CODE = "user.code_failed";
 export const FAILURES = [FAILED_LOGIN, FAILED_AUTHENTICATION, FAILED_USER_CODE];
 
-/** What a user let an app have: anyone who is logged in can cause many, so the oldest go first. */
+/** A user allowed an app something. Any user can cause many entries, so the oldest are removed. */
 export const GRANT_ALLOWED = "grant.allow";
-/** What a user did not let an app have; as many. */
+/** A user denied an app something; the oldest entries are removed too. */
 export const GRANT_DENIED = "grant.deny";
 
 /**
- * Records an action, where `when` holds at that point of the batch. It goes into the batch of what
- * it records: neither is without the other.
+ * Records an action, if `when` holds at this point of the batch. Put it into the batch of what it
+ * records, so that neither is stored without the other.
  */
 export function insertAudit(entry: NewAuditEntry, nowMs: number, when: Sql = sql`TRUE`): Sql {
   const { actor, action, target, address, app = null } = entry;
@@ -63,31 +63,31 @@ export function insertAudit(entry: NewAuditEntry, nowMs: number, when: Sql = sql
     SELECT ${newId("t", nowMs)}, ${actor}, ${action}, ${target}, ${address}, ${app} WHERE ${when}`;
 }
 
-/** Records an action where the grant is valid at that point of the batch. */
+/** Records an action if the grant is valid at this point of the batch. */
 export function insertAuditOfGrant(grantId: string, entry: NewAuditEntry, nowMs: number): Sql {
   const isValid = sql`EXISTS (SELECT 1 FROM grants WHERE id = ${grantId} AND revokedAtMs IS NULL)`;
   return insertAudit(entry, nowMs, isValid);
 }
 
 /**
- * A statement, and what holds right before it where it changes a row (`changes()` would not tell
- * where an engine puts statements in between). None: it is recorded whatever it changes.
+ * A statement, and a condition that holds right before it if it changes a row: `changes()` cannot
+ * tell if an engine runs statements in between. Without `when` it is always recorded.
  */
 export type Change = Sql & { readonly when?: Sql };
 
-/** Changes rows; recorded where there is one. */
+/** Changes rows; recorded if it changes any. */
 export function updateWhere(table: Sql, set: Sql, where: Sql): Required<Change> {
   const when = sql`EXISTS (SELECT 1 FROM ${table} WHERE ${where})`;
   return { ...sql`UPDATE ${table} SET ${set} WHERE ${where}`, when };
 }
 
-/** Removes rows; recorded where there is one. */
+/** Removes rows; recorded if it removes any. */
 export function deleteWhere(table: Sql, where: Sql): Required<Change> {
   const when = sql`EXISTS (SELECT 1 FROM ${table} WHERE ${where})`;
   return { ...sql`DELETE FROM ${table} WHERE ${where}`, when };
 }
 
-/** Holds for an action; what ends in a dot is how actions begin. */
+/** Holds for an action; a text that ends in a dot stands for all actions that begin so. */
 const isAction = (action: string): Sql =>
   action.endsWith(".") ? startsWith(sql`action`, action) : sql`action = ${action}`;
 

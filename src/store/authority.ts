@@ -10,18 +10,18 @@ import type { Database } from "../database/database.ts";
 import { findValue } from "../database/rows.ts";
 import { joinSql, sql, type Sql, sqlText } from "../database/sql.ts";
 
-/** The number of the last end of many subscriptions; it does not concern those made after it. */
+/** The number of the last ending of many subscriptions: it does not concern later subscriptions. */
 export const LAST_ENDING = sql`(SELECT ifnull(max(seq), 0) FROM subscription_endings)`;
 
-/** Holds for a principal of another issuer that is active, as its issuer is. */
+/** Holds if a principal of another issuer and this issuer are active. */
 export function isPrincipalActive(id: Sql | string): Sql {
   return sql`EXISTS (SELECT 1 FROM principals p JOIN issuers i ON i.id = p.issuer
     WHERE p.id = ${id} AND p.status = 'active' AND i.status = 'active')`;
 }
 
 /**
- * Holds for the apps that are in no table: a user's own logins and personal tokens. Not by `IN`,
- * for whose list SQLite would make a table each time, which costs as much as the rest of a write.
+ * Holds for built-in apps, which are in no table, such as a user's own logins. It is no `IN`:
+ * SQLite would make a table of its list each time, which costs as much as the rest of a write.
  */
 export function isOfNoApp(app: Sql): Sql {
   return sql`(${joinSql(BUILT_IN_APPS.map((name) => sql`${app} = ${sqlText(name)}`), " OR ")})`;
@@ -32,15 +32,15 @@ export function hasScope(scopes: Sql, scope: Sql | string): Sql {
   return sql`instr(${scopes}, '"' || ${scope} || '"') > 0`;
 }
 
-/** Holds where a JSON array of scopes opens what needs this one; {@link opens} in SQL. */
+/** Holds where a JSON array of scopes allows what needs this one; {@link opens} in SQL. */
 function opensScope(scopes: Sql, scope: Sql): Sql {
   return sql`(${hasScope(scopes, scope)} OR (${scope} = ${sqlText(BACKEND_READ_SCOPE)}
     AND ${hasScope(scopes, sqlText(BACKEND_SCOPE))}))`;
 }
 
 /**
- * Holds where the ending `x` concerns the subscription `s`. A scope counts as granted that the
- * token had, or the grant behind it; every ending concerns one that has ended already.
+ * Holds where the ending `x` concerns the subscription `s`. A scope counts as granted if the token
+ * or its grant had it. Every ending concerns a subscription that has ended already.
  */
 export const ENDS = sql`x.owner IN (s.principal, s.app) AND x.seq > s.grantedAfter
   AND (x.own OR s.app <> ${sqlText(LOGIN_APP)})
@@ -49,16 +49,16 @@ export const ENDS = sql`x.owner IN (s.principal, s.app) AND x.seq > s.grantedAft
       OR EXISTS (SELECT 1 FROM grants g
         WHERE g.id = s.grantId AND ${hasScope(sql`g.scopes`, sql`lost.value`)}))))`;
 
-// Mostly nothing at all is ending, which SQLite finds out once for all rows.
+// Mostly there are no endings at all, which SQLite finds out once for all rows.
 const MAY_CONSUME = sql`${holds(sqlText(CONSUMER_SCOPE))}
   AND (NOT EXISTS (SELECT 1 FROM subscription_endings)
     OR NOT EXISTS (SELECT 1 FROM subscription_endings x WHERE ${ENDS}))`;
 const HOLDS_SCOPE = holds(sql`scope.value`, opensScope);
 
 /**
- * Holds where a subscription `s` may receive what needs these scopes, a JSON array: its user and
- * app (of a principal its issuer) are active, nothing has ended it, and each of the scopes, and
- * `consumer`, is granted to it and is still its app's and its user's.
+ * Holds where a subscription `s` may receive what needs these scopes, a JSON array. Its user and
+ * app (of a principal its issuer) are active, and nothing has ended it. It has been granted each
+ * scope and `consumer`, and its app and its user still have them.
  */
 export function mayReceive(needed: Sql | string): Sql {
   return sql`${MAY_CONSUME}
@@ -83,19 +83,19 @@ export function declaredScopes(name: Sql | string): Sql {
 
 const DECLARED_NOW = declaredScopes(sql`e.name`);
 
-/** What a subscriber to the event `e` needs: as declared at its dispatch, and as it is now. */
+/** The scopes that a subscriber to the event `e` needs: as declared at its dispatch, and now. */
 export const NEEDED_BY_EVENT = sql`iif(e.scopes = ${DECLARED_NOW}, e.scopes,
   (SELECT json_group_array(value) FROM (SELECT value FROM json_each(e.scopes)
     UNION ALL SELECT value FROM json_each(${DECLARED_NOW}))))`;
 
-/** Stores what subscribers to events must be allowed; each name keeps its last declaration. */
+/** Stores the scopes that subscribers to events need; each name keeps its last declaration. */
 export function declareEvents(events: readonly Pick<DeclaredEvent, "name" | "scope">[]): Sql {
   return sql`INSERT INTO event_scopes (name, scopes)
     SELECT value ->> 'name', value -> 'scope' FROM json_each(${JSON.stringify(events)}) WHERE TRUE
     ON CONFLICT (name) DO UPDATE SET scopes = excluded.scopes WHERE scopes <> excluded.scopes`;
 }
 
-/** What a subscriber to an event of this name must be allowed; none for an undeclared one. */
+/** The scopes that a subscriber to an event of this name needs; none if it is undeclared. */
 export async function findEventScopes(
   database: Database,
   name: string,

@@ -6,7 +6,7 @@ import { dueFirst } from "./deliveries.ts";
 
 export type Backlog = Awaited<ReturnType<typeof measureBacklog>>;
 
-/** More are not counted. */
+/** How many are counted at most. */
 const BACKLOG_LIMIT = 1_000_000;
 
 const COUNT_AT_ONCE = 20_000;
@@ -23,7 +23,7 @@ export async function measureBacklog(database: Database, nowMs: number) {
   };
 }
 
-/** Since when the backlog has waited; of paused subscriptions and of nothing, undefined. */
+/** Since when the backlog has waited; undefined if it is empty or all paused. */
 export async function measureAges(database: Database, nowMs: number) {
   const selectEvent = sql`SELECT min(id) FROM events WHERE status = 'pending'`;
   const event = await findValue<string | null>(database, selectEvent);
@@ -36,9 +36,9 @@ export async function measureAges(database: Database, nowMs: number) {
   );
   const eventMs = event ? idTimeMs(event) : undefined;
   return {
-    /** When the oldest was dispatched. */
+    /** When the oldest event of the backlog was dispatched. */
     oldestMs: earlier(eventMs, delivery?.id ? idTimeMs(delivery.id) : undefined),
-    /** Since when the one that is most overdue might have been sent. */
+    /** Since when the most overdue one could have been sent. */
     overdueSinceMs: earlier(eventMs, delivery?.dueAtMs ?? undefined),
   };
 }

@@ -3,7 +3,7 @@ import { paceWrites } from "../database/pace_writes.ts";
 import { walk } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
 
-/** How many rows one write changes where there may be very many, so that no other waits long. */
+/** How many rows one write changes if there may be very many: no other write waits long then. */
 export const BATCH = 500;
 
 /** The `LIMIT` of such a write, and of what selects its rows. */
@@ -29,9 +29,9 @@ export async function* walkKeys<Of extends Key>(
 }
 
 /**
- * Writes what `batch` makes of the keys of rows, where those are very many: in steps for which no
- * other write waits long. A rest of fewer keys than `least` is left. Returns the last key of the
- * steps; from there the same rows go on, also after an error.
+ * Writes what `batch` makes of the keys of very many rows, in steps for which no other write waits
+ * long. Leaves a rest of fewer keys than `least`. Returns the last key written; `rows.after` has it
+ * too, so that another call continues there, also after an error.
  */
 export async function writeInSteps<Of extends Key>(
   database: Database,

@@ -4,10 +4,10 @@ import { valueIf } from "../database/database.ts";
 import type { RowOf } from "../database/rows.ts";
 import { joinSql, sql, type Sql, type SqlValue } from "../database/sql.ts";
 
-/** What may have the fields of members, by which their columns are named. */
+/** An item that may have the fields of members; columns bear the same names. */
 type Fields<M> = { readonly [N in keyof M & string as FieldName<N>]?: unknown };
 
-/** The columns of such members, one for each: lists and objects are JSON, flags 0 and 1. */
+/** The columns of members, one for each: lists and objects are JSON, booleans 0 and 1. */
 export function columnsOf<const M extends Members>(members: M) {
   const columns = Object.entries(members).map(([member, { schema }]) =>
     ({ name: fieldName(member), read: readerOf(schema) })
@@ -20,16 +20,16 @@ export function columnsOf<const M extends Members>(members: M) {
   return {
     /** Their names, with commas between. */
     names,
-    /** The values of an item, in the same order; what it has not is NULL. */
+    /** The values of an item, in the same order; a missing one is NULL. */
     values,
     /**
-     * `names = values` of a changed item, beside another column that is not NULL: ConflictError
-     * where the item is no longer as `before`.
+     * Sets these columns to a changed item's values, and another NOT NULL column to `value`:
+     * ConflictError if the row is no longer as `before`.
      */
     replace: (before: Fields<M>, after: Fields<M>, column: Sql, value: Sql | SqlValue): Sql =>
       sql`(${names}) = (${values(after)}),
         ${column} = ${valueIf(sql`(${names}) IS (${values(before)})`, value)}`,
-    /** The item that a row with them holds. */
+    /** Makes the item of a row with these columns. */
     read<Item>(row: RowOf<Item>): Item {
       const stored = new Map<string, unknown>(Object.entries(row));
       const entries = columns.map(({ name, read }) => [name, read(stored.get(name))]);
@@ -38,7 +38,7 @@ export function columnsOf<const M extends Members>(members: M) {
   };
 }
 
-/** A value as its column has it. */
+/** Returns a value as its column stores it. */
 function toColumn(value: unknown = null): SqlValue {
   if (typeof value === "boolean") return value ? 1 : 0;
   if (typeof value === "object" && value !== null) return JSON.stringify(value);

@@ -24,8 +24,8 @@ export async function findConsentedScopes(
 }
 
 /**
- * Holds where an app gets a code unseen by its user: an operator trusts it; or one has registered
- * it, and the user has allowed it all of that before, at this service.
+ * Holds where an app gets a code without asking its user: an operator trusts the app; or one has
+ * registered it, and the user has allowed it all these scopes before, at this service.
  */
 export function needsNoConsent({ user, app, scopes, resource = null }: Wanted): Sql {
   return sql`EXISTS (SELECT 1 FROM apps WHERE id = ${app} AND (trusted OR (metadataUrl IS NULL
@@ -35,14 +35,14 @@ export function needsNoConsent({ user, app, scopes, resource = null }: Wanted): 
           AND ${hasScope(sql`c.scopes`, sql`wanted.value`)})))))`;
 }
 
-/** Whether that holds. */
+/** Whether `needsNoConsent` holds. */
 export function isAllowedUnseen(database: Database, wanted: Wanted): Promise<boolean> {
   return hasRow(database, sql`SELECT 1 WHERE ${needsNoConsent(wanted)}`);
 }
 
 /**
- * Remembers what a user allows an app at this service beside what was allowed before, if the code
- * of this id was stored earlier in the batch. The same scope at another resource is another thing.
+ * Adds a code's scopes to what its user allows its app at this service, if the code of this id was
+ * stored earlier in the batch. The same scope at another resource is not remembered.
  */
 export function putConsentOfCode(code: string): Sql {
   return sql`INSERT INTO consents (user, app, scopes)
@@ -52,7 +52,7 @@ export function putConsentOfCode(code: string): Sql {
       UNION SELECT value FROM json_each(excluded.scopes)))`;
 }
 
-/** Forgets what a user allowed an app, and ends its grants until now and its subscriptions. */
+/** Removes what a user allowed an app; ends its grants made until now and its subscriptions. */
 export function withdrawConsent(
   user: string,
   app: string,
@@ -70,10 +70,9 @@ export function withdrawConsent(
 }
 
 /**
- * Forgets all that a user allowed, or that an app was allowed, or these scopes of it, by what
- * this returns for the batch that makes it necessary; what was withdrawn stays so.
- * Where there is very much, most is forgotten before that, in steps for which no other write waits
- * long.
+ * Removes all consents of a user or to an app, or only these scopes of them. Returns the statements
+ * for the batch that makes this necessary. If there are very many consents, changes most of them
+ * before, in steps for which no other write waits long. What was withdrawn stays so.
  */
 export async function forgetConsentsOf(
   database: Database,
@@ -97,22 +96,22 @@ export async function forgetConsentsOf(
   return [forget(where)];
 }
 
-/** An app that may act for a user: by a consent, a code, a grant, or a subscription after them. */
+/** An app that may act for a user: by a consent, code or grant, or a subscription left of one. */
 export interface ActingApp extends Pick<App, "id" | "name" | "url"> {
-  /** Of those that it was allowed, what it and the user still have. */
+  /** The allowed scopes that the app and the user still have. */
   readonly scopes: readonly string[];
 }
 
 interface ActingRow extends RowOf<ActingApp> {
-  /** The newest such grant, or the code of one, where it is that. */
+  /** The newest such grant, or the code of one; null if it is neither. */
   readonly grantId: string | null;
   readonly notBeforeMs: number | null;
 }
 
-/** Of a user's grants so many are looked at, the newest: more are not valid for long. */
+/** How many of a user's newest grants are examined: older ones do not stay valid for long. */
 const LISTED_GRANTS = 500;
 
-/** The active apps that may act for a user, or that one: those first that were registered last. */
+/** Lists the active apps that may act for a user, or `app` alone; the last registered first. */
 export async function listActingApps(
   database: Database,
   user: string,

@@ -5,7 +5,7 @@ import { joinSql, listOf, sql, type Sql, sqlText } from "../database/sql.ts";
 import { mayReceive, NEEDED_BY_EVENT } from "./authority.ts";
 import { earlierDue } from "./subscriptions.ts";
 
-/** Of a subscriber: no attempt yet, or the last succeeded (within a second, or slow) or failed. */
+/** The last attempt of a subscription: none yet, succeeded (`slow`: mean above 1 s) or failed. */
 export type Health = typeof HEALTHS[number];
 
 export const HEALTHS = ["unknown", "healthy", "slow", "failing"] as const;
@@ -13,7 +13,7 @@ export const HEALTHS = ["unknown", "healthy", "slow", "failing"] as const;
 /** The columns of a `DueQueue`. */
 export const QUEUE = sql`seq AS subscription, health, principal, meanMs`;
 
-/** Of the active subscriptions with work, for each health those that are due first. */
+/** Selects, for each health, the active subscriptions with work that are due first. */
 export function dueFirst(column: Sql, count: number, more = sql``): Sql {
   const ofEach = HEALTHS.map((health) =>
     sql`SELECT * FROM (SELECT ${column} FROM subscriptions
@@ -57,7 +57,7 @@ export function findNextDue(database: Database, nowMs: number): Promise<number |
   return findValue(database, select);
 }
 
-/** Sets when subscriptions are next due: `ifDue` where some work of theirs is due already. */
+/** Sets when subscriptions are next due: `ifDue` for those with work that is due already. */
 export function updateNextDue(
   subscriptions: Iterable<string | number>,
   nowMs: number,
@@ -94,7 +94,7 @@ export type ClaimRequest = Readonly<Record<"subscription" | "count", number>>;
 
 const MAY_RECEIVE_EVENT = mayReceive(NEEDED_BY_EVENT);
 
-/** Whether there is a delivery of that id, whatever has become of it. */
+/** Whether a delivery with that id exists, in any status. */
 export function hasDelivery(database: Database, id: string): Promise<boolean> {
   return hasRow(database, sql`SELECT 1 FROM deliveries WHERE id = ${id}`);
 }
@@ -105,20 +105,20 @@ export interface AttemptRecord
   readonly startedAtMs: number;
   readonly durationMs: number;
   readonly outcome: AttemptOutcome;
-  /** The mean duration of its subscription's attempts, where that is worth keeping. */
+  /** The subscription's new mean duration; undefined if the stored one stays. */
   readonly meanMs: number | undefined;
   readonly snippet: string | undefined;
 }
 
-/** What one process does with deliveries: what it has claimed bears its name. */
+/** The operations of one process on deliveries; what it claims bears its name, `claim`. */
 export function claimsOf(database: Database, claim: string) {
   const select = (which: Sql) =>
     database.query<ClaimedDelivery>(sql`SELECT id, subscription FROM deliveries
       WHERE claim = ${claim}${which}`);
 
   /**
-   * Holds for the row of a delivery while it is still claimed, and has not been sent again by hand
-   * meanwhile: then its attempts are counted anew.
+   * Holds for the row of a delivery while it is still claimed and has not been resent by hand,
+   * after which its attempts are counted anew.
    */
   const isClaimed = ({ id, attempt }: Pick<SendableDelivery, "id" | "attempt">): Sql =>
     sql`id = ${id} AND claim = ${claim} AND status = 'pending' AND attempt = ${attempt - 1}`;
@@ -128,7 +128,7 @@ export function claimsOf(database: Database, claim: string) {
     sql`json_each(${JSON.stringify(rows)}) row CROSS JOIN deliveries d
       ON d.id = row.value ->> 0 AND d.claim = ${claim} AND d.status = 'pending'`;
 
-  /** Stores attempts, then moves their deliveries, and says when their subscriptions are due. */
+  /** Stores attempts, runs `moves` on their deliveries, and sets when subscriptions are due. */
   function recordAttempts(records: readonly AttemptRecord[], nowMs: number, moves: readonly Sql[]) {
     const rows = records.map(({ id, startedAtMs, attempt, durationMs, outcome, snippet }) =>
       [id, startedAtMs, attempt, outcome, durationMs, snippet]
@@ -140,7 +140,7 @@ export function claimsOf(database: Database, claim: string) {
         FROM ${claimedOf(rows)} WHERE TRUE ON CONFLICT DO NOTHING`,
       ...moves,
       updateNextDue(records.map(({ subscription }) => subscription), nowMs),
-      // Not of subscriptions that respond at once: most often there are none.
+      // Fast subscriptions keep no mean: most often there is nothing to store.
       ...records.flatMap(({ subscription, endpoint, meanMs }) =>
         meanMs === undefined ? [] : sql`UPDATE subscriptions SET meanMs = ${meanMs}
           WHERE seq = ${subscription} AND endpoint = ${endpoint}`
@@ -151,13 +151,13 @@ export function claimsOf(database: Database, claim: string) {
   return {
     isClaimed,
     /**
-     * Claims up to `count` due deliveries of each subscription until the lease ends: should the
-     * process have died by then, they are due again. Each subscription goes to the end of the
-     * queue. The result is found by the end of its lease, so no two claims may have the same.
+     * Claims up to `count` due deliveries of each subscription until the lease ends; if the process
+     * has died by then, they are due again. Each subscription goes to the end of the queue. The
+     * claimed ones are found by `leaseUntilMs`, so no two claims may have the same.
      */
     async claim(requests: readonly ClaimRequest[], leaseUntilMs: number, nowMs: number) {
       const numbersOf = (some: typeof requests) => some.map(({ subscription }) => subscription);
-      const counts = Map.groupBy(requests, ({ count }) => count); // no LIMIT can be one of a row's
+      const counts = Map.groupBy(requests, ({ count }) => count); // a LIMIT cannot depend on a row
       await database.write([
         ...counts.entries().map(([count, queues]) =>
           sql`UPDATE deliveries SET claim = ${claim}, dueAtMs = ${leaseUntilMs} WHERE id IN
@@ -173,9 +173,9 @@ export function claimsOf(database: Database, claim: string) {
       return select(sql` AND dueAtMs = ${leaseUntilMs} ORDER BY id`);
     },
     /**
-     * Claimed deliveries as they are now, right before they are sent; without those whose
-     * subscription has been paused or has ended since, or may not receive the event, or whose lease
-     * ends before `enoughUntilMs`.
+     * Reads claimed deliveries right before they are sent. Leaves out those whose subscription is
+     * no longer active or may not receive the event, and those whose lease ends before
+     * `enoughUntilMs`.
      */
     listSendable: (ids: readonly string[], enoughUntilMs: number) =>
       database.query<SendableDelivery>(
@@ -187,10 +187,10 @@ export function claimsOf(database: Database, claim: string) {
         WHERE d.claim = ${claim} AND d.dueAtMs >= ${enoughUntilMs} AND s.status = 'active'
           AND ${MAY_RECEIVE_EVENT}`,
       ),
-    /** All that is claimed, or what is by the claims of these leases. */
+    /** All deliveries that are claimed, or only those whose leases end at these times. */
     list: (leases?: readonly number[]) =>
       select(leases ? sql` AND dueAtMs IN ${listOf(leases)}` : sql``),
-    /** Releases deliveries unsent, due at `dueAtMs`; cancels those that may not be received. */
+    /** Releases unsent deliveries, due at `dueAtMs`; cancels those that may not be received. */
     release(deliveries: readonly ClaimedDelivery[], nowMs: number, dueAtMs = nowMs): Sql[] {
       const areClaimed = sql`id IN ${listOf(deliveries.map(({ id }) => id))} AND claim = ${claim}
         AND status = 'pending'`;
@@ -204,7 +204,7 @@ export function claimsOf(database: Database, claim: string) {
         updateNextDue(deliveries.map(({ subscription }) => subscription), nowMs),
       ];
     },
-    /** Records a failed attempt and moves its delivery on; nothing where another has it now. */
+    /** Records a failed attempt and updates its delivery, unless another process has claimed it. */
     recordFailure(record: AttemptRecord & { readonly next: NextState }, nowMs: number): Sql[] {
       const { id, subscription, endpoint, attempt, outcome, next } = record;
       const claimed = isClaimed(record);
@@ -213,7 +213,7 @@ export function claimsOf(database: Database, claim: string) {
       const [dueAtMs, finishedAtMs] = next.status === "pending" ? [next.dueAtMs, null]
         : [nowMs, nowMs];
       return recordAttempts([record], nowMs, [
-        // An attempt says nothing of an endpoint that has replaced the one it called.
+        // An attempt says nothing about an endpoint that has replaced the one that it called.
         sql`UPDATE subscriptions SET failingSinceMs = ${nowMs}
           WHERE seq = ${subscription} AND endpoint = ${endpoint} AND failingSinceMs IS NULL
             AND EXISTS (SELECT 1 FROM deliveries WHERE ${claimed})`,
@@ -221,12 +221,12 @@ export function claimsOf(database: Database, claim: string) {
             dueAtMs = ${dueAtMs}, finishedAtMs = ${finishedAtMs}, lastStatus = ${status},
             lastError = ${error}, claim = NULL
           WHERE ${claimed}`,
-        // One that was sent again by hand meanwhile is to begin with its first attempt.
+        // A delivery that was resent by hand meanwhile begins with its first attempt.
         sql`UPDATE deliveries SET claim = NULL, dueAtMs = ${nowMs}
           WHERE id = ${id} AND claim = ${claim} AND status = 'pending'`,
       ]);
     },
-    /** Records attempts that have succeeded; nothing where another process has the delivery now. */
+    /** Records attempts that have succeeded, unless another process has claimed the delivery. */
     recordDelivered(records: readonly AttemptRecord[], nowMs: number): Sql[] {
       const endpoints = records.map(({ id, endpoint }) => [id, endpoint]);
       const byStatus = Map.groupBy(records, ({ outcome }) =>
@@ -238,7 +238,7 @@ export function claimsOf(database: Database, claim: string) {
             WHERE s.endpoint = row.value ->> 1
               AND (NOT s.hasSucceeded OR s.failingSinceMs IS NOT NULL))`,
         ...byStatus.entries().map(([status, some]) =>
-          // The pluses: by their ids alone, with no other index in between.
+          // The pluses make SQLite search by the ids alone.
           sql`UPDATE deliveries SET status = 'delivered', attempt = attempt + 1,
               dueAtMs = ${nowMs}, finishedAtMs = ${nowMs}, lastStatus = ${status},
               lastError = NULL, claim = NULL

@@ -23,11 +23,11 @@ import { toUrl } from "./subscriptions.ts";
 
 const { status: STATUS_SHAPE, subscription: SUBSCRIPTION, event: EVENT } = ManagedDelivery.members;
 
-/** What is left of a subscription that has ended is as good as cancelled, but what is in flight. */
+/** A pending delivery of an ended subscription counts as cancelled, unless it is in flight. */
 const STATUS = sql`iif(d.status = 'pending' AND d.claim IS NULL
   AND s.status IN ('disabled', 'deleted'), 'cancelled', d.status)`;
 
-/** When it is due; where it is paused, not before that ends, and never where it has no end. */
+/** When a delivery is due: not before its subscription's pause ends; NULL if that has no end. */
 const NEXT_ATTEMPT = sql`iif(s.status = 'paused', max(d.dueAtMs, s.pausedUntilMs), d.dueAtMs)`;
 
 const COLUMNS = sql`d.id, d.event, e.name, s.id AS subscription, ${STATUS} AS status,
@@ -42,13 +42,13 @@ export function findDelivery(database: Database, id: string): Promise<Delivery |
   return findRow(database, sql`SELECT ${COLUMNS} FROM deliveries d ${PARTIES} WHERE d.id = ${id}`);
 }
 
-/** Holds for the deliveries of the subscriptions `s` of a condition. */
+/** Holds for the deliveries whose subscription `s` meets the condition. */
 export const isOfSubscription = (condition: Sql): Sql =>
   sql`EXISTS (SELECT 1 FROM subscriptions s WHERE s.seq = subscription AND ${condition})`;
 
 const ANSWER = matching(/^(?:[1-9]\d\d|[a-z_]{1,40})$/, "Must be a status or an error.");
 
-/** What lists of deliveries go by, and what is sent again. */
+/** The list of deliveries, whose filters also select what a resend sends. */
 export const DELIVERY_LIST = {
   table: sql`deliveries`,
   columns: sql`*`,
@@ -58,7 +58,7 @@ export const DELIVERY_LIST = {
       sql`subscription = (SELECT seq FROM subscriptions WHERE id = ${id})`),
     event: {
       ...optional(EVENT),
-      // The ids of an event's deliveries all begin like its own; the tilde sorts after the rest.
+      // The ids of an event's deliveries begin like the event's id; the tilde sorts after the rest.
       range: (id: string) => ({ from: `d${id.slice(1)}`, before: `d${id.slice(1)}~` }),
     },
     name: where(described("The event's name.", EVENT_NAME), (name) =>
@@ -76,7 +76,7 @@ export const DELIVERY_LIST = {
   toItem: asItem<Delivery>(),
 } as const;
 
-/** Deliveries, newest first; a page may lack some that ended subscriptions have left. */
+/** Lists deliveries, newest first; a page may lack some that ended subscriptions left pending. */
 export async function listDeliveries(
   database: Database,
   given: Given<typeof DELIVERY_LIST.filters>,
@@ -87,19 +87,19 @@ export async function listDeliveries(
   );
   const [only] = ofEndpoint;
   if (endpoint !== undefined && only === undefined) return { items: [], next: undefined };
-  // By the one subscription, which has an index.
+  // A single match is searched by its subscription, which has an index.
   const wanted = only && ofEndpoint.length === 1 ? { subscription: only.id, ...given } : given;
   const { items, next } = await listPart(database, DELIVERY_LIST, wanted);
   return { items: items.filter((item) => item.status === (status ?? item.status)), next };
 }
 
-/** More are not shown: a delivery can be sent again by hand any number of times. */
+/** How many attempts are shown: a delivery can be resent by hand any number of times. */
 const MAX_ATTEMPTS = 100;
 const RECENT = 200;
 
 const ATTEMPT = sql`startedAtMs AS timeMs, attempt, status, error, durationMs, snippet`;
 
-/** The attempts of a delivery, the first one first; of very many the last hundred. */
+/** The last hundred attempts of a delivery, in the order in which they were made. */
 export async function listAttempts(database: Database, delivery: string): Promise<Attempt[]> {
   const attempts = await database.query<Attempt>(
     sql`SELECT ${ATTEMPT} FROM attempts a WHERE delivery = ${delivery}
@@ -110,7 +110,7 @@ export async function listAttempts(database: Database, delivery: string): Promis
 
 /** The attempts of a subscription's newest deliveries: 200 at most, the last one first. */
 export function listLatestAttempts(database: Database, subscription: number): Promise<Attempt[]> {
-  // One by one, since the index has the status before the id.
+  // One SELECT for each status, since the index has the status before the id.
   const any = joinSql(DELIVERY_STATUSES.map((status) =>
     sql`SELECT id FROM deliveries
       WHERE subscription = ${subscription} AND status = ${sqlText(status)}`), " UNION ALL ");

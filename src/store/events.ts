@@ -43,7 +43,7 @@ export function findEvent(database: Database, id: string) {
   return findRow<EventSummary & { readonly json: string }>(database, select);
 }
 
-/** The columns that are left are id, name, time, scopes, subject, data, key and the origin. */
+/** Begins the INSERT; the caller adds id, name, time, scopes, subject, data, key and the origin. */
 function dispatch(name: Sql | string, isDistributing = true): Sql {
   const status = isDistributing
     ? sql`iif(EXISTS (SELECT 1 FROM subscriptions o
@@ -54,10 +54,10 @@ function dispatch(name: Sql | string, isDistributing = true): Sql {
     SELECT (SELECT ifnull(max(seq), 0) FROM subscriptions), ${status}`;
 }
 
-/** One statement stores no more: each number of events has a text of its own. */
+/** The most events of one statement: each number of events makes another text of SQL. */
 export const EVENTS_AT_ONCE = 50;
 
-/** What is the same for all events is made once, and not for each of them. */
+/** The SQL that is the same for all events, built once. */
 const [INSERT, INSERT_PENDING] = [insertOf(true), insertOf(false)];
 // The `WHERE` keeps SQLite from reading `ON` as part of a join.
 const UNLESS_KNOWN = sql`WHERE true ON CONFLICT (name, key) WHERE key IS NOT NULL DO NOTHING`;
@@ -69,11 +69,11 @@ function insertOf(isDistributing: boolean): Sql {
 }
 
 /**
- * Stores events for the subscriptions at this commit, with the scopes that are declared then.
- * Changes a row for each but those of whose name and key there is one.
+ * Stores events for the subscriptions that exist at this commit, with the scopes declared then.
+ * Changes a row for each event, unless one of its name and key exists.
  *
- * @param isDistributing whether a distributor runs here: most events have no subscriber, and then
- * nothing is left for it to do
+ * @param isDistributing whether a distributor runs here: then an event without a subscriber, as
+ * most are, is stored as distributed
  */
 export function insertEvents(events: readonly Event[], isDistributing: boolean): Sql {
   const rows = events.map((event) =>
@@ -100,12 +100,12 @@ export function findEventByKey(database: Database, name: string, key: string) {
   return findValue<string>(database, select);
 }
 
-/** What a subscriber to an event of the service itself must be allowed. */
+/** The scopes that a subscriber to the service's own events needs. */
 const OWN_EVENT_SCOPES = sqlText(JSON.stringify([BACKEND_SCOPE]));
 
 /**
- * Dispatches `gatepost.delivery.failed` if the claim still holds and the delivery is not one of an
- * event of the service itself. Belongs before the statements that record the failure.
+ * Dispatches `gatepost.delivery.failed` if the claim still holds and the delivery's event is not
+ * one of the service itself. Put it before the statements that record the failure.
  */
 export function announceFailedDelivery(isClaimed: Sql, nowMs: number): Sql {
   const name = `${OWN_PREFIX}delivery.failed`;
@@ -120,7 +120,7 @@ export function announceFailedDelivery(isClaimed: Sql, nowMs: number): Sql {
 /** Dispatches `gatepost.subscription.disabled` for subscriptions `s`, before they are disabled. */
 export function announceDisabled(condition: Sql, reason: string, nowMs: number): Sql {
   const name = `${OWN_PREFIX}subscription.disabled`;
-  // One id for all would not do: the last digits are each subscription's number.
+  // Each event needs an id of its own: the last digits are the subscription's number.
   return sql`${dispatch(name)}, ${newId("e", nowMs).slice(0, 17)} || printf('%08x', s.seq),
       ${name}, ${nowMs}, ${OWN_EVENT_SCOPES}, NULL,
       json_object('subscription', s.id, 'event', s.event, 'reason', ${reason}),

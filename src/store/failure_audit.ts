@@ -2,16 +2,16 @@ import { FAILURES, insertAudit, type NewAuditEntry, trimAudit } from "./audit.ts
 import { BATCH } from "./batch.ts";
 import { type Database, OutcomeUnknownError } from "../database/database.ts";
 
-/** The part of the audit that anyone can write to: failed logins, client authentications, codes. */
+/** The audit entries that anyone can cause: failed logins, client authentications, user codes. */
 export type FailureAudit = ReturnType<typeof createFailureAudit>;
 
 /** The same failure from the same place is recorded once in this time. */
 const REPEAT_MS = 60_000;
-/** How many failures may come at once, and after how long one more. */
+/** How many failures are recorded at once, and after how many milliseconds one more. */
 const BURST = 100;
 const REFILL_MS = 1000;
 
-/** Of each kind, since anyone can cause them: about 30 MB. */
+/** How many entries of each kind are kept, since anyone can cause them: about 30 MB. */
 const KEPT_FAILURES = 100_000;
 
 /**
@@ -27,21 +27,21 @@ export function createFailureAudit(database: Database, now: () => number, keep =
 
   return {
     /**
-     * Remembers a failure until the next flush: it neither waits nor writes, so the response to a
-     * failure takes the same time whatever is recorded of it. `from` is the address in the unit in
-     * which failures are counted. Not every failure of a flood is recorded.
+     * Keeps a failure until the next flush. It neither waits nor writes, so the response to a
+     * failure takes the same time whether it is recorded or not. `from` is the address or network
+     * by which failures are counted. Of a flood not every failure is recorded.
      */
     record(from: string, failure: NewAuditEntry): void {
       const key = [failure.action, failure.target, from].join(" ");
       if (waiting.size < BURST && !waiting.has(key)) waiting.set(key, { failure, atMs: now() });
     },
     /**
-     * Stores what has been remembered, as one batch, and removes the oldest that are too many. What
-     * the database refuses is remembered until the next flush.
+     * Stores the failures as one batch, and removes the oldest entries beyond the limit. Failures
+     * that the database refuses wait for the next flush.
      */
     async flush(): Promise<void> {
       const nowMs = now();
-      // What there was stays when the clock is set back.
+      // The capacity does not shrink when the clock is set back.
       capacity = Math.min(BURST, capacity + Math.max(0, nowMs - grownAtMs) / REFILL_MS);
       grownAtMs = nowMs;
       for (const [key, atMs] of recorded) {
@@ -52,7 +52,7 @@ export function createFailureAudit(database: Database, now: () => number, keep =
       if (fresh.length === 0) return;
       await database.write([
         ...fresh.map(([, { failure, atMs }]) => insertAudit(failure, atMs)),
-        ...FAILURES.map((action) => trimAudit(action, keep, BATCH)), // more than come at once
+        ...FAILURES.map((action) => trimAudit(action, keep, BATCH)), // more than are added
       ]).catch((error: unknown) => {
         const isUnsure = error instanceof OutcomeUnknownError; // it might be recorded twice
         if (!isUnsure) for (const [key, each] of fresh) waiting.set(key, each);

@@ -5,9 +5,9 @@ import { countOne, type Figures, NO_FIGURES, STEPS } from "../event/figures.ts";
 /** Counts what happens, by the minute and by the hour. */
 export type FigureCounter = ReturnType<typeof createFigureCounter>;
 
-/** So many minutes at most are kept in memory while the database takes nothing. */
+/** How many minutes are kept in memory at most while the database refuses writes. */
 const KEPT_MINUTES = 60;
-/** Of one answer, which the thread that answers has to write: 41 days of hours. */
+/** The most intervals in a response, which the request thread writes: 41 days of hours. */
 const MOST_INTERVALS = 1_000;
 
 const STEP_LIST = JSON.stringify(Object.values(STEPS).map(({ ms }) => ms));
@@ -18,14 +18,14 @@ const SUMS: Sql = {
 };
 
 /**
- * Makes the counter. Counting is a look-up and some additions; `flush` stores what came since the
- * last one. Any number of processes add to the same figures, and a kill loses what is not stored.
+ * Makes the counter. It counts in memory; `flush` stores what was counted since the last flush. Any
+ * number of processes add to the same figures. A killed process loses what is not stored.
  */
 export function createFigureCounter(database: Pick<Database, "write">, now: () => number) {
   let unstored: { readonly atMs: number; readonly counts: Map<string, number[]> }[] = [];
 
   return {
-    /** Counts one for a key; `isFinal`: bad, and nothing follows. */
+    /** Counts one outcome for a key; `isFinal`: it is bad, and nothing follows. */
     add(key: string, isOk: boolean, isFinal = false, durationMs?: number): void {
       const nowMs = now();
       const atMs = nowMs - nowMs % STEPS.minute.ms;
@@ -51,7 +51,7 @@ export function createFigureCounter(database: Pick<Database, "write">, now: () =
   };
 }
 
-/** To the figures of the minute and of the hour. */
+/** Adds counts to the figures of their minute and of their hour. */
 function addFigures(rows: readonly (readonly [key: string, atMs: number, each: Figures])[]): Sql {
   return sql`INSERT INTO figures (stepMs, key, atMs, counts)
     SELECT step.value, row.value ->> 0, (row.value ->> 1) - (row.value ->> 1) % step.value,
@@ -60,7 +60,7 @@ function addFigures(rows: readonly (readonly [key: string, atMs: number, each: F
     ON CONFLICT DO UPDATE SET counts = json_array(${SUMS})`;
 }
 
-/** The figures of a key by the time when their intervals began: from then on and before then. */
+/** The figures of a key for intervals that began at `fromMs` or later and before `toMs`. */
 export async function listFigures(
   { query }: Pick<Database, "query">,
   key: string,
@@ -75,7 +75,7 @@ export async function listFigures(
   return rows.map(({ atMs, counts }) => ({ atMs, figures: JSON.parse(counts) }));
 }
 
-/** Removes figures that have been kept for long enough, at most so many of each kind. */
+/** Removes figures whose time is over, of each kind no more than the LIMIT `atMost`. */
 export function dropFigures(nowMs: number, atMost: Sql): Sql[] {
   return Object.values(STEPS).map(({ ms, keptMs }) =>
     sql`DELETE FROM figures WHERE (stepMs, key, atMs) IN (SELECT stepMs, key, atMs FROM figures

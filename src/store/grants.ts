@@ -28,7 +28,7 @@ export interface Grant {
 export interface NewGrant extends Omit<Grant, "revokedAtMs"> {
   /** The SHA-256 of its refresh token. */
   readonly refresh: Uint8Array | undefined;
-  /** When it was decided, if before the id was made: what was revoked since stays so. */
+  /** When the grant was decided, if before its id was made: revocations since then cover it. */
   readonly decidedAtMs?: number;
 }
 
@@ -36,10 +36,10 @@ const COLUMNS = sql`id, app, user, type, scopes, resource, refreshUntilMs, acces
   revokedAtMs`;
 
 /**
- * The time until which all grants of a user and an app have been revoked, each alone or one from
- * the other; NULL where one of them is disabled, or one of them or the resource no longer exists,
- * so that it is before no time. Built-in apps are not in the table of apps, an app for itself has
- * no user, and a grant for this service no resource.
+ * The time until which all grants of the user, of the app, or of the user through the app are
+ * revoked. NULL, which is before no time, if the user or the app is disabled, or if one of them or
+ * the resource no longer exists. Built-in apps are in no table, an app that acts for itself has no
+ * user, and a grant for this service has no resource.
  */
 export function notBeforeOf(user: Sql, app: Sql, resource: Sql): Sql {
   return sql`max(
@@ -53,7 +53,7 @@ export function notBeforeOf(user: Sql, app: Sql, resource: Sql): Sql {
 
 const HAS_WANTED = hasScope(sql`scopes`, sql`wanted.value`);
 
-/** Holds at commit: user, app and resource of a grant still have each of some scopes, in JSON. */
+/** Holds, at commit, if a grant's user, app and resource still have each of the scopes, in JSON. */
 export function partiesHold(user: Sql, app: Sql, resource: Sql): (scopes: Sql | string) => Sql {
   const isLost = sql`(${user} IS NOT NULL
         AND NOT EXISTS (SELECT 1 FROM users WHERE id = ${user} AND ${HAS_WANTED}))
@@ -64,12 +64,12 @@ export function partiesHold(user: Sql, app: Sql, resource: Sql): (scopes: Sql | 
   return (scopes) => sql`NOT EXISTS (SELECT 1 FROM json_each(${scopes}) wanted WHERE ${isLost})`;
 }
 
-// What does not change is put together once: each exchange would take as long as its statement.
+// Built once: to build this for each exchange would take as long as its statement.
 const NEW_PARTIES = [sql`g.user`, sql`g.app`, sql`g.resource`] as const;
 const NEW_NOT_BEFORE = notBeforeOf(...NEW_PARTIES);
 const NEW_PARTIES_HOLD_SCOPES = partiesHold(...NEW_PARTIES)(sql`g.scopes`);
 
-/** Stores those of the grants whose user and app allow it at that point of the batch. */
+/** Stores those of the grants that user, app and resource allow at this point of the batch. */
 function insertGrants(grants: readonly NewGrant[]): Sql {
   const rows = grants.map((g) => {
     const hex = g.refresh && Buffer.from(g.refresh).toString("hex");
@@ -87,7 +87,7 @@ function insertGrants(grants: readonly NewGrant[]): Sql {
     WHERE ${NEW_NOT_BEFORE} < decidedAtMs AND ${NEW_PARTIES_HOLD_SCOPES}`;
 }
 
-/** Grants of one turn of the loop that have nothing beside them: one statement stores them all. */
+/** The grants of this turn of the event loop that are stored alone, all by one statement. */
 const gathered = new WeakMap<Database, ReturnType<typeof gather>>();
 
 function gather(database: Database) {
@@ -104,10 +104,10 @@ function gather(database: Database) {
 }
 
 /**
- * Stores a grant, with an entry of the audit and, of a user's, more beside it, and ends those of
- * its user that are too many with it; false, and it is not stored, when its user or app has been
- * disabled, has had its grants revoked or has lost a scope meanwhile. The revocations take in what
- * has ended.
+ * Stores a grant with an audit entry and, for a user's grant, the statements `beside`; then ends
+ * the user's oldest grants beyond the limits and refreshes `revocations`. False, and the grant is
+ * not stored, if its user or app has been disabled, has had its grants revoked or has lost a scope
+ * meanwhile.
  */
 export async function insertGrant(
   database: Database,
@@ -147,19 +147,19 @@ export interface RefreshHandle {
   readonly grantId: string;
   /** SHA-256 of its text. */
   readonly hash: Uint8Array;
-  /** Checks its own proof that it was issued; those of 0.1.0 have none. */
+  /** Checks the token's own proof that it was issued; tokens of 0.1.0 have none. */
   readonly isGenuine?: (() => boolean) | undefined;
 }
 
-/** A presented refresh token: valid now; the one before, exchanged a moment ago; or used before. */
+/** A presented refresh token: valid now, `previous` if exchanged a moment ago, or used before. */
 export interface PresentedRefreshToken {
   readonly grant: Grant;
   readonly state: "current" | "previous" | "used";
-  /** SHA-256 of the one that is valid now; null where the app has lost it. */
+  /** SHA-256 of the refresh token that is valid now; null where the app has lost it. */
   readonly head: Uint8Array | null;
 }
 
-/** How long an exchange may be repeated whose response was lost, also by a clock set back since. */
+/** How long an exchange whose response was lost may be repeated, even if the clock is set back. */
 const RETRY_MS = 30_000;
 
 /** Finds the grant of a refresh token; undefined when the token was never issued. */
@@ -187,7 +187,7 @@ export async function findRefreshToken(
 /** One exchange of a refresh token for the next; the scopes are those of the new access token. */
 interface RefreshRotation extends Pick<Grant, "scopes" | "refreshUntilMs" | "accessUntilMs"> {
   readonly old: RefreshHandle;
-  /** What it was when it was looked up, and which one was valid then. */
+  /** The old token's state when it was looked up, and the token that was valid then. */
   readonly state: "current" | "previous";
   readonly head: PresentedRefreshToken["head"];
   readonly newHash: Uint8Array;
@@ -198,11 +198,10 @@ export const NOT_BEFORE = notBeforeOf(...PARTIES);
 const partiesHoldScopes = partiesHold(...PARTIES);
 
 /**
- * Replaces a refresh token by the new one (RFC 6749 §6, RFC 9700 §4.14.2). Of any number that were
- * looked up in one state exactly one succeeds; false when the old one is no longer in that state,
- * or the grant, its user or its app has ended or lost one of `scopes` meanwhile. Where the engine
- * does not know whether it was stored, or was faster than itself when it tried again, the new one's
- * being there says it.
+ * Replaces a refresh token by the new one (RFC 6749 §6, RFC 9700 §4.14.2). Exactly one of
+ * concurrent exchanges in one state succeeds. False if the old token is no longer in `state`, or if
+ * the grant, its user or its app has ended or lost one of `scopes` meanwhile. If the outcome is
+ * unknown, or a repeated write finds its own first one, success shows in the stored new token.
  */
 export async function rotateRefreshToken(
   database: Database,
@@ -215,7 +214,7 @@ export async function rotateRefreshToken(
   const isRotated = async () => await findRow(database, sql`SELECT 1 ${rotated}`) !== undefined;
   return await changesRow(
     database,
-    // The previous one may be exchanged once more, and not again: then none is left behind.
+    // The previous token may be exchanged only once more: then no previous one is kept.
     sql`UPDATE grants SET refresh = ${newHash}, previous = ${isCurrent ? hash : null},
         rotatedAtMs = ${nowMs}, refreshUntilMs = ${refreshUntilMs},
         accessUntilMs = max(accessUntilMs, ${accessUntilMs})
@@ -233,15 +232,15 @@ export async function rotateRefreshToken(
   }) || isRotated();
 }
 
-/** A grant as it is listed: with what has become of it. */
+/** A grant in a list, with its status. */
 export interface ListedGrant extends Grant {
-  /** Of the personal token, or of the app where there is one. */
+  /** The name of the personal token, or of the app if it is stored. */
   readonly name: string | null;
   readonly lastUsedAtMs: number | null;
   readonly status: "active" | "expired" | "revoked";
 }
 
-/** Grants of a user or an app or both, newest first; those that ended wait there for the purge. */
+/** Lists grants of a user, an app or both, newest first; ended ones too, until the purge. */
 export async function listGrants(
   database: Database,
   given: Pagination & Partial<Record<"user" | "app", string | undefined>>,
@@ -249,7 +248,7 @@ export async function listGrants(
 ): Promise<Page<ListedGrant>> {
   const { user, app, limit, cursor = NEWEST } = given;
   const before = sql`id < ${cursor}`;
-  // A user's have two indexes, which the engine merges; an app may have very many of others.
+  // A user's grants have two indexes, which SQLite merges; an app may have very many of others.
   const ofUser = sql`${before} AND user = ${user ?? null}${andIs(sql`+app`, app)}`;
   const select = user === undefined
     ? selectGrants(sql`${before}${andIs(sql`app`, app)}`)
@@ -260,7 +259,7 @@ export async function listGrants(
   return pageOf(rows.map((row) => toListed(row, nowMs)), given);
 }
 
-/** By what somebody can act for a user, newest first. */
+/** Lists the grants by which anybody can act for a user now, newest first. */
 export async function listLiveGrants(database: Database, user: string, nowMs: number) {
   const live = selectGrants(sql`user = ${user} AND revokedAtMs IS NULL AND untilMs > ${nowMs}`);
   const rows = await database.query<ListedRow>(sql`${live} ORDER BY id DESC`);

@@ -16,10 +16,10 @@ import { writeInSteps } from "./batch.ts";
 import { where } from "./list.ts";
 import { tableOf } from "./table.ts";
 
-/** One that is removed takes its principals along; end their subscriptions in the same batch. */
+/** The issuers. Removing one removes its principals: end their subscriptions in the same batch. */
 export const ISSUERS = tableOf<Issuer>(sql`issuers`, IssuerRecord, IssuerChange);
 
-/** End the subscriptions of one that is removed in the same batch. */
+/** The principals. When one is removed, end its subscriptions in the same batch. */
 export const PRINCIPALS = {
   ...tableOf<Principal>(sql`principals`, PrincipalRecord, PrincipalChange),
   filters: {
@@ -29,15 +29,15 @@ export const PRINCIPALS = {
   indexes: { issuer: [] },
 } as const;
 
-/** Those whose tokens are accepted, oldest first. */
+/** Lists the issuers whose tokens are accepted, oldest first. */
 export async function listActiveIssuers({ query }: Pick<Database, "query">): Promise<Issuer[]> {
   const select = sql`SELECT ${ISSUERS.columns} FROM issuers WHERE status = 'active' ORDER BY id`;
   return (await query<RowOf<Issuer>>(select)).map(ISSUERS.toItem);
 }
 
 /**
- * Removes most principals of an issuer that is about to be removed, where they are very many: in
- * steps for which no other write waits long. It is disabled before that, so that none comes back.
+ * Removes most principals of an issuer that is about to be removed, if there are very many, in
+ * steps for which no other write waits long. Disables the issuer first, so that none comes back.
  */
 export async function deletePrincipalsOf(database: Database, issuer: string): Promise<void> {
   const where = sql`issuer = ${issuer}`;
@@ -47,7 +47,7 @@ export async function deletePrincipalsOf(database: Database, issuer: string): Pr
     [disable, sql`DELETE FROM principals WHERE id IN ${listOf(ids)}`]);
 }
 
-/** The principal of an issuer's `sub`, made where there is none; undefined if the issuer ended. */
+/** Finds or makes the principal of an issuer's `sub`; undefined if the issuer has ended. */
 export async function obtainPrincipal(
   database: Database,
   issuer: string,

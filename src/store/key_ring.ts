@@ -31,7 +31,7 @@ export function insertKey(key: StoredKey, when = sql`TRUE`): Sql {
       ${key.tokenTtlMs} WHERE ${when}`;
 }
 
-/** Dates the key that signs because the clock was set back, so that what is made now follows it. */
+/** If the oldest key starts later (the clock was set back), starts it now, before any new key. */
 const dateFirstKey = (nowMs: number): Sql =>
   sql`UPDATE keys SET signsFromMs = ${nowMs - 1}
     WHERE kid = (SELECT kid FROM keys ORDER BY signsFromMs, createdAtMs, kid LIMIT 1)
@@ -46,7 +46,7 @@ export type RingKey = StoredKey & ReturnType<typeof importKey> & {
   readonly publishedUntilMs: number;
 };
 
-/** Who makes or withdraws a key, for the audit; none where a server makes the first. */
+/** The actor who makes or withdraws a key; undefined where a server makes the first. */
 type By = ReturnType<typeof actorOf>;
 
 /** The keys of access tokens, decrypted and in memory. */
@@ -69,7 +69,7 @@ export async function loadKeyRing(options: {
   readonly alg: StoredKey["alg"];
   readonly accessTokenTtlMs: number;
   readonly now: () => number;
-  /** The clock by which keys are deleted; without one none is. */
+  /** The clock by which keys are deleted; without it no key is. */
   readonly cautiousNow?: () => number;
 }) {
   const { database, seal, alg, accessTokenTtlMs, now, cautiousNow = () => 0 } = options;
@@ -95,13 +95,13 @@ export async function loadKeyRing(options: {
       const publishedUntilMs = signsUntilMs + key.tokenTtlMs + TOKEN_SLACK_MS;
       return known ? [{ ...known, ...key, signsUntilMs, publishedUntilMs }] : [];
     });
-    if (sealError) throw sealError; // what was withdrawn is out of use all the same
+    if (sealError) throw sealError; // withdrawn keys are out of use all the same
   }
 
-  /** Takes in what other processes have changed, and removes keys that nothing needs. */
+  /** Loads what other processes have changed, and removes keys that nothing needs. */
   async function refresh(): Promise<void> {
     await load();
-    // A key may have been made where tokens live shorter than here; then it is still needed.
+    // A process with shorter-lived tokens may have made a key, which this one needs for longer.
     const changes = keys.some((key) => key.tokenTtlMs < accessTokenTtlMs)
       ? [sql`UPDATE keys SET tokenTtlMs = max(tokenTtlMs, ${accessTokenTtlMs})`]
       : keys.filter((key) => key.publishedUntilMs <= cautiousNow())
@@ -111,7 +111,7 @@ export async function loadKeyRing(options: {
     await load();
   }
 
-  /** Makes a key, and stores what `batch` makes of it; what each of these statements changed. */
+  /** Makes a key and writes its `batch`. Returns the id and each statement's changed rows. */
   async function makeKey(leadMs: number, batch: (made: StoredKey) => readonly Sql[]) {
     const pem = await generatePrivateKey(alg);
     const createdAtMs = now();
@@ -147,11 +147,11 @@ export async function loadKeyRing(options: {
     /** Keys whose tokens may be valid, and keys that will sign soon, in the order of signing. */
     published: (): readonly RingKey[] => keys.filter((key) => key.publishedUntilMs > now()),
     /**
-     * The key that signs now: the last whose start has passed. None where that is another process's
-     * which cannot be decrypted here.
+     * The key that signs now: the last one whose start has passed. Undefined if another process
+     * made that key and this one cannot decrypt it.
      */
     findSigning,
-    /** The same, to sign by it: throws UnavailableError where there is none. */
+    /** The key that signs now. Throws UnavailableError if there is none here. */
     signing(): Pick<RingKey, "kid" | "alg" | "privateKey" | "signsFromMs"> {
       const key = findSigning();
       if (!key) throw new UnavailableError("The key that signs cannot be decrypted here");
@@ -166,9 +166,9 @@ export async function loadKeyRing(options: {
       return key;
     },
     /**
-     * Takes a key out of use at once: it neither signs nor verifies, and its private half is gone.
-     * If it is the one that signs, a new one does: an older one never signs again. False without
-     * such a key.
+     * Takes a key out of use at once: it neither signs nor verifies, and its private half is
+     * deleted. If it was the one that signs, a new one does: an older one never signs again. False
+     * if there is no such key.
      */
     async withdraw(kid: string, by?: By): Promise<boolean> {
       await refresh(); // another process may have made it a moment ago

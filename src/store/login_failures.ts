@@ -12,25 +12,25 @@ interface PlaceLimit {
   readonly last: string;
   /** How many failures of one account are allowed there. */
   readonly ofAccount: number;
-  /** How many whatever the accounts; null where only those of the account count. */
+  /** How many of all accounts are allowed there; null if only the account's own count. */
   readonly ofAll: number | null;
 }
 
-/** One try of a password, in the terms in which failures are counted. */
+/** An attempt to log in, in the terms in which failures are counted. */
 export interface CountedLogin {
   /** As `accountOf` makes it. */
   readonly account: Uint8Array;
-  /** Where it comes from: within each of `limits`. */
+  /** Where the attempt comes from: a place within each of `limits`. */
   readonly place: string;
   readonly limits: readonly PlaceLimit[];
 }
 
-/** What would count for longer than this was counted before the clock was set back. */
+/** A failure that would count for longer was counted before the clock was set back. */
 const AHEAD_MS = 2 * WINDOW_MS;
 
 /**
- * The end of a place where an authenticated app failed for its users: that counts for the account
- * there, and not for others. A space sorts before all that else can follow in a place.
+ * The suffix of a place where an authenticated app failed for one of its users: this counts for
+ * that account, and not for others. A space sorts before all else that can follow in a place.
  */
 export const BY_APP = " app";
 
@@ -38,7 +38,7 @@ const counts = (nowMs: number) => sql`untilMs > ${nowMs} AND untilMs <= ${nowMs 
 
 const FROM = sql`place BETWEEN l.value ->> 'first' AND l.value ->> 'last'`;
 
-/** Selects when the last of the limits that a login has reached ends; NULL if none. */
+/** Selects when the last limit that a login has reached ends; NULL if it has reached none. */
 function reached({ account, limits }: CountedLogin, nowMs: number): Sql {
   const each = sql`FROM json_each(${JSON.stringify(limits)}) l`;
   return sql`SELECT max(untilMs) FROM (
@@ -51,7 +51,7 @@ function reached({ account, limits }: CountedLogin, nowMs: number): Sql {
       HAVING count(*) >= l.value ->> 'ofAll') ${each} WHERE l.value ->> 'ofAll' IS NOT NULL)`;
 }
 
-/** Until when a login is refused, or null, and its account's failures anywhere, up to `most`. */
+/** Until when a login is refused (or null), and how many failures its account has, up to `most`. */
 export async function countLoginFailures(
   database: Database,
   login: CountedLogin,
@@ -64,7 +64,7 @@ export async function countLoginFailures(
   return await findRow(database, select) ?? { untilMs: null, ofAccount: 0 };
 }
 
-/** Counts a login as failed, before it is tried or after; false where a limit is reached. */
+/** Counts a login as failed, before or after the password is tried. False at a limit. */
 export function admitLogin(database: Database, login: CountedLogin, nowMs: number) {
   return changesRow(
     database,
@@ -75,12 +75,12 @@ export function admitLogin(database: Database, login: CountedLogin, nowMs: numbe
   );
 }
 
-/** How a name is counted: hashed, since it may be as long as a body, or a password by mistake. */
+/** The hash by which a name is counted: it may be as long as a body, or a password by mistake. */
 export function accountOf(username: string): Uint8Array {
   return sha256(username.toLowerCase());
 }
 
-/** Forgets what one account has failed, in some places or anywhere. */
+/** Removes an account's failures, in some places or everywhere. */
 export function deleteLoginFailures(account: Uint8Array, places?: readonly string[]): Sql {
   const there = places ? sql` AND place IN ${listOf(places)}` : sql``;
   return sql`DELETE FROM login_failures WHERE account = ${account}${there}`;

@@ -10,13 +10,13 @@ export async function listMuted(database: Database, nowMs: number): Promise<Map<
   return new Map(rows.map(({ id, untilMs }) => [id, untilMs]));
 }
 
-/** Mutes a problem until then, in place of an earlier time. */
+/** Mutes a problem until `untilMs`, which replaces a former end. */
 export function muteProblem(id: string, untilMs: number): Sql {
   return sql`INSERT INTO muted_problems (id, untilMs) VALUES (${id}, ${untilMs})
     ON CONFLICT DO UPDATE SET untilMs = excluded.untilMs`;
 }
 
-/** Ends that. */
+/** Ends the muting of a problem. */
 export function unmuteProblem(id: string): Change {
   return deleteWhere(sql`muted_problems`, sql`id = ${id}`);
 }

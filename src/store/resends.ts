@@ -10,13 +10,13 @@ import { DELIVERY_LIST, isOfSubscription } from "./delivery_lists.ts";
 import { is, narrow, WANTED } from "./list.ts";
 import { earlierDue, IS_OPEN } from "./subscriptions.ts";
 
-/** Holds for what may be sent again; of what waits, not for what is in flight, or due at a time. */
+/** Holds for deliveries that may be resent: pending ones only if neither in flight nor due. */
 function isSendable(status: Delivery["status"], timeMs: number): Sql {
   const isOpen = isOfSubscription(sql`s.${IS_OPEN}`);
   return status === "pending" ? sql`${isOpen} AND claim IS NULL AND dueAtMs > ${timeMs}` : isOpen;
 }
 
-/** Stores an event for a subscription, with its delivery; the first changes 0 rows if it ended. */
+/** Stores an event and its delivery to a subscription; the first changes 0 rows if that ended. */
 export function insertTestDelivery(
   { subscription, event, delivery, json }:
     Readonly<Record<"subscription" | "event" | "delivery" | "json", string>>,
@@ -35,7 +35,7 @@ export function insertTestDelivery(
   ];
 }
 
-/** Sends deliveries again; the first statement changes one row for each that can be. */
+/** Resends deliveries; the first statement changes one row for each that can be resent. */
 export function resendDeliveries(
   ids: readonly string[],
   nowMs: number,
@@ -51,7 +51,7 @@ export function resendDeliveries(
   ];
 }
 
-/** What of a list of deliveries is sent again. */
+/** The filters that select the deliveries to resend. */
 export const SELECTION = {
   ...DELIVERY_LIST.filters,
   status: ManagedDelivery.members.status,
@@ -59,18 +59,18 @@ export const SELECTION = {
 
 type Selection = InferMembers<typeof SELECTION>;
 
-/** Deliveries that are sent again, batch by batch, in the order of their events' dispatch. */
+/** A job that resends deliveries, batch by batch, in the order of their events' dispatch. */
 export interface Resend {
   readonly id: string;
   /** Who asked for it. */
   readonly actor: string;
   readonly selection: Selection;
   readonly state: (typeof RESEND_STATES)[number];
-  /** The last delivery that it has come to. */
+  /** The last delivery that the job has reached. */
   readonly reached: string;
-  /** Sorts behind all that it is to come to: with later ones it might never end. */
+  /** Sorts after the last delivery to resend: with later ones the job might never end. */
   readonly bound: string;
-  /** How many were to be sent when it began, and how many have been. */
+  /** How many were to be sent when the job began, and how many have been sent. */
   readonly total: number;
   readonly done: number;
   readonly endedAtMs: number | null;
@@ -80,7 +80,7 @@ type ResendRow = Omit<Resend, "selection"> & { readonly selection: string };
 
 export const RESEND_STATES = ["running", "stopped", "done"] as const;
 
-/** A resend that is to begin. */
+/** Makes a resend that has not begun. */
 export function newResend(id: string, actor: string, selection: Selection): Resend {
   const { from, before = "~" } = narrow(DELIVERY_LIST.filters, selection);
   const now = `d${id.slice(1)}`;
@@ -89,7 +89,7 @@ export function newResend(id: string, actor: string, selection: Selection): Rese
   return { id, actor, selection, bound, ...begun };
 }
 
-/** Which rows are looked at, by an index, and which of those are sent. */
+/** The rows to examine, by an index, and the condition for those to send. */
 function selected({ id, selection, reached, bound }: Resend): Record<"rows" | "isMeant", Sql> {
   const { conditions } = narrow(DELIVERY_LIST.filters, selection);
   const those = (areIndexed: boolean) =>
@@ -103,10 +103,10 @@ function selected({ id, selection, reached, bound }: Resend): Record<"rows" | "i
 }
 
 const COUNTED_AT_ONCE = 5000;
-/** So many are looked at in all, to count. */
+/** How many rows are examined in all to count. */
 const COUNT_LIMIT = 1_000_000;
 
-/** How many deliveries a resend comes to, and the first of them. */
+/** Counts the deliveries that a resend would send, and finds the first of them. */
 export async function countResend(database: Database, resend: Resend) {
   let { reached } = resend;
   let count = 0;
@@ -160,16 +160,16 @@ export function findResend(database: Database, id: string): Promise<Resend | und
   return findItem(database, sql`SELECT * FROM resends WHERE id = ${id}`, toResend);
 }
 
-/** Stops a resend: what it has not come to stays as it is. */
+/** Stops a resend; deliveries that it has not reached stay as they are. */
 export function stopResend(id: string, nowMs: number): Change {
   return updateWhere(sql`resends`, sql`state = 'stopped', endedAtMs = ${nowMs}`,
     sql`id = ${id} AND state = 'running'`);
 }
 
-/** So many are worked on in turn. */
+/** How many resends advance in turn. */
 const AT_ONCE = 4;
 
-/** Sends the next deliveries of resends; false where none is running. */
+/** Sends the next deliveries of running resends; false if none is running. */
 export async function continueResends(database: Database, nowMs: number): Promise<boolean> {
   const select = sql`SELECT * FROM resends WHERE state = 'running' ORDER BY id ${limitTo(AT_ONCE)}`;
   const rows = await database.query<ResendRow>(select);
@@ -177,7 +177,7 @@ export async function continueResends(database: Database, nowMs: number): Promis
   return rows.length > 0;
 }
 
-/** Sends the next deliveries of a resend and moves it on, in one batch: none is sent twice. */
+/** Sends the next deliveries of a resend and advances it in one batch, so none is sent twice. */
 export async function continueResend(database: Database, resend: Resend, nowMs: number) {
   const { id, selection: { status }, reached } = resend;
   const { rows, isMeant } = selected(resend);

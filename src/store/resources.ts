@@ -4,8 +4,8 @@ import { sql } from "../database/sql.ts";
 import { tableOf } from "./table.ts";
 
 /**
- * Scopes that one loses are left out of the next tokens of its grants; once it is removed these
- * make no other token, whatever is registered later.
+ * The registered resources. A scope that a resource loses is left out of its grants' next tokens.
+ * Once it is removed, its grants make no more tokens, whatever is registered later.
  */
 export const RESOURCES = tableOf<Resource>(sql`resources`, ResourceRecord, ResourceChange);
 

@@ -7,15 +7,15 @@ import { sql, type Sql } from "../database/sql.ts";
 import { afterWrite } from "./after_write.ts";
 
 /**
- * Ends the token or grant of this id; or of a user, an app, or a user through an app (both ids),
- * the tokens whose grant was made by then. It is kept for as long as one could be alive.
+ * Ends the token or grant with this id; or, of a user, an app, or a user through an app (both ids),
+ * the tokens whose grant was made by `notBeforeMs`. Kept until none of them can be valid.
  */
 export function revocation(target: string, notBeforeMs: number, untilMs: number): Sql {
   return sql`INSERT INTO revocations (target, notBeforeMs, untilMs)
     VALUES (${target}, ${notBeforeMs}, ${untilMs})`;
 }
 
-/** What of a caller can have been revoked. */
+/** The ids by which a caller's token can have been revoked. */
 type Revocable = Pick<Caller, "jti" | "grantId" | "sub" | "clientId">;
 
 /** What has been revoked, in memory: a look-up costs no database read while all of it fits. */
@@ -30,7 +30,7 @@ const HELD_LIMIT = 100_000;
 /** How many are read at once, so that other work can run in between. */
 const READ_LIMIT = 2_000;
 
-/** Loads what is in force; past `limit` what stays so for longest, and reads others when needed. */
+/** Loads revocations in force; past `limit` only the longest, and reads others when needed. */
 export async function loadRevocations(database: Database, now: () => number, limit = HELD_LIMIT) {
   const memory = createMemory(limit, now);
   const selectLast = sql`SELECT max(seq) FROM revocations`;
@@ -39,7 +39,7 @@ export async function loadRevocations(database: Database, now: () => number, lim
   const readChanges = () => findRow<Changes>(database, sql`SELECT * FROM account_changes`);
   let changes = await readChanges();
 
-  /** Takes in what any process has changed since; call it after a revocation or a change. */
+  /** Loads what any process has changed since; call it after a revocation or a change. */
   async function refresh(): Promise<void> {
     changes = await readChanges();
     for (let full = true; full;) {
@@ -54,7 +54,7 @@ export async function loadRevocations(database: Database, now: () => number, lim
     memory.sweep();
   }
 
-  /** Reads what is in force, those first that stay so for longest. */
+  /** Reads the revocations in force, those that last longest first. */
   async function readInForce(): Promise<void> {
     let [untilMs, seq] = [Number.MAX_SAFE_INTEGER, 0];
     for (let full = true; full && !memory.isPartial();) {
@@ -69,7 +69,7 @@ export async function loadRevocations(database: Database, now: () => number, lim
     }
   }
 
-  /** What is over says nothing new: it was kept for as long as such a token could be alive. */
+  /** Looks into the database. Expired rows do no harm: their tokens have expired as well. */
   function isStored({ jti, grantId, sub, clientId }: Revocable): Promise<boolean> {
     return hasRow(
       database,
@@ -86,22 +86,22 @@ export async function loadRevocations(database: Database, now: () => number, lim
     refresh: () => afterWrite(refresh()),
     /** The number of all changes of apps and users at the last `refresh`. */
     accountChanges: () => changes?.count,
-    /** The same of issuers, and of principals that there were already; 0 before the first. */
+    /** The number of all changes of issuers and existing principals; 0 before the first change. */
     issuerChanges: () => changes?.issuers ?? 0,
     /**
-     * Whether the token of this caller has been revoked, by itself or with its grant, user, app or
-     * both. A promise where the database must be read, because more is in force than is held.
+     * Whether this caller's token has been revoked, by itself or with its grant, user, app or both.
+     * A promise if the database must be read, because more are in force than memory holds.
      */
     has: (caller: Revocable): boolean | Promise<boolean> =>
       memory.has(caller) || (memory.isPartial() && isStored(caller)),
   };
 }
 
-/** Holds in memory what fits: those targets that are held first. */
+/** Holds revocations in memory, up to `limit` targets: those that come first. */
 function createMemory(limit: number, now: () => number) {
   const held = new Map<string, Omit<RevocationRow, "target">>();
-  let allHeldFromMs = 0; // until then some are in force that found no room
-  let holdsPairs = false; // of a user and an app: to look for one costs as much as all the rest
+  let allHeldFromMs = 0; // until then some in force may be missing here
+  let holdsPairs = false; // of a user and an app: looking for one costs as much as all the rest
   let nextSweepMs = 0;
 
   function isRevoked(target: string, grantId: string): boolean {
@@ -110,7 +110,7 @@ function createMemory(limit: number, now: () => number) {
   }
 
   return {
-    /** Whether some are in force that found no room. */
+    /** Whether some are in force that memory does not hold. */
     isPartial: () => allHeldFromMs > 0 && allHeldFromMs > now(),
     has: ({ jti, grantId, sub, clientId }: Revocable) =>
       held.size > 0 && (
@@ -124,7 +124,7 @@ function createMemory(limit: number, now: () => number) {
         return;
       }
       holdsPairs ||= target.includes(" ");
-      // One ahead of all clocks is of one that has been set back since: what comes later counts.
+      // A time ahead of all clocks is by a clock that was set back since: the later row counts.
       const isDated = known !== undefined && known.seq < seq &&
         known.notBeforeMs > Math.max(now(), notBeforeMs) + MAX_SKEW_MS;
       held.set(target, {

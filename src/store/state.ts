@@ -2,7 +2,7 @@ import type { Database } from "../database/database.ts";
 import { sql } from "../database/sql.ts";
 import { IS_OPEN } from "./subscriptions.ts";
 
-/** Counts what a database holds, by JSON's names; its schema must be the newest. */
+/** Counts the records of a database, by their names in JSON; its schema must be the newest. */
 export async function countRecords({ query }: Pick<Database, "query">) {
   const [counts] = await query<Record<string, number>>(sql`SELECT
     (SELECT count(*) FROM users) AS users,

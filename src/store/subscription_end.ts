@@ -10,17 +10,17 @@ import { announceDisabled } from "./events.ts";
 import { IS_OPEN } from "./subscriptions.ts";
 
 /**
- * Holds while something of a subscription that has ended is still to be cancelled: not all is when
- * it ends, where that is more than one batch. Until then its `dueAtMs` stays, and none is claimed
- * or shown as pending. What is in flight is left out: its attempt says whether it arrives.
+ * Holds while an ended subscription has deliveries to cancel: its end cancels one batch at most.
+ * Until then its `dueAtMs` stays, and none of them is claimed or shown as pending. Deliveries in
+ * flight are left out: their attempts say whether they arrive.
  */
 const TO_CLEAR = sql`s.status IN ('disabled', 'deleted') AND s.dueAtMs IS NOT NULL`;
 
-/** Holds for the first of those that are still to be cleared. */
+/** Holds for the first batch of the subscriptions that are still to be cleared. */
 const NEXT_TO_CLEAR = sql`s.seq IN
   (SELECT s.seq FROM subscriptions s WHERE ${TO_CLEAR} ORDER BY s.seq ${AT_MOST})`;
 
-/** Ends a subscription and cancels what it has not been sent. */
+/** Deletes a subscription and cancels its pending deliveries. */
 export function deleteSubscription(id: string, nowMs: number): Change[] {
   const isLeft = sql`id = ${id} AND status <> 'deleted'`;
   return [
@@ -29,7 +29,7 @@ export function deleteSubscription(id: string, nowMs: number): Change[] {
   ];
 }
 
-/** Disables a subscription and cancels what it has not been sent; dispatches the event of it. */
+/** Disables a subscription, dispatches the event of that, and cancels pending deliveries. */
 export function disableSubscription(id: string, reason: string, nowMs: number): Sql[] {
   return [...disable(sql`s.id = ${id}`, reason, nowMs), ...cancelPending(sql`s.id = ${id}`, nowMs)];
 }
@@ -39,26 +39,26 @@ export type Parties =
   | { readonly user: string; readonly app?: string }
   | { readonly user?: never; readonly app: string };
 
-/** Whose end: a grant's, a user's through an app, or all of either (`login`: by own login). */
+/** What ends: a grant, a user through an app, or all of a user or an app (`login`: own logins). */
 export type Ending = Parties | { readonly grant: string };
 
-/** How subscriptions end; all but the reason is for all of a user or an app alone. */
+/** How subscriptions end; all but `reason` is for an end of all of a user or an app only. */
 export interface SubscriptionsEnd {
   /** In plain words, for their owners. */
   readonly reason: string;
-  /** Leaves alone what a user made by own login. */
+  /** Spares subscriptions that a user made by own login. */
   readonly sparesOwn?: boolean;
-  /** Ends those alone that were granted any of these. */
+  /** Ends only subscriptions that were granted any of these. */
   readonly scopes?: readonly string[];
-  /** Nobody is left who could make them active again. */
+  /** Deletes them: nobody is left who could make them active again. */
   readonly deletes?: boolean;
 }
 
 /**
- * Ends subscriptions together with what made them: they are disabled, which dispatches an event,
- * what they have not been sent is cancelled, and only a new grant makes them active again. However
- * many they are, that holds from the commit on; the rows of all but the first few hundred follow
- * later (`clearEndedSubscriptions`).
+ * Ends subscriptions together with what made them. They are disabled, which dispatches an event;
+ * their pending deliveries are cancelled; and only a new grant makes them active again. All end at
+ * the commit, but only the rows of the first few hundred change then. The others follow later
+ * (`clearEndedSubscriptions`).
  */
 export function endSubscriptions(
   ending: Ending,
@@ -67,15 +67,15 @@ export function endSubscriptions(
 ): Sql[] {
   const grantApp = sql`(SELECT g.app FROM grants g WHERE g.id = s.grantId)`;
   if ("grant" in ending) {
-    // What was made in a console is its user's own: it stays when the window is closed.
+    // A subscription made in the console is the user's own, and outlives the console's grant.
     const ofGrant = sql`s.grantId = ${ending.grant} AND ${grantApp} IS NOT ${CONSOLE_APP}`;
     return end(ofGrant, false, reason, nowMs);
   }
   const { user, app } = ending;
   const owner = user === undefined ? app : user;
   if (user !== undefined && app !== undefined) {
-    // Or an app made it, and the user's login has set it active. The plus: a principal has few,
-    // while the app may have very many.
+    // Also those that another app made and the user's login set active. The plus avoids the index
+    // by app: a principal has few subscriptions, while an app may have very many.
     const ofBoth = sql`s.principal = ${user} AND s.status <> 'deleted'
       AND (+s.app = ${app} OR ${grantApp} = nullif(${app}, ${CONSOLE_APP}))`;
     return end(ofBoth, false, reason, nowMs);
@@ -110,16 +110,16 @@ function end(condition: Sql, deletes: boolean, reason: string, nowMs: number): S
 }
 
 /**
- * Disables the subscription of a claimed delivery that fails now, where the rule says so and the
- * claim still holds: by what goes `before` and `after` the statements that record the failure.
+ * Disables the subscription of a claimed delivery that fails now, if the rule says so and the claim
+ * still holds. Returns statements to run `before` and `after` those that record the failure.
  */
 export function disableAfterFailure(
   subscription: number,
   isClaimed: Sql,
   rule:
-    /** It responded to the last attempt with 410: it wants no more. */
+    /** The endpoint responded to the last attempt with 410: it wants no more events. */
     | { readonly goneEndpoint: string }
-    /** Every attempt since then or before has failed; 0: that does not count. */
+    /** Every attempt has failed since then or longer; 0: failures do not disable it. */
     | { readonly failingSinceMs: number },
   nowMs: number,
 ): { readonly before: Sql[]; readonly after: Sql[] } {
@@ -132,8 +132,8 @@ export function disableAfterFailure(
 }
 
 /**
- * Cancels what is left of a disabled subscription that is to be active again, and what is claimed
- * too: none of it is sent then, nor again. False if there is more than fits a request.
+ * Cancels the pending deliveries of a disabled subscription that is to be active again, claimed
+ * ones too: none of them is sent again. False if there are more than fit a request.
  */
 export async function clearSubscription(
   database: Database,
@@ -143,7 +143,7 @@ export async function clearSubscription(
   for (let batches = 0; batches < 20; batches++) {
     const [cancelled = 0] = await database.write([
       ...cancelPending(sql`s.id = ${id}`, nowMs),
-      // The pluses: found among all that is claimed, since very many may be left of this one.
+      // The pluses: searches the claimed deliveries, since this subscription may have very many.
       sql`UPDATE deliveries SET status = 'cancelled', claim = NULL, finishedAtMs = ${nowMs}
         WHERE +status = 'pending' AND claim IS NOT NULL AND +subscription =
           (SELECT seq FROM subscriptions WHERE id = ${id} AND status = 'disabled')`,
@@ -154,8 +154,8 @@ export async function clearSubscription(
 }
 
 /**
- * Disables what has ended and cancels what is left of it, step after step. After each step the
- * writer is left to others for three times as long: every process on the database does this.
+ * Disables ended subscriptions and cancels their pending deliveries, step by step. After each step
+ * it pauses three times as long as the step took: every process on the database does this.
  */
 export async function clearEndedSubscriptions(
   database: Database,

@@ -21,7 +21,7 @@ import { asItem, beginsWith, type Given, is, narrow, WANTED } from "./list.ts";
 /** Holds for a subscription that has not ended: events are sent to it, or wait for it. */
 export const IS_OPEN = sql`status IN ('active', 'paused')`;
 
-/** When a subscription is due that has work from this time on; deliveries have that column too. */
+/** The earlier of `nowMs` and `dueAtMs`; names the table, as deliveries have that column too. */
 export function earlierDue(nowMs: number): Sql {
   return sql`min(ifnull(subscriptions.dueAtMs, ${nowMs}), ${nowMs})`;
 }
@@ -29,19 +29,19 @@ export function earlierDue(nowMs: number): Sql {
 const COLUMNS = sql`seq, id, principal, app, event, endpoint, status, disabledReason, createdAtMs,
   failingSinceMs, iif(status = 'paused', pausedUntilMs, NULL) AS pausedUntilMs`;
 
-/** A subscription by id: of anybody, or of this owner, made through this app. */
+/** Finds a subscription by id; with `owner` or `app`, only one that is theirs. */
 export function findSubscription(
   database: Database,
   id: string,
   { owner, app }: Pick<Given<typeof SUBSCRIPTION_LIST.filters>, "owner" | "app"> = {},
 ): Promise<Subscription | undefined> {
   const isWanted = sql`status <> 'deleted'${andIs(sql`principal`, owner)}${andIs(sql`app`, app)}`;
-  // By the id alone: with the plus no other index is used.
+  // The plus makes SQLite search by the id alone.
   const select = sql`SELECT ${COLUMNS} FROM subscriptions WHERE id = ${id} AND +(${isWanted})`;
   return findRow(database, select);
 }
 
-/** The beginning of an endpoint; it may be without its scheme, where that is https. */
+/** The beginning of an endpoint, with `https://` added if it has no scheme. */
 export const toUrl = (text: string): string => /^https?:/i.test(text) ? text : `https://${text}`;
 
 const IS_LISTED = sql`status <> 'deleted'`;
@@ -61,23 +61,23 @@ export const SUBSCRIPTION_LIST = {
   toItem: asItem<Subscription>(),
 } as const;
 
-/** The next_cursor of a list of subscriptions: an id; of those that fail, their time before it. */
+/** The next_cursor of a list of subscriptions: an id; of failing ones a time before the id. */
 export const SUBSCRIPTION_CURSOR = matching(
   new RegExp(`^s(?:[0-9a-z]{9}s)?[0-9a-z]{${ID_LENGTH - 1}}$`),
   "Must be a next_cursor of this list.",
 );
 
-/** Those that are not disabled and fail, the one that has failed for longest first. */
+/** Lists failing subscriptions that are not disabled, the one failing for longest first. */
 export async function listFailing(
   database: Database,
   given: Given<typeof SUBSCRIPTION_LIST.filters>,
 ): Promise<Page<Subscription>> {
   const { limit, cursor = NEWEST } = given;
-  // The last one itself may fail no more, or be gone.
+  // The cursor has the time too: its subscription may no longer fail, or be gone.
   const [lastMs, lastId] = [idTimeMs(cursor) || 0, cursor.slice(-ID_LENGTH)];
   const [first = sql`TRUE`, ...others] = narrow(SUBSCRIPTION_LIST.filters, given).conditions
     .map(({ condition }) => condition);
-  // With the plus no index is used but that of the first: an owner has few.
+  // The plus leaves SQLite only the index of the first condition: an owner has few.
   const rest = joinSql(others.map((condition) => sql` AND +${condition}`), "");
   const rows = await database.query<Subscription>(
     sql`SELECT ${COLUMNS} FROM subscriptions
@@ -101,8 +101,8 @@ export type NewSubscription = Pick<
 > & { readonly secret: string; readonly grant: SubscriptionGrant };
 
 /**
- * Stores a subscription. 0 rows change when its principal has as many as one may have, its grant
- * has ended, or it may not receive its event. ConflictError for the same event and endpoint.
+ * Stores a subscription. 0 rows change if its principal has reached the limit, its grant has ended,
+ * or it may not receive its event. ConflictError if the event and endpoint exist already.
  */
 export function insertSubscription(subscription: NewSubscription, seal: Seal): Change {
   const { id, principal, app, event, endpoint, secret, createdAtMs, grant } = subscription;
@@ -118,7 +118,7 @@ export function insertSubscription(subscription: NewSubscription, seal: Seal): C
   return { ...insert, when: sql`EXISTS (SELECT 1 ${allowed})` };
 }
 
-/** The scopes of the token; to what a user made by own login, whatever its user has. */
+/** The scopes of the token; by own login NULL, which stands for all that the user has. */
 function grantedBy(grant: SubscriptionGrant | undefined, app: Sql): Sql {
   return sql`iif(${app} = ${sqlText(LOGIN_APP)}, NULL, ${JSON.stringify(grant?.scopes ?? [])})`;
 }
@@ -128,7 +128,7 @@ export function hasActiveGrant(database: Database, grantId: string): Promise<boo
   return hasRow(database, sql`SELECT 1 WHERE ${isGrantActive(grantId)}`);
 }
 
-/** Holds at commit: the grant of a token, its user and its app (or a principal) are active. */
+/** Holds, at commit, if a token's grant, its user and its app, or its principal, are active. */
 export function isGrantActive(id: string): Sql {
   if (isId("x", id)) return isPrincipalActive(id);
   return sql`EXISTS (SELECT 1 FROM grants g WHERE g.id = ${id} AND g.revokedAtMs IS NULL
@@ -136,11 +136,11 @@ export function isGrantActive(id: string): Sql {
 }
 
 /**
- * Changes endpoint, status or both; activating and a new endpoint forget that it failed. With the
- * grant of its owner's token, one that becomes active, or stops being disabled, depends on that
- * grant; without one, what a user made by own login has what its user has. 0 rows change of a
- * disabled one while something of it is still to be cancelled, or where it may receive nothing; and
- * by a token whose grant has ended.
+ * Changes endpoint, status or both. Activation and a new endpoint clear the record of failures. A
+ * subscription that becomes active, or stops being disabled, depends on `grant` from then on: the
+ * grant of its owner's token. Without `grant`, one made by own login has all that its user has. 0
+ * rows change if the grant has ended, or for a disabled subscription that still has deliveries to
+ * cancel or may receive nothing.
  */
 export function updateSubscription(
   id: string,
@@ -172,7 +172,7 @@ export function updateSubscription(
   return { ...update, when: sql`EXISTS (SELECT 1 FROM subscriptions, ${granted} WHERE ${where})` };
 }
 
-/** Makes some of those active that were paused until now; they forget that they failed. */
+/** Activates a batch of subscriptions whose pause is over, and clears their record of failures. */
 export async function wakePaused(database: Database, nowMs: number): Promise<void> {
   const where = sql`status = 'paused' AND pausedUntilMs <= ${nowMs}`;
   if (!await hasRow(database, sql`SELECT 1 FROM subscriptions WHERE ${where} LIMIT 1`)) return;
@@ -183,10 +183,10 @@ export async function wakePaused(database: Database, nowMs: number): Promise<voi
 
 const OLD_SECRET_MS = 24 * 60 * 60_000;
 
-/** Older secrets that are so long together, sealed, sign no more beside another: each is work. */
+/** Older secrets that are this long together, sealed, no longer sign: each costs work. */
 const OLD_SECRETS_LENGTH = 500;
 
-/** Replaces a secret; those before sign too, until the last one of them has for a day. */
+/** Replaces a secret. Former ones sign too, until a day after the last replacement. */
 export function replaceSubscriptionSecret(
   id: string,
   secret: string,

@@ -5,13 +5,13 @@ import { sql, type Sql } from "../database/sql.ts";
 import { type Change, deleteWhere, updateWhere } from "./audit.ts";
 import { columnsOf } from "./columns.ts";
 
-/** What is stored as it is shown. */
+/** A record that is stored as it is shown. */
 type Stored = Readonly<Record<string, unknown>> & {
   readonly id: string;
   readonly createdAtMs: number;
 };
 
-/** A table, and a list, with a column for each member of a record; those of `change` may change. */
+/** A table and list with a column for each member of `record`; those of `change` may change. */
 export function tableOf<Item extends Stored>(
   table: Sql,
   record: ObjectShape<Members>,
@@ -30,9 +30,9 @@ export function tableOf<Item extends Stored>(
     toItem,
     findWhere,
     find: (database: Database, id: string) => findWhere(database, sql`id = ${id}`),
-    /** Stores a new one; ConflictError where something of it must be unique and is not. */
+    /** Stores a new item; ConflictError if a value that must be unique exists already. */
     insert: (item: Item): Sql => sql`INSERT INTO ${table} (${columns}) VALUES (${values(item)})`,
-    /** Stores a changed one; ConflictError, for the whole batch, where it is no longer `before`. */
+    /** Stores a changed item; ConflictError for the whole batch if it is no longer as `before`. */
     update(before: Item, after: Item): Change {
       const replace = changed.replace(before, after, sql`createdAtMs`, after.createdAtMs);
       return updateWhere(table, replace, sql`id = ${after.id}`);
