@@ -36,10 +36,10 @@ export function actorOf(
 /** The actor of what the command line does. */
 export const CLI_ACTOR = "cli";
 
-/** The actor of what anybody may have done. */
+/** The actor if nobody has authenticated. */
 export const ANONYMOUS = "anonymous";
 
-/** Stands for a user or an app that does not exist: what was sent as its name is not stored. */
+/** Stands for a user or an app that does not exist: the name that was sent is not stored. */
 export const UNKNOWN = "unknown";
 
 /** Actions that anyone can cause: the number of their entries is bounded (failure_audit.ts). */

@@ -9,7 +9,7 @@ export const BATCH = 500;
 /** The `LIMIT` of such a write, and of what selects its rows. */
 export const AT_MOST = limitTo(BATCH);
 
-/** What a row can be found by. */
+/** The value of a key column. */
 export type Key = string | number;
 
 /** The rows of a table for which `where` holds, in the order of a key, from `after` on. */

@@ -103,7 +103,7 @@ export interface ActingApp extends Pick<App, "id" | "name" | "url"> {
 }
 
 interface ActingRow extends RowOf<ActingApp> {
-  /** The newest such grant, or the code of one; null if it is neither. */
+  /** The id of the newest such grant or code; null for a consent or a subscription. */
   readonly grantId: string | null;
   readonly notBeforeMs: number | null;
 }

@@ -123,7 +123,7 @@ export function claimsOf(database: Database, claim: string) {
   const isClaimed = ({ id, attempt }: Pick<SendableDelivery, "id" | "attempt">): Sql =>
     sql`id = ${id} AND claim = ${claim} AND status = 'pending' AND attempt = ${attempt - 1}`;
 
-  /** Rows of JSON that begin with a delivery's id, beside deliveries `d` that are still claimed. */
+  /** Joins rows of JSON, which begin with a delivery's id, with deliveries `d` still claimed. */
   const claimedOf = (rows: readonly (readonly unknown[])[]) =>
     sql`json_each(${JSON.stringify(rows)}) row CROSS JOIN deliveries d
       ON d.id = row.value ->> 0 AND d.claim = ${claim} AND d.status = 'pending'`;

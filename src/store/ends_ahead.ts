@@ -13,8 +13,8 @@ interface End {
 }
 
 /**
- * Moves to now each `notBeforeMs` that is ahead since the clock was set back: until then its users
- * could not log in. What has ended stays ended: what was made after now, row by row.
+ * Moves each `notBeforeMs` that is ahead, because the clock was set back, to now: until then the
+ * users concerned could not log in. Grants, codes and sessions from between are ended row by row.
  */
 export async function dateEndsAhead(database: Database, nowMs: number): Promise<void> {
   const isAhead = sql`notBeforeMs > ${nowMs + MAX_SKEW_MS}`; // ahead of every correct clock

@@ -15,7 +15,7 @@ const REFILL_MS = 1000;
 const KEPT_FAILURES = 100_000;
 
 /**
- * Makes the record of failures, which remembers some hundred of them at most.
+ * Makes the recorder of failures, which holds some hundred of them in memory at most.
  *
  * @param keep how many of each kind are kept
  */
@@ -52,7 +52,7 @@ export function createFailureAudit(database: Database, now: () => number, keep =
       if (fresh.length === 0) return;
       await database.write([
         ...fresh.map(([, { failure, atMs }]) => insertAudit(failure, atMs)),
-        ...FAILURES.map((action) => trimAudit(action, keep, BATCH)), // more than are added
+        ...FAILURES.map((action) => trimAudit(action, keep, BATCH)), // BATCH exceeds BURST
       ]).catch((error: unknown) => {
         const isUnsure = error instanceof OutcomeUnknownError; // it might be recorded twice
         if (!isUnsure) for (const [key, each] of fresh) waiting.set(key, each);

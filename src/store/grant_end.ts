@@ -31,7 +31,7 @@ export function revokeOwnOf(user: string, app: string, nowMs: number): Sql[] {
   const own = { user, app };
   return [
     revokeWhere(isOf(own), nowMs),
-    // Only the console has codes. The literal name lets SQLite use their index.
+    // Of built-in apps only the console has codes; its literal name lets SQLite use the index.
     ...app === CONSOLE_APP
       ? [sql`DELETE FROM codes WHERE user = ${user} AND app = ${sqlText(CONSOLE_APP)}`]
       : [],

@@ -16,7 +16,7 @@ function isSendable(status: Delivery["status"], timeMs: number): Sql {
   return status === "pending" ? sql`${isOpen} AND claim IS NULL AND dueAtMs > ${timeMs}` : isOpen;
 }
 
-/** Stores an event and its delivery to a subscription; the first changes 0 rows if that ended. */
+/** Sends a test event to a subscription; the first statement changes 0 rows if it has ended. */
 export function insertTestDelivery(
   { subscription, event, delivery, json }:
     Readonly<Record<"subscription" | "event" | "delivery" | "json", string>>,

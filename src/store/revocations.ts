@@ -18,7 +18,7 @@ export function revocation(target: string, notBeforeMs: number, untilMs: number)
 /** The ids by which a caller's token can have been revoked. */
 type Revocable = Pick<Caller, "jti" | "grantId" | "sub" | "clientId">;
 
-/** What has been revoked, in memory: a look-up costs no database read while all of it fits. */
+/** The revocations in memory: a look-up reads the database only if not all of them fit. */
 export type Revocations = Awaited<ReturnType<typeof loadRevocations>>;
 
 type RevocationRow = Readonly<Record<"seq" | "notBeforeMs" | "untilMs", number>> & {
@@ -30,7 +30,7 @@ const HELD_LIMIT = 100_000;
 /** How many are read at once, so that other work can run in between. */
 const READ_LIMIT = 2_000;
 
-/** Loads revocations in force; past `limit` only the longest, and reads others when needed. */
+/** Loads the revocations in force, those that last longest up to `limit`; reads others at need. */
 export async function loadRevocations(database: Database, now: () => number, limit = HELD_LIMIT) {
   const memory = createMemory(limit, now);
   const selectLast = sql`SELECT max(seq) FROM revocations`;

@@ -71,7 +71,7 @@ export function listSessions(database: Database, user: string, nowMs: number, id
     ${liveSessions(which, nowMs)} ORDER BY s.createdAtMs DESC LIMIT 1000`);
 }
 
-/** Ends the session of a cookie, and no tokens. */
+/** Ends the session of a cookie; tokens stay valid. */
 export function deleteSession(hash: Uint8Array): Sql {
   return sql`DELETE FROM sessions WHERE hash = ${hash}`;
 }

@@ -143,7 +143,7 @@ export async function clearSubscription(
   for (let batches = 0; batches < 20; batches++) {
     const [cancelled = 0] = await database.write([
       ...cancelPending(sql`s.id = ${id}`, nowMs),
-      // The pluses: searches the claimed deliveries, since this subscription may have very many.
+      // The pluses make SQLite search the claimed deliveries: this subscription may have very many.
       sql`UPDATE deliveries SET status = 'cancelled', claim = NULL, finishedAtMs = ${nowMs}
         WHERE +status = 'pending' AND claim IS NOT NULL AND +subscription =
           (SELECT seq FROM subscriptions WHERE id = ${id} AND status = 'disabled')`,

@@ -118,7 +118,7 @@ export function insertSubscription(subscription: NewSubscription, seal: Seal): C
   return { ...insert, when: sql`EXISTS (SELECT 1 ${allowed})` };
 }
 
-/** The scopes of the token; by own login NULL, which stands for all that the user has. */
+/** The scopes of the token; NULL, for all that the user has, if it was made by own login. */
 function grantedBy(grant: SubscriptionGrant | undefined, app: Sql): Sql {
   return sql`iif(${app} = ${sqlText(LOGIN_APP)}, NULL, ${JSON.stringify(grant?.scopes ?? [])})`;
 }
