@@ -104,7 +104,7 @@ export function judgeContent(
   };
 }
 
-/** Whether there is a database. Throws UnusableDatabaseError, with address and reason. */
+/** Whether there is a database; throws UnusableDatabaseError, with address and reason. */
 export function checkUsable(address: string, state: DatabaseState): boolean {
   if (state.kind !== "unusable") return state.kind === "usable";
   throw new UnusableDatabaseError(`Database ${address}: ${state.reason}`);

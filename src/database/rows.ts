@@ -49,7 +49,7 @@ export async function changesRow(database: Database, ...batch: readonly Sql[]): 
 /** Sorts after every id: as a cursor it makes a list begin with the newest item. */
 export const NEWEST = "~";
 
-/** Makes a page from the rows of a query whose LIMIT is the page's and one more. */
+/** Makes a page from the rows of a query whose LIMIT is one more than the page's. */
 export function pageOf<Item extends { readonly id: string }>(
   rows: readonly Item[],
   { limit }: Pagination,

@@ -61,7 +61,7 @@ export function readResponse(status: number | undefined, content: string) {
 
 /** Makes a client. Its connections stay open until `close`; none keeps the process alive. */
 export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress) {
-  // Not by imports, which would load TLS and all of fetch: see base/status_text.ts.
+  // Not by imports, which would load all of fetch, and TLS: see base/status_text.ts.
   const { Agent, request } = isTls ? process.getBuiltinModule("node:https")
     : process.getBuiltinModule("node:http");
   const agent = new Agent({ keepAlive: true });

@@ -34,7 +34,7 @@ export function createSqliteEngine(file: string): Engine {
       }, seal);
       const identity = identify(path);
       const aside = createSqliteAside(path);
-      const copier = createSqliteAside(path); // checking a large copy takes many seconds
+      const copier = createSqliteAside(path); // the check of a large copy takes many seconds
       return {
         ...database,
         async close() {

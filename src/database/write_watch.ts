@@ -48,7 +48,7 @@ export function createWriteWatch(log: Log, elapsedMs: () => number) {
         await database.write([probe]).then(() => {
           if (wasFull && refused?.why === "full") refused = undefined;
         }, (cause: unknown) => {
-          if (!(cause instanceof UnavailableError)) throw cause; // an UnavailableError is observed
+          if (!(cause instanceof UnavailableError)) throw cause; // UnavailableErrors are observed
           error = cause;
         });
       }

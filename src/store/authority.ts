@@ -20,8 +20,8 @@ export function isPrincipalActive(id: Sql | string): Sql {
 }
 
 /**
- * Holds for built-in apps, which are in no table, such as a user's own logins. It is no `IN`:
- * SQLite would make a table of its list each time, which costs as much as the rest of a write.
+ * Holds for built-in apps (logins, personal tokens, the console), which are in no table. Not by
+ * `IN`: SQLite would make a table of its list each time, for as much as the rest of a write.
  */
 export function isOfNoApp(app: Sql): Sql {
   return sql`(${joinSql(BUILT_IN_APPS.map((name) => sql`${app} = ${sqlText(name)}`), " OR ")})`;

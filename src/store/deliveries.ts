@@ -204,7 +204,7 @@ export function claimsOf(database: Database, claim: string) {
         updateNextDue(deliveries.map(({ subscription }) => subscription), nowMs),
       ];
     },
-    /** Records a failed attempt and updates its delivery, unless another process has claimed it. */
+    /** Records a failed attempt and updates its delivery; nothing if the claim no longer holds. */
     recordFailure(record: AttemptRecord & { readonly next: NextState }, nowMs: number): Sql[] {
       const { id, subscription, endpoint, attempt, outcome, next } = record;
       const claimed = isClaimed(record);
@@ -226,7 +226,7 @@ export function claimsOf(database: Database, claim: string) {
           WHERE id = ${id} AND claim = ${claim} AND status = 'pending'`,
       ]);
     },
-    /** Records attempts that have succeeded, unless another process has claimed the delivery. */
+    /** Records attempts that have succeeded; nothing for deliveries whose claim no longer holds. */
     recordDelivered(records: readonly AttemptRecord[], nowMs: number): Sql[] {
       const endpoints = records.map(({ id, endpoint }) => [id, endpoint]);
       const byStatus = Map.groupBy(records, ({ outcome }) =>

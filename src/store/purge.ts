@@ -42,7 +42,7 @@ export async function purge(
   const ended: Sql[] = [
     expired(sql`grants`, sql`id`),
     expired(sql`codes`, sql`id`),
-    expired(sql`device_codes`, sql`hash`, nowMs - DEVICE_CODE_MS), // until then expired_token
+    expired(sql`device_codes`, sql`hash`, nowMs - DEVICE_CODE_MS), // until then: expired_token
     expired(sql`sessions`, sql`hash`),
     expired(sql`client_assertions`, sql`hash`),
     expired(sql`revocations`, sql`seq`),

@@ -101,7 +101,7 @@ export async function loadRevocations(database: Database, now: () => number, lim
 function createMemory(limit: number, now: () => number) {
   const held = new Map<string, Omit<RevocationRow, "target">>();
   let allHeldFromMs = 0; // until then some in force may be missing here
-  let holdsPairs = false; // of a user and an app: looking for one costs as much as all the rest
+  let holdsPairs = false; // of a user and an app: to look for one costs as much as all the rest
   let nextSweepMs = 0;
 
   function isRevoked(target: string, grantId: string): boolean {

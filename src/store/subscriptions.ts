@@ -128,7 +128,7 @@ export function hasActiveGrant(database: Database, grantId: string): Promise<boo
   return hasRow(database, sql`SELECT 1 WHERE ${isGrantActive(grantId)}`);
 }
 
-/** Holds, at commit, if a token's grant, its user and its app, or its principal, are active. */
+/** Holds at commit: the grant of a token, its user and its app (or a principal) are active. */
 export function isGrantActive(id: string): Sql {
   if (isId("x", id)) return isPrincipalActive(id);
   return sql`EXISTS (SELECT 1 FROM grants g WHERE g.id = ${id} AND g.revokedAtMs IS NULL
