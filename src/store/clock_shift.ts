@@ -100,7 +100,7 @@ export async function leaveOutIdleTime(
 /**
  * Corrects times that a clock, wrong before the start or still wrong, has put too far ahead of
  * `nowMs`. Then no retry waits longer than `longestWaitMs`, no subscription fails since a later
- * time, and every `notBeforeMs` is at most now.
+ * time, and no `notBeforeMs` is ahead of a correct clock.
  */
 export async function correctTimesAhead(
   database: Database,

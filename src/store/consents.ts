@@ -72,7 +72,7 @@ export function withdrawConsent(
 /**
  * Removes all consents of a user or to an app, or only these scopes of them. Returns the statements
  * for the batch that makes this necessary. If there are very many consents, changes most of them
- * before, in steps for which no other write waits long. What was withdrawn stays so.
+ * before, in steps for which no other write waits long. Withdrawn consents stay withdrawn.
  */
 export async function forgetConsentsOf(
   database: Database,

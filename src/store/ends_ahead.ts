@@ -13,8 +13,8 @@ interface End {
 }
 
 /**
- * Moves each `notBeforeMs` that is ahead, because the clock was set back, to now: until then the
- * users concerned could not log in. Grants, codes and sessions from between are ended row by row.
+ * Moves each `notBeforeMs` that is ahead, because the clock was set back, to now: nobody could log
+ * in before it. Grants, codes and sessions made in between stay ended, row by row.
  */
 export async function dateEndsAhead(database: Database, nowMs: number): Promise<void> {
   const isAhead = sql`notBeforeMs > ${nowMs + MAX_SKEW_MS}`; // ahead of every correct clock

@@ -75,7 +75,7 @@ export async function listFigures(
   return rows.map(({ atMs, counts }) => ({ atMs, figures: JSON.parse(counts) }));
 }
 
-/** Removes figures whose time is over, of each kind no more than the LIMIT `atMost`. */
+/** Removes figures whose retention is over, of each step as many as the LIMIT `atMost` allows. */
 export function dropFigures(nowMs: number, atMost: Sql): Sql[] {
   return Object.values(STEPS).map(({ ms, keptMs }) =>
     sql`DELETE FROM figures WHERE (stepMs, key, atMs) IN (SELECT stepMs, key, atMs FROM figures

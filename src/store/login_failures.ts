@@ -12,7 +12,7 @@ interface PlaceLimit {
   readonly last: string;
   /** How many failures of one account are allowed there. */
   readonly ofAccount: number;
-  /** How many of all accounts are allowed there; null if only the account's own count. */
+  /** How many failures of all accounts are allowed; null if only the account's own count. */
   readonly ofAll: number | null;
 }
 

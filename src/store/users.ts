@@ -125,8 +125,8 @@ export function usePassword(user: UserWithPassword, nowMs: number): Sql[] {
 }
 
 /**
- * Ends all grants, sessions and subscriptions that a user has made until now. The default `end` is
- * that of a new password: it spares subscriptions that the user made by own login.
+ * Ends all of a user's grants, sessions and subscriptions made until now. The default `end` is that
+ * of a new password: it spares subscriptions that the user made by own login.
  */
 export function revokeTokensOfUser(
   id: string,

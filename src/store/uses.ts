@@ -5,7 +5,7 @@ import { sql } from "../database/sql.ts";
 /** How many grants are noted between two flushes, about 500 KB; uses of others are lost. */
 const NOTED_LIMIT = 5_000;
 
-/** Makes the record of uses, in memory until a flush; a crash loses the uses of a minute. */
+/** Makes the record of uses, at next to no cost for a request; a crash loses a minute of uses. */
 export function createUses(database: Database, now: () => number) {
   let round = 1;
   let noted = new Map<string, number>();
