@@ -43,12 +43,12 @@ export const RENAME = Object.entries(RENAMED).flatMap(([table, names]) =>
 ).join("\n") + toJson("apps", "grants");
 
 /**
- * Fills in what 0.1.0 lacks. A subscription depends on a grant of its user and app that has scope
- * `consumer` and is neither revoked nor cut off: the newest one from before it, since one of those
- * made it, or else the newest. The time of a grant is in the digits of its id. If all have been
- * revoked, the subscription has ended. If the purge left no earlier one, it may receive what the
- * user has allowed the app; or all scopes of an app that acts for itself, is trusted or takes
- * passwords; or the later grant's; or else what needs no scope of its own.
+ * Fills in what 0.1.0 lacks. A subscription depends on a grant of its user and app with scope
+ * `consumer` that is neither revoked nor cut off. It is the newest from before the subscription,
+ * since one of those made it, or else the newest. The time of a grant is in the digits of its id.
+ * If all have been revoked, the subscription has ended. If the purge left no earlier one, it may
+ * receive what the user has allowed the app. Else an app that acts for itself, is trusted or takes
+ * passwords has all its scopes, and others the later grant's, or what needs no scope of its own.
  */
 export const FILL_ADDED = `
   UPDATE subscriptions SET hasSucceeded = 1 WHERE standing = 'proven';

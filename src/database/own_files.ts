@@ -36,8 +36,8 @@ export function leadsTo(path: string, identity: string): boolean {
 }
 
 /**
- * Watches the file at `path`, whose identity was `identity` when it was opened; its log, and the
- * log's index, which has the locks between processes; and the link `given` that led to the file.
+ * Watches the file at `path`, whose identity at opening was `identity`, and the link `given` to it.
+ * Also watches its log and the log's index, which has the locks between processes.
  */
 export function watchOwnFiles(given: string, path: string, identity: string) {
   const paths = [...new Set([given, path])];

@@ -38,8 +38,8 @@ export function createRqliteClock(
   const newest = new Map<string, unknown>();
 
   /**
-   * Returns by how much our clock differs at least, since the node's time lies between two of ours,
-   * and whether the node has stored something since the last look.
+   * Returns by how much our clock differs at least: the node's time lies between two of ours. Also
+   * returns whether the node has stored something since the last look.
    */
   async function measure(node: string) {
     const sentMs = now();

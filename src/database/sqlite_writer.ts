@@ -115,7 +115,7 @@ export function createGroupWriter(
 
 /**
  * Makes a function that keeps the log short. SQLite restarts the log only if a writer finds all of
- * it copied and no reader on it, which is rare when processes write one after the other.
+ * it copied and no reader on it. That is rare when processes write one after the other.
  */
 function createLogTrimmer(connection: DatabaseSync, files: OwnFiles) {
   let nextMs = 0;

@@ -18,9 +18,9 @@ export function takeClockStep(database: Database, count: number): Promise<boolea
 }
 
 /**
- * Makes a function that shifts stored times after the clock, which showed `nowMs`, was set by
- * `stepMs`: retries and leases of deliveries and cronjobs, and since when subscriptions fail. It
- * writes bounded batches; called again after an error it continues with the batch that failed.
+ * Makes a function that shifts stored times after the clock was set from `nowMs` by `stepMs`. These
+ * are retries and leases of deliveries and cronjobs, and since when subscriptions fail. It writes
+ * bounded batches; called again after an error it continues with the batch that failed.
  */
 export function createShift(database: Database, nowMs: number, stepMs: number) {
   const dueMs = Math.min(nowMs, nowMs + stepMs); // what is due by both clocks stays due
@@ -74,7 +74,7 @@ const LEAST_IDLE_MS = 3_600_000;
 
 /**
  * Subtracts the time in which no process ran jobs from the time for which subscriptions have
- * failed: nothing was sent then, as before a start from an old backup. The shared job `name` shows
+ * failed. Nothing was sent then, as before a start from an old backup. The shared job `name` shows
  * that time: due, but not running. Only one of several processes does this, before the job runs.
  */
 export async function leaveOutIdleTime(

@@ -78,10 +78,10 @@ const partiesHoldScopes = partiesHold(...PARTIES);
 
 /**
  * Turns a code into its grant (RFC 6749 §4.1.3). The row moves from one table to the other, so
- * exactly one of concurrent exchanges succeeds. False if the code is gone or expired, if its user
- * or app has been disabled or had its grants revoked since, or if the user, the app or the resource
- * has ended or lost one of `accessScopes`. Ends the user's oldest grants beyond the limits, and
- * refreshes `revocations`.
+ * exactly one of concurrent exchanges succeeds. False if the code is gone or expired, or if its
+ * user or app has been disabled or had its grants revoked since. False too if the user, the app or
+ * the resource has ended or lost one of `accessScopes`. Ends the user's oldest grants beyond the
+ * limits, and refreshes `revocations`.
  */
 export async function redeemCode(
   database: Database,

@@ -24,8 +24,8 @@ export async function findConsentedScopes(
 }
 
 /**
- * Holds where an app gets a code without asking its user: an operator trusts the app; or one has
- * registered it, and the user has allowed it all these scopes before, at this service.
+ * Holds where an app gets a code without asking its user. Either an operator trusts the app, or one
+ * has registered it and the user has allowed it all these scopes before, at this service.
  */
 export function needsNoConsent({ user, app, scopes, resource = null }: Wanted): Sql {
   return sql`EXISTS (SELECT 1 FROM apps WHERE id = ${app} AND (trusted OR (metadataUrl IS NULL

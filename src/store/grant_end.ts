@@ -95,8 +95,8 @@ const TOKEN_SLACK_MS = 1000;
 
 /**
  * Ends the subscriptions of a user, an app, or a user through an app, and every token from a grant
- * made until now, at the same cost however many there are. After the clock was set back, ids may be
- * ahead of it: grants and codes with such ids are ended one by one.
+ * made until now. That costs the same however many there are. After the clock was set back, ids may
+ * be ahead of it: grants and codes with such ids are ended one by one.
  */
 export function revokeGrantsOf(
   of: Parties,

@@ -15,7 +15,7 @@ const KEPT_GRANTS = 100_000;
 const STAYING_AT_ONCE = 20_000;
 
 /**
- * How many bytes of large rows one batch deletes: other writes wait while they are overwritten, and
+ * How many bytes of large rows one batch deletes. Other writes wait while they are overwritten, and
  * the log needs space for them, even if the disk is nearly full.
  */
 const BYTES_AT_ONCE = 2 * 1024 * 1024;

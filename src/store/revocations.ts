@@ -7,8 +7,8 @@ import { sql, type Sql } from "../database/sql.ts";
 import { afterWrite } from "./after_write.ts";
 
 /**
- * Ends the token or grant with this id; or, of a user, an app, or a user through an app (both ids),
- * the tokens whose grant was made by `notBeforeMs`. Kept until none of them can be valid.
+ * Ends the token or grant with this id. For a user, an app, or a user through an app (both ids),
+ * ends the tokens whose grant was made by `notBeforeMs`. Kept until none of them can be valid.
  */
 export function revocation(target: string, notBeforeMs: number, untilMs: number): Sql {
   return sql`INSERT INTO revocations (target, notBeforeMs, untilMs)
