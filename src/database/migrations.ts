@@ -57,7 +57,6 @@ export function migrationsFrom(version: number): readonly string[] {
   ];
 }
 
-/** Migrates a database from `version` to the newest schema. */
 export function applyMigrations(connection: DatabaseSync, version: number): void {
   for (const text of migrationsFrom(version)) connection.exec(text);
 }

@@ -29,7 +29,6 @@ export interface RqliteResult {
   readonly rows_affected?: number;
 }
 
-/** The outcome of one attempt. */
 type Attempt =
   | { readonly kind: "results"; readonly results: readonly RqliteResult[] }
   | { readonly kind: "redirect"; readonly leader: string }

@@ -16,7 +16,6 @@ const rated = (after: string) =>
     UNION ALL SELECT id, rate FROM apps WHERE rate IS NOT NULL AND id > ${after}
     ORDER BY key ${limitTo(READ_LIMIT)}`;
 
-/** Loads the rates in force. */
 export async function loadRates(database: Database) {
   let rates: ReadonlyMap<string, Rate | undefined> = new Map();
   let seen: number | undefined;

@@ -52,7 +52,6 @@ export function hasUsers(database: Database): Promise<boolean> {
   return hasRow(database, sql`SELECT 1 FROM users LIMIT 1`);
 }
 
-/** The row of a new user. */
 export type NewUserRow =
   & Pick<UserWithPassword, "id" | "username" | "phc" | "scopes" | "createdAtMs">
   & Partial<UserWithPassword>;
