@@ -46,8 +46,8 @@ export const SELECT_SCHEMA =
 const WHOLE_LOOK_BYTES = 32 * 1024 * 1024;
 const ROWS_OF_LOOK = 20_000;
 
-const LOST = "It is gone or empty, and its log (-wal) is there: put it back beside that, or a " +
-  "backup in its place with gatepost restore FILE.";
+const LOST = "It is gone or empty, and its log (-wal) is there: put the file back beside it, or " +
+  "a backup in its place with gatepost restore FILE.";
 
 /** Judges by the rules of DESIGN.md whether a server can work on a database; changes nothing. */
 export function judgeDatabase(path: string, seal: Seal): DatabaseState {
@@ -66,7 +66,7 @@ export function judgeFile(
 ): DatabaseState {
   try {
     checkAccess(path);
-    if (isLost(path)) return { kind: "unusable", reason: LOST };
+    if (hasOnlyLog(path)) return { kind: "unusable", reason: LOST };
     if (identify(path) === "") return { kind: "missing" };
     if (!isDatabase(path)) return { kind: "unusable", reason: "It is not an SQLite database." };
     using connection = openForLook(path);
@@ -79,7 +79,7 @@ export function judgeFile(
 }
 
 /** Whether only the log has content: SQLite would remove it as the log of an empty database. */
-export function isLost(path: string): boolean {
+export function hasOnlyLog(path: string): boolean {
   return sizeOf(path) === 0 && sizeOf(`${path}-wal`) > 0;
 }
 
@@ -124,7 +124,7 @@ function checkAccess(path: string): void {
   }
   let folder = dirname(path);
   while (!existsSync(folder) && folder !== dirname(folder)) folder = dirname(folder);
-  if (!statSync(folder).isDirectory()) throw new Error(`${folder} is no folder`);
+  if (!statSync(folder).isDirectory()) throw new Error(`${folder} is not a folder`);
   // Below /proc (PROC_SUPER_MAGIC of statfs(2)) Node would try for ever to make a folder.
   if (statfsSync(folder).type === 0x9fa0) throw new Error(`${folder} keeps no files`);
   accessSync(folder, W_OK | X_OK); // SQLite creates and removes the log beside the file
@@ -239,7 +239,7 @@ function findLockError(path: string): string | undefined {
     connection.exec("BEGIN IMMEDIATE; ROLLBACK");
     return undefined;
   } catch (error) {
-    if (refusalOf(error) === "locked") return "Another process has held its write lock for long.";
+    if (refusalOf(error) === "locked") return "Another process holds its write lock for too long.";
     return `It cannot be written: ${reasonOf(error, path)}`;
   }
 }

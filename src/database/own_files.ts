@@ -41,7 +41,7 @@ export function leadsTo(path: string, identity: string): boolean {
  */
 export function watchOwnFiles(given: string, path: string, identity: string) {
   const paths = [...new Set([given, path])];
-  let besides: string | undefined;
+  let logIdentity: string | undefined;
   let logBytes = 0;
   return {
     /** Whether the paths still lead to the open files: otherwise what is written would be lost. */
@@ -50,8 +50,8 @@ export function watchOwnFiles(given: string, path: string, identity: string) {
       const [log, index] = [look(`${path}-wal`), look(`${path}-shm`)];
       logBytes = Number(log?.size ?? 0);
       const found = `${identityOf(log)} ${identityOf(index)}`;
-      besides ??= found;
-      return log !== undefined && index !== undefined && found === besides;
+      logIdentity ??= found;
+      return log !== undefined && index !== undefined && found === logIdentity;
     },
     /**
      * Whether only the log is gone, and nobody else has written since this service's last commit.

@@ -13,7 +13,7 @@ import type { Seal } from "../base/seal.ts";
 import { copySqlite, syncFolder, withTemporary } from "./backup.ts";
 import { UnusableDatabaseError } from "./database.ts";
 import type { Restored } from "./engine.ts";
-import { checkUsable, isLost, judgeDatabase } from "./judge.ts";
+import { checkUsable, hasOnlyLog, judgeDatabase } from "./judge.ts";
 import { giveToOwner, makeFolder } from "./migrate.ts";
 import { isAnybodyPresent } from "./presence.ts";
 import { refusalOf } from "./sqlite_error.ts";
@@ -55,7 +55,7 @@ export async function copyJudged(
   } catch (cause) {
     const isOfSource = cause instanceof UnusableDatabaseError || refusalOf(cause) === "damaged";
     if (!isOfSource) throw cause;
-    throw new UnusableDatabaseError(`${source} is no database, or damaged.`, { cause });
+    throw new UnusableDatabaseError(`${source} is not a database, or is damaged.`, { cause });
   }
   if (!checkUsable(`${source}, copied to ${copy}`, judgeDatabase(copy, seal))) {
     throw new UnusableDatabaseError(`${source} holds no database of Gatepost.`);
@@ -74,7 +74,7 @@ export function checkSource(source: string, path: string): void {
   accessSync(source, constants.R_OK); // SQLite would not say which file it cannot open
   const found = statSync(source);
   const there = statSync(path, { throwIfNoEntry: false });
-  if (!found.isFile()) throw new UnusableDatabaseError(`${source} is no regular file.`);
+  if (!found.isFile()) throw new UnusableDatabaseError(`${source} is not a regular file.`);
   if (there?.ino === found.ino && there.dev === found.dev) {
     throw new UnusableDatabaseError(`${source} is the database itself.`);
   }
@@ -91,7 +91,7 @@ function lockWhole(path: string): DatabaseSync | undefined {
     `A process works on ${path}: stop every server and command first.`,
   );
   if (isAnybodyPresent(path)) throw refusal;
-  if (!existsSync(path) || isLost(path)) return undefined;
+  if (!existsSync(path) || hasOnlyLog(path)) return undefined;
   const connection = new DatabaseSync(path);
   try {
     // In this mode SQLite locks the whole file, on which every open connection has a shared lock.
@@ -105,9 +105,9 @@ function lockWhole(path: string): DatabaseSync | undefined {
 }
 
 /** Returns a free name, made of `path` and the time, for the file with the former content. */
-export function asideOf(path: string, nowMs: number): string {
+export function keptPath(path: string, nowMs: number): string {
   const aside = `${path}.before-${new Date(nowMs).toISOString().replace(/[-:]|\.\d+/g, "")}`;
-  return existsSync(aside) ? asideOf(path, nowMs + 1_000) : aside;
+  return existsSync(aside) ? keptPath(path, nowMs + 1_000) : aside;
 }
 
 /**
@@ -116,7 +116,7 @@ export function asideOf(path: string, nowMs: number): string {
  * without a database is moved too: SQLite would take it for the copy's.
  */
 function replace(path: string, copy: string, nowMs: number): string | undefined {
-  const aside = asideOf(path, nowMs);
+  const aside = keptPath(path, nowMs);
   const isThere = existsSync(path);
   const moved: string[] = [];
   try {

@@ -5,7 +5,7 @@ import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { setTimeout as pause } from "node:timers/promises";
 import { OutcomeUnknownError, UnavailableError } from "./database.ts";
-import { createNodeChoice, createPatience } from "./rqlite_nodes.ts";
+import { createNodeChoice, createWaitLimit } from "./rqlite_nodes.ts";
 
 /** The address of an rqlite cluster. */
 export interface RqliteAddress {
@@ -69,9 +69,9 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
     ...credentials && { Authorization: `Basic ${Buffer.from(credentials).toString("base64")}` },
   };
   const choice = createNodeChoice(nodes);
-  const patience = createPatience();
+  const waitLimit = createWaitLimit();
   /** Why each node gave no result, in requests since the last one that got a result. */
-  let lately: ReadonlyMap<string, string> = new Map();
+  let lastFailures: ReadonlyMap<string, string> = new Map();
   let isOpen = true;
   let aheadMs = 0;
 
@@ -161,37 +161,37 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
     const startedMs = performance.now();
     let mayHaveRun = false;
     let redirects = 0;
-    /** `lately` and this request's failures; others may get results meanwhile, which reset it. */
-    const own = new Map(lately);
+    /** The last failures and this request's own; a result of another request resets the last. */
+    const failures = new Map(lastFailures);
     for (;;) {
       const nowMs = performance.now();
-      const leftMs = Math.min(untilMs, patience.untilMs(startedMs)) - nowMs;
+      const leftMs = Math.min(untilMs, waitLimit.untilMs(startedMs)) - nowMs;
       if (leftMs < LEAST_MS || !isOpen) {
-        const why = [...own.values()].sort().join("; ") || "it has not answered in time";
+        const why = [...failures.values()].sort().join("; ") || "no node has answered in time";
         const message = `The database cannot be reached: ${why}`;
         throw mayHaveRun ? new OutcomeUnknownError(message) : new UnavailableError(message);
       }
       const node = choice.next();
-      const found = await patience.attempt((isProbe) => {
+      const found = await waitLimit.attempt((isProbe) => {
         const timeoutMs = Math.min(isProbe ? untilMs - nowMs : leftMs, attemptMs);
         return attempt(node, pathOf(), body, statements.length, timeoutMs);
       });
       if (found.kind === "results") {
         choice.answered(node);
-        lately = new Map();
+        lastFailures = new Map();
         return found.results;
       }
       choice.failed(node);
-      own.delete(node);
+      failures.delete(node);
       if (found.kind === "failed") {
         mayHaveRun ||= found.mayHaveRun;
-        own.set(node, found.reason);
+        failures.set(node, found.reason);
       } else if (choice.follow(found.leader)) {
         if (redirects++ === 0) continue;
         // Nodes may name each other, or themselves.
-        own.set(node, `${node} names ${found.leader} as the leader`);
+        failures.set(node, `${node} names ${found.leader} as the leader`);
       }
-      lately = own;
+      lastFailures = failures;
       await pause(PAUSE_MS);
     }
   }

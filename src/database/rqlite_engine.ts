@@ -17,7 +17,7 @@ import {
   findSealMismatch,
   isEmpty,
 } from "./judge.ts";
-import { asideOf, checkSource, copyJudged } from "./restore.ts";
+import { checkSource, copyJudged, keptPath } from "./restore.ts";
 import { openRqliteDatabase } from "./rqlite.ts";
 import { createRqliteClient, type RqliteAddress, type RqliteClient } from "./rqlite_client.ts";
 import { createRqliteClock } from "./rqlite_clock.ts";
@@ -136,7 +136,7 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
         },
         state: () => clock?.state() ?? "ok",
         cluster: clock,
-        forgetOverwritten: () => "rqlite keeps its own until it has made enough snapshots",
+        forgetOverwritten: () => "rqlite keeps its log until it has made enough snapshots",
         connect: () => undefined,
       };
     },
@@ -149,7 +149,7 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
           await copyJudged(source, whole, seal, signal);
           compact(whole, file);
         });
-        const keptAs = await holdsNothing() ? undefined : asideOf(source, nowMs);
+        const keptAs = await holdsNothing() ? undefined : keptPath(source, nowMs);
         if (await look(isAnybodyOnCluster)) {
           throw new UnusableDatabaseError(`A process works on ${name}: stop every server first.`);
         }

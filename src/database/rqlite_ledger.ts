@@ -40,7 +40,7 @@ export function createLedger(client: Pick<RqliteClient, "ask" | "aheadMs">) {
 
   return {
     /** Begins a group: the statements to run before its own (`head`) and after each (`count`). */
-    enter() {
+    begin() {
       const id = idBound("w", Date.now() + Math.max(client.aheadMs(), 0)) + newSecret();
       const known = abandoned;
       const head = [
@@ -59,7 +59,7 @@ export function createLedger(client: Pick<RqliteClient, "ask" | "aheadMs">) {
         head,
         count,
         /** Must be called once the outcome is known, or known to remain unknown. */
-        leave(isStored: boolean): void {
+        finish(isStored: boolean): void {
           abandoned = isStored ? abandoned.filter((each) => !known.includes(each))
             : [...abandoned, id].slice(-ABANDONED_LIMIT);
         },

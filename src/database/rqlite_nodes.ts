@@ -46,7 +46,7 @@ export function createNodeChoice(nodes: readonly string[]) {
 }
 
 /** Decides how long requests wait while no node answers: together, but one at a time longer. */
-export function createPatience() {
+export function createWaitLimit() {
   /** Since when no request has been answered, and whether one waits longer than the others. */
   let lostAtMs: number | undefined;
   let isProbing = false;

@@ -10,7 +10,7 @@ const BEAT_MS = 1_000;
 /** A process whose beat has not risen for so long has ended. */
 const ENDED_AFTER_MS = 5_000;
 /** A longer gap between two looks does not count: no rising beat could be seen in it. */
-const BLIND_MS = 2_500;
+const MAX_GAP_MS = 2_500;
 
 const SELECT = sql`SELECT name, beat FROM processes`;
 
@@ -35,7 +35,7 @@ export async function acquireRqlitePresence(
     ON CONFLICT (name) DO UPDATE SET beat = beat + 1`;
   const remove = (gone: string) => sql`DELETE FROM processes WHERE name = ${gone}`;
   /** The other processes, and for how long their beats have not been seen to rise. */
-  let others = new Map<string, Beat & { readonly stillMs: number }>();
+  let others = new Map<string, Beat & { readonly sinceRiseMs: number }>();
   let lastLookMs = -Infinity;
   let beating: Promise<void> | undefined;
 
@@ -43,12 +43,12 @@ export async function acquireRqlitePresence(
     await database.write([raise]);
     const rows = await database.query<Beat>(SELECT);
     const sinceMs = elapsedMs() - lastLookMs;
-    const seenMs = sinceMs <= BLIND_MS ? sinceMs : 0;
+    const seenMs = sinceMs <= MAX_GAP_MS ? sinceMs : 0;
     lastLookMs = elapsedMs();
     others = new Map(rows.filter((row) => row.name !== name).map((row) => {
       const last = others.get(row.name);
-      const stillMs = last?.beat === row.beat ? last.stillMs + seenMs : 0;
-      return [row.name, { ...row, stillMs }];
+      const sinceRiseMs = last?.beat === row.beat ? last.sinceRiseMs + seenMs : 0;
+      return [row.name, { ...row, sinceRiseMs }];
     }));
   }
 
@@ -60,8 +60,8 @@ export async function acquireRqlitePresence(
   return {
     /** Calls `release` with the name of each process that has ended, as presence.ts does. */
     async forEnded(release: (name: string) => Promise<void>): Promise<void> {
-      for (const { name: other, stillMs } of others.values()) {
-        if (stillMs < ENDED_AFTER_MS) continue;
+      for (const { name: other, sinceRiseMs } of others.values()) {
+        if (sinceRiseMs < ENDED_AFTER_MS) continue;
         await release(other);
         await database.write([remove(other)]);
         others.delete(other);

@@ -76,7 +76,7 @@ export function createRqliteWriter(
   }
 
   async function store(group: readonly Waiting[]): Promise<void> {
-    const { head, count, leave, readCounts } = ledger.enter();
+    const { head, count, finish, readCounts } = ledger.begin();
     const body = group.flatMap(({ statements }) => statements.flatMap((text) => [text, count]));
     const untilMs = Math.min(...group.map((batch) => batch.untilMs));
     let isStored = false;
@@ -97,7 +97,7 @@ export function createRqliteWriter(
         resolve(counts.slice(at, at += statements.length));
       }
     } finally {
-      leave(isStored);
+      finish(isStored);
     }
   }
 

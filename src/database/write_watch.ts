@@ -54,7 +54,7 @@ export function createWriteWatch(log: Log, elapsedMs: () => number) {
       }
       if (state() === logged) return;
       logged = state();
-      if (logged === "ok") log.info("writes are taken again");
+      if (logged === "ok") log.info("writes are accepted again");
       else log.error("writes are refused", { reason: logged, error });
     },
   };

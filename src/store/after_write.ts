@@ -4,6 +4,6 @@ import { OutcomeUnknownError, UnavailableError } from "../database/database.ts";
 export function afterWrite<Result>(read: Promise<Result>): Promise<Result> {
   return read.catch((cause: unknown) => {
     if (!(cause instanceof UnavailableError)) throw cause;
-    throw new OutcomeUnknownError(`What was stored cannot be read: ${cause.message}`);
+    throw new OutcomeUnknownError(`The stored result cannot be read: ${cause.message}`);
   });
 }

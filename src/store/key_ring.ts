@@ -154,7 +154,7 @@ export async function loadKeyRing(options: {
     /** The key that signs now. Throws UnavailableError if there is none here. */
     signing(): Pick<RingKey, "kid" | "alg" | "privateKey" | "signsFromMs"> {
       const key = findSigning();
-      if (!key) throw new UnavailableError("The key that signs cannot be decrypted here");
+      if (!key) throw new UnavailableError("This process cannot decrypt the signing key");
       return key;
     },
     /** Makes a key that signs after `leadMs`. */

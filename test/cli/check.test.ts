@@ -153,7 +153,7 @@ test("check exits 1 where the database cannot be made", async (t) => {
   const checked = await cli.runWith({ env }, "check");
 
   assert.equal(checked.code, 1);
-  assert.match(checked.stderr, /file is no folder/);
+  assert.match(checked.stderr, /file is not a folder/);
 });
 
 test("check exits 1 where the key of a sealed database is missing or wrong", async (t) => {

@@ -283,11 +283,11 @@ test("restore refuses what is not a sound backup, and changes nothing", async (t
   const says = "gatepost: Database /proc/none/my.db: /proc keeps no files.\n";
   assert.deepEqual([code, stderr], [1, says]);
   await assertRefused(cli, join(cli.folder, "nothing.db"), /ENOENT/);
-  await assertRefused(cli, text, /is no database, or damaged/);
+  await assertRefused(cli, text, /is not a database, or is damaged/);
   await assertRefused(cli, empty, /holds no database of Gatepost/);
-  await assertRefused(cli, spoiled, /spoiled\.db is no database, or damaged/);
-  await assertRefused(cli, page, /page\.db is no database, or damaged/);
-  await assertRefused(cli, fifo, /no regular file/);
+  await assertRefused(cli, spoiled, /spoiled\.db is not a database, or is damaged/);
+  await assertRefused(cli, page, /page\.db is not a database, or is damaged/);
+  await assertRefused(cli, fifo, /not a regular file/);
   await assertRefused(cli, logged, /has a log beside it/);
   await assertRefused(cli, cli.databasePath, /is the database itself/);
   await assertRefused(cli, make("newer.db", "PRAGMA user_version = 999"), /schema version is 999/);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { createNodeChoice, createPatience } from "../../src/database/rqlite_nodes.ts";
+import { createNodeChoice, createWaitLimit } from "../../src/database/rqlite_nodes.ts";
 
 test("while nobody is known to lead the nodes are asked in turn", () => {
   const choice = createNodeChoice(["a", "b", "c"]);
@@ -77,28 +77,28 @@ test("the leader may have changed when another answers, one fails or a connectio
 
 test("where nobody answers all wait five seconds, who comes later half of one", async (t) => {
   const pass = stopClock(t);
-  const patience = createPatience();
-  assert.equal(patience.untilMs(performance.now()), Infinity);
+  const waitLimit = createWaitLimit();
+  assert.equal(waitLimit.untilMs(performance.now()), Infinity);
   const startedMs = performance.now();
-  await patience.attempt(failAfter(pass, 1_000));
-  assert.equal(patience.untilMs(startedMs), startedMs + 5_000);
-  await patience.attempt(failAfter(pass, 1_000));
-  assert.equal(patience.untilMs(performance.now()), startedMs + 5_000, "since the first of them");
+  await waitLimit.attempt(failAfter(pass, 1_000));
+  assert.equal(waitLimit.untilMs(startedMs), startedMs + 5_000);
+  await waitLimit.attempt(failAfter(pass, 1_000));
+  assert.equal(waitLimit.untilMs(performance.now()), startedMs + 5_000, "since the first of them");
   pass(2_900);
-  assert.equal(patience.untilMs(performance.now()), performance.now() + 500);
-  await patience.attempt(async () => ({ kind: "redirect" }));
-  assert.notEqual(patience.untilMs(0), Infinity);
-  await patience.attempt(async () => ({ kind: "results" }));
-  assert.equal(patience.untilMs(performance.now()), Infinity);
+  assert.equal(waitLimit.untilMs(performance.now()), performance.now() + 500);
+  await waitLimit.attempt(async () => ({ kind: "redirect" }));
+  assert.notEqual(waitLimit.untilMs(0), Infinity);
+  await waitLimit.attempt(async () => ({ kind: "results" }));
+  assert.equal(waitLimit.untilMs(performance.now()), Infinity);
 });
 
 test("once nobody has answered one attempt at a time has all its time", async (t) => {
   const pass = stopClock(t);
-  const patience = createPatience();
+  const waitLimit = createWaitLimit();
   const probes: boolean[] = [];
   const attempt = () => {
     const waiting = Promise.withResolvers<void>();
-    const ended = patience.attempt(async (isProbe) => {
+    const ended = waitLimit.attempt(async (isProbe) => {
       probes.push(isProbe);
       await waiting.promise;
       return { kind: "failed" };

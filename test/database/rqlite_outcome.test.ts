@@ -97,11 +97,11 @@ describe("a write whose response is lost", { concurrency: true }, () => {
 
   test("is barred also where one was stored that was under way beside it", async () => {
     const ledger = createLedger({ ask: () => Promise.resolve([]), aheadMs: () => 0 });
-    const [beside, lost] = [ledger.enter(), ledger.enter()];
-    lost.leave(false);
-    beside.leave(true);
+    const [beside, lost] = [ledger.begin(), ledger.begin()];
+    lost.finish(false);
+    beside.finish(true);
     const [, id]: string[] = JSON.parse(lost.head[0] ?? "");
-    assert.ok(ledger.enter().head.some((statement) => statement.includes(id ?? "none")));
+    assert.ok(ledger.begin().head.some((statement) => statement.includes(id ?? "none")));
   });
 
   test("has an unknown outcome where the leader could not store it, but others may", async (t) => {
@@ -180,7 +180,7 @@ test("a row is young by the later clock and old by the earlier, ours or the node
     const ledger = createLedger({ ask: () => Promise.resolve([]), aheadMs: () => aheadMs });
     t.mock.method(performance, "now", () => elapsedMs() + 61_000);
     const nowMs = Date.now();
-    const [id, oldest] = ledger.enter().head.map((text) => String(JSON.parse(text)[1]));
+    const [id, oldest] = ledger.begin().head.map((text) => String(JSON.parse(text)[1]));
     t.mock.restoreAll();
     assert.ok((id ?? "") >= idBound("w", nowMs + Math.max(aheadMs, 0)), `${aheadMs}: ${id}`);
     const keptFrom = idBound("w", Date.now() + Math.min(aheadMs, 0) - 600_000);

@@ -89,7 +89,7 @@ test("writes refused for two seconds: it says why, logs it once, and recovers", 
   await look(4_000);
   assert.equal(watch.state(), "ok");
   const refused = "error writes are refused full It is full";
-  assert.deepEqual(told, [refused, "info writes are taken again"]);
+  assert.deepEqual(told, [refused, "info writes are accepted again"]);
 });
 
 test("a refusal in between that passes is none", async () => {
@@ -125,7 +125,10 @@ test("a disk that takes small writes is full until it takes a larger one", async
   await look(6_000);
   assert.equal(watch.state(), "ok");
   await look(16_000);
-  assert.deepEqual(told, ["error writes are refused full no room", "info writes are taken again"]);
+  assert.deepEqual(told, [
+    "error writes are refused full no room",
+    "info writes are accepted again",
+  ]);
   assert.deepEqual(sizes, [32_768, 32_768, 32_768, 32_768, 32_768, 32_768, 0]);
 });
 

@@ -199,7 +199,7 @@ test("a folder that cannot be made: one line, exit 1", async (t) => {
   const file = join(folder, "file");
   writeFileSync(file, "here");
   const env = { GATEPOST_DATABASE: join(file, "data/gatepost.db") };
-  assertRefused(await tryStart(folder, env), /file is no folder/);
+  assertRefused(await tryStart(folder, env), /file is not a folder/);
   assert.deepEqual(readFolder(folder), { file: Buffer.from("here").toString("base64") });
 });
 
