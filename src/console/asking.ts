@@ -16,7 +16,7 @@ export async function ask<Made>(question: Question<Made>): Promise<Made | undefi
 
 /** Shows a secret that is shown once. */
 export const showOnce = (title: string, words: Child, body: Child) =>
-  ask({ title, words, body, action: "I have kept it", isNotice: true, act: async () => true });
+  ask({ title, words, body, action: "I have saved it", isNotice: true, act: async () => true });
 
 /**
  * A button for who may change things: it asks, with what `words` says or finds out, and once it is

@@ -77,11 +77,11 @@ function sendAgain(
   if (isWaiting && !next) return null;
   const when = isWaiting ? "now" : "again";
   return asking(`Send ${when}`, id,
-    "With the same webhook-id: who remembers ids does not take it twice.",
+    "It keeps its webhook-id, so the receiver can recognize a duplicate.",
     () => call("POST", `${path}/${id}/resend`, { status }), {
       body: !isWaiting && status !== "failed" && el("label.pick",
         el("input", { type: "checkbox", required: true }),
-        el("span", el("b", `Although it was ${status}`))),
+        el("span", el("b", `Yes, although it was ${status}`))),
       title: `Send this delivery ${when}`,
       action: `Send 1 ${when}`,
       look: { kind: "tiny", picture: "resend", key: "r" },

@@ -6,5 +6,5 @@ export function lettersSwitch(): HTMLElement {
   const change = (event: Event) =>
     localStorage.setItem(LETTERS, (event.target as HTMLInputElement).checked ? "on" : "off");
   const box = el("input", { type: "checkbox", checked: hasLetters(), onchange: change });
-  return el("label.pick.gap", box, "Keys of one letter do something; ? lists them");
+  return el("label.pick.gap", box, "Single-letter keyboard shortcuts; ? lists them");
 }

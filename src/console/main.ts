@@ -98,7 +98,7 @@ function showRefused(reason: string | HTMLElement): void {
 
 /** Why there was no answer: a browser that keeps cookies from a site keeps its storage, too. */
 const whyNot = (error: unknown) => error instanceof DOMException
-  ? message("bad", "It needs cookies: allow them for this site.") : failure(new TypeError());
+  ? message("bad", "This page needs cookies: allow them for this site.") : failure(new TypeError());
 
 function consoleFrame(): Child {
   const entries = Object.entries(CONSOLE_PAGES).filter(([, { icon }]) => icon !== "");
@@ -155,7 +155,7 @@ function who(): HTMLElement {
   const title = "Your account, and signing out";
   return el("a.who", { href: `${site.issuer}/account`, title },
     el("span.face", { "aria-hidden": "true" }, name.replace(/\W/g, "").slice(0, 2).toUpperCase()),
-    el("span", el("b", name), el("span.sub", mayWrite() ? "Operator" : "Reads, changes nothing")));
+    el("span", el("b", name), el("span.sub", mayWrite() ? "Operator" : "Read only")));
 }
 
 /** How many things are wrong, beside the overview's name. */
@@ -170,7 +170,7 @@ async function countProblems(): Promise<void> {
 
 // Only there is what a sign-in is proved with (PKCE), and no token is read on its way.
 const reason = isSecureContext ? await begin().catch(whyNot)
-  : message("bad", "Browsers allow it at https addresses and at this machine's own.");
+  : message("bad", "Browsers allow signing in only at https addresses and on this machine itself.");
 if (reason === "") {
   showFrame();
   beginRouting(showPage);

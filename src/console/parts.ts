@@ -84,7 +84,7 @@ export function failure(error: unknown): HTMLElement {
   if (!(error instanceof Refusal)) {
     return message("bad",
       el("b", error instanceof TypeError ? "The server does not answer. " : `${error} `),
-      "Whether it has done what was asked last is seen when this page is loaded again.",
+      "Load this page again to see whether your last action was done.",
       el("p", button("Load again", () => location.reload(), { kind: "tiny" })));
   }
   return message("bad",

@@ -104,7 +104,7 @@ export async function openResend(
   /** Sends the first alone, and waits for its outcome while anybody does. */
   async function tryOne(): Promise<Begun> {
     const { delivery: tried } = await send({ first: "one" });
-    fill(said, message("warn", "One is sent. Waiting for its outcome…"));
+    fill(said, message("warn", "One is being sent. Waiting for its outcome…"));
     let trial: Delivery | undefined;
     while (tried && said.isConnected && !trial) {
       const now = await get<Delivery>(`${delivery}/${tried}`);
@@ -124,7 +124,7 @@ export async function openResend(
       el("label.pick.gap", first, el("span", el("b", "Try one first"),
         "The oldest goes alone; the others are offered once its outcome is known.")),
       el("p.small.muted",
-        "Oldest first. Each keeps its webhook-id: who remembers ids takes none twice."),
+        "Oldest first. Each keeps its webhook-id, so a receiver can recognize duplicates."),
       said,
     ],
     action: label,

@@ -35,7 +35,7 @@ export function showTail(latest: readonly Delivery[], signal: AbortSignal) {
   });
 
   function settle(): void {
-    fill(hold, isHeld ? `Go on: ${waiting.length} new` : "Hold");
+    fill(hold, isHeld ? `Resume: ${waiting.length} new` : "Hold");
     const [body] = shown.tBodies;
     if (isHeld || !body || shown.matches(":hover, :focus-within")) return;
     body.prepend(...table(columns, waiting.splice(0)).querySelectorAll("tbody tr"));

@@ -62,7 +62,7 @@ export const auditBy = (by: "actor" | "target"): Related => ({
   path: "audit",
   by,
   columns: AUDIT_COLUMNS,
-  empty: "Nothing in the time that the audit log is kept.",
+  empty: "No entry in the audit log.",
 });
 
 /** The subscriptions of something. */
@@ -77,7 +77,7 @@ export const subscriptionsBy = (by: "owner" | "app"): Related => ({
     "event",
     "created_at",
   ],
-  empty: "It subscribes to no event.",
+  empty: "It has no subscriptions.",
   ends: "subscription",
 });
 
@@ -88,7 +88,7 @@ export const grantsBy = (by: "user" | "app"): Related => {
     path: "grant",
     by,
     columns: [by === "user" ? "app" : "user", "status", "scopes", "last_used_at", "expires_at"],
-    empty: "Nothing has been allowed.",
+    empty: "No app has been allowed.",
     ends: "grant",
     act: revokeGrant,
     end: (item) => asking(
@@ -141,7 +141,7 @@ async function showOne(kind: Kind, { page, id, signal }: Place, all: string): Pr
   const { path, deletion, related = [] } = kind;
   const item = await findIn(path, id);
   const back = el("a", { href: href(page) }, all);
-  if (!item) return head("Nothing of this id", ["It may have been deleted. ", back]);
+  if (!item) return head("Nothing has this id", ["It may have been deleted. ", back]);
   const [at, name] = [`/backend/${path}/${id}`, nameOf(item)];
   const ends = () => whatEnds(related, item);
   const edit = async () => await askFields(path, item) && refine({});
@@ -182,7 +182,7 @@ async function whatEnds(related: readonly Related[], item: Thing): Promise<strin
     return `${count(many, ends)}${next_cursor ? ` of the first ${number(MOST_COUNTED)}` : ""}`;
   });
   const parts = await Promise.all(ending);
-  return parts.length > 0 ? `Ends at once: ${parts.join(", ")}.` : "";
+  return parts.length > 0 ? `Will end at once: ${parts.join(", ")}.` : "";
 }
 
 /** A button that disables something, or lets it in again. */
@@ -193,13 +193,13 @@ export function statusButton(
 ): Child {
   const isActive = item["status"] === "active";
   const [verb, status] = isActive ? ["Disable", "disabled"] : ["Enable", "active"];
-  return asking(verb, nameOf(item), isActive ? ends : "What has ended does not come back.",
+  return asking(verb, nameOf(item), isActive ? ends : "Revoked tokens and grants do not come back.",
     () => call("PATCH", path, { status }), { isGrave: isActive });
 }
 
 /** A button that ends one grant, where it is active. */
 export const revokeGrant = (grant: Thing): Child => grant["status"] === "active" &&
-  asking("Revoke", "1 grant", "Its tokens end at once, and the subscriptions made with them.",
+  asking("Revoke", "1 grant", "Its tokens end at once, and so do the subscriptions made with them.",
     () => call("DELETE", `/backend/grant/${idOf(grant)}`), { isGrave: true });
 
 /**

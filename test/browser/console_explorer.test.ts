@@ -112,7 +112,7 @@ test("an app's call is answered, and what it set off followed until it is delive
   await open("post_orders_id");
   await browser.click(".acts .seg button");
   await browser.find(".acts [disabled]");
-  assert.match(await browser.text(".trio section form"), /This page's token has no such scope/);
+  assert.match(await browser.text(".trio section form"), /This page's token lacks the scope/);
   await browser.click(".acts .seg button:last-child");
   await browser.type("#app-client_id", app.clientId);
   await browser.type("#app-client_secret", "wrong");

@@ -54,7 +54,7 @@ test("nine clicks and two fields lead from the first start to a replay", async (
 
   await click("503");
   await browser.find("#answer-503[aria-pressed=true]");
-  assert.match(await browser.text("main"), /Choose 200 before the next resend/);
+  assert.match(await browser.text("main"), /Choose 200, and the next resend/);
   await click("Dispatch hello.sent");
   await attemptsAre("bad", "", "ok"); // the resend is due
   await click("200");

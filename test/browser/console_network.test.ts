@@ -121,5 +121,5 @@ test("on a slow network a page asks again once it has been answered", async () =
 test("a browser that keeps cookies from the site is told to allow them", async () => {
   const denied = "{ get() { throw new DOMException('Access is denied.', 'SecurityError'); } }";
   await openWith(`Object.defineProperty(window, "sessionStorage", ${denied})`, "/console/users");
-  await shows(/^This does not open\s+It needs cookies: allow them for this site\.$/);
+  await shows(/^This does not open\s+This page needs cookies: allow them for this site\.$/);
 });

@@ -237,7 +237,7 @@ test("the tail stands still while it is held, and where motion is not wanted", a
   const rows = "document.querySelectorAll('.overview > section tbody tr').length";
   const before = Number(await browser.execute(`return ${rows}`));
   await post("/backend/event", { name: "stock.low", data: {} });
-  await says(".overview > section button", "Go on: 1 new");
+  await says(".overview > section button", "Resume: 1 new");
   assert.equal(await browser.execute(`return ${rows}`), before);
   const width = "return document.documentElement.scrollWidth";
   assert.equal(await browser.execute(width), 320);
@@ -252,7 +252,7 @@ test("whoever may only read has no button that changes anything", async () => {
   assert.equal(await browser.count(".msg .quiet"), 0);
   await browser.goto(`${stage.server.url}/console/start`);
   await says(".check.done:nth-child(3)", "Receive your first callback");
-  assert.match(await browser.text(".check:nth-child(2)"), /loaded\s+None that you may call\.$/);
+  assert.match(await browser.text(".check:nth-child(2)"), /loaded\s+None that you can call\.$/);
   assert.equal(await browser.count("main button, main [href*='do=first']"), 0);
   assert.equal(await browser.execute("return document.documentElement.scrollWidth"), 320);
 });

@@ -121,7 +121,8 @@ test("what is grave waits for the password, and is asked once more after it", as
   assert.equal((await call("GET", `/backend/user/${id}`)).id, id, "nothing is done by itself");
   await browser.type("[name=typed]", "anna");
   await press("Delete");
-  await waitFor("its end", async () => (await browser.text("main")).includes("Nothing of this id"));
+  const isGone = async () => (await browser.text("main")).includes("Nothing has this id");
+  await waitFor("its end", isGone);
   await clock.set(0);
 });
 

@@ -70,7 +70,7 @@ test("a person subscribes, and the code shown verifies a test that is seen to ar
   assert.equal(isCovered, false); // by the button that copies it
   const secret = await browser.text("dialog .code pre");
   const source = await browser.text("h3 + .code pre");
-  await press("I have kept it");
+  await press("I have saved it");
   await shows("main h1", /^127\.0\.0\.1:\d+\/hook$/);
   await shows(".answers", /No attempt yet\./);
   await press("Send test…");

@@ -89,7 +89,7 @@ test("a user is added, found, changed in what is new alone, disabled and deleted
   await browser.find("dialog .danger:disabled");
   await browser.type("[name=typed]", "anna");
   await press("Delete");
-  await sees("Nothing of this id");
+  await sees("Nothing has this id");
   assert.deepEqual((await call("GET", "/backend/user?q=anna")).items, []);
 });
 
@@ -121,7 +121,7 @@ test("a filter takes an address, an id and a space; a refused one can be mended"
 
 test("what is no id is of nothing", async () => {
   await open("users/anna");
-  assert.match(await browser.text("main"), /^Nothing of this id\n/);
+  assert.match(await browser.text("main"), /^Nothing has this id\n/);
   assert.match(String(await browser.consoleErrors()), /400/);
 });
 
@@ -140,7 +140,7 @@ test("an app's name is text; a new secret is shown once, the old one counted dow
   await press("New secret…", "main");
   await press("New secret");
   assert.match(await browser.text("dialog pre"), /^[\w-]{43}$/);
-  await press("I have kept it");
+  await press("I have saved it");
   await sees("The old secret is good for 23 h 59 min more.");
   // Whoever leaves before it is there is shown it all the same.
   await browser.execute("const send = fetch; window.fetch = async (to, init) => " +
@@ -162,7 +162,7 @@ test("who removes an app types its name as it is seen, however that was encoded"
   await browser.find("dialog .danger:disabled");
   await browser.type("[name=typed]", "Caf\u00e9 One");
   await press("Delete");
-  await sees("Nothing of this id");
+  await sees("Nothing has this id");
 });
 
 test("who removes what has a long name sees all that is to be typed", async () => {
@@ -246,7 +246,7 @@ test("a key is made and withdrawn, a cronjob run, and what is in force shown", a
   await waitFor("its end", async () => !(await browser.text("main")).includes(kid));
   await open("cronjobs");
   await press("Run now…", "main tbody tr:nth-child(6)");
-  assert.match(await browser.text("dialog .dh"), /Its next run stays where it is\.$/);
+  assert.match(await browser.text("dialog .dh"), /Its next scheduled run does not change\.$/);
   await press("Run now");
   const entry = "/backend/audit?action=cronjob.run";
   await waitFor("its entry", async () => (await call("GET", entry)).items.length === 1);

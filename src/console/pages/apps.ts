@@ -12,13 +12,13 @@ import { auditBy, grantsBy, type Kind, showKind, subscriptionsBy } from "../thin
 
 /** Apps have more than members: secrets, and how to use them. */
 const APPS: Kind = {
-  words: "OAuth clients: what may ask for tokens.",
+  words: "OAuth clients, which may ask for tokens.",
   path: "app",
   columns: ["name", "status", "scopes", "type", "owner", "created_at"],
   filters: ["q", "owner", "status"],
   hint: "Name begins with…  owner:  status:disabled",
   empty: "No app yet: one that is added may ask for tokens.",
-  deletion: "All of its tokens end.",
+  deletion: "All of its tokens will be revoked.",
   added: showSecret,
   actions: (app) => app["type"] === "confidential" && !app["jwks"] && newSecret(app),
   more: (app, signal) => card("Use it", { wide: "w6" }, oldSecret(app, signal), code(snippet(app))),
@@ -34,7 +34,7 @@ async function showSecret({ client_secret: secret }: Thing): Promise<unknown> {
 function newSecret(app: Thing): Child {
   const atOnce = el("input", { type: "checkbox", name: "revoke" });
   const path = `/backend/app/${idOf(app)}/secret`;
-  return asking("New secret", `for ${nameOf(app)}`, "The old one is good for 24 h beside it.",
+  return asking("New secret", `for ${nameOf(app)}`, "The old one stays valid for 24 hours.",
     () => call<Thing>("POST", path, { revoke: atOnce.checked }), {
       body: el("label.pick", atOnce, "The old one ends at once"),
       after: async (made) => (await showSecret(made), refine({})),

@@ -17,7 +17,7 @@ export async function show({ query: given, signal }: Place) {
     Object.fromEntries(given);
   const [by, to] = [await idOfUser(actor), await idOfUser(target)];
   const query = { ...rest, not, actor: by, target: to, since: since(from), until: since(until) };
-  const empty = "Nothing like it in the time that the log is kept. Take a filter away.";
+  const empty = "No entry matches. Remove a filter to see others.";
   const { node } = await listTable<Entry>({ path, query, columns: AUDIT_COLUMNS, empty, signal });
   return [
     head("Audit log", "Every change, sign-in and refusal. It can be read, not edited.",
@@ -46,7 +46,7 @@ async function exportCsv(query: Query): Promise<void> {
     ...items.map((entry) => Object.values(entry).map(cell).join())];
   const file = new Blob([rows.join("\r\n")], { type: "text/csv" });
   el("a", { href: URL.createObjectURL(file), download: "audit.csv" }).click();
-  if (next_cursor) notify("The newest 1,000. Set until: to get older ones.");
+  if (next_cursor) notify("The newest 1,000. Use the filter until: for older ones.");
 }
 
 /** A text as CSV has it (RFC 4180 §2); what a spreadsheet would take for a formula is none. */

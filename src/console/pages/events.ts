@@ -52,7 +52,7 @@ async function showList(query: URLSearchParams, signal: AbortSignal) {
   });
   return {
     head: head(request ? "What this request set off" : "Events",
-      request ? ["Request ", el("code", request)] : "What has been dispatched, and by whom.",
+      request ? ["Request ", el("code", request)] : "The events that were dispatched, and by whom.",
       mayWrite() &&
         button("Dispatch…", () => dispatch(made.add), { picture: "plus", key: "first" })),
     above: filters(NAMES),
@@ -79,7 +79,7 @@ async function showOne(id: string, signal: AbortSignal): Promise<Child> {
       ["Last answer", "", answered],
       ["Attempts", "num hide-s", ({ attempt }) => attempt],
     ],
-    empty: "None: nobody had subscribed to it then, or it has not been distributed yet.",
+    empty: "None: it had no subscribers, or it has not been distributed yet.",
   });
   listen({ topics: "delivery", request }, (topic, told) => {
     if (topic === "delivery" && (told as Delivery).event === id) deliveries.add(told as Delivery);

@@ -39,12 +39,12 @@ export async function show({ id, query, signal }: Place) {
     calls.scrollTop = offsetTop - calls.clientHeight / 2;
   });
   return [
-    head("API explorer", "Calls this server, and no other, by this page's token or an app's.",
+    head("API explorer", "Calls this server with this page's token or an app's.",
       el("a.btn", { href: `${site.base}/openapi.json` }, "openapi.json")),
     el("div.trio",
       calls,
       kept ? [kept.card, card("Answer", { end: kept.answer.head }, kept.answer.body)]
-        : message("warn", "There is no such call, or none that you may know of.")),
+        : message("warn", "There is no such call, or you may not see it.")),
   ];
 }
 
@@ -85,7 +85,7 @@ async function callCard(operation: Operation, answer: Answer) {
   const hasFields = members.node.hasChildNodes();
   const send = el("button.btn.primary", "Send ", el("kbd", "Ctrl ↵"));
   const lacks = el("p.small.muted", { hidden: mayMe },
-    "This page's token has no such scope: send it as an app that has. ",
+    "This page's token lacks the scope: send the call as an app that has it. ",
     el("a", { href: href("apps", "", { do: "first" }) }, "Add app"));
   const secrets = await fieldsOf({
     properties: {

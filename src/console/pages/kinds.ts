@@ -12,7 +12,7 @@ const rotate = (label: string, words: string, at_once: boolean) =>
 /** The pages that are nothing but records with their members, by the first part of the address. */
 const KINDS: Readonly<Record<string, Kind>> = {
   users: {
-    words: "Who can sign in, and with which scopes at most.",
+    words: "Who can sign in, and the scopes that they may have.",
     path: "user",
     columns: ["username", "status", "scopes", "created_at"],
     filters: ["q", "status"],
@@ -33,7 +33,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
     ],
   },
   grants: {
-    words: "What users have allowed apps, and what they signed in for.",
+    words: "What users have allowed apps to do, and their sign-ins.",
     path: "grant",
     columns: ["user", "status", "app", "scopes", "last_used_at", "expires_at"],
     filters: ["user", "app"],
@@ -45,15 +45,15 @@ const KINDS: Readonly<Record<string, Kind>> = {
     words: "Other authorization servers whose access tokens are accepted here.",
     path: "issuer",
     columns: ["issuer", "status", "scopes", "created_at"],
-    empty: "Only tokens of this service are accepted. Add an issuer whose tokens are to be too.",
-    deletion: "Its tokens are refused, and its principals forgotten.",
+    empty: "Only tokens of this service are accepted. Add an issuer to accept its tokens too.",
+    deletion: "Its tokens will be refused, and its principals deleted.",
     related: [
       {
         title: "Principals",
         path: "principal",
         by: "issuer",
         columns: ["subject", "status", "id", "created_at"],
-        empty: "No token of it has come yet.",
+        empty: "No token of this issuer has been presented yet.",
         act: (one) => statusButton(one, `/backend/principal/${idOf(one)}`,
           "Its subscriptions are disabled."),
       },
@@ -62,31 +62,31 @@ const KINDS: Readonly<Record<string, Kind>> = {
     ],
   },
   resources: {
-    words: "Services beside this one that tokens are issued for (RFC 8707).",
+    words: "Other services that tokens are issued for (RFC 8707).",
     path: "resource",
     columns: ["url", "scopes", "created_at"],
-    empty: "Tokens are for this service alone. Add a resource that they are to be issued for too.",
+    empty: "Tokens are issued for this service only. Add a resource to issue tokens for it too.",
     deletion: "The grants for it end.",
     related: [auditBy("target")],
   },
   cronjobs: {
-    words: "What runs without a request, the service's own jobs among it.",
+    words: "Jobs that run at intervals, including the service's own.",
     path: "cronjob",
     columns: ["name", "status", "every", "last_run", "duration_ms", "next_run", "error"],
     empty: "This process runs no cronjob.",
     isPolled: true,
-    act: (job) => asking("Run now", nameOf(job), "Its next run stays where it is.",
+    act: (job) => asking("Run now", nameOf(job), "Its next scheduled run does not change.",
       () => call("POST", `/backend/cronjob/${nameOf(job)}/run`)),
   },
   keys: {
-    words: "What access tokens are signed with. Who checks these fetches the public parts.",
+    words: "The keys that sign access tokens. Whoever verifies tokens fetches the public keys.",
     path: "key",
     columns: ["kid", "status", "alg", "created_at", "signs_from", "published_until"],
     empty: "No key is published.",
     isPolled: true,
     top: () => [
-      rotate("Rotate in 10 minutes", "Until it signs everybody can fetch it.", false),
-      rotate("Rotate at once", "For leaks: who has not fetched it yet refuses its tokens.", true),
+      rotate("Rotate in 10 minutes", "Until it signs, everybody can fetch the new key.", false),
+      rotate("Rotate at once", "For leaks. Others refuse new tokens until they fetch it.", true),
     ],
     act(key) {
       const typed = idOf(key).slice(0, 8);

@@ -44,5 +44,5 @@ export async function subscribe(events: readonly DeclaredEvent[], value: string)
 
 /** Shows a secret that is shown once, and how it is used. */
 export const showSecret = (secret: string) => showOnce("Its signing secret",
-  "It proves that a callback is from here. Keep it where your code reads it: it is shown once.",
+  "It proves that a callback comes from here. Store it for your code: it is shown only once.",
   [code(secret), el("h3", "To verify a callback, in Node.js"), code(VERIFY)]);

@@ -99,7 +99,7 @@ function showProblem(problem: Problem, changed: () => Promise<void>): Child {
       noun && el("a.btn.tiny", {
         href: href(place, about, Object.fromEntries(new URLSearchParams(query))),
       }, "See why"),
-      asking("Mute for an hour", id, "Until then nobody is shown it here.", mute,
+      asking("Mute for an hour", id, "It will be hidden here for everybody until then.", mute,
         { title, look: { kind: "tiny quiet" }, after: changed })));
 }
 
@@ -181,7 +181,7 @@ async function showFigures(
         card("Sign-ins", { end: key(entered) }, chart({
           label: `Sign-ins in ${words}`, series: entered, steps: columns.map(name), kind: "bars",
         }), wrong > 0 && el("a", { href: href("audit", "", { action: "user.login_failed" }) },
-          "Whose, and from where")),
+          "See who, and from where")),
         card("Oldest delivery due", {
           end: el("span.small.muted", longest),
         }, chart({

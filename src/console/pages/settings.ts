@@ -10,8 +10,8 @@ import { later, table } from "../table.ts";
 import { columnsOf } from "../values.ts";
 
 export const show = () => [
-  head("Settings", "What this service has been started with, and how it is.",
-    asking("Back up now", "to 1 file", "It will stand beside the database.",
+  head("Settings", "The configuration of this service, and its state.",
+    asking("Back up now", "to 1 file", "The copy will be a file beside the database.",
       () => call<{ file: string; bytes: number }>("POST", "/backend/backup"),
       {
         look: { key: "first" },

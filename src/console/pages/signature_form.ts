@@ -11,7 +11,7 @@ const FIELDS = ["webhook-id", "webhook-timestamp", "webhook-signature", "secret"
 export function signatureForm(id: string): HTMLElement {
   const said = el("div", { role: "status" });
   const form = el("form", { onsubmit: submit },
-    el("p.small.muted", "Nothing of it is sent: it stays in this browser."),
+    el("p.small.muted", "Nothing is sent: the check runs in this browser."),
     FIELDS.map((name) => el("div.field",
       el("label", { for: `check-${name}` }, name),
       el(name === "body" ? "textarea" : "input", {

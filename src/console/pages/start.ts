@@ -69,7 +69,7 @@ export async function show({ signal }: Place) {
           count(hosted.length, "endpoint"), isConsumer && `, ${count(events.length, "event")}`),
         hosted.length > 0 ? el("code", hosted.join(", "))
           : mayWrite() ? "A module is a file in the folder that GATEPOST_ENDPOINTS names."
-          : "None that you may call.",
+          : "None that you can call.",
       ],
       [
         isReceived, "Receive your first callback",
@@ -86,7 +86,7 @@ export async function show({ signal }: Place) {
         el("a", { href: `${site.issuer}/account?do=make` }, "a personal token"), ".",
       ],
       [isApp, "Add your app", mayWrite() && link("apps", "Add app", { do: "first" }),
-        "It gets tokens of those who sign in to it."],
+        "It gets tokens for the users who sign in to it."],
       [
         left.length === 0, "Before others use it", link("settings", "Settings"),
         left.length > 0 && `Left: ${left.join(", ")}`,
@@ -101,8 +101,8 @@ export async function show({ signal }: Place) {
 
   function showControls(subscription?: Subscription, receiver?: Receiver): Child {
     if (!receiver || !subscription) {
-      return el("p.muted", "None yet. It shows the callbacks that arrive and " +
-        "answers as you choose, so that you can watch one fail and be sent again.");
+      return el("p.muted", "None yet. A receiver shows the callbacks that arrive, and " +
+        "answers with the status that you choose, so that you can watch one fail and be resent.");
     }
     const { id, event: name, status } = subscription;
     const { example = { hello: "world" } } = events.find((each) => each.name === name) ?? {};
@@ -121,8 +121,8 @@ export async function show({ signal }: Place) {
         : el("a", { href: href("subscriptions", id) },
           state(status, `Its subscription is ${status}`)),
       el("p.small.muted", receiver.answer !== "200" &&
-        "Choose 200 before the next resend, and that is delivered. ",
-        "It is there until ", when(receiver.expires_at), "."),
+        "Choose 200, and the next resend will succeed. ",
+        "The receiver is kept until ", when(receiver.expires_at), "."),
     ];
   }
 

@@ -117,9 +117,9 @@ export async function showSubscription(given: Subscription, place: Place, parts:
     return [
       parts.act,
       now.status === "active" ? press("Pause",
-        (waiting) => `Nothing is sent. ${waiting}, and all that come, are kept without limit.`,
+        (waiting) => `Nothing is sent. ${waiting}, and all later ones, are kept without limit.`,
         pause, { body: until.node, look: { ...look, picture: "pause" } })
-        : press("Resume", (waiting) => `To be sent: ${waiting}, and all events from now on.`,
+        : press("Resume", (waiting) => `Will be sent: ${waiting}, and all events from now on.`,
           () => change({ status: "active" }), { look }),
       button("Send failed again…", () =>
         openResend({ subscription: id, selection: own, failingSince: now.failing_since }),
@@ -130,14 +130,14 @@ export async function showSubscription(given: Subscription, place: Place, parts:
   const to = field("Endpoint", { type: "url", required: true, value: endpoint });
   const acts = el("div.row.acts",
     parts.more,
-    press("Change endpoint", (waiting) => `To be sent there, too: ${waiting}.`,
+    press("Change endpoint", (waiting) => `Will also be sent there: ${waiting}.`,
       () => change({ endpoint: to.input.value }), {
         title: `Change endpoint · ${host}`,
         body: to.node,
         look: { kind: "tiny" },
         after: () => go(location.pathname, true),
       }),
-    press("Delete", (waiting) => `To be cancelled: ${waiting}. No ${event} is sent there any more.`,
+    press("Delete", (waiting) => `Will be cancelled: ${waiting}. No more ${event} is sent there.`,
       () => call("DELETE", path), {
         typed: host,
         look: { kind: "tiny danger" },
@@ -157,7 +157,7 @@ export async function showSubscription(given: Subscription, place: Place, parts:
           "●".repeat(attempt) + "○".repeat(Math.max(0, (parts.attempts ?? 0) - attempt))],
         ["Next", "num hide-s", ({ next_attempt_at }) => when(next_attempt_at)],
       ],
-      empty: `Nothing yet: what is sent is here once ${event} is dispatched.`,
+      empty: `Nothing yet. Deliveries appear here once ${event} is dispatched.`,
     }),
     healthOf(id),
   ]);
@@ -197,7 +197,7 @@ function outcomeOf({ status, attempt, last_status, last_error }: Delivery): Chil
   const isWaiting = status === "pending";
   if (!isWaiting && status !== "failed") return state(status);
   const answer = `${last_status ?? last_error}, ${isWaiting ? "resend due" : "failed"}`;
-  return attempt === 0 ? state("", "Waits for its turn") : state(status, answer);
+  return attempt === 0 ? state("", "Waiting for its turn") : state(status, answer);
 }
 
 function troubleOf(
@@ -227,7 +227,7 @@ function healthCards(health: Health): Child {
         ["Time today, p95", duration(today.p95_ms)],
         ["Failed today", number(today.failed)],
       ])),
-    card("Latest answers today", { wide: "w4 answers", padded: false }, answers.length === 0
+    card("Responses today", { wide: "w4 answers", padded: false }, answers.length === 0
       ? el("p.wait", "No attempt yet.")
       : el("table", el("tbody", answers.map(({ answer, count: many }) => {
         const isOk = answer.startsWith("2");

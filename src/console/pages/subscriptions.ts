@@ -39,7 +39,7 @@ async function showAll({ query }: Place): Promise<Child> {
       : "None. People make them at /account/webhooks, apps by the API.",
   });
   return [
-    head("Subscriptions", "Who is called back, on which event.",
+    head("Subscriptions", "Which endpoint gets which event.",
       segments("sort", [["", "Newest"], ["worst", "Failing longest"]])),
     isWorst ? null : [
       filters(["q", "event", "owner", "app"], "Endpoint begins with…  event:  owner:  app:"),
@@ -69,7 +69,7 @@ async function showOne(place: Place): Promise<Child> {
     about: [
       ["Resends", delays.length > 0 ? `after ${delays.join(", ")}` : "none"],
       ["Deliveries", all("deliveries", { subscription: id }, "All of them")],
-      ["Audit", all("audit", { target: id }, "What was done to it")],
+      ["Audit", all("audit", { target: id }, "Changes to it")],
     ],
   });
 }

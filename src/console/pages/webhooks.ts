@@ -42,7 +42,7 @@ async function showAll({ query }: Place): Promise<Child> {
         el("div.strip-w", later(healthOf(item.id).then(daysOf))), standing(item))))),
     card("What you can subscribe to", { padded: false, end: filters(["q"], "Find an event") },
       found.length === 0 ? el("p.empty.wait",
-        wanted ? "No event of this name is declared." : "No event is declared yet.")
+        wanted ? "No event has this name." : "No event is declared yet.")
         : el("ul.list", found.map(({ name, description, schema }) => el("li",
           el("div.g", el("code", el("b", name)), el("p.small.muted", description)),
           el("code.small.muted", membersOf(schema)),
@@ -66,7 +66,7 @@ async function showOne(place: Place): Promise<Child> {
       () => call<{ id: string }>("POST", `${path}/test`),
       { look: { picture: "deliveries" }, after: (made) => go(deliveryHref(id, made.id)) }),
     more: asking("Replace secret", `of ${event}`,
-      "The new one is shown once. The old one signs beside it for a day.",
+      "The new secret is shown only once. The old one also signs for a day.",
       async () => ({
         ...await seldomWanted(), // first: it shows what is shown once
         ...await call<{ secret: string }>("POST", `${path}/secret`),
