@@ -5,7 +5,7 @@ import { me, root, site } from "./session.ts";
 
 const SESSIONS = "/consumer/session";
 
-/** Fills the bar above people's own pages, with what `/account` has in its. */
+/** Fills the bar above a user's own pages with the same entries as the bar of `/account`. */
 export function fillBar(bar: HTMLElement, mark: Child): void {
   const account = `${site.base}/account`;
   const toConsole = el("a", { href: site.console, hidden: true }, "Console");
@@ -16,12 +16,12 @@ export function fillBar(bar: HTMLElement, mark: Child): void {
       el("a", { href: root, "aria-current": "page" }, "Your webhooks"),
       toConsole),
     el("div.row", el("bdi.small.muted", me.name), button("Sign out", signOut, { kind: "tiny" })));
-  // These pages' own token may not open it.
+  // The token here has scope `consumer` alone, so the link depends on the scopes of the user.
   get<{ scopes: readonly string[] }>("/consumer/account").then(({ scopes }) =>
     toConsole.hidden = !site.console || !scopes.some((scope) => /^backend/.test(scope)), () => {});
 }
 
-/** Ends this browser's session, which its cookie names, and goes to where one signs in. */
+/** Ends the session that this browser's cookie names, and opens `/account` to sign in again. */
 async function signOut(): Promise<void> {
   const id = await findSession();
   if (id) await call("DELETE", `${SESSIONS}/${id}`);

@@ -1,6 +1,6 @@
 import { accessToken, learnTime, site } from "./session.ts";
 
-/** What a query may be made of; what is empty is left out. */
+/** The parameters of a query; empty ones are left out. */
 export type Query = Readonly<Record<string, string | number | null | undefined>>;
 
 /** One part of a list. */
@@ -9,14 +9,14 @@ interface Part<Item> {
   readonly next_cursor: string | null;
 }
 
-/** A response that says why nothing was done, as the server worded it. */
+/** An error response; its message is in the server's own words. */
 export class Refusal extends Error {
   readonly status: number;
-  /** "" of what stands before the server. */
+  /** "" if a proxy in front of the server sent the response. */
   readonly requestId: string;
-  /** So many seconds ago the password may have been typed; undefined where that is not why. */
+  /** How old the sign-in may be, in seconds; undefined if its age is not the reason. */
   readonly maxAge: string | undefined;
-  /** Of each member that was wrong, by its JSON pointer. */
+  /** One entry for each wrong member, with its JSON pointer. */
   readonly errors: readonly { readonly pointer?: string; readonly detail: string }[];
 
   constructor(answer: Response, body: Record<string, unknown>) {
@@ -29,13 +29,13 @@ export class Refusal extends Error {
   }
 }
 
-/** How old the password may be in seconds, where that is why of a refusal (RFC 9470 §3). */
+/** Returns how old the sign-in may be, in seconds, if its age is why of a refusal (RFC 9470 §3). */
 export const maxAgeOf = ({ headers }: Response) =>
   /max_age="(\d+)"/.exec(headers.get("www-authenticate") ?? "")?.[1];
 
 /**
- * Sends a request with the token of whoever has signed in, another one, or none where it is ""; the
- * response whatever it is. Throws where nobody answers.
+ * Sends a request with the token of the signed-in user, with the given `token`, or with none if
+ * that is "". Returns the response whatever its status. Throws if the server does not answer.
  */
 export async function request(
   method: string,
@@ -50,7 +50,7 @@ export async function request(
 ): Promise<Response> {
   const send = async (token: string) => {
     const all = { ...headers, ...token && { authorization: `Bearer ${token}` } };
-    // Without credentials the browser does not ask for others where an app's are refused.
+    // Without credentials the browser does not prompt for a password where an app's is refused.
     const init = { method, headers: all, body, signal, cache: "no-store", credentials } as const;
     const answer = await fetch(site.base + path, init);
     learnTime(answer);
@@ -61,14 +61,14 @@ export async function request(
   return isOver ? send(await accessToken(true)) : answer;
 }
 
-/** Asks, or has something done, in JSON. Throws Refusal, or TypeError where nobody answers. */
+/** Sends a request in JSON. Throws Refusal, or TypeError if the server does not answer. */
 export async function call<Body>(method: string, path: string, body?: unknown): Promise<Body> {
   const json = body === undefined ? {}
     : { body: JSON.stringify(body), headers: { "content-type": "application/json" } };
   const answer = await request(method, path, json);
   const text = await answer.text();
   const isJson = /json/.test(answer.headers.get("content-type") ?? "");
-  // What stands before the server says in its own way that this cannot be reached, or asks first.
+  // Without JSON the response is of a proxy, which cannot reach the server or wants a sign-in.
   if (!isJson && (answer.ok ? text : answer.status >= 500)) {
     throw new TypeError(`status ${answer.status}`);
   }
@@ -91,7 +91,7 @@ export const get = <Body>(path: string, query: Query = {}) =>
 /** GET of one part of a list. */
 export const list = <Item>(path: string, query?: Query) => get<Part<Item>>(path, query);
 
-/** One part of a list after the other, until it ends or this many have come, or such a one. */
+/** Reads a list part by part, until it ends, has `most` items, or has an item that is wanted. */
 export async function listUntil<Item>(
   path: string,
   query: Query,

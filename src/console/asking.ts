@@ -5,8 +5,8 @@ import { arrivals, refine } from "./router.ts";
 import { mayWrite } from "./session.ts";
 
 /**
- * Asks before something is done, by a window that is loaded when it is first wanted; resolves with
- * what came of it, undefined where it was not done.
+ * Asks for confirmation by a dialog, whose code is loaded when it is first needed. Resolves with
+ * the result of the action, or with undefined if it was not done.
  */
 export async function ask<Made>(question: Question<Made>): Promise<Made | undefined> {
   const { came = arrivals } = question;
@@ -14,13 +14,13 @@ export async function ask<Made>(question: Question<Made>): Promise<Made | undefi
   return came === arrivals ? ask(question) : undefined;
 }
 
-/** Shows a secret that is shown once. */
+/** Shows a secret that cannot be shown again. */
 export const showOnce = (title: string, words: Child, body: Child) =>
   ask({ title, words, body, action: "I have saved it", isNotice: true, act: async () => true });
 
 /**
- * A button for who may change things: it asks, with what `words` says or finds out, and once it is
- * done the page is shown anew, if nothing else is to follow and it is still there.
+ * A button for users who may change things. It asks for confirmation with the given or found
+ * `words`. After the action it calls `after`, or shows the page anew if the window is still there.
  */
 export function asking<Made>(
   label: string,

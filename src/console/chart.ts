@@ -1,7 +1,7 @@
 import { type Child, el, fill, svg } from "./element.ts";
 import { number } from "./format.ts";
 
-/** What is drawn over time: a value for each step, by the name that its key has. */
+/** One series of a chart: a value for each step, and the name that the key shows. */
 export interface Series {
   readonly name: string;
   /** `ok`, `bad` or `warn`. */
@@ -10,17 +10,17 @@ export interface Series {
 }
 
 interface ChartOptions {
-  /** What it shows, in a sentence, for who does not see it. */
+  /** What the chart shows, in a sentence for screen readers. */
   readonly label: string;
   readonly series: readonly Series[];
-  /** Of each step, as the table names it, and the axis up to its comma. */
+  /** The name of each step. The axis shows only the part before its comma. */
   readonly steps: readonly string[];
   readonly kind: "area" | "bars";
   readonly height?: string;
   readonly format?: (value: number) => string;
   /** Steps where something happened, in words. */
   readonly marks?: readonly { readonly at: number; readonly words: string }[];
-  /** Without an axis of values. */
+  /** Whether there is no axis of values. */
   readonly bare?: boolean;
 }
 
@@ -28,8 +28,8 @@ const [WIDTH, HEIGHT] = [600, 100];
 const LABELS = 5;
 
 /**
- * A chart by hand: shapes stretch, words do not. Series stand on one another; who points at a step
- * sees its figures, and who wants them all has them as a table.
+ * A stacked chart: its SVG shapes stretch, its HTML text does not. The pointer shows the figures of
+ * a step, and a table shows all figures.
  */
 export function chart(options: ChartOptions): HTMLElement {
   const { label, series, steps, height = "10rem", format = number, marks = [] } = options;
@@ -50,7 +50,7 @@ export function chart(options: ChartOptions): HTMLElement {
     tip.classList.toggle("left", share > 0.6);
   };
   const leave = () => tip.hidden = true;
-  // The first and the last, and as many between: they stand at equal distances.
+  // The axis names the first step, the last and some between, at equal distances.
   const gaps = Math.max(1, Math.min(LABELS, steps.length) - 1);
   const ticks = Array.from({ length: gaps + 1 }, (_, at) =>
     steps[Math.round(at * (steps.length - 1) / gaps)]?.split(",")[0]);
@@ -64,19 +64,19 @@ export function chart(options: ChartOptions): HTMLElement {
   return el("div", plot, asTable(["", ...series.map(({ name }) => name)], columns));
 }
 
-/** The same figures for who cannot see the shapes, or wants them exactly. */
+/** The figures as a table, for users who cannot see the shapes or want exact values. */
 function asTable(heads: readonly string[], columns: readonly (readonly string[])[]): HTMLElement {
   const body = el("tbody");
   const details = el("details.figures", el("summary", "Show as table"),
     el("div.scroll-x", el("table",
       el("thead", el("tr", heads.map((head) => el("th", { scope: "col" }, head)))), body)));
-  // Made when it is asked for: mostly nobody does.
+  // The rows are made when the table is opened, since few users open it.
   details.addEventListener("toggle", () => fill(body, (columns[0] ?? []).map((_, row) =>
     el("tr", columns.map((column) => el("td", column[row]))))));
   return details;
 }
 
-/** The shapes of series that stand on one another. */
+/** The shapes of the stacked series. */
 function shapes({ kind, series, steps }: ChartOptions, top: number): Child {
   const y = (value = 0) => (HEIGHT - (value / top) * HEIGHT).toFixed(1);
   const x = (at: number) => (at / Math.max(1, steps.length - 1) * WIDTH).toFixed(1);
@@ -97,7 +97,7 @@ function shapes({ kind, series, steps }: ChartOptions, top: number): Child {
       svg("path", { class: `ar ${look}`, d: `M${[...line, ...back].join("L")}Z` }),
       svg("path", { class: `ln ${look}`, d: `M${line.join("L")}` }),
     ];
-  }).reverse(); // the first ones last: one that is nothing hides no other
+  }).reverse(); // the first is drawn last: a series of zeros hides no other
 }
 
 function markAt({ at, words }: { at: number; words: string }, steps: number): Child {
@@ -107,7 +107,7 @@ function markAt({ at, words }: { at: number; words: string }, steps: number): Ch
   return made;
 }
 
-/** The next round number, so that an axis ends at one. */
+/** The next round number, at which the axis ends. */
 function niceTop(value: number): number {
   if (value <= 0) return 1;
   const size = 10 ** Math.floor(Math.log10(value));

@@ -7,10 +7,10 @@ import type { Attempted, Delivery } from "./records.ts";
 import type { Wanted } from "./resend.ts";
 import { arrivals } from "./router.ts";
 
-/** What is the same of a delivery whoever sees it. */
+/** The members of a delivery that the console and a user's own pages share. */
 type Sent = Attempted<Omit<Delivery, "event" | "name">>;
 
-/** How an attempt looks: whether its response accepted the callback. */
+/** Returns `ok` if the status of the response accepts the callback, else `bad`. */
 export const lookOf = (status = 0) => status >= 200 && status < 300 ? "ok" : "bad";
 
 /** How long it is between two times. */
@@ -21,8 +21,8 @@ export const entry = (name: string, at: string) =>
   el("div.spread", el("b", name), el("span.muted.small", when(at, true)));
 
 /**
- * One delivery: how it stands, the button that sends it again, and its attempts, the last one
- * first, with `first` below them. `refresh` makes anew what has changed.
+ * Shows one delivery: its status, the button that sends it again, and its attempts, newest first,
+ * with `first` below them. `refresh` reads the delivery again and renders what has changed.
  */
 export async function openDelivery<Of extends Sent>(
   path: string,
@@ -65,8 +65,8 @@ function attemptsOf({ attempts, next_attempt_at: next }: Sent): Child {
 }
 
 /**
- * Sends a delivery again, or at once where it waits for that: one that has ended and did not fail
- * only where that is ticked, and none that is being sent.
+ * A button that sends a delivery again, or sends a waiting one at once. If the delivery has ended
+ * and did not fail, a box must be ticked first. While an attempt runs there is no button.
  */
 function sendAgain(
   path: string,
@@ -89,7 +89,7 @@ function sendAgain(
     });
 }
 
-/** Sends many again, by a dialog that is loaded when it is first wanted. */
+/** Opens the dialog that sends many deliveries again, whose code is loaded when first needed. */
 export async function openResend(wanted: Wanted): Promise<void> {
   const came = arrivals;
   const { openResend } = await import("./resend.ts");

@@ -2,7 +2,7 @@ import { type Child, el, fill } from "./element.ts";
 import { failure, field } from "./parts.ts";
 import { me } from "./session.ts";
 
-/** A window above the page; the browser keeps the focus in it, and Escape closes it. */
+/** Opens a modal dialog: the browser keeps the focus in the dialog, and Escape closes it. */
 export function openDialog(
   title: string,
   words: Child,
@@ -10,41 +10,41 @@ export function openDialog(
   foot: Child = el("button.btn.primary", "Close"),
   onsubmit?: (event: Event) => unknown,
 ) {
-  const id = `words-${document.querySelectorAll("dialog").length}`; // one may open another
+  const id = `words-${document.querySelectorAll("dialog").length}`; // a dialog may open another
   const made = el("dialog.dialog", { "aria-label": title, "aria-describedby": id },
     el("div.dh", el("h2", title), words && el("p.muted", { id }, words)),
     el("form", { method: "dialog", onsubmit }, el("div.body", body), el("div.df", foot)));
   made.addEventListener("close", () => made.replaceWith(...made.querySelectorAll(".notes")));
   document.body.append(made);
   made.showModal();
-  // Else what scrolls would have the focus; what a key pressed twice would do must be harmless.
+  // Else a scrolling element has the focus. No danger button: Enter may be pressed twice.
   made.querySelector<HTMLElement>("input, select, textarea, button:not(.danger)")?.focus();
   return made;
 }
 
-/** What is asked before something is done. */
+/** A question that is asked before an action. */
 export interface Question<Made> {
   readonly title: string;
   readonly words?: Child;
   readonly body?: Child;
-  /** What the button says, with the number where there is one: "Send 1,640 again". */
+  /** The label of the button, with the number if there is one: "Send 1,640 again". */
   readonly action: Child;
   readonly isGrave?: boolean | undefined;
-  /** Whether it only tells: then there is nothing to cancel. */
+  /** Whether the dialog only informs, so that there is nothing to cancel. */
   readonly isNotice?: boolean;
-  /** What must be typed, so that it is not the wrong one. */
+  /** The text that the user must type, so that the wrong thing is not chosen by mistake. */
   readonly typed?: string | undefined;
-  /** The arrival of which it is asked: it comes late, and not where the window has gone since. */
+  /** The visit (`arrivals`) that the question belongs to; it is not asked on a later one. */
   readonly came?: number;
-  /** Does it; where it throws, the window stays and says why. */
+  /** Does the action. If it throws, the dialog stays open and shows the error. */
   act(): Promise<Made>;
 }
 
 const TYPED = "gatepost.typed";
 
 /**
- * Keeps what is typed into a window over a sign-in that comes between: no password, and nothing
- * that confirms or was there before. Who is asked the same there next finds it there again.
+ * Keeps what is typed into a dialog if the user must sign in before the action. The same question
+ * to the same user shows it again. Passwords, confirmations and unchanged values are not kept.
  */
 function keepTyped(opened: HTMLDialogElement, title: string): void {
   const fields = [...opened.querySelectorAll<HTMLInputElement>(
@@ -53,8 +53,8 @@ function keepTyped(opened: HTMLDialogElement, title: string): void {
   const [given, about] = [states(), [me.id, location.pathname, title].join("\n")];
   const [what, ...values] = JSON.parse(sessionStorage.getItem(TYPED) ?? "[]");
   sessionStorage.removeItem(TYPED);
-  // At each key: what a page stores as it leaves is lost where a browser opens the next one in
-  // another process, as Firefox does for the sign-in.
+  // Stored at each key: where a browser opens the next page in another process, as Firefox does for
+  // the sign-in, what a page stores as it leaves is lost.
   opened.addEventListener("input", () => {
     const typed = states().map((state, at) => state === given[at] ? null : state);
     sessionStorage.setItem(TYPED, JSON.stringify([about, ...typed]));
@@ -68,7 +68,7 @@ function keepTyped(opened: HTMLDialogElement, title: string): void {
   }
 }
 
-/** Asks before something is done; resolves with what came of it, undefined where it was not. */
+/** Asks before an action. Resolves with its result, or with undefined if it was not done. */
 export function ask<Made>(question: Question<Made>): Promise<Made | undefined> {
   const { title, words, body, action, typed, isNotice = false, act } = question;
   const { isGrave = typed !== undefined } = question;
@@ -82,12 +82,12 @@ export function ask<Made>(question: Question<Made>): Promise<Made | undefined> {
   const cancel = el("button.btn", { type: "button", onclick: close }, "Cancel");
   const inside = [body, wrong, typed !== undefined && node];
   const opened = openDialog(title, words, inside, [!isNotice && cancel, doIt], submit);
-  // As it is seen: letters with marks have several encodings (Unicode TR 15).
+  // Compared as the user sees the text: letters with marks have several encodings (Unicode TR 15).
   const isSame = () => input.value.normalize("NFKC") === typed?.normalize("NFKC");
   const check = () => doIt.disabled = typed !== undefined && !isSame();
   input.addEventListener("input", check);
   keepTyped(opened, title);
-  // Whoever closes the window meanwhile is told, too, what came of it.
+  // If the user closes the dialog while the action runs, its result is still reported.
   opened.addEventListener("close", () => done.resolve(making));
   check();
 

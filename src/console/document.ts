@@ -25,7 +25,7 @@ export interface Parameter {
   readonly schema: Schema;
 }
 
-/** One operation, with where it is. */
+/** One operation, with its method and path. */
 export interface Operation {
   readonly operationId: string;
   readonly method: string;
@@ -50,7 +50,7 @@ interface Document {
 
 let loaded: Promise<Document> | undefined;
 
-/** The service's own document; it is asked for once. */
+/** The OpenAPI document of this service, which is fetched once. */
 function apiDocument(): Promise<Document> {
   return loaded ??= get<Document>("/openapi.json").catch((error: unknown) => {
     loaded = undefined;
@@ -58,7 +58,7 @@ function apiDocument(): Promise<Document> {
   });
 }
 
-/** Every operation of the document, in its order. */
+/** All operations, in the order of the document. */
 export async function listOperations(): Promise<Operation[]> {
   const { paths } = await apiDocument();
   return Object.entries(paths).flatMap(([path, methods]) =>
@@ -66,7 +66,7 @@ export async function listOperations(): Promise<Operation[]> {
       .map(([method, rest]) => ({ ...rest, path, method: method.toUpperCase() })));
 }
 
-/** The schema of the JSON body of the operation of this id. */
+/** The schema of the JSON body of the operation with this id. */
 export async function bodyOf(id: string): Promise<Schema> {
   const operation = (await listOperations()).find(({ operationId }) => operationId === id);
   return resolve(operation?.requestBody?.content["application/json"]?.schema ?? {});
@@ -80,7 +80,7 @@ export async function listExamples(): Promise<Map<string, unknown>> {
       [name, requestBody?.content["application/json"]?.example ?? {}]));
 }
 
-/** What a schema refers to, null left out of what it may be. */
+/** Follows the references of a schema, and takes the first alternative that is not null. */
 export async function resolve(schema: Schema): Promise<Schema> {
   const { components } = await apiDocument();
   const { $ref, anyOf } = schema;

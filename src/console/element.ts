@@ -1,4 +1,4 @@
-/** What an element may hold: text stays text, whatever it says; `false` and such are nothing. */
+/** The content of an element. Text is never markup; `false`, null and undefined add nothing. */
 export type Child = Node | string | number | false | null | undefined | readonly Child[];
 
 /** Functions are listeners (`onclick`), `true` is an attribute with no value. */
@@ -6,21 +6,21 @@ export type Attributes = Readonly<
   Record<string, string | number | boolean | undefined | ((event: never) => void)>
 >;
 
-/** What an element is made with: its attributes, where it has any, and what it holds. */
+/** The arguments of an element: its attributes, if it has any, then its content. */
 type Inside = readonly [first?: Attributes | Child, ...rest: Child[]];
 
-// Marks that turn the direction of text, and controls: a name must not look like another.
+// Controls, and marks that change the direction of text, could make one name look like another.
 const UNSEEN = /[\p{Cc}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
-// Nothing but spaces and such as nobody sees: a link of that name could not be found.
+// Text of spaces and invisible characters alone: nobody could find a link of that name.
 const EMPTY = /^(?=.*[^\s])[\p{Default_Ignorable_Code_Point}\p{Z}\u2800]+$/u;
 
-/** Text as it may be shown: what others wrote cannot hide or turn what stands beside it. */
+/** Returns text that is safe to show: it cannot hide the text beside it or change its direction. */
 export function shown(text: string): string {
   return text.replace(UNSEEN, (mark) => (mark === "\n" || mark === "\t" ? mark : ""))
     .replace(EMPTY, "?");
 }
 
-/** Makes an element, named as a style sheet does: its tag, and its classes after dots. */
+/** Makes an element from a name like a CSS selector: its tag, and its classes after dots. */
 export function el<Tag extends keyof HTMLElementTagNameMap>(
   name: Tag | `${Tag}.${string}`,
   ...inside: Inside
@@ -35,7 +35,7 @@ export function el<Tag extends keyof HTMLElementTagNameMap>(
 export const svg = (tag: string, ...inside: Inside) =>
   filled(document.createElementNS("http://www.w3.org/2000/svg", tag), inside);
 
-/** Replaces all that a node holds. */
+/** Replaces the content of a node. */
 export function fill(node: Element, ...children: readonly Child[]): void {
   node.replaceChildren(...nodesOf(children));
 }
@@ -90,7 +90,7 @@ const ICONS: Readonly<Record<string, string>> = {
   alert: "M10 2.5 18.5 17h-17zM10 8v4M10 14.5h.01",
 };
 
-/** A drawing in the colour of the text beside it, which says the same. */
+/** An icon in the colour of the text beside it, which says the same to screen readers. */
 export function icon(name: string, size = 18) {
   return svg("svg", {
     width: size, height: size, viewBox: "0 0 20 20", fill: "none", stroke: "currentColor",

@@ -4,21 +4,21 @@ import { get, type Query } from "./api.ts";
 import { clock, day } from "./format.ts";
 import { serverNow } from "./session.ts";
 
-/** What was counted in a while. */
+/** What was counted in a span of time. */
 type Sum = Pick<Infer<typeof FiguresRecord>, "ok" | "bad" | "failed" | "buckets">;
-/** What was counted in a step, from its beginning on. */
+/** What was counted in one step, which begins at `at`. */
 type Step = Sum & { readonly at: string; readonly mean_ms: number | null };
 
-/** At most so many steps are in one part. */
+/** How many steps one response has at most. */
 const PART = 1000;
 export const [MINUTE_MS, HOUR_MS] = [60_000, 3_600_000];
-/** The upper ends of the buckets that durations are counted in, as the server named them last. */
+/** The upper bounds of the buckets of durations, as the last response named them. */
 export let bounds: readonly number[] = [];
 
 /**
- * So many hours until the last step that has ended, and is stored: one that runs would look like a
- * fall. With the steps that it is told in, and how one is named: an axis has room for its day
- * alone.
+ * Returns the span of so many hours up to the last step that has ended and is stored, since a
+ * running step would look like a drop. `name` names a step of the span; on an axis only the part
+ * before the comma has room.
  */
 export function closedSpan(hours: number, untilMs = serverNow()) {
   const isLong = hours > 24;
@@ -28,7 +28,7 @@ export function closedSpan(hours: number, untilMs = serverNow()) {
   return { step: isLong ? "hour" : "minute", fromMs: toMs - hours * HOUR_MS, toMs, name };
 }
 
-/** GET /backend/series, in parts: the steps that have ended of those between two times. */
+/** Reads the ended steps between two times from GET /backend/series, part by part. */
 export async function listSteps(query: Query, fromMs: number, toMs: number): Promise<Step[]> {
   const [from, to] = [fromMs, toMs].map((ms) => new Date(ms).toISOString());
   const { items, bounds_ms } = await get<{ items: Step[]; bounds_ms: number[] }>(
@@ -38,7 +38,7 @@ export async function listSteps(query: Query, fromMs: number, toMs: number): Pro
   return last ? [...items, ...await listSteps(query, Date.parse(last.at) + 1, toMs)] : items;
 }
 
-/** Steps as one. */
+/** The sum of the steps. */
 export function addUp(steps: readonly Sum[] = []): Sum {
   const sum = { ok: 0, bad: 0, failed: 0, buckets: [0, ...bounds].fill(0) };
   for (const { ok, bad, failed, buckets } of steps) {
@@ -50,7 +50,7 @@ export function addUp(steps: readonly Sum[] = []): Sum {
   return sum;
 }
 
-/** A time as so many equal parts, with what was counted in each, and its steps. */
+/** Divides a span of time into equal parts, each with its steps and their sum. */
 export function splitInto(parts: number, steps: readonly Step[], fromMs: number, toMs: number) {
   const partMs = (toMs - fromMs) / parts;
   const byPart = Map.groupBy(steps, ({ at }) => Math.floor((Date.parse(at) - fromMs) / partMs));
@@ -61,8 +61,8 @@ export function splitInto(parts: number, steps: readonly Step[], fromMs: number,
 }
 
 /**
- * The milliseconds that this share did not exceed, as near as the buckets tell, and how many
- * buckets along that is; of nothing, null.
+ * Estimates from the buckets how many milliseconds this share did not exceed. `along` is the
+ * position of that value, counted in buckets. Returns null as `ms` if nothing was counted.
  */
 export function percentile(
   { buckets }: Sum,

@@ -5,8 +5,8 @@ import { serverNow } from "./session.ts";
 const PARAMETER = /^(-?\w+):\s*(.+)$/;
 
 /**
- * A search that is made of `name:value`, each a chip that can be taken away; other text is `q`
- * where that is one of the names, and any id opens its page.
+ * A search field for filters of the form `name:value`, each of which becomes a chip with a button
+ * that removes it. Other text becomes `q` if that is one of the names, and an id opens its page.
  */
 export function filters(names: readonly string[], hint?: string) {
   const { query } = here();
@@ -40,14 +40,14 @@ export function filters(names: readonly string[], hint?: string) {
     el("datalist", { id: "filters" }, names.map((name) => el("option", { value: `${name}:` }))));
 }
 
-/** What a list says that its filters leave empty. */
+/** The text of a list that is empty because of its filters. */
 export const noneLike = (what: string) =>
   `No ${what} is like this. Take a filter away to see others.`;
 
 const SPAN = /^(\d+)(m|h|d|w)$/;
 const UNIT_MS = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
 
-/** A time that a filter names: `24h` is as long ago, a day or a time is that of this place. */
+/** Returns the time that a filter names: `24h` is that long ago, a day or a time is local. */
 export function since(text: string | null): string | undefined {
   const [, many, unit] = SPAN.exec(text ?? "") ?? [];
   if (!many) {

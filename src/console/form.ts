@@ -6,8 +6,8 @@ import { el } from "./element.ts";
 import { wordsOf } from "./format.ts";
 
 /**
- * The fields of a body, made from its schema in the OpenAPI document. `given` is what they begin
- * with; `kind` is what their ids begin with, where forms stand beside one another.
+ * Makes the fields of a body from its schema in the OpenAPI document. `given` has their first
+ * values. `kind` is the prefix of their ids, which must differ between forms on one page.
  */
 export async function fieldsOf(
   schema: Schema,
@@ -35,10 +35,10 @@ export async function fieldsOf(
     Object.fromEntries(all.filter(([, value]) => value !== undefined));
   return {
     node: el("div.fields", fields.map(({ node }) => node)),
-    /** What has been filled in; what was left empty is left out. Throws where JSON is not JSON. */
+    /** Returns the values that are not empty. Throws if the text of a JSON field is not JSON. */
     read: (): Record<string, unknown> =>
       filled(fields.map(({ name, read }) => [name, read()])),
-    /** What is no longer as it was given; what was emptied is null, or no items. */
+    /** Returns the values that differ from `given`. A field that was emptied is null, or []. */
     changes: (): Record<string, unknown> => filled(fields.map(({ name, read }) => {
       const isBlank = (value: unknown) => String(value ?? "") === "";
       const value = read() ?? (properties[name]?.anyOf ? null : []);
@@ -58,7 +58,7 @@ export async function fieldsOf(
   };
 }
 
-/** Asks with these fields, of which those are marked that a refusal names. */
+/** Asks with these fields, and marks those that a refusal of the server names. */
 export function askWith<Made>(
   fields: Awaited<ReturnType<typeof fieldsOf>>,
   question: Question<Made>,
@@ -70,11 +70,11 @@ export function askWith<Made>(
   return ask({ body: fields.node, ...question, act });
 }
 
-/** Whether it is a list of texts rather than of objects. */
+/** Whether the schema is a list of texts, not of objects. */
 const isList = ({ type, items }: Schema) =>
   type === "array" && items?.type !== "object" && !items?.$ref;
 
-/** What a value of this schema is typed into, and how that is read; undefined is nothing. */
+/** Returns the input for a value of this schema; `read` returns undefined if it is empty. */
 function inputOf(
   schema: Schema,
   start: unknown,

@@ -4,10 +4,10 @@ const NUMBER = new Intl.NumberFormat("en-GB");
 const CLOCK = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
 const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
 
-/** A number with its thousands apart. */
+/** A number with a separator between its thousands. */
 export const number = (value: number) => NUMBER.format(value);
 
-/** A number of which three digits say enough. */
+/** A number, rounded to three significant digits. */
 export const rate = (value: number) => number(Number(value.toPrecision(3)));
 
 /** A share of a whole in percent: never 100 where anything is missing. */
@@ -17,7 +17,7 @@ export function percent(part: number, whole: number): string {
   return `${(Math.floor((part / whole) * 100 * 10 ** digits) / 10 ** digits).toFixed(digits)} %`;
 }
 
-/** What share of the deliveries that have ended was delivered. */
+/** The percentage of the ended deliveries that were delivered. */
 export const share = ({ ok, failed }: { readonly ok: number; readonly failed: number }) =>
   percent(ok, ok + failed);
 
@@ -36,7 +36,7 @@ export function duration(ms: number | null): string {
 /** The time of day, to the minute. */
 export const clock = (iso: string) => new Date(iso).toTimeString().slice(0, 5);
 
-/** The time of day; the day too where it is another than today. */
+/** The time of day, with the day unless it is today. */
 export function time(iso: string, isLong = false): string {
   const at = new Date(iso);
   const isToday = at.toDateString() === new Date(serverNow()).toDateString();
@@ -44,7 +44,7 @@ export function time(iso: string, isLong = false): string {
   return isToday ? clock : `${day(iso)}, ${clock}`;
 }
 
-/** The day, with its year where that is another than this one. */
+/** The day, with its year unless it is this year. */
 export function day(iso: string): string {
   const at = new Date(iso);
   const year = at.getFullYear();
@@ -69,7 +69,7 @@ export function count(value: number, one: string, many = `${one}s`): string {
   return `${number(value)} ${value === 1 ? one : many}`;
 }
 
-/** A member's name for people. */
+/** The name of a member as a label. */
 export const wordsOf = (name: string) =>
   (name.charAt(0).toUpperCase() + name.slice(1).replace(/_at$/, "").replaceAll("_", " "))
     .replace(/\b(ur[il]|jwks|pkce)(?=s?\b)/gi, (known) => known.toUpperCase());

@@ -43,7 +43,7 @@ function act(key: string): boolean {
       import("./palette.ts").then(({ showHelp }) => showHelp());
       return true;
     default: {
-      // What a page does by a key is a button there that names it.
+      // For each action that a key can start, a page has a button with that `data-key`.
       const button = /^[a-z]$/.test(key) &&
         document.querySelector<HTMLButtonElement>(`main [data-key="${key}"]`);
       if (button) button.click();

@@ -1,7 +1,7 @@
 import { el } from "./element.ts";
 import { hasLetters, LETTERS } from "./parts.ts";
 
-/** Switches single letters on and off. */
+/** A checkbox that switches the keys of a single letter on and off. */
 export function lettersSwitch(): HTMLElement {
   const change = (event: Event) =>
     localStorage.setItem(LETTERS, (event.target as HTMLInputElement).checked ? "on" : "off");

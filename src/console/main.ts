@@ -12,14 +12,14 @@ const PROBLEMS_EVERY_MS = 30_000;
 const app = document.getElementById("app") ?? document.body;
 const main = el("main", { id: "main", tabindex: -1 });
 const badge = el("span.count", { hidden: true });
-/** Says which page has come, to who does not see it. */
+/** Tells screen readers which page is shown. */
 const said = el("p.sr", { role: "status" });
 
-/** The mark is in the page when it comes. */
+/** The logo, which the server has put into the page. */
 const drawn = app.querySelector("svg");
 const mark = () => drawn?.cloneNode(true);
 
-/** Puts up what stands around every page. */
+/** Shows the frame around every page. */
 function showFrame(): void {
   app.className = isAccount ? "" : "frame";
   const skip = (event: Event) => {
@@ -33,8 +33,8 @@ function showFrame(): void {
 }
 
 /**
- * Shows the page of an address. Its heading gets the focus, and says where one is; where it is the
- * same as before, what had the focus keeps it.
+ * Shows the page of an address. Its heading gets the focus, so that screen readers say where the
+ * user is. If the heading is the same as before, the focus stays where it was.
  */
 async function showPage(place: Place): Promise<void> {
   const { page, id, query } = place;
@@ -43,12 +43,12 @@ async function showPage(place: Place): Promise<void> {
   }
   main.ariaBusy = "true";
   const wanted = query.get("do");
-  query.delete("do"); // it is asked for once
+  query.delete("do"); // the button is pressed only once
   if (wanted) history.replaceState(null, "", refined({ do: "" }));
   const content = await contentOf(place);
   if (place.signal.aborted) return; // the window has gone elsewhere meanwhile
   const [last, before] = [document.activeElement, main.querySelector("h1")?.textContent];
-  if (content !== main.firstChild) fill(main, content); // what a page has kept keeps its focus
+  if (content !== main.firstChild) fill(main, content); // a page that was kept keeps its focus
   main.ariaBusy = null;
   const heading = main.querySelector("h1");
   const name = shown(heading?.textContent ?? "");
@@ -78,13 +78,13 @@ async function contentOf(place: Place): Promise<Child> {
   }
 }
 
-/** Presses what an address asks for (`?do=`), which must be a button that asks in turn. */
+/** Presses the button that an address names (`?do=`), but only one that asks for confirmation. */
 function press(wanted: string): void {
   const button = main.querySelector<HTMLButtonElement>(`[data-key="${CSS.escape(wanted)}"]`);
   if (button?.textContent.endsWith("…")) button.click();
 }
 
-/** Says why nobody came in; where that is a refusal of the server's, also where else to go. */
+/** Shows why the sign-in failed and, if the server refused the user, a link to the account. */
 function showRefused(reason: string | HTMLElement): void {
   app.className = "solo";
   fill(app, el("main.card", el("h1", "This does not open"), typeof reason !== "string" ? reason : [
@@ -96,7 +96,7 @@ function showRefused(reason: string | HTMLElement): void {
   ]));
 }
 
-/** Why there was no answer: a browser that keeps cookies from a site keeps its storage, too. */
+/** Why the sign-in failed: a browser that blocks the cookies of a site blocks its storage, too. */
 const whyNot = (error: unknown) => error instanceof DOMException
   ? message("bad", "This page needs cookies: allow them for this site.") : failure(new TypeError());
 
@@ -141,7 +141,7 @@ function consoleFrame(): Child {
 function accountFrame(): Child {
   main.className = "narrow";
   const bar = el("header.bar");
-  import("./account.ts").then(({ fillBar }) => fillBar(bar, mark())); // no console needs it
+  import("./account.ts").then(({ fillBar }) => fillBar(bar, mark())); // not for the console
   return [bar, main];
 }
 
@@ -158,9 +158,9 @@ function who(): HTMLElement {
     el("span", el("b", name), el("span.sub", mayWrite() ? "Operator" : "Read only")));
 }
 
-/** How many things are wrong, beside the overview's name. */
+/** Shows the number of problems beside the name of the overview. */
 async function countProblems(): Promise<void> {
-  setTimeout(() => countProblems().catch(() => {}), PROBLEMS_EVERY_MS); // the next time tells
+  setTimeout(() => countProblems().catch(() => {}), PROBLEMS_EVERY_MS); // the next one may succeed
   const { items } = await list<Problem>("/backend/problem");
   const open = items.filter(isOpen).length;
   badge.hidden = open === 0;
@@ -168,7 +168,7 @@ async function countProblems(): Promise<void> {
   badge.title = count(open, "problem");
 }
 
-// Only there is what a sign-in is proved with (PKCE), and no token is read on its way.
+// Only a secure context has the hash function for PKCE, and nobody reads a token on its way there.
 const reason = isSecureContext ? await begin().catch(whyNot)
   : message("bad", "Browsers allow signing in only at https addresses and on this machine itself.");
 if (reason === "") {

@@ -3,27 +3,27 @@ import { type Child, el, fill } from "./element.ts";
 import { address } from "./format.ts";
 import { arrivals, href, pageOf } from "./router.ts";
 
-/** A record of the server's, whose members are shown by what they look like. */
+/** A record of the server; how a member is shown depends on its name and value. */
 export type Thing = Readonly<Record<string, unknown>>;
 
-/** Where those are that people know by a name. */
+/** The paths of the records that have a name, by the first letter of their ids. */
 const NAMED: Readonly<Record<string, string>> = { u: "user", a: "app", i: "issuer", p: "resource" };
-/** The members that have what people call it, the first of them that it has, or else its id. */
+/** The members that may hold the name of a record. The first that a record has is its name. */
 export const NAMES =
   ["username", "subject", "name", "issuer", "url", "endpoint", "id", "client_id", "kid"];
-/** What has been found since the window came to its place; at another it is asked for anew. */
+/** The names found since the window came to its page; they are asked for anew on the next page. */
 let [knownAt, known] = [0, new Map<string, Promise<string>>()];
 
-/** The id of a record, whatever that is called. */
+/** The id of a record, whichever member holds it. */
 export const idOf = (item: Thing) => String(item["id"] ?? item["client_id"] ?? item["kid"]);
 
-/** What people call it. */
+/** The name of a record. */
 export const nameOf = (item: Thing) =>
   String(NAMES.map((name) => item[name]).find((name) => name !== undefined));
 
 /**
- * One of a list by its id; undefined where it is not there any more, or is no id. The list goes on
- * after the next id, since not each kind can be asked for alone, and what is gone is no error.
+ * Finds a record by its id; undefined if there is none. It reads the list after the next higher id:
+ * not every kind can be read by id, and a missing record is no error.
  */
 export async function findIn(path: string, id: string): Promise<Thing | undefined> {
   const cursor = id.replace(/([^z])(z*)$/, (_, digit, rest) =>
@@ -37,7 +37,7 @@ export async function findIn(path: string, id: string): Promise<Thing | undefine
   return item;
 }
 
-/** An id, and in its place the name of what has it, as it is shown, which is asked for once. */
+/** Shows the name of the record with this id, or the id if it has none. A name is read once. */
 function onceFound(id: string, path: string, show: (name: string) => Child) {
   const made = el("span", { title: id }, "…");
   if (knownAt !== arrivals) [knownAt, known] = [arrivals, new Map()];
@@ -50,7 +50,7 @@ function onceFound(id: string, path: string, show: (name: string) => Child) {
   return made;
 }
 
-/** An id, or the name of what has it. */
+/** The name of the record with this id, or the id if the record has no name. */
 export function named(id: string): Child {
   const path = NAMED[id.charAt(0)];
   return path ? onceFound(id, path, (name) => name) : id;
@@ -60,7 +60,7 @@ export function named(id: string): Child {
 export const endpoint = (id: string): HTMLElement =>
   onceFound(id, "subscription", (found) => found === id ? id : endpointOf(found));
 
-/** An endpoint with its host in front. */
+/** The host of an endpoint, then its path. */
 export function endpointOf(url: string): Child {
   const [host, path] = address(url);
   return [host, el("wbr"), el("span.muted", path)];
@@ -75,7 +75,7 @@ export function eventAndEndpoint(
     el("span.sub", el("code", event), ` · ${path}`)];
 }
 
-/** A text; a link where it is the id of something that has a page. */
+/** The text, as a link if it is the id of a record that has a page. */
 export function linkTo(text: string, look?: string): Child {
   const page = pageOf(text);
   return page ? el("a", { href: href(page, text), class: look }, named(text)) : text;

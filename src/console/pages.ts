@@ -1,12 +1,12 @@
 import type { Child } from "./element.ts";
 import type { Place } from "./router.ts";
 
-/** What an address shows, under its entry's name; what it throws is shown in its place. */
+/** A page. `show` gets the name of the page's entry; if it throws, the error is shown instead. */
 interface Page {
   show(place: Place, name: string): Promise<Child> | Child;
 }
 
-/** One without an icon is not in the navigation. */
+/** An entry without an icon is not in the navigation. */
 const entry = (name: string, icon: string, group: string, load = kinds) =>
   ({ name, icon, group, load });
 
@@ -32,5 +32,5 @@ export const CONSOLE_PAGES: Readonly<Record<string, ReturnType<typeof entry>>> =
   settings: entry("Settings", "settings", "Service", () => import("./pages/settings.ts")),
 };
 
-/** The same of people's own webhooks, of which one is an id. */
+/** The entry of a user's own webhooks, where the first segment is the id of one. */
 export const webhooks = entry("Your webhooks", "", "", () => import("./pages/webhooks.ts"));

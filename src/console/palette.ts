@@ -35,9 +35,9 @@ const HELP: readonly (readonly [keys: string, what: string])[] = [
   ["?", "this list"],
 ];
 
-/** Opens the palette: pages, things by name, and any id that is pasted. */
+/** Opens the palette, which finds pages, records by name, and any id that is pasted. */
 export function openPalette(): void {
-  if (document.querySelector("dialog[open]")) return; // which it would lead away from
+  if (document.querySelector("dialog[open]")) return; // a choice would leave that dialog
   const options = el("div", { id: "found", role: "listbox", "aria-label": "Found" });
   const field = el("input", {
     type: "text", role: "combobox", placeholder: "Find or run…", "aria-label": "Find or run",
@@ -56,7 +56,7 @@ export function openPalette(): void {
 
   function show(found: readonly Choice[]): void {
     const groups = Map.groupBy(found, ({ group }) => group);
-    choices = [...groups.values()].flat(); // as they are seen
+    choices = [...groups.values()].flat(); // in the order of display
     fill(options, found.length === 0 ? el("p.empty", "Nothing of this name.") : null,
       [...groups].map(([group, own]) => [
         el("p.nav-h", { role: "presentation" }, group),
@@ -85,7 +85,7 @@ export function openPalette(): void {
     show(findPages(text));
     timer = setTimeout(async () => {
       const things = await findThings(text).catch(() => []);
-      if (field.value.trim() === text) show([...findPages(text), ...things]); // nothing moves
+      if (field.value.trim() === text) show([...findPages(text), ...things]); // no page moves
     }, WAIT_MS);
   });
   field.addEventListener("keydown", (event) => {
@@ -123,12 +123,12 @@ function findPages(text: string): Choice[] {
     .filter(({ label }) => label && label.toLowerCase().includes(text.toLowerCase()));
 }
 
-/** Something that a button of a page does: it is opened, and the button pressed. */
+/** A choice that opens a page and presses a button there. */
 function toDo(icon: string, label: string, page: string, id: string, button: string): Choice {
   return { group: "Do", icon, label, to: href(page, id, { do: button }) };
 }
 
-/** What the server knows of this name, or of this id. */
+/** Finds the records that the server knows by this name or id. */
 async function findThings(text: string): Promise<Choice[]> {
   if (REQUEST_ID.test(text)) {
     const to = href("events", "", { request: text });
@@ -162,7 +162,7 @@ async function findThings(text: string): Promise<Choice[]> {
   ];
 }
 
-/** Those whose address begins with the text, and of the latest those that have it anywhere. */
+/** Finds subscriptions whose endpoint begins with the text, or that are recent and contain it. */
 async function findSubscriptions(text: string): Promise<Subscription[]> {
   const of = (query: Query) => list<Subscription>("/backend/subscription", query);
   const [begin, latest] = await Promise.all([of({ q: text, limit: EACH }), of({ limit: LATEST })]);
@@ -172,7 +172,7 @@ async function findSubscriptions(text: string): Promise<Subscription[]> {
   return [...new Map(found).values()].slice(0, EACH);
 }
 
-/** A text with what was looked for marked in it. */
+/** The label, in which the text is highlighted. */
 function marked(label: string, text: string): Child {
   const at = text === "" ? -1 : label.toLowerCase().indexOf(text.toLowerCase());
   if (at < 0) return label;

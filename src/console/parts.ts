@@ -6,7 +6,7 @@ import { ago, time } from "./format.ts";
 import { here, refined } from "./router.ts";
 import { signIn } from "./session.ts";
 
-/** The head of a page: its h1, words below it, and what can be done there. */
+/** The head of a page: its h1, a text below it, and its actions. */
 export function head(title: Child, words: Child, ...actions: readonly Child[]): HTMLElement {
   return el("header.head",
     el("div", el("h1", { tabindex: -1 }, title), words && el("p", words)),
@@ -30,7 +30,7 @@ export function facts(pairs: readonly (readonly [name: Child, value: Child])[]):
   return el("dl.facts", given.map(([name, value]) => [el("dt", name), el("dd", value)]));
 }
 
-/** Figures beside one another, their units small; with more words, and where they lead. */
+/** Figures side by side, each with a small unit, a text below it and a link, if given. */
 export function figures(
   all: readonly (readonly [name: string, value: string, words?: Child, to?: string])[],
   look = "",
@@ -43,18 +43,18 @@ export function figures(
   }));
 }
 
-/** When something was: the time, and how long ago where one points at it. */
+/** A time; the pointer shows how long ago it was. */
 export function when(iso: string | null | undefined, isLong = false): Child {
   return iso ? el("time", { datetime: iso, title: ago(iso) }, time(iso, isLong)) : "–";
 }
 
-/** The ways that states look, each by a shape beside its colour; others are idle. */
+/** The states by look; each look has a shape beside its colour. Other states look idle. */
 const LOOKS = {
   ok: ["delivered", "active", "healthy", "done", "signing"],
   bad: ["failed", "failing", "disabled"],
   warn: ["pending", "running"],
 };
-/** Those that are called other than they are named. */
+/** The states whose label differs from their name. */
 const WORDS: Readonly<Record<string, string>> = { pending: "Waiting", signing: "Signs" };
 
 /** A state in words. */
@@ -64,22 +64,21 @@ export function state(name: string, words?: Child): HTMLElement {
   return el("span", { class: `st ${look}` }, words ?? word);
 }
 
-/** Something that is wrong, or is left to be set before others use the service. */
+/** A problem, or a setting that is missing before others may use the service. */
 export type Problem = Infer<typeof ProblemRecord>;
 
-/** Whether it is left to be set: its place is among the settings. */
+/** Whether the problem is a missing setting, which the page of settings shows. */
 export const isSetting = ({ kind }: Problem) => kind === "setting";
 
-/** Whether it is to be shown as wrong now. */
 export const isOpen = (problem: Problem) => !isSetting(problem) && !problem.muted_until;
 
-/** A panel that says something weighty: `bad`, `warn` or `ok`. */
+/** A panel with an important message of kind `bad`, `warn` or `ok`. */
 export function message(kind: string, ...words: readonly Child[]): HTMLElement {
   return el("div", { class: `msg ${kind}`, role: kind === "bad" ? "alert" : "status" },
     icon(kind === "ok" ? "check" : "alert", 20), el("div", words));
 }
 
-/** What went wrong, as the server says it, and by which request it can be found in the log. */
+/** An error in the server's words, with the id of the request, by which the log can be searched. */
 export function failure(error: unknown): HTMLElement {
   if (!(error instanceof Refusal)) {
     return message("bad",
@@ -95,7 +94,7 @@ export function failure(error: unknown): HTMLElement {
     error.requestId && el("p.small.muted", "Request ", el("code", error.requestId)));
 }
 
-/** Leads to the password, where that is too old for what was refused, and back to what asked. */
+/** A button for a new sign-in, if the last is too old, which then returns to the same question. */
 export const signInAgain = (maxAge: string | undefined): Child => maxAge &&
   el("p", button("Sign in again", () => signIn({ max_age: maxAge })));
 
@@ -103,8 +102,8 @@ export const signInAgain = (maxAge: string | undefined): Child => maxAge &&
 export type ButtonLook = Partial<Record<"kind" | "picture" | "title" | "key" | "id", string>>;
 
 /**
- * A button; while its work goes on it cannot be pressed again, and what fails is told. One that
- * asks something has a label that ends in "…", and a key for `?do=`.
+ * A button that cannot be pressed again while its action runs, and shows the error if that fails.
+ * The label of a button that asks a question ends in "…", and its key is for `?do=`.
  */
 export function button(
   label: Child,
@@ -116,7 +115,7 @@ export function button(
     picture && icon(picture, 16), label);
   made.addEventListener("click", async () => {
     if (made.ariaDisabled) return;
-    made.ariaDisabled = "true"; // unlike `disabled` it leaves the focus there
+    made.ariaDisabled = "true"; // unlike `disabled` this keeps the focus
     try {
       await act();
     } catch (error) {
@@ -129,10 +128,10 @@ export function button(
   return made;
 }
 
-/** By what something is found again, where it has been made anew. */
+/** The attributes by which an element is found again after it was rendered anew. */
 const SAME = ["id", "data-key", "name", "href", "aria-label"];
 
-/** Where the focus was lost with what had it: gives it to what is there now, or to a heading. */
+/** If the focused element was removed, focuses the element that replaces it, or else a heading. */
 export function refocus(last: Element | null, near?: Element): void {
   if (document.activeElement !== document.body || !last || last === document.body) return;
   const name = SAME.find((each) => last.hasAttribute(each)) ?? "id";
@@ -144,7 +143,7 @@ export function refocus(last: Element | null, near?: Element): void {
 
 const shownFacts = new WeakMap<Element, string>();
 
-/** Fills a place where what it shows has changed: nobody in there is disturbed for nothing. */
+/** Fills a place only if its facts have changed, so that a user there is not disturbed. */
 export function renew(place: Element, facts: unknown, make: () => Child): void {
   const json = JSON.stringify(facts);
   if (shownFacts.get(place) === json) return;
@@ -156,7 +155,7 @@ export function renew(place: Element, facts: unknown, make: () => Child): void {
 
 const notes = el("div.notes", { "aria-live": "polite" });
 
-/** Says something at the foot of the window, for a while; an error stays until it is closed. */
+/** Shows a message at the foot of the window for 6 s; an error stays until it is closed. */
 export function notify(words: Child): void {
   const isError = words instanceof Element && words.classList.contains("bad");
   const close = () => {
@@ -166,22 +165,23 @@ export function notify(words: Child): void {
   };
   const note = el("div.toast", words,
     el("button.btn.quiet.tiny", { onclick: close, "aria-label": "Close" }, "×"));
-  // What a window covers is neither seen nor heard, and a place speaks of what comes after it.
+  // A dialog hides all that it covers, so the notes move into the topmost dialog. Screen readers
+  // announce only what a region gets later.
   [...document.querySelectorAll("body, .dialog[open]")].at(-1)?.append(notes);
   setTimeout(() => notes.append(note), 50);
   if (!isError) setTimeout(close, 6000);
 }
 
-/** An input takes a time. Without an end Chromium lets a year have six digits, Date does not. */
+/** Attributes of an input for a time. Without `max`, Chromium allows years that Date does not. */
 export const DATE_TIME = { type: "datetime-local", max: "9999-12-31T23:59" };
 
-/** A field of a window, and its input. */
+/** A field of a dialog, and its input. */
 export function field(label: Child, more: Attributes = {}) {
   const input = el("input", { id: "field", autocomplete: "off", ...more });
   return { node: el("div.field", el("label", { for: input.id }, label), input), input };
 }
 
-/** Some of which one is chosen: links to this page with another value in its query. */
+/** Options of which one is chosen: links to this page with another value in its query. */
 export function segments(
   name: string,
   options: readonly (readonly [value: string, label: Child])[],
@@ -195,6 +195,6 @@ export function segments(
   return el("div.scroll-x", el("nav.seg", { "aria-label": name }, links));
 }
 
-/** The name by which the browser keeps whether single letters do something (WCAG 2.1.4). */
+/** The key in the browser's storage that says whether single letters are keys (WCAG 2.1.4). */
 export const LETTERS = "gatepost.keys";
 export const hasLetters = () => localStorage.getItem(LETTERS) !== "off";

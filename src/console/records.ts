@@ -6,16 +6,16 @@ import type { ManagedSubscription, SubscriptionRecord } from "../event/subscript
 
 /** An event that a module declares. */
 export type DeclaredEvent = Infer<typeof DeclaredEventRecord>;
-/** How a subscription has done. */
+/** The health of a subscription. */
 export type Health = Infer<typeof HealthRecord>;
 
 /** A delivery as the backend shows it. */
 export type Delivery = Infer<typeof ManagedDelivery>;
-/** A delivery with its attempts; how responses began is for operators. */
+/** A delivery with its attempts; only operators get the beginnings of responses. */
 export type Attempted<Of = Delivery> = Of & {
   readonly attempts: readonly (Infer<typeof AttemptRecord> & { readonly snippet?: string })[];
 };
-/** A subscription; operators see whose it is, too. */
+/** A subscription; operators also see its owner and app. */
 export type Subscription =
   & Infer<typeof SubscriptionRecord>
   & Partial<Pick<Infer<typeof ManagedSubscription>, "principal" | "app">>;

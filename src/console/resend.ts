@@ -9,32 +9,32 @@ import type { Delivery } from "./records.ts";
 import { arrivals } from "./router.ts";
 import { isAccount, serverNow } from "./session.ts";
 
-/** What is sent again. */
+/** The deliveries that are sent again. */
 export interface Wanted {
-  /** The one whose they are, of people's own. */
+  /** Their subscription, for the address on a user's own pages. */
   readonly subscription?: string;
-  /** Since when all have failed. */
+  /** The time since which every attempt has failed. */
   readonly failingSince?: string | undefined;
-  /** More members of the resend. */
+  /** More members of the request. */
   readonly selection?: Query;
 }
 
-/** What a press has begun, and how the one went that was tried. */
+/** What the request has started, and the delivery that was tried first. */
 type Begun = Infer<(typeof RESENDS_STARTED)[202]> & { readonly trial?: Delivery | undefined };
 
 const DAY_MS = 86_400_000;
-/** What failed first had been dispatched a little before. */
+/** The first delivery that failed had been dispatched a little before. */
 const EARLIER_MS = 60_000;
 const LOOK_MS = 1000;
-/** How many are sent after one press; of more the number is to be typed. */
+/** If more than this are to be sent, the user must type their number. */
 const MANY = 10_000;
 
 const pause = () => new Promise((resolve) => setTimeout(resolve, LOOK_MS));
 
 /**
- * Sends deliveries again: how many is counted first, one may be tried first, and the rest is sent
- * once its outcome is known. Resolves once that has begun, or was not wanted, or where the window
- * has gone on since this arrival.
+ * Sends deliveries again: counts them, may try one first, and sends the rest once the outcome of
+ * the trial is known. Resolves once the resend has begun or the user has cancelled it, or if the
+ * window has left the page of this arrival.
  */
 export async function openResend(
   { subscription, failingSince, selection = {} }: Wanted,
@@ -47,7 +47,7 @@ export async function openResend(
   const { status = "failed", since, until } = selection;
   const [what, when] = status === "pending" ? ["waiting", "now"] : [status, "again"];
   const before = (ms: number, than: number) => new Date(than - ms).toISOString();
-  await request("GET", "/system/about"); // from which the time is learned
+  await request("GET", "/system/about"); // its response tells the server's time
   if (came !== arrivals) return;
   const dayAgo = before(DAY_MS, serverNow());
   const begun = failingSince && before(EARLIER_MS, Date.parse(failingSince));
@@ -83,14 +83,14 @@ export async function openResend(
 
   async function choose(at: number): Promise<void> {
     const { since, until = new Date(serverNow()).toISOString() } = choices[at]?.[2]() ?? {};
-    const asked = chosen = { since, until }; // what is counted now is what is sent then
+    const asked = chosen = { since, until }; // the range that is counted is the one that is sent
     total = 0;
     picks.forEach((pick, index) => pick.checked = index === at);
     show();
     fill(label, "Counting…");
     try {
       const { count } = await send({ dry_run: true });
-      if (chosen !== asked) return; // another answer comes
+      if (chosen !== asked) return; // a newer count is on its way
       total = count;
       fill(numbers[at] ?? said, number(count));
       fill(said);
@@ -101,7 +101,7 @@ export async function openResend(
     show();
   }
 
-  /** Sends the first alone, and waits for its outcome while anybody does. */
+  /** Sends one delivery alone, and waits for its outcome while the dialog is open. */
   async function tryOne(): Promise<Begun> {
     const { delivery: tried } = await send({ first: "one" });
     fill(said, message("warn", "One is being sent. Waiting for its outcome…"));
@@ -132,7 +132,7 @@ export async function openResend(
   });
   choose(0);
   const result = await asked;
-  if (!result || (result.delivery && !result.trial)) return; // or nobody waits for the outcome
+  if (!result || (result.delivery && !result.trial)) return; // cancelled, or closed too early
   const { trial } = result;
   total = result.count;
   const isWell = trial?.status === "delivered";
@@ -151,7 +151,7 @@ export async function openResend(
   if (id) showProgress(`${progress}/${id}`);
 }
 
-/** How far a resend has come, until it has ended. */
+/** Shows the progress of a resend until it has ended. */
 async function showProgress(path: string): Promise<void> {
   const bar = el("progress", { "aria-label": "Sent again" });
   const [how, far] = [el("span", { role: "status" }), el("span")];

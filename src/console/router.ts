@@ -1,23 +1,23 @@
 import { withQuery } from "./api.ts";
 import { isAccount, root } from "./session.ts";
 
-/** Where the window is: what follows the root, and the query. */
+/** The address of the window: the path below the root, and the query. */
 export interface Place {
   /** The first segment, "" at the root. */
   readonly page: string;
-  /** The second one. */
+  /** The second segment. */
   readonly id: string;
   readonly query: URLSearchParams;
-  /** Aborts when the window goes elsewhere. */
+  /** Aborts when the address changes. */
   readonly signal: AbortSignal;
 }
 
 let leaving = new AbortController();
 let show: (place: Place) => void = () => {};
-/** How often the window has come to a place. */
+/** How many pages the window has shown, which identifies the visit to the current one. */
 export let arrivals = 0;
 
-/** The address of a page, of what it shows and of its query. */
+/** The address of a page, with the id of what it shows and a query. */
 export function href(page: string, id = "", query: Record<string, string> = {}): string {
   return withQuery([root, page, encodeURIComponent(id)].filter(Boolean).join("/"), query);
 }
@@ -29,12 +29,12 @@ const BY_ID: Readonly<Record<string, string>> = {
 };
 const ID = /^[a-z]0[0-9a-z]{23,}$/; // a delivery's is longer
 
-/** The page of what has this id; undefined where it is no id, or has none here. */
+/** The page of the record with this id; undefined if it is no id or has no page here. */
 export function pageOf(id: string): string | undefined {
   return !isAccount && ID.test(id) ? BY_ID[id.charAt(0)] : undefined;
 }
 
-/** Goes to an address of these pages; `isReplaced`: going back does not come here again. */
+/** Goes to an address of these pages. With `isReplaced`, Back skips the page that is left. */
 export function go(address: string, isReplaced = false): void {
   const isHere = address === location.pathname + location.search;
   if (isReplaced || isHere) history.replaceState(null, "", address);
@@ -48,21 +48,21 @@ export function refined(changes: Record<string, string>): string {
   return href(page, id, { ...Object.fromEntries(query), ...changes });
 }
 
-/** The same page with other filters. */
+/** Shows the same page with other filters. */
 export const refine = (changes: Record<string, string>) => go(refined(changes), true);
 
-/** Where the window is. */
+/** The current address without its signal. */
 export function here(): Omit<Place, "signal"> {
   const rest = location.pathname.slice(root.length).split("/").filter(Boolean);
   const [page = "", id = ""] = rest.map(decodeURIComponent);
   return { page, id, query: new URLSearchParams(location.search) };
 }
 
-/** Begins: every change of the address is shown, and links to these pages do not load anew. */
+/** Starts to show each change of the address. Links to these pages do not reload the document. */
 export function beginRouting(shows: typeof show): void {
   show = shows;
   addEventListener("popstate", () => {
-    document.querySelectorAll("dialog").forEach((each) => each.close()); // they ask of another page
+    document.querySelectorAll("dialog").forEach((each) => each.close()); // they are of the old page
     arrive();
   });
   document.addEventListener("click", (event) => {

@@ -1,38 +1,38 @@
-/** What the server says of itself in its page. */
+/** What the server writes about itself into the page. */
 export const site = document.body.dataset as Readonly<
   Record<"issuer" | "name" | "host" | "base" | "console" | "version" | "assets", string>
 >;
 
-/** A machine's clock is wrong from here on: of less a response may be as old when it comes. */
+/** From this difference on the machine's clock is wrong. Less may be the delay of a response. */
 const FAR_MS = 5_000;
 let offMs = 0;
 
-/** The time: by the server's clock, where this machine's is far from it. */
+/** The time by the server's clock if this machine's clock is far off, else by this machine's. */
 export const serverNow = (): number => Date.now() + offMs;
 
-/** Learns that from the date of a response (RFC 9110 §6.6.1), which is of whole seconds. */
+/** Learns the server's time from a response's Date (RFC 9110 §6.6.1), which has whole seconds. */
 export function learnTime({ headers }: Response): void {
   const ms = Date.parse(headers.get("date") ?? "") - Date.now();
   offMs = Math.abs(ms) > FAR_MS ? ms + 1000 : 0;
 }
 
-/** Whether these are the pages of people rather than those of operators. */
+/** Whether these are a user's own pages, not those of operators. */
 export const isAccount = location.pathname.startsWith(`${site.base}/account/`);
-/** Where the pages begin. */
+/** The path at which the pages begin. */
 export const root = `${site.base}${isAccount ? "/account/webhooks" : "/console"}`;
 
 const REDIRECT_URI = `${location.origin}${root}`;
 const SCOPES = isAccount ? "consumer" : "backend backend:read consumer";
 const CLIENT = "console";
-/** A token is replaced so long before its end. */
+/** How long before its expiry an access token is replaced, in most cases. */
 const EARLY_MS = 30_000;
 
-/** In the memory of this module alone: a reload signs in anew, by the session's cookie. */
+/** In the memory of this module alone. A reload signs in anew by the cookie of the session. */
 let tokens: { access: string; refresh: string; untilMs: number } | undefined;
 let renewal: Promise<string> | undefined;
 
-// A window that leaves gives its grant back; one that comes back, from where browsers keep pages
-// as they were, gets another.
+// A window that leaves the page revokes its grant. If it comes back to the page as the browser has
+// kept it, it signs in anew.
 addEventListener("pagehide", () => {
   if (tokens) {
     const body = new URLSearchParams({ client_id: CLIENT, token: tokens.refresh });
@@ -43,13 +43,13 @@ addEventListener("pagehide", () => {
 });
 addEventListener("pageshow", ({ persisted }) => persisted && signIn());
 
-/** Who has signed in. */
+/** The user who has signed in. */
 export let me: Readonly<{ id: string; name: string; scopes: readonly string[] }> =
   { id: "", name: "", scopes: [] };
-/** Whether what is seen may be changed too. */
+/** Whether the user may change what the pages show. */
 export const mayWrite = (): boolean => isAccount || me.scopes.includes("backend");
 
-/** Begins: "" once somebody has signed in, or why that was refused; else the page leaves. */
+/** Signs in. Returns "" if the user is signed in, the reason if refused, else leaves the page. */
 export async function begin(): Promise<string> {
   const query = new URLSearchParams(location.search);
   const kept = JSON.parse(sessionStorage.getItem(CLIENT) ?? "null");
@@ -69,16 +69,16 @@ export async function begin(): Promise<string> {
     : "Your user has neither of the scopes that it needs.";
 }
 
-/** A token that is good for a while; the page goes to sign in where there is no more. */
+/** Returns a valid access token, or leaves the page to sign in if there is none. */
 export function accessToken(isRefused = false): Promise<string> {
   if (tokens && !isRefused && Date.now() < tokens.untilMs) return Promise.resolve(tokens.access);
   return renewal ??= renew().finally(() => renewal = undefined);
 }
 
-/** Goes to sign in, and comes back: to the same address, and to what is asked there. */
+/** Leaves the page to sign in. The sign-in returns to the same address and the same question. */
 export async function signIn(more: Record<string, string> = {}): Promise<never> {
   const address = new URL(location.href.replace(/[?&](code|error|state)=.*/, ""));
-  // What asks cannot be pressed meanwhile.
+  // The button that has asked a question is disabled until the answer.
   const asked = document.querySelector("main [data-key][aria-disabled]")?.getAttribute("data-key");
   if (asked) address.searchParams.set("do", asked);
   const random = () => encode(crypto.getRandomValues(new Uint8Array(32)));
@@ -104,7 +104,7 @@ async function renew(): Promise<string> {
   return error || !tokens ? signIn() : tokens.access;
 }
 
-/** Asks for tokens: what was wrong with it, or undefined. Throws TypeError where nobody answers. */
+/** Requests tokens; returns the error, if any. Throws TypeError if the server does not answer. */
 async function obtain(form: Record<string, string>): Promise<string | undefined> {
   const body = new URLSearchParams({ client_id: CLIENT, ...form });
   const answer = await fetch(`${site.base}/authorization/token`, { method: "POST", body });

@@ -3,10 +3,10 @@ import { el, fill } from "./element.ts";
 
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 10_000;
-/** The server sends something every 15 s: what is silent for longer has been cut off unseen. */
+/** The server sends something every 15 s: a connection that is silent for so long is broken. */
 const SILENT_MS = 40_000;
 
-/** Gets one event: `delivery`, `problem`, `audit` or `dropped`, with its data. */
+/** Receives one event: `delivery`, `problem`, `audit` or `dropped`, with its data. */
 type Tell = (topic: string, data: unknown) => void;
 
 /** A mark that says whether what is shown is live. */
@@ -18,8 +18,8 @@ export function liveMark() {
 }
 
 /**
- * Listens to GET /backend/stream until the signal aborts; `state` gets whether it is heard now.
- * Where it breaks off it is taken up again at the same place; while nobody looks it rests.
+ * Listens to GET /backend/stream until the signal aborts; `state` gets whether it is connected.
+ * After an interruption the stream resumes at the same place. It pauses while the page is hidden.
  */
 export async function listen(
   query: Query,
@@ -48,7 +48,7 @@ export async function listen(
       state(true);
       waitMs = FIRST_WAIT_MS;
       let held = "";
-      // An async iterator of a stream is not in every browser of the last years.
+      // Not every browser that is supported has the async iterator of a stream.
       const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
       for (let part = await reader.read(); !part.done; part = await reader.read()) {
         hear();
@@ -57,7 +57,7 @@ export async function listen(
         for (const block of blocks) lastId = take(block, tell) ?? lastId;
       }
     } catch {
-      // What ended it is told by its state.
+      // The page learns of the interruption by `state`.
     } finally {
       over.abort();
       clearTimeout(silence);
@@ -70,7 +70,7 @@ export async function listen(
   }
 }
 
-/** Tells one event; returns its id where it has one. */
+/** Passes one event on; returns its id if it has one. */
 function take(block: string, tell: Tell): string | undefined {
   const fields = new Map(block.split("\n").map((line) => {
     const at = line.indexOf(":");
@@ -81,16 +81,16 @@ function take(block: string, tell: Tell): string | undefined {
   return fields.get("id");
 }
 
-/** Waits until the page is seen again, or the signal aborts. */
+/** Waits until the page is visible again, or the signal aborts. */
 const seen = (signal: AbortSignal) => new Promise((resolve) => {
   signal.addEventListener("abort", resolve);
   document.addEventListener("visibilitychange", resolve, { signal });
 });
 
 /**
- * Does something again and again, while the page is seen, until the signal aborts: so long after
- * the last time was over, since a slow network would hold ever more requests. Where one fails, the
- * next time tells.
+ * Calls `act` again and again while the page is visible, until the signal aborts. The pause begins
+ * at the end of a call, since on a slow network requests would pile up. An error is ignored, since
+ * the next call may succeed.
  */
 export async function every(ms: number, act: () => unknown, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {

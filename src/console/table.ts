@@ -3,7 +3,7 @@ import { type Child, el, fill } from "./element.ts";
 import { button, failure } from "./parts.ts";
 import { every } from "./stream.ts";
 
-/** A column: its heading, its classes (`num`, `hide-s`, `wide` …), what of an item stands in it. */
+/** A column: its heading, its classes (`num`, `hide-s`, `wide` …), and the content of its cells. */
 export type Column<Item> =
   readonly [name: string, look: string, cell: { of(item: Item): Child }["of"]];
 
@@ -22,27 +22,26 @@ function row<Item>(columns: readonly Column<Item>[], item: Item): HTMLTableRowEl
     columns.map(([name, look, cell]) => el("td", { class: look, "data-name": name }, cell(item))));
 }
 
-/** What a list is made of. */
 interface ListOptions<Item> {
   readonly path: string;
   readonly query?: Query;
   readonly columns: readonly Column<Item>[];
-  /** What stands there where nothing is listed: what would, why not, and what changes that. */
+  /** The text of an empty list: what would be listed, why nothing is, and what changes that. */
   readonly empty: Child;
   readonly limit?: number;
-  /** Until it aborts new items are looked for, of which nothing tells. */
+  /** If given, the list polls for new items until the signal aborts. */
   readonly signal?: AbortSignal;
 }
 
-/** How many rows a list that is told of new ones keeps. */
+/** How many rows a list keeps that gets new ones. */
 export const MOST_ROWS = 200;
-/** How often a list looks for what nothing tells it of. */
+/** How often a list polls for records that the stream does not report. */
 export const LOOK_MS = 10_000;
 
 /**
- * A list of the server's in parts: `node` to be shown; `add` puts a new item on top, but behind a
- * button where rows would move under the hand, and changes in its place one that is there. One that
- * is refused is told in its place, so that its filters can be mended.
+ * Shows a list of the server part by part. `add` puts a new item on top, behind a button so that no
+ * row moves under the pointer; an item that is listed already changes in place. If the server
+ * refuses the list, the error is shown instead, so that the user can correct the filters.
  */
 export const listTable = <Item>(options: ListOptions<Item>) =>
   makeList(options).catch((error: unknown) => ({ node: failure(error), add() {} }));
@@ -67,7 +66,7 @@ async function makeList<Item>(options: ListOptions<Item>) {
     body.prepend(...fresh.splice(0));
     while (body.rows.length > MOST_ROWS) {
       body.deleteRow(-1);
-      cursor = body.rows[MOST_ROWS - 1]?.dataset["id"] ?? cursor; // more begins where it is cut
+      cursor = body.rows[MOST_ROWS - 1]?.dataset["id"] ?? cursor; // "Show more" starts from the cut
     }
     settle();
   }
@@ -98,7 +97,7 @@ async function makeList<Item>(options: ListOptions<Item>) {
     const { id } = made.dataset;
     const there = id && [...body.rows, ...fresh].find((each) => each.dataset["id"] === id);
     if (there) return change(there, made);
-    // What stands below the last row is not new, but it may be of this status only now.
+    // An item below the last row is not new, but it may have got the status of the filter only now.
     if (id && cursor && id < cursor && !query?.["status"]) return;
     fresh.unshift(made);
     if (fresh.length > MOST_ROWS) fresh.pop();
@@ -106,7 +105,7 @@ async function makeList<Item>(options: ListOptions<Item>) {
     else settle();
   }
 
-  /** Adds what has come since then. */
+  /** Adds the items that are newer than those listed. */
   async function look(): Promise<void> {
     const { items } = await list<Item>(path, { ...query, limit: MOST_ROWS });
     const known = items.findIndex((item) => body.querySelector(`[data-id="${idOf(item)}"]`));
@@ -118,21 +117,21 @@ async function makeList<Item>(options: ListOptions<Item>) {
   return { node, add };
 }
 
-/** Gives the focus to a row that has come, by its link: the button that brought it is gone. */
+/** Focuses the link of a new row, since the button that has added the row is gone. */
 function goOn(row: HTMLElement | undefined): void {
   if (row) row.tabIndex = -1;
   (row?.querySelector("a") ?? row)?.focus();
 }
 
-/** Changes the cells of a row but one that has the focus. */
+/** Replaces the cells of a row, except one that has the focus. */
 function change(there: HTMLTableRowElement, made: HTMLTableRowElement): void {
-  const cells = [...made.cells]; // of what is moved away no more is counted
+  const cells = [...made.cells]; // a copy, since cells leave the row when they are moved
   [...there.cells].forEach((cell, at) => {
     if (!cell.matches(":focus-within")) cell.replaceWith(cells[at] ?? "");
   });
 }
 
-/** Shows what comes later: nothing at first, then that, or why it does not come. */
+/** Shows content that comes later: a placeholder at first, then the content or the error. */
 export function later(comes: Promise<Child>, waiting?: Child): HTMLElement {
   const place = el("div.later", { "aria-busy": "true" }, waiting ?? el("p.muted.wait", "…"));
   comes.then((child) => fill(place, child), (error: unknown) => fill(place, failure(error)))
@@ -145,7 +144,7 @@ export function key(series: readonly Readonly<Record<"name" | "look", string>>[]
   return el("div.key", series.map(({ name, look }) => el("span", { class: look }, name)));
 }
 
-/** One bar for each step of a health strip: its share of what went well, or nothing at all. */
+/** A health strip: one bar for each step, in a colour that says how much of it succeeded. */
 export function strip(
   label: string,
   steps: readonly { readonly ok: number; readonly bad: number; readonly name?: string }[],

@@ -2,7 +2,7 @@ import { type Child, el, fill } from "./element.ts";
 import { number } from "./format.ts";
 import { button } from "./parts.ts";
 
-/** Tabs of a card, of which one is seen; the arrow keys move between them. */
+/** The tabs of a card, with one panel visible; the arrow keys move between them. */
 export function tabs(panels: readonly (readonly [name: string, panel: () => Child])[]) {
   const body = el("div.body.panel", { role: "tabpanel", tabindex: 0 });
   const choose = (at: number) => {
@@ -27,7 +27,7 @@ export function tabs(panels: readonly (readonly [name: string, panel: () => Chil
   return [el("div.tabs", { role: "tablist" }, buttons), body];
 }
 
-/** A text that may be very long: so much of it at first, and the rest by a button. */
+/** A text that may be very long: its first characters, and a button that shows all. */
 export function cut(text: string, most: number, show: (text: string) => Child): HTMLElement {
   const node = el("div.payload", show(text.slice(0, most)));
   const all = () => {

@@ -7,10 +7,10 @@ import { href } from "./router.ts";
 import { every } from "./stream.ts";
 import { type Column, MOST_ROWS, table } from "./table.ts";
 
-/** The pace is that of so many seconds. */
+/** The rate is the average of this many seconds. */
 const PACE_S = 5;
 
-/** What happens, as it happens: the one part of the page that moves, unless it is held. */
+/** Shows deliveries as they happen. No other part of the page moves, and the user can hold it. */
 export function showTail(latest: readonly Delivery[], signal: AbortSignal) {
   const columns: readonly Column<Delivery>[] = [
     ["Dispatched", "hide-s mono muted", ({ created_at }) => when(created_at, true)],
@@ -60,7 +60,7 @@ export function showTail(latest: readonly Delivery[], signal: AbortSignal) {
         return;
       }
       come++;
-      // The first ones may be there already.
+      // The first deliveries of the stream may be in the list already.
       if (latest.some(({ id, attempt }) => id === one.id && attempt === one.attempt)) return;
       waiting = [one, ...waiting].slice(0, MOST_ROWS);
       settle();

@@ -12,51 +12,51 @@ import { every } from "./stream.ts";
 import { type Column, later, listTable, LOOK_MS } from "./table.ts";
 import { AUDIT_COLUMNS, columnsOf, valueOf } from "./values.ts";
 
-/** Of more that ends with a thing the newest are counted, as long as nobody minds to wait. */
+/** How many of the items that end with a record are counted at most: more would take too long. */
 const MOST_COUNTED = 2000;
 
-/** A list of what belongs to a thing. */
+/** A list of items that belong to a record. */
 export interface Related {
   readonly title: string;
-  /** Below /backend; `{id}` in it is the thing's. */
+  /** Below /backend; `{id}` stands for the record's id. */
   readonly path: string;
-  /** The filter that has the thing's id. */
+  /** The filter whose value is the record's id. */
   readonly by?: string;
   readonly columns: readonly (string | Column<Thing>)[];
   readonly empty: string;
-  /** What one of them is called, where they end with the thing. */
+  /** What one item is called, if the items end with the record. */
   readonly ends?: string;
   act?(item: Thing): Child;
-  /** What can be done with all of them. */
+  /** The action for all items. */
   end?(item: Thing): Child;
 }
 
-/** A kind of thing: all that its list and the page of one are made of. */
+/** A kind of record: what its list and the page of one record show. */
 export interface Kind {
   readonly words: string;
-  /** Below /backend, and what one of them is called. */
+  /** The path below /backend, which is also what one record is called. */
   readonly path: string;
-  /** Members, the first as the link. */
+  /** The members that the list shows; the first is the link. */
   readonly columns: readonly string[];
   readonly filters?: readonly string[];
   readonly hint?: string;
   readonly empty: string;
-  /** What a deletion ends; without it none can be added, changed or deleted. */
+  /** What a deletion ends. Without it no record can be added, changed or deleted. */
   readonly deletion?: string;
-  /** Without these lists there is no page of one. */
+  /** Without these lists a record has no page. */
   readonly related?: readonly Related[];
-  /** Whether the whole list is asked for again and again. */
+  /** Whether the whole list is polled. */
   readonly isPolled?: boolean;
-  /** What can be done beside the heading of the list. */
+  /** The actions beside the heading of the list. */
   top?(): Child;
-  /** What can be done in each row. */
+  /** The actions in each row. */
   act?(item: Thing): Child;
   added?(made: Thing): Promise<unknown>;
   actions?(item: Thing): Child;
   more?(item: Thing, signal: AbortSignal): Child;
 }
 
-/** What was done by, or to, something. */
+/** The audit entries of what a record has done, or of what was done to it. */
 export const auditBy = (by: "actor" | "target"): Related => ({
   title: by === "actor" ? "Own actions" : "Actions upon it",
   path: "audit",
@@ -65,7 +65,7 @@ export const auditBy = (by: "actor" | "target"): Related => ({
   empty: "No entry in the audit log.",
 });
 
-/** The subscriptions of something. */
+/** The subscriptions of a user or an app. */
 export const subscriptionsBy = (by: "owner" | "app"): Related => ({
   title: "Subscriptions",
   path: "subscription",
@@ -81,7 +81,7 @@ export const subscriptionsBy = (by: "owner" | "app"): Related => ({
   ends: "subscription",
 });
 
-/** The grants of something. */
+/** The grants of a user or an app. */
 export const grantsBy = (by: "user" | "app"): Related => {
   const grants: Related = {
     title: "Grants",
@@ -102,7 +102,7 @@ export const grantsBy = (by: "user" | "app"): Related => {
   return grants;
 };
 
-/** The pages of a kind: its list, and one of it. */
+/** Shows the list of a kind, or the page of one record. */
 export const showKind = (kind: Kind, place: Place, name: string): Promise<Child> =>
   (place.id && kind.related ? showOne : showList)(kind, place, name);
 
@@ -121,7 +121,7 @@ async function showList(kind: Kind, { page, query, signal }: Place, name: string
     await kind.added?.(made);
     go(href(page, idOf(made)));
   };
-  // Not under the hand of somebody who is about to press something there.
+  // The list does not change while it has the focus: the user may be about to press a button there.
   const look = async () => {
     const node = await load();
     const isRead = node.querySelector("table") && !section.contains(document.activeElement);
@@ -173,7 +173,7 @@ async function showOne(kind: Kind, { page, id, signal }: Place, all: string): Pr
     }))];
 }
 
-/** How many of what ends with a thing there are now, in words. */
+/** Says how many items end with a record, without those that have ended already. */
 async function whatEnds(related: readonly Related[], item: Thing): Promise<string> {
   const ending = related.filter(({ ends }) => ends).map(async ({ path, by = "", ends = "" }) => {
     const query = { [by]: idOf(item) };
@@ -185,7 +185,7 @@ async function whatEnds(related: readonly Related[], item: Thing): Promise<strin
   return parts.length > 0 ? `Will end at once: ${parts.join(", ")}.` : "";
 }
 
-/** A button that disables something, or lets it in again. */
+/** A button that disables a record, or enables it again. */
 export function statusButton(
   item: Thing,
   path: string,
@@ -197,21 +197,21 @@ export function statusButton(
     () => call("PATCH", path, { status }), { isGrave: isActive });
 }
 
-/** A button that ends one grant, where it is active. */
+/** A button that revokes a grant, if the grant is active. */
 export const revokeGrant = (grant: Thing): Child => grant["status"] === "active" &&
   asking("Revoke", "1 grant", "Its tokens end at once, and so do the subscriptions made with them.",
     () => call("DELETE", `/backend/grant/${idOf(grant)}`), { isGrave: true });
 
 /**
- * Asks for the members of a new thing, or of one that there is, and sends those that are no longer
- * the same. Resolves with the response, or with undefined where nothing was sent.
+ * Asks for the members of a new record, or of the given one, and sends those that have changed.
+ * Resolves with the response, or with undefined if nothing was sent.
  */
 async function askFields(path: string, given?: Thing) {
   const came = arrivals;
   const { askWith, fieldsOf } = await import("./form.ts"); // seldom wanted
   const operation = (given ? "change" : "add") + wordsOf(path);
   const { properties = {}, ...schema } = await bodyOf(operation);
-  const { status, ...others } = properties; // whether it is disabled has a button of its own
+  const { status, ...others } = properties; // the status has a button of its own
   const fields = await fieldsOf({ ...schema, properties: others }, given);
   const at = `/backend/${path}`;
   const act = () => given ? call<Thing>("PATCH", `${at}/${idOf(given)}`, fields.changes())

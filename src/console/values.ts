@@ -9,7 +9,7 @@ import type { Column } from "./table.ts";
 
 const TIME = /^\d{4}-\d\d-\d\dT/;
 
-/** What a member holds; `isPlain`: without a link of its own. */
+/** Shows the value of a member; with `isPlain` it has no link of its own. */
 export function valueOf(name: string, value: unknown, isPlain = false): Child {
   if (value === null || value === undefined || value === false) return null;
   if (value === true) return "Yes";
@@ -26,12 +26,12 @@ export function valueOf(name: string, value: unknown, isPlain = false): Child {
   return isPlain && pageOf(text) ? named(text) : linkTo(text);
 }
 
-/** What may be a word of any length; others are kept whole. */
+/** Members whose values may be one word of any length; other values are not broken. */
 const LONG = ["app", "event", "owner", "scopes"];
 
 /**
- * Columns of these members; the first is the link to the item's page, if there is one. On small
- * screens the third and those after it have a line of their own, with their name.
+ * The columns of these members. The first links to the item's page, if there is one. On small
+ * screens the third and later columns each have a line of their own, with their name.
  */
 export function columnsOf(
   members: readonly (string | Column<Thing>)[],
@@ -43,7 +43,7 @@ export function columnsOf(
     return [wordsOf(name), LONG.includes(name) ? `${look} long` : look, (item) => {
       const page = at === 0 ? pageOf(idOf(item)) : undefined;
       const value = valueOf(name, item[name], Boolean(page)) ?? "–";
-      const own = name === "app" ? item["name"] : undefined; // a personal token's
+      const own = name === "app" ? item["name"] : undefined; // the name of a personal token
       return [page ? el("a.main", { href: href(page, idOf(item)) }, value) : value,
         own ? el("span.sub", String(own)) : null];
     }];
@@ -54,7 +54,7 @@ export function columnsOf(
 /** An entry of the audit log. */
 export type Entry = ReturnType<typeof toAuditRecord>;
 
-/** What was done to what stands before the dot of an action, where it is no regular past. */
+/** The words for verbs of actions that do not form their past tense by rule. */
 const DONE: Readonly<Record<string, string>> = {
   authenticate_failed: "proved nothing", change_password: "changed the own password",
   code_failed: "code was wrong", limit: "ended: too many", login: "signed in",
@@ -64,7 +64,7 @@ const DONE: Readonly<Record<string, string>> = {
   token: "token made", unmute: "muted no more", withdraw: "withdrawn",
 };
 
-/** What an action says, in words; its own name where there are none. */
+/** An action in words, or its name if there are no words for it. */
 function sentence(action: string): string {
   const [noun = "", verb = ""] = action.split(".");
   const regular = `${verb.replace(/e$/, "").replace(/y$/, "i")}ed`;
@@ -75,7 +75,7 @@ function sentence(action: string): string {
 const look = (action: string) => /replay|reuse|limit/.test(action) ? "bad"
   : /failed|deny/.test(action) ? "warn" : /login|allow/.test(action) ? "ok" : "idle";
 
-/** The columns of a list of the audit. */
+/** The columns of the audit log. */
 export const AUDIT_COLUMNS: readonly Column<Entry>[] = [
   ["Time", "mono muted nowrap", ({ time }) => when(time)],
   ["Who", "", ({ actor, app }) =>

@@ -10,7 +10,7 @@ import { serverNow, site } from "../session.ts";
 import { every } from "../stream.ts";
 import { auditBy, grantsBy, type Kind, showKind, subscriptionsBy } from "../things.ts";
 
-/** Apps have more than members: secrets, and how to use them. */
+/** Apps, which have secrets and an example program beside their members. */
 const APPS: Kind = {
   words: "OAuth clients, which may ask for tokens.",
   path: "app",
@@ -41,9 +41,9 @@ function newSecret(app: Thing): Child {
     });
 }
 
-/** Counts down how long the old secret is good. */
+/** Counts down the time for which the old secret is still valid. */
 function oldSecret({ old_secret_until: until }: Thing, signal: AbortSignal): Child {
-  const left = el("b", { "aria-live": "off" }); // it is said once
+  const left = el("b", { "aria-live": "off" }); // screen readers say it once
   const tick = () => {
     const ms = Date.parse(String(until)) - serverNow();
     fill(left, duration(Math.max(0, ms)));
@@ -54,7 +54,7 @@ function oldSecret({ old_secret_until: until }: Thing, signal: AbortSignal): Chi
   return message("warn", "The old secret is good for ", left, " more.");
 }
 
-/** A program for oauth4webapi that gets a token, or sends somebody to where it is allowed one. */
+/** A program with oauth4webapi that gets a token, or prints where a user can allow it one. */
 function snippet({ client_id, type, jwks, url, redirect_uris, grants }: Thing): string {
   const insecure = site.issuer.startsWith("http:") ? ", [oauth.allowInsecureRequests]: true" : "";
   const proof = type === "public" ? "None()" : jwks ? "PrivateKeyJwt(key)"

@@ -31,7 +31,7 @@ export async function show({ query: given, signal }: Place) {
   ];
 }
 
-/** A user's id, where the name was given. */
+/** The id of the user with this name; an id or an unknown name stays as it is. */
 async function idOfUser(text = ""): Promise<string> {
   if (!text || pageOf(text)) return text;
   const isMeant = ({ username }: Record<"id" | "username", string>) => username === text;
@@ -39,7 +39,7 @@ async function idOfUser(text = ""): Promise<string> {
   return items.find(isMeant)?.id ?? text;
 }
 
-/** Saves what is listed, the newest thousand at most. */
+/** Saves the listed entries as CSV, the newest thousand at most. */
 async function exportCsv(query: Query): Promise<void> {
   const { items, next_cursor } = await listUntil<Entry>(path, query, MOST_EXPORTED);
   const rows = ["id,time,actor,action,target,address,app",
@@ -49,7 +49,7 @@ async function exportCsv(query: Query): Promise<void> {
   if (next_cursor) notify("The newest 1,000. Use the filter until: for older ones.");
 }
 
-/** A text as CSV has it (RFC 4180 §2); what a spreadsheet would take for a formula is none. */
+/** Quotes a text for CSV (RFC 4180 §2), so that a spreadsheet does not take it for a formula. */
 function cell(text: string | null): string {
   return `"${(text ?? "").replace(/^[=+@\t-]/, "'$&").replaceAll('"', '""')}"`;
 }

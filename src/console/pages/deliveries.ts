@@ -21,7 +21,7 @@ const STATUSES = [["", "All"], ["failed", "Failed"], ["pending", "Waiting"],
   ["delivered", "Delivered"], ["cancelled", "Cancelled"]] as const;
 const NAMES = ["since", "until", "endpoint", "event", "answer", "attempt", "subscription", "name"];
 
-/** What the address asks for: an event may be named there by its id or its name. */
+/** The filters of the address, where an event is given by its id or by its name. */
 function selectionOf(query: URLSearchParams): Query {
   const { event, attempt, ...given } = Object.fromEntries(query);
   return {
@@ -33,7 +33,7 @@ function selectionOf(query: URLSearchParams): Query {
   };
 }
 
-/** Whether a delivery that has just changed is one of the list: that is for the server to say. */
+/** Whether a delivery that has just changed belongs to the list, which only the server can say. */
 async function isMeant({ id, event, status }: Delivery, selection: Query): Promise<boolean> {
   const { status: wanted = status, event: one = event } = selection;
   if (wanted !== status || one !== event) return false;
@@ -42,14 +42,14 @@ async function isMeant({ id, event, status }: Delivery, selection: Query): Promi
   return items.some((item) => item.id === id);
 }
 
-/** Looks again at the one that is shown. */
+/** Reads the delivery again that is shown. */
 let refresh = () => Promise.resolve();
 
 async function showList(query: URLSearchParams, signal: AbortSignal) {
   const selection = selectionOf(query);
   const status = query.get("status") || "failed";
   const chart = el("div");
-  // The list does not wait for it, and tells what is wrong with the selection.
+  // The list does not wait for the chart, and shows what is wrong with the selection.
   import("./deliveries_chart.ts").then((drawn) => drawn.deliveriesChart(selection))
     .then((drawn) => fill(chart, drawn), () => {});
   const made = await listTable<Delivery>({
@@ -69,28 +69,28 @@ async function showList(query: URLSearchParams, signal: AbortSignal) {
       : "No delivery yet: an event makes one for each of its subscriptions.",
   });
   const addHere = async (item: Delivery) => {
-    if (!made.node.matches(".list-of")) return; // it was refused
+    if (!made.node.matches(".list-of")) return; // the server refused the list
     const isThere = made.node.querySelector(`[data-id=${item.id}]`);
     const newest = made.node.querySelector("[data-id]")?.getAttribute("data-id") ?? "";
     const isNew = selection["status"] || item.id > newest;
     if (isThere || (isNew && await isMeant(item, selection).catch(() => false))) made.add(item);
   };
   const live = liveMark();
-  const lookAgain = () => refresh().catch(() => {}); // what comes next tells
+  const lookAgain = () => refresh().catch(() => {}); // the next event tries again
   listen({ topics: "delivery" }, (topic, data) => {
     const item = data as Delivery;
     if (topic === "delivery") addHere(item);
-    // Of very many the stream tells a sample.
+    // At a high rate the stream sends only a sample.
     if (topic === "dropped" || item.id === here().id) lookAgain();
   }, signal, (isLive) => {
     live.show(isLive);
-    if (isLive) lookAgain(); // what came before it was heard
+    if (isLive) lookAgain(); // to catch up with what the stream did not report
   });
   const how = status === "pending" ? "now" : "again";
   const many = el("span", `Send ${how}…`);
   const again = () => openResend({ selection: { ...selection, status } });
   const all = button(many, again, { picture: "resend", key: "many" });
-  // Of those that were delivered there may be very many; whoever asks has them counted then.
+  // Delivered ones may be very many, so they are counted only when the dialog is opened.
   if (mayWrite() && status !== "delivered") {
     const what = { ...selection, status, dry_run: true };
     call<{ count: number }>("POST", `${PATH}/resend`, what).then(({ count }) => {

@@ -5,7 +5,7 @@ import { type Child, el } from "../element.ts";
 import { closedSpan, HOUR_MS, listSteps, MINUTE_MS, splitInto } from "../figures.ts";
 import { serverNow } from "../session.ts";
 
-/** Where a list does not say since when. */
+/** The span of a list that has no `since`. */
 const USUAL_HOURS = 6;
 const MOST_BARS = 36;
 const ENDS = [
@@ -14,8 +14,8 @@ const ENDS = [
 ] as const;
 
 /**
- * How many of the deliveries that a list shows ended when. Nothing where none did, or where the
- * list goes by what is not counted.
+ * A chart of when the deliveries of a list ended. Returns null if none did, or if the list has a
+ * filter by which the server does not count.
  */
 export async function deliveriesChart(
   { status = "", subscription, since, until, ...others }: Query,
@@ -24,7 +24,7 @@ export async function deliveriesChart(
   if (ends.length === 0 || Object.values(others).some(Boolean)) return null;
   const untilMs = until ? Date.parse(String(until)) : serverNow();
   const sinceMs = since ? Date.parse(String(since)) : untilMs - USUAL_HOURS * HOUR_MS;
-  // It is a moment since a span was made a time.
+  // Rounded, since a moment has passed since the filter's span was turned into a time.
   const wantedMs = Math.max(1, Math.round((untilMs - sinceMs) / MINUTE_MS)) * MINUTE_MS;
   const unitMs = wantedMs > 24 * HOUR_MS ? HOUR_MS : 10 * MINUTE_MS;
   const barMs = Math.ceil(wantedMs / MOST_BARS / unitMs) * unitMs;

@@ -43,7 +43,7 @@ async function showList(query: URLSearchParams, signal: AbortSignal) {
         el("span.sub.only-s", when(created_at)),
       ]],
       ["By", "by hide-s", ({ source }) => sourceOf(source)],
-      // One request sets off few.
+      // One request dispatches few events, so their deliveries can be read one by one.
       request ? ["Deliveries", "wide", ({ id }) => later(ofEvent(id))] : ["State", "", distributed],
     ],
     empty: query.size > 0 ? noneLike("event")
@@ -98,7 +98,7 @@ async function showOne(id: string, signal: AbortSignal): Promise<Child> {
   ];
 }
 
-/** Dispatches an event by hand: one of the catalogue's with its example, or any other. */
+/** Dispatches an event by hand: a declared event with its example, or any other. */
 async function dispatch(add: (item: Event) => void): Promise<void> {
   const came = arrivals;
   const known = await listExamples();

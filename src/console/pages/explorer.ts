@@ -11,7 +11,7 @@ import { me, site } from "../session.ts";
 import { type Answer, app, type Call, showAnswer, snippet } from "./explorer_call.ts";
 import { tabs } from "../tabs.ts";
 
-/** The call that is shown: it stays as it is, and goes on, while others are looked for. */
+/** The call that is shown: it stays, and its request goes on, while the user filters calls. */
 let kept: { id: string; answer: Answer; card: HTMLElement } | undefined;
 
 export async function show({ id, query, signal }: Place) {
@@ -51,7 +51,7 @@ export async function show({ id, query, signal }: Place) {
 const isHosted = ({ tags }: Operation) => tags?.[0] === "hosted";
 const verb = (method: string) => el("span", { class: `verb ${method.toLowerCase()}` }, method);
 
-/** The calls that have this text in them, the server's own ones folded. */
+/** The calls that contain this text; those of the server itself are folded. */
 function groups(all: readonly Operation[], chosen: Operation | undefined, q: string): Child {
   const nameOf = (each: Operation) =>
     isHosted(each) ? each.path.split("/")[1] : `Built in: ${each.tags?.[0]}`;
@@ -137,7 +137,7 @@ async function callCard(operation: Operation, answer: Answer) {
       return void await ask({ title: summary ?? path, words, action: "Send", typed, act });
     }
     if (!send.ariaDisabled) {
-      send.ariaDisabled = "true"; // unlike `disabled` it leaves the focus there
+      send.ariaDisabled = "true"; // unlike `disabled` this keeps the focus
       await act();
       send.ariaDisabled = null;
     }
@@ -147,12 +147,12 @@ async function callCard(operation: Operation, answer: Answer) {
     try {
       return code(snippet(name, read()));
     } catch (error) {
-      return String(error); // JSON that is being typed
+      return String(error); // the JSON is still being typed
     }
   }])));
   const form = el("form", {
     onsubmit: submit,
-    // The tab that is seen is made anew.
+    // Renders the visible tab anew.
     oninput: () => snippets.querySelector<HTMLElement>("[aria-selected=true]")?.click(),
     onkeydown: ({ key, ctrlKey, metaKey }: KeyboardEvent) =>
       key === "Enter" && (ctrlKey || metaKey) && form.requestSubmit(send),

@@ -9,21 +9,21 @@ const ANSWER_WITHIN_MS = 30_000;
 /** How many characters of a body are shown at first. */
 const SHOWN = 200_000;
 
-/** What is sent, and the scopes of the token that it needs, undefined where it needs none. */
+/** A request, and the scopes that its token needs; undefined if it needs no token. */
 export interface Call {
   readonly method: string;
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | undefined;
   readonly scopes: readonly string[] | undefined;
-  /** Whether it is an app's token, rather than that of who has signed in. */
+  /** Whether the token is an app's, not that of the signed-in user. */
   readonly isApp: boolean;
 }
 
-/** The app as which calls are sent; it is in this memory alone. */
+/** The app that sends the calls; it is kept in memory alone. */
 export const app = { client_id: "", client_secret: "" };
 
-/** A call in another language; its token is in the environment. */
+/** A call as code in another language, which takes the token from the environment. */
 export function snippet(language: string, { method, path, headers, body, scopes }: Call): string {
   const [q, url] = [JSON.stringify, site.issuer + path];
   const all = { ...scopes && { Authorization: "Bearer $TOKEN" }, ...headers };
@@ -70,14 +70,14 @@ export function snippet(language: string, { method, path, headers, body, scopes 
   return (lines[language] ?? []).join("\n");
 }
 
-/** Where an answer is shown: its status, and the rest; what ends the call whose it is. */
+/** Where a response is shown: its status, and the rest. `over` ends the call. */
 export interface Answer {
   readonly head: HTMLElement;
   readonly body: HTMLElement;
   over?: AbortController;
 }
 
-/** Sends a call and shows its answer, and what that sets off. */
+/** Sends a call, and shows its response and what the call sets off. */
 export async function showAnswer(place: Answer, read: () => Call) {
   place.over?.abort();
   const over = place.over = new AbortController();
@@ -108,7 +108,7 @@ export async function showAnswer(place: Answer, read: () => Call) {
   }
 }
 
-/** A token of the app that was named, with the scopes that a call needs. */
+/** Requests a token for the app, with the scopes that a call needs. */
 async function appToken(scopes: readonly string[]): Promise<string> {
   const response = await request("POST", "/authorization/token", {
     token: "",
@@ -133,7 +133,7 @@ async function bodyOf(body: Blob, type: string): Promise<Child> {
       isJson && text.length <= SHOWN ? coloured(text) : text));
 }
 
-/** JSON with its lines indented; as it came where it is none, or has digits that would be lost. */
+/** JSON, indented; unchanged if it is not valid, or has numbers that would lose digits. */
 function indented(json: string): string {
   try {
     return /[:[,\s]-?\d{16}/.test(json) ? json : JSON.stringify(JSON.parse(json), null, 2);

@@ -29,7 +29,7 @@ export async function follow(
     if (!all.some(({ status }) => status === "pending")) over.abort();
   };
   await look();
-  const again = () => look().catch(() => {}); // what comes next tells
+  const again = () => look().catch(() => {}); // the next event tries again
   listen({ topics: "delivery", request }, again, over.signal, again);
 }
 

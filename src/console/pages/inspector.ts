@@ -18,16 +18,16 @@ let kept:
   | { address: string; over: AbortController } & Record<"node" | "list" | "split", HTMLElement>
   | undefined;
 
-/** The address of this list, without the one that is looked at. */
+/** The address of this list without the item that is open. */
 const listAddress = (): string => href(here().page, "", Object.fromEntries(here().query));
 
 /**
- * A list with one of its things beside it, on small screens in its place. The list stays as it is
- * while one after the other is looked at.
+ * Shows a list with one of its items beside it, or in its place on small screens. The list stays as
+ * it is while the user opens one item after the other.
  */
 export async function besideList(
   { id, signal }: Place,
-  /** Makes a list, which hears of what is new until its signal aborts. */
+  /** Makes a list, which gets new items until the signal aborts. */
   parts: (signal: AbortSignal) =>
     Promise<{ readonly head: Child; readonly above: Child; readonly list: HTMLElement }>,
   one: (id: string) => Promise<Child>,
@@ -56,7 +56,7 @@ export async function besideList(
   const hadFocus = closed?.contains(document.activeElement);
   closed?.remove();
   for (const row of list.querySelectorAll("tr")) {
-    // Who closes one is at its row again.
+    // The focus returns to the row of the item that was closed.
     const isLeft = !id && hadFocus && row.ariaSelected === "true";
     row.ariaSelected = String(row.dataset["id"] === id);
     if (isLeft) row.querySelector<HTMLElement>("a.main")?.focus();
@@ -65,13 +65,13 @@ export async function besideList(
   const comes = one(id);
   split.append(el("section.card.insp", { "aria-label": "Details" }, later(comes)));
   comes.then(() => setTimeout(() => {
-    // Where the list is not seen, nothing in it has the focus.
+    // If the list is hidden, it cannot keep the focus.
     if (list.offsetParent === null) split.querySelector<HTMLElement>(".insp h2")?.focus();
   }), () => {});
   return node;
 }
 
-/** What stands above the tabs of one thing: its name, how it stands, and facts. */
+/** The part above the tabs of one item: its name, actions, status and facts. */
 export function aboveTabs(
   name: string,
   actions: Child,
@@ -93,13 +93,13 @@ export function copied(id: string): Child {
   return [el("code", id), " ", made];
 }
 
-/** An id that leads somewhere. */
+/** An id as a link. */
 export const linked = (id: string, to: string) => el("a", { href: to }, el("code", id));
 
-/** What says by which request, with all that it set off. */
+/** The id of a request, as a link to the events that the request set off. */
 export const requested = (request: string) => linked(request, href("events", "", { request }));
 
-/** How a delivery stands: its last answer where there is one. */
+/** The status of a delivery, with its last response if there is one. */
 export function answered({ status, last_status, last_error }: Delivery): Child {
   const answer = last_status ?? last_error;
   if (status === "delivered" || status === "failed") return state(status, answer);
@@ -109,6 +109,6 @@ export function answered({ status, last_status, last_error }: Delivery): Child {
 /** Any JSON as text. */
 export const payload = (data: unknown) => cut(JSON.stringify(data, null, 2), PAYLOAD_SHOWN, code);
 
-/** The same of every list here: when it was dispatched. */
+/** The column with the time of the dispatch, which the lists share. */
 export const DISPATCHED: Column<{ readonly created_at: string }> =
   ["Dispatched", "mono muted nowrap hide-s", ({ created_at }) => when(created_at)];

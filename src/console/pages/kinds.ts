@@ -9,7 +9,7 @@ import {
 const rotate = (label: string, words: string, at_once: boolean) =>
   asking(label, "to 1 new key", words, () => call("POST", "/backend/key", { at_once }));
 
-/** The pages that are nothing but records with their members, by the first part of the address. */
+/** The pages that show only records and their members, by the first segment of the address. */
 const KINDS: Readonly<Record<string, Kind>> = {
   users: {
     words: "Who can sign in, and the scopes that they may have.",

@@ -24,7 +24,7 @@ const VERIFY = [
   "}",
 ].join("\n");
 
-/** Asks for what a new subscription is made of, and shows its secret. */
+/** Asks for the event and the endpoint of a new subscription, and shows its secret. */
 export async function subscribe(events: readonly DeclaredEvent[], value: string): Promise<void> {
   const event = field("Event", { id: "event", list: "events", required: true, value });
   const endpoint = field("Your address", { type: "url", required: true, placeholder: "https://" });
@@ -42,7 +42,7 @@ export async function subscribe(events: readonly DeclaredEvent[], value: string)
   go(href(made.id));
 }
 
-/** Shows a secret that is shown once, and how it is used. */
+/** Shows a secret, which cannot be shown again, and how to use it. */
 export const showSecret = (secret: string) => showOnce("Its signing secret",
   "It proves that a callback comes from here. Store it for your code: it is shown only once.",
   [code(secret), el("h3", "To verify a callback, in Node.js"), code(VERIFY)]);

@@ -18,9 +18,9 @@ import { key, strip, table } from "../table.ts";
 import { showTail } from "../tail.ts";
 
 const ISO_TIME = /\d{4}-\d\d-\d\dT[\d:.]+Z/g;
-/** Of what is worst, and of what was last. */
+/** How many of the worst subscriptions and of the latest deliveries are shown. */
 const ROWS = 7;
-/** Each span in words, in hours, and of how many points and bars its charts are. */
+/** Each span: its label, its hours, and how many points and bars its charts have. */
 const SPANS = [
   ["1 h", 1, 60, 12],
   ["6 h", 6, 72, 24],
@@ -45,7 +45,7 @@ export async function show({ query, signal }: Place) {
 
   async function paint(): Promise<void> {
     const figures = isNew ? welcome() : await showFigures(span, failingSince);
-    // What somebody reads, or is at, does not change under the hand.
+    // The figures do not change while the user reads a table or has the focus in them.
     if (!board.querySelector("details[open], :focus")) fill(board, figures);
   }
   function showProblems({ items }: { readonly items: readonly Problem[] }): void {
@@ -57,7 +57,7 @@ export async function show({ query, signal }: Place) {
         el("details", el("summary", `and ${others.length} more`), others)];
     });
   }
-  const repaint = () => paint().catch(() => {}); // the stream says if nobody answers
+  const repaint = () => paint().catch(() => {}); // the live mark shows if the server is silent
   const findProblems = async () => showProblems(await list<Problem>("/backend/problem"));
 
   listen({ topics: "delivery,problem" }, (topic, data) => {
@@ -67,7 +67,7 @@ export async function show({ query, signal }: Place) {
       isNew = false;
       repaint();
     }
-  }, signal, live.show); // at once, so that nothing is left out behind the latest
+  }, signal, live.show); // before other requests, so that no delivery after `latest` is missed
   await findProblems();
   await paint();
   every(MINUTE_MS, repaint, signal);
@@ -113,7 +113,7 @@ async function showFigures(
     listSteps({ step }, 2 * fromMs - toMs, toMs),
     listSteps({ step, of: "logins" }, fromMs, toMs),
     listSteps({ step, of: "overdue" }, fromMs, toMs),
-    // Whether it is ready or not it says how much waits.
+    // The response has the backlog whether the server is ready or not.
     request("GET", "/system/ready").then((answer) => answer.json()).catch(() => ({})),
     worstSubscriptions(),
   ]);
@@ -141,7 +141,7 @@ async function showFigures(
   ];
   const marks = [50, 95, 99].flatMap((share) => {
     const [ms, along] = percentile(now, share / 100);
-    // A chart's last place is its last step's, here the end of its last bar.
+    // The last position of a chart is its last step; here it is the end of the last bar.
     const at = along * bounds.length / now.buckets.length;
     return ms === null ? [] : { at, words: `p${share} ${duration(ms)}` };
   });
@@ -191,14 +191,14 @@ async function showFigures(
   ];
 }
 
-/** Those that fail, then the newest, each with its last 24 hours. */
+/** The failing subscriptions, then the newest, each with its last 24 hours. */
 async function worstSubscriptions(): Promise<Child> {
   const parts = await Promise.all(["worst", "newest"].map((sort) =>
     list<Subscription>("/backend/subscription", { sort, limit: ROWS })));
   const all = new Map(parts.flatMap(({ items }) => items).map((each) => [each.id, each]));
   const hourMs = Math.floor(serverNow() / HOUR_MS) * HOUR_MS;
   const rows = await Promise.all([...all.values()].slice(0, ROWS).map(async (each) => {
-    // The hour that runs too: of shares it makes no fall.
+    // With the current hour, since a share, unlike a count, does not drop in it.
     const steps = (await Promise.all([
       listSteps({ subscription: each.id, step: "hour" }, hourMs - 23 * HOUR_MS, hourMs),
       listSteps({ subscription: each.id }, hourMs, hourMs + HOUR_MS),
@@ -222,7 +222,7 @@ async function worstSubscriptions(): Promise<Child> {
 }
 
 /**
- * A figure against the one of the span before, where both are; a share should rise, a time fall.
+ * The change of a figure from the span before, if both are known. A share should rise, a time fall.
  */
 function against(value: number | null, before: number | null, unit: string, words: string): Child {
   const change = Number(((value ?? NaN) - (before ?? NaN)).toFixed(unit ? 0 : 2));

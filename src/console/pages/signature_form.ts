@@ -3,7 +3,7 @@ import { duration } from "../format.ts";
 import { message } from "../parts.ts";
 import { serverNow } from "../session.ts";
 
-/** How old a callback may be for those who verify it (Standard Webhooks). */
+/** How old a callback may be when its receiver verifies it (Standard Webhooks). */
 const TOLERANCE_MS = 300_000;
 const FIELDS = ["webhook-id", "webhook-timestamp", "webhook-signature", "secret", "body"];
 
@@ -39,7 +39,7 @@ export function signatureForm(id: string): HTMLElement {
   return form;
 }
 
-/** Whether one of the signatures is of this text and this secret; rejects what is not Base64. */
+/** Whether one of the signatures fits this text and secret; rejects if one is not Base64. */
 async function verify(signed: string, signature: string, secret: string): Promise<boolean> {
   const bytes = (text: string) => Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
   const how = { name: "HMAC", hash: "SHA-256" };

@@ -13,11 +13,11 @@ import { every, listen } from "../stream.ts";
 
 type Receiver = Infer<typeof WithCallbacks>;
 
-/** Whether it has been done, its name, what is at its end, and what below. */
+/** Whether the step is done, its title, what is at its end, and what is below. */
 type Step = readonly [isDone: boolean, title: string, end: Child, ...below: Child[]];
 
 const LOOK_MS = 4_000;
-/** For so long a receiver is there. */
+/** How long a receiver exists. */
 const LIFE_MS = 3_600_000;
 const RECEIVER = /\/console\/receiver\/([\w-]+)$/;
 const ANSWERS = ["200", "503", "410", "none"];
@@ -34,12 +34,12 @@ export async function show({ signal }: Place) {
   const [steps, controls, sent] = [el("ol.card.w7"), el("div"), el("div")];
   let watched = "";
 
-  /** A button that changes something, after which all is looked at again. */
+  /** A button that changes something and then reads everything again. */
   function act(id: string, label: Child, does: () => Promise<unknown>, kind = "tiny"): Child {
     return mayWrite() && button(label, () => does().then(look), { kind, id });
   }
 
-  const again = () => look().catch(() => {}); // and again, a little later
+  const again = () => look().catch(() => {}); // the next call may succeed
   async function look(): Promise<void> {
     const { subscription, receiver, deliveries, ...done } = await find();
     if (signal.aborted) return;
@@ -64,7 +64,7 @@ export async function show({ signal }: Place) {
     const all: readonly Step[] = [
       [true, "Server set up", el("span.pill.ok", site.version), site.issuer],
       [
-        // Who may only read is told of those alone that they may call.
+        // A reviewer gets only the operations that a reviewer may call, so there is no number.
         hosted.length > 0, "Endpoint modules loaded", mayWrite() && el("span.pill",
           count(hosted.length, "endpoint"), isConsumer && `, ${count(events.length, "event")}`),
         hosted.length > 0 ? el("code", hosted.join(", "))
@@ -106,7 +106,7 @@ export async function show({ signal }: Place) {
     }
     const { id, event: name, status } = subscription;
     const { example = { hello: "world" } } = events.find((each) => each.name === name) ?? {};
-    const dispatch = () => // to nobody else, whoever has subscribed
+    const dispatch = () => // to this user alone, whoever has subscribed
       call("POST", "/backend/event", { name, data: example, subject: me.id });
     const answers = ANSWERS.map((answer) => {
       const made = act(`answer-${answer}`, answer === "none" ? "no answer" : answer, () =>
@@ -155,7 +155,7 @@ export async function show({ signal }: Place) {
 
 type Done = Omit<Awaited<ReturnType<typeof find>>, "deliveries" | "subscription" | "receiver">;
 
-/** What has been done so far. */
+/** Finds out which steps are done. */
 async function find() {
   const [operations, delivered, dispatched, apps, problems, backups, own] = await Promise.all([
     listOperations(),
@@ -171,7 +171,7 @@ async function find() {
     RECEIVER.test(endpoint) && Date.parse(created_at) > serverNow() - LIFE_MS);
   const [, id] = RECEIVER.exec(subscription?.endpoint ?? "") ?? [];
   const [receiver, { items }] = await Promise.all([
-    // A restart ends it.
+    // A restart of the server ends a receiver.
     id ? get<Receiver>(`/backend/receiver/${id}`).catch(() => undefined) : undefined,
     subscription ? list<Attempted>("/backend/delivery", { subscription: subscription.id, limit: 3 })
       : { items: [] },

@@ -17,14 +17,14 @@ import { key, listTable, strip } from "../table.ts";
 
 export type Delivery = Infer<typeof DeliveryRecord>;
 
-/** What the page of one subscription has of its own. */
+/** What the console and a user's own pages each add to the page of a subscription. */
 interface Parts {
-  /** How many attempts a delivery has, and after how long of failing it is disabled. */
+  /** How many attempts a delivery gets, and for how long a subscription may fail. */
   readonly attempts?: number;
   readonly disableAfterMs?: number;
   readonly crumbs: Child;
   readonly words?: Child;
-  /** What else can be done: first of all, and last. */
+  /** More actions: `act` beside the heading, `more` in the card About. */
   readonly act?: Child;
   readonly more?: Child;
   /** Between its health and its deliveries. */
@@ -40,17 +40,17 @@ const LOOKS = [
   { name: "most", look: "bad" },
 ];
 
-/** The operations of subscriptions: of everybody's, or of one's own. */
+/** The path of all subscriptions, or of the user's own. */
 export const PATH = `${SIDE}/subscription`;
 
-/** How a subscription has done. */
+/** Reads the health of a subscription. */
 export const healthOf = (id: string) => get<Health>(`${PATH}/${id}/health`);
 
 const clock = (iso: string) => time(iso).slice(0, -3);
-// Noon, since a day of UTC is the same day there wherever one is, or nearly.
+// By noon of the local clock, the day stays the one that the server names.
 const dayOf = (text = "") => day(`${text}T12:00`);
 
-/** Where one of a subscription's deliveries is seen: people see it on the page of that. */
+/** The address of a delivery. Users see it on the page of its subscription. */
 export const deliveryHref = (subscription: string, delivery: string) =>
   isAccount ? href(subscription, "", { delivery }) : href("deliveries", delivery);
 
@@ -59,7 +59,7 @@ export const daysOf = ({ days }: Health): HTMLElement =>
   strip(`${days.length} days, of which ${days.filter(({ bad }) => bad > 0).length} with failures`,
     days.map((each) => ({ ...each, name: dayOf(each.day) })));
 
-/** How it stands, and since or until when: on one line, or on two where there is little room. */
+/** The status, and since or until when it lasts; with `isBroken` on two lines. */
 export function standing(subscription: Subscription, isBroken = false): Child {
   const { status, failing_since, paused_until, disabled_reason } = subscription;
   const isFailing = status === "active" && failing_since;
@@ -176,7 +176,7 @@ export async function showSubscription(given: Subscription, place: Place, parts:
     listen({ topics: "delivery", subscription: id }, tell, place.signal, live.show);
   }
   every(2 * LOOK_MS, () => read().catch((error: unknown) => {
-    // Deleted meanwhile: the page says so.
+    // The subscription has been deleted, which the page says when it is shown again.
     if (error instanceof Refusal && error.status === 404) refine({});
   }), place.signal);
   show(given, done);

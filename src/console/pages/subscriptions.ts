@@ -18,7 +18,7 @@ export const show = (place: Place) => place.id ? showOne(place) : showAll(place)
 async function showAll({ query }: Place): Promise<Child> {
   const isWorst = query.get("sort") === "worst";
   const health = new Map<string, Promise<Health>>();
-  // Three cells by one request.
+  // One request serves three cells.
   const of = (show: (health: Health) => Child) => ({ id }: Subscription) => {
     const asked = health.get(id) ?? healthOf(id);
     health.set(id, asked);
@@ -59,7 +59,7 @@ async function showOne(place: Place): Promise<Child> {
   const { id, principal = "", app = "" } = subscription;
   const all = (page: string, query: Record<string, string>, words: string) =>
     el("a", { href: href(page, "", query) }, words);
-  const delays = setting("RESEND_DELAYS").match(/\d+\w+/g) ?? []; // or it says none
+  const delays = setting("RESEND_DELAYS").match(/\d+\w+/g) ?? []; // the setting may be "none"
   const disabled = since(setting("DISABLE_AFTER")) ?? "";
   return showSubscription(subscription, place, {
     attempts: delays.length + 1,

@@ -68,7 +68,7 @@ async function showOne(place: Place): Promise<Child> {
     more: asking("Replace secret", `of ${event}`,
       "The new secret is shown only once. The old one also signs for a day.",
       async () => ({
-        ...await seldomWanted(), // first: it shows what is shown once
+        ...await seldomWanted(), // loaded first: without it the secret would be lost
         ...await call<{ secret: string }>("POST", `${path}/secret`),
       }),
       { look: { kind: "tiny" }, after: ({ showSecret, secret }) => showSecret(secret) }),
@@ -76,7 +76,7 @@ async function showOne(place: Place): Promise<Child> {
   });
 }
 
-/** One delivery with its attempts, which come as they are made. */
+/** One delivery with its attempts; new attempts appear when they are made. */
 async function showDelivery(path: string, of: string, { page: id, signal }: Place): Promise<Child> {
   const { now, refresh, status, again, line } = await openDelivery<Attempted<Delivery>>(path, of);
   every(WATCH_MS, () => now().status === "pending" && refresh(), signal);
