@@ -1,9 +1,9 @@
 /**
- * Shows the whole of Gatepost at work, and that it does what it promises.
+ * Shows all of Gatepost at work, and checks that it keeps its promises.
  *
- *   npm run demo                goes the whole way once; exit 1 if anything is not as it must be
+ *   npm run demo                runs all steps once; exit 1 at the first difference
  *   npm run demo -- --serve     keeps everything running for a browser, until Ctrl+C
- *   --server FILE               another program than dist/server.js
+ *   --server FILE               starts this program instead of dist/server.js
  */
 import { once } from "node:events";
 import { RESEND_DELAYS_MS } from "./demo/journey.ts";
@@ -17,7 +17,7 @@ const LIMIT_MS = 30_000;
 const SERVE_LIMIT_MS = 8 * 3_600_000;
 const INTERRUPTED = 130;
 
-/** Resolves with the exit code of whatever ends the demo from outside. */
+/** Never resolves; rejects at the limit, or with an InterruptedError on SIGINT or SIGTERM. */
 function waitForEnd(limitMs: number): Promise<never> {
   const late = new Promise<never>((_, reject) => {
     setTimeout(() => reject(new Error(`not done within ${limitMs / 1000} s`)), limitMs).unref();
@@ -33,7 +33,7 @@ class InterruptedError extends Error {
   override readonly name = "InterruptedError";
 }
 
-/** Goes the whole way; returns the exit code. */
+/** Runs all steps; returns the exit code. */
 async function show(stage: DemoStage, ended: Promise<never>): Promise<number> {
   const story = createStory(process.stdout);
   const startedMs = performance.now();
@@ -47,7 +47,7 @@ async function main(): Promise<number> {
     options: { serve: { type: "boolean", default: false }, server: { type: "string" } },
   });
   const ended = waitForEnd(values.serve ? SERVE_LIMIT_MS : LIMIT_MS);
-  // It may reject before anybody waits for it.
+  // The promise may reject before it is awaited.
   ended.catch(() => {});
   const opening = openStage({
     entry: values.server,
@@ -66,7 +66,7 @@ async function main(): Promise<number> {
   }
 }
 
-// A reader that goes away (`| head`) ends the demo; what it started ends with it.
+// The demo ends if its reader does (`| head`); its child processes end with it.
 process.stdout.once("error", () => process.exit(1));
-// What is still under way after an interruption is not waited for.
+// After an interruption the demo does not wait for work under way.
 process.exit(await main());

@@ -15,7 +15,7 @@ import type { Story } from "./story.ts";
 import { commandLines } from "./story_text.ts";
 import { createVisitor } from "./visitor.ts";
 
-/** Goes the whole way, step by step; throws at the first thing that is not as it must be. */
+/** Runs all steps of the demo; throws at the first difference from what is documented. */
 export async function runJourney(stage: DemoStage, story: Story): Promise<void> {
   const visitor = createVisitor(stage.server.url, story);
   const password = randomBytes(12).toString("base64url");

@@ -7,8 +7,8 @@ const SCOPE = "consumer orders";
 
 /**
  * Keeps everything running for a person with a browser: a user, a single-page app on an origin of
- * its own, a subscriber whose callbacks are printed as they come, and for the console an operator
- * and traffic. Ends when `ended` rejects.
+ * its own, and a subscriber whose callbacks are printed. For the console it adds an operator and
+ * traffic. Ends when `ended` rejects.
  */
 export async function serveDemo(stage: DemoStage, ended: Promise<never>): Promise<never> {
   const spa = await startSpaServer();
@@ -50,7 +50,7 @@ Ctrl+C ends it all.
   }
 }
 
-/** Adds user and app, and subscribes to what the app will cause; returns the password. */
+/** Adds a user and an app, and subscribes to the events of the app; returns the password. */
 async function prepare(stage: DemoStage, spa: SpaServer): Promise<string> {
   const password = await addUser(stage, "ada", SCOPE);
   const scope = ["--scope", SCOPE, "--json"];

@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { join } from "node:path";
 
-/** What the single-page app must know of Gatepost. */
+/** The configuration of the single-page app. */
 export interface SpaConfig {
   readonly issuer: string;
   readonly clientId: string;
@@ -14,13 +14,13 @@ export interface SpaConfig {
 export interface SpaServer {
   /** The app's URL, with its slash: "http://localhost:40000/". */
   readonly url: string;
-  /** Tells the page whom to ask; until then `/config.json` is 404. */
+  /** Sets the page's configuration; until then `/config.json` is 404. */
   configure(config: SpaConfig): void;
   close(): Promise<void>;
 }
 
 const FOLDER = join(import.meta.dirname, "spa");
-/** Nothing but these is served, so that no path needs to be understood. */
+/** Only these paths are served, so no path needs parsing. */
 const FILES: Readonly<Record<string, readonly [name: string, type: string]>> = {
   "/": ["index.html", "text/html; charset=utf-8"],
   "/app.js": ["app.js", "text/javascript; charset=utf-8"],
@@ -29,7 +29,7 @@ const FILES: Readonly<Record<string, readonly [name: string, type: string]>> = {
   "/icon.svg": ["icon.svg", "image/svg+xml"],
 };
 
-/** Serves the app on a free port, or on the one given. */
+/** Serves the app on the given port, or on a free one. */
 export async function startSpaServer(port = 0): Promise<SpaServer> {
   let config: SpaConfig | undefined;
 
@@ -68,7 +68,7 @@ export async function startSpaServer(port = 0): Promise<SpaServer> {
   };
 }
 
-/** A page that holds tokens runs its own script alone, and talks to Gatepost alone. */
+/** A page that holds tokens must run only its own script, and talk only to Gatepost. */
 function safety(config: SpaConfig | undefined): Record<string, string> {
   const policy = {
     "default-src": "'none'",

@@ -10,7 +10,7 @@ import { startSubscriber, type Subscriber } from "./subscriber.ts";
 /** Everything that runs during the demo, each in a process of its own. */
 export interface DemoStage {
   readonly server: RunningServer;
-  /** What the operator set, beside port and database. */
+  /** The operator's settings except for port and database. */
   readonly env: Readonly<Record<string, string>>;
   readonly subscriber: Subscriber;
   /** Runs `gatepost …` on the server's database, as an operator does beside a running server. */

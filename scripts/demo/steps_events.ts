@@ -6,9 +6,9 @@ import type { Answer } from "./visitor.ts";
 
 const CALLBACK_MS = 5_000;
 const LOOK_MS = 50;
-/** Delays vary by a fifth; a resend never comes before the shortest. */
+/** Delays vary by a fifth: no resend comes before this share of its delay. */
 const SHORTEST = 0.8;
-/** What of a callback's headers says something to a reader. */
+/** The headers of a callback that matter to a reader. */
 const SHOWN = ["content-type", "user-agent", "gatepost-event", "gatepost-attempt", "webhook-id",
   "webhook-timestamp", "webhook-signature"];
 
@@ -32,7 +32,7 @@ export async function callAndDeliver(journey: Journey, token: string): Promise<v
   story.check("the subscription's secret signed it", callback.isGenuine, true);
 }
 
-/** Three failures, three resends; the third gets through. */
+/** Three attempts fail, and the third resend succeeds. */
 export async function failAndResend(
   journey: Journey,
   token: string,
@@ -52,7 +52,7 @@ export async function failAndResend(
   story.check("delivered at last", [delivery["status"], delivery["attempt"]], ["delivered", 4]);
 }
 
-/** Four failures: the delivery has failed, and says so. */
+/** Four attempts fail: the delivery has failed, and its record says so. */
 export async function giveUp(
   journey: Journey,
   token: string,
@@ -115,7 +115,7 @@ function checkResends({ story }: Journey, callbacks: readonly ReceivedCallback[]
   story.check("none too early", waited, RESEND_DELAYS_MS.map(() => true));
 }
 
-/** The record follows the response to the last attempt by a moment. */
+/** Waits for the record, which is stored a moment after the response to the last attempt. */
 async function waitForEnd(
   { stage }: Journey,
   token: string,
@@ -139,7 +139,7 @@ function tellCallback({ story }: Journey, callback: ReceivedCallback): void {
   story.block(`answered ${status}`);
 }
 
-/** One line for each attempt; equal hashes are equal bytes. */
+/** Prints one line for each attempt; equal hashes mean equal bytes. */
 function tellTimeline({ story }: Journey, callbacks: readonly ReceivedCallback[]): void {
   callbacks.forEach((callback, index) => {
     const { headers, body, status } = callback;

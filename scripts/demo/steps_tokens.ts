@@ -12,7 +12,7 @@ const TOKEN = "/authorization/token";
 const REVOKE = "/authorization/revoke";
 const WHOAMI = "/authorization/whoami";
 
-/** Logs in by the simple endpoint; returns the token. */
+/** Logs in by POST /consumer/login; returns the token. */
 export async function logIn(journey: Journey): Promise<string> {
   const { story, visitor, username, password } = journey;
   story.step("Ada logs in", "User name and password in, one token out.");
@@ -32,7 +32,7 @@ export async function logIn(journey: Journey): Promise<string> {
   return token;
 }
 
-/** The authorization code grant as a browser and an app go it, with PKCE. */
+/** The authorization code grant with PKCE, as a browser and an app perform it. */
 export async function byCode(journey: Journey, app: DemoApp): Promise<Tokens> {
   const { story, visitor, stage, username, password } = journey;
   story.step("Grant 1 of 4: authorization code", "The app sends Ada to the login page.");
@@ -71,7 +71,7 @@ export async function byCode(journey: Journey, app: DemoApp): Promise<Tokens> {
   return checkTokens(journey, answer, "consumer orders");
 }
 
-/** The app for itself: its token speaks for the app, not for a user. */
+/** The client credentials grant: the token represents the app, not a user. */
 export async function byClientCredentials(journey: Journey, app: DemoApp): Promise<void> {
   const { story, visitor } = journey;
   story.step("Grant 2 of 4: client credentials", "The app for itself; scopes may have commas.");
@@ -87,7 +87,7 @@ export async function byClientCredentials(journey: Journey, app: DemoApp): Promi
   story.check("it speaks for the app", [who.body["kind"], who.body["sub"]], ["app", app.id]);
 }
 
-/** User name and password by way of an app that was allowed to; with a scope less. */
+/** The password grant, for an app that may use it, with one scope less. */
 export async function byPassword(journey: Journey, app: DemoApp): Promise<void> {
   const { story, visitor, username, password } = journey;
   story.step("Grant 3 of 4: password", "For apps that were allowed it; this time for less.");
@@ -100,7 +100,7 @@ export async function byPassword(journey: Journey, app: DemoApp): Promise<void> 
   story.check("less is less: 403 insufficient_scope", [refused.status, isTold], [403, true]);
 }
 
-/** New tokens for a refresh token, which is used up by that. */
+/** The refresh token grant: new tokens for a refresh token, which is then used up. */
 export async function byRefresh(journey: Journey, app: DemoApp, old: Tokens): Promise<Tokens> {
   const { story, visitor } = journey;
   story.step("Grant 4 of 4: refresh token", "Credentials in the body; the token rotates.");
@@ -115,7 +115,7 @@ export async function byRefresh(journey: Journey, app: DemoApp, old: Tokens): Pr
   return tokens;
 }
 
-/** The app hands its refresh token back; everything of the grant ends. */
+/** The app revokes its refresh token, which ends the whole grant. */
 export async function handBack(journey: Journey, app: DemoApp, tokens: Tokens): Promise<void> {
   const { story, visitor } = journey;
   story.step("The app hands its tokens back", "Revoking a refresh token ends the grant.");
@@ -152,7 +152,7 @@ async function checkTokens(journey: Journey, answer: Answer, scope: string): Pro
   return { access: String(access_token), refresh: String(refresh_token) };
 }
 
-/** Verifies a token as any other service would: with nothing but the published keys. */
+/** Verifies a token as another service would, with the published keys alone. */
 async function checkJwt({ story, stage }: Journey, token: string): Promise<void> {
   const [head = "", claims = "", signature = ""] = token.split(".");
   const { typ, alg, kid } = decode(head);

@@ -2,50 +2,50 @@ import { STATUS_CODES } from "node:http";
 import { inspect, isDeepStrictEqual, styleText } from "node:util";
 import { bodyLines, headerLines, parameterLines, shortenDeep } from "./story_text.ts";
 
-/** Something that was not as documented; the demo ends with it. */
+/** A difference from what is documented; the demo ends with it. */
 export class DifferenceError extends Error {
   override readonly name = "DifferenceError";
 }
 
-/** What a response looked like. */
+/** A response to print. */
 export interface Told {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
 }
 
-/** The demo as a person reads it, on a terminal or in a file. */
+/** The output of the demo for a person, on a terminal or in a file. */
 export interface Story {
-  /** Opens it, with what its signs mean. */
+  /** Prints the beginning, with the meaning of the signs. */
   begin(): void;
-  /** Begins a step: what happens, and why. */
+  /** Begins a step: says what happens, and why. */
   step(title: string, why: string): void;
-  /** A line on its own, such as a command, after its sign. */
+  /** Prints a line on its own, such as a command, after its sign. */
   line(sign: string, text: string): void;
-  /** Some lines of something: a body, a record. */
+  /** Prints several lines: a body, a record. */
   block(value: unknown): void;
-  /** A request: method and address, the headers that matter, and the body. */
+  /** Prints a request: method and address, the headers that matter, and the body. */
   sent(
     method: string,
     address: string,
     headers?: Readonly<Record<string, string>>,
     body?: unknown,
   ): void;
-  /** A response with its body; a page is described by `page`, in words. */
+  /** Prints a response with its body; `page` describes a page in words. */
   received(answer: Told, page?: string): void;
   /** Compares with what is documented, and throws DifferenceError where they differ. */
   check(claim: string, actual: unknown, expected: unknown): void;
-  /** Closes it; `seconds` is what it took. */
+  /** Prints the end; `seconds` is how long the demo took. */
   end(seconds: number): void;
 }
 
 type Style = Parameters<typeof styleText>[0];
 
-/** Response headers that say something to a reader. */
+/** The response headers that matter to a reader. */
 const SHOWN = ["www-authenticate", "location", "retry-after"];
 const LONG_QUERY = 60;
 
-/** Tells the demo to `out`, in colour where that is a terminal that wants it. */
+/** Prints the demo to `out`, in colour if that is a terminal that supports it. */
 export function createStory(out: NodeJS.WriteStream): Story {
   let steps = 0;
   let checks = 0;
@@ -58,7 +58,7 @@ export function createStory(out: NodeJS.WriteStream): Story {
   };
   const dim = (text: string) => style("dim", text);
 
-  /** A long query has its own lines, once. */
+  /** Splits a long query into lines, the first time that it comes. */
   function splitAddress(address: string): [short: string, parameters: string[]] {
     const [path = "", query = ""] = address.split("?");
     if (query.length <= LONG_QUERY) return [address, []];

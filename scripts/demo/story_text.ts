@@ -1,11 +1,11 @@
 const WIDTH = 92;
-/** Members and parameters that nobody should read off a screen. */
+/** Members and parameters whose value must not be readable on a screen. */
 const SECRETS = new Set(
   ("token access_token refresh_token client_secret secret code code_verifier csrf state " +
     "code_challenge").split(" "),
 );
 
-/** JSON on one line where it fits, else a member a line; a form a field a line; text as it is. */
+/** Formats JSON on one line if it fits, else one member per line; a form has one field per line. */
 export function bodyLines(body: unknown): string[] {
   const value = typeof body === "string" ? parse(body) : body;
   if (value instanceof URLSearchParams) return parameterLines(value);
@@ -13,12 +13,12 @@ export function bodyLines(body: unknown): string[] {
   return jsonLines(shortenDeep(value), WIDTH);
 }
 
-/** Parameters of a form or a query, one a line, as they are once decoded. */
+/** Formats decoded parameters of a form or a query, one per line. */
 export function parameterLines(parameters: URLSearchParams): string[] {
   return [...parameters].map(([name, value]) => `${name}=${shortenMember(name, value)}`);
 }
 
-/** Headers, one a line; a long one goes on, indented, after a comma. */
+/** Formats headers, one per line; a long header continues, indented, after a comma. */
 export function headerLines(headers: Readonly<Record<string, string>>): string[] {
   return Object.entries(headers).flatMap(([name, value]) => {
     const line = `${name}: ${shortenHeader(name, value)}`;
@@ -26,7 +26,7 @@ export function headerLines(headers: Readonly<Record<string, string>>): string[]
   });
 }
 
-/** A command, its arguments quoted where a shell needs it; a long one with its options on lines. */
+/** Formats a command with shell quotes; if it is long, its options have lines of their own. */
 export function commandLines(args: readonly string[]): string[] {
   const quoted = args.map((arg) => (/^[\w:/.-]+$/.test(arg) ? arg : `"${arg}"`));
   const line = quoted.join(" ");
@@ -38,7 +38,7 @@ export function commandLines(args: readonly string[]): string[] {
   });
 }
 
-/** A value with every secret in it cut short. */
+/** Returns a value with every secret in it shortened. */
 export function shortenDeep(value: unknown, name = ""): unknown {
   if (typeof value === "string") return shortenMember(name, value);
   if (Array.isArray(value)) return value.map((member) => shortenDeep(member));
@@ -70,7 +70,7 @@ function parse(text: string): unknown {
   }
 }
 
-/** Both ends tell two secrets apart, and open nothing. */
+/** Both ends are enough to tell two secrets apart, but not to use them. */
 function shorten(text: string): string {
   return text.length < 24 ? "•".repeat(8) : `${text.slice(0, 4)}…${text.slice(-4)}`;
 }

@@ -11,9 +11,9 @@ export interface ReceivedCallback {
   readonly headers: IncomingHttpHeaders;
   /** The body's bytes as text. */
   readonly body: string;
-  /** Whether the signature is that of the subscription's secret over exactly these bytes. */
+  /** Whether the signature is valid for the subscription's secret and exactly these bytes. */
   readonly isGenuine: boolean;
-  /** What the subscriber answered. */
+  /** The status that the subscriber returned. */
   readonly status: number;
   readonly atMs: number;
 }
@@ -22,9 +22,9 @@ export interface ReceivedCallback {
 export interface Subscriber {
   readonly url: string;
   readonly pid: number;
-  /** Gives it the secret that came with the subscription. */
+  /** Gives the subscriber the secret of the subscription. */
   trust(secret: string): void;
-  /** Has it answer the next callbacks with these statuses, and 204 after them. */
+  /** Makes it answer the next callbacks with these statuses, and later ones with 204. */
   failWith(...statuses: readonly number[]): void;
   /** Waits until `n` callbacks have come since the last `forget`; throws after `timeoutMs`. */
   waitFor(n: number, timeoutMs: number): Promise<readonly ReceivedCallback[]>;
@@ -37,7 +37,7 @@ export interface Subscriber {
 /** Messages to the subscriber, one at a time. */
 type Order = { readonly secret: string } | { readonly failWith: readonly number[] };
 
-/** What the subscriber tells. */
+/** Messages from the subscriber. */
 type News = { readonly url: string } | { readonly callback: ReceivedCallback };
 
 const START_MS = 10_000;
@@ -112,7 +112,7 @@ export function isGenuine(
   if (!(Math.abs(ageSeconds) <= TOLERANCE_SECONDS)) return false;
   const key = Buffer.from(secret.replace(/^whsec_/, ""), "base64");
   const expected = createHmac("sha256", key).update(`${id}.${timestamp}.${body}`).digest();
-  // There are two signatures while a secret is being replaced.
+  // While a secret is being replaced there are two signatures.
   return String(headers["webhook-signature"]).split(" ").some((signature) => {
     const [version, text = ""] = signature.split(",");
     const given = Buffer.from(text, "base64");
@@ -130,7 +130,7 @@ function listen(): void {
     if ("secret" in order) secret = order.secret;
     else statuses = order.failWith;
   });
-  // The demo's end, however it came about, is this process's end. Ctrl+C is the demo's to handle.
+  // This process ends with the demo, however that ends. The demo handles Ctrl+C.
   process.once("disconnect", () => process.exit(0));
   process.on("SIGINT", () => {});
 

@@ -3,10 +3,10 @@ import { createServer, type Server } from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
 
 type Members = Readonly<Record<string, unknown>>;
-/** POST to the service with a token; throws where it is refused. */
+/** POST to the service with a token; throws if the service refuses it. */
 type Post = (path: string, body: object, token?: string) => Promise<Members>;
 
-/** Who subscribes to what, under which path, and what is answered there: 0 is no answer at all. */
+/** The path and event of each subscription, and the status it returns; 0 means no response. */
 const SUBSCRIPTIONS = [
   { path: "/erp/hooks/orders", event: "order.packed", status: 503 },
   { path: "/fabrikam/northwind", event: "order.packed", status: 200 },
@@ -23,9 +23,9 @@ const PACE_MS = 600;
 const WRONG_PASSWORDS = 4;
 
 /**
- * Gives who looks at the console something to see: subscribers that are well, that fail and that
- * never answer, events that keep coming, and sign-ins with wrong passwords. `token` is of a user
- * with `backend` and `consumer`. Ends when `signal` aborts.
+ * Makes traffic to see in the console: subscribers that are healthy, that fail and that never
+ * respond, a flow of events, and sign-ins with wrong passwords. `token` is of a user with `backend`
+ * and `consumer`. Ends when `signal` aborts.
  */
 export async function makeTraffic(
   post: Post,
@@ -40,7 +40,7 @@ export async function makeTraffic(
   for (const [name, url] of apps) await post("/backend/app", { name, url }, token);
   for (let count = 0; count < WRONG_PASSWORDS; count++) {
     const login = post("/consumer/login", { username: "svc-import", password: "not this one" });
-    await login.catch(() => {}); // that is what it is for
+    await login.catch(() => {}); // the login is meant to fail
   }
   const work = dispatch(post, token, signal).catch(() => {}); // the service has ended
   return {

@@ -1,10 +1,10 @@
 import { type Form, parseForms } from "../../test/helpers/http_client.ts";
 import type { Story, Told } from "./story.ts";
 
-/** A response with its body understood. */
+/** A response with its body parsed. */
 export interface Answer extends Told {
   readonly url: string;
-  /** The body as a JSON object; empty where it is none. */
+  /** The body as a JSON object; empty if it is none. */
   readonly body: Readonly<Record<string, unknown>>;
   /** The absolute address of a Location header. */
   readonly location: string | undefined;
@@ -12,7 +12,7 @@ export interface Answer extends Told {
   readonly form: Form | undefined;
 }
 
-/** Sends real requests and reports each with its response. */
+/** Sends real requests, and prints each with its response. */
 export interface Visitor {
   get(path: string, token?: string): Promise<Answer>;
   postJson(path: string, body: object, token?: string): Promise<Answer>;
@@ -37,7 +37,7 @@ const FORM = "application/x-www-form-urlencoded";
 export function createVisitor(baseUrl: string, story: Story): Visitor {
   const cookies = new Map<string, string>();
 
-  /** What a reader should see: the path alone, for the server is always the same. */
+  /** The address for the reader: only the path, since the server is always the same. */
   const shown = (url: URL) => url.origin === baseUrl ? url.pathname + url.search : url.href;
 
   async function send(
@@ -110,7 +110,7 @@ async function readAnswer(url: URL, response: Response): Promise<Answer> {
   };
 }
 
-/** A page in a line: its title, what can be filled in and what can be pressed. */
+/** Describes a page in a line: its title, its fields and its buttons. */
 function tellPage({ text, headers, form }: Answer): string | undefined {
   if (!/html/.test(headers.get("content-type") ?? "")) return undefined;
   const title = /<title>([^<]*)/.exec(text)?.[1] ?? "";

@@ -1,9 +1,9 @@
 import type { Endpoint, Scopes } from "gatepost";
 
-/** For those who are asked whether an app may do it for them. */
+/** The text for users who are asked whether an app may do this for them. */
 export const scopes: Scopes = { orders: "Place orders in your name" };
 
-/** Places an order in the caller's name, and tells everybody who subscribed to such news. */
+/** Places an order in the caller's name, and dispatches an event to all its subscriptions. */
 export const placeOrder: Endpoint = {
   method: "POST",
   path: "/orders/:id",

@@ -2,7 +2,7 @@ import type { Context, Refusal, Scopes } from "gatepost";
 import { findCustomer } from "./lib/customer.ts";
 import { ShopError } from "./lib/shop_error.ts";
 
-/** What the scopes allow, for the page on which a user is asked. */
+/** What the scopes allow, for the consent page. */
 export const scopes: Scopes = {
   "shop:order": "Place and cancel orders in your name",
   "shop:staff": { description: "Change products and customers of the shop", grave: true },
@@ -14,7 +14,7 @@ export function before({ caller }: Context): void {
   throw new ShopError(403, "This customer is blocked.");
 }
 
-/** What an endpoint of this folder throws: a database that is busy is no failure of ours. */
+/** Handles the errors of this folder's endpoints: a busy database is no failure of the shop. */
 export function onError(error: unknown): Refusal | void {
   const isBusy = error instanceof Error && "errcode" in error && error.errcode === 5; // SQLITE_BUSY
   if (!isBusy) return;

@@ -3,7 +3,7 @@ import { withCustomer } from "./lib/customer.ts";
 import { endpoint } from "./lib/endpoint.ts";
 import { findOrder } from "./lib/orders.ts";
 
-/** Takes a form of a web page as well as JSON; both have the same schema. */
+/** Accepts a form of a web page as well as JSON, both by the same schema. */
 export const subscribe = endpoint({
   method: "POST",
   path: "/shop/newsletter",
@@ -29,7 +29,7 @@ export const subscribe = endpoint({
   },
 });
 
-/** Takes a form with a file (multipart/form-data), which the web Request reads. */
+/** Accepts a form with a file (multipart/form-data), which the web Request parses. */
 export const takeBack = endpoint({
   method: "POST",
   path: "/shop/returns",

@@ -24,7 +24,7 @@ export const createOrder = endpoint({
   },
   before: withCustomer,
   async handle({ body, customer, dispatch, log }) {
-    const { order, isNew } = placeOrder(customer, body); // committed, and its event is noted
+    const { order, isNew } = placeOrder(customer, body); // committed with its event
     if (!isNew) return { status: 200, body: order };
     announce(customer.id, order);
     try {
@@ -32,7 +32,7 @@ export const createOrder = endpoint({
       await dispatch.flush();
       forgetEvents([{ name: "shop.order.placed", key: order.id }]);
     } catch (error) {
-      // The order stands, and a caller that hears of an error would order again.
+      // The order is committed, and a caller that gets an error would order again.
       log.warn("the outbox will dispatch it", { order: order.id, error });
     }
     return { status: 201, headers: { location: `/shop/orders/${order.id}` }, body: order };
@@ -64,7 +64,7 @@ export const get = endpoint({
   handle: ({ params, customer }) => findOrder(customer, params.id),
 });
 
-/** Its event comes by the outbox alone: within a second, and with less in the handler. */
+/** The outbox alone dispatches its event, within a second, which keeps the handler short. */
 export const cancel = endpoint({
   method: "POST",
   path: "/shop/orders/:id/cancel",

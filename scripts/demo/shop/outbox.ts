@@ -2,8 +2,8 @@ import type { Cronjob } from "gatepost";
 import { forgetEvents, listWaiting } from "./lib/outbox.ts";
 
 /**
- * Dispatches what the shop has noted. Killed anywhere, it does so again: the key makes it the same
- * event.
+ * Dispatches the events that the shop has stored. If the process is killed, the next run repeats
+ * it: the key makes it the same event.
  */
 export const outbox: Cronjob = {
   name: "shop.outbox",
@@ -14,7 +14,7 @@ export const outbox: Cronjob = {
         return dispatch(name, JSON.parse(data), { key });
       } catch (error) {
         log.error("an event is not as its schema has it", { event: name, key, error });
-        return false; // it stays, and does not hold up the others
+        return false; // it stays, but does not block the others
       }
     });
     await dispatch.flush();

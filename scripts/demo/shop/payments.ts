@@ -2,7 +2,7 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 import { endpoint } from "./lib/endpoint.ts";
 import { markPaid } from "./lib/orders.ts";
 
-/** A webhook of somebody else's: no token, but a signature of the bytes as they came. */
+/** The webhook of another service: no token, but a signature of the bytes as they came. */
 export const takePayment = endpoint({
   method: "POST",
   path: "/shop/webhooks/payment",
@@ -25,7 +25,7 @@ export const takePayment = endpoint({
     if (secret === "" || !isGenuine) throw { status: 401, detail: "The signature is wrong." };
   },
   handle({ body, log }) {
-    // A payment may be told twice.
+    // A payment may be reported twice.
     if (!markPaid(body.order)) log.info("a payment that changes nothing", { order: body.order });
   },
 });

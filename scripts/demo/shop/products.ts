@@ -59,7 +59,7 @@ export const getProduct = endpoint({
   },
 });
 
-/** Takes a picture as the bytes that it is. */
+/** Accepts a picture as its raw bytes. */
 export const putImage = endpoint({
   method: "PUT",
   path: "/shop/products/:sku/image",

@@ -20,7 +20,7 @@ export const feed = endpoint({
     const body = new ReadableStream<Uint8Array>({
       start(controller) {
         const send = (text: string) => {
-          // A client that reads too slowly is let go, and comes back.
+          // A client that reads too slowly is disconnected, and reconnects.
           if ((controller.desiredSize ?? 0) < -MAX_WAITING) {
             stop();
             return controller.close();
@@ -44,7 +44,7 @@ export const feed = endpoint({
   },
 });
 
-/** A download of any length: a line is made when the client has room for it. */
+/** A download of any length: each line is made when the client can take it. */
 export const table = endpoint({
   method: "GET",
   path: "/shop/orders/table.csv",

@@ -1,7 +1,7 @@
 import type { Caller } from "gatepost";
 import { change, rows } from "./database.ts";
 
-/** Someone who orders, by the id that the token has. */
+/** A customer, whose id is the subject of the token. */
 export interface Customer {
   readonly id: string;
   readonly discount_percent: number;
@@ -9,7 +9,7 @@ export interface Customer {
   readonly blocked: number;
 }
 
-/** The customer; one who has never been here is new, and nothing is stored of them. */
+/** Returns the customer with this id; a new one is not stored. */
 export function findCustomer(id: string): Customer {
   const [found] = rows<Customer>("SELECT * FROM customers WHERE id = ?", id);
   return found ?? { id, discount_percent: 0, blocked: 0 };

@@ -23,7 +23,7 @@ const TABLES = `
 
 let opened: DatabaseSync | undefined;
 
-/** Opened when it is first used, since `gatepost check` loads modules too. */
+/** Opens the database when it is first used, since `gatepost check` loads modules too. */
 function database(): DatabaseSync {
   opened ??= open(process.env["SHOP_DATABASE"] ?? "");
   return opened;
@@ -31,7 +31,7 @@ function database(): DatabaseSync {
 
 function open(path: string): DatabaseSync {
   if (path === "") throw new Error("SHOP_DATABASE is not set: the path of the shop's database");
-  // A request that waits for a lock holds up every other one: better to fail soon.
+  // While a request waits for a lock, all others wait too, so it fails soon.
   const made = new DatabaseSync(path, { timeout: 100 });
   made.exec(TABLES);
   const add = made.prepare(
@@ -46,14 +46,14 @@ export function change(sql: string, ...values: readonly SQLInputValue[]): number
   return Number(database().prepare(sql).run(...values).changes);
 }
 
-/** The rows of a query; `Row` is what its columns are. */
+/** Returns the rows of a query; `Row` is the type of its columns. */
 export function rows<Row>(sql: string, ...values: readonly SQLInputValue[]): readonly Row[] {
   return database().prepare(sql).all(...values) as unknown as readonly Row[];
 }
 
 /**
- * Everything that `work` changes, or nothing. It must not wait for anything: other requests use
- * the same connection.
+ * Commits everything that `work` changes, or nothing. It must not await anything, since other
+ * requests use the same connection.
  */
 export function transaction<Result>(work: () => Result): Result {
   change("BEGIN IMMEDIATE");

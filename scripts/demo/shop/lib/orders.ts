@@ -7,7 +7,7 @@ import { ShopError } from "./shop_error.ts";
 
 const FIELDS = "id, reference, sku, quantity, total_cents, status";
 
-/** Places an order and notes its event, both or neither; the same reference is the same order. */
+/** Stores an order and its event in one transaction; the same reference is the same order. */
 export function placeOrder(customer: Customer, wanted: NewOrder): {
   readonly order: Order;
   readonly isNew: boolean;
@@ -43,7 +43,7 @@ export function placeOrder(customer: Customer, wanted: NewOrder): {
   });
 }
 
-/** Takes products from the shelf and returns their price. */
+/** Takes products out of stock and returns their price. */
 function takeStock(sku: string, quantity: number): number {
   const [product] = rows<Product>("SELECT * FROM products WHERE sku = ?", sku);
   if (product === undefined) {
@@ -63,14 +63,14 @@ export function listOrders(customer: Customer): readonly Order[] {
   return rows<Order>(`SELECT ${FIELDS} FROM orders WHERE customer = ? ORDER BY rowid`, customer.id);
 }
 
-/** A customer's order; another's is not there. */
+/** Returns a customer's order; throws 404 for an order of somebody else. */
 export function findOrder(customer: Customer, id: string): Order {
   const order = listOrders(customer).find((one) => one.id === id);
   if (order === undefined) throw new ShopError(404, "There is no such order.");
   return order;
 }
 
-/** Cancels an order that is not paid for, and notes its event. */
+/** Cancels an order that is not paid for, and stores its event. */
 export function cancelOrder(customer: Customer, id: string): Order {
   return transaction(() => {
     const { status, ...rest } = findOrder(customer, id);
@@ -87,7 +87,7 @@ export function cancelOrder(customer: Customer, id: string): Order {
   });
 }
 
-/** Notes that an order is paid for; whether that was news. */
+/** Marks an order as paid; returns whether that has changed it. */
 export function markPaid(id: string): boolean {
   return change("UPDATE orders SET status = 'paid' WHERE id = ? AND status = 'placed'", id) > 0;
 }

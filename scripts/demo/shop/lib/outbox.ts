@@ -1,6 +1,6 @@
 import { change, rows, transaction } from "./database.ts";
 
-/** An event that is to be dispatched; `key` makes it one, however often that is tried. */
+/** An event to dispatch; however often it is dispatched, `key` makes it one event. */
 export interface Waiting {
   readonly id: number;
   readonly name: string;
@@ -9,7 +9,7 @@ export interface Waiting {
   readonly data: string;
 }
 
-/** Notes an event in the transaction that it tells of. */
+/** Stores an event, in the transaction that the event reports. */
 export function noteEvent(name: string, key: string, data: unknown): void {
   change(
     "INSERT INTO outbox (name, key, data) VALUES (?, ?, ?)",
@@ -19,12 +19,12 @@ export function noteEvent(name: string, key: string, data: unknown): void {
   );
 }
 
-/** The events that wait longest. */
+/** The events that have waited longest. */
 export function listWaiting(): readonly Waiting[] {
   return rows<Waiting>("SELECT id, name, key, data FROM outbox ORDER BY id LIMIT 1000");
 }
 
-/** Forgets events that Gatepost has stored. */
+/** Deletes events that Gatepost has stored. */
 export function forgetEvents(stored: readonly Pick<Waiting, "name" | "key">[]): void {
   transaction(() => {
     for (const { name, key } of stored) {

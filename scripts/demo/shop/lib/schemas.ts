@@ -3,7 +3,7 @@ import type { Infer, JsonSchema } from "gatepost";
 const SKU = { type: "string", pattern: "^[a-z]{1,20}$" } as const;
 const ID = { type: "string", format: "uuid" } as const;
 
-/** Parameters of a path below one product, and below one order. */
+/** The parameters of paths below a product, and below an order. */
 export const OF_PRODUCT = {
   type: "object",
   properties: { sku: SKU },
@@ -29,7 +29,7 @@ export const PRODUCT = {
 } as const satisfies JsonSchema;
 export type Product = Infer<typeof PRODUCT>;
 
-/** What a customer sends; a second order with the same reference is the first one. */
+/** The body of a new order; a second order with the same reference is the first one. */
 export const NEW_ORDER = {
   type: "object",
   properties: {
