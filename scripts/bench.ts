@@ -1,19 +1,19 @@
 /**
- * Measures the built server beside the limits of what it is made of, in turn, and says which
- * targets it reaches. Every server, reference and receiver is a process of its own; this one makes
- * the load.
+ * Measures the built server and, in turn, the limits of the parts that it is made of, and says
+ * which targets it reaches. Every server, reference and receiver is a process of its own; this
+ * process makes the load.
  *
  *   npm run bench                       everything, about four minutes
- *   npm run bench -- --peers            beside what a user would pick instead, too: npm installs
- *                                       that into a scratch folder; BullMQ needs redis-server
- *   npm run bench -- --cluster          nothing but one node on three rqlited, which npm installs
- *                                       too, beside one on a file
- *   npm run bench -- --only NAME        these cases alone; may be repeated
+ *   npm run bench -- --peers            also what a user would choose instead: npm installs it
+ *                                       into a scratch folder; BullMQ needs redis-server
+ *   npm run bench -- --cluster          only a node on three rqlited, which npm installs too,
+ *                                       compared with a node on a file
+ *   npm run bench -- --only NAME        only this case; may be repeated
  *   npm run bench -- --seconds N        how long one turn takes (1.5); --rounds N how many (3)
  *   npm run bench -- --profile FOLDER   Gatepost writes CPU profiles there
  *   npm run --silent bench -- --json    the result as JSON
  *
- * Exit code 1 when it could not be measured; a missed target is a result like any other.
+ * Exit code 1 if the measurement fails; a missed target is a result like any other.
  */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -77,7 +77,7 @@ function say(line: string): void {
 async function main(): Promise<void> {
   const chosen = chosenCases();
   const scratch = mkdtempSync(join(tmpdir(), "gatepost-bench-"));
-  // Whatever is still running ends before, by the handlers that came with it.
+  // Child processes that still run end first, by the exit handlers that they came with.
   const end = (exitCode: number) => {
     process.once("exit", () => rmSync(scratch, { recursive: true, force: true, maxRetries: 5 }));
     process.exit(exitCode);

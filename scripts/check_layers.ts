@@ -1,11 +1,11 @@
 /**
- * Checks the layers of src: which folder may import which, which folder may touch which part of
+ * Checks the layers of src: which folder may import which, which folder may use which part of
  * Node, where the network, SQL, HTML and the environment may appear, that no function is written
- * where a member is assigned, and that none holds many variables that change. In src, test and
- * scripts no imports go in a circle, and no line is wider than 100 columns.
+ * where a member is assigned, and that none has many mutable variables. In src, test and scripts
+ * there are no import cycles, and no line is wider than 100 columns.
  *
  *   node scripts/check_layers.ts                  one line for each error; exit 1 if there is one
- *   node scripts/check_layers.ts FOLDER           the same for another tree in the place of src
+ *   node scripts/check_layers.ts FOLDER           the same for another tree instead of src
  *   node scripts/check_layers.ts [FOLDER] --list  the `node:` modules that each folder uses
  */
 import { globSync, readFileSync } from "node:fs";
@@ -55,7 +55,7 @@ const MAY_TOUCH: Record<string, string[]> = {
   server: ["os"],
   testing: [],
   cli: ["fs", "path", "readline", "util"],
-  "cli/dev.ts": ["child_process", "fs", "inspector", "path"], // the server that it starts again
+  "cli/dev.ts": ["child_process", "fs", "inspector", "path"], // the server that it restarts
   "cli/test_hooks.ts": ["module"],
   "base/": ["crypto", "http", "net", "util"], // http: its status names and types
   "base/quick_import.ts": ["module", "path"],
@@ -63,7 +63,7 @@ const MAY_TOUCH: Record<string, string[]> = {
   "oauth/": [],
   "event/": ["crypto"],
   "database/": ["fs", "path", "sqlite", "url", "worker_threads"],
-  // A cluster's nodes, and what is copied from and to them.
+  // Requests to the nodes of a cluster, and copies from and to them.
   "database/rqlite_": "events fs http https net path sqlite stream timers".split(" "),
   "store/": [],
   "http/": ["net"],
@@ -84,7 +84,7 @@ const SQL_IN = ["database/", "store/"];
 const HTML_IN = ["api/pages", "base/html.ts"];
 const COMPUTED_IMPORT_IN = ["hosting/"];
 
-/** What makes markup or code of text in a browser. */
+/** The names that turn text into markup or code in a browser. */
 const SINKS = new RegExp(
   "^((inner|outer)HTML|insertAdjacentHTML|setHTML(Unsafe)?|parseFromString|srcdoc|eval|Function" +
     "|createContextualFragment|document\\.write(ln)?)$",
@@ -105,16 +105,16 @@ const HTML_TAGS = [
 const HTML = new RegExp(`</?(${HTML_TAGS.join("|")})(\\s[^<>]*|/)?>|<!doctype`, "i");
 
 /**
- * A function that is written where a member is assigned. V8 puts each that this makes among what
- * is seldom collected, and all that it closes over survives with it: made once a request, that cost
- * a tenth of its time. One that has a name before, or is written in an object, is as any other.
+ * Matches a function that is written where a member is assigned. V8 allocates such a closure where
+ * it is seldom collected, and all that it captures survives too: made once per request, this cost a
+ * tenth of its time. A function that is named first, or written in an object, costs no more than
+ * others.
  */
 const ASSIGNED_FUNCTION = /^\s*\S+\.#?\w+ \S*= (async )?(function\b|(\w+|\(.*\)(: .*)?) =>)/;
 
 /** One broken rule. */
 export type LayerError = { file: string; line: number; rule: string };
 
-/** A module of the tree that is checked. */
 type Module = { file: string; unit: string; lines: string[]; tokens: Token[]; imports: Import[] };
 
 /** Returns every broken rule in a tree of modules, in the order of its files. */
@@ -133,7 +133,7 @@ export function checkLayers(folder: string): LayerError[] {
   ];
 }
 
-/** Returns what is wrong in a tree that has no floors: imports in a circle, and wide lines. */
+/** Returns the errors of a tree that has no layers: import cycles and wide lines. */
 export function checkTree(folder: string, modules = readModules(folder)): LayerError[] {
   return [...modules.flatMap(checkWidth), ...checkCycles(modules)];
 }
@@ -164,7 +164,7 @@ function toPosix(path: string): string {
   return path.replaceAll("\\", "/");
 }
 
-/** Name, size, exports, and a place in the table of floors. */
+/** Checks the name, size and exports of a module, and that the table of layers has its unit. */
 function checkShape({ file, unit, lines, tokens }: Module): LayerError[] {
   const errors: LayerError[] = [];
   const name = basename(file);
@@ -193,11 +193,11 @@ function checkWidth({ file, lines }: Module): LayerError[] {
   });
 }
 
-/** A closure that holds more is several: each part with its own is read, and tested, by itself. */
+/** A closure with more should be several closures, each of which is read and tested alone. */
 function checkVariables({ file, lines }: Module): LayerError[] {
   let held = 0;
   return lines.flatMap((text, index) => {
-    if (/^\S/.test(text)) held = 0; // what is of the top level begins, or ends
+    if (/^\S/.test(text)) held = 0; // a declaration of the top level begins, or ends
     if (!/^ {2}let /.test(text) || ++held <= MAX_VARIABLES) return [];
     const rule = `variables: ${held} that change in one function, more than ${MAX_VARIABLES}`;
     return [{ file, line: index + 1, rule }];
@@ -205,7 +205,7 @@ function checkVariables({ file, lines }: Module): LayerError[] {
 }
 
 function checkFunctions({ file, unit, lines }: Module): LayerError[] {
-  if (unit === "console") return []; // browsers make few
+  if (unit === "console") return []; // browsers make few of them
   const rule = "function: give it a name before it is assigned";
   return lines.flatMap((text, index) =>
     ASSIGNED_FUNCTION.test(text) ? [{ file, line: index + 1, rule }] : []
@@ -219,7 +219,7 @@ function checkImports(module: Module, files: Set<string>): LayerError[] {
   });
 }
 
-/** The rule that an import breaks, if any. */
+/** Returns the rule that an import breaks, if any. */
 function findImportError(
   { file, unit }: Module,
   { specifier, typeOnly }: Import,
@@ -258,13 +258,13 @@ function resolveImport(file: string, specifier: string): string {
   return posix.normalize(posix.join(posix.dirname(file), specifier));
 }
 
-/** The `node:` modules of the longest entry that fits a file. */
+/** Returns the `node:` modules of the longest entry that fits a file. */
 function touchable(file: string): string[] {
   const fitting = Object.entries(MAY_TOUCH).filter(([path]) => file.startsWith(path));
   return fitting.sort(([a], [b]) => b.length - a.length)[0]?.[1] ?? [];
 }
 
-/** The environment, the network, SQL and HTML, each in its own place. */
+/** Checks that the environment, the network, SQL and HTML appear only in their own places. */
 function checkContent({ file, tokens }: Module): LayerError[] {
   return tokens.flatMap((token, index) => {
     const rule = findContentError(file, token, (offset) => tokens[index + offset]?.text);
@@ -278,9 +278,9 @@ function findContentError(
   near: (offset: number) => string | undefined,
 ): string | undefined {
   if (file.startsWith("console/")) {
-    // What is shown there is hostile: it becomes text nodes and attributes, never markup or code.
+    // The console shows hostile text: it becomes text nodes and attributes, never markup or code.
     if (kind === "word" && SINKS.test(text)) return `sink: ${text}`;
-    // The build takes the indentation away.
+    // The build removes indentation, in templates too.
     if (kind === "template" && text.includes("\n")) return "template: goes past its line";
   }
   if (kind === "string" || kind === "template") {
@@ -295,7 +295,7 @@ function findContentError(
   if (near(-1) === "." && near(-2) !== "globalThis") return undefined;
   if (text === "process" && !isIn(file, ENVIRONMENT_IN)) {
     if (near(1) === "." && near(2) === "env") return "environment: process.env outside server, cli";
-    // As a value, or by a computed member, it would carry the environment out of sight.
+    // As a value, or by a computed member, `process` would hand on the environment unseen.
     if (near(1) !== "." && near(1) !== ":") return "environment: process as a value";
   }
   if (text === "fetch" && !isIn(file, FETCH_IN)) {
@@ -309,7 +309,7 @@ function isIn(file: string, places: string[]): boolean {
   return places.some((place) => file.startsWith(place));
 }
 
-/** One error for each import that closes a circle. */
+/** Returns one error for each import that closes a cycle. */
 function checkCycles(modules: readonly Module[]): LayerError[] {
   const byFile = new Map(modules.map((module) => [module.file, module]));
   const errors: LayerError[] = [];
@@ -320,7 +320,7 @@ function checkCycles(modules: readonly Module[]): LayerError[] {
     if (module === undefined || done.has(file)) return;
     const here = [...path, file];
     for (const { specifier, line, typeOnly } of module.imports) {
-      if (!specifier?.startsWith(".") || typeOnly) continue; // types are gone when it runs
+      if (!specifier?.startsWith(".") || typeOnly) continue; // types do not exist at run time
       const target = resolveImport(file, specifier);
       const start = here.indexOf(target);
       const circle = [...here.slice(start), target].join(" > ");

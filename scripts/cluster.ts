@@ -28,7 +28,7 @@ async function serve(): Promise<number> {
     startServer({
       env: {
         GATEPOST_PORT: String(port),
-        GATEPOST_BASE_URL: `http://127.0.0.1:${ports[0]}`, // of both, or tokens would differ
+        GATEPOST_BASE_URL: `http://127.0.0.1:${ports[0]}`, // one for both, or tokens would differ
         GATEPOST_DATABASE: rqlite.address,
         GATEPOST_ENDPOINTS: ENDPOINTS,
         GATEPOST_ADMIN_PASSWORD: password,

@@ -26,7 +26,7 @@ export function listDocuments(root: string): string[] {
   return ["README.md", ...globSync("{src,test,scripts}/**/*.md", { cwd: root })].sort();
 }
 
-/** Returns a document with its regions filled. Throws where one is unknown, or has no end. */
+/** Returns a document with its regions filled. Throws if a region is unknown or has no end. */
 export function fillRegions(text: string, regions: ReadonlyMap<string, string>): string {
   const marks = [...text.matchAll(MARK)].map(([, mark = ""]) => mark);
   const wrong = marks.find((mark, index) => (mark === "end") !== (index % 2 === 1));
@@ -51,7 +51,7 @@ function toCode(names: readonly string[]): string {
   return names.map((name) => `\`${name}\``).join(" ");
 }
 
-/** In place of every service: an operation says what it is before it uses any. */
+/** Stands for every service: an operation describes itself before it uses a service. */
 const NO_SERVICE: unknown = new Proxy(() => {}, {
   get(_target, name) {
     if (name === Symbol.iterator) return [].values.bind([]);
@@ -60,7 +60,7 @@ const NO_SERVICE: unknown = new Proxy(() => {}, {
   apply: () => NO_SERVICE,
 });
 
-/** What the code says, as Markdown, by the names of the regions. */
+/** Returns the content of each region, as Markdown, by the name of the region. */
 function readRegions(root: string): ReadonlyMap<string, string> {
   return new Map([
     ["configuration", configurationTable()],
@@ -109,7 +109,7 @@ function eventTable(): string {
   return toTable(["event", "when"], rows);
 }
 
-/** How much there is to read, to the nearest hundred lines. */
+/** The size of src, rounded to the nearest hundred lines. */
 function sizeOf(root: string): string {
   const texts = globSync("src/**/*.ts", { cwd: root })
     .map((file) => readFileSync(join(root, file), "utf8").trimEnd().split("\n"));

@@ -1,10 +1,10 @@
 /**
  * Runs real OAuth clients, token verifiers and a webhook verifier against the built server, each
- * through all that it knows, and tools for API documents against its own and those of a shop of
- * endpoint modules. They are installed into a scratch folder, which is removed again: they are not
- * dependencies.
+ * with every feature that it supports. Tools for API documents read those of the server and of a
+ * shop of endpoint modules. All are installed into a scratch folder, which is removed again: they
+ * are no dependencies.
  *
- *   npm run interop    a table, a row a client and a column a feature; exit 1 if there is a ✗
+ *   npm run interop    prints a row for each client and a column for each feature; exit 1 with a ✗
  */
 import { once } from "node:events";
 import { rmSync } from "node:fs";
@@ -43,12 +43,12 @@ const CLIENTS: readonly ClientPackage[] = [
   STANDARDWEBHOOKS,
 ];
 
-/** With the installation, which has a limit of its own. */
+/** The limit of the whole run; the installation also has a limit of its own. */
 const LIMIT_MS = 180_000;
 
-readOptions({}); // it has none
+readOptions({}); // it takes none
 
-/** Installs, tries and tells; returns the exit code. */
+/** Installs the clients, runs the trials and prints the result; returns the exit code. */
 async function main(folder: string, signal: AbortSignal): Promise<number> {
   process.stderr.write("Installing the clients into a scratch folder ...\n");
   const wanted = [...CLIENTS, ...DOCUMENT_TOOLS, ...ISSUERS]
@@ -87,7 +87,7 @@ const signal = AbortSignal.any([interruption.signal, AbortSignal.timeout(LIMIT_M
 const aborted = once(signal, "abort").then((): never => {
   throw signal.reason;
 });
-// What still runs ends with this process: servers are killed, and the folder is removed.
+// Whatever still runs ends with this process: servers are killed, and the folder is removed.
 process.exit(
   await Promise.race([main(folder, signal), aborted]).catch((error: unknown) => {
     console.error(error instanceof Error ? error.message : error);

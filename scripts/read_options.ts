@@ -2,8 +2,8 @@ import { readFileSync } from "node:fs";
 import { parseArgs, type ParseArgsConfig } from "node:util";
 
 /**
- * Reads the options of a script, as `parseArgs`. With --help the script ends, and prints what
- * stands at the head of its file; with a wrong option it ends with exit code 2 and the reason.
+ * Reads the options of a script as `parseArgs` does. With --help the script prints the comment at
+ * its head and ends. With a wrong option it prints the reason and ends with exit code 2.
  */
 export function readOptions<const Config extends ParseArgsConfig>(config: Config) {
   try {

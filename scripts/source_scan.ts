@@ -4,7 +4,7 @@
  * regular expressions, and takes everything else as words and punctuation.
  */
 
-/** One piece of source. Of a string or a template, `text` is what is between its quotes. */
+/** One piece of source. The `text` of a string or a template is what is between its quotes. */
 export type Token = {
   kind: "word" | "punctuation" | "string" | "template" | "regex";
   text: string;
@@ -14,7 +14,7 @@ export type Token = {
 
 /** One import, re-export, dynamic import, or call of `process.getBuiltinModule`. */
 export type Import = {
-  /** Undefined where it is computed. */
+  /** Undefined if it is computed. */
   specifier: string | undefined;
   typeOnly: boolean;
   line: number;
@@ -30,7 +30,7 @@ const WORD = /[\p{ID_Start}$_#][\p{ID_Continue}$]*/uy;
 const NUMBER = /\d[\w.]*/y;
 const STRING = /"(?:[^"\\\n]|\\[^])*"|'(?:[^'\\\n]|\\[^])*'/y;
 const REGEX = /\/(?:[^/\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\/[a-z]*/y;
-/** From a backtick or a substitution's closing brace to the next of either. */
+/** Matches from a backtick or a substitution's closing brace to the next of either. */
 const TEMPLATE = /(?:[^`\\$]|\\[^]|\$(?!\{))*(`|\$\{|$)/y;
 
 /** Splits source into tokens, without its comments. */

@@ -1,6 +1,6 @@
 /**
- * Says whether all is well: types, layers, documents, build, every test, those of the service on
- * each engine, their coverage of `src`.
+ * Checks everything: types, layers, documents, the build, every test (those of the service on each
+ * engine), and the coverage of `src`.
  *
  *   npm test                          everything
  *   npm test -- test/base/id.test.ts  these files alone, without the checks and the coverage
@@ -18,10 +18,10 @@ const processCoverageFolder = join(coverageFolder, "tmp");
 const failuresFile = join(coverageFolder, "failures.txt");
 
 /**
- * What a test sees: the settings of the person who runs it stay out, except for those of tests.
- * What Node makes of a module is kept: processes by the thousand load hundreds of them each, and
- * taking the types out of these is most of what a start costs. V8 then counts the top level of such
- * a module as a whole, and the branches of its functions as ever.
+ * The environment of a test. The settings of the person who runs it are left out, except for those
+ * of tests. Node's compile cache is kept: thousands of processes load hundreds of modules each, and
+ * most of the cost of a start is to strip their types. V8 then counts the top level of such a
+ * module as a whole, and the branches of its functions as usual.
  */
 const cleanEnv = {
   ...Object.fromEntries(
@@ -37,7 +37,7 @@ const testRunner = [
   `--test-concurrency=${Math.max(2, availableParallelism())}`,
 ];
 
-// Files that no test loads count as well, and so does what processes that tests start have run.
+// Files that no test loads are counted too, and so is what the child processes of tests have run.
 const coverageReport = [
   "node_modules/c8/bin/c8.js",
   "report",
@@ -49,7 +49,7 @@ const coverageReport = [
 ];
 const coverageLimits = ["--check-coverage", "--lines=95", "--branches=90"];
 
-/** The limit of one file; the runner has one of each test alone. */
+/** The limit of one file; the runner itself limits only each test. */
 const FILE_MS = 15 * 60_000;
 
 /** Runs Node on one step; true if it went well. */
@@ -64,7 +64,7 @@ async function run(args: string[], extraEnv: Record<string, string> = {}): Promi
 
 let firstSeenMs = new Map<string, number>();
 
-/** Ends each process of a list (Linux has it) that has run for too long: its file fails. */
+/** Ends each process of a list (Linux has it) that runs for too long, so that its file fails. */
 function endHanging(list: string): void {
   const pids = existsSync(list) ? readFileSync(list, "utf8").match(/\d+/g) ?? [] : [];
   firstSeenMs = new Map(pids.map((pid) => [pid, firstSeenMs.get(pid) ?? Date.now()]));
@@ -75,7 +75,7 @@ function endHanging(list: string): void {
   }
 }
 
-/** Runs one step under its title, and ends everything where it fails. */
+/** Runs one step under its title; ends the process if the step fails. */
 async function step(title: string, succeeds: () => Promise<boolean>): Promise<void> {
   console.log(`\n${title}`);
   if (await succeeds()) return;
@@ -84,9 +84,9 @@ async function step(title: string, succeeds: () => Promise<boolean>): Promise<vo
 }
 
 /**
- * Runs every test; files with a test that failed run once more, alone, because some tests wait for
- * real processes, sockets and browsers, and a machine that is busy with something else can make any
- * of them late. What fails twice fails.
+ * Runs every test. A file with a failed test runs once more, alone: some tests wait for real
+ * processes, sockets and browsers, and a busy machine can make any of them late. What fails twice
+ * fails.
  */
 async function runTests(files: string[], env: Record<string, string>): Promise<boolean> {
   const reporters = [

@@ -1,6 +1,6 @@
 /** Something to measure. */
 export interface BenchCase {
-  /** What `--only` takes. */
+  /** The name for `--only`. */
   readonly name: string;
   measure(stage: Stage): Promise<readonly Finding[]>;
 }
@@ -15,9 +15,9 @@ export interface Stage {
   readonly nodeFlags: readonly string[];
   /** A folder with what npm installed for the comparison with peers; none without `--peers`. */
   readonly peers: string | undefined;
-  /** The path of a folder that is not there yet. */
+  /** Returns the path of a folder that does not exist yet. */
   newFolder(): string;
-  /** Tells the person who waits. */
+  /** Prints a line of progress. */
   say(line: string): void;
 }
 
@@ -26,15 +26,15 @@ export interface Finding {
   readonly what: string;
   readonly unit: string;
   readonly gatepost: number;
-  /** What it is compared with: none where the figure is for itself. */
+  /** What the figure is compared with; undefined if with nothing. */
   readonly reference?: { readonly name: string; readonly value: number };
   /** Gatepost's figure as a multiple of the reference's. */
   readonly ratio?: number;
   /** CPU time of one operation in microseconds, all threads of the server. */
   readonly cpuMicros?: { readonly gatepost: number; readonly reference: number };
-  /** Of Gatepost's responses, in milliseconds. */
+  /** The latency of Gatepost's responses, in milliseconds. */
   readonly latencyMs?: { readonly p50: number; readonly p99: number };
-  /** Of the ratio where there is one, else of the figure; none where it is for information. */
+  /** The target of the ratio, or of the figure without a ratio; undefined if there is none. */
   readonly target?: Target;
 }
 

@@ -11,7 +11,7 @@ import { copyFolder, seedFolder } from "./post_seed.ts";
 import { startProcess } from "./processes.ts";
 import { LIMIT_SERVER } from "./tokens.ts";
 
-/** Events on their way to their subscribers. */
+/** Measures events on their way to their subscribers. */
 export const CALLBACK_CASES: readonly BenchCase[] = [
   { name: "deliveries", measure: measureDeliveries },
   { name: "latency", measure: measureLatency },
@@ -19,10 +19,10 @@ export const CALLBACK_CASES: readonly BenchCase[] = [
 ];
 
 const SUBSCRIPTIONS = 100;
-const BACKLOG = 120_000; // more than is sent while it is measured
+const BACKLOG = 120_000; // more than the measurement sends
 const CONCURRENCY = 64; // the default of GATEPOST_CALLBACK_CONCURRENCY
 const WARM_UP_MS = 1500;
-/** Until V8 has optimized all of an exchange, which it allocates less for then. */
+/** Until V8 has optimized all code of an exchange, which then allocates less. */
 const DELIVERY_WARM_UP_MS = 6000;
 const WAIT_MS = 20_000;
 const EVENTS_A_SECOND = 200;
@@ -117,7 +117,7 @@ async function measureLatency(stage: Stage): Promise<Finding[]> {
   }
 }
 
-/** From `dispatch` in a handler to the request at the subscriber, in milliseconds, sorted. */
+/** Returns the times from `dispatch` in a handler to the callback's request, in ms, sorted. */
 export async function measureDispatchToCallback(
   gatepost: BenchGatepost,
   perSecond: number,
@@ -133,7 +133,7 @@ export async function measureDispatchToCallback(
     const dispatchFor = async (durationMs: number): Promise<Float64Array> => {
       const load = { port: gatepost.port, perSecond, statuses: [204] };
       await runPaced({ ...load, durationMs, next: () => bytes });
-      await sleep(500); // what is under way arrives
+      await sleep(500); // callbacks under way arrive
       const all: number[] = JSON.parse(await (await fetch(receiver.url)).text());
       return Float64Array.from(all).sort();
     };
@@ -144,7 +144,7 @@ export async function measureDispatchToCallback(
   }
 }
 
-/** How long other requests wait while one event goes to very many. */
+/** Measures how long other requests wait while one event goes to very many subscriptions. */
 async function measureFanOut(stage: Stage): Promise<Finding[]> {
   const receiver = await startPostReceiver();
   const endpoints = Array.from({ length: FAN_OUT }, (_, index) =>

@@ -8,7 +8,7 @@ import { type PostReceiver, startPostReceiver } from "./post_receiver.ts";
 import { cpuMsOf } from "./processes.ts";
 import { tokenRequest } from "./tokens.ts";
 
-/** One Gatepost node on three rqlited, beside one on a file: all on this machine. */
+/** Compares a Gatepost node on three rqlited with one on a file, all on this machine. */
 export const CLUSTER_CASES: readonly BenchCase[] = [
   comparison("cluster-tokens", "client_credentials on a cluster, 256 connections", (stage) =>
     startContest(stage, obtainTokens)),
@@ -59,7 +59,7 @@ async function startOnCluster(stage: Stage): Promise<Gatepost> {
   };
 }
 
-/** Both, one after the other, for what `sideOf` puts them under. */
+/** Starts both servers, one after the other, and makes a side of each by `sideOf`. */
 async function startContest(
   stage: Stage,
   sideOf: (gatepost: Gatepost) => Promise<Side>,
@@ -104,13 +104,13 @@ async function startDeliveries(stage: Stage): Promise<Contest> {
     return {
       name,
       cpuMs,
-      /** Makes a backlog. */
+      /** Adds to the backlog. */
       async prepare(turnMs) {
         const count = Math.ceil(DELIVERIES_A_SECOND * turnMs / 1000 / SUBSCRIBERS);
         await postEach(gatepost.port, Array.from({ length: count }, () => bytes));
         expected += count * SUBSCRIBERS;
       },
-      /** Until all of it is delivered: what is left over would take from the other's turn. */
+      /** Runs until all is delivered, since the rest would take from the turn of the other side. */
       async run() {
         const [startedMs, first] = [performance.now(), await receiver.count()];
         await receiver.waitFor(expected, DELIVERED_MS);

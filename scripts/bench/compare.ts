@@ -2,18 +2,18 @@ import type { BenchCase, Finding, Stage, Target } from "./bench_case.ts";
 import { type LoadResult, percentile, runLoad } from "./http_load.ts";
 import { medianOf } from "./post_rounds.ts";
 
-/** One of those that have their turns. */
+/** One side of a comparison. */
 export interface Side {
   readonly name: string;
   /** CPU time of its server so far. */
   cpuMs(): number;
-  /** Makes ready what the next turn uses up. */
+  /** Prepares what the next turn uses up. */
   prepare?(turnMs: number): Promise<void>;
-  /** Puts it under load for so long. */
+  /** Puts the side under load for `turnMs`. */
   run(turnMs: number): Promise<LoadResult>;
 }
 
-/** A server under as much as so many connections can send; `next` gives each request's bytes. */
+/** A server under as much load as its connections can send; `next` gives each request's bytes. */
 export function loadSide(
   name: string,
   { port, cpuMs }: { readonly port: number; cpuMs(): number },
@@ -24,14 +24,14 @@ export function loadSide(
   return { name, cpuMs, run: (durationMs) => runLoad({ ...load, durationMs }) };
 }
 
-/** A side that Gatepost is held against. */
+/** A side that Gatepost is compared with. */
 export interface Reference {
   readonly side: Side;
-  /** How much of that one's rate Gatepost's must be. */
+  /** What multiple of this side's rate Gatepost's rate must be. */
   readonly target?: Target;
 }
 
-/** All that have their turns in a comparison, started. */
+/** The sides of a comparison, started. */
 export interface Contest {
   readonly gatepost: Side;
   readonly references: readonly Reference[];
@@ -44,9 +44,9 @@ interface Turn {
   readonly latenciesMs: Float64Array;
 }
 
-const WARM_UP_MS = 2000; // until what is hot has been compiled
+const WARM_UP_MS = 2000; // until V8 has compiled the hot code
 
-/** A case in which all sides have their turns one after the other, round after round: A B A B. */
+/** A case in which all sides take turns, round after round: A B A B. */
 export function comparison(
   name: string,
   what: string,
@@ -65,7 +65,7 @@ export function comparison(
   };
 }
 
-/** The same with sides that have been started, and that the caller ends. */
+/** Compares sides that the caller starts and stops. */
 export async function compare(
   what: string,
   { gatepost, references }: Contest,
@@ -86,7 +86,7 @@ export async function compare(
       unit: "/s",
       gatepost: medianOf(own, ({ perSecond }) => perSecond),
       reference: { name: side.name, value: medianOf(theirs, ({ perSecond }) => perSecond) },
-      // Of neighbours in time, so that what slows the machine down for a while slows both.
+      // The ratio is of turns that follow each other: a slow spell of the machine slows both.
       ratio: medianOf(own.map((turn, round) => turn.perSecond / (theirs[round]?.perSecond ?? NaN)),
         (ratio) => ratio),
       cpuMicros: {

@@ -1,5 +1,5 @@
 /**
- * Measures the console in Chromium: when it paints first, and what its live pages cost it.
+ * Measures the console in Chromium: its first paint, and the CPU time of its live pages.
  *
  *   npm run build && node_modules/.bin/node scripts/bench/console_page.ts
  */
@@ -88,7 +88,7 @@ async function signIn(browser: Browser, { url }: PostServer): Promise<void> {
   await browser.find("main h1");
 }
 
-/** From the navigation that ends at the page, past the sign-in that nobody sees. */
+/** Returns the ms from the last navigation, after the silent sign-in, to the first paint. */
 async function paint(browser: Browser, { url }: PostServer): Promise<number> {
   await browser.goto(`${url}/console`);
   await browser.find("main h1");
@@ -97,7 +97,7 @@ async function paint(browser: Browser, { url }: PostServer): Promise<number> {
   ));
 }
 
-/** What share of a core the page's main thread works, in percent. */
+/** Returns how much of a core the page's main thread uses, in percent. */
 async function work(browser: Browser): Promise<number> {
   await browser.devtools("Performance.enable", {});
   const read = async () => {

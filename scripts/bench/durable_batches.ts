@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { openSqlite } from "../../src/database/sqlite_file.ts";
 import type { BenchCase, Finding, Stage } from "./bench_case.ts";
 
-/** How often SQLite itself can commit durably here, with nothing around it. */
+/** Measures how often SQLite alone can commit durably on this machine. */
 export const DURABLE_BATCH_CASES: readonly BenchCase[] = [
   { name: "commits", measure: measureCommits },
 ];

@@ -12,10 +12,10 @@ import { type BenchGatepost, startGatepost } from "./gatepost.ts";
 import { itemRequest } from "./hosted.ts";
 import { CONNECTIONS } from "./tokens.ts";
 
-/** More than a process holds (10,000): each comes for the first time when its turn comes again. */
+/** More than a process caches (10,000), so that each token is new when its turn comes again. */
 const NEW_TOKENS = 30_000;
 
-/** Tokens of another issuer beside the service's own, on one server. */
+/** Compares tokens of another issuer with the service's own, on one server. */
 export const FOREIGN_CASES = [
   comparison("foreign", "protected hosted GET, another issuer's token, warm", (stage) =>
     startContest(stage, 1)),
@@ -38,7 +38,7 @@ async function startContest(stage: Stage, count: number): Promise<Contest> {
   };
 }
 
-/** Makes tokens as the server does, with its key: to fetch so many would take longer. */
+/** Makes tokens as the server does, with its key, since requests for so many would take longer. */
 async function ownTokens({ appToken, databasePath }: BenchGatepost): Promise<() => string> {
   const [head = "", body = ""] = (await appToken()).split(".");
   const decode = (part: string) => JSON.parse(Buffer.from(part, "base64url").toString());

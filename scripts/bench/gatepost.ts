@@ -16,7 +16,7 @@ export interface BenchGatepost extends ServerProcess {
   refreshToken(): Promise<string>;
 }
 
-/** What authenticates the app. */
+/** The credentials of the app. */
 export interface BenchApp {
   readonly id: string;
   readonly secret: string;
@@ -28,7 +28,7 @@ export interface GatepostOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Flags of Node. */
   readonly nodeFlags?: readonly string[];
-  /** Made at an earlier start on the same folder. */
+  /** The app that an earlier start on the same folder has made. */
   readonly app?: BenchApp;
 }
 

@@ -7,7 +7,7 @@ import { measureBacklog } from "./post_backlog.ts";
 import { withBench } from "./post_rounds.ts";
 import { CONNECTIONS, obtainRefreshTokens, tokenRequest } from "./tokens.ts";
 
-/** What an operation costs as the tables grow. */
+/** Measures what an operation costs as the tables grow. */
 export const GROWTH_CASES: readonly BenchCase[] = [
   { name: "growth", measure: measureGrowth },
   { name: "backlog", measure: measurePending },
@@ -23,7 +23,7 @@ interface Grown {
   readonly gatepost: BenchGatepost;
 }
 
-/** A thousand and a million grants and subscriptions: CPU time of what reads or adds to them. */
+/** Compares the CPU time of operations at a thousand and at a million rows of their tables. */
 async function measureGrowth(stage: Stage): Promise<Finding[]> {
   const many = await startGrown("1M", MANY, stage);
   const few = await startGrown("1k", FEW, stage);
@@ -51,7 +51,7 @@ async function measureGrowth(stage: Stage): Promise<Finding[]> {
   }
 }
 
-/** The app is made by a first start, so that the grants can be its own. */
+/** A first start makes the app, so that the grants can belong to it. */
 async function startGrown(name: string, rows: number, stage: Stage): Promise<Grown> {
   const folder = stage.newFolder();
   const first = await startGatepost(folder);
@@ -107,7 +107,7 @@ function sideOf(
   };
 }
 
-/** The same of deliveries that are pending; `npm run measure:post` tells more of them. */
+/** The same for pending deliveries, of which `npm run measure:post` measures more. */
 async function measurePending(): Promise<Finding[]> {
   const lines = await withBench({ rounds: 1, profiles: undefined }, measureBacklog);
   const last = lines.at(-1);
@@ -124,7 +124,7 @@ async function measurePending(): Promise<Finding[]> {
   }];
 }
 
-/** In place, by Fisher and Yates: rows are asked for all over the table. */
+/** Shuffles in place (Fisher and Yates), so that reads are spread over the whole table. */
 function shuffle(tokens: string[]): void {
   for (let last = tokens.length - 1; last > 0; last--) {
     const other = Math.floor(Math.random() * (last + 1));

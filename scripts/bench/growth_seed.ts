@@ -5,14 +5,14 @@ import { createSeal } from "../../src/base/seal.ts";
 import { loadPageKey } from "../../src/database/settings.ts";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 
-// One time for all of them, as if they had been made just before.
+// All rows have the same time, as if they had just been made.
 const MADE_AT_MS = Date.now() - 1000;
 const ID_TIME = MADE_AT_MS.toString(36).padStart(9, "0");
 const MONTH_MS = 30 * 86_400_000;
 
 /**
- * Adds so many grants of an app and as many subscriptions. Returns the grants' refresh tokens, as
- * this version issues them.
+ * Adds `rows` grants of an app and as many subscriptions. Returns the grants' refresh tokens, in
+ * the form that this version issues.
  */
 export async function growDatabase(path: string, app: string, rows: number): Promise<string[]> {
   const opened = openSqliteDatabase(path);
@@ -39,7 +39,7 @@ const GRANTS = `${NUMBERS}
   SELECT printf('g%s%015d', ?2, n), ?3, NULL, 'client_credentials', '["orders"]', token_hash(n),
     ?4, ?5 FROM numbers`;
 
-// A hundred for each of ten thousand principals, a thousand for each event.
+// A hundred subscriptions for each of ten thousand principals, and a thousand for each event.
 const SUBSCRIPTIONS = `${NUMBERS}
   INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, createdAtMs)
   SELECT printf('s%s%015d', ?2, n), printf('u%s%015d', ?2, n / 100), 'login', 'event.' || n % 1000,

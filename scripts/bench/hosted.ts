@@ -14,7 +14,7 @@ const ORDER = JSON.stringify({
   note: "leave it with the neighbour at number 12, second floor",
 });
 
-/** Hosted endpoints behind a token, each beside bare node:http. */
+/** Compares hosted endpoints that need a token with bare node:http. */
 export const HOSTED_CASES = [
   comparison("get", "protected hosted GET, warm token", startGetContest),
   comparison("dispatch", "hosted POST, one durable event", startDispatchContest),
@@ -49,12 +49,12 @@ async function startGetContest(stage: Stage): Promise<Contest> {
   };
 }
 
-/** The GET that is measured, here and where it shares the server with something else. */
+/** The GET that is measured, both here and beside other load. */
 export function itemRequest(token: string): Buffer {
   return requestBytes("GET", ITEM_PATH, { Authorization: `Bearer ${token}` });
 }
 
-/** The same headers and body that Gatepost returns; those of the connection are Node's. */
+/** Reads the body and headers that Gatepost returns, without those that Node adds itself. */
 async function readAnswer(url: string, token: string): Promise<FixedAnswer> {
   const response = await fetch(url, { headers: { authorization: `Bearer ${token}` } });
   const body = await response.text();

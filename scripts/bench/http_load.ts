@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 
-/** What a load of HTTP requests is made of. */
+/** The options of a load of HTTP requests. */
 export interface LoadOptions {
   readonly port: number;
   readonly connections: number;
@@ -12,7 +12,7 @@ export interface LoadOptions {
   readonly status: number;
 }
 
-/** What came of a load. */
+/** The result of a load. */
 export interface LoadResult {
   readonly count: number;
   readonly seconds: number;
@@ -21,9 +21,9 @@ export interface LoadResult {
 }
 
 /**
- * Sends requests over raw keep-alive connections, each the next as soon as its response is there.
- * It does as little as possible itself, because it shares the machine with what it measures.
- * Throws when a response has another status than it should.
+ * Sends requests over raw keep-alive connections. Each sends the next request once it has the
+ * response. The code does as little as possible, because it shares the machine with what it
+ * measures. Throws if a response has another status than it should.
  */
 export async function runLoad(options: LoadOptions): Promise<LoadResult> {
   const latencies: number[] = [];

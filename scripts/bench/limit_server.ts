@@ -1,8 +1,8 @@
 /**
- * What nothing on node:http can be faster than: `node limit_server.ts MODE [ANSWER]`.
- * `answer` gives the same bytes to every request, `echo` gives back the body of each, `token`
- * parses a token request's form, signs an ES256 token and stores nothing, `receive` takes
- * callbacks.
+ * The upper limit for any server on node:http: `node limit_server.ts MODE [ANSWER]`.
+ * `answer` returns the same bytes to every request, `echo` returns the body of each request,
+ * `token` parses a token request's form, signs an ES256 token and stores nothing, `receive`
+ * accepts callbacks.
  */
 import { generateKeyPairSync, randomUUID, sign } from "node:crypto";
 import { createServer, type IncomingMessage, type RequestListener } from "node:http";
@@ -80,7 +80,7 @@ function token(): RequestListener {
   };
 }
 
-/** Notes how long ago each callback's event was dispatched; GET tells them all, in milliseconds. */
+/** Records how old the event of each callback is; GET returns all ages, in milliseconds. */
 function receive(): RequestListener {
   let latenciesMs: number[] = [];
   return (request, response) => {

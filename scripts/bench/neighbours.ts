@@ -11,7 +11,7 @@ import { runPaced } from "./paced_load.ts";
 import { startPostReceiver } from "./post_receiver.ts";
 import { medianOf } from "./post_rounds.ts";
 
-/** How long a protected request takes while the server has something heavier to do. */
+/** Measures protected requests while the server has heavier work. */
 export const NEIGHBOUR_CASES: readonly BenchCase[] = [
   { name: "p99-logins", measure: measureBesideLogins },
   { name: "p99-deliveries", measure: measureBesideDeliveries },
@@ -26,7 +26,7 @@ const WARM_UP_MS = 1000;
 const SETTLE_MS = 1500;
 const TARGET = { kind: "at most", value: 5 } as const;
 
-/** Adds accounts with one password, and tells what a login of the n-th sends. */
+/** Adds accounts that share a password; returns a function that makes the login of the n-th. */
 export async function addAccounts({ databasePath }: Pick<BenchGatepost, "databasePath">) {
   const password = "right for all of them";
   const phc = await createPasswordHasher(1).hash(password);
@@ -42,7 +42,7 @@ export async function addAccounts({ databasePath }: Pick<BenchGatepost, "databas
       JSON.stringify({ username: usernames[index % ACCOUNTS], password }));
 }
 
-/** Right passwords from many accounts, more than can be checked: 200, or 503 with a full queue. */
+/** Logs in more accounts than can be checked: the status is 200, or 503 while the queue is full. */
 export function runLogins(port: number, durationMs: number, next: (index: number) => Buffer) {
   return runPaced({ port, perSecond: LOGINS_A_SECOND, durationMs, statuses: [200, 503], next });
 }
@@ -91,7 +91,7 @@ async function measureBesideDeliveries(stage: Stage): Promise<Finding[]> {
   }
 }
 
-/** The p99 of protected requests beside something, and beside nothing, in turn. */
+/** Measures the p99 of protected requests beside a load and without one, in turn. */
 async function besides(
   what: string,
   gatepost: BenchGatepost,
@@ -111,11 +111,11 @@ async function besides(
   await probeBeside(WARM_UP_MS);
   const [idle, busy]: [Float64Array[], Float64Array[]] = [[], []];
   for (let round = 0; round < rounds; round++) {
-    await sleep(SETTLE_MS); // what is begun before comes to its end
+    await sleep(SETTLE_MS); // earlier work ends
     idle.push(await probe(turnMs));
     busy.push(await probeBeside(turnMs));
   }
-  // Of each round, so that a moment in which the machine stood still spoils one of them alone.
+  // One p99 a round, so that a moment in which the machine stands still spoils one round only.
   const p99Of = (turns: readonly Float64Array[]) =>
     medianOf(turns, (each) => percentile(each, 0.99));
   const [idleP99, busyP99] = [p99Of(idle), p99Of(busy)];

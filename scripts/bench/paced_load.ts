@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 
-/** Requests that are sent when their time has come, whatever has become of those before. */
+/** Requests that are sent on schedule, even if earlier ones have no response yet. */
 export interface PacedOptions {
   readonly port: number;
   readonly perSecond: number;
@@ -12,7 +12,7 @@ export interface PacedOptions {
   readonly statuses: readonly number[];
 }
 
-/** What came of them. */
+/** The result of a paced load. */
 export interface PacedResult {
   /** From writing a request to having its response, in milliseconds, sorted. */
   readonly latenciesMs: Float64Array;
@@ -29,8 +29,8 @@ interface Connection {
 const PATIENCE_MS = 10_000;
 
 /**
- * Sends so many requests a second over as many keep-alive connections as it takes, and waits for
- * all responses. Throws when a response has another status than it may, or takes longer than 10 s.
+ * Sends `perSecond` requests a second over as many keep-alive connections as needed, and waits for
+ * all responses. Throws if a response has a wrong status, or takes longer than 10 s.
  */
 export async function runPaced(options: PacedOptions): Promise<PacedResult> {
   const { port, perSecond, durationMs, statuses } = options;
@@ -72,7 +72,7 @@ export async function runPaced(options: PacedOptions): Promise<PacedResult> {
     connection.socket.write(options.next(sent++));
   }
 
-  // Connecting is not part of what is measured.
+  // The time to connect is not measured.
   const ready = Array.from({ length: 4 }, open);
   await Promise.all(ready.map(({ socket }) => once(socket, "connect")));
   idle.push(...ready);

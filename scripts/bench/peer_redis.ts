@@ -18,7 +18,7 @@ export interface BullMq {
 
 const START_MS = 5000;
 
-/** Starts Redis, durable before it answers; undefined, and says so, where it is not installed. */
+/** Starts a Redis that is durable before it responds; undefined, with a message, without Redis. */
 export async function startBullMq({ peers, newFolder, say }: Stage): Promise<BullMq | undefined> {
   if (peers === undefined) return undefined;
   const folder = newFolder();
@@ -42,7 +42,7 @@ export async function startBullMq({ peers, newFolder, say }: Stage): Promise<Bul
       const program = join(import.meta.dirname, "peer_bullmq.ts");
       const settings = JSON.stringify({ folder: peers, port, urls, jobs, concurrency });
       const worker = await startProcess([program, settings], { NODE_ENV: "production" });
-      // What Redis does is part of a job, as what SQLite does is part of a delivery.
+      // The work of Redis is part of a job, as the work of SQLite is part of a delivery.
       return { ...worker, cpuMs: () => worker.cpuMs() + cpuMsOf(redis.pid ?? 0) };
     },
     async stop() {

@@ -9,7 +9,7 @@ import type { BenchApp } from "./gatepost.ts";
 import { endWithParent } from "./post_process.ts";
 import { type ServerProcess, startProcess } from "./processes.ts";
 
-/** What a user would pick instead, by major version. */
+/** What a user would choose instead of Gatepost, by major version. */
 const PACKAGES = {
   "oidc-provider": 9,
   fastify: 5,
@@ -20,7 +20,7 @@ const PACKAGES = {
 
 const TOKEN_TTL_SECONDS = 3600;
 
-/** Installs the peers into a folder, outside of the tree; throws where npm cannot. */
+/** Installs the peers into a folder outside of the tree; throws if npm fails. */
 export async function installPeers(folder: string): Promise<void> {
   const names = Object.entries(PACKAGES).map(([name, major]) => `${name}@${major}`);
   const flags = ["--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"];
@@ -42,7 +42,7 @@ export function peerVersions(folder: string): Readonly<Record<string, string>> {
   return Object.fromEntries(Object.keys(PACKAGES).map((name) => [name, versionOf(name)]));
 }
 
-/** Imports an installed peer; the caller vouches for its shape. */
+/** Imports an installed peer; the caller is responsible for its type. */
 export async function importPeer<Module>(folder: string, name: string): Promise<Module> {
   const path = createRequire(join(folder, "package.json")).resolve(name);
   return await import(pathToFileURL(path).href) as Module;
@@ -53,7 +53,7 @@ export function startOidcProvider(folder: string, app: BenchApp): Promise<Server
   return startPeer("peer_oidc_provider.ts", folder, app.id, app.secret);
 }
 
-/** fastify with @fastify/jwt: one protected GET, and a token that it takes. */
+/** fastify with @fastify/jwt: one protected GET, and a token that it accepts. */
 export async function startFastify(
   folder: string,
   body: string,

@@ -1,5 +1,5 @@
 /**
- * Measures what is promised of events and their delivery, on the built server with its default
+ * Measures the promises about events and their delivery, on the built server with its default
  * durability and the address guard on:
  *
  *   npm run measure:post -- [isolation] [backlog] [fan-out] [cost] [console]
@@ -42,7 +42,7 @@ if (unknown.length > 0 || !Number.isInteger(rounds) || rounds < 1) {
 }
 setTimeout(() => {
   process.stderr.write("The measurement took too long\n");
-  process.exit(1); // what it started ends with it
+  process.exit(1); // its child processes end with it
 }, LIMIT_MS).unref();
 
 const measured: Measured[] = [];

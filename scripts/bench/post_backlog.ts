@@ -25,7 +25,7 @@ interface Round {
   readonly drain: Drain;
 }
 
-/** What a million pending deliveries cost beside a thousand. */
+/** Compares the cost of a delivery at a million and at a thousand pending ones. */
 export async function measureBacklog(bench: Bench): Promise<Measured[]> {
   const { receiver, folder, rounds } = bench;
   const endpoints = Array.from(
@@ -105,7 +105,7 @@ async function drainMillion(
   return measureDrain(server, receiver, DRAIN_MS);
 }
 
-/** One thousand after another, each when the one before is drained; not timed in between. */
+/** Adds a thousand each time the last thousand is drained; the time in between is not measured. */
 async function drainThousands(
   server: PostServer,
   { receiver }: Bench,

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { endWithParent } from "./post_process.ts";
 import { PAYLOAD } from "./post_seed.ts";
 
-/** What a loop of `fetch` alone comes to. */
+/** The result of a loop of `fetch` alone. */
 export interface BareLoop {
   readonly perSecond: number;
   readonly cpuMsEach: number;
@@ -27,7 +27,7 @@ const HEADERS = {
   "gatepost-attempt": "1",
 };
 
-/** POSTs the same bytes with `fetch` and nothing else, so many at once, in a process of its own. */
+/** POSTs the same bytes with `fetch` alone, several at once, in a process of its own. */
 export async function runBareLoop(order: Order): Promise<BareLoop> {
   const child = endWithParent(fork(fileURLToPath(import.meta.url), { execArgv: [], env: {} }));
   child.send(order);

@@ -8,7 +8,7 @@ const WATCHERS = 10;
 const WARM_UP_MS = 2000;
 const WINDOW_MS = 8000;
 
-/** What consoles that are open cost the server, while it delivers 1,000 a second. */
+/** Measures what open consoles cost the server while it delivers 1,000 a second. */
 export async function measureConsole({ receiver, folder, rounds }: Bench): Promise<Measured[]> {
   const endpoints = Array.from(
     { length: SUBSCRIPTIONS },
@@ -80,7 +80,7 @@ async function logIn({ url }: PostServer): Promise<string> {
   return (await answer.json()).token;
 }
 
-/** As an open console does; returns how many bytes came. */
+/** Reads the stream as an open console does; returns how many bytes came. */
 async function watch({ url }: PostServer, token: string, signal: AbortSignal): Promise<number> {
   let bytes = 0;
   try {
@@ -88,7 +88,7 @@ async function watch({ url }: PostServer, token: string, signal: AbortSignal): P
     const answer = await fetch(`${url}/backend/stream`, { headers, signal });
     for await (const part of answer.body ?? []) bytes += part.length;
   } catch {
-    // that is how it ends
+    // the abort ends the stream
   }
   return bytes;
 }

@@ -17,7 +17,7 @@ interface Round {
   readonly mainThreadMsEach?: number;
 }
 
-/** What a delivery costs beside a bare loop of `fetch` that stores, guards and signs nothing. */
+/** Compares a delivery with a bare loop of `fetch`, which stores, guards and signs nothing. */
 export async function measureCost(bench: Bench): Promise<Measured[]> {
   const { receiver, folder, rounds, profiles } = bench;
   const urls = Array.from(

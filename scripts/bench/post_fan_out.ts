@@ -24,7 +24,7 @@ const MODULE = `export const dispatching = {
 };
 `;
 
-/** How long others wait while one event goes to many; what a dispatch costs beside a million. */
+/** Measures other requests while one event goes to many, and a dispatch beside a million rows. */
 export async function measureFanOut(bench: Bench): Promise<Measured[]> {
   const endpoints = bench.folder("endpoints");
   mkdirSync(endpoints);
@@ -91,7 +91,7 @@ async function measureWaits(
   }
 }
 
-/** Asks for the health each few milliseconds until the end; returns the waits, sorted. */
+/** Requests the health every few milliseconds until the end; returns the waits, sorted. */
 async function probe(port: number, end: Promise<unknown>): Promise<number[]> {
   const agent = new Agent({ keepAlive: true });
   const waits: number[] = [];
@@ -118,7 +118,7 @@ async function measureDispatch(
 ): Promise<Measured[]> {
   const few = await seedFolder(folder("few"), []);
   const many = copyFolder(few, folder("many"));
-  // Finished long before, and so neither pending nor yet to be purged.
+  // These deliveries have finished: they are neither pending nor old enough to be purged.
   seed(many, [{
     event: "order.created",
     endpoints: ["http://127.0.0.1:9/"],

@@ -2,11 +2,11 @@ import { startPostServer } from "./post_process.ts";
 import { type Bench, inTurn, type Measured, measureDrain, medianOf, sleep } from "./post_rounds.ts";
 import { activate, copyFolder, type SeedGroup, seedFolder } from "./post_seed.ts";
 
-/** More than the healthy one can take in a round, so that it never waits for work. */
+/** More than the healthy subscription can take in a round, so that it never waits for work. */
 const HEALTHY_BACKLOG = 80_000;
 const HUNG_BACKLOG = 100_000;
 const HANGING = 100;
-/** An attempt's own time and a little: from then on what hangs is known to fail. */
+/** The timeout of an attempt and a little more: by then the hanging subscriptions are failing. */
 const SETTLED_MS = 11_500;
 const WARM_UP_MS = 2000;
 const WINDOW_MS = 5000;
@@ -14,7 +14,7 @@ const SURPRISED_MS = 10_000;
 
 type Neighbours = "none" | "one with 100,000 pending" | "100 with 1,000 each";
 
-/** How a healthy subscription fares beside such as never answer. */
+/** Measures a healthy subscription beside others that never respond. */
 export async function measureIsolation({ receiver, folder, rounds }: Bench): Promise<Measured[]> {
   const hanging = (count: number, deliveries: number): SeedGroup => ({
     event: "hung",

@@ -12,10 +12,10 @@ export interface PostServer {
   /** From its start until GET /system/ready answered 200. */
   readonly readyMs: number;
   cpu(): CpuTime;
-  /** The most memory that it has had resident. */
+  /** The peak of its resident memory. */
   peakMiB(): number;
   signal(signal: NodeJS.Signals): void;
-  /** Ends it: at once, or with SIGTERM so that it may write a profile. */
+  /** Ends the server at once, or by SIGTERM so that it can write a profile. */
   stop(signal?: "SIGKILL" | "SIGTERM"): Promise<void>;
 }
 
@@ -89,7 +89,7 @@ export async function startPostServer(
   }
 }
 
-/** Of user admin, whom the first start makes. */
+/** The password of user admin, whom the first start makes. */
 export const ADMIN_PASSWORD = "measured-from-outside";
 
 async function discard(response: Response): Promise<Response> {
@@ -103,7 +103,7 @@ async function readListening(child: ChildProcess): Promise<string> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error("The server does not start")), START_MS);
     child.once("exit", () => reject(new Error("The server has ended")));
-    lines.on("line", (line) => { // read to the end, so that it is never held up by its log
+    lines.on("line", (line) => { // read to the end: a full pipe would block the server
       if (!line.includes('"msg":"listening"')) return;
       clearTimeout(timer);
       resolve(JSON.parse(line).url);
@@ -111,14 +111,14 @@ async function readListening(child: ChildProcess): Promise<string> {
   });
 }
 
-/** The scheduler's own count, in nanoseconds, of every thread that is there. */
+/** Reads the CPU time of every live thread, which the scheduler counts in nanoseconds. */
 function cpuOf(pid: number): CpuTime {
   const ofThread = (id: string) => {
     try {
       const text = readFileSync(`/proc/${pid}/task/${id}/schedstat`, "latin1");
       return Number(text.split(" ")[0]) / 1e6;
     } catch {
-      return 0; // it has just ended
+      return 0; // the thread has just ended
     }
   };
   const totalMs = readdirSync(`/proc/${pid}/task`).reduce((sum, id) => sum + ofThread(id), 0);

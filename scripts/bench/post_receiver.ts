@@ -6,14 +6,14 @@ import { endWithParent } from "./post_process.ts";
 
 /** Subscribers in a process of their own: some return 204 at once, one never responds. */
 export interface PostReceiver {
-  /** Those that answer, each on a loopback address of its own. */
+  /** The endpoints that respond, each on a loopback address of its own. */
   readonly urls: readonly string[];
   readonly hangingUrl: string;
   /** How many requests have been answered. */
   count(): Promise<number>;
-  /** When the n-th of them came, in milliseconds since 1970; undefined where it has not come. */
+  /** When the n-th request came, in milliseconds since 1970; undefined if it has not come yet. */
   timeOf(n: number): Promise<number | undefined>;
-  /** Waits until `n` have been answered; throws after `timeoutMs`. */
+  /** Waits until `n` requests have been answered; throws after `timeoutMs`. */
   waitFor(n: number, timeoutMs: number): Promise<void>;
   close(): Promise<void>;
 }
@@ -74,7 +74,7 @@ async function listen(address: string, onConnection: (socket: Socket) => void): 
   return `http://${address}:${(server.address() as AddressInfo).port}`;
 }
 
-/** Does as little as can be, because it shares the machine with what is measured. */
+/** Does as little as possible, because it shares the machine with what is measured. */
 function answerAll(onRequest: () => void): (socket: Socket) => void {
   return (socket) => {
     let pending = "";

@@ -9,7 +9,7 @@ export interface Measured {
   readonly what: string;
   readonly value: number;
   readonly unit: string;
-  /** What was promised, and whether it is so; none where the figure is for information. */
+  /** The promise and whether it is kept; undefined if the figure is for information only. */
   readonly promise?: { readonly text: string; readonly isKept: boolean };
 }
 
@@ -18,9 +18,9 @@ export interface Bench {
   /** A folder of its own for each name. */
   readonly folder: (name: string) => string;
   readonly receiver: PostReceiver;
-  /** How often each of two that are compared has its turn. */
+  /** How many turns each side of a comparison has. */
   readonly rounds: number;
-  /** Where CPU profiles go; none are made without it. */
+  /** The folder for CPU profiles; without it none are made. */
   readonly profiles: string | undefined;
 }
 
@@ -39,14 +39,14 @@ export async function withBench<Result>(
   }
 }
 
-/** Deliveries of a stretch of time. */
+/** The deliveries of a span of time. */
 export interface Drain {
   readonly perSecond: number;
   readonly cpuMsEach: number;
   readonly mainThreadMsEach: number;
 }
 
-/** What a server delivers from now on for so long. */
+/** Measures what a server delivers in the next `durationMs`. */
 export async function measureDrain(
   server: PostServer,
   receiver: PostReceiver,
@@ -58,7 +58,7 @@ export async function measureDrain(
   return drainOf(last - first, endedMs - startedMs, before, after);
 }
 
-/** The same from counts and times. */
+/** Calculates a drain from counts and times. */
 export function drainOf(count: number, ms: number, before: CpuTime, after: CpuTime): Drain {
   return {
     perSecond: count / ms * 1000,
@@ -67,7 +67,7 @@ export function drainOf(count: number, ms: number, before: CpuTime, after: CpuTi
   };
 }
 
-/** Each in turn, as often as there are rounds: what disturbs the machine disturbs all alike. */
+/** Runs each name once in every round, so that what disturbs the machine disturbs all alike. */
 export async function inTurn<Name extends string, Result>(
   rounds: number,
   names: readonly Name[],

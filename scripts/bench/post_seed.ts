@@ -12,7 +12,7 @@ import { earlierDue, insertSubscription } from "../../src/store/subscriptions.ts
 import { insertUser } from "../../src/store/users.ts";
 import { startPostServer } from "./post_process.ts";
 
-/** Subscriptions that are to be in a database, and what each of them has. */
+/** Subscriptions to add to a database, and what each of them has. */
 export interface SeedGroup {
   readonly endpoints: readonly string[];
   readonly event: string;
@@ -55,7 +55,7 @@ export function seed(folder: string, groups: readonly SeedGroup[]): number[][] {
   return withDatabase(folder, (run) => groups.map((group) => seedGroup(group, run)));
 }
 
-/** Adds pending deliveries for subscriptions that are there, beside a running server, at once. */
+/** Adds pending deliveries for existing subscriptions at once, beside a running server. */
 export function seedMore(
   folder: string,
   { subscriptions, event, deliveries }: {
@@ -68,7 +68,7 @@ export function seedMore(
   withDatabase(folder, (run) => addDeliveries(group, subscriptions, run));
 }
 
-/** Makes the paused subscriptions of an event active, beside a running server, at once. */
+/** Activates the paused subscriptions of an event at once, beside a running server. */
 export function activate(folder: string, event: string): void {
   withDatabase(folder, (run) =>
     run(sql`UPDATE subscriptions SET status = 'active' WHERE event = ${event}`));
@@ -76,7 +76,7 @@ export function activate(folder: string, event: string): void {
 
 type Run = (statement: Sql) => number;
 
-/** Runs statements, in one commit for every so many of them. */
+/** Runs statements, with a commit after every ROWS_A_COMMIT of them. */
 function withDatabase<Result>(folder: string, work: (run: Run) => Result): Result {
   const database = new DatabaseSync(join(folder, "gatepost.db"), { timeout: 5000 });
   database.exec("PRAGMA synchronous = OFF; PRAGMA cache_size = -200000; BEGIN IMMEDIATE");

@@ -1,7 +1,7 @@
 /**
- * Loaded into the server before it (`--import`): writes the longest turn of its event loop, in
- * milliseconds of CPU time, to the file in BENCH_TURNS when it ends. SIGUSR2 begins anew. Waiting
- * for a core is not counted, so this is the part of a wait that the server itself causes.
+ * Preloaded into the server (`--import`): writes the longest turn of its event loop, in
+ * milliseconds of CPU time, to the file in BENCH_TURNS when the server ends. SIGUSR2 resets it.
+ * The wait for a core is not counted, so this is the part of a wait that the server itself causes.
  */
 import { writeFileSync } from "node:fs";
 import { isMainThread } from "node:worker_threads";

@@ -17,17 +17,17 @@ export interface ServerProcess {
   cpuMs(): number;
   /** Memory that it has resident now. */
   residentMiB(): number;
-  /** Ends it; with SIGTERM it may write a profile before. */
+  /** Ends the server by SIGTERM, so that it can write a profile. */
   stop(): Promise<void>;
 }
 
 const START_MS = 30_000;
-const LOOK_MS = 2; // no longer than a start can be told apart by
+const LOOK_MS = 2; // finer than the noise between two starts
 const STOP_MS = 15_000;
 
 /**
- * Runs Node and waits for a line of JSON with `"url"`. What the process prints goes into a file, as
- * an operator's log does: the load generator shall not have to read it.
+ * Runs Node and waits for a line of JSON with `"url"`. The output of the process goes into a file,
+ * as an operator's log does, so that the load generator does not have to read it.
  */
 export async function startProcess(
   args: readonly string[],
@@ -80,7 +80,7 @@ async function readUrl(path: string, child: ChildProcess, args: readonly string[
   throw new Error(`${args.join(" ")}: it did not start`);
 }
 
-/** CPU time of a process so far, by the scheduler's count; NaN where there is no /proc. */
+/** CPU time of a process so far, as the scheduler counts it; NaN if there is no /proc. */
 export function cpuMsOf(pid: number): number {
   try {
     const folder = `/proc/${pid}/task`;

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { cpus, release, totalmem } from "node:os";
 import { type Finding, scoreOf, type Target } from "./bench_case.ts";
 
-/** Where and with what it was measured. */
+/** The machine and the versions of a measurement. */
 export interface Setting {
   readonly date: string;
   readonly machine: string;

@@ -1,6 +1,6 @@
 /**
- * How long the thread that answers stands still while an operator reads a large database: a million
- * deliveries of 64 subscriptions, half a million entries of the audit, 48 hours of minutes.
+ * Measures how long the thread of requests stalls while an operator reads a large database: a
+ * million deliveries of 64 subscriptions, half a million audit entries, 48 hours of minutes.
  *
  *   npm run build && node_modules/.bin/node scripts/bench/stalls.ts
  */
@@ -20,7 +20,7 @@ const TIMES = 5;
 const numbers = (count: string) =>
   `WITH RECURSIVE numbers(n) AS
     (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n + 1 < ${count})`;
-// By ids as base/id makes them, one a second backwards from now.
+// The times in ids, as base/id writes them.
 const idTime = (times: readonly number[]) => times.map((ms) => ms.toString(36).padStart(9, "0"));
 
 function seed(path: string, nowMs: number): void {

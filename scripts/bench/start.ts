@@ -4,7 +4,7 @@ import { startGatepost, startServer } from "./gatepost.ts";
 import { addAccounts, runLogins } from "./neighbours.ts";
 import { medianOf } from "./post_rounds.ts";
 
-/** The start on an empty database, and the memory that the process takes. */
+/** Measures the start on an empty database, and the memory of the process. */
 export const START_CASES: readonly BenchCase[] = [
   { name: "start", measure: measureStart },
   { name: "memory", measure: measureMemory },

@@ -13,19 +13,19 @@ import { requestBytes, runLoad } from "./http_load.ts";
 import { startOidcProvider } from "./peers.ts";
 import { type ServerProcess, startProcess } from "./processes.ts";
 
-/** As many clients as ask for tokens at once. */
+/** How many clients request tokens at once. */
 export const CONNECTIONS = 64;
 export const LIMIT_SERVER = join(import.meta.dirname, "limit_server.ts");
 
 const PATH = "/authorization/token";
 const CODES_A_SECOND = 6000;
 const CODES_A_BATCH = 1000;
-/** So many that none reaches the limit of a user's grants. */
+/** Enough users that none reaches the limit of grants for a user. */
 const USERS = 1000;
 const REDIRECT_URI = "https://app.example/callback";
 const CODE_TTL_MS = 600_000;
 
-/** Tokens by three grants, each beside a server that signs the same token and stores nothing. */
+/** Compares tokens by three grants with a server that signs the same token and stores nothing. */
 export const TOKEN_CASES = [
   comparison("client-credentials", "client_credentials tokens", (stage) =>
     startTokenContest(stage, { least: 0.65, sideOf: clientCredentials, withPeers: true })),
@@ -35,7 +35,7 @@ export const TOKEN_CASES = [
     startTokenContest(stage, { least: 0.5, sideOf: redeeming })),
 ];
 
-/** Where a side's tokens come from; `gatepost` is undefined for the limit, which stores nothing. */
+/** The source of a side's tokens; `gatepost` is undefined for the limit, which stores nothing. */
 interface TokenSource {
   readonly name: string;
   readonly server: ServerProcess;
@@ -95,7 +95,7 @@ function clientCredentials({ name, server, app }: TokenSource, path = PATH): Sid
   return loadSide(name, server, CONNECTIONS, () => bytes);
 }
 
-/** Every connection keeps exchanging the refresh token of its last response. */
+/** Each connection repeatedly exchanges the refresh token of its last response. */
 function refreshing({ name, server, app, gatepost }: TokenSource): Side {
   let first: readonly string[] = [];
   const { id: client_id, secret: client_secret } = app;
@@ -127,7 +127,7 @@ export function obtainRefreshTokens({ refreshToken }: BenchGatepost): Promise<st
   return Promise.all(Array.from({ length: CONNECTIONS }, refreshToken));
 }
 
-/** Codes as the pages would make them, put into the server's database beside it. */
+/** Redeems codes that are written into the server's database, as its pages would make them. */
 function redeeming({ name, server, app, gatepost }: TokenSource): Side {
   let codes: string[] = [];
   return {

@@ -1,4 +1,4 @@
-/** Who sits before the browser. */
+/** The user of the browser. */
 export interface Visitor {
   readonly username: string;
   readonly password: string;
@@ -7,12 +7,12 @@ export interface Visitor {
 const MAX_STEPS = 8;
 const TIMEOUT_MS = 10_000;
 
-/** Opens an address and answers what its pages ask. */
+/** Opens an address, and fills in the forms that its pages show. */
 export type Visit = (address: string, decision?: "allow" | "deny") => Promise<URL>;
 
 /**
- * Makes a browser without script, whose user signs in and decides whatever is asked. Its function
- * returns the address that the app is called back at, unvisited, or that of a last page.
+ * Makes a browser without scripts, whose user signs in and makes each decision. Its function
+ * resolves with the callback address of the app, unvisited, or with the address of the last page.
  */
 export function createBrowser(user: Visitor): Visit {
   const cookies = new Map<string, string>();
@@ -70,7 +70,7 @@ function fillIn(
   return fields;
 }
 
-/** The page's one form, with its fields as they would be sent; buttons are left out. */
+/** Parses the page's one form: its action, and its fields as sent, without the buttons. */
 function parseForm(
   page: string,
 ): { readonly action: string; readonly fields: URLSearchParams } | undefined {

@@ -21,7 +21,7 @@ export const tryVerification: Trial = (client, stage) => {
   };
 };
 
-/** Standard Webhooks: a callback's signature, and who changed a byte is found out. */
+/** Standard Webhooks: a callback's signature is right, and wrong once a byte has changed. */
 export const tryCallback: Trial = (client, stage) => {
   const { verifyCallback } = client;
   if (verifyCallback === undefined) return undefined;
@@ -52,7 +52,7 @@ export const tryRotation: Trial = (client, stage) => {
   };
 };
 
-/** Subscribes, dispatches and waits for what arrives. */
+/** Subscribes, dispatches and waits for the callback. */
 async function receiveCallback(stage: Stage, event: string) {
   const { receiver, post } = stage;
   const subscription = await post("user", "/consumer/subscription", {

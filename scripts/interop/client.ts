@@ -2,10 +2,10 @@ import type { webcrypto } from "node:crypto";
 import type { PackageLoader } from "./packages.ts";
 import type { Stage } from "./stage.ts";
 
-/** How an app proves itself: RFC 6749 §2.3.1 in the header or in the body, or a public app. */
+/** How an app authenticates: in the header or the body (RFC 6749 §2.3.1), or not (public app). */
 export type ClientAuth = "basic" | "body" | "none";
 
-/** An app, and how it proves itself. */
+/** An app, and how it authenticates. */
 export interface AppLogin {
   readonly id: string;
   /** "" for a public app. */
@@ -13,7 +13,7 @@ export interface AppLogin {
   readonly auth: ClientAuth;
 }
 
-/** An app that proves itself with its key: private_key_jwt (RFC 7523 §2.2). */
+/** An app that authenticates with its key: private_key_jwt (RFC 7523 §2.2). */
 export interface KeyedApp {
   readonly id: string;
   readonly kid: string;
@@ -24,7 +24,7 @@ export interface KeyedApp {
 export interface Tokens {
   readonly accessToken: string;
   readonly refreshToken: string | undefined;
-  /** Separated by spaces; undefined where the client does not tell. */
+  /** Separated by spaces; undefined if the client does not report it. */
   readonly scope: string | undefined;
 }
 
@@ -35,11 +35,11 @@ export type SendUser = (address: string) => Promise<unknown>;
 export type ChangeCallback = (callback: URL) => void;
 
 /**
- * A client library, ready to talk to the server of one stage. What it does not know is left out.
- * A refusal by the server or by the client itself is a rejection.
+ * A client library, ready for the server of one stage. Methods that it does not support are left
+ * out. If the server or the client itself refuses, the promise is rejected.
  */
 export interface Client {
-  /** The ways in which it can prove an app. */
+  /** The ways to authenticate an app that it supports. */
   readonly auth: readonly ClientAuth[];
   /** True if it checks `iss` in authorization responses (RFC 9207). */
   readonly checksIss?: boolean;
@@ -53,7 +53,7 @@ export interface Client {
   code?(app: AppLogin, scope: string, change?: ChangeCallback): Promise<Tokens>;
   /** The device grant; `send` gets the address with the code. */
   device?(app: AppLogin, scope: string, send: SendUser): Promise<Tokens>;
-  /** The same as nobody's app, by a Client ID Metadata Document, from a protected URL alone. */
+  /** The code grant for an unregistered app: its metadata document and a protected URL suffice. */
   unregistered?(documentUrl: string, scope: string): Promise<Tokens>;
   password?(app: AppLogin, username: string, password: string, scope: string): Promise<Tokens>;
   /** Without `scope` the client sends none. */
@@ -73,7 +73,7 @@ export type Members = Readonly<Record<string, unknown>>;
 
 export type CallbackHeaders = Readonly<Record<string, string>>;
 
-/** A client library and how it is put to work. */
+/** A client library and its adapter. */
 export interface ClientPackage {
   readonly name: string;
   /** The major version that this adapter is written for. */

@@ -68,7 +68,7 @@ const checking: readonly Column[] = [
   column("EdDSA", tryVerification, EDDSA),
 ];
 
-/** What is tried: a column is a feature, one of them all that concerns tokens at a base path. */
+/** The trials. A column is a feature; one column has all trials of tokens at a base path. */
 export const TABLES: readonly Table[] = [
   { title: "Getting tokens", columns: getting },
   {

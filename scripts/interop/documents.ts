@@ -1,6 +1,6 @@
 /**
- * What tools for API documents make of ours: AsyncAPI's own JSON Schema, and a generator of
- * TypeScript clients whose types a program is compiled with.
+ * Checks our API documents with tools of others: AsyncAPI's own JSON Schema, and a generator of
+ * TypeScript types, with which a program is compiled.
  */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -110,7 +110,7 @@ export const noEvent: Json<Added> = "product";
 
 const TSC = fileURLToPath(new URL("../../node_modules/.bin/tsc", import.meta.url));
 
-/** Starts a server of its own; rejects with what a tool has against its documents. */
+/** Starts a server of its own; rejects with the errors that a tool finds in its documents. */
 export async function tryDocuments(load: PackageLoader, folder: string): Promise<void> {
   const data = join(folder, "documents");
   const endpoints = join(data, "endpoints");
@@ -140,7 +140,7 @@ function tryAsyncApi(load: PackageLoader, document: object): void {
   );
   const schema = schemas["3.0.0"];
   assert.ok(schema);
-  // It brings its own copy of JSON Schema's meta-schema, and formats are a package of their own.
+  // The schema has its own copy of the meta-schema, and ajv has formats in another package.
   const off = { strict: false, meta: false, validateSchema: false, validateFormats: false };
   const ajv = new Ajv(off);
   assert.ok(ajv.validate(schema, document), `asyncapi.json: ${ajv.errorsText()}`);

@@ -3,7 +3,7 @@ import { inspect } from "node:util";
 import type { Tokens } from "./client.ts";
 import type { Stage } from "./stage.ts";
 
-/** Checks whom the server takes a token for, and what the client was given as its scope. */
+/** Checks the user whom the server sees in a token, and the scope that the client was given. */
 export async function assertCaller(
   stage: Stage,
   { accessToken, scope }: Tokens,
@@ -15,12 +15,12 @@ export async function assertCaller(
   if (scope !== undefined) assert.equal(scope, expectedScope);
 }
 
-/** Checks that the server does not take an access token (any more). */
+/** Checks that the server refuses an access token. */
 export async function assertRefused(stage: Stage, accessToken: string): Promise<void> {
   assert.equal(await stage.caller(accessToken), undefined, "the access token still works");
 }
 
-/** Checks that the client was refused, and learnt why. */
+/** Checks that the client was refused and has the reason. */
 export async function assertRefusal(promise: Promise<unknown>, why: RegExp): Promise<void> {
   await assert.rejects(promise, (error) => {
     assert.match(inspect(error, { depth: 8 }), why);

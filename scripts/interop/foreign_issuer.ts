@@ -30,7 +30,7 @@ interface Token {
   sign(key: webcrypto.CryptoKey): Promise<string>;
 }
 
-/** Tokens of oidc-provider, and such that jose signs, open the built server; others do not. */
+/** Checks that the built server accepts tokens of oidc-provider and of jose, and no others. */
 export async function tryForeignIssuers(load: PackageLoader): Promise<void> {
   const servers: Server[] = [];
   const listen = async () => {
@@ -139,7 +139,7 @@ async function obtainToken(issuer: string, resource: string): Promise<string> {
   return token;
 }
 
-/** Metadata and a key on this server, and what signs tokens with it. */
+/** Serves metadata and a key on this server; returns a function that signs tokens with the key. */
 async function openSigner(jose: Jose, server: Server, issuer: string, alg: string) {
   const { publicKey, privateKey } = await jose.generateKeyPair(alg);
   const key = { ...await jose.exportJWK(publicKey), kid: "j1" };

@@ -17,16 +17,16 @@ export interface InstalledPackages {
 const INSTALL_MS = 120_000;
 
 /**
- * Installs packages ("name@version", as npm takes them) into an empty folder, from whatever
- * registry npm is set up for, and runs none of their scripts. Throws with what npm printed when
- * that fails; two minutes are the limit.
+ * Installs packages ("name@version", as npm takes them) into an empty folder, from the registry
+ * that npm is set up for, without their scripts. Throws with the output of npm if that fails, or
+ * after two minutes.
  */
 export async function installPackages(
   folder: string,
   packages: readonly string[],
   signal = AbortSignal.timeout(INSTALL_MS),
 ): Promise<InstalledPackages> {
-  // Its own root: without it npm looks for one further up.
+  // The folder needs a package.json of its own, or npm looks for one further up.
   const root = join(folder, "package.json");
   await writeFile(root, JSON.stringify({ private: true }));
   const args = ["install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund"];

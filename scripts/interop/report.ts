@@ -6,9 +6,9 @@ const MARKS: Readonly<Record<Outcome["kind"], string>> = { good: "✓", unknown:
 const UNKNOWN: Outcome = { kind: "unknown" };
 
 /**
- * Returns the tables in Markdown, a row a client and a column a feature, with clients that know
- * nothing of a table left out, and the reason for each ✗ below. `names` has each client's name
- * with its version.
+ * Returns the tables in Markdown, with a row for each client and a column for each feature. A table
+ * leaves out clients that support none of it; the reason of each ✗ is below. `names` has each
+ * client's name with its version.
  */
 export function formatReport(
   outcomes: Outcomes,

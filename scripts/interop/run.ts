@@ -4,19 +4,19 @@ import { type Column, SETUPS, TABLES } from "./columns.ts";
 import type { PackageLoader } from "./packages.ts";
 import { openStage, type Stage } from "./stage.ts";
 
-/** What came of a feature of a client: not known, good, or why not. */
+/** The outcome of a client's feature: unknown, good, or bad with the reasons. */
 export type Outcome =
   | { readonly kind: "unknown" }
   | { readonly kind: "good" }
   | { readonly kind: "bad"; readonly reasons: readonly string[] };
 
-/** The outcome of a client's feature. */
+/** The outcomes by client and feature. */
 export type Outcomes = ReadonlyMap<ClientPackage, ReadonlyMap<Column, Outcome>>;
 
 const TRIAL_MS = 20_000;
 const MAX_LINES = 20;
 
-/** Starts one server after the other, and tries all that each client knows against each. */
+/** Starts one server after the other, and runs all trials of each client against each server. */
 export async function runTrials(
   packages: readonly ClientPackage[],
   load: PackageLoader,
@@ -65,7 +65,7 @@ async function withLimit(work: Promise<void>): Promise<void> {
   await Promise.race([work, limit.promise]).finally(() => clearTimeout(timer));
 }
 
-/** What went wrong, with all that the client tells, in some lines. */
+/** The error with all details of the client, in a limited number of lines. */
 function tell(error: unknown): string {
   return inspect(error, { depth: 4 }).split("\n").slice(0, MAX_LINES).join("\n");
 }

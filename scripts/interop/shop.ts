@@ -30,7 +30,7 @@ export const quote = endpoint({
 
 /**
  * Serves a copy of the shop (scripts/demo/shop) with packages of its own, under Node's permission
- * model, and calls it; rejects with what is wrong.
+ * model, and calls it; rejects with the first error.
  */
 export async function tryShop(
   load: PackageLoader,
@@ -76,7 +76,7 @@ interface OpenapiTypescript {
   astToString(nodes: readonly unknown[]): string;
 }
 
-/** A client's types of what each operation returns are neither unknown nor never. */
+/** Checks that a client's type of each result is neither unknown nor never. */
 async function tryTypes(url: string, load: PackageLoader, folder: string): Promise<void> {
   const document = await readDocument(url);
   const { default: generate, astToString } = load<OpenapiTypescript>("openapi-typescript");
@@ -96,7 +96,7 @@ async function tryTypes(url: string, load: PackageLoader, folder: string): Promi
   assert.equal(code, 0, stdout);
 }
 
-/** All of /openapi.json, which shows an administrator everything. */
+/** Reads /openapi.json as an administrator, who sees all of it. */
 async function readDocument(url: string): Promise<object> {
   const login = { username: "admin", password: PASSWORD };
   const { text } = await post(`${url}/consumer/login`, login);
@@ -116,7 +116,7 @@ async function post(url: string, body: object): Promise<{ status: number; text: 
   return { status: response.status, text: await response.text() };
 }
 
-/** How the generated types lead to the JSON of each 200 and 201. */
+/** Returns the path in the generated types to the JSON of each 200 and 201. */
 function listResults(document: unknown): string[] {
   const places = Object.entries(asFields(asFields(document)["paths"])).flatMap(([path, item]) =>
     Object.entries(asFields(item)).map(([method, operation]) => ({ path, method, operation }))

@@ -14,7 +14,7 @@ import { findFreePort } from "../free_port.ts";
 export interface StageSetup {
   readonly name: string;
   readonly signingAlg: "ES256" | "RS256" | "EdDSA";
-  /** Of the base URL; "" for none. */
+  /** The path of the base URL; "" for none. */
   readonly path: string;
 }
 
@@ -22,7 +22,7 @@ export interface StageSetup {
 export interface Stage extends StageSetup {
   /** The base URL. */
   readonly issuer: string;
-  /** A protected address that tells whom the token speaks for. */
+  /** A protected address that returns whose token it was given. */
   readonly whoami: string;
   /** A hosted endpoint that needs every scope of the user. */
   readonly mcp: string;
@@ -33,13 +33,13 @@ export interface Stage extends StageSetup {
   /** The Client ID Metadata Document of an app that is not registered. */
   readonly documentUrl: string;
   readonly receiver: Receiver;
-  /** The app that proves itself so. */
+  /** The app that authenticates in this way. */
   app(auth: ClientAuth): AppLogin;
-  /** The app that proves itself with a key. */
+  /** The app that authenticates with a key. */
   readonly keyedApp: KeyedApp;
   /** Goes through the server's pages as the user; see createBrowser(). */
   readonly visit: Visit;
-  /** Whom a token speaks for; undefined when the server refuses it. */
+  /** The caller that a token names; undefined if the server refuses the token. */
   caller(accessToken: string): Promise<Members | undefined>;
   /** Calls the server's own interface as the user or as the administrator. */
   post(as: "user" | "admin", path: string, body?: object): Promise<Members>;

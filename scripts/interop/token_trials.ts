@@ -4,13 +4,13 @@ import type { AppLogin, Client, ClientAuth, Members, Tokens } from "./client.ts"
 import { alter, assertCaller, assertRefusal, assertRefused } from "./expect.ts";
 import type { Stage } from "./stage.ts";
 
-/** Tries one feature of a client against a stage; undefined where the client does not know it. */
+/** Tries one feature of a client against a stage; undefined if the client does not support it. */
 export type Trial = (client: Client, stage: Stage) => (() => Promise<void>) | undefined;
 
 const SCOPE = "consumer orders";
 
 const INVALID_GRANT = /invalid_grant/;
-/** RFC 6749 §5.2: some clients tell of the 401 and its challenge alone. */
+/** RFC 6749 §5.2: some clients report only the 401 and its challenge. */
 const INVALID_CLIENT = /invalid_client|\b401\b/;
 
 /** RFC 8414 §3: everything is found by the issuer alone. */
@@ -112,7 +112,7 @@ export const tryPassword: Trial = (client, stage) => {
   };
 };
 
-/** RFC 8628, from the codes to what the user decides. */
+/** RFC 8628, from the codes to the user's decision. */
 export const tryDevice: Trial = (client, stage) => {
   const { device } = client;
   return device && (async () => {
@@ -128,7 +128,7 @@ export const tryDevice: Trial = (client, stage) => {
   });
 };
 
-/** RFC 6749 §6 with RFC 9700 §4.14.2: rotation, and reuse ends the grant. */
+/** RFC 6749 §6 with RFC 9700 §4.14.2: the token rotates, and its reuse ends the grant. */
 export const tryRefresh: Trial = (client, stage) => {
   const { code, refresh } = client;
   if (code === undefined || refresh === undefined) return undefined;
@@ -138,7 +138,7 @@ export const tryRefresh: Trial = (client, stage) => {
       const second = await refresh(app, refreshTokenOf(first));
       assert.notEqual(second.refreshToken, first.refreshToken, "the refresh token did not rotate");
       await assertCaller(stage, second, stage.user.id, SCOPE);
-      // Until the new one is presented its response may have been lost; the old one may come again.
+      // Until the new token is used, its response may be lost: the old token is still accepted.
       const third = await refresh(app, refreshTokenOf(second));
       await assertRefusal(refresh(app, refreshTokenOf(first)), INVALID_GRANT);
       await assertRefusal(refresh(app, refreshTokenOf(third)), INVALID_GRANT);
@@ -147,7 +147,7 @@ export const tryRefresh: Trial = (client, stage) => {
   };
 };
 
-/** RFC 6749 §6: a narrower scope for the access token, and the chain keeps its own. */
+/** RFC 6749 §6: the access token gets a narrower scope, the chain keeps its own. */
 export const tryNarrowing: Trial = (client, stage) => {
   const { code, refresh } = client;
   if (code === undefined || refresh === undefined) return undefined;

@@ -2,7 +2,7 @@ import type { Endpoint } from "gatepost";
 
 const ITEM = { item: "lamp", colour: "green", price_cents: 4_990, in_stock: true, shelf: "C-17" };
 
-/** What a protected GET is measured with. */
+/** The protected GET that is measured. */
 export const readItem: Endpoint = {
   method: "GET",
   path: "/items/:id",
@@ -10,7 +10,7 @@ export const readItem: Endpoint = {
   handle: ({ params }) => ({ id: params["id"], ...ITEM }),
 };
 
-/** What a POST that dispatches one event is measured with; it returns its body. */
+/** The measured POST, which dispatches one event; the handler returns the body. */
 export const placeOrder: Endpoint = {
   method: "POST",
   path: "/orders",
@@ -22,7 +22,7 @@ export const placeOrder: Endpoint = {
   },
 };
 
-/** Dispatches an event that tells when it was dispatched, in milliseconds since 1970. */
+/** Dispatches an event that says when it was dispatched, in milliseconds since 1970. */
 export const placeTimedOrder: Endpoint = {
   method: "POST",
   path: "/timed-orders",

@@ -57,7 +57,7 @@ function open(load: PackageLoader, stage: Stage): Client {
         scope.split(" "),
       );
       const { searchParams } = await stage.visit(address.href);
-      // It leaves this to the app.
+      // arctic leaves this check to the app.
       assert.equal(searchParams.get("state"), state);
       const code = searchParams.get("code") ?? "";
       return tokens(await client.validateAuthorizationCode(endpoint, code, verifier));

@@ -54,7 +54,7 @@ function open(load: PackageLoader, stage: Stage): Client {
     const path = pathname === "/" ? "" : pathname;
     return new oauth.OAuth2Client({
       server: issuer,
-      // It looks at the origin alone by itself.
+      // By itself the client looks only at the origin.
       ...(path !== "" && {
         discoveryEndpoint: `${origin}/.well-known/oauth-authorization-server${path}`,
       }),
@@ -101,7 +101,7 @@ function open(load: PackageLoader, stage: Stage): Client {
     async request(url, accessToken) {
       const wrapper = new oauth.OAuth2Fetch({
         client: configure(stage.app("basic")),
-        // It asks for a token when the server returns 401.
+        // The client asks for a token when the server returns 401.
         getNewToken: () => Promise.reject(new Error("401")),
         getStoredToken: () => held(accessToken),
         scheduleRefresh: false,

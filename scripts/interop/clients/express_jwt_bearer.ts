@@ -18,7 +18,7 @@ type Middleware = (
   next: (error?: unknown) => void,
 ) => Promise<void>;
 
-/** What it looks at of an Express request. */
+/** The members of an Express request that it reads. */
 interface ApiRequest {
   readonly headers: { readonly authorization: string };
   readonly protocol: string;
@@ -27,7 +27,7 @@ interface ApiRequest {
   readonly method: string;
   get(header: string): string | undefined;
   is(type: string): false;
-  /** What it found. */
+  /** Set by the middleware. */
   auth?: { readonly payload: Members };
 }
 

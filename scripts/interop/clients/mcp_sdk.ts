@@ -30,7 +30,7 @@ type Answer = {
   readonly scope?: string;
 };
 
-/** An app as the SDK asks for it. */
+/** An app in the form that the SDK expects. */
 interface Provider {
   readonly clientMetadataUrl?: string;
   readonly redirectUrl: string;
@@ -54,7 +54,7 @@ function open(load: PackageLoader, stage: Stage): Client {
   const { discoverOAuthProtectedResourceMetadata } = load<McpAuth>(`${PACKAGE}/client/auth.js`);
   const { redirectUri } = stage;
 
-  /** It is given no scope: it asks for the `scope` in the challenge of the endpoint. */
+  /** The SDK gets no scope: it asks for the `scope` in the challenge of the endpoint. */
   async function logIn(
     scope: string,
     given: Pick<Provider, "clientMetadataUrl"> & { readonly known?: object },

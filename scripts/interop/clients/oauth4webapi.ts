@@ -90,7 +90,7 @@ function open(load: PackageLoader, stage: Stage): Client {
     return oauth.processDiscoveryResponse(url, response);
   }
   const found = discover();
-  // It is asked for later.
+  // The error is reported where `found` is awaited.
   found.catch(() => {});
 
   function prove({ secret, auth }: AppLogin): ClientAuthentication {

@@ -15,7 +15,7 @@ interface OpenidClient {
     metadata: undefined,
     auth: ClientAuthentication,
     options: {
-      /** Where it looks: "oidc", its own choice, is openid-configuration. */
+      /** The document that it reads: "oidc", its default, is openid-configuration. */
       readonly algorithm: "oauth2" | "oidc";
       readonly execute: readonly ((config: Configuration) => void)[];
     },
@@ -121,7 +121,7 @@ function open(load: PackageLoader, stage: Stage): Client {
       const config = await configure(app);
       const device = await openid.initiateDeviceAuthorization(config, { scope });
       await send(device.verification_uri_complete ?? "");
-      const soon = { ...device, interval: 1 }; // it is decided: the first poll is the last
+      const soon = { ...device, interval: 1 }; // already decided: the first poll is the last
       return tokens(await openid.pollDeviceAuthorizationGrant(config, soon));
     },
     async password(app, username, password, scope) {

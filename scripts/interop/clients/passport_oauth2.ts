@@ -15,7 +15,7 @@ type Verify = (
 
 interface Strategy {
   authenticate(request: LoginRequest, options: object): void;
-  /** For those who build upon it: requests with the tokens that it got. */
+  /** For strategies that build upon it: requests with the tokens that it got. */
   readonly _oauth2: {
     useAuthorizationHeaderforGET(use: boolean): void;
     get(url: string, accessToken: string, done: (error: unknown, body: string) => void): void;
@@ -30,7 +30,7 @@ type TokenCallback = (
   parameters: { readonly scope?: string },
 ) => void;
 
-/** What it looks at of a request, and what passport adds. */
+/** The members of a request that it reads, and those that passport adds. */
 interface LoginRequest {
   readonly query: Readonly<Record<string, string>>;
   /** Kept between the two requests: state and code verifier. */
@@ -92,7 +92,7 @@ function open(load: PackageLoader, stage: Stage): Client {
   };
 }
 
-/** Runs a strategy as passport does; resolves with where it redirects to, or what it found. */
+/** Runs a strategy as passport does; resolves with the redirect's address or with the tokens. */
 function authenticate(
   strategy: Strategy,
   request: LoginRequest,

@@ -37,7 +37,7 @@ function open(load: PackageLoader, stage: Stage): Client {
   const oauth = load<SimpleOauth2>("simple-oauth2");
   const { redirectUri } = stage;
 
-  /** It takes an origin and paths; a public app is one with an empty secret in the body. */
+  /** The client takes an origin and paths; a public app has an empty secret in the body. */
   function configure({ id, secret, auth }: AppLogin, more: object = {}) {
     const { origin } = new URL(stage.issuer);
     const path = (name: "authorize" | "token" | "revoke") => new URL(stage.endpoint(name)).pathname;
@@ -59,7 +59,7 @@ function open(load: PackageLoader, stage: Stage): Client {
     },
     async code(app, scope) {
       const grant = openCodeGrant(app);
-      // It has no PKCE of its own, and sends what it is given.
+      // The client has no PKCE of its own, but sends the parameters that it gets.
       const code_verifier = randomBytes(32).toString("base64url");
       const address = grant.authorizeURL({
         redirect_uri: redirectUri,

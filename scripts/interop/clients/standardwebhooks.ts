@@ -14,7 +14,7 @@ function open(load: PackageLoader): Client {
   const { Webhook } = load<StandardWebhooks>("standardwebhooks");
   return {
     auth: [],
-    // Its throw becomes a rejection.
+    // `async` turns its exception into a rejection.
     verifyCallback: async (secret, body, headers) => new Webhook(secret).verify(body, headers),
   };
 }
