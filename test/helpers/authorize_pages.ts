@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import type { Gatepost, TestApp, TestUser } from "./gatepost.ts";
 import type { Answer, Client } from "./http_client.ts";
 
-/** Checks a page that tells the user alone: no form, and no way back to anybody. */
+/** Checks an error page that only the user sees: no form, and no redirect to the app. */
 export function assertErrorPage(answer: Answer): void {
   assert.equal(answer.status, 400, answer.text);
   assert.equal(answer.headers.get("location"), null);
@@ -55,7 +55,7 @@ export function assertErrorRedirect(
   assert.equal(parameters.has("code"), false);
 }
 
-/** Goes from the login page to where the right password leads. */
+/** Logs in at the login page with the right password, and follows the redirect. */
 export async function passLogin(browser: Client, page: Answer, user: TestUser): Promise<Answer> {
   const { username, password } = user;
   return browser.follow(await browser.submit(page, { username, password }));

@@ -12,11 +12,11 @@ export interface BrowserOptions {
   readonly height: number;
   /** prefers-color-scheme: dark. */
   readonly dark?: boolean;
-  /** Of text in pixels, where a person has chosen another than 16. */
+  /** The size of text in pixels, if the user has chosen another than 16. */
   readonly fontSize?: number;
   /** false: pages run no script. */
   readonly javascript?: boolean;
-  /** Takes any certificate. */
+  /** Accepts any certificate. */
   readonly insecure?: boolean;
 }
 
@@ -29,20 +29,20 @@ export interface BrowserCookie {
   readonly sameSite: string;
 }
 
-/** One page in a real Chromium. What takes a selector waits for such an element. */
+/** One page in a real Chromium. Methods with a selector wait until an element matches. */
 export interface Browser {
   goto(url: string): Promise<void>;
   /** Waits until a matching element is there and returns its WebDriver id. */
   find(css: string): Promise<string>;
   /** How many elements match now. */
   count(css: string): Promise<number>;
-  /** Clicks the first such element; with `words`, the first that is shown and says just this. */
+  /** Clicks the first such element; with `words`, the first visible one with exactly this text. */
   click(css: string, words?: string): Promise<void>;
-  /** Replaces what a field holds by these keystrokes. */
+  /** Replaces the content of a field by these keystrokes. */
   type(css: string, text: string): Promise<void>;
   /** Sends keys to whatever has the focus: "\uE004" Tab, "\uE007" Enter, "\uE00D" Space. */
   press(keys: string): Promise<void>;
-  /** The text that a person can see. */
+  /** The visible text. */
   text(css: string): Promise<string>;
   attribute(css: string, name: string): Promise<string | undefined>;
   /** The name a screen reader says. */
@@ -56,7 +56,7 @@ export interface Browser {
   clearCookies(): Promise<void>;
   /** Runs the body of a function in the page and returns its result. */
   execute(script: string, ...args: unknown[]): Promise<unknown>;
-  /** Clicks the button that says this, in a dialog unless a selector names another place. */
+  /** Clicks the button with this label, in a dialog unless a selector names another place. */
   clickButton(label: string, root?: string): Promise<void>;
   /** Waits until an expression of the page is true. */
   until(expression: string): Promise<void>;
@@ -67,7 +67,7 @@ export interface Browser {
   /** Warnings and errors of the console since the last call: scripts, CSP, failed loads. */
   consoleErrors(): Promise<readonly string[]>;
   back(): Promise<void>;
-  /** Opens one more window, behind this one, and waits for its title; returns what closes it. */
+  /** Opens one more window behind this one, and waits for its title; returns what closes it. */
   openWindow(url: string, title: RegExp): Promise<() => Promise<void>>;
   close(): Promise<void>;
 }
@@ -99,7 +99,7 @@ export async function openBrowser(options: BrowserOptions): Promise<Browser> {
     throw error;
   });
   const close = async () => {
-    // One that does not answer is ended below, and what else a test has to close must not wait.
+    // A session that does not respond is ended below, and must not delay what else a test closes.
     await session.command("DELETE", "").catch(() => {});
     session.end();
     await removeAll();
@@ -134,10 +134,10 @@ async function openSession(driver: Driver, profile: string, options: BrowserOpti
   const pid = Number(asRecord(opened["capabilities"])["goog:processID"]);
   const command: Command = (method, path, body) =>
     driver.command(method, `/session/${String(opened["sessionId"])}${path}`, body);
-  // A test that ends its process leaves no time for anything asynchronous.
+  // When a test ends its process, nothing asynchronous can run any more.
   const onExit = () => {
     endIfAlive(pid, profile);
-    // Chromium's other processes notice its end a little later, and write until then.
+    // Chromium's other processes notice the end a little later, and write files until then.
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300);
     rmSync(profile, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
   };
@@ -150,8 +150,8 @@ async function openSession(driver: Driver, profile: string, options: BrowserOpti
 }
 
 /**
- * Ends a Chromium that outlived its session, which a broken one may do. The profile's name in its
- * command line proves that the number still belongs to it.
+ * Ends a Chromium that still runs after its session, as a broken one may. The profile's name in its
+ * command line proves that the process id is still that of Chromium.
  */
 function endIfAlive(pid: number, profile: string): void {
   const commandLine = `/proc/${pid}/cmdline`;
@@ -171,7 +171,7 @@ async function emulate(browser: Browser, options: BrowserOptions): Promise<void>
     features: [{ name: "prefers-color-scheme", value: dark ? "dark" : "light" }],
   });
   await browser.devtools("Emulation.setScriptExecutionDisabled", { value: !javascript });
-  // Some versions give a window without a screen no focus by themselves.
+  // Some versions give a window without a screen no focus of their own accord.
   await browser.devtools("Emulation.setFocusEmulationEnabled", { enabled: true });
 }
 
@@ -220,7 +220,7 @@ function createBrowser(command: Command, close: () => Promise<void>): Browser {
       ]);
       await post("/actions", { actions: [{ type: "key", id: "keyboard", actions }] });
     },
-    // Looked for and read together, as in a click: what comes between takes the element away.
+    // Found and read together, as in a click, since the page may remove the element in between.
     text: (css) =>
       waitFor(`the text of ${css}`, async () => {
         const [element] = await findAll(css);
@@ -267,7 +267,7 @@ function createBrowser(command: Command, close: () => Promise<void>): Browser {
       return listOf(await post("/se/log", { type: "browser" }))
         .filter((entry) => entry["level"] === "SEVERE" || entry["level"] === "WARNING")
         .map((entry) => String(entry["message"]))
-        .filter((message) => !message.startsWith("chrome://")); // of its own pages
+        .filter((message) => !message.startsWith("chrome://")); // from Chromium's own pages
     },
     async back() {
       await post("/back");
@@ -304,7 +304,7 @@ async function waitFor<T>(
   }
 }
 
-/** While a page gives way to the next one its elements are gone: look again. */
+/** Elements are stale while the next page replaces theirs: the caller looks for them again. */
 function ignoreStale(error: unknown): undefined {
   const isStale = error instanceof WebDriverError && (error.code === "stale element reference" ||
     error.message.includes("does not belong to the document")); // what DevTools says of the same

@@ -2,7 +2,7 @@ import { generateKeyPairSync, type KeyObject, randomBytes, sign } from "node:cry
 
 /** PEM texts of an authority made for one test and of a server certificate that it signed. */
 export interface Certificate {
-  /** What a client must trust, e.g. by NODE_EXTRA_CA_CERTS. */
+  /** The authority's certificate, which a client must trust, e.g. by NODE_EXTRA_CA_CERTS. */
   readonly ca: string;
   readonly cert: string;
   readonly key: string;

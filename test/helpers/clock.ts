@@ -3,10 +3,10 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createDataFolder } from "./process.ts";
 
-/** Longer than until a server looks. */
+/** Longer than the interval at which a server reads the file. */
 const LOOK_MS = 200;
 
-/** The clock on the wall of servers that are started with its `env`. */
+/** The wall clock of servers that are started with its `env`. */
 export type Clock = Awaited<ReturnType<typeof createClock>>;
 
 /** Makes a clock that is right at first. */
@@ -16,7 +16,7 @@ export async function createClock() {
   const preload = new URL("./set_clock.ts", import.meta.url);
   const clock = {
     env: { NODE_OPTIONS: `--import ${preload}`, TEST_CLOCK: file },
-    /** Sets it so far ahead of the true one, and waits until servers go by it. */
+    /** Sets the clock ahead of the true time, and waits until the servers use it. */
     async set(aheadMs: number, waitMs = LOOK_MS): Promise<void> {
       await writeFile(file, String(aheadMs));
       await sleep(waitMs);

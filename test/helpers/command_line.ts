@@ -11,10 +11,10 @@ import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { locateDatabase } from "./engine.ts";
 import { createDataFolder, inheritedEnv, runCli, type RunResult } from "./process.ts";
 
-/** The command line's source: what it runs is counted in the coverage. */
+/** The command line's source: the code that it runs counts in the coverage. */
 export const CLI_SOURCE = fileURLToPath(new URL("../../src/cli.ts", import.meta.url));
 
-// Of the terminal of the test runner, which tells its files: none of the commands'.
+// The test runner sets it in the processes of its files for its own terminal, not for the commands.
 delete process.env["FORCE_COLOR"];
 
 type Env = Readonly<Record<string, string | undefined>>;
@@ -22,7 +22,7 @@ type Env = Readonly<Record<string, string | undefined>>;
 export interface CommandLineOptions {
   readonly folder?: string;
   readonly isNew?: boolean;
-  /** Whether each command is a process, where a test is about what becomes of one. */
+  /** Whether each command is a process, for a test about what happens to that process. */
   readonly ownProcess?: boolean;
   readonly env?: Env;
 }
@@ -33,7 +33,7 @@ export interface CommandLine {
   readonly databasePath: string;
   /** Runs `gatepost` with these arguments and nothing on standard input. */
   run(...args: readonly string[]): Promise<RunResult>;
-  /** Runs it with more environment, or something on standard input. */
+  /** Runs it with more environment variables, or with text on standard input. */
   runWith(
     options: { readonly env?: Env; readonly stdin?: string },
     ...args: readonly string[]
@@ -43,8 +43,8 @@ export interface CommandLine {
 }
 
 /**
- * Makes a data folder, which goes with the test, or uses that of a server. Unless it `isNew`, the
- * first command that needs a database finds an empty one.
+ * Makes a data folder, which is removed after the test, or uses that of a server. Unless it
+ * `isNew`, the first command that needs a database finds an empty one.
  */
 export async function openCommandLine(
   test: { after(release: () => Promise<void>): void },
@@ -78,7 +78,7 @@ type Run = (args: readonly string[], stdin: string, env: Env) => Promise<RunResu
 
 const runProcess: Run = (args, stdin, env) => runCli(args, { entry: CLI_SOURCE, stdin, env });
 
-/** What a process does once it has started, without the second that the start takes. */
+/** Does in this process what a new process would do, without the second that its start takes. */
 const runHere: Run = async (args, stdin, env) => {
   const address = env["GATEPOST_DATABASE"];
   const { promise: code, resolve: exit } = Promise.withResolvers<number>();

@@ -4,13 +4,13 @@ import type { Credentials, Gatepost, TokenResponse } from "./gatepost.ts";
 import type { Client } from "./http_client.ts";
 
 interface Visit {
-  /** One in which somebody may have signed in before. */
+  /** A browser in which somebody may have signed in before. */
   readonly browser?: Client;
   /** More parameters of the authorize request. */
   readonly more?: Readonly<Record<string, string>>;
 }
 
-/** Signs in as the console's page does; `at` is where it is served. */
+/** Signs in as the console's page does; `at` is the address of that page. */
 export async function signIn(
   gatepost: Gatepost,
   user: Credentials,
@@ -50,7 +50,7 @@ export async function signIn(
   };
 }
 
-/** The same with all that a console asks for, and the tokens that come of it. */
+/** Signs in with all scopes of the console, and returns the tokens too. */
 export async function tokensOf(gatepost: Gatepost, user: Credentials, visited?: Visit) {
   const scopes = "backend backend:read consumer";
   const visit = await signIn(gatepost, user, scopes, undefined, visited);

@@ -18,14 +18,14 @@ import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { findUser, insertUser, type NewUserRow, updateUser } from "../../src/store/users.ts";
 import { isOnRqlite, locateDatabase, releaseDatabase } from "./engine.ts";
 
-/** Makes a folder that is removed when the test has ended. */
+/** Makes a folder that is removed when the test ends. */
 export function makeFolder(test: { after(end: () => void): void }): string {
   const folder = mkdtempSync(join(tmpdir(), "gatepost-store-"));
   test.after(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
 
-/** Opens a database that is closed when the test has ended: an own one, or that at `path`. */
+/** Opens a database, new or that at `path`, which is closed when the test ends. */
 export function openDatabase(test: TestContext, path?: string): Database {
   const own = path ?? join(makeFolder(test), "gatepost.db");
   const database = openDatabaseAt(own);
@@ -36,25 +36,25 @@ export function openDatabase(test: TestContext, path?: string): Database {
   return database;
 }
 
-/** The same, with a user and an app that all may go on with, whatever becomes of others. */
+/** The same, with a user and an app that no test of others affects. */
 export async function openWithOthers(test: TestContext): Promise<Database> {
   const database = openDatabase(test);
   await Promise.all([addUser(database), addApp(database)]);
   return database;
 }
 
-/** Opens an SQLite file that is closed when the test has ended, whatever engine is tested. */
+/** Opens an SQLite file, whatever engine is tested; the file is closed when the test ends. */
 export function openSqliteFile(test: TestContext, path: string) {
   const database = openSqliteDatabase(path);
   test.after(() => database.close());
   return database;
 }
 
-/** Opens the database at a path, on the engine that is tested; it is made if there is none. */
+/** Opens the database at a path on the tested engine; makes it if there is none. */
 export function openDatabaseAt(path: string): Database {
   if (!isOnRqlite) return openSqliteDatabase(path);
   const opening = openOnRqlite(path);
-  opening.catch(() => {}); // whoever uses it is told
+  opening.catch(() => {}); // its first use reports it
   return {
     query: async <Row>(statement: Sql) => (await opening).query<Row>(statement),
     write: async (statements) => (await opening).write(statements),
@@ -68,7 +68,7 @@ async function openOnRqlite(path: string): Promise<Database> {
   return (await createEngine({ database: value, databaseCredentials: undefined })).open();
 }
 
-/** The database, and how many rows its queries have found: all of them, and the most of one. */
+/** The database, and how many rows its queries have found: in total, and the most in one query. */
 export function countRows(database: Database) {
   const found = { rows: 0, most: 0 };
   const counted: Database = {
@@ -97,7 +97,7 @@ export function countChanges(database: Database) {
   return { counted, changes };
 }
 
-/** Stores a user with scopes `consumer orders`, changed as given. */
+/** Stores a user with scopes `consumer orders`; `more` replaces members. */
 export async function addUser(
   database: Database,
   more: Partial<NewUserRow> = {},
@@ -123,7 +123,7 @@ export async function addSession(database: Database, user: string): Promise<Uint
   return hash;
 }
 
-/** A confidential app with scopes `consumer orders`, changed as given. */
+/** A confidential app with scopes `consumer orders`; `more` replaces members. */
 export function sampleApp(more: Partial<App> = {}): App {
   return {
     id: newId("a", 1_000),
@@ -146,7 +146,7 @@ export function sampleApp(more: Partial<App> = {}): App {
   };
 }
 
-/** Stores an app as `sampleApp` makes it. */
+/** Stores the app that `sampleApp` makes. */
 export async function addApp(database: Database, more: Partial<App> = {}): Promise<string> {
   const app = sampleApp(more);
   await database.write([insertApp(app, undefined)]);
@@ -154,8 +154,8 @@ export async function addApp(database: Database, more: Partial<App> = {}): Promi
 }
 
 /**
- * A grant of scope `consumer`, made at the beginning of 2026: its refresh token ("first") is good
- * for 20 hours and its access token for one; changed as given.
+ * A grant of scope `consumer`, made at the beginning of 2026. Its refresh token ("first") is valid
+ * for 20 hours and its access token for one hour; `more` replaces members.
  */
 export function sampleGrant(
   app: string,

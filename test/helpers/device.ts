@@ -17,7 +17,7 @@ export interface Device {
   readonly interval: number;
 }
 
-/** POST to the device endpoint; the app authenticates by Basic, a public one by its id. */
+/** POST to the device endpoint; the app authenticates by Basic, a public app by its id. */
 export function askForDevice(
   { api }: Gatepost,
   app: TestApp,
@@ -52,10 +52,10 @@ export async function pollFor(...request: Parameters<typeof poll>): Promise<unkn
   return body["error"] ?? body["scope"];
 }
 
-/** The path of the page, as the browser of a test has it. */
+/** The path of the page for a code, relative to the base URL of a test's browser. */
 export const VERIFY = "/authorization/verify";
 
-/** A browser in which a user has logged in to type a code, and the page for it. */
+/** Logs a user in, in a new browser; returns the browser and the page on which a code is typed. */
 export async function openVerify(gatepost: Gatepost, user: TestUser, query = "") {
   const browser = gatepost.openBrowser();
   const page = await passLogin(browser, await browser.get(VERIFY + query), user);
@@ -63,7 +63,7 @@ export async function openVerify(gatepost: Gatepost, user: TestUser, query = "")
   return { browser, page };
 }
 
-/** Types a code; the consent page comes. */
+/** Types a code; returns the consent page. */
 export async function typeCode(browser: Client, page: Answer, code: string): Promise<Answer> {
   const consent = await browser.submit(page, { user_code: code });
   assertConsentPage(consent);
@@ -81,7 +81,7 @@ export async function decide(
   return browser.submit(await typeCode(browser, page, user_code), {}, decision);
 }
 
-/** Checks the page on which a code is typed. */
+/** Checks that the response is the page on which a code is typed. */
 export function assertCodePage(answer: Answer, status = 200): void {
   assert.equal(answer.status, status, answer.text);
   const names = answer.forms()[0]?.inputs.map(({ name }) => name) ?? [];

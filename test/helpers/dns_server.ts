@@ -1,17 +1,17 @@
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 
-/** What it says instead of addresses (RFC 1035 §4.1.1). */
+/** The response codes instead of addresses (RFC 1035 §4.1.1). */
 const CODES = { "failed": 2, "no such name": 3, "refused": 5 } as const;
 
-/** What the server says of one question; `hang` says nothing at all. */
+/** The response to one question; `hang` means that there is none. */
 export type DnsAnswer = "hang" | keyof typeof CODES | readonly string[];
 export type Answerer = (name: string, type: "A" | "AAAA", asked: number) => DnsAnswer;
 
 export interface DnsServer {
   /** For Resolver.setServers(). */
   readonly address: string;
-  /** How often a name of a type has been asked for. */
+  /** How often a name and type has been asked for. */
   asked(name: string, type: "A" | "AAAA"): number;
   close(): void;
 }
@@ -20,7 +20,7 @@ const TYPES = { A: 1, CNAME: 5, AAAA: 28 } as const;
 
 /**
  * A name server on a UDP port of loopback (RFC 1035 §4.1). An answer that is not an address is an
- * alias (CNAME), which all answers after it belong to.
+ * alias (CNAME), whose target all later answers belong to.
  */
 export async function openDnsServer(answer: Answerer): Promise<DnsServer> {
   const socket = createSocket("udp4");

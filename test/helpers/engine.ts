@@ -4,17 +4,17 @@ import { type RqliteCluster, runRqlited } from "./rqlited.ts";
 
 type Row = Readonly<Record<string, unknown>>;
 
-/** Whether the engine that is tested is rqlite. */
+/** Whether the tested engine is rqlite. */
 export const isOnRqlite = process.env["GATEPOST_TEST_ENGINE"] === "rqlite";
-/** How long it takes until others go on with what a killed process held. */
+/** How long it takes until other processes take over the work of a killed one. */
 export const TAKEOVER_MS = isOnRqlite ? 10_000 : 5_000;
 
-/** By the path of the file in whose place they stand. */
+/** The clusters by the path of the database file that each replaces. */
 const clusters = new Map<string, Promise<RqliteCluster>>();
 
 /**
- * What GATEPOST_DATABASE is given for the database at a path: with GATEPOST_TEST_ENGINE=rqlite the
- * address of a node of its own, started when it is asked for first; else the path.
+ * The value of GATEPOST_DATABASE for the database at a path. With GATEPOST_TEST_ENGINE=rqlite it is
+ * the address of a node of its own, which is started at the first call; else it is the path.
  */
 export async function locateDatabase(path: string): Promise<string> {
   if (!isOnRqlite || path.startsWith("rqlite")) return path;
@@ -23,14 +23,14 @@ export async function locateDatabase(path: string): Promise<string> {
   return (await started).address;
 }
 
-/** Ends the node that stands for the file at a path, if there is one. */
+/** Ends the node that replaces the file at a path, if there is one. */
 export async function releaseDatabase(path: string): Promise<void> {
   const started = clusters.get(path);
   clusters.delete(path);
   await (await started)?.stop();
 }
 
-/** The rows of a query on the database of the server of a data folder, whatever its engine. */
+/** The rows of a query on a server's database, given by its data folder, on either engine. */
 export async function queryDatabase(
   folder: string,
   sql: string,

@@ -17,11 +17,11 @@ export interface EventStage {
   newConsumer(scopes?: readonly string[]): Promise<string>;
   /** Calls with a token and, where there is one, a JSON body. */
   call(method: string, path: string, token: string, body?: unknown): Promise<Answer>;
-  /** Subscribes a new path of the receiver, which answers these statuses; the last one stays. */
+  /** Subscribes a new path of the receiver, which returns these statuses; the last one stays. */
   subscribe(token: string, event: string, ...statuses: number[]): Promise<StagedSubscription>;
   /** Dispatches through the backend and returns the event's id. */
   dispatch(name: string, data: unknown, more?: Readonly<Record<string, unknown>>): Promise<string>;
-  /** The subscription's deliveries as its owner sees them, once they satisfy the condition. */
+  /** The subscription's deliveries as its owner sees them, once they have these statuses. */
   deliveries(
     subscription: StagedSubscription,
     ...statuses: readonly string[]

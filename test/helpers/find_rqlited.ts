@@ -10,15 +10,15 @@ const VERSION = "8.26.8-0";
 const SHA256 = "d24ef00b9641b3d6f3d2d1e5eabb21571f6c1115852dff60c83ed8f562311c00";
 
 /**
- * The rqlited to test with: that of GATEPOST_TEST_RQLITED, else one that npm installs, once, into a
- * folder among the temporary ones: it is a program, no library, and Gatepost does not depend on it.
+ * Returns the rqlited for tests: that of GATEPOST_TEST_RQLITED, else one that npm installs once
+ * into a temporary folder. It is a program, no library, and Gatepost does not depend on it.
  */
 export async function findRqlited(): Promise<string> {
   const given = process.env["GATEPOST_TEST_RQLITED"];
   if (given !== undefined) return given;
   const folder = join(tmpdir(), `gatepost-rqlited-${VERSION}-${process.getuid?.()}`);
   if (!existsSync(folder)) await install(folder);
-  // Whoever has made the folder decides what is run.
+  // The owner of the folder controls which program runs.
   if (statSync(folder).uid !== process.getuid?.()) throw new Error(`${folder} is another user's`);
   return binaryIn(folder);
 }
@@ -27,7 +27,7 @@ function binaryIn(folder: string): string {
   return join(folder, "node_modules", NAME, "bin/rqlited");
 }
 
-/** Installs beside, and renames: many tests may want it at once, and one may be interrupted. */
+/** Installs into a scratch folder, then renames it: tests may install at once or be interrupted. */
 async function install(folder: string): Promise<void> {
   const scratch = await mkdtemp(`${folder}-`);
   try {

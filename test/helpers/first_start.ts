@@ -7,27 +7,27 @@ import { type RunningServer, startServer } from "./process.ts";
 /** A server that nobody has signed in to, with one trusted app. */
 export interface FirstStart {
   readonly server: RunningServer;
-  /** Admin's, as the start printed it; "" where it printed none. */
+  /** The password of admin that the start has printed; "" if it has printed none. */
   readonly password: string;
   readonly cli: CommandLine;
   readonly app: TestApp;
-  /** The authorize page for that app. */
+  /** The path of the authorize page for that app. */
   readonly path: string;
-  /** A path at this process. */
+  /** The address of a path at this process. */
   address(path: string): string;
   openBrowser(): Client;
-  /** Signs admin in at the login page, and returns what comes then. */
+  /** Signs admin in at the login page, and returns the next response. */
   signIn(browser: Client, path: string, password: string): Promise<Answer>;
   /** The status of POST /consumer/login as admin. */
   tryLogin(password: string): Promise<number>;
-  /** Admin's token of that. */
+  /** The token of such a login. */
   login(password: string): Promise<string>;
   isAlive(token: string): Promise<boolean>;
 }
 
 const BASE_URL = "http://gatepost.test";
 
-/** Starts it on an empty database, or on that of another one's folder. */
+/** Starts a server on an empty database, or on the data folder of another one. */
 export async function startFirst(
   test: { after(release: () => Promise<void>): void },
   { folder, env = {} }: {

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { TestContext } from "node:test";
 
-/** Writes files into a new folder far from any package.json, removed after the test. */
+/** Writes files into a new folder outside of any package; it is removed after the test. */
 export async function writeFolder(
   t: TestContext,
   files: Readonly<Record<string, string>>,

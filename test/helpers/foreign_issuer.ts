@@ -12,7 +12,7 @@ export interface ForeignKey {
   readonly kid: string;
   readonly alg: "ES256" | "RS256" | "EdDSA";
   readonly privateKey: KeyObject;
-  /** As its JWK set has it. */
+  /** The public key, as it is in the JWK set. */
   readonly jwk: Members;
 }
 
@@ -24,7 +24,7 @@ export interface ForeignIssuer {
   readonly key: ForeignKey;
   /** Publishes these keys from now on. */
   publish(keys: readonly Members[], cacheControl?: string): void;
-  /** An access token of RFC 9068 for an audience, changed as given. */
+  /** An access token (RFC 9068) for the audience; `claims` and `header` replace members. */
   token(claims?: Members, header?: Members, key?: ForeignKey): string;
   close(): Promise<void>;
 }
@@ -47,7 +47,7 @@ export function signForeign(header: Members, claims: unknown, key: ForeignKey): 
   return `${input}.${sign(digest, Buffer.from(input), signer).toString("base64url")}`;
 }
 
-/** Starts one; its metadata are where OpenID clients look. Tokens are for this audience. */
+/** Starts an issuer of tokens for this audience; its metadata is where OpenID clients look. */
 export async function startForeignIssuer(
   audience: string,
   { path = "", key = newForeignKey("f1") }: { readonly path?: string; readonly key?: ForeignKey } =
@@ -98,7 +98,7 @@ export async function registerIssuer(
     api.postJson("/backend/issuer", body, bearer(adminToken))));
 }
 
-/** Waits until a process has heard of an issuer that the other has registered. */
+/** Waits until a process knows an issuer that another process has registered. */
 export async function waitUntilAlive(at: Gatepost, token: string): Promise<void> {
   const endMs = performance.now() + 2_000;
   while (!await at.isAlive(token)) {

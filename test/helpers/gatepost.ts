@@ -6,10 +6,10 @@ import { type Answer, type Client, createClient } from "./http_client.ts";
 import { type RunningServer, startServer } from "./process.ts";
 import { exchangeRaw, holdRequest, type RawAnswer } from "./raw_http.ts";
 
-/** The server's source: what it runs is counted in the coverage. */
+/** The server's source: the code that it runs counts in the coverage. */
 export const SOURCE_ENTRY = fileURLToPath(new URL("../../src/server.ts", import.meta.url));
 
-/** Of user `admin`, and of every user that `createUser` is given no other for. */
+/** The password of user `admin`, and of each user that `createUser` gets no other password for. */
 export const PASSWORD = "correct horse battery";
 
 type Fields = Readonly<Record<string, string>>;
@@ -30,7 +30,7 @@ export interface TestApp {
   /** "" for a public app. */
   readonly secret: string;
   readonly url: string;
-  /** The app's URL with "/cb" behind. */
+  /** The app's URL followed by "/cb". */
   readonly redirectUri: string;
 }
 
@@ -45,9 +45,9 @@ export interface TokenResponse {
 
 export interface GatepostOptions {
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** A data folder to use and leave, as after a restart; without it one is made, and removed. */
+  /** An existing data folder, as after a restart; without it a folder is made, and removed. */
   readonly folder?: string;
-  /** Another program than the server's source. */
+  /** A program to start instead of the server's source. */
   readonly entry?: string;
   /** Flags of Node. */
   readonly nodeFlags?: readonly string[];
@@ -56,33 +56,33 @@ export interface GatepostOptions {
 /** A running server with its administrator at hand. */
 export interface Gatepost {
   readonly server: RunningServer;
-  /** Where it is called: its listening address and its base path. */
+  /** The address for requests: its listening address and its base path. */
   readonly url: string;
-  /** The base URL as tokens have it. */
+  /** The base URL, as it is in tokens. */
   readonly issuer: string;
   /** An access token with scope `backend`. */
   readonly adminToken: string;
-  /** Keeps no cookies that matter; each request comes from an address of its own. */
+  /** A client whose cookies do not matter; each request comes from an address of its own. */
   readonly api: Client;
   /** A browser of its own; each request comes from an address of its own. */
   openBrowser(): Client;
   createUser(more?: { readonly scopes?: readonly string[] }): Promise<TestUser>;
-  /** A confidential app with scope `consumer` at https://app.example, changed as given. */
+  /** A confidential app with scope `consumer` at https://app.example; `more` replaces members. */
   createApp(more?: Readonly<Record<string, unknown>>): Promise<TestApp>;
   /** PATCH of a user or an app; anything but 200 fails the test. */
   change(party: TestUser | TestApp, fields: Readonly<Record<string, unknown>>): Promise<void>;
   login(user: TestUser): Promise<string>;
   /** POST /consumer/login from `address`, or from one of its own. */
   tryLogin(user: Credentials, address?: string): Promise<Answer>;
-  /** POST to the token endpoint; the app authenticates by Basic, a public one by its id. */
+  /** POST to the token endpoint; the app authenticates by Basic, a public app by its id. */
   token(app: TestApp, fields: Fields): Promise<Answer>;
   /** The token endpoint's response to an app's refresh token. */
   refresh(app: TestApp, refreshToken: string, more?: Fields): Promise<Answer>;
-  /** The tokens of a user's password, for an app that may use it. */
+  /** The tokens by a user's password, for an app that may use the password grant. */
   passwordTokens(app: TestApp, user: TestUser, more?: Fields): Promise<TokenResponse>;
   /** GET of the authorize page with the app's id and redirect URI beside `parameters`. */
   authorize(browser: Client, app: TestApp, parameters?: Fields): Promise<Answer>;
-  /** Logs in and allows through the pages; returns where the app is called back. */
+  /** Logs in and allows the app on the pages; returns the callback address. */
   allow(browser: Client, app: TestApp, user: TestUser, parameters?: Fields): Promise<URL>;
   /** A new browser in which a user has logged in, for an app that asks for no consent. */
   openLoggedIn(app: TestApp, user: TestUser): Promise<Client>;
@@ -104,7 +104,7 @@ export async function startGatepost(options: GatepostOptions = {}): Promise<Gate
     ...options,
     env: {
       GATEPOST_ADMIN_PASSWORD: PASSWORD,
-      // Tests come from many addresses, so that one test's failures throttle no other.
+      // Requests come from many addresses, so that failures in one test throttle no other test.
       GATEPOST_TRUSTED_PROXIES: "127.0.0.1",
       ...options.env,
     },
@@ -231,8 +231,8 @@ export async function startGatepost(options: GatepostOptions = {}): Promise<Gate
 }
 
 /**
- * Sends one request whose target is written as given, which clients would mend: dot segments,
- * backslashes, anything. `head` holds more header lines, each ended by CR LF.
+ * Sends one request whose target is exactly as given, while clients would normalize it: dot
+ * segments, backslashes, anything. `head` has more header lines, each ended by CR LF.
  */
 export async function sendRaw(
   url: string,
@@ -252,8 +252,8 @@ export async function sendRaw(
 }
 
 /**
- * Sends all of a request but the last byte of its body, and waits until the server has begun to
- * read it; the function that comes back completes it and returns the response.
+ * Sends a request without the last byte of its body, and waits until the server has begun to read
+ * it. The returned function sends the last byte and resolves with the response.
  */
 export async function sendSlowly(
   url: string,
@@ -277,8 +277,8 @@ export async function sendSlowly(
 }
 
 /**
- * Waits until a process refuses an access token that another has revoked. One second is promised;
- * the second one is for a busy machine.
+ * Waits until a process refuses an access token that another process has revoked. One second is
+ * promised; the second one is for a busy machine.
  */
 export async function waitUntilDead(at: Gatepost, accessToken: string): Promise<void> {
   const endMs = performance.now() + 2000;
@@ -290,13 +290,13 @@ export async function waitUntilDead(at: Gatepost, accessToken: string): Promise<
 
 let addresses = 0;
 
-/** An address that no request came from before. */
+/** Returns an address that no request has come from before. */
 export function newAddress(): string {
   addresses++;
   return `10.${(addresses >> 16) & 255}.${(addresses >> 8) & 255}.${addresses & 255}`;
 }
 
-/** A name that nothing was called before. */
+/** Returns a name that has not been used before. */
 export function newName(prefix: string): string {
   return `${prefix}-${randomBytes(6).toString("hex")}`;
 }
@@ -310,7 +310,7 @@ export function basicAuth({ id, secret }: Pick<TestApp, "id" | "secret">) {
   return { authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString("base64")}` };
 }
 
-/** A fresh PKCE pair as the parameters of both requests (RFC 7636 §4). */
+/** A new PKCE pair, as the parameters of both requests (RFC 7636 §4). */
 export function newPkce() {
   const verifier = randomBytes(32).toString("base64url");
   return {
@@ -322,7 +322,7 @@ export function newPkce() {
   };
 }
 
-/** The authorize page's path with the app's id and redirect URI; an empty value leaves one out. */
+/** The authorize page's path with the app's id and redirect URI; an empty value omits one. */
 export function authorizePath(app: TestApp, parameters: Fields = {}): string {
   const query = new URLSearchParams({
     client_id: app.id,
@@ -353,7 +353,7 @@ export function readObject(answer: Answer): Readonly<Record<string, unknown>> {
   return { ...value };
 }
 
-/** Checks an error of the token endpoint and its neighbours (RFC 6749 §5.2). */
+/** Checks an error of the token endpoint and similar endpoints (RFC 6749 §5.2). */
 export function assertOAuthError(answer: Answer, status: number, error: string): void {
   const body = readObject(answer);
   assert.deepEqual([answer.status, body["error"]], [status, error], answer.text);
@@ -364,7 +364,7 @@ export function assertOAuthError(answer: Answer, status: number, error: string):
   assert.equal(answer.headers.get("pragma"), "no-cache");
 }
 
-/** The parts of a JWT, unproven (RFC 7515 §3.1). */
+/** The parts of a JWT, whose signature is not verified (RFC 7515 §3.1). */
 export function decodeJwt(token: string) {
   const [header = "", claims = "", signature = ""] = token.split(".");
   const decode = (part: string): Readonly<Record<string, unknown>> =>

@@ -13,7 +13,7 @@ import { sampleRequest } from "./http_request.ts";
 
 type HostingServices = Parameters<typeof hostedOperation>[1];
 
-/** What is stored of an event, its time left out. */
+/** The stored values of an event, without its time. */
 export type StoredEvent =
   & Readonly<Record<"id" | "name" | "subject" | "json", unknown>>
   & { readonly key?: unknown };
@@ -22,11 +22,11 @@ interface Setting extends Partial<HostingServices> {
   readonly maxBodyBytes?: number;
   readonly maxPayloadBytes?: number;
   readonly deliveries?: readonly string[];
-  /** Gets what is stored together. */
+  /** Gets the events that are stored in one write. */
   readonly store?: (events: readonly StoredEvent[]) => Promise<void>;
 }
 
-/** An endpoint as it is loaded; a module's author would export these members. */
+/** An endpoint as loaded from a module that exports these members. */
 export function loadedEndpoint(members: Readonly<Record<string, unknown>>): LoadedEndpoint {
   const errors: FieldError[] = [];
   const endpoint = checkEndpoint(members, { file: "orders.ts", exportName: "orders" }, errors);
@@ -35,7 +35,7 @@ export function loadedEndpoint(members: Readonly<Record<string, unknown>>): Load
   return endpoint;
 }
 
-/** Of a statement that stores events: each has nine values. */
+/** Reads the events that a statement stores: each has nine values. */
 function readInserted({ params }: Sql): StoredEvent[] {
   const rows = Array.from({ length: params.length / 9 }, (_, at) => params.slice(9 * at));
   return rows.map(([id, name, , subject, json, key]) =>
@@ -43,7 +43,7 @@ function readInserted({ params }: Sql): StoredEvent[] {
   );
 }
 
-/** What the endpoints of modules work with, changed as given; nothing is logged or stored. */
+/** The services for endpoint modules; `setting` replaces some. Nothing is logged or stored. */
 export function hostingServices(setting: Setting = {}): HostingServices {
   const { deliveries = [], store, ...services } = setting;
   const { maxBodyBytes = 1_048_576, maxPayloadBytes = 1_000, ...more } = services;
@@ -51,7 +51,7 @@ export function hostingServices(setting: Setting = {}): HostingServices {
   assert.ok(parsed.ok);
   const ignore = () => {};
   const database: Database = {
-    // A row for each delivery of that id, which nobody looks at.
+    // One row for each delivery with that id; no caller reads its other columns.
     query: async <Row>({ params }: Sql) =>
       deliveries.filter((id) => params.includes(id)).map((id) => ({ id }) as Row),
     async write(statements) {
@@ -73,7 +73,7 @@ export function hostingServices(setting: Setting = {}): HostingServices {
   };
 }
 
-/** Whom a token speaks for. */
+/** The caller that a token names. */
 export const HOSTED_CALLER: Caller = {
   sub: "u1",
   kind: "user",
@@ -84,7 +84,7 @@ export const HOSTED_CALLER: Caller = {
   expiresAtMs: 1,
 };
 
-/** Lets an endpoint answer a request as the pipeline does, and returns all that came of it. */
+/** Handles a request by an endpoint as the pipeline does, and returns all results. */
 export async function callHosted(
   endpoint: LoadedEndpoint,
   sent: Parameters<typeof sampleRequest>[0] = {},

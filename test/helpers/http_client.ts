@@ -1,4 +1,4 @@
-/** A small browser without script: cookies, forms, redirects by hand. */
+/** A small browser without scripts: cookies, forms, redirects only on demand. */
 
 export interface Button {
   readonly name: string;
@@ -14,12 +14,12 @@ export interface Input {
 }
 
 export interface Form {
-  /** As written in the page; "" is the page's own address. */
+  /** As written in the page; "" means the page's own address. */
   readonly action: string;
   readonly method: "GET" | "POST";
   /** Every control but the buttons, in order. */
   readonly inputs: readonly Input[];
-  /** What would be sent without touching anything, buttons left out. */
+  /** The values that an unchanged form sends, without buttons. */
   readonly fields: Readonly<Record<string, string>>;
   readonly buttons: readonly Button[];
 }
@@ -27,7 +27,7 @@ export interface Form {
 export interface Answer {
   readonly status: number;
   readonly headers: Headers;
-  /** The address that was asked. */
+  /** The address of the request. */
   readonly url: string;
   readonly text: string;
   /** The absolute address of a Location header. */
@@ -55,7 +55,7 @@ export interface Client {
   get(path: string, headers?: HeaderFields): Promise<Answer>;
   postForm(path: string, fields: HeaderFields, headers?: HeaderFields): Promise<Answer>;
   postJson(path: string, body: unknown, headers?: HeaderFields): Promise<Answer>;
-  /** Sends a JSON body; none at all where it is undefined. */
+  /** Sends a JSON body; sends none if it is undefined. */
   sendJson(
     method: string,
     path: string,
@@ -64,7 +64,7 @@ export interface Client {
   ): Promise<Answer>;
   /** Fills in a form of the page and presses the button with this value (or none). */
   submit(page: Answer, values?: HeaderFields, button?: string, form?: Form): Promise<Answer>;
-  /** Goes where the response's Location leads. */
+  /** Requests the address in the response's Location. */
   follow(answer: Answer): Promise<Answer>;
   /** The cookies kept for the base URL's host. */
   cookies(): readonly Cookie[];
@@ -80,13 +80,13 @@ interface KeptCookie extends Cookie {
 const TIMEOUT_MS = 15_000;
 
 export interface ClientOptions {
-  /** Headers of every request, asked for each time; a request's own come before them. */
+  /** Returns the headers of each request; a request's own headers override them. */
   readonly headers?: () => HeaderFields;
 }
 
 /**
  * Returns a client whose paths are relative to the base URL ("/consumer/login") or absolute
- * addresses. Redirects are never followed by themselves; a request ends after 15 seconds.
+ * addresses. It never follows a redirect by itself; a request ends after 15 seconds.
  */
 export function createClient(baseUrl: string, options: ClientOptions = {}): Client {
   let jar: KeptCookie[] = [];
@@ -142,7 +142,7 @@ export function createClient(baseUrl: string, options: ClientOptions = {}): Clie
         target.search = new URLSearchParams(fields).toString();
         return client.get(target.href);
       }
-      // W3C Fetch Metadata §2.3: browsers tell trustworthy addresses, and loopback is one.
+      // W3C Fetch Metadata §2.3: browsers send it to trustworthy addresses, and loopback is one.
       const site = target.origin === new URL(page.url).origin ? "same-origin" : "cross-site";
       const headers = { origin: formOrigin(page), "sec-fetch-site": site };
       return client.postForm(target.href, fields, headers);
@@ -159,7 +159,7 @@ export function createClient(baseUrl: string, options: ClientOptions = {}): Clie
   return client;
 }
 
-/** Returns the page's forms. It reads such HTML as this project writes, not any HTML. */
+/** Returns the page's forms. It parses only such HTML as this project writes. */
 export function parseForms(html: string): readonly Form[] {
   const page = html.replace(/<!--.*?-->/gs, "");
   return [...page.matchAll(/<form\b([^>]*)>(.*?)<\/form>/gis)].map(([, head = "", body = ""]) => {
@@ -212,7 +212,7 @@ function parseAttributes(text: string): Record<string, string> {
   return attributes;
 }
 
-/** Decodes numeric references and the five names that an escaping function writes. */
+/** Decodes numeric references and the five named ones that an escaping function writes. */
 export function decodeEntities(text: string): string {
   const named: Record<string, string> = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'" };
   return text.replace(/&(#x[0-9a-f]+|#\d+|[a-z]+);/gi, (whole, name: string) => {

@@ -2,7 +2,7 @@ import type { HttpRequest } from "../../src/base/http_message.ts";
 import { Problem } from "../../src/base/problem.ts";
 import type { Caller } from "../../src/oauth/principal.ts";
 
-/** A caller with scope `backend`, whose token is good until then. */
+/** A caller with scope `backend`, whose token expires at that time. */
 export function backendCaller(expiresAtMs: number): Caller {
   return {
     sub: "u00000000",
@@ -15,7 +15,7 @@ export function backendCaller(expiresAtMs: number): Caller {
   };
 }
 
-/** A request as the pipeline gets it, without a socket: GET / from 192.0.2.1, changed as given. */
+/** A request as the pipeline gets it, without a socket: by default GET / from 192.0.2.1. */
 export function sampleRequest(
   more: Partial<Omit<HttpRequest, "readBody">> & { readonly body?: string | Uint8Array } = {},
 ): HttpRequest {

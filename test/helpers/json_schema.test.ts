@@ -7,7 +7,7 @@ const schemas: Readonly<Record<string, unknown>> = {
 };
 const resolve = (reference: string) => schemas[reference];
 
-// schema, a value that fits, a value that does not
+// a schema, a valid value, an invalid value
 const CASES: readonly [schema: Record<string, unknown>, good: unknown, bad: unknown][] = [
   [{ type: "string" }, "a", 1],
   [{ type: "integer" }, 1, 1.5],

@@ -1,12 +1,12 @@
-/** The part of JSON Schema 2020-12 that this project's documents use, read for tests. */
+/** A validator for tests, of the part of JSON Schema 2020-12 that this project's documents use. */
 export type SchemaObject = Readonly<Record<string, unknown>>;
 
-/** Finds what a local reference such as "#/components/schemas/App" stands for. */
+/** Returns the target of a local reference such as "#/components/schemas/App". */
 export type Resolve = (reference: string) => unknown;
 
 interface CheckOptions {
   readonly resolve: Resolve;
-  /** Members that no schema speaks of are errors. */
+  /** Whether members that no schema declares are errors. */
   readonly strict?: boolean;
 }
 
@@ -14,7 +14,7 @@ const TYPES = ["object", "array", "string", "number", "integer", "boolean", "nul
 
 const FORMATS = ["date", "date-time", "email", "uri", "uuid", "password"];
 
-/** What kind of value each keyword takes; any other keyword is an error. */
+/** The kind of value of each keyword; any other keyword is an error. */
 const KEYWORDS: Readonly<Record<string, (value: unknown) => boolean>> = {
   $ref: isText,
   type: (value) => [value].flat().every((name) => TYPES.includes(String(name))),
@@ -49,7 +49,7 @@ const KEYWORDS: Readonly<Record<string, (value: unknown) => boolean>> = {
   uniqueItems: (value) => typeof value === "boolean",
 };
 
-/** Everything that is wrong with a schema itself, with the place of each error. */
+/** Returns all errors of a schema itself, with the place of each. */
 export function findSchemaErrors(schema: unknown, resolve: Resolve, at: string): string[] {
   if (!isRecord(schema)) return [`${at} is no schema`];
   const errors = Object.entries(schema).flatMap(([keyword, value]) =>
@@ -79,7 +79,7 @@ export function findSchemaErrors(schema: unknown, resolve: Resolve, at: string):
   ];
 }
 
-/** Everything in which a value does not fit a schema. */
+/** Returns all errors of a value against a schema. */
 export function findErrors(
   schema: SchemaObject,
   value: unknown,
@@ -154,7 +154,7 @@ function findOwnErrors(
   return errors;
 }
 
-/** Members, at any depth, that no schema which applies to their object speaks of. */
+/** Finds members, at any depth, that no schema which applies to their object declares. */
 function findUndeclared(
   schema: SchemaObject,
   value: unknown,
@@ -178,7 +178,7 @@ function findUndeclared(
   });
 }
 
-/** A schema with all that it refers to and is put together of, as far as the value fits. */
+/** A schema with all schemas that it refers to or combines, as far as they apply to the value. */
 function collectApplied(
   schema: SchemaObject,
   value: unknown,

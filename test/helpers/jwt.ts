@@ -1,7 +1,7 @@
 import { createJwtSigner, type SigningKey, type VerificationKey } from "../../src/base/jwt.ts";
 import type { KeyRing } from "../../src/store/key_ring.ts";
 
-/** One JWT of any claims. */
+/** Signs a JWT with any claims. */
 export function signJwt(
   typ: string,
   claims: Readonly<Record<string, unknown>>,
@@ -18,7 +18,7 @@ export function ringOf(
   const none = () => Promise.reject(new Error("not needed here"));
   return {
     find,
-    findSigning: () => undefined, // nothing is said of it
+    findSigning: () => undefined, // no test needs it
     signing: () => ({ ...key, signsFromMs: 0 }),
     published: () => [],
     rotate: none,

@@ -9,10 +9,10 @@ import type { Database } from "../../src/database/database.ts";
 import { createFigureCounter } from "../../src/store/figures.ts";
 import { addUser, changeUser, openDatabase } from "./database.ts";
 
-/** The password of user `marta`, and one that is not. */
+/** The password of user `marta`, and a wrong one. */
 export const RIGHT = "correct horse battery";
 export const WRONG = "not the password";
-/** Where a login comes from by default. */
+/** The default address of a login. */
 export const HERE = "192.0.2.1";
 
 /** How many passwords have been checked. */
@@ -20,7 +20,7 @@ export interface Checks {
   count: number;
 }
 
-/** Checks by comparison, `limit` at once, each after a turn of the loop. */
+/** Checks passwords by comparison, `limit` at once, each after a turn of the event loop. */
 export function createInstantHasher(limit: number): PasswordHasher {
   const waiting: (() => void)[] = [];
   let running = 0;
@@ -44,12 +44,12 @@ export function createInstantHasher(limit: number): PasswordHasher {
   };
 }
 
-/** How the users of an app, of a known device, or who are logged in already, log in. */
+/** How a login comes: through an app, from a known device, or of a user already logged in. */
 export type LoginVia = Pick<LoginAttempt, "app" | "findDevice" | "isLoggedIn">;
 
 /**
- * Opens a login with user `marta`, a clock that the test turns, and all that it does recorded.
- * `openOther` opens another process's on the same database.
+ * Opens a login with user `marta` and a clock that the test sets, and records all that it does.
+ * `openOther` opens the login of another process on the same database.
  */
 export async function openLogin(t: TestContext, hasher: PasswordHasher = createInstantHasher(1)) {
   const stored = openDatabase(t);
@@ -126,13 +126,13 @@ export async function openLogin(t: TestContext, hasher: PasswordHasher = createI
   };
 }
 
-/** Stores something after a login, as each that is answered does. */
+/** Stores an audit entry, as each login with a response does. */
 async function storeLogin(database: Database, nowMs: number): Promise<void> {
   const audit = { actor: "u1", action: "user.login", target: "u1", address: HERE };
   await database.write([insertAudit(audit, nowMs)]);
 }
 
-/** A login whose hash is computed only once the gate opens. */
+/** A login whose hash is not computed until the gate opens. */
 export async function openGatedLogin(t: TestContext) {
   const reached = Promise.withResolvers<void>();
   const opened = Promise.withResolvers<void>();

@@ -20,9 +20,9 @@ const LABEL = /^([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"(?:,(?=[a-zA-
 const TYPES = ["counter", "gauge", "histogram"];
 
 /**
- * Reads Prometheus' text format 0.0.4 as strictly as its description allows: one HELP and one TYPE
- * before the lines of a metric, these together, no line twice, names and labels well-formed, and
- * histograms whose buckets grow and end in +Inf. Throws where the text breaks a rule.
+ * Parses Prometheus' text format 0.0.4 as strictly as its description allows: one HELP and one TYPE
+ * before the lines of a metric, its lines together, no line twice, valid names and labels, and
+ * histograms whose buckets grow and end in +Inf. Throws if the text breaks a rule.
  */
 export function parseMetrics(text: string): MetricFamily[] {
   if (text !== "" && !text.endsWith("\n")) throw new Error("the last line has no end");
@@ -95,7 +95,7 @@ function checkHistogram({ name, samples }: MetricFamily): void {
   }
 }
 
-/** A metric of a running server, summed over its labels that fit; throws where it has no value. */
+/** A metric of a running server, as the sum of the matching labels; throws if there is no value. */
 export async function readMetric(
   gatepost: Gatepost,
   metricsToken: string,

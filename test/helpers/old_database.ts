@@ -4,12 +4,12 @@ import { gunzipSync } from "node:zlib";
 
 const FIXTURE = new URL("../fixtures/gatepost-0.1.0.db.gz", import.meta.url);
 
-/** Makes the database file that 0.1.0 wrote, with something of everything in it. */
+/** Writes the database file of 0.1.0, with rows of every kind. */
 export function writeOldDatabase(path: string): void {
   writeFileSync(path, gunzipSync(readFileSync(FIXTURE)));
 }
 
-/** Makes an empty database file as 0.1.0 made it, open. */
+/** Writes an empty database file of 0.1.0, and opens it. */
 export function openEmptyOldDatabase(path: string): DatabaseSync {
   writeOldDatabase(path);
   const old = new DatabaseSync(path);

@@ -1,4 +1,4 @@
-/** What versions 2 to 14 each did to a database of the one before, by their own programs. */
+/** The migrations by which versions 2 to 14 each changed a database of the version before. */
 export const OLD_MIGRATIONS: readonly string[] = [
   `
     ALTER TABLE subscriptions ADD COLUMN grant_id TEXT;

@@ -6,9 +6,9 @@ type Check = (value: unknown, at: string) => string[];
 const METHODS = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
 
 /**
- * Everything in which a document breaks the rules of OpenAPI 3.1: fixed fields and their kinds,
- * required ones, path templates and their parameters, unique operation ids, references, security.
- * Written from the specification's text (3.1.1, section 4.8), for the parts that are used here.
+ * Returns all violations of the rules of OpenAPI 3.1: fixed fields and their kinds, required ones,
+ * path templates and their parameters, unique operation ids, references, security. It follows the
+ * text of the specification (3.1.1, section 4.8), for the parts that are used here.
  */
 export function findOpenApiErrors(document: unknown): string[] {
   const root = asFields(document);
@@ -16,7 +16,7 @@ export function findOpenApiErrors(document: unknown): string[] {
   const operationIds: string[] = [];
   const schemes = asFields(asFields(root["components"])["securitySchemes"]);
 
-  /** Allows these fields alone, x- aside; a name ending in "!" is required. */
+  /** Allows only these fields, and those with x-; a name ending in "!" is required. */
   function fixed(table: Readonly<Record<string, Check>>): Check {
     return (value, at) => {
       if (!isFields(value)) return [`${at} is no object`];
@@ -191,7 +191,7 @@ export function findOpenApiErrors(document: unknown): string[] {
   ];
 }
 
-/** Every name of a template is a parameter and the reverse; no two templates are identical. */
+/** The names of a template are parameters and the reverse; no two templates are identical. */
 function findTemplateErrors(paths: Fields, resolve: Resolve): string[] {
   const shapes = Object.keys(paths).map((path) => path.replace(/\{[^}]*\}/g, "{}"));
   const identical = shapes.filter((shape, index) => shapes.indexOf(shape) !== index)
@@ -216,7 +216,7 @@ function placeOf(parameter: unknown, resolve: Resolve): string {
   return `${String(place)} ${String(name)}`;
 }
 
-/** What a local reference leads to (RFC 6901). */
+/** Returns the target of a local reference (RFC 6901). */
 export function lookUp(root: unknown, reference: string): unknown {
   if (!reference.startsWith("#/")) return undefined;
   const steps = reference.slice(2).split("/")
@@ -228,7 +228,7 @@ function isFields(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The value as an object; an empty one where it is none. */
+/** The value as an object; an empty object if it is none. */
 export function asFields(value: unknown): Fields {
   return isFields(value) ? value : {};
 }

@@ -1,6 +1,6 @@
 import type { Operation } from "../../src/api/operation.ts";
 
-/** An operation that anyone may call and that responds with 204, changed as given. */
+/** An operation that anyone may call and that responds with 204; `more` replaces members. */
 export function sampleOperation(more: Partial<Operation> = {}): Operation {
   return {
     id: "sample",

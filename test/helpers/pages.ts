@@ -13,10 +13,10 @@ import type { Site } from "../../src/api/pages/page_layout.ts";
 import { verifyPage, type VerifyPageInput } from "../../src/api/pages/verify_page.ts";
 import { OWN_SCOPES, type ScopeWords } from "../../src/oauth/scope.ts";
 
-/** Whose pages these are. */
+/** The site of these pages. */
 export const site: Site = { name: "Northwind", host: "api.northwind.example", basePath: "" };
 
-/** What an account's pages have around them. */
+/** The frame around the pages of an account. */
 export const accountFrame: AccountFrame = {
   site,
   action: "/account?do=make",
@@ -38,23 +38,23 @@ const form = {
   formActionOrigin: "https://orders.example",
 };
 
-/** A login page for Harbour Orders, changed as given. */
+/** A login page for Harbour Orders; `more` replaces members of its input. */
 export function sampleLogin(more: Partial<LoginPageInput> = {}): HttpResponse {
   return loginPage({ ...form, ...more });
 }
 
-/** A consent page on which marta is asked for `consumer` by Harbour Orders, changed as given. */
+/** A consent page on which Harbour Orders asks marta for `consumer`; `more` replaces members. */
 export function sampleConsent(more: Partial<ConsentPageInput> = {}): HttpResponse {
   const scopes = asked("consumer");
   return consentPage({ ...form, username: "marta", scopes, isPosable: false, ...more });
 }
 
-/** The page for a device's code, changed as given. */
+/** The page for a device's code; `more` replaces members of its input. */
 export function sampleVerify(more: Partial<VerifyPageInput> = {}): HttpResponse {
   return verifyPage({ ...form, username: "marta", userCode: "", ...more });
 }
 
-/** Scopes as they are asked for the first time; the service's own have words. */
+/** Scopes that are asked for the first time; those of the service itself have descriptions. */
 export function asked(...names: readonly string[]): ConsentScope[] {
   return names.map((name) => ({ name, words: OWN_SCOPES.get(name), isNew: true }));
 }
@@ -64,12 +64,12 @@ export function allowed(...names: readonly string[]): ConsentScope[] {
   return asked(...names).map((scope) => ({ ...scope, isNew: false }));
 }
 
-/** A scope with these words, asked for the first time. */
+/** A scope with this description, asked for the first time. */
 export function askedAs(name: string, description: string, more: Partial<ScopeWords> = {}) {
   return { name, words: { description, grave: false, ...more }, isNew: true };
 }
 
-/** An error page for a link that does not work, changed as given. */
+/** An error page for a link that does not work; `more` replaces members of its input. */
 export function sampleError(more: Partial<ErrorPageInput> = {}): HttpResponse {
   return errorPage({
     site,
@@ -87,7 +87,7 @@ export function bodyOf(page: HttpResponse): string {
   return page.body;
 }
 
-/** The document without its style sheet, for searches that the sheet would answer too. */
+/** The document without its style sheet, which a search must not match. */
 export function markupOf(page: HttpResponse): string {
   return bodyOf(page).replace(/<style>[^<]*<\/style>/, "");
 }
@@ -97,7 +97,7 @@ export function titleOf(page: HttpResponse): string {
   return /<title>([^<]*)<\/title>/.exec(bodyOf(page))?.[1] ?? "";
 }
 
-/** What a reader gets: the body without its tags, spaces collapsed, entities left. */
+/** The text of the body: tags removed, spaces collapsed, entities not decoded. */
 export function textOf(page: HttpResponse): string {
   const body = bodyOf(page).replace(/^[^]*<body>/, "");
   return body.replace(/<[^>]*>/g, " ").replace(/\s+/g, " ").trim();

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { Problem } from "../../src/base/problem.ts";
 
-/** Where the errors of a 400 are that `run` throws, each with words; none where it returns. */
+/** The pointers of the 400 that `run` throws, whose errors all have a detail; [] if it returns. */
 export function pointersOf(run: () => unknown): string[] {
   try {
     run();

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { createDataFolder, runCli, startServer } from "./process.ts";
 
-/** Writes a small program that stands in for the server. */
+/** Writes a small program that replaces the server. */
 async function standIn(t: TestContext, source: string): Promise<string> {
   const folder = await createDataFolder();
   t.after(() => rm(folder, { recursive: true }));

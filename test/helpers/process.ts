@@ -9,9 +9,9 @@ import { fileURLToPath } from "node:url";
 import { locateDatabase, releaseDatabase } from "./engine.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-/** What an operator starts; `npm run build` makes it. */
+/** The program that an operator starts; `npm run build` makes it. */
 export const SERVER_ENTRY = join(ROOT, "dist/server.js");
-/** What an operator administers with. */
+/** The program by which an operator administers the server. */
 export const CLI_ENTRY = join(ROOT, "dist/cli.js");
 
 const START_MS = 60_000;
@@ -24,15 +24,15 @@ const MAX_OUTPUT_CHARS = 16_777_216;
 type Env = Readonly<Record<string, string | undefined>>;
 
 export interface ServerOptions {
-  /** Beside the defaults: GATEPOST_PORT=0 and a database in `folder`. */
+  /** Added to the defaults: GATEPOST_PORT=0 and a database in `folder`. */
   readonly env?: Env;
-  /** A data folder to use and leave; without it one is made, and removed at the end. */
+  /** An existing data folder; without it a folder is made, and removed at the end. */
   readonly folder?: string;
-  /** Another program than dist/server.js. */
+  /** A program to start instead of dist/server.js. */
   readonly entry?: string;
   /** Arguments after the entry. */
   readonly args?: readonly string[];
-  /** Where it is started; else where the tests are. */
+  /** The working directory; by default that of the tests. */
   readonly cwd?: string;
   /** Flags of Node, before the entry. */
   readonly nodeFlags?: readonly string[];
@@ -40,7 +40,7 @@ export interface ServerOptions {
 
 /** A server as an operator runs it: its own process, its own data folder. */
 export interface RunningServer {
-  /** From its line "listening". */
+  /** The address in its line "listening". */
   readonly url: string;
   readonly pid: number;
   readonly folder: string;
@@ -50,7 +50,7 @@ export interface RunningServer {
   stderr(): string;
   /** Sends the signal (SIGTERM) and returns the exit code, null if a signal ended it. */
   stop(signal?: NodeJS.Signals): Promise<number | null>;
-  /** Ends it at once, as a power cut would. */
+  /** Kills the process, as a power cut would. */
   kill(): Promise<void>;
 }
 
@@ -65,7 +65,7 @@ export function createDataFolder(): Promise<string> {
   return mkdtemp(join(tmpdir(), "gatepost-test-"));
 }
 
-/** Starts a server and waits until it listens; throws with its output where that takes a minute. */
+/** Starts a server and waits until it listens; throws with its output if that takes a minute. */
 export async function startServer(options: ServerOptions = {}): Promise<RunningServer> {
   const { env = {}, entry = SERVER_ENTRY, args = [], nodeFlags = [] } = options;
   const folder = options.folder ?? await createDataFolder();
@@ -125,7 +125,7 @@ export function runCli(
   return runNode([options.entry ?? CLI_ENTRY, ...args], options);
 }
 
-/** Runs Node with these arguments to its end, which comes after a minute at the latest. */
+/** Runs Node with these arguments to its end; kills it after a minute. */
 export async function runNode(
   args: readonly string[],
   options: { readonly env?: Env; readonly stdin?: string } = {},
@@ -133,7 +133,7 @@ export async function runNode(
   const child = await spawnNode(args, options.env ?? {});
   const exited = waitForExit(child);
   const [stdout, stderr] = [collect(child.stdout), collect(child.stderr)];
-  // A program that ends without reading its input closes the pipe: no failure of the test.
+  // A program may end without reading its input and so close the pipe: the test must not fail.
   child.stdin?.on("error", () => child.stdin?.destroy());
   child.stdin?.end(options.stdin ?? "");
   const timer = setTimeout(() => child.kill("SIGKILL"), RUN_MS);
@@ -142,7 +142,7 @@ export async function runNode(
   return { code, stdout: stdout(), stderr: stderr() };
 }
 
-/** What a process that a test starts has of its environment: nothing that a shell left there. */
+/** The environment variables that a test's process inherits: none that a shell has left there. */
 export function inheritedEnv(): Env {
   const { PATH, HOME, NODE_V8_COVERAGE, NODE_COMPILE_CACHE } = process.env;
   return { PATH, HOME, NODE_V8_COVERAGE, NODE_COMPILE_CACHE };
@@ -178,7 +178,7 @@ function collect(stream: ChildProcess["stderr"]): () => string {
   return () => text;
 }
 
-/** Collects lines for good, and resolves with the address in the one that says "listening". */
+/** Collects all lines; resolves with the address in the line that says "listening". */
 function readListening(
   child: ChildProcess,
   lines: string[],

@@ -5,7 +5,7 @@ export interface Random {
   readonly seed: number;
   /** An integer from 0 to `limit` - 1. */
   below(limit: number): number;
-  /** True `percent` times of a hundred. */
+  /** True in `percent` of a hundred cases. */
   chance(percent: number): boolean;
   /** One of `items`, which must not be empty. */
   pick<Item>(items: ArrayLike<Item>): Item;
@@ -13,7 +13,7 @@ export interface Random {
   text(alphabet: string, maxLength: number): string;
   /** Up to `maxLength` bytes of any value. */
   bytes(maxLength: number): Uint8Array;
-  /** `text` with one to three pieces cut out, doubled, swapped for or filled with `pieces`. */
+  /** `text` with one to three parts cut out, doubled, or replaced by or extended with `pieces`. */
   mutate(text: string, pieces: readonly string[]): string;
 }
 
@@ -21,7 +21,7 @@ const SEED = readSeed(process.env["GATEPOST_SEED"]);
 
 /**
  * Returns the random source of one test and prints its seed; GATEPOST_SEED repeats a run. Each test
- * has its own, so that it makes the same inputs alone as among others.
+ * has a source of its own, so that it makes the same inputs alone as among other tests.
  */
 export function openRandom(test: TestContext): Random {
   test.diagnostic(`GATEPOST_SEED=${SEED}`);

@@ -14,31 +14,30 @@ export interface RawAnswer {
 export interface RawExchange {
   /** Final responses in order; 1xx are left out. */
   readonly answers: readonly RawAnswer[];
-  /** Every byte that came, as latin1. */
+  /** All bytes that came, as latin1. */
   readonly text: string;
   /** Whether the server ended the connection, before the client did after `waitMs`. */
   readonly isClosed: boolean;
 }
 
-/** By then any server has noticed that its client has ended, on a busy machine too. */
+/** By then a server has noticed the end of its client, even on a busy machine. */
 const FINISH_MS = 20_000;
 
 export interface RawOptions {
-  /** After so long without a byte the client ends the connection itself. */
+  /** After this time without a byte the client ends the connection. */
   readonly waitMs?: number;
-  /** Ends the client's side right after the last byte. */
+  /** Ends the client's side directly after the last byte. */
   readonly end?: boolean;
   /**
-   * First ends only the client's side, whereupon what was incomplete is answered and the server
-   * closes; rejects where it does not within 20 s.
+   * First ends only the client's side. The server then responds to an incomplete request and
+   * closes; rejects if it does not close within 20 s.
    */
   readonly finish?: boolean;
 }
 
 /**
  * Sends bytes (strings are latin1, so that any byte can be written) and collects all that comes
- * back until the server closes or has been silent for `waitMs`. A connection that breaks counts as
- * closed.
+ * back, until the server closes or is silent for `waitMs`. A broken connection counts as closed.
  */
 export function exchangeRaw(
   port: number,
@@ -90,8 +89,8 @@ export function exchangeRaw(
 }
 
 /**
- * Sends all of a request but its last byte; the function that comes back sends that, too, and
- * returns the response. The request must ask for the connection to be closed.
+ * Sends a request without its last byte; the returned function sends that byte and resolves with
+ * the response. The request must ask for the connection to be closed.
  */
 export async function holdRequest(port: number, text: string): Promise<() => Promise<RawAnswer>> {
   const socket = await openRaw(port);
@@ -111,7 +110,7 @@ export async function holdRequest(port: number, text: string): Promise<() => Pro
 }
 
 /**
- * Opens a connection that stays open; the caller destroys it. Breaking is no test error.
+ * Opens a connection that stays open; the caller destroys it. If it breaks, the test does not fail.
  */
 export function openRaw(port: number): Promise<Socket> {
   return new Promise((resolve, reject) => {
@@ -125,7 +124,7 @@ export function openRaw(port: number): Promise<Socket> {
   });
 }
 
-/** Takes a stream of responses apart; throws where it is not sound HTTP/1.1. */
+/** Parses a stream of responses; throws if it is not valid HTTP/1.1. */
 export function parseAnswers(text: string): RawAnswer[] {
   const answers: RawAnswer[] = [];
   let rest = text;
@@ -159,7 +158,7 @@ function takeBody(
   headers: Readonly<Record<string, string>>,
 ): [body: string, rest: string] {
   if (status === 204 || status === 304) return ["", text];
-  // A response to HEAD announces a body that does not come: the next response does, or nothing.
+  // A response to HEAD announces a body that does not come: the next response follows, or nothing.
   if (text.startsWith("HTTP/1.1 ")) return ["", text];
   if (headers["transfer-encoding"] === "chunked") return takeChunks(text);
   const length = headers["content-length"];

@@ -14,20 +14,20 @@ export type Reaction =
     readonly body?: string;
     readonly delayMs?: number;
   }
-  /** Returns 200 and sends a byte every so often, for ever or as many as said. */
+  /** Returns 200 and sends a byte every `everyMs`, for ever or as many as `bytes` says. */
   | { readonly kind: "drip"; readonly everyMs: number; readonly bytes?: number }
-  /** Returns 200 with a body that does not end, as fast as it is taken. */
+  /** Returns 200 with an endless body, as fast as the client reads it. */
   | { readonly kind: "endless" }
-  /** Takes the request and does not answer before `release()`. */
+  /** Reads the request and does not respond before `release()`. */
   | { readonly kind: "hang" }
-  /** Ends the connection properly, without a response. */
+  /** Ends the connection with FIN, without a response. */
   | { readonly kind: "close" }
   /** Ends the connection with RST. */
   | { readonly kind: "reset" }
-  /** Writes these bytes in place of a response and closes. */
+  /** Writes these bytes instead of a response, and closes. */
   | { readonly kind: "raw"; readonly bytes: string };
 
-/** One request as it came in, its body read to the end. */
+/** One request that came in, with its whole body. */
 export interface ReceivedRequest {
   readonly method: string;
   /** Path and query. */
@@ -36,7 +36,7 @@ export interface ReceivedRequest {
   /** Names and values as sent, alternating. */
   readonly rawHeaders: readonly string[];
   readonly body: Buffer;
-  /** When its body had come in, in milliseconds since the epoch. */
+  /** When the whole body had come, in milliseconds since 1970. */
   readonly atMs: number;
 }
 
@@ -58,15 +58,15 @@ export interface Receiver {
   peak(): number;
   /** How many requests hang. */
   hanging(): number;
-  /** Answers what hangs with a status, 204 by default. */
+  /** Responds to the hanging requests with a status, 204 by default. */
   release(status?: number): void;
   /** The recorded requests of a path, or all. Only the first 10,000 are kept. */
   requests(path?: string): readonly ReceivedRequest[];
-  /** Says what happens to this path's next requests, one reaction each; the last one stays. */
+  /** Sets the reactions to this path's next requests, one each; the last one stays. */
   react(path: string, ...reactions: readonly [Reaction, ...Reaction[]]): void;
-  /** Short for a reaction that returns this status. */
+  /** Sets a reaction that returns this status. */
   answer(path: string, status: number, headers?: Readonly<Record<string, string>>): void;
-  /** Waits for `n` requests to a path, or in all, and returns them; else throws. */
+  /** Waits for `n` requests to a path, or in all, and returns them; throws after `timeoutMs`. */
   waitFor(n: number, timeoutMs: number, path?: string): Promise<readonly ReceivedRequest[]>;
   /** Forgets requests and reactions. */
   clear(): void;
@@ -77,7 +77,7 @@ const MAX_KEPT = 10_000;
 const MAX_BODY_BYTES = 16_777_216;
 const ENDLESS_CHUNK = Buffer.alloc(65_536, "x");
 
-/** Starts a receiver; a path nobody spoke of returns 204. */
+/** Starts a receiver; a path without a reaction returns 204. */
 export async function startReceiver(options: ReceiverOptions = {}): Promise<Receiver> {
   const { host = "127.0.0.1", port = 0, tls } = options;
   const reactions = new Map<string, Reaction[]>();
@@ -112,7 +112,7 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
     unanswered += 1;
     peak = Math.max(peak, unanswered);
     response.once("close", () => (unanswered -= 1));
-    // A connection that breaks is what some of these tests are about.
+    // Some of these tests break the connection on purpose.
     request.on("error", () => response.destroy());
     readBody(request, (body) => {
       const { method = "", url = "", headers, rawHeaders } = request;
@@ -121,7 +121,7 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
       counts.set(path, count(path) + 1);
       const received = { method, url, headers, rawHeaders, body, atMs: Date.now() };
       if (kept.length < MAX_KEPT) kept.push(received);
-      // Under TLS the request's own socket is not the one that can send RST.
+      // Under TLS the socket of the request is not the one that can send RST.
       const { remotePort } = request.socket;
       const socket = [...sockets].find((each) => each.remotePort === remotePort);
       const reaction = nextReaction(path);

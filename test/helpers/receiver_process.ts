@@ -6,8 +6,8 @@ import { fileURLToPath } from "node:url";
 import { type Reaction, type Receiver, startReceiver } from "./receiver.ts";
 
 /**
- * A receiver in a process of its own, whose work is not the test's or the benchmark's. By hand:
- * `node test/helpers/receiver_process.ts` prints its address and the address of its controls:
+ * A receiver in a process of its own, so that its work is not that of the test or benchmark. By
+ * hand: `node test/helpers/receiver_process.ts` prints its address and the address of its controls:
  * GET /count and GET /wait?n=&timeoutMs= (both take path=), GET /requests?path= (bodies in base64),
  * PUT /react {path, reactions}, DELETE / to forget everything. It ends by itself after an hour.
  */
@@ -17,7 +17,7 @@ export interface ReceiverProcess {
   /** As in Receiver. */
   react(path: string, ...reactions: readonly [Reaction, ...Reaction[]]): Promise<void>;
   count(path?: string): Promise<number>;
-  /** Waits for `n` requests to a path, or in all, and returns how many there are; else throws. */
+  /** Waits for `n` requests to a path, or in all, and returns their number; else throws. */
   waitFor(n: number, timeoutMs: number, path?: string): Promise<number>;
   /** The kept requests as method, url and body. */
   requests(path?: string): Promise<readonly { method: string; url: string; body: Buffer }[]>;
@@ -104,7 +104,7 @@ async function serve(isAttached: boolean): Promise<void> {
     process.stdout.write(`${JSON.stringify(addresses)}\n`);
   });
   setTimeout(() => process.exit(0), LIFETIME_MS).unref();
-  // Its parent's end closes this pipe, however the parent ended.
+  // When the parent ends, however that happens, this pipe is closed.
   if (isAttached) process.stdin.resume().once("end", () => process.exit(0));
 }
 

@@ -8,17 +8,17 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 /** One rqlited, a process of its own. */
 export interface RqliteNode {
-  /** Of the process that was started last. */
+  /** The id of the process that was started last. */
   readonly pid: number;
   /** "http://127.0.0.1:20000", or https. */
   readonly url: string;
-  /** Its data. */
+  /** The folder of its data. */
   readonly folder: string;
-  /** GET of a path, or POST of a JSON body; the response's body, unless it is an error. */
+  /** GET of a path, or POST of a JSON body; returns the response's body, throws at an error. */
   call(path: string, body?: unknown): Promise<string>;
-  /** Sends a signal, SIGKILL by default, and waits for the end if it is one that ends it. */
+  /** Sends a signal, SIGKILL by default; waits for the end if the signal ends the process. */
   kill(signal?: NodeJS.Signals): Promise<void>;
-  /** Starts it, on its data if there is any; resolves when it knows a leader. */
+  /** Starts the node, on its data if there is any; resolves once the node knows a leader. */
   restart(): Promise<void>;
 }
 
@@ -30,7 +30,7 @@ export interface RqliteNodeOptions {
   readonly args: readonly string[];
   /** "name:password" for HTTP Basic. */
   readonly auth?: string;
-  /** The authority that signed its certificate. */
+  /** The certificate of the authority that signed the node's certificate. */
   readonly ca?: string;
 }
 
@@ -38,7 +38,7 @@ const START_MS = 60_000;
 const CALL_MS = 2_000;
 const SURVIVED: readonly string[] = ["SIGSTOP", "SIGCONT"];
 
-/** A node that does not run yet. */
+/** Creates a node, which does not run yet. */
 export function createRqliteNode(options: RqliteNodeOptions): RqliteNode {
   const { url, folder, program, args, auth, ca } = options;
   const log = `${folder}.log`;
@@ -93,7 +93,7 @@ interface Rqlited {
 }
 
 function startProcess(program: string, args: readonly string[], log: string): Rqlited {
-  // A file: a pipe would keep the caller's process from ending by itself.
+  // The log is a file, since a pipe would keep the caller's process from ending by itself.
   const output = openSync(log, "w");
   const child = spawn(program, args, { stdio: ["ignore", "ignore", output] });
   closeSync(output);

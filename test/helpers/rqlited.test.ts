@@ -62,5 +62,5 @@ test("a node answers over TLS, with the certificate that it is given", async (t)
   const { nodes: [node], address } = await startRqlited(t, { tls: createCertificate() });
   assert.match(address, /^rqlites:\/\/127\.0\.0\.1:\d+$/);
   assert.match(await node?.call("/db/query", ["SELECT 1"]) ?? "", /values/);
-  await assert.rejects(fetch(node?.url ?? ""), TypeError); // whose authority nobody else trusts
+  await assert.rejects(fetch(node?.url ?? ""), TypeError); // this client does not trust it
 });

@@ -12,13 +12,13 @@ import { createRqliteNode, type RqliteNode } from "./rqlite_node.ts";
 export interface RqliteOptions {
   /** How many rqlited; 1 by default. */
   readonly nodes?: number;
-  /** The only user they answer, who may do everything if nothing else is said. */
+  /** The only user whom the nodes accept, with all permissions unless `perms` names some. */
   readonly auth?: {
     readonly username: string;
     readonly password: string;
     readonly perms?: readonly string[];
   };
-  /** For HTTPS; the address is `rqlites://` then. */
+  /** The certificate for HTTPS; the address then is `rqlites://`. */
   readonly tls?: Certificate;
   /** Which nodes ignore foreign keys; none by default. */
   readonly withoutFk?: readonly number[];
@@ -28,22 +28,22 @@ export interface RqliteOptions {
 
 /** Some rqlited that replicate one database. */
 export interface RqliteCluster {
-  /** What GATEPOST_DATABASE is given: "rqlite://127.0.0.1:20000,127.0.0.1:20002". */
+  /** The value for GATEPOST_DATABASE: "rqlite://127.0.0.1:20000,127.0.0.1:20002". */
   readonly address: string;
   readonly nodes: readonly RqliteNode[];
-  /** The node that leads; waits until there is one. */
+  /** Returns the leader; waits until there is one. */
   leader(): Promise<RqliteNode>;
-  /** Kills all, and removes their data. */
+  /** Kills all nodes and removes their data. */
   stop(): Promise<void>;
 }
 
 const LEADER_MS = 60_000;
 
-/** What ends the clusters of a process that ends without having stopped them. */
+/** The functions that end running clusters when this process ends without having stopped them. */
 const running = new Set<() => void>();
 process.once("exit", () => running.forEach((stop) => stop()));
 
-/** Starts a cluster that ends with the test. */
+/** Starts a cluster, which is stopped when the test ends. */
 export async function startRqlited(
   test: Pick<TestContext, "after">,
   options: RqliteOptions = {},
@@ -53,7 +53,7 @@ export async function startRqlited(
   return cluster;
 }
 
-/** Starts a cluster on the loopback; resolves when each node knows who leads. */
+/** Starts a cluster on the loopback; resolves when each node knows the leader. */
 export async function runRqlited(options: RqliteOptions = {}): Promise<RqliteCluster> {
   const program = await findRqlited();
   const folder = await mkdtemp(join(tmpdir(), "gatepost-rqlite-"));
@@ -111,7 +111,7 @@ async function createNodes(
   });
 }
 
-/** Those that the README advises; a node that is alone need not wait for a leader to call. */
+/** The timeouts that the README advises; a single node need not wait for a leader's heartbeat. */
 function raftTimeouts(count: number): string[] {
   const [timeout, lease] = count > 1 ? ["250ms", "200ms"] : ["50ms", "50ms"];
   return [
@@ -121,7 +121,7 @@ function raftTimeouts(count: number): string[] {
   ];
 }
 
-/** Writes who may call and what proves the node; returns the flags that name the files. */
+/** Writes the files of the users and of the certificate; returns the flags that name the files. */
 async function writeAccess(folder: string, { auth, tls }: RqliteOptions): Promise<string[]> {
   const flags: string[] = [];
   const write = async (flag: string, content: string) => {
@@ -142,7 +142,7 @@ async function writeAccess(folder: string, { auth, tls }: RqliteOptions): Promis
 
 async function findLeader(nodes: readonly RqliteNode[]): Promise<RqliteNode> {
   for (const endMs = performance.now() + LEADER_MS; performance.now() < endMs;) {
-    // The first that says so: one that is stopped does not answer.
+    // The first node that claims it, since a stopped node does not respond.
     const leader = await Promise.any(nodes.map(checkLeader)).catch(() => undefined);
     if (leader !== undefined) return leader;
     await sleep(20);
@@ -158,8 +158,8 @@ async function checkLeader(node: RqliteNode): Promise<RqliteNode> {
 }
 
 /**
- * Free ports below those that outgoing connections get, which would else take the port of a node
- * while it is dead.
+ * Finds free ports below those of outgoing connections, which could otherwise take the port of a
+ * node while the node is down.
  */
 async function findPorts(count: number): Promise<number[]> {
   const ports: number[] = [];

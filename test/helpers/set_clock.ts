@@ -1,6 +1,6 @@
 /**
- * Preloaded into a server under test (`--import`): sets its clock on the wall, in every thread, as
- * a file says, whose path is in TEST_CLOCK: milliseconds ahead of the true time.
+ * Preloaded into a server under test (`--import`): sets its wall clock in every thread. The file
+ * that TEST_CLOCK names has the milliseconds that the clock is ahead of the true time.
  */
 import { readFileSync } from "node:fs";
 

@@ -4,11 +4,11 @@ import { createClient } from "./http_client.ts";
 import { type RunningServer, type ServerOptions, startServer } from "./process.ts";
 import { type Receiver, type ReceiverOptions, startReceiver } from "./receiver.ts";
 
-/** An app as the tests sign in to it; a public one has no secret. */
+/** An app that the tests sign in to; a public app has no secret. */
 export interface StageApp {
   readonly clientId: string;
   readonly clientSecret: string | undefined;
-  /** Its callback address, below the app URL. */
+  /** Its callback address, below the app's URL. */
   readonly redirectUri: string;
 }
 
@@ -19,12 +19,12 @@ export interface StageOptions {
   readonly basePath?: string;
 }
 
-/** A server with users and apps, and an origin of another site on which the apps live. */
+/** A server with users and apps, and another site's origin, where the apps are. */
 export interface Stage {
   readonly server: RunningServer;
-  /** Answers every callback address with a page of its own. */
+  /** Returns a page of its own for each callback address. */
   readonly appSite: Receiver;
-  /** Its origin, "http://localhost:40000": not the same site as the server's 127.0.0.1. */
+  /** The apps' origin, "http://localhost:40000": not the same site as the server's 127.0.0.1. */
   readonly appOrigin: string;
   /** Adds a user and returns the password. */
   addUser(username: string, scopes: readonly string[]): Promise<string>;
@@ -36,7 +36,7 @@ export interface Stage {
 const ENTRY = fileURLToPath(new URL("../../src/server.ts", import.meta.url));
 const ADMIN_PASSWORD = "the-keeper-of-the-stage";
 
-/** Starts all of it; the server runs from its sources. */
+/** Starts the server, from its sources, and the apps' origin. */
 export async function openStage(options: StageOptions = {}): Promise<Stage> {
   const appSite = await startReceiver(options.app);
   const server = await startServer({
@@ -93,7 +93,7 @@ export async function openStage(options: StageOptions = {}): Promise<Stage> {
   };
 }
 
-/** A text member of an object, "" where there is none. */
+/** A text member of an object, "" if there is none. */
 export function memberOf(value: unknown, name: string): string {
   if (typeof value !== "object" || value === null) return "";
   const found: unknown = Object.entries(value).find(([key]) => key === name)?.[1];

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import type { TestContext } from "node:test";
 
 /**
- * Mounts a disk in memory of that size until the end of the test; undefined where it cannot, which
- * needs root.
+ * Mounts a disk of that size in memory until the end of the test. That needs root; returns
+ * undefined if it fails.
  */
 export function mountSmallDisk(t: TestContext, bytes: number) {
   const folder = mkdtempSync(join(tmpdir(), "gatepost-disk-"));

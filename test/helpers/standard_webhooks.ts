@@ -1,6 +1,6 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 
-/** What a subscriber has at hand when a callback comes in. */
+/** What a subscriber has when a callback comes in. */
 export interface SignedRequest {
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   /** The body as it came in, before any parsing. */
@@ -12,10 +12,10 @@ const TOLERANCE_SECONDS = 300;
 
 /**
  * Verifies a callback as Standard Webhooks 1.0.0 tells subscribers to ("Signature scheme" and
- * "Verifying signatures"): the secret is base64 behind `whsec_`; what is signed is
- * `{webhook-id}.{webhook-timestamp}.{payload}` by HMAC-SHA256; the header is a list, delimited by
- * spaces, of `v1,` and base64, of which one has to match. Returns what is wrong, or undefined.
- * Written from that text, and shares nothing with the sender.
+ * "Verifying signatures"). The secret is base64 after `whsec_`. The signature is HMAC-SHA256 over
+ * `{webhook-id}.{webhook-timestamp}.{payload}`. The header is a list, separated by spaces, of `v1,`
+ * and base64, of which one must match. Returns the error, or undefined. It follows that text and
+ * shares no code with the sender.
  */
 export function findSignatureFault(
   { headers, body }: SignedRequest,

@@ -2,7 +2,7 @@ import { syncBuiltinESMExports } from "node:module";
 import type { TestContext } from "node:test";
 import threads, { type Worker } from "node:worker_threads";
 
-/** The threads that this process starts until the test has ended, in order. */
+/** Records, in order, the threads that this process starts until the test ends. */
 export function noteThreads(test: TestContext): readonly Worker[] {
   const threads: Worker[] = [];
   const note = (worker: Worker) => void threads.push(worker);
@@ -11,7 +11,7 @@ export function noteThreads(test: TestContext): readonly Worker[] {
   return threads;
 }
 
-/** Has the system give no thread, as beyond its limit of them, until the test ends or this does. */
+/** Makes each start of a thread fail, as at the system's limit, until the test ends or `end()`. */
 export function refuseThreads(test: TestContext): { end(): void } {
   const refused = test.mock.method(threads, "Worker", function () {
     throw Object.assign(new Error("EAGAIN"), { code: "ERR_WORKER_INIT_FAILED" });

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** Longer than anything on its way takes, on a machine that does something else as well. */
+/** Longer than any expected event takes, even on a busy machine. */
 export const PATIENCE_MS = 30_000;
 
-/** Waits until something holds; `what` says what did not come about. */
+/** Waits until `holds` is true; `what` describes in the error what did not happen. */
 export async function until(
   holds: () => unknown,
   what: () => string | Promise<string> = () => "it did not come about",

@@ -3,14 +3,14 @@ import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { createInterface } from "node:readline";
 
-/** A chromedriver of one's own, spoken to as W3C WebDriver says, by plain fetch. */
+/** A chromedriver of its own, controlled by W3C WebDriver with plain fetch. */
 export interface Driver {
   /** Sends one command and returns its `value`; throws with WebDriver's own error and message. */
   command(method: "GET" | "POST" | "DELETE", path: string, body?: object): Promise<unknown>;
   close(): Promise<void>;
 }
 
-/** What chromedriver answers instead of a value, e.g. code "no such element". */
+/** An error that chromedriver returns instead of a value, e.g. code "no such element". */
 export class WebDriverError extends Error {
   override readonly name = "WebDriverError";
   readonly code: string;
@@ -57,7 +57,7 @@ async function sendCommand(method: string, url: string, body?: object): Promise<
   throw new WebDriverError(String(error), String(message));
 }
 
-/** Returns the value as a record to look into; what is none has no members. */
+/** Returns the value as a record; a value that is no object becomes an empty record. */
 export function asRecord(value: unknown): Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null ? { ...value } : {};
 }
@@ -75,7 +75,7 @@ async function readPort(child: ChildProcess): Promise<string> {
     throw new Error("chromedriver ended before it listened");
   };
   const port = await Promise.race([read(), failed]);
-  // Reading stopped with the loop above; a full pipe would hold chromedriver up.
+  // The loop above has stopped reading, and a full pipe would block chromedriver.
   stdout.resume();
   return port;
 }
