@@ -14,7 +14,7 @@ export class Refusal extends Error {
   readonly status: number;
   /** "" if a proxy in front of the server sent the response. */
   readonly requestId: string;
-  /** How old the sign-in may be, in seconds; undefined if its age is not the reason. */
+  /** The maximum age of the sign-in, in seconds; undefined if its age is not the reason. */
   readonly maxAge: string | undefined;
   /** One entry for each wrong member, with its JSON pointer. */
   readonly errors: readonly { readonly pointer?: string; readonly detail: string }[];
@@ -29,7 +29,7 @@ export class Refusal extends Error {
   }
 }
 
-/** Returns how old the sign-in may be, in seconds, if its age is why of a refusal (RFC 9470 §3). */
+/** Returns the maximum age of a sign-in, in seconds, if a refusal names one (RFC 9470 §3). */
 export const maxAgeOf = ({ headers }: Response) =>
   /max_age="(\d+)"/.exec(headers.get("www-authenticate") ?? "")?.[1];
 
@@ -50,7 +50,7 @@ export async function request(
 ): Promise<Response> {
   const send = async (token: string) => {
     const all = { ...headers, ...token && { authorization: `Bearer ${token}` } };
-    // Without credentials the browser does not prompt for a password where an app's is refused.
+    // By default no credentials: the browser would ask for a password if an app's is refused.
     const init = { method, headers: all, body, signal, cache: "no-store", credentials } as const;
     const answer = await fetch(site.base + path, init);
     learnTime(answer);
@@ -68,7 +68,7 @@ export async function call<Body>(method: string, path: string, body?: unknown): 
   const answer = await request(method, path, json);
   const text = await answer.text();
   const isJson = /json/.test(answer.headers.get("content-type") ?? "");
-  // Without JSON the response is of a proxy, which cannot reach the server or wants a sign-in.
+  // A response without JSON is a proxy's: it cannot reach the server, or wants a sign-in.
   if (!isJson && (answer.ok ? text : answer.status >= 500)) {
     throw new TypeError(`status ${answer.status}`);
   }

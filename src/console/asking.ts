@@ -19,8 +19,8 @@ export const showOnce = (title: string, words: Child, body: Child) =>
   ask({ title, words, body, action: "I have saved it", isNotice: true, act: async () => true });
 
 /**
- * A button for users who may change things. It asks for confirmation with the given or found
- * `words`. After the action it calls `after`, or shows the page anew if the window is still there.
+ * A button for users who may change things. It asks for confirmation with the text of `words`.
+ * After the action it calls `after`, or shows the page anew if the window is still there.
  */
 export function asking<Made>(
   label: string,

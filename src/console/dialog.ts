@@ -43,8 +43,9 @@ export interface Question<Made> {
 const TYPED = "gatepost.typed";
 
 /**
- * Keeps what is typed into a dialog if the user must sign in before the action. The same question
- * to the same user shows it again. Passwords, confirmations and unchanged values are not kept.
+ * Keeps what is typed into a dialog over a new sign-in, and restores it where the same user is
+ * asked the same question on the same page. Passwords, confirmations and unchanged values are not
+ * kept.
  */
 function keepTyped(opened: HTMLDialogElement, title: string): void {
   const fields = [...opened.querySelectorAll<HTMLInputElement>(

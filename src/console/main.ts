@@ -160,7 +160,7 @@ function who(): HTMLElement {
 
 /** Shows the number of problems beside the name of the overview. */
 async function countProblems(): Promise<void> {
-  setTimeout(() => countProblems().catch(() => {}), PROBLEMS_EVERY_MS); // the next one may succeed
+  setTimeout(() => countProblems().catch(() => {}), PROBLEMS_EVERY_MS); // the next call may succeed
   const { items } = await list<Problem>("/backend/problem");
   const open = items.filter(isOpen).length;
   badge.hidden = open === 0;

@@ -85,7 +85,7 @@ export function openPalette(): void {
     show(findPages(text));
     timer = setTimeout(async () => {
       const things = await findThings(text).catch(() => []);
-      if (field.value.trim() === text) show([...findPages(text), ...things]); // no page moves
+      if (field.value.trim() === text) show([...findPages(text), ...things]); // the pages stay
     }, WAIT_MS);
   });
   field.addEventListener("keydown", (event) => {

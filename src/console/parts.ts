@@ -94,7 +94,7 @@ export function failure(error: unknown): HTMLElement {
     error.requestId && el("p.small.muted", "Request ", el("code", error.requestId)));
 }
 
-/** A button for a new sign-in, if the last is too old, which then returns to the same question. */
+/** A button that signs in anew and returns to the question, if the last sign-in is too old. */
 export const signInAgain = (maxAge: string | undefined): Child => maxAge &&
   el("p", button("Sign in again", () => signIn({ max_age: maxAge })));
 

@@ -11,7 +11,7 @@ import { isAccount, serverNow } from "./session.ts";
 
 /** The deliveries that are sent again. */
 export interface Wanted {
-  /** Their subscription, for the address on a user's own pages. */
+  /** Their subscription, which the path on a user's own pages needs. */
   readonly subscription?: string;
   /** The time since which every attempt has failed. */
   readonly failingSince?: string | undefined;

@@ -14,7 +14,7 @@ export interface Place {
 
 let leaving = new AbortController();
 let show: (place: Place) => void = () => {};
-/** How many pages the window has shown, which identifies the visit to the current one. */
+/** The number of page visits so far, which identifies the current visit. */
 export let arrivals = 0;
 
 /** The address of a page, with the id of what it shows and a query. */

@@ -33,7 +33,7 @@ interface ListOptions<Item> {
   readonly signal?: AbortSignal;
 }
 
-/** How many rows a list keeps that gets new ones. */
+/** How many rows a list keeps when new ones are added. */
 export const MOST_ROWS = 200;
 /** How often a list polls for records that the stream does not report. */
 export const LOOK_MS = 10_000;

@@ -42,7 +42,7 @@ async function isMeant({ id, event, status }: Delivery, selection: Query): Promi
   return items.some((item) => item.id === id);
 }
 
-/** Reads the delivery again that is shown. */
+/** Reads the shown delivery again. */
 let refresh = () => Promise.resolve();
 
 async function showList(query: URLSearchParams, signal: AbortSignal) {

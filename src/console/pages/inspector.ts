@@ -65,7 +65,7 @@ export async function besideList(
   const comes = one(id);
   split.append(el("section.card.insp", { "aria-label": "Details" }, later(comes)));
   comes.then(() => setTimeout(() => {
-    // If the list is hidden, it cannot keep the focus.
+    // A hidden list cannot keep the focus, so the heading of the item gets it.
     if (list.offsetParent === null) split.querySelector<HTMLElement>(".insp h2")?.focus();
   }), () => {});
   return node;

@@ -222,7 +222,7 @@ async function worstSubscriptions(): Promise<Child> {
 }
 
 /**
- * The change of a figure from the span before, if both are known. A share should rise, a time fall.
+ * The change of a figure since the span before, if both exist. A share should rise, a time fall.
  */
 function against(value: number | null, before: number | null, unit: string, words: string): Child {
   const change = Number(((value ?? NaN) - (before ?? NaN)).toFixed(unit ? 0 : 2));

@@ -47,7 +47,7 @@ export const PATH = `${SIDE}/subscription`;
 export const healthOf = (id: string) => get<Health>(`${PATH}/${id}/health`);
 
 const clock = (iso: string) => time(iso).slice(0, -3);
-// By noon of the local clock, the day stays the one that the server names.
+// With noon, local time, the day stays the one that the server names.
 const dayOf = (text = "") => day(`${text}T12:00`);
 
 /** The address of a delivery. Users see it on the page of its subscription. */
