@@ -63,7 +63,7 @@ Ctrl+C ends it all.
   return 0;
 }
 
-/** Kills the leader under load; returns 1 where a promise is broken. */
+/** Kills the leader under load; returns 1 if a promise is broken. */
 async function killLeader(): Promise<number> {
   const [row] = ROWS.filter(({ name }) => name === "leader");
   if (row === undefined) throw new Error("there is no such row");

@@ -29,7 +29,7 @@ const ROOT = join(import.meta.dirname, "../..");
 const START_MS = 20_000;
 const READY_POLL_MS = 5;
 
-/** Ends a child with this process, however this one ends. */
+/** Kills a child when this process exits. */
 export function endWithParent<Child extends ChildProcess>(child: Child): Child {
   const end = () => void child.kill("SIGKILL");
   process.once("exit", end);

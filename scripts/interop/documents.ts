@@ -18,7 +18,7 @@ export const DOCUMENT_TOOLS = [
   { name: "openapi-typescript", major: 7 },
 ] as const;
 
-/** What is used of ajv 8. */
+/** The part of ajv 8 that is used here. */
 interface Ajv {
   readonly default: new (options: object) => {
     validate(schema: object, value: unknown): boolean;
@@ -26,7 +26,7 @@ interface Ajv {
   };
 }
 
-/** What is used of openapi-typescript 7. */
+/** The part of openapi-typescript 7 that is used here. */
 interface OpenApiTypescript {
   default(document: object): Promise<unknown[]>;
   astToString(nodes: unknown[]): string;

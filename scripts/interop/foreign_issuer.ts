@@ -11,12 +11,12 @@ export const ISSUERS = [{ name: "oidc-provider", major: 9 }, { name: "jose", maj
 const PASSWORD = randomBytes(16).toString("hex");
 const [CLIENT, SECRET] = ["robot", randomBytes(32).toString("hex")];
 
-/** What is used of oidc-provider 9. */
+/** The part of oidc-provider 9 that is used here. */
 interface OidcProvider {
   default: new (issuer: string, configuration: object) => { callback(): RequestListener };
 }
 
-/** What is used of jose 6 to issue tokens. */
+/** The part of jose 6 that is used to issue tokens. */
 interface Jose {
   SignJWT: new (claims: object) => Token;
   exportJWK(key: webcrypto.CryptoKey): Promise<object>;

@@ -8,7 +8,7 @@ import { installPackages, type PackageLoader } from "./packages.ts";
 const PASSWORD = "nobody needs to know it";
 const ROOT = join(import.meta.dirname, "../..");
 
-/** An endpoint with schemas of a library, which the shop's own package brings. */
+/** An endpoint with schemas of zod, which is installed for the shop alone. */
 const ZOD_MODULE = `
 import { z } from "zod";
 import { endpoint } from "./lib/endpoint.ts";
@@ -70,7 +70,7 @@ async function trySchema(url: string): Promise<void> {
   assert.deepEqual(errors.map(({ pointer }) => pointer).sort(), ["/counts/1", "/sku"]);
 }
 
-/** What is used of openapi-typescript 7. */
+/** The part of openapi-typescript 7 that is used here. */
 interface OpenapiTypescript {
   default(document: object): Promise<readonly unknown[]>;
   astToString(nodes: readonly unknown[]): string;

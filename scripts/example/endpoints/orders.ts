@@ -1,6 +1,6 @@
 import type { DefineEndpoint, JsonSchema, Scopes } from "gatepost";
 
-// Gives `handle` the types of what its endpoint takes, dispatches and returns.
+// Gives `handle` the types of its endpoint's input, events and output.
 const endpoint: DefineEndpoint = (given) => given;
 
 // What users are asked to allow.
@@ -38,7 +38,7 @@ export const placeOrder = endpoint({
   },
   handle({ body, caller, dispatch }) {
     const order = { id: crypto.randomUUID(), ...body };
-    // Stored before the response is sent, and delivered to the caller's subscriptions alone.
+    // The event is stored before the response is sent, and only the caller's subscriptions get it.
     dispatch("order.placed", order, { subject: caller.sub });
     return { status: 201, body: order };
   },

@@ -3,7 +3,7 @@ import type { AppLogin, Client, ClientPackage, Tokens } from "../client.ts";
 import type { PackageLoader } from "../packages.ts";
 import type { Stage } from "../stage.ts";
 
-/** What is used of arctic 3. */
+/** The part of arctic 3 that is used here. */
 interface Arctic {
   readonly OAuth2Client: new (
     id: string,

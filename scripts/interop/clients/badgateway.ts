@@ -3,7 +3,7 @@ import type { AppLogin, Client, ClientPackage, Members, Tokens } from "../client
 import type { PackageLoader } from "../packages.ts";
 import type { Stage } from "../stage.ts";
 
-/** What is used of @badgateway/oauth2-client 3. */
+/** The part of @badgateway/oauth2-client 3 that is used here. */
 interface Badgateway {
   readonly OAuth2Client: new (settings: object) => OAuth2Client;
   readonly OAuth2Fetch: new (options: {

@@ -2,7 +2,7 @@ import type { Client, ClientPackage, Members } from "../client.ts";
 import type { PackageLoader } from "../packages.ts";
 import type { Stage } from "../stage.ts";
 
-/** What is used of express-oauth2-jwt-bearer 1. */
+/** The part of express-oauth2-jwt-bearer 1 that is used here. */
 interface JwtBearer {
   auth(options: {
     readonly issuerBaseURL: string;

@@ -2,7 +2,7 @@ import type { Client, ClientPackage, Members } from "../client.ts";
 import type { PackageLoader } from "../packages.ts";
 import type { Stage } from "../stage.ts";
 
-/** What is used of jose 6. */
+/** The part of jose 6 that is used here. */
 interface Jose {
   createRemoteJWKSet(url: URL): KeySet;
   jwtVerify(token: string, keys: KeySet, options: {

@@ -10,7 +10,7 @@ import type {
 import type { PackageLoader } from "../packages.ts";
 import type { Stage } from "../stage.ts";
 
-/** What is used of oauth4webapi 3. */
+/** The part of oauth4webapi 3 that is used here. */
 interface Oauth4webapi {
   readonly allowInsecureRequests: symbol;
   ClientSecretBasic(secret: string): ClientAuthentication;

@@ -2,7 +2,7 @@ import type { AppLogin, Client, ClientPackage, KeyedApp, Members, Tokens } from 
 import type { PackageLoader } from "../packages.ts";
 import type { Stage } from "../stage.ts";
 
-/** What is used of openid-client 6. */
+/** The part of openid-client 6 that is used here. */
 interface OpenidClient {
   ClientSecretBasic(secret: string): ClientAuthentication;
   ClientSecretPost(secret: string): ClientAuthentication;

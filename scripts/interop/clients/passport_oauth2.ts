@@ -2,7 +2,7 @@ import type { AppLogin, Client, ClientPackage, Members, Tokens } from "../client
 import type { PackageLoader } from "../packages.ts";
 import type { Stage } from "../stage.ts";
 
-/** What is used of passport-oauth2 1. */
+/** The part of passport-oauth2 1 that is used here. */
 type Passport = new (options: object, verify: Verify) => Strategy;
 
 type Verify = (

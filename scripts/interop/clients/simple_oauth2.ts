@@ -3,7 +3,7 @@ import type { AppLogin, Client, ClientPackage, Tokens } from "../client.ts";
 import type { PackageLoader } from "../packages.ts";
 import type { Stage } from "../stage.ts";
 
-/** What is used of simple-oauth2 5. */
+/** The part of simple-oauth2 5 that is used here. */
 interface SimpleOauth2 {
   readonly AuthorizationCode: new (config: object) => CodeGrant;
   readonly ClientCredentials: new (config: object) => TokenGrant;

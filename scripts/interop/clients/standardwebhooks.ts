@@ -1,7 +1,7 @@
 import type { Client, ClientPackage } from "../client.ts";
 import type { PackageLoader } from "../packages.ts";
 
-/** What is used of standardwebhooks 1. */
+/** The part of standardwebhooks 1 that is used here. */
 interface StandardWebhooks {
   readonly Webhook: new (secret: string) => {
     verify(body: string, headers: Readonly<Record<string, string>>): unknown;
