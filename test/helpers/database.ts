@@ -36,7 +36,7 @@ export function openDatabase(test: TestContext, path?: string): Database {
   return database;
 }
 
-/** The same, with a user and an app that no test of others affects. */
+/** The same, with another user and app, which stay active whatever becomes of the test's own. */
 export async function openWithOthers(test: TestContext): Promise<Database> {
   const database = openDatabase(test);
   await Promise.all([addUser(database), addApp(database)]);
