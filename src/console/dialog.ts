@@ -43,9 +43,8 @@ export interface Question<Made> {
 const TYPED = "gatepost.typed";
 
 /**
- * Keeps what is typed into a dialog over a new sign-in, and restores it where the same user is
- * asked the same question on the same page. Passwords, confirmations and unchanged values are not
- * kept.
+ * Keeps what is typed into a dialog over a new sign-in. It is restored when the same user gets the
+ * same question on the same page. No passwords, confirmations or unchanged values are kept.
  */
 function keepTyped(opened: HTMLDialogElement, title: string): void {
   const fields = [...opened.querySelectorAll<HTMLInputElement>(
