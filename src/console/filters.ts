@@ -42,7 +42,7 @@ export function filters(names: readonly string[], hint?: string) {
 
 /** The text of a list that is empty because of its filters. */
 export const noneLike = (what: string) =>
-  `No ${what} is like this. Take a filter away to see others.`;
+  `No ${what} matches these filters. Remove one to see others.`;
 
 const SPAN = /^(\d+)(m|h|d|w)$/;
 const UNIT_MS = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };

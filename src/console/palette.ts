@@ -57,7 +57,7 @@ export function openPalette(): void {
   function show(found: readonly Choice[]): void {
     const groups = Map.groupBy(found, ({ group }) => group);
     choices = [...groups.values()].flat(); // in the order of display
-    fill(options, found.length === 0 ? el("p.empty", "Nothing of this name.") : null,
+    fill(options, found.length === 0 ? el("p.empty", "Nothing found.") : null,
       [...groups].map(([group, own]) => [
         el("p.nav-h", { role: "presentation" }, group),
         own.map((choice) => {

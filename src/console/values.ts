@@ -56,12 +56,12 @@ export type Entry = ReturnType<typeof toAuditRecord>;
 
 /** The words for verbs of actions that do not form their past tense by rule. */
 const DONE: Readonly<Record<string, string>> = {
-  authenticate_failed: "proved nothing", change_password: "changed the own password",
+  authenticate_failed: "authentication failed", change_password: "changed their password",
   code_failed: "code was wrong", limit: "ended: too many", login: "signed in",
-  login_failed: "sign-in failed", replay: "ended: its code came twice",
-  resend: "sent again", reuse: "ended: its token came twice", rotate_secret: "got a new secret",
+  login_failed: "sign-in failed", replay: "ended: its code was used twice",
+  resend: "sent again", reuse: "ended: its token was used twice", rotate_secret: "got a new secret",
   run: "run by hand", setup: "made at the start", stop_resend: "resend stopped",
-  token: "token made", unmute: "muted no more", withdraw: "withdrawn",
+  token: "token made", unmute: "unmuted", withdraw: "withdrawn",
 };
 
 /** An action in words, or its name if there are no words for it. */

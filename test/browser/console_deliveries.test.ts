@@ -193,7 +193,7 @@ test("those that wait are counted, and one of them is sent now", async () => {
   assert.match(await seen(".line", /Attempt 1 · 200/), /sent again by hand after/);
   assert.equal(await browser.count("[data-key=r]"), 1); // it can be sent again
   await open("deliveries?status=cancelled");
-  await seen(".foot", /No delivery is like this/);
+  await seen(".foot", /No delivery matches these/);
   await browser.until("!document.querySelector('.head .btn').checkVisibility()"); // none to send
   // What can be sent may be less than what is listed: it is said where it is sent.
   assert.equal(await browser.text(".seg [aria-current]"), "Cancelled");

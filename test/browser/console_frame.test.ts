@@ -148,7 +148,7 @@ test("the palette finds pages, people and what can be done, by keys alone", asyn
   }
   await key("k", 2);
   await browser.press("nobody");
-  await becomes("document.querySelector('#found').textContent", "Nothing of this name.");
+  await becomes("document.querySelector('#found').textContent", "Nothing found.");
   await browser.type(".palette input", "keys");
   await becomes("document.querySelector('#found .empty')", null);
   await browser.click("#found a");

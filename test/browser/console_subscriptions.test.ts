@@ -196,10 +196,10 @@ test("the page of a subscription that is deleted meanwhile says so", async () =>
 
 test("a search is called what it finds; what it leaves empty is said to be filtered", async () => {
   await signIn("admin", "/console/subscriptions?event=no.such");
-  await shows(".hooks .empty", /^No subscription is like this\. Take a filter away/);
+  await shows(".hooks .empty", /^No subscription matches these filters\. Remove one/);
   assert.match(await browser.label("[type=search]"), /^Endpoint begins with/);
   await browser.goto(`${stage.gatepost.url}/console/apps?q=none`);
-  await shows(".empty", /^No app is like this\. Take a filter away/);
+  await shows(".empty", /^No app matches these filters\. Remove one/);
   await browser.click(".token button");
   await shows(".empty", /^No app yet: one that is added may ask for tokens\.$/);
   await browser.click(".nav [data-page=explorer]");
