@@ -41,7 +41,7 @@ export function createRounds(run: () => Promise<boolean>, mayRun: () => boolean)
     /** Sets the alarm: wakes after `ms`, in place of any time set before. */
     wakeIn(ms: number): void {
       clearTimeout(alarm);
-      alarm = setTimeout(wake, ms).unref();
+      alarm = setTimeout(wake, Math.max(ms, 0)).unref(); // Node would warn of less
     },
     gather: createGatherer(wake),
     /** Resolves at the end of the round under way, if any. */

@@ -68,6 +68,15 @@ describe("createRounds()", () => {
     assert.equal(rounds, 1);
   });
 
+  test("wakes at once for what has become due meanwhile, and Node warns of nothing", async (t) => {
+    const warn = t.mock.method(process, "emitWarning");
+    const woken = Promise.withResolvers<boolean>();
+    const { wakeIn } = createRounds(async () => (woken.resolve(true), false), () => true);
+    wakeIn(-2); // a pause that has ended between two looks
+    assert.ok(await Promise.race([woken.promise, sleep(1_000, false)]));
+    assert.equal(warn.mock.callCount(), 0);
+  });
+
   test("gathers what ends at about the same time, again and again", async () => {
     let rounds = 0;
     const { gather, idle } = createRounds(async () => ++rounds < 0, () => true);
