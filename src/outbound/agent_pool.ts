@@ -48,6 +48,9 @@ export const UNSUPPORTED = "this Node's fetch offers no Agent to guard";
  */
 const AGENT_LIFE_MS = 60_000;
 
+/** Idle ones end then, whatever `Keep-Alive` says: many hosts would take up all descriptors. */
+const IDLE_MS = 4_000;
+
 /**
  * undici counts time in steps of half a second, and a step that has nearly passed counts as a
  * whole. Without slack undici would end exchanges that are still in time.
@@ -77,6 +80,7 @@ export function createAgentPool(
       allowH2: false,
       connections: connectionsPerOrigin,
       pipelining,
+      keepAliveMaxTimeout: IDLE_MS,
       headersTimeout: patienceMs,
       bodyTimeout: patienceMs,
       connect: {

@@ -55,3 +55,19 @@ test("close() aborts what is in flight, on connections that are used no more too
   }
   assert.throws(() => send(origin), { code: "UND_ERR_CLOSED" });
 });
+
+test("an idle connection ends within seconds, however long its server would keep it", async (t) => {
+  const server = createServer({ keepAliveTimeout: 600_000 }, (_request, response) => {
+    response.end();
+  }).listen(0, "127.0.0.1");
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  await once(server, "listening");
+  const { send } = openPool(t);
+  const connected = once(server, "connection");
+  void send(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  const [socket] = await connected;
+  await once(socket, "end", { signal: AbortSignal.timeout(10_000) });
+});
