@@ -1,4 +1,5 @@
 import { conflict, tooMany } from "../base/problem.ts";
+import { sha256 } from "../base/secret.ts";
 import { createThrottle } from "../base/throttle.ts";
 import type { Subscription } from "../event/subscription.ts";
 
@@ -18,7 +19,8 @@ export function createSendLimit(now: () => number): (subscription: Subscription)
     if (status === "disabled") {
       throw conflict("The subscription is disabled; make it active first.");
     }
-    const names = [id, `${principal} ${event} ${endpoint}`];
+    // Hashed, since 50,000 endpoints of 2,048 characters would be kept.
+    const names = [id, sha256(`${principal} ${event} ${endpoint}`).toString("base64url")];
     const waitMs = Math.max(...names.map(bySubscription.waitMs), byPrincipal.waitMs(principal));
     if (waitMs > 0) {
       throw tooMany("throttled", `Tests and resends: at most ${LIMIT} a minute of one ` +
