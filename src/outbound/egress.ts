@@ -40,6 +40,8 @@ const USER_AGENT = `Gatepost/${version}@${revision}`;
 /** More addresses than this of one name are not tried: a name is not a list of hosts to scan. */
 const MAX_ADDRESSES = 8;
 const MAX_LOOKUP_MS = 5_000;
+/** Of a body whose connection broke, where `Connection: close` had been said: undici's parser. */
+const CUT_SHORT = ["UND_ERR_RES_CONTENT_LENGTH_MISMATCH", "HTTPParserError"];
 const SELF_TEST_TIMEOUT_MS = 1_500;
 const SELF_TEST_BODY = '"gatepost"';
 
@@ -110,10 +112,15 @@ export function createEgress(options: EgressOptions) {
 export async function readStart({ body }: EgressResponse, bytes: number): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let length = 0;
-  for await (const chunk of body ?? []) { // leaving the loop cancels the rest
-    chunks.push(chunk);
-    length += chunk.length;
-    if (length >= bytes) break;
+  try {
+    for await (const chunk of body ?? []) { // leaving the loop cancels the rest
+      chunks.push(chunk);
+      length += chunk.length;
+      if (length >= bytes) break;
+    }
+  } catch (error) {
+    if (!CUT_SHORT.includes(findCode(error) ?? "")) throw error;
+    throw Object.assign(new Error("cut short", { cause: error }), { code: "ECONNRESET" });
   }
   return Buffer.concat(chunks);
 }

@@ -320,6 +320,12 @@ describe("a failure", () => {
       kind: "raw",
       bytes: "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nx",
     }, "reset"],
+    ...[["of a length", "content-length: 10\r\n\r\nx"],
+      ["chunked", "transfer-encoding: chunked\r\n\r\n1\r\nx\r\n"]].map(([how, rest]) => [
+      `an answer that is the last, ${how}, and cut short`,
+      { kind: "raw", bytes: `HTTP/1.1 200 OK\r\nconnection: close\r\n${rest}` },
+      "reset",
+    ] as const),
   ];
   for (const [what, reaction, error] of reactions) {
     test(`by ${what} is reported as ${error}`, async () => {
