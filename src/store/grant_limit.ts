@@ -29,30 +29,31 @@ export async function endExcessGrants(
     const isMany = sql`SELECT 1 FROM grants INDEXED BY grants_of_user
       WHERE user = ${user} AND revokedAtMs IS NULL LIMIT 1 OFFSET ${GRANTS_OF_APP}`;
     if (!await hasRow(database, isMany)) return;
-    const [, ended] = await database.write(endOldest(user, app, nowMs));
-    if (ended !== 0) await revocations?.refresh();
+    const [, ofApp, ofUser] = await database.write(endOldest(user, app, nowMs));
+    if (ofApp !== 0 || ofUser !== 0) await revocations?.refresh();
   } catch (error) {
     // The new grant is stored all the same, and the user's next grant ends what is left.
     if (!(error instanceof UnavailableError)) throw error;
   }
 }
 
-/** Makes the statements that record the end of grants beyond the limits, and end them. */
+/**
+ * Makes the statements that record the end of grants beyond the limits, and end them: first those
+ * of the app, then those of all that are left.
+ */
 export function endOldest(user: string, app: string, nowMs: number): Sql[] {
   const past = (limit: number, ofApp: Sql) =>
     sql`SELECT * FROM (SELECT id FROM grants INDEXED BY grants_of_user
       WHERE user = ${user}${ofApp} AND revokedAtMs IS NULL
       ORDER BY id DESC ${AT_MOST} OFFSET ${limit})`;
-  const excess = sql`${past(GRANTS_OF_APP, andIs(sql`app`, app))}
-    UNION ALL ${past(GRANTS_OF_USER, sql` AND app <> ${PERSONAL_APP}`)}`;
+  const ofApp = past(GRANTS_OF_APP, andIs(sql`app`, app));
+  const ofUser = past(GRANTS_OF_USER, sql` AND app <> ${PERSONAL_APP}`);
+  const end = (ids: Sql) => sql`UPDATE grants SET revokedAtMs = ${nowMs} WHERE id IN (${ids})`;
   const actor = isBuiltIn(app) ? user : app;
   const entry = { actor, action: "grant.limit", target: user, address: null };
-  // A console leaves a grant behind each time that it is reloaded: that is no news.
-  const isNews = app === CONSOLE_APP ? sql`FALSE` : sql`EXISTS (${excess})`;
-  return [
-    insertAudit(entry, nowMs, isNews),
-    sql`UPDATE grants SET revokedAtMs = ${nowMs} WHERE id IN (${excess})`,
-  ];
+  // A console leaves a grant behind each time that it is reloaded, which is not worth an entry.
+  const isNews = app === CONSOLE_APP ? sql`FALSE` : sql`EXISTS (${ofApp} UNION ALL ${ofUser})`;
+  return [insertAudit(entry, nowMs, isNews), end(ofApp), end(ofUser)];
 }
 
 const IS_OWN = sql`user IS NULL AND refresh IS NOT NULL`; // the condition of the index

@@ -64,6 +64,17 @@ test("a user has 500 grants in all", async (t) => {
   assert.deepEqual(await listEnded(database), ids.slice(0, 2));
 });
 
+test("what ends as one of 100 leaves room for it in the 500", async (t) => {
+  const database = openDatabase(t);
+  const [user, app] = [await addUser(database), await addApp(database)];
+  for (let count = 0; count < 4; count++) {
+    await addMany(database, await addApp(database), user, 100);
+  }
+  const [oldest] = await addMany(database, app, user, 100);
+  await addGrant(database, app, user);
+  assert.deepEqual(await listEnded(database), [oldest]);
+});
+
 test("personal tokens are no part of the 500, and do not end for others", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database);
