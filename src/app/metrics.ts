@@ -110,7 +110,7 @@ export const METRICS = {
     "By how much this machine's clock differs from those of the cluster; on a cluster alone.",
     ({ cluster }) => cluster ? cluster.skewMs() / 1000 : []),
   gatepost_log_lines_dropped_total: total(
-    "Log lines that stdout did not take: its disk is full, its reader gone or slow.",
+    "Lines that stdout or stderr did not take: its disk is full, its reader gone or slow.",
     ({ droppedLogLines }) => droppedLogLines()),
   process_cpu_seconds_total: total("CPU time spent.", () => {
     const { user, system } = process.cpuUsage();

@@ -1,3 +1,4 @@
+import { fstatSync } from "node:fs";
 import { startApp } from "../app.ts";
 import { createLineSink } from "../base/line_sink.ts";
 import { type BufferedLog, createLogger } from "../base/log.ts";
@@ -42,7 +43,13 @@ export async function serve(host: NodeJS.Process, cores: number): Promise<void> 
   const { config } = result;
   // In time: libuv reads this when the thread pool gets its first task.
   host.env["UV_THREADPOOL_SIZE"] ??= String(poolSize(cores));
+  doNotWait(host.stdout);
+  doNotWait(host.stderr);
   const sink = createLineSink(host.stdout);
+  const errors = createLineSink(host.stderr);
+  // Modules print by the same rules as the log: output never waits for stderr or fills memory.
+  const stdout = Object.assign(Object.create(host.stderr), { write: errors.write });
+  Object.assign(console, new console.Console({ stdout, ignoreErrors: false }));
   const log = createLogger({
     level: config.logLevel,
     write: sink.write,
@@ -62,7 +69,7 @@ export async function serve(host: NodeJS.Process, cores: number): Promise<void> 
 
   const starting = startApp(config, {
     log,
-    droppedLogLines: sink.dropped,
+    droppedLogLines: () => sink.dropped() + errors.dropped(),
     // Parsed as libuv parses it.
     hashLimit: hashLimit(cores, Number.parseInt(host.env["UV_THREADPOOL_SIZE"], 10) || 1),
     print: (line) => void host.stderr.write(`${line}\n`),
@@ -75,6 +82,20 @@ export async function serve(host: NodeJS.Process, cores: number): Promise<void> 
     host.stderr.write(startError(error));
     host.exit(host.exitCode ?? EXIT_FAILED);
   }
+}
+
+/**
+ * Node waits for a terminal: one that is stopped (Ctrl+S) or not read would stop the server. One of
+ * another user it could not open anew, and shares with the shell: that stays as it is.
+ */
+function doNotWait({ isTTY, fd, _handle: handle }: {
+  readonly isTTY?: boolean;
+  readonly fd: number;
+  /** Node's own. */
+  readonly _handle?: { setBlocking?(isBlocking: boolean): unknown };
+}): void {
+  const user = process.geteuid?.();
+  if (isTTY && (user === 0 || user === fstatSync(fd).uid)) handle?.setBlocking?.(false);
 }
 
 function stopOnSignal(

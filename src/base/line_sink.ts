@@ -1,10 +1,10 @@
 const MAX_HELD_BYTES = 4 * 1024 * 1024;
 
 /**
- * Makes a sink for stdout that never throws and never waits. Stdout may fail at any time (full
- * disk, reader gone) or stall. Lines that stdout refuses, and lines that would wait behind 4 MiB of
- * others, are dropped and counted. Node's standard streams survive errors: once the cause is gone,
- * lines are written again.
+ * Makes a sink for stdout or stderr that never throws and never waits. The stream may fail at any
+ * time (full disk, reader gone) or stall. Lines that it refuses, and lines that would wait behind
+ * 4 MiB of others, are dropped and counted. Node's standard streams survive errors: once the cause
+ * is gone, lines are written again.
  */
 export function createLineSink(stream: {
   readonly writableLength: number;
