@@ -93,6 +93,18 @@ test("the container is built from all that a build is made from", () => {
   assert.deepEqual(INPUTS.filter((input) => !copied.includes(input)), []);
 });
 
+test("the container's user may read what it starts, however the clone was made", () => {
+  const [build = ""] = read("Containerfile").match(/^RUN .*node scripts\/build\.mjs.*$/m) ?? [];
+  assert.match(build, / && chmod -R a\+rX package\.json dist$/);
+});
+
+test("the image is built in the format that keeps its health check", () => {
+  for (const file of ["Containerfile", "README.md"]) {
+    const commands = read(file).match(/podman build.*/g) ?? [];
+    assert.ok(commands.length > 0 && commands.every((each) => each.includes("--format docker")));
+  }
+});
+
 test("its README names every file beside it", () => {
   const readme = read("README.md");
   for (const file of readdirSync(folder)) {
