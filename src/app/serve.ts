@@ -43,8 +43,8 @@ export async function serve(host: NodeJS.Process, cores: number): Promise<void> 
   const { config } = result;
   // In time: libuv reads this when the thread pool gets its first task.
   host.env["UV_THREADPOOL_SIZE"] ??= String(poolSize(cores));
-  doNotWait(host.stdout);
-  doNotWait(host.stderr);
+  makeNonBlocking(host.stdout);
+  makeNonBlocking(host.stderr);
   const sink = createLineSink(host.stdout);
   const errors = createLineSink(host.stderr);
   // Modules print by the same rules as the log: output never waits for stderr or fills memory.
@@ -85,13 +85,14 @@ export async function serve(host: NodeJS.Process, cores: number): Promise<void> 
 }
 
 /**
- * Node waits for a terminal: one that is stopped (Ctrl+S) or not read would stop the server. One of
- * another user it could not open anew, and shares with the shell: that stays as it is.
+ * Makes a terminal non-blocking. Node writes to a terminal synchronously, so one that is stopped
+ * (Ctrl+S) or not read would stop the server. A terminal of another user stays as it is: Node cannot
+ * open it anew, and the change would affect the shell that shares it.
  */
-function doNotWait({ isTTY, fd, _handle: handle }: {
+function makeNonBlocking({ isTTY, fd, _handle: handle }: {
   readonly isTTY?: boolean;
   readonly fd: number;
-  /** Node's own. */
+  /** Internal to Node; there is no public way. */
   readonly _handle?: { setBlocking?(isBlocking: boolean): unknown };
 }): void {
   const user = process.geteuid?.();
