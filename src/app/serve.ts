@@ -86,7 +86,7 @@ export async function serve(host: NodeJS.Process, cores: number): Promise<void> 
 
 /**
  * Makes a terminal non-blocking. Node writes to a terminal synchronously, so one that is stopped
- * (Ctrl+S) or not read would stop the server. A terminal of another user stays as it is: Node cannot
+ * (Ctrl+S) or not read would stop the server. Another user's terminal stays as it is: Node cannot
  * open it anew, and the change would affect the shell that shares it.
  */
 function makeNonBlocking({ isTTY, fd, _handle: handle }: {

@@ -25,7 +25,10 @@ export const DEFAULT_LIMITS = {
   /** From the first byte of a request to the end of its head, and to the end of the request. */
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 30_000,
-  /** How long a client may read nothing of a response that waits for the client. */
+  /**
+   * How long a client may read nothing of a response that waits for the client. Node allows twice
+   * as long after the client has read a part of the last write.
+   */
   stallTimeoutMs: 30_000,
 };
 
