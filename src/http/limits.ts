@@ -30,6 +30,11 @@ export const DEFAULT_LIMITS = {
    * as long after the client has read a part of the last write.
    */
   stallTimeoutMs: 30_000,
+  /**
+   * How long a connection may wait for another request. Longer than proxies keep theirs (most a
+   * minute, Caddy two): what they send into one that is closing is lost.
+   */
+  idleTimeoutMs: 125_000,
 };
 
 export type HttpLimits = Readonly<typeof DEFAULT_LIMITS>;

@@ -46,7 +46,7 @@ export function createHttpServer(options: {
     IncomingMessage: CountedMessage,
     headersTimeout: limits.headersTimeoutMs,
     requestTimeout: limits.requestTimeoutMs,
-    keepAliveTimeout: 65_000, // longer than the usual proxy's, so that the proxy closes
+    keepAliveTimeout: limits.idleTimeoutMs,
     maxHeaderSize: 16 * 1024,
     highWaterMark: 16 * 1024,
     connectionsCheckingInterval: Math.min(1000, limits.headersTimeoutMs),

@@ -21,6 +21,7 @@ test("the handbook has the limits that hold", () => {
     `| ${maxParsedBytes / MIB} MiB (16 times the largest body`,
     `| ${limits.headersTimeoutMs / 1000} s, ${limits.requestTimeoutMs / 1000} s (longer where`,
     `reads nothing of its response | ${limits.stallTimeoutMs / 1000} s to a minute |`,
+    `waits for another request | ${limits.idleTimeoutMs / 1000} s |`,
     `96 KiB a connection and ${sharedMiB} MiB, about ${Math.round(allMiB / 10) * 10} MiB in all`,
   ]) assert.ok(HANDBOOK.includes(said), said);
   assert.equal(maxHeldResponseBytes, maxHeldBodyBytes);

@@ -567,6 +567,13 @@ test("what still works for a response that has gone is not aborted, nor by a sto
   assert.deepEqual(requests.map(({ signal }) => signal.aborted), [false, false]);
 });
 
+test("an idle connection is kept for longer than proxies keep theirs", async (t) => {
+  const { port } = await startStage(t);
+  const { answers: [answer] } = await exchangeRaw(port, GET);
+  const [, seconds] = /timeout=(\d+)/.exec(answer?.headers["keep-alive"] ?? "") ?? [];
+  assert.ok(Number(seconds) > 120); // Caddy's two minutes
+});
+
 test("a server that closes does not wait for who has got the rest of a stream", async (t) => {
   const { port, server } = await startStage(t, {
     handle: () => ({ status: 200, body: counting(100)() }),
