@@ -15,8 +15,25 @@ export async function closeServer(server: Server, graceMs: number, idleMs: numbe
     isCut = true;
     server.closeAllConnections();
   }, graceMs);
+  const quietMs = Math.min(idleMs, graceMs);
+  await takeWaiting(server, quietMs);
   const closed = new Promise((resolve) => Listener.prototype.close.call(server, resolve));
-  using _idle = setTimeout(() => server.close(), Math.min(idleMs, graceMs));
+  // What has come while this process was busy is read before.
+  const closeIdle = () => void setImmediate(() => server.close());
+  using _idle = setTimeout(closeIdle, quietMs);
   await closed;
   if (isCut) await new Promise((resolve) => setTimeout(resolve, LAST_LINES_MS));
+}
+
+/** Awaits that no connection waits to be accepted: Node takes one a turn; a close resets all. */
+async function takeWaiting(server: Server, withinMs: number): Promise<void> {
+  const untilMs = performance.now() + withinMs;
+  let quietTurns = 0;
+  const onConnection = () => quietTurns = 0;
+  server.on("connection", onConnection);
+  while (quietTurns < 2 && performance.now() < untilMs) { // from turn to turn it looks for one
+    quietTurns++;
+    await new Promise(setImmediate);
+  }
+  server.off("connection", onConnection);
 }

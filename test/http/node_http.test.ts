@@ -10,6 +10,7 @@ import type { HttpResponse, HttpRequest } from "../../src/base/http_message.ts";
 import { createLogger } from "../../src/base/log.ts";
 import { Problem } from "../../src/base/problem.ts";
 import type { HttpLimits } from "../../src/http/limits.ts";
+import { closeServer } from "../../src/http/node_close.ts";
 import { createHttpServer } from "../../src/http/node_http.ts";
 import { problemResponse } from "../../src/http/respond.ts";
 import { exchangeRaw, openRaw, parseAnswers, type RawAnswer } from "../helpers/raw_http.ts";
@@ -1172,6 +1173,30 @@ test("once the server closes, all that was sent ahead is still answered", async 
   await until(() => requests.length === 3);
   server.close();
   assert.deepEqual((await exchange).answers.map(({ status }) => status), [200, 200, 200]);
+});
+
+test("what came while the process was busy is answered before it closes", async (t) => {
+  const { port, server } = await startStage(t);
+  const socket = await openRaw(port);
+  socket.write(GET);
+  await once(socket, "data");
+  const closed = closeServer(server, 5000, 50);
+  await delay(10);
+  await new Promise(setImmediate); // timers come before what can be read then
+  socket.write(GET);
+  for (const untilMs = performance.now() + 100; performance.now() < untilMs;);
+  const [answer] = await once(socket, "data");
+  assert.match(String(answer), /^HTTP\/1.1 200 /);
+  await closed;
+});
+
+test("connections that wait to be accepted are taken before the server closes", async (t) => {
+  const { port, server } = await startStage(t);
+  const exchanges = Array.from({ length: 20 }, () => exchangeRaw(port, GET, { waitMs: 2000 }));
+  await new Promise(process.nextTick); // they connect
+  const closed = closeServer(server, 5000, 50);
+  for (const { answers } of await Promise.all(exchanges)) assert.equal(answers[0]?.status, 200);
+  await closed;
 });
 
 test("a head goes out in Latin-1 whatever the body is", async (t) => {
