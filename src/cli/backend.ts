@@ -139,6 +139,6 @@ export function issuerOf({ baseUrl, host, port }: Config): string {
 }
 
 /** Returns the audit entry of an act that is no operation; write it in the same batch. */
-export function auditOwn(action: string, target: string, nowMs: number): Sql {
+export function auditCommand(action: string, target: string, nowMs: number): Sql {
   return insertAudit({ actor: CLI_ACTOR, action, target, address: null }, nowMs);
 }

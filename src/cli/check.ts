@@ -40,7 +40,7 @@ export const CHECK_COMMAND: Command = {
 };
 
 /** The empty database that the first start will find. */
-const NOTHING_STORED = { query: () => Promise.resolve([]) };
+const EMPTY_DATABASE = { query: () => Promise.resolve([]) };
 
 async function makeReport(config: Config) {
   const engine = await createEngine(config);
@@ -48,7 +48,7 @@ async function makeReport(config: Config) {
   const database = await describeDatabase(engine, state);
   const isNewest = state.kind === "usable" && state.schemaVersion === state.knownVersion;
   const storedRisks = isNewest ? await engine.look((open) => findStoredRisks(config, open))
-    : state.kind === "missing" ? await findStoredRisks(config, NOTHING_STORED) : [];
+    : state.kind === "missing" ? await findStoredRisks(config, EMPTY_DATABASE) : [];
   const faults = state.kind === "unusable" ? [`Database ${engine.address}: ${state.reason}`] : [];
   const hosted = await loadEndpoints(config.endpointsFolder).catch((error: unknown) => {
     if (!(error instanceof LoadError)) throw error;
@@ -78,7 +78,7 @@ async function makeReport(config: Config) {
     ),
     warnings: [
       ...findRisks(config), ...databaseRisks(state), ...storedRisks,
-      ...wordlessScopes(hosted), ...bracedNames(hosted), ...twoSchemas(hosted),
+      ...undescribedScopes(hosted), ...bracedNames(hosted), ...twoSchemas(hosted),
     ],
     faults,
   };
@@ -111,7 +111,7 @@ function formatReport(
 }
 
 /** Warns of scopes without a description, which the consent page can only name. */
-function wordlessScopes({ endpoints, scopes }: Hosted): string[] {
+function undescribedScopes({ endpoints, scopes }: Hosted): string[] {
   const words = scopeWords(scopes);
   return neededScopes(endpoints).filter((name) => !words.has(name)).sort().map((name) =>
     `Scope ${name} has no words for those who are asked to allow it; ` +

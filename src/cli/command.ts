@@ -50,9 +50,9 @@ export interface CommandContext {
   readonly isJson: boolean;
   /**
    * Opens the database and the backend's operations on it, once; they are closed at the end. If
-   * there is no database and `isMade`, it is made as the server would make it.
+   * there is no database and `create`, it is made as the server would make it.
    */
-  openBackend(isMade?: boolean): Promise<Backend>;
+  openBackend(create?: boolean): Promise<Backend>;
   /** Calls an operation of the backend. */
   readonly call: Backend["call"];
   /** Prints a response as JSON if it has any, or as `show` formats it for people. */

@@ -34,15 +34,15 @@ export function parseCommandLine(
   // Node replaces bytes that are not UTF-8 by this character, which must not be stored silently.
   if (args.some((arg) => arg.includes("\ufffd"))) return wrong("an argument is not UTF-8", []);
   if (first === "--version" || first === "-V") return { kind: "version" };
-  const isAsked = first === "help";
-  const typed = isAsked ? args.slice(1) : args;
+  const isHelpCommand = first === "help";
+  const typed = isHelpCommand ? args.slice(1) : args;
   const end = typed.findIndex((_, at) => startWith(commands, typed.slice(0, at + 1)).length === 0);
   const words = end === -1 ? typed : typed.slice(0, end);
   const [next] = typed.slice(words.length);
   const below = startWith(commands, words);
   const command = below.find((each) => each.words.length === words.length);
   // Arguments after the command are ignored, so that asking for its help never runs it.
-  if (isAsked && (command || next === undefined)) return { kind: "help", words };
+  if (isHelpCommand && (command || next === undefined)) return { kind: "help", words };
   if (command) return parseRest(command, typed.slice(words.length));
   if (next === undefined) return { kind: "incomplete", words };
   if (isHelp(next)) return { kind: "help", words };
@@ -88,11 +88,11 @@ function parseRest(command: Command, args: readonly string[]): CommandLine {
     const hint = unknown.rawName.startsWith("--") ? "" : "; an argument like that goes after --";
     return wrong(`${name} has no option ${quote(unknown.rawName)}${hint}`, words);
   }
-  const again = given.find(({ name, value }, index) =>
+  const repeated = given.find(({ name, value }, index) =>
     value !== undefined && !options[name]?.isRepeatable &&
     given.findIndex((each) => each.name === name) < index
   );
-  if (again !== undefined) return wrong(`${name} takes one --${again.name} only`, words);
+  if (repeated !== undefined) return wrong(`${name} takes one --${repeated.name} only`, words);
   try {
     const { positionals, values } = parseArgs({ ...config, strict: true });
     const error = findError(command, positionals, Object.keys(values));

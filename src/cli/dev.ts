@@ -32,22 +32,22 @@ export const DEV_COMMAND: Command = {
   async run(context) {
     const isSource = extname(import.meta.filename) === ".ts";
     const endpoints = context.config.endpointsFolder ?? "endpoints";
-    const isThere = existsSync(endpoints);
-    if (!isThere && (context.config.endpointsFolder !== undefined || !isSource)) {
+    const hasEndpoints = existsSync(endpoints);
+    if (!hasEndpoints && (context.config.endpointsFolder !== undefined || !isSource)) {
       throw new UsageError(`there is no folder ${resolve(endpoints)}; gatepost init makes one`);
     }
     const src = join(import.meta.dirname, "..");
-    const watched = [...isThere ? [endpoints] : [], ...isSource ? [src] : []];
+    const watched = [...hasEndpoints ? [endpoints] : [], ...isSource ? [src] : []];
     closeInspector(); // the server inherits --inspect and needs its port
-    const env = { ...context.host.env, ...isThere && { GATEPOST_ENDPOINTS: endpoints } };
+    const env = { ...context.host.env, ...hasEndpoints && { GATEPOST_ENDPOINTS: endpoints } };
     const { address } = await createEngine(context.config);
-    const code = await serveAgain(context, watched, env, address);
+    const code = await serveAndRestart(context, watched, env, address);
     if (code !== 0) throw new Failure("the server did not end well");
   },
 };
 
 /** Runs a server until a signal, restarts it at each change, and returns the exit code. */
-function serveAgain(
+function serveAndRestart(
   { host, terminal }: CommandContext,
   folders: readonly string[],
   env: NodeJS.ProcessEnv,
@@ -57,7 +57,7 @@ function serveAgain(
   const args = [...host.execArgv, ...host.argv.slice(1).with(1, "serve")]; // instead of "dev"
   let server: ChildProcess | undefined; // the running one
   let next: "wait" | "start" | "end";
-  let settled: NodeJS.Timeout | undefined;
+  let settleTimer: NodeJS.Timeout | undefined;
   start();
 
   function start(): void {
@@ -90,8 +90,8 @@ function serveAgain(
       const path = resolve(folder, name ?? "");
       // The server itself makes the database and perhaps its folder.
       if (path.startsWith(database) || database.startsWith(path + sep)) return;
-      clearTimeout(settled);
-      settled = setTimeout(restart, SETTLE_MS);
+      clearTimeout(settleTimer);
+      settleTimer = setTimeout(restart, SETTLE_MS);
     }).on("error", fail);
   }
   for (const signal of STOP_SIGNALS) {

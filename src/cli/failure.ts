@@ -29,11 +29,11 @@ export function explain(error: unknown): string {
       "Nothing was changed; try again.";
   }
   if (!(error instanceof Error)) return String(error);
-  const isForeseen = [Failure, UnusableDatabaseError, LoadError, SealError]
+  const isExpected = [Failure, UnusableDatabaseError, LoadError, SealError]
     .some((kind) => error instanceof kind);
   const isSystemError = "code" in error &&
     ("syscall" in error || "errcode" in error || error.code === "ECONNRESET");
-  return isForeseen || isSystemError ? error.message : error.stack ?? error.message;
+  return isExpected || isSystemError ? error.message : error.stack ?? error.message;
 }
 
 /** Returns the problem that HTTP would respond with, if the caller can do something about it. */

@@ -21,7 +21,7 @@ const WORDS = {
     meaning: "the app's client_id; login or personal for tokens that users make",
   },
 };
-const WHOSE = givenMembers(GRANT_FILTERS, WORDS);
+const FILTERS = givenMembers(GRANT_FILTERS, WORDS);
 
 export const GRANT_COMMANDS: readonly Command[] = [
   listCommand(GRANT, "List what has been authorized, newest first", {
@@ -38,7 +38,7 @@ export const GRANT_COMMANDS: readonly Command[] = [
     words: ["grant", "revoke"],
     purpose: "End a grant, or every grant of a user or an app",
     arguments: [GRANT.argument],
-    options: WHOSE.options,
+    options: FILTERS.options,
     details: [
       "Every token and subscription that came from them ends too. With --user and --app, the " +
         "grants that this user gave to this app. A running server refuses the tokens within a " +
@@ -66,7 +66,7 @@ async function revoke(context: CommandContext): Promise<void> {
     throw new UsageError("grant revoke needs either ID, or --user NAME or --app CLIENT_ID");
   }
   const response = isMany
-    ? await context.call("POST", "/backend/grant/revoke", await WHOSE.read(context))
+    ? await context.call("POST", "/backend/grant/revoke", await FILTERS.read(context))
     : await context.call("DELETE", await itemPath(GRANT, context));
   context.print(response, () => isMany
     ? "The grants have ended, and every token that came from them."

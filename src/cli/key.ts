@@ -1,7 +1,7 @@
 import { NewKey } from "../api/backend/key.ts";
 import { createSeal } from "../base/seal.ts";
 import { resealDatabase } from "../database/settings.ts";
-import { auditOwn } from "./backend.ts";
+import { auditCommand } from "./backend.ts";
 import type { Command } from "./command.ts";
 import { Failure } from "./failure.ts";
 import { listCommand, type Resource, sendCommand } from "./resource.ts";
@@ -52,7 +52,7 @@ export const KEY_COMMANDS: readonly Command[] = [
       const { config: { secretKeys = [] }, interruptible } = context;
       if (secretKeys.length === 0) throw new Failure("GATEPOST_SECRET_KEY is not set.");
       const { database } = await context.openBackend();
-      const audit = auditOwn("key.reseal", "database", Date.now());
+      const audit = auditCommand("key.reseal", "database", Date.now());
       const resealed = await interruptible((signal) =>
         resealDatabase(database, createSeal(...secretKeys), audit, signal)
       );

@@ -74,7 +74,7 @@ async function runCommand(
     host,
     terminal,
     isJson,
-    openBackend: (isMade) => backend ??= openBackend(config, isMade ? onCreate : undefined),
+    openBackend: (create) => backend ??= openBackend(config, create ? onCreate : undefined),
     call: async (...request) => (await context.openBackend()).call(...request),
     print(response, show) {
       if (!isJson) terminal.print(show(response ?? {}));

@@ -18,7 +18,7 @@ const CONFIG = { noun: "config", columns: ["name", "value"] };
 export const PROBLEM_COMMANDS: readonly Command[] = [
   listCommand(PROBLEM, "List what is wrong, the worst first", {
     details: ["What only a running server knows of itself, GET /backend/problem tells."],
-    isWhole: true,
+    isUnpaged: true,
   }),
   sendCommand(PROBLEM, "mute", "Have a problem come last for a while", {
     examples: ["gatepost problem mute key --until 2030-01-31T12:00:00Z"],
@@ -36,7 +36,7 @@ export const PROBLEM_COMMANDS: readonly Command[] = [
   listCommand(SERIES, "List what was counted, by the minute or the hour", {
     examples: ["gatepost series list", "gatepost series list --of logins --step hour"],
     query: SERIES_QUERY,
-    isWhole: true,
+    isUnpaged: true,
   }),
   listCommand(CONFIG, "List the configuration that is in force", {
     details: ["As this command's own environment gives it: GET /backend/config tells a server's."],

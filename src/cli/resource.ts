@@ -47,7 +47,7 @@ export interface MemberWords extends Partial<Option> {
 type WordsOf<M> = { readonly [K in keyof M]?: MemberWords | null };
 
 /** How members with these names are given in all commands. */
-const USUAL: Readonly<Record<string, MemberWords>> = {
+const DEFAULT_WORDS: Readonly<Record<string, MemberWords>> = {
   scopes: { name: "scope", value: '"A B"' },
   subscription: { value: "ID" },
   cursor: { meaning: "continue where a list ended, as it said" },
@@ -57,15 +57,15 @@ const USUAL: Readonly<Record<string, MemberWords>> = {
 export function listCommand<M extends ShapeMembers>(
   { noun, columns }: Pick<Resource, "noun" | "columns">,
   purpose: string,
-  { query, members, item, isWhole = false, ...words }: Words & {
+  { query, members, item, isUnpaged = false, ...words }: Words & {
     readonly query?: M;
     readonly members?: WordsOf<M>;
     readonly item?: { readonly verb: string; readonly of: Resource; readonly below: string };
     /** Whether the response is the whole list, without pages. */
-    readonly isWhole?: boolean;
+    readonly isUnpaged?: boolean;
   } = {},
 ): Command {
-  const given = givenMembers({ ...query, ...!isWhole && pagination() }, { ...members });
+  const given = givenMembers({ ...query, ...!isUnpaged && pagination() }, { ...members });
   const verb = item?.verb ?? "list";
   return {
     examples: [`gatepost ${noun} ${verb} ${item?.of.argument.example ?? ""}`.trimEnd()],
@@ -80,7 +80,7 @@ export function listCommand<M extends ShapeMembers>(
       const items = response?.["items"] as readonly Members[];
       if (items.length === 0 && !context.isJson) return context.terminal.note("There are none.");
       context.print(response, () => formatTable(items, columns, context.terminal));
-      noteMore(context, response);
+      noteNextPage(context, response);
     },
   };
 }
@@ -119,13 +119,13 @@ export function showCommand(
         });
         return [formatPairs(pairs), ...lists].join("\n");
       });
-      noteMore(context, response);
+      noteNextPage(context, response);
     },
   };
 }
 
 /** What a command sends, and how it prints the response. */
-interface Sending<M extends ShapeMembers> extends Words {
+interface SendOptions<M extends ShapeMembers> extends Words {
   /** The method, if it is neither that of the verb in `METHODS` nor POST. */
   readonly method?: "PUT" | "DELETE";
   /** The path below the item, such as "/secret". A POST without it makes a new item. */
@@ -147,14 +147,14 @@ const METHODS: Readonly<Record<string, "PATCH" | "DELETE">> = {
   delete: "DELETE",
 };
 const DONE = { POST: "added", PUT: "set", PATCH: "changed", DELETE: "removed" };
-const ONCE = { client_secret: " Its secret is", password: " The password is" };
+const SHOWN_ONCE = { client_secret: " Its secret is", password: " The password is" };
 
 /** Makes a command that adds, changes or removes something. */
 export function sendCommand<M extends ShapeMembers>(
   resource: Resource,
   verb: string,
   purpose: string,
-  { body, members, confirm, made, ...rest }: Sending<M> = {},
+  { body, members, confirm, made, ...rest }: SendOptions<M> = {},
 ): Command {
   const { method = METHODS[verb] ?? "POST", below, done, ...words } = rest;
   const { noun, argument, label = "", shown = [] } = resource;
@@ -189,7 +189,7 @@ export function sendCommand<M extends ShapeMembers>(
           .filter((member) => member in record)
           .map((member) => [member, record[member]] as const);
         const what = sent["status"] === "disabled" ? "disabled" : DONE[method];
-        const once = Object.entries(ONCE).find(([member]) => member in record);
+        const once = Object.entries(SHOWN_ONCE).find(([member]) => member in record);
         const line = done?.(name, record, values) ?? `${noun[0]?.toUpperCase()}${noun.slice(1)} ` +
           `${name} has been ${what}.${once ? `${once[1]} shown here only.` : ""}`;
         return pairs.length === 0 ? line : `${line}\n\n${formatPairs(pairs)}`;
@@ -224,7 +224,7 @@ export function givenMembers(
 ) {
   const given = Object.entries(members).filter(([member]) => words[member] !== null)
     .map(([member, shape]) =>
-      givenMember(member, shape, { ...USUAL[member], ...words[member] }, isChange)
+      givenMember(member, shape, { ...DEFAULT_WORDS[member], ...words[member] }, isChange)
     );
   return {
     arguments: given.flatMap((each) => each.arguments),
@@ -276,9 +276,9 @@ function givenMember(
 function optionOf(schema: Schema, name: string, isChange: boolean): Option {
   const { type, enum: words, description, minimum, maximum } = schema;
   const choices = Array.isArray(words) ? [oneOf(words)] : [];
-  const told = String(description ?? "").replace(/\.$/, "")
+  const text = String(description ?? "").replace(/\.$/, "")
     .replace(/^[A-Z](?![A-Z])/, (first) => first.toLowerCase());
-  const meaning = [...choices, ...told ? [told] : []].join(": ") +
+  const meaning = [...choices, ...text ? [text] : []].join(": ") +
     (isChange && schema["anyOf"] ? "; none takes it away" : "");
   if (type === "boolean") return { meaning, ...(isChange && { isNegatable: true }) };
   if (type === "integer") return { value: "N", meaning: `${meaning}, ${minimum} to ${maximum}` };
@@ -291,7 +291,7 @@ function withQuery(path: string, given: Members): string {
   return query.size === 0 ? path : `${path}?${query}`;
 }
 
-function noteMore({ isJson, terminal }: CommandContext, response: Members | undefined): void {
+function noteNextPage({ isJson, terminal }: CommandContext, response: Members | undefined): void {
   const next = response?.["next_cursor"];
   if (next && !isJson) terminal.note(`There are more: --cursor ${next}`);
 }

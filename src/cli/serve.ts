@@ -45,7 +45,7 @@ export const SERVE_COMMAND: Command = {
   examples: ["gatepost serve", "GATEPOST_ENDPOINTS=./endpoints gatepost serve --locked"],
   async run({ config, values, host }) {
     const server = join(import.meta.dirname, `../server${extname(import.meta.filename)}`);
-    const lock = values.flag("locked") && lockTo(config, dirname(server), host.env);
+    const lock = values.flag("locked") && permissionSettings(config, dirname(server), host.env);
     const flags = [...memoryFlags(host.env), ...host.execArgv, ...lock ? lock.flags : []];
     const args = [host.execPath, ...flags, server];
     await releaseSignals(host); // else a pending signal would be lost with this program
@@ -66,7 +66,7 @@ function memoryFlags({ NODE_OPTIONS = "" }: NodeJS.ProcessEnv): readonly string[
  * Paths are resolved, since Node demands a grant for each link on the way. Throws UsageError if the
  * server could write code, UnusableDatabaseError if the data folder cannot be made.
  */
-function lockTo(config: Config, code: string, hostEnv: NodeJS.ProcessEnv) {
+function permissionSettings(config: Config, code: string, hostEnv: NodeJS.ProcessEnv) {
   const env: NodeJS.ProcessEnv = {};
   const readOnly = [code];
   const writable: string[] = [];
@@ -83,12 +83,12 @@ function lockTo(config: Config, code: string, hostEnv: NodeJS.ProcessEnv) {
     env["GATEPOST_DATABASE"] = join(folder, basename(file));
     writable.push(folder);
   }
-  const mixed = writable.find((folder) =>
+  const writableCode = writable.find((folder) =>
     readOnly.some((path) => !relative(folder, path).startsWith(".."))
   );
-  if (mixed) {
+  if (writableCode) {
     const remedy = "put the database into its own folder";
-    throw new UsageError(`GATEPOST_DATABASE: ${mixed} holds code too; ${remedy}`);
+    throw new UsageError(`GATEPOST_DATABASE: ${writableCode} holds code too; ${remedy}`);
   }
   const folders = [...readOnly, ...writable];
   for (const folder of folders) {

@@ -7,7 +7,7 @@ import { ConflictError } from "../database/database.ts";
 import { BACKEND_SCOPE, CONSUMER_SCOPE } from "../oauth/principal.ts";
 import { accountOf, deleteLoginFailures } from "../store/login_failures.ts";
 import { findUserByName, hasPassword, insertUser, replacePassword } from "../store/users.ts";
-import { auditOwn } from "./backend.ts";
+import { auditCommand } from "./backend.ts";
 import type { Command } from "./command.ts";
 import { Failure } from "./failure.ts";
 import { formatPairs } from "./table.ts";
@@ -51,7 +51,7 @@ export const SETUP_COMMAND: Command = {
           deleteLoginFailures(accountOf(ADMIN)),
         ]
         : [insertUser({ id, username: ADMIN, phc, scopes, ...times })],
-      auditOwn("user.setup", id, nowMs),
+      auditCommand("user.setup", id, nowMs),
     ]).catch((cause: unknown) => {
       if (!(cause instanceof ConflictError)) throw cause;
       throw new Failure(`User ${ADMIN} was just made or given a password; nothing was changed.`);

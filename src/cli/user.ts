@@ -131,10 +131,10 @@ function readScopes(values: Values): readonly string[] | undefined {
 }
 
 /** The sources of a password. */
-type Source = Pick<CommandContext, "terminal"> & { readonly values: Pick<Values, "flag"> };
+type PasswordSource = Pick<CommandContext, "terminal"> & { readonly values: Pick<Values, "flag"> };
 
 /** Returns a password: typed at a terminal, read from stdin, or generated. Throws Failure. */
-export async function obtainPassword(source: Source, username: string): Promise<string> {
+export async function obtainPassword(source: PasswordSource, username: string): Promise<string> {
   const { terminal } = source;
   if (isGenerated(source)) return newPassword();
   if (!terminal.canAsk) return (await terminal.readStdin()).replace(/\r?\n$/, "");
@@ -151,7 +151,7 @@ export async function obtainPassword(source: Source, username: string): Promise<
 }
 
 /** Whether the password is generated, because nobody gives one; it must then be shown once. */
-function isGenerated({ terminal, values }: Source): boolean {
+function isGenerated({ terminal, values }: PasswordSource): boolean {
   return !terminal.canAsk && !values.flag("password-stdin");
 }
 
