@@ -18,27 +18,27 @@ const APP: Resource = {
   shown: ["client_id", "client_secret", "*"],
 };
 
-const URIS = "where a code may be sent, exactly; with none, anywhere at or below the app's URL";
+const URIS = "an exact redirect URI; without any, every URI at or below the app's URL";
 const OWNER = { value: "WHO", find: findUserId };
 const WORDS = {
   url: { meaning: "the app's URL: https, or http on localhost, 127.0.0.1 or [::1]" },
-  scopes: { meaning: "what the app may ask for" },
+  scopes: { meaning: "what the app may request" },
   grants: {
     name: "grant",
-    meaning: "a grant that the app may use, in place of the default ones: " +
+    meaning: "a grant type that the app may use, instead of the default ones: " +
       GRANT_TYPES.join(", "),
   },
   redirect_uris: { name: "redirect-uri", value: "URI", isRepeatable: true, read: readUris },
-  trusted: { meaning: "needs no consent: an app of your own" },
+  trusted: { meaning: "an app of your own, which needs no consent" },
   jwks: { value: "JSON", read: readJwks },
   owner: OWNER,
 } as const;
 
 export const APP_COMMANDS: readonly Command[] = [
-  sendCommand(APP, "add", "Add an app, with its client_id and secret", {
+  sendCommand(APP, "add", "Add an app, and print its client_id and secret", {
     details: [
-      "The secret is shown here only: Gatepost keeps its SHA-256. `app rotate-secret` gives " +
-        "another one.",
+      "The secret is shown here only: Gatepost keeps only its SHA-256. `app rotate-secret` " +
+        "makes a new one.",
     ],
     examples: [
       "gatepost app add Shop --url https://shop.example.com/",
@@ -49,10 +49,10 @@ export const APP_COMMANDS: readonly Command[] = [
     body: NewApp,
     members: {
       ...WORDS,
-      name: { argument: "NAME", meaning: "what users see when the app asks for their consent" },
+      name: { argument: "NAME", meaning: "the name that the consent page shows" },
       type: {
         flag: "public",
-        meaning: "an app that cannot keep a secret, such as a page or a phone's: uses PKCE",
+        meaning: "a public client, such as a browser or phone app: no secret, uses PKCE",
       },
       grants: {
         ...WORDS.grants,
@@ -68,12 +68,12 @@ export const APP_COMMANDS: readonly Command[] = [
     examples: ["gatepost app list", "gatepost app list --json"],
   }),
   showCommand(APP, "Show an app", {
-    details: ["Its secret cannot be shown: Gatepost keeps the SHA-256."],
+    details: ["Its secret cannot be shown: Gatepost keeps only the SHA-256."],
   }),
   sendCommand(APP, "set", "Change an app", {
     details: [
-      "What is not given stays as it is; a list replaces the previous one. A scope that is " +
-        "removed revokes the grants that carry it.",
+      "Only the given fields change; a list replaces the previous one. Removing a scope revokes " +
+        "the grants with that scope.",
     ],
     examples: [
       "gatepost app set a0mhc… --redirect-uri https://shop.example.com/callback",
@@ -83,33 +83,33 @@ export const APP_COMMANDS: readonly Command[] = [
     body: AppChange,
     members: {
       ...WORDS,
-      name: { meaning: "what users see" },
-      redirect_uris: { ...WORDS.redirect_uris, meaning: `${URIS}; "" lists none` },
+      name: { meaning: "the name that users see" },
+      redirect_uris: { ...WORDS.redirect_uris, meaning: `${URIS}; "" removes them all` },
     },
   }),
-  sendCommand(APP, "disable", "Shut an app out", {
+  sendCommand(APP, "disable", "Disable an app", {
     details: [
       "Its tokens and grants are revoked and its subscriptions disabled; a running server " +
-        "follows within a second. `app set CLIENT_ID --status active` lets it in again; what was " +
-        "revoked stays so.",
+        "follows within a second. `app set CLIENT_ID --status active` enables it again; what was " +
+        "revoked stays revoked.",
     ],
   }),
   sendCommand(APP, "rotate-secret", "Give an app a new secret", {
     details: [
       "The new secret is shown here only; the old one stays valid for 24 hours.",
-      "Tokens that were got by the old one stay valid: after a leak, end them by " +
+      "Tokens that were issued for the old one stay valid. After a leak, revoke them: " +
         "`gatepost grant revoke --app CLIENT_ID`.",
     ],
     examples: ["gatepost app rotate-secret a0mhc…", "gatepost app rotate-secret a0mhc… --revoke"],
     below: "/secret",
     body: NewAppSecret,
     done(_name, _app, values) {
-      const old = values.flag("revoke") ? "not valid any more" : "valid for another 24 hours";
+      const old = values.flag("revoke") ? "no longer valid" : "valid for another 24 hours";
       return `The old secret is ${old}; the new one is shown here only.`;
     },
   }),
-  sendCommand(APP, "delete", "Remove an app for good", {
-    details: ["`app disable` shuts an app out as well, and can be undone."],
+  sendCommand(APP, "delete", "Delete an app permanently", {
+    details: ["`app disable` also shuts the app out, and can be undone."],
   }),
 ];
 

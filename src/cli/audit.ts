@@ -8,8 +8,8 @@ const AUDIT = { noun: "audit", columns: ["time", "actor", "app", "action", "targ
 export const AUDIT_COMMANDS: readonly Command[] = [
   listCommand(AUDIT, "List changes, logins and failures, newest first", {
     details: [
-      "Who did what to whom, and from which address. Entries are kept for 90 days and hold no " +
-        "secret; a name that nobody has is recorded as unknown, not as it was typed.",
+      "Each entry has the actor, the action, its target and the client's address, and no " +
+        "secret. It is kept for 90 days. A name that no user has is recorded as unknown.",
     ],
     examples: [
       "gatepost audit list",
@@ -20,13 +20,13 @@ export const AUDIT_COMMANDS: readonly Command[] = [
     members: {
       actor: {
         value: "WHO",
-        meaning: "only what they did: a user's name or id, a client_id, " +
+        meaning: "only actions of this actor: a user's name or id, a client_id, " +
           `${CLI_ACTOR} for this command line, ${ANONYMOUS}`,
         // The audit records users by their ids, also users who no longer exist.
         find: (context, given) =>
           [CLI_ACTOR, ANONYMOUS].includes(given) ? given : findPrincipalId(context, given),
       },
-      target: { value: "ID", meaning: "only what was done to this user, app, grant, key …" },
+      target: { value: "ID", meaning: "only actions on this user, app, grant, key …" },
     },
   }),
 ];

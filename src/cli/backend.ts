@@ -47,7 +47,7 @@ export async function openBackend(config: Config, onCreate?: (address: string) =
   if (isNew && !onCreate) {
     throw new Failure(
       `There is no database at ${engine.address} (GATEPOST_DATABASE); ` +
-        "the server's first start makes it, and so does setup.",
+        "the server's first start or gatepost setup creates it.",
     );
   }
   const now = Date.now;
@@ -67,7 +67,7 @@ export async function openBackend(config: Config, onCreate?: (address: string) =
       hasher: createPasswordHasher(1),
       issuer: issuerOf(config),
       fetchDocument: createDocumentFetch(egress),
-      refuseEndpoint: () => "Is not changed from the command line.",
+      refuseEndpoint: () => "Cannot be changed from the command line.",
       // As stored. Running a job here makes it due, and a server runs it.
       jobs: {
         listCronjobs: async () =>
@@ -102,7 +102,7 @@ export async function openBackend(config: Config, onCreate?: (address: string) =
         const [path = "", query = ""] = target.split("?");
         const match = find(method, path);
         if (match?.operation === undefined) {
-          throw new Problem(404, "not_found", "There is nothing of this name.");
+          throw new Problem(404, "not_found", "There is no item of this name.");
         }
         const { operation, params } = match;
         const response = await operation.handle({

@@ -9,14 +9,14 @@ export const BACKUP_COMMAND: Command = {
   words: ["backup"],
   purpose: "Copy the database, also while servers write to it",
   arguments: [
-    { name: "FILE", meaning: "the new file, mode 0600; one that is there is not replaced" },
+    { name: "FILE", meaning: "the new file, mode 0600; an existing one is not replaced" },
   ],
   details: [
-    "The copy holds what was stored when the command began, and is checked before it gets its " +
-      "name; until then it grows as FILE.partial. Ctrl+C removes it; if the command was killed, " +
-      "the next backup into that folder does.",
-    "gatepost restore brings it back. What is sealed stays sealed: keep GATEPOST_SECRET_KEY too, " +
-      "and elsewhere.",
+    "The copy holds what was stored when the command began. It is written as FILE.partial, " +
+      "checked, and then renamed to FILE. Ctrl+C removes FILE.partial; after a kill, " +
+      "the next backup into that folder removes it.",
+    "gatepost restore restores it. Encrypted secrets stay encrypted: keep GATEPOST_SECRET_KEY " +
+      "too, in another place.",
   ],
   examples: ['gatepost backup "/var/backups/gatepost-$(date +%F).db"'],
   async run(context) {
@@ -30,7 +30,7 @@ export const BACKUP_COMMAND: Command = {
     }
     const file = resolve(values.argument("FILE"));
     if (existsSync(file) && !statSync(file).isFile()) {
-      throw new Failure(`${file} is not a regular file; a backup makes a new one.`);
+      throw new Failure(`${file} is not a regular file; a backup needs the name of a new file.`);
     }
     const bytes = await interruptible((signal) => engine.backUp(file, signal));
     context.print({ file, bytes }, () =>
@@ -41,14 +41,14 @@ export const BACKUP_COMMAND: Command = {
 
 export const RESTORE_COMMAND: Command = {
   words: ["restore"],
-  purpose: "Put a backup in the database's place",
-  arguments: [{ name: "FILE", meaning: "what gatepost backup has made; it stays as it is" }],
+  purpose: "Replace the database with a backup",
+  arguments: [{ name: "FILE", meaning: "a file that gatepost backup made; it is not changed" }],
   details: [
-    "Stop every server first: it refuses while a process has the database open. FILE must be a " +
-      "sound database of Gatepost, not newer than this program, that GATEPOST_SECRET_KEY opens. " +
-      "The database that is there is moved aside, with its log, under a name that is printed; " +
-      "what a cluster held becomes a file beside FILE.",
-    "What was revoked since the backup is good again: revoke it once more.",
+    "Stop every server first: this fails while a process has the database open. FILE must be an " +
+      "intact database of Gatepost, not newer than this program, and GATEPOST_SECRET_KEY must " +
+      "decrypt it. The previous database is moved aside with its log, and its new name printed; " +
+      "the previous contents of a cluster are written to a file beside FILE.",
+    "Tokens that were revoked after the backup are valid again: revoke them once more.",
   ],
   examples: ["gatepost restore /var/backups/gatepost-2026-11-20.db"],
   async run(context) {
@@ -59,7 +59,7 @@ export const RESTORE_COMMAND: Command = {
     const { bytes, keptAs } = await interruptible((signal) =>
       engine.restore(file, seal, Date.now(), signal)
     );
-    const kept = keptAs === undefined ? "" : `\nThe one that was there is now ${keptAs}.`;
+    const kept = keptAs === undefined ? "" : `\nThe previous database is now ${keptAs}.`;
     context.print({ file: engine.address, bytes, kept_as: keptAs ?? null }, () =>
       `${engine.address} is now a copy of ${file} (${bytes} bytes).${kept}`
     );

@@ -18,15 +18,15 @@ export const CHECK_COMMAND: Command = {
   words: ["check"],
   purpose: "Show configuration, database and endpoint modules",
   details: [
-    "Shows every setting, what the database holds and each module's routes, and says what is " +
-      "wrong. It changes nothing: the database is neither made nor migrated. Endpoint modules " +
-      "are loaded as the server would, so their top-level code runs. Of a secret it shows only " +
-      "whether it is set. What is allowed and risky, a scope without words for the consent page, " +
-      "a path with {name} in place of :name, and an event of two schemas is a line of warning " +
-      "each. Listed as passed over are files of code that are no modules, and what looks like an " +
-      "endpoint and is not served: an instance of a class, say.",
-    "Exit code 1 where the server would not start: a database that it cannot use, a module that " +
-      "it cannot load; 2 for a bad configuration. Each error is listed.",
+    "Shows every setting, the contents of the database, the routes of each module, and every " +
+      "error. It changes nothing: the database is neither created nor migrated. Endpoint modules " +
+      "are loaded as the server loads them, so their top-level code runs. A secret is shown only " +
+      "as set or not set. There is a warning for each risky setting, scope without a description " +
+      "for the consent page, path with {name} in place of :name, and event with two schemas. " +
+      "Passed over are code files that are no modules, and exports that look like endpoints but " +
+      "are not served, such as instances of a class.",
+    "Exit code 1: the server would not start, because it cannot use the database or load a " +
+      "module. Exit code 2: the configuration is wrong. Each error is listed.",
   ],
   examples: ["gatepost check", "GATEPOST_ENDPOINTS=./endpoints gatepost check"],
   async run(context) {
@@ -114,7 +114,7 @@ function formatReport(
 function undescribedScopes({ endpoints, scopes }: Hosted): string[] {
   const words = scopeWords(scopes);
   return neededScopes(endpoints).filter((name) => !words.has(name)).sort().map((name) =>
-    `Scope ${name} has no words for those who are asked to allow it; ` +
+    `Scope ${name} has no description for the consent page; ` +
     `export const scopes = { ${JSON.stringify(name)}: "…" }`
   );
 }
@@ -123,8 +123,8 @@ function undescribedScopes({ endpoints, scopes }: Hosted): string[] {
 function bracedNames({ endpoints }: Hosted): string[] {
   return endpoints.flatMap(({ method, pattern: { text } }) => {
     const [, name] = /\/\{(\w+)\}(?![?*+])/.exec(text) ?? [];
-    const literally = `${method} ${text} is for the text "${name}" alone`;
-    return name === undefined ? [] : [`${literally}; a parameter is written :${name}`];
+    const literally = `${method} ${text} matches only the text "${name}"`;
+    return name === undefined ? [] : [`${literally}; write the parameter as :${name}`];
   });
 }
 
@@ -143,10 +143,10 @@ function twoSchemas({ endpoints }: Hosted): string[] {
 function databasePairs(record: Members): [string, unknown][] {
   const { path, state, bytes, reason, schema_version, known_schema_version, ...more } = record;
   if (state !== "usable") {
-    const missing = "there is none yet; the server's first start makes it";
+    const missing = "there is none yet; the server's first start creates it";
     return [["path", path], ["state", reason ?? missing]];
   }
-  const next = `; the server's next start brings it to ${known_schema_version}`;
+  const next = `; the server's next start migrates it to ${known_schema_version}`;
   return [
     ["path", path],
     ["size", `${bytes} bytes`],

@@ -15,13 +15,13 @@ export type CommandLine =
 
 /** The options of every command. */
 export const COMMON_OPTIONS: Readonly<Record<string, Option>> = {
-  json: { meaning: "print JSON for scripts: the backend's own response where there is one" },
-  help: { meaning: "print this" },
+  json: { meaning: "print JSON for scripts: the response of the backend, if there is one" },
+  help: { meaning: "print this help" },
 };
 
 /** Returns all options of a command, in the order of its help. */
 export function optionsOf({ options, confirm }: Command): Readonly<Record<string, Option>> {
-  const yes = { yes: { meaning: "do not ask whether it is meant" } };
+  const yes = { yes: { meaning: "do not ask for confirmation" } };
   return { ...options, ...confirm && yes, ...COMMON_OPTIONS };
 }
 
@@ -55,7 +55,7 @@ function unknownWord(word: string, words: readonly string[], known: string[]): C
     return wrong("options come after the command, as in gatepost user list --json", words);
   }
   const what = words.length === 0 ? "there is no command" : `${words.join(" ")} has no verb`;
-  return wrong(`${what} ${quote(word)}; one of ${known.join(", ")}`, words);
+  return wrong(`${what} ${quote(word)}; use one of ${known.join(", ")}`, words);
 }
 
 function wrong(message: string, words: readonly string[]): CommandLine {
@@ -85,14 +85,14 @@ function parseRest(command: Command, args: readonly string[]): CommandLine {
   );
   if (unknown !== undefined) {
     // A JSON argument may be a negative number.
-    const hint = unknown.rawName.startsWith("--") ? "" : "; an argument like that goes after --";
+    const hint = unknown.rawName.startsWith("--") ? "" : "; put -- before such an argument";
     return wrong(`${name} has no option ${quote(unknown.rawName)}${hint}`, words);
   }
   const repeated = given.find(({ name, value }, index) =>
     value !== undefined && !options[name]?.isRepeatable &&
     given.findIndex((each) => each.name === name) < index
   );
-  if (repeated !== undefined) return wrong(`${name} takes one --${repeated.name} only`, words);
+  if (repeated !== undefined) return wrong(`${name} takes --${repeated.name} only once`, words);
   try {
     const { positionals, values } = parseArgs({ ...config, strict: true });
     const error = findError(command, positionals, Object.keys(values));
@@ -115,7 +115,7 @@ function findError(
   const missing = args.find(({ isOptional }, index) => !isOptional && !positionals[index]);
   if (missing !== undefined) return `needs ${missing.name}`;
   if (positionals.length > names.length && !args.at(-1)?.isRepeatable) {
-    return names.length === 0 ? "takes no arguments" : `takes no more than ${names.join(" ")}`;
+    return names.length === 0 ? "takes no arguments" : `takes only ${names.join(" ")}`;
   }
   const required = Object.entries(options)
     .find(([name, option]) => option.isRequired && !given.includes(name));

@@ -3,23 +3,23 @@ import { listCommand, type Resource, sendCommand } from "./resource.ts";
 
 const CRONJOB: Resource = {
   noun: "cronjob",
-  argument: { name: "NAME", meaning: "the job, as cronjob list shows it", example: "cleanup" },
+  argument: { name: "NAME", meaning: "its name, as cronjob list shows it", example: "cleanup" },
   columns: ["name", "status", "last_run", "duration_ms=ms", "next_run", "error*"],
 };
 
 export const CRONJOB_COMMANDS: readonly Command[] = [
-  listCommand(CRONJOB, "List the servers' jobs, and how they last went", {
+  listCommand(CRONJOB, "List the servers' cronjobs, and their last runs", {
     details: [
-      "The others run in each server by itself: GET /backend/cronjob shows them, and how often " +
-        "each job runs. One whose module is gone is listed for 90 days more.",
+      "Jobs that each server runs for itself are not listed: GET /backend/cronjob shows them, " +
+        "and how often each job runs. A job whose module is gone is listed for 90 more days.",
     ],
   }),
-  sendCommand(CRONJOB, "run", "Make a job due now, for a running server", {
+  sendCommand(CRONJOB, "run", "Run a cronjob now, on a running server", {
     details: [
-      "A server that has the job's module runs it within a second; without one it waits. Its " +
-        "later runs are counted from this one.",
+      "A server that has the job's module runs it within a second; without one it waits. The " +
+        "interval to its next run begins with this run.",
     ],
     below: "/run",
-    done: (name) => `Cronjob ${name} is due: a running server takes it up.`,
+    done: (name) => `Cronjob ${name} is due: a running server runs it.`,
   }),
 ];

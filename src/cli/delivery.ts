@@ -14,7 +14,7 @@ import {
 
 const DELIVERY: Resource = {
   noun: "delivery",
-  argument: { name: "ID", meaning: "the delivery, as delivery list shows it", example: "d0mhc…" },
+  argument: { name: "ID", meaning: "its id, as delivery list shows it", example: "d0mhc…" },
   columns: [
     "id", "name*=event", "status", "subscription", "created_at",
     "last_status=response", "last_error=error",
@@ -22,19 +22,19 @@ const DELIVERY: Resource = {
 };
 const RESEND: Resource = {
   noun: "resend",
-  argument: { name: "ID", meaning: "the resend, as resend list shows it", example: "w0mhc…" },
+  argument: { name: "ID", meaning: "its id, as resend list shows it", example: "w0mhc…" },
   columns: ["id", "state", "status", "subscription", "count", "done", "created_at", "actor"],
 };
 const EVENT = { value: "ID" };
 const SELECTION = givenMembers(NewResend.members, {
   event: EVENT,
   status: {
-    meaning: "failed, delivered, cancelled or pending: what waits for a resend",
-    also: { failed: { meaning: "every delivery that has failed; filters narrow that" } },
+    meaning: "failed, delivered, cancelled or pending: waits for its next attempt",
+    also: { failed: { meaning: "every failed delivery; filters restrict that" } },
     read: (values) => values.flag("failed") ? "failed" : values.text("status"),
     isRequired: false,
   },
-  first: { flag: "one", meaning: "send the first of them alone, as a trial" },
+  first: { flag: "one", meaning: "send only the first of them, as a trial" },
 });
 
 /** The commands of `gatepost delivery` and `gatepost resend`. */
@@ -45,20 +45,20 @@ export const DELIVERY_COMMANDS: readonly Command[] = [
     members: { event: EVENT },
   }),
   showCommand(DELIVERY, "Show a delivery with its attempts", {
-    details: ["RESPONSE is how the response to an attempt began."],
+    details: ["RESPONSE is the beginning of the response to an attempt."],
     tables: {
       attempts: ["time", "attempt", "status", "error", "duration_ms=ms", "snippet*=response"],
     },
   }),
   {
     words: ["delivery", "resend"],
-    purpose: "Send a delivery again that failed, or many",
-    arguments: [{ name: "ID", meaning: "the delivery; leave it out for many", isOptional: true }],
+    purpose: "Resend one delivery, or many",
+    arguments: [{ name: "ID", meaning: "its id; leave it out for many", isOptional: true }],
     options: SELECTION.options,
     details: [
-      "Each goes out again with a fresh budget of attempts, under its old webhook-id. A running " +
-        "server sends them; without one they wait. `resend list` shows how far many have come, " +
-        "and `resend stop ID` ends that.",
+      "Each delivery is sent again under its old webhook-id; its attempts are counted from 1 " +
+        "again. A running server sends them; without one they wait. For many, `resend list` " +
+        "shows the progress, and `resend stop ID` stops the rest.",
     ],
     examples: [
       "gatepost delivery resend --failed",
@@ -68,8 +68,8 @@ export const DELIVERY_COMMANDS: readonly Command[] = [
     run: resend,
   },
   listCommand(RESEND, "List resends, newest first", { query: RESEND_LIST.filters }),
-  showCommand(RESEND, "Show how far a resend has come"),
-  sendCommand(RESEND, "stop", "Stop a resend; what it has sent stays so", {
+  showCommand(RESEND, "Show the progress of a resend"),
+  sendCommand(RESEND, "stop", "Stop a resend before the rest is sent", {
     method: "DELETE",
     confirm: (id) => `Stop resend ${id}?`,
     done: (id) => `Resend ${id} has been stopped.`,
@@ -84,15 +84,15 @@ async function resend(context: CommandContext): Promise<void> {
   const isMany = Object.keys(filters).length > 0 || context.values.flag("failed");
   const isTwice = context.values.flag("failed") && context.values.text("status") !== undefined;
   if (isTwice || (isOne ? isMany : status === undefined)) {
-    throw new UsageError("delivery resend needs an ID, or --failed or --status with filters");
+    throw new UsageError("delivery resend needs either ID, or --failed or --status, with filters");
   }
   if (!isOne) {
     const response = await context.call("POST", "/backend/delivery/resend", given);
-    const go = given["dry_run"] ? "would go" : "go";
-    return context.print(response, ({ count }) => `Deliveries that ${go} out again: ${count}`);
+    const are = given["dry_run"] ? "would be" : "are";
+    return context.print(response, ({ count }) => `Deliveries that ${are} sent again: ${count}`);
   }
   const response = await context.call("POST", await itemPath(DELIVERY, context, "/resend"), {
     status: status ?? "failed",
   });
-  context.print(response, () => `Delivery ${id} goes out again.`);
+  context.print(response, () => `Delivery ${id} is sent again.`);
 }

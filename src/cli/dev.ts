@@ -16,13 +16,13 @@ const IGNORED = /(^|[/\\])(\.|node_modules($|[/\\]))|\.(db|sqlite3?)(-\w+)?$/;
 
 export const DEV_COMMAND: Command = {
   words: ["dev"],
-  purpose: "Serve, and again after each change of an endpoint module",
+  purpose: "Serve, and restart when an endpoint module changes",
   options: SERVE_COMMAND.options ?? {},
   details: [
-    "Runs `gatepost serve`, and starts it anew when a file in the folder that " +
-      "GATEPOST_ENDPOINTS names, else in ./endpoints, is changed, new or removed: of any type, " +
-      "but no dot file, nothing in node_modules and no database. A server that does not start is " +
-      "tried again at the next change. Flags of Node, --inspect for one, are the server's.",
+    "Runs `gatepost serve`, and restarts it when a file in the folder GATEPOST_ENDPOINTS " +
+      "(default: ./endpoints) is changed, added or removed. Files of all types count, except dot " +
+      "files, node_modules and databases. A server that does not start is started again at the " +
+      "next change. Flags of Node, such as --inspect, are passed to the server.",
   ],
   examples: [
     "gatepost dev",
@@ -34,7 +34,7 @@ export const DEV_COMMAND: Command = {
     const endpoints = context.config.endpointsFolder ?? "endpoints";
     const hasEndpoints = existsSync(endpoints);
     if (!hasEndpoints && (context.config.endpointsFolder !== undefined || !isSource)) {
-      throw new UsageError(`there is no folder ${resolve(endpoints)}; gatepost init makes one`);
+      throw new UsageError(`there is no folder ${resolve(endpoints)}; gatepost init creates one`);
     }
     const src = join(import.meta.dirname, "..");
     const watched = [...hasEndpoints ? [endpoints] : [], ...isSource ? [src] : []];
@@ -42,7 +42,7 @@ export const DEV_COMMAND: Command = {
     const env = { ...context.host.env, ...hasEndpoints && { GATEPOST_ENDPOINTS: endpoints } };
     const { address } = await createEngine(context.config);
     const code = await serveAndRestart(context, watched, env, address);
-    if (code !== 0) throw new Failure("the server did not end well");
+    if (code !== 0) throw new Failure("the server ended with an error; its output says why");
   },
 };
 

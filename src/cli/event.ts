@@ -10,7 +10,7 @@ import { findPrincipalId } from "./user.ts";
 
 const EVENT: Resource = {
   noun: "event",
-  argument: { name: "ID", meaning: "the event, as event list shows it", example: "e0mhc…" },
+  argument: { name: "ID", meaning: "its id, as event list shows it", example: "e0mhc…" },
   columns: ["id", "name*", "status", "subject", "created_at"],
   shown: ["id"],
 };
@@ -19,7 +19,7 @@ const WHO = { value: "WHO", find: findPrincipalId };
 
 export const EVENT_COMMANDS: readonly Command[] = [
   sendCommand(EVENT, "dispatch", "Publish an event to its subscribers", {
-    details: ["The event is stored, and a running server delivers it; without one it waits."],
+    details: ["The event is stored; a running server delivers it. Without one, it waits."],
     examples: [
       "gatepost event dispatch order.created '{\"id\": 7}'",
       "gatepost event dispatch news '\"hello\"' --subject alice",
@@ -35,14 +35,14 @@ export const EVENT_COMMANDS: readonly Command[] = [
       },
       subject: {
         ...WHO,
-        meaning: "a user's name or id, or a client_id: deliver to their subscriptions alone",
+        meaning: "only subscribers with this user name, user id or client_id get it",
       },
-      key: { meaning: "where an event of this name and key is stored, nothing is dispatched" },
+      key: { meaning: "if an event with this name and key is stored, dispatch nothing" },
     },
     done: () => "The event is stored.",
   }),
   showCommand(EVENT, "Show an event with its data and its deliveries", {
-    details: ["--limit and --cursor are for its deliveries."],
+    details: ["--limit and --cursor apply to its deliveries."],
     query: pagination(),
     tables: { deliveries: ["id", "status", "subscription", "created_at"] },
   }),

@@ -44,7 +44,7 @@ export function findProblem(error: unknown): Problem | undefined {
 
 /** Formats a problem with its errors. HTTP's "The body is not valid" would not fit a command. */
 function explainProblem({ message, errors }: Problem): string {
-  const head = errors.length > 0 ? "What was given is not valid:" : message;
+  const head = errors.length > 0 ? "The input is not valid:" : message;
   return [head, ...errors.map(explainError)].map(visible).join("\n  ");
 }
 

@@ -8,7 +8,7 @@ const GRANT: Resource = {
   noun: "grant",
   argument: {
     name: "ID",
-    meaning: "one grant, as grant list shows it",
+    meaning: "its id, as grant list shows it",
     example: "g0mhc…",
     isOptional: true,
   },
@@ -18,17 +18,17 @@ const WORDS = {
   user: { value: "NAME", meaning: "the user's name or id", find: findUserId },
   app: {
     value: "CLIENT_ID",
-    meaning: "the app's client_id; login or personal for tokens that users make",
+    meaning: "the app's client_id; login or personal for login tokens or personal tokens",
   },
 };
 const FILTERS = givenMembers(GRANT_FILTERS, WORDS);
 
 export const GRANT_COMMANDS: readonly Command[] = [
-  listCommand(GRANT, "List what has been authorized, newest first", {
+  listCommand(GRANT, "List grants, newest first", {
     details: [
-      "A grant is one authorization, from which access tokens and a chain of refresh tokens " +
-        "come. It is listed until the last token of it has expired; USER is empty for an app " +
-        "that acts for itself.",
+      "A grant is one authorization; its access tokens and its chain of refresh tokens come " +
+        "from it. It is listed until its last token has expired. USER is - for an app that acts " +
+        "for itself.",
     ],
     examples: ["gatepost grant list", "gatepost grant list --user alice --app a0mhc…"],
     query: GRANT_FILTERS,
@@ -36,17 +36,17 @@ export const GRANT_COMMANDS: readonly Command[] = [
   }),
   {
     words: ["grant", "revoke"],
-    purpose: "End a grant, or every grant of a user or an app",
+    purpose: "Revoke a grant, or every grant of a user or an app",
     arguments: [GRANT.argument],
     options: FILTERS.options,
     details: [
-      "Every token and subscription that came from them ends too. With --user and --app, the " +
-        "grants that this user gave to this app. A running server refuses the tokens within a " +
-        "second. Who they belonged to may log in again: see user disable, app disable.",
+      "Their tokens and subscriptions end too; a running server refuses the tokens within a " +
+        "second. With --user and --app, only the grants of this user to this app are revoked. " +
+        "The user or app can get new tokens; user disable and app disable prevent that.",
     ],
     confirm(values) {
       const who = [values.text("user"), values.text("app")].filter((each) => each !== undefined);
-      return who.length > 0 ? `End every grant of ${who.join(" and ")}?` : undefined;
+      return who.length > 0 ? `Revoke every grant of ${who.join(" and ")}?` : undefined;
     },
     examples: [
       "gatepost grant revoke --user alice",
@@ -69,7 +69,7 @@ async function revoke(context: CommandContext): Promise<void> {
     ? await context.call("POST", "/backend/grant/revoke", await FILTERS.read(context))
     : await context.call("DELETE", await itemPath(GRANT, context));
   context.print(response, () => isMany
-    ? "The grants have ended, and every token that came from them."
-    : `Grant ${id} has ended, and every token that came from it.`
+    ? "The grants have been revoked, with all their tokens."
+    : `Grant ${id} has been revoked, with all its tokens.`
   );
 }

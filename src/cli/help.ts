@@ -43,17 +43,17 @@ function createPage(width: number, bold: Layout["bold"]) {
 function overview(commands: readonly Command[], page: Page): string[] {
   return [
     page.paragraph(
-      "Administers Gatepost: who logs in, which apps there are, what is sent to whom. It works " +
-        "on the database itself, beside a running server or without one, and what it changes " +
-        "there is audited like a call of the backend.",
+      "Administers Gatepost: users, apps, grants, events and deliveries. It works directly on " +
+        "the database, beside a running server or without one. Its changes are audited like " +
+        "calls of the backend.",
     ),
     page.usage("<noun> <verb> [arguments] [options]"),
     page.entries("Commands", commands.map(entryOf)),
     page.entries("Options of every command", optionEntries(COMMON_OPTIONS)),
     page.text(
       "Environment",
-      "The server's own variables, GATEPOST_DATABASE and GATEPOST_SECRET_KEY above all: give " +
-        "both programs the same. `gatepost check` shows their values.",
+      "The server's own variables. Give this program and the server the same values, above all " +
+        "of GATEPOST_DATABASE and GATEPOST_SECRET_KEY. `gatepost check` shows the settings.",
     ),
     page.entries("Exit codes", [
       ["0", "done"], ["1", "failed"], ["2", "wrong usage or configuration"],

@@ -6,14 +6,14 @@ import { visible } from "./table.ts";
 
 export const INIT_COMMAND: Command = {
   words: ["init"],
-  purpose: "Begin a folder of endpoint modules",
+  purpose: "Create a folder of endpoint modules",
   arguments: [
-    { name: "FOLDER", meaning: "made where it is missing; else the current one", isOptional: true },
+    { name: "FOLDER", meaning: "created if missing (default: this folder)", isOptional: true },
   ],
   details: [
     "Writes an example endpoint with its test, the types for an editor and for the compiler " +
       "(gatepost.d.ts: nothing need be installed), tsconfig.json, package.json and .gitignore. " +
-      "Where one of these files is there already it writes nothing.",
+      "If one of these files exists already, it writes nothing.",
   ],
   examples: ["gatepost init", "gatepost init shop"],
   run(context) {
@@ -93,7 +93,7 @@ function ambientTypes(): string {
     "// Written by `gatepost init`. Delete it where the package gatepost itself is installed.",
     `declare module "gatepost" {\n${types}\nexport {};\n}`,
     `declare module "gatepost/testing" {\n${testing}\nexport const call: Call;\n}`,
-    "// Until tsconfig.json has types of @types/node, whatever comes from Node is of any type.",
+    "// Without @types/node in the `types` of tsconfig.json, all of Node's modules are `any`.",
     'declare module "node:*";\n',
   ].join("\n\n");
 }

@@ -5,21 +5,21 @@ import { listCommand, type Resource, sendCommand, showCommand } from "./resource
 
 const ISSUER: Resource = {
   noun: "issuer",
-  argument: { name: "ID", meaning: "the issuer's id, as issuer list shows it", example: "i0mhc…" },
+  argument: { name: "ID", meaning: "its id, as issuer list shows it", example: "i0mhc…" },
   label: "issuer",
   columns: ["issuer*", "id", "status", "scopes*", "created_at"],
   shown: ["*"],
 };
 const PRINCIPAL: Resource = {
   noun: "principal",
-  argument: { name: "ID", meaning: "as principal list shows it", example: "x0mhc…" },
+  argument: { name: "ID", meaning: "its id, as principal list shows it", example: "x0mhc…" },
   columns: ["subject*", "id", "issuer", "status", "created_at"],
 };
 
 /** The commands of `gatepost issuer` and `gatepost principal`. */
 export const ISSUER_COMMANDS: readonly Command[] = [
   sendCommand(ISSUER, "add", "Accept the access tokens of another issuer", {
-    details: ["Its metadata and keys are fetched at once, by way of the callbacks' address guard."],
+    details: ["Its metadata and keys are fetched at once, under the address rules of callbacks."],
     examples: [
       'gatepost issuer add https://id.example.com --scope "consumer orders"',
       "gatepost issuer add https://id.example.com --scope orders --scope-claim roles --jwt-type",
@@ -31,25 +31,25 @@ export const ISSUER_COMMANDS: readonly Command[] = [
   listCommand(ISSUER, "List the issuers whose tokens are accepted, newest first"),
   showCommand(ISSUER, "Show an issuer"),
   sendCommand(ISSUER, "set", "Change an issuer", {
-    details: ["Of one that is disabled tokens are refused, and its principals' subscriptions end."],
+    details: ["A disabled issuer's tokens are refused, its principals' subscriptions disabled."],
     examples: [
       "gatepost issuer set i0mhc… --status disabled",
       "gatepost issuer set i0mhc… --jwks-uri none",
     ],
     body: IssuerChange,
   }),
-  sendCommand(ISSUER, "delete", "Remove an issuer, and its principals"),
-  listCommand(PRINCIPAL, "List whom tokens of other issuers speak for, newest first", {
+  sendCommand(ISSUER, "delete", "Delete an issuer, and its principals"),
+  listCommand(PRINCIPAL, "List the principals of other issuers, newest first", {
     examples: ["gatepost principal list", "gatepost principal list --issuer i0mhc…"],
     query: PRINCIPALS.filters,
   }),
   showCommand(PRINCIPAL, "Show a principal"),
-  sendCommand(PRINCIPAL, "set", "Disable a principal, or let it in again", {
-    details: ["Its tokens are refused while it is disabled; its subscriptions end."],
+  sendCommand(PRINCIPAL, "set", "Disable or enable a principal", {
+    details: ["A disabled principal's tokens are refused, and its subscriptions are disabled."],
     examples: ["gatepost principal set x0mhc… --status disabled"],
     body: PrincipalChange,
   }),
-  sendCommand(PRINCIPAL, "delete", "Forget a principal until its next token", {
-    details: ["Its subscriptions are removed. `principal set --status disabled` shuts it out."],
+  sendCommand(PRINCIPAL, "delete", "Delete a principal, and its subscriptions", {
+    details: ["Its next token adds it again; `principal set --status disabled` shuts it out."],
   }),
 ];

@@ -8,44 +8,44 @@ import { listCommand, type Resource, sendCommand } from "./resource.ts";
 
 const KEY: Resource = {
   noun: "key",
-  argument: { name: "KID", meaning: "the key's id, as key list shows it", example: "k0mhc…" },
+  argument: { name: "KID", meaning: "its id, as key list shows it", example: "k0mhc…" },
   columns: ["kid", "alg", "status", "signs_from", "published_until"],
   shown: ["kid", "alg", "signs_from"],
 };
 
 export const KEY_COMMANDS: readonly Command[] = [
   listCommand(KEY, "List the keys that sign access tokens", {
-    details: ["--json has their public parts; private ones are never shown."],
+    details: ["--json shows the public keys; the private ones are never shown."],
   }),
   sendCommand(KEY, "rotate", "Make a new signing key", {
     details: [
-      "Its algorithm is that of GATEPOST_SIGNING_ALG. The key before stays published until the " +
-        "last token that it signed has expired, so no token breaks. For a key that has leaked " +
-        "this is not enough: see key withdraw.",
+      "Its algorithm is GATEPOST_SIGNING_ALG. The previous key stays published until the last " +
+        "token that it signed has expired, so every token stays valid. For a key that has " +
+        "leaked, use key withdraw.",
     ],
     body: NewKey,
-    done: () => "There is a new key.",
+    done: () => "A new key has been created.",
   }),
-  sendCommand(KEY, "withdraw", "Take a signing key out of use at once: it has leaked", {
+  sendCommand(KEY, "withdraw", "Withdraw a leaked signing key at once", {
     details: [
-      "Every access token that it signed is refused from then on, by a running server within a " +
-        "second; who holds a refresh token gets a new one without logging in. Where it is the " +
-        "key that signs, a new one takes its place at once.",
+      "Every access token that it signed is refused, by a running server within a second. " +
+        "Refresh tokens stay valid, so apps that have one get a new access token without a " +
+        "login. If it is the key that signs now, a new key replaces it at once.",
     ],
     method: "DELETE",
-    confirm: (given) => `End every token that key ${given} signed?`,
+    confirm: (given) => `Withdraw key ${given}, and refuse every token that it signed?`,
     done: (kid) => `Key ${kid} has been withdrawn; the tokens that it signed are refused.`,
   }),
   {
     words: ["key", "reseal"],
-    purpose: "Encrypt all with the first of several secret keys",
+    purpose: "Encrypt all stored secrets with the first secret key",
     details: [
-      "To replace the key that encrypts: put the new one before the old one in " +
-        "GATEPOST_SECRET_KEY, separated by a comma, restart every server with it, run this with " +
-        "it, too, and then drop the old one. Of several servers that are restarted one by one, " +
-        "each has to have the new one behind the old one first, to decrypt what the others " +
-        "encrypt with it. It works beside a running server, and continues where it was " +
-        "interrupted.",
+      "To replace the secret key, put the new key before the old one in GATEPOST_SECRET_KEY, " +
+        "separated by a comma. Restart every server with this value, run this command with it, " +
+        "and then remove the old key. If several servers are restarted one by one, restart each " +
+        "with the new key after the old one first, so that it can decrypt what the others " +
+        "encrypt with the new key. The command works beside a running server, and continues " +
+        "where it was interrupted.",
     ],
     examples: ['GATEPOST_SECRET_KEY="$NEW,$OLD" gatepost key reseal'],
     async run(context) {
@@ -57,7 +57,7 @@ export const KEY_COMMANDS: readonly Command[] = [
         resealDatabase(database, createSeal(...secretKeys), audit, signal)
       );
       context.print({ resealed }, () =>
-        `All is encrypted with the first key; ${resealed} secrets had to be.`
+        `All secrets are encrypted with the first key; ${resealed} were not before.`
       );
     },
   },

@@ -67,7 +67,7 @@ async function runCommand(
   const { config } = result;
   const isJson = values.flag("json") ?? false;
   let backend: Promise<Backend> | undefined;
-  const onCreate = (path: string) => terminal.note(`The database ${path} has been made.`);
+  const onCreate = (path: string) => terminal.note(`The database ${path} has been created.`);
   const context: CommandContext = {
     config,
     values,

@@ -5,7 +5,7 @@ import { listCommand, type Resource, sendCommand } from "./resource.ts";
 
 const PROBLEM: Resource = {
   noun: "problem",
-  argument: { name: "ID", meaning: "the problem, as problem list shows it", example: "key" },
+  argument: { name: "ID", meaning: "its id, as problem list shows it", example: "key" },
   columns: ["id", "since", "title*", "detail*", "muted_until"],
 };
 const SERIES = {
@@ -16,29 +16,29 @@ const CONFIG = { noun: "config", columns: ["name", "value"] };
 
 /** The commands of `gatepost problem`, and others that show how well the service works. */
 export const PROBLEM_COMMANDS: readonly Command[] = [
-  listCommand(PROBLEM, "List what is wrong, the worst first", {
-    details: ["What only a running server knows of itself, GET /backend/problem tells."],
+  listCommand(PROBLEM, "List current problems, the worst first", {
+    details: ["GET /backend/problem also lists what only a running server knows of itself."],
     isUnpaged: true,
   }),
-  sendCommand(PROBLEM, "mute", "Have a problem come last for a while", {
+  sendCommand(PROBLEM, "mute", "Mute a problem for a while: it is listed last", {
     examples: ["gatepost problem mute key --until 2030-01-31T12:00:00Z"],
     method: "PUT",
     below: "/mute",
     body: Mute,
     done: (id) => `Problem ${id} is muted.`,
   }),
-  sendCommand(PROBLEM, "unmute", "Mute a problem no more", {
+  sendCommand(PROBLEM, "unmute", "Unmute a problem", {
     method: "DELETE",
     below: "/mute",
-    confirm: (id) => `Mute problem ${id} no more?`,
-    done: (id) => `Problem ${id} is muted no more.`,
+    confirm: (id) => `Unmute problem ${id}?`,
+    done: (id) => `Problem ${id} is no longer muted.`,
   }),
-  listCommand(SERIES, "List what was counted, by the minute or the hour", {
+  listCommand(SERIES, "List counts and durations, by minute or by hour", {
     examples: ["gatepost series list", "gatepost series list --of logins --step hour"],
     query: SERIES_QUERY,
     isUnpaged: true,
   }),
-  listCommand(CONFIG, "List the configuration that is in force", {
-    details: ["As this command's own environment gives it: GET /backend/config tells a server's."],
+  listCommand(CONFIG, "List the configuration in force", {
+    details: ["It is that of this command's environment; GET /backend/config has a server's."],
   }),
 ];

@@ -12,16 +12,16 @@ const RESOURCE: Resource = {
 
 export const RESOURCE_COMMANDS: readonly Command[] = [
   sendCommand(RESOURCE, "add", "Register a service that tokens are issued for", {
-    details: ["An app names it as `resource`; such a token is refused by this service."],
+    details: ["An app requests them with the parameter `resource`; Gatepost itself refuses them."],
     examples: ['gatepost resource add https://mcp.example.com/mcp --scope "files"'],
     body: NewResource,
-    members: { url: { argument: "URL", meaning: "what an app names, and the aud" } },
+    members: { url: { argument: "URL", meaning: "`resource` of requests, `aud` of tokens" } },
   }),
   listCommand(RESOURCE, "List registered resources, newest first"),
   showCommand(RESOURCE, "Show a registered resource"),
-  sendCommand(RESOURCE, "set", "Change what tokens for a resource may carry", {
+  sendCommand(RESOURCE, "set", "Change the scopes that tokens for a resource may have", {
     examples: ['gatepost resource set p0m… --scope "files files:write"'],
     body: ResourceChange,
   }),
-  sendCommand(RESOURCE, "delete", "Remove a resource, and end the grants for it"),
+  sendCommand(RESOURCE, "delete", "Delete a resource, and end its grants"),
 ];

@@ -50,7 +50,7 @@ type WordsOf<M> = { readonly [K in keyof M]?: MemberWords | null };
 const DEFAULT_WORDS: Readonly<Record<string, MemberWords>> = {
   scopes: { name: "scope", value: '"A B"' },
   subscription: { value: "ID" },
-  cursor: { meaning: "continue where a list ended, as it said" },
+  cursor: { meaning: "the cursor that the previous page printed" },
 };
 
 /** Makes the command of a list, which may be below an item; query parameters are options. */
@@ -146,7 +146,7 @@ const METHODS: Readonly<Record<string, "PATCH" | "DELETE">> = {
   disable: "PATCH",
   delete: "DELETE",
 };
-const DONE = { POST: "added", PUT: "set", PATCH: "changed", DELETE: "removed" };
+const DONE = { POST: "added", PUT: "set", PATCH: "changed", DELETE: "deleted" };
 const SHOWN_ONCE = { client_secret: " Its secret is", password: " The password is" };
 
 /** Makes a command that adds, changes or removes something. */
@@ -160,7 +160,7 @@ export function sendCommand<M extends ShapeMembers>(
   const { noun, argument, label = "", shown = [] } = resource;
   const given = givenMembers(body?.members ?? {}, members ?? {}, method === "PATCH");
   const isNew = method === "POST" && below === undefined;
-  const ask = confirm ?? (method === "DELETE" && ((name) => `Remove ${noun} ${name} for good?`));
+  const ask = confirm ?? (method === "DELETE" && ((name) => `Delete ${noun} ${name} permanently?`));
   return {
     examples: [`gatepost ${noun} ${verb} ${isNew ? "" : argument.example}`.trimEnd()],
     ...words,
@@ -279,7 +279,7 @@ function optionOf(schema: Schema, name: string, isChange: boolean): Option {
   const text = String(description ?? "").replace(/\.$/, "")
     .replace(/^[A-Z](?![A-Z])/, (first) => first.toLowerCase());
   const meaning = [...choices, ...text ? [text] : []].join(": ") +
-    (isChange && schema["anyOf"] ? "; none takes it away" : "");
+    (isChange && schema["anyOf"] ? "; none removes it" : "");
   if (type === "boolean") return { meaning, ...(isChange && { isNegatable: true }) };
   if (type === "integer") return { value: "N", meaning: `${meaning}, ${minimum} to ${maximum}` };
   const value = schema["format"] === "date-time" ? "TIME" : name.toUpperCase();
@@ -293,5 +293,5 @@ function withQuery(path: string, given: Members): string {
 
 function noteNextPage({ isJson, terminal }: CommandContext, response: Members | undefined): void {
   const next = response?.["next_cursor"];
-  if (next && !isJson) terminal.note(`There are more: --cursor ${next}`);
+  if (next && !isJson) terminal.note(`Next page: --cursor ${next}`);
 }

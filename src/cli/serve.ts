@@ -29,16 +29,16 @@ export const MEMORY_ENV = { GLIBC_TUNABLES: "glibc.malloc.mmap_threshold=4194304
 /** `gatepost serve`, which `npm start` and the systemd unit run. */
 export const SERVE_COMMAND: Command = {
   words: ["serve"],
-  purpose: "Serve, until a signal ends it",
+  purpose: "Run the server until a signal stops it",
   options: {
     locked: {
-      meaning: "under Node's permission model: network, workers, reading code, endpoint modules " +
-        "and files of secrets, reading and writing the data folder, and nothing else",
+      meaning: "use Node's permission model, which allows only network, workers, reading code, " +
+        "endpoint modules and secret files, and reading and writing the data folder",
     },
   },
   details: [
-    "The server takes this process's place, with the settings of memory that suit it. Flags of " +
-      "Node that this process was started with, or that NODE_OPTIONS has, win over those.",
+    "The server replaces this process, with memory settings that suit it. Flags of Node that " +
+      "this process was started with, or that NODE_OPTIONS has, override these settings.",
   ],
   // Not from a pipe, which can be read only once: the server reads the file again.
   readSecret: (path) => statSync(path).isFile() ? readSecret(path) : undefined,
@@ -88,7 +88,7 @@ function permissionSettings(config: Config, code: string, hostEnv: NodeJS.Proces
   );
   if (writableCode) {
     const remedy = "put the database into its own folder";
-    throw new UsageError(`GATEPOST_DATABASE: ${writableCode} holds code too; ${remedy}`);
+    throw new UsageError(`GATEPOST_DATABASE: ${writableCode} contains code too; ${remedy}`);
   }
   const folders = [...readOnly, ...writable];
   for (const folder of folders) {
@@ -96,7 +96,7 @@ function permissionSettings(config: Config, code: string, hostEnv: NodeJS.Proces
     const other = folders.find((path) =>
       path !== folder && path.startsWith(folder) && path[folder.length] !== sep
     );
-    if (other) throw new UsageError(`${other} begins as ${folder}: rename one of the folders`);
+    if (other) throw new UsageError(`the path ${other} begins with ${folder}: rename one folder`);
   }
   // The configuration has been checked, so each of these is the path of a secret.
   const secrets = Object.entries(hostEnv).flatMap(([name, path = ""]) =>

@@ -16,12 +16,12 @@ const VALID_FOR_MS = 86_400_000;
 
 export const SETUP_COMMAND: Command = {
   words: ["setup"],
-  purpose: `Give user ${ADMIN} a new password for one login`,
+  purpose: `Set a one-time password for user ${ADMIN}`,
   details: [
-    "The password is shown once. It opens one login, within 24 hours; who has logged in with it " +
-      `sets a lasting one, and so does \`user set ${ADMIN} --password\`. What the old password ` +
-      "opened ends: sessions, login tokens and grants.",
-    `Where there is no database, or no user ${ADMIN} in it, either is made.`,
+    "The password is shown once, and allows one login within 24 hours. After that login the " +
+      `user sets a permanent one, as does \`user set ${ADMIN} --password\`. The user's ` +
+      "sessions, login tokens and grants end.",
+    `If the database, or user ${ADMIN} in it, does not exist, it is created.`,
   ],
   examples: ["gatepost setup"],
   async run(context) {
@@ -54,12 +54,12 @@ export const SETUP_COMMAND: Command = {
       auditCommand("user.setup", id, nowMs),
     ]).catch((cause: unknown) => {
       if (!(cause instanceof ConflictError)) throw cause;
-      throw new Failure(`User ${ADMIN} was just made or given a password; nothing was changed.`);
+      throw new Failure(`Another process just changed user ${ADMIN}; nothing was changed here.`);
     });
     const until = toTime(untilMs);
     context.print({ username: ADMIN, password, expires_at: until }, () => {
       const pairs = [["username", ADMIN], ["password", password], ["expires at", until]] as const;
-      return `The password is shown here only, and opens one login.\n\n${formatPairs(pairs)}`;
+      return `It is shown here only, and allows one login.\n\n${formatPairs(pairs)}`;
     });
   },
 };

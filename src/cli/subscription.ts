@@ -7,27 +7,27 @@ import { findPrincipalId } from "./user.ts";
 
 const SUBSCRIPTION: Resource = {
   noun: "subscription",
-  argument: { name: "ID", meaning: "the id that subscription list shows", example: "s0mhc…" },
+  argument: { name: "ID", meaning: "its id, as subscription list shows it", example: "s0mhc…" },
   columns: ["id", "event*", "endpoint*", "status", "principal", "app", "disabled_reason*=reason"],
   shown: ["id", "event", "endpoint", "status"],
 };
 
 export const SUBSCRIPTION_COMMANDS: readonly Command[] = [
-  listCommand(SUBSCRIPTION, "List everybody's subscriptions, newest first", {
+  listCommand(SUBSCRIPTION, "List all subscriptions, newest first", {
     query: { ...SUBSCRIPTION_LIST.filters, sort: SORT },
     members: { owner: { value: "WHO", find: findPrincipalId } },
-    details: ["PRINCIPAL is the user or app that it belongs to, APP what it was made through."],
+    details: ["PRINCIPAL is the user or app that owns it; APP is the app that created it."],
   }),
   showCommand(SUBSCRIPTION, "Show a subscription"),
-  showCommand(SUBSCRIPTION, "Show how a subscription has done, day by day", {
+  showCommand(SUBSCRIPTION, "Show the delivery results of a subscription, by day", {
     below: "/health",
     tables: { days: ["day", "ok", "bad", "failed"], answers: ["answer", "count"] },
   }),
   sendCommand(SUBSCRIPTION, "set", "Pause, disable or activate a subscription", {
     details: [
-      "While it is paused its deliveries wait, without end; while it is disabled none are made, " +
-        "and those that waited are cancelled. Its owner may activate it again, and sees why it " +
-        "was disabled.",
+      "While it is paused, its deliveries wait without a time limit. While it is disabled, no " +
+        "deliveries are made, and those that waited are cancelled. Its owner sees why it was " +
+        "disabled, and may activate it again.",
     ],
     examples: [
       "gatepost subscription set s0mhc… --status disabled",
@@ -36,5 +36,5 @@ export const SUBSCRIPTION_COMMANDS: readonly Command[] = [
     body: ManagedSubscriptionChange,
     members: { endpoint: null },
   }),
-  sendCommand(SUBSCRIPTION, "delete", "Remove a subscription, and cancel what it waits for"),
+  sendCommand(SUBSCRIPTION, "delete", "Delete a subscription, and cancel its pending deliveries"),
 ];

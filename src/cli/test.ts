@@ -8,14 +8,14 @@ export const TEST_COMMAND: Command = {
   purpose: "Run the tests of endpoint modules",
   arguments: [{
     name: "FILES",
-    meaning: "files or patterns; else all tests below this folder, as `node --test` finds them",
+    meaning: "files or patterns (default: all tests below this folder that `node --test` finds)",
     isOptional: true,
     isRepeatable: true,
   }],
   details: [
-    "Runs Node's own test runner, on the Node that this program runs on. Tests call endpoints " +
-      'with `import { call } from "gatepost/testing"`, which need not be installed. What stands ' +
-      "behind -- goes to the runner as it is. The exit code is the tests'.",
+    "Runs the test runner of the Node that this program runs on. Tests call endpoints with " +
+      '`import { call } from "gatepost/testing"`, which need not be installed. Arguments after ' +
+      "-- are passed to the runner unchanged. The exit code is the runner's.",
   ],
   examples: [
     "gatepost test",

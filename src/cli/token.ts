@@ -18,20 +18,20 @@ const TTL_MS = 10 * 60_000;
 
 export const TOKEN_COMMAND: Command = {
   words: ["token"],
-  purpose: "Print an administrator's token for 10 minutes",
+  purpose: "Print an administrator's token, valid for 10 minutes",
   options: {
     scope: {
       value: '"A B"',
-      meaning: "what it may do, of what the user may",
+      meaning: "scopes of the user that the token has",
       default: BACKEND_SCOPE,
       isRepeatable: true,
     },
-    user: { value: "NAME", meaning: "the name or id of its user", default: ADMIN },
+    user: { value: "NAME", meaning: "the name or id of the token's user", default: ADMIN },
   },
   details: [
-    "It is signed with the database's own key, as by the server, for the issuer that " +
-      "GATEPOST_BASE_URL names, or GATEPOST_HOST and GATEPOST_PORT where that is not set: give " +
-      "both programs the same. It is audited, and `grant revoke` ends it. For example: " +
+    "It is signed with the server's key. Its issuer is GATEPOST_BASE_URL or, if that is not set, " +
+      "made of GATEPOST_HOST and GATEPOST_PORT: give this program the server's values. It is " +
+      "audited, and `grant revoke` revokes it. For example: " +
       'curl -H "Authorization: Bearer $(gatepost token)" …/backend/cronjob',
   ],
   examples: ["gatepost token", 'gatepost token --user ops --scope "backend consumer"'],
@@ -41,11 +41,11 @@ export const TOKEN_COMMAND: Command = {
       throw new Failure("GATEPOST_AUTHORIZATION_SERVER is off: the server accepts no such token.");
     }
     if (config.baseUrl === undefined && config.port === 0) {
-      throw new Failure("With GATEPOST_PORT=0 a token needs GATEPOST_BASE_URL, its issuer.");
+      throw new Failure("With GATEPOST_PORT=0, set GATEPOST_BASE_URL: it is the token's issuer.");
     }
     const scope = splitNames(values.list("scope")) ?? [BACKEND_SCOPE];
     const { scope: scopes } = parseShape(record({ scope: SCOPES }), { scope }, "command line");
-    if (scopes.length === 0) throw new UsageError("token --scope needs the name of a scope");
+    if (scopes.length === 0) throw new UsageError("token --scope needs at least one scope");
     const { database, keys } = await context.openBackend();
     const user = await findUserId(context, values.text("user") ?? ADMIN);
     const nowMs = Date.now();
@@ -60,7 +60,7 @@ export const TOKEN_COMMAND: Command = {
     const audited = { actor: CLI_ACTOR, action: "user.token", target: user, address: null };
     const parties = { app: LOGIN_APP, type: "login" };
     if (!await insertGrant(database, { ...grant, ...parties, ...stored }, audited)) {
-      throw new Failure(`The user is disabled, or may not do all of: ${scopes.join(" ")}`);
+      throw new Failure(`The user is disabled, or lacks one of these scopes: ${scopes.join(" ")}`);
     }
     const { access_token: token } = issued;
     const expires_at = toTime(stored.accessUntilMs);

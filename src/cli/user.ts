@@ -23,15 +23,15 @@ const SESSION = { ...USER, columns: ["id", "created_at", "seen_at", "address", "
 
 /** The option `--password-stdin`, by which a script passes a password. */
 const PASSWORD_OPTION: Option = {
-  meaning: "read the password from standard input; one line break at its end is no part of it",
+  meaning: "read the password from standard input; one line break at its end is removed",
 };
 const TRIES = 3;
 
 export const USER_COMMANDS: readonly Command[] = [
   sendCommand(USER, "add", "Add a user who can log in", {
     details: [
-      "Without --password-stdin the password is asked for, hidden and twice. Where standard " +
-        "input is no terminal one is generated and shown once, with --json on standard error.",
+      "Without --password-stdin, the password is asked for twice and hidden. If standard input " +
+        "is no terminal, one is generated and shown once, with --json on standard error.",
     ],
     examples: [
       "gatepost user add alice",
@@ -45,7 +45,7 @@ export const USER_COMMANDS: readonly Command[] = [
       scopes: {
         meaning: "what the user may do",
         also: {
-          admin: { meaning: `scopes ${BACKEND_SCOPE} and ${CONSUMER_SCOPE}, beside those given` },
+          admin: { meaning: `add the scopes ${BACKEND_SCOPE} and ${CONSUMER_SCOPE}` },
         },
         read: readScopes,
       },
@@ -57,13 +57,13 @@ export const USER_COMMANDS: readonly Command[] = [
     examples: ["gatepost user list", "gatepost user list --limit 200 --json"],
   }),
   showCommand(USER, "Show a user"),
-  listCommand(SESSION, "List the browsers in which a user has logged in", {
+  listCommand(SESSION, "List a user's browser sessions", {
     item: { verb: "sessions", of: USER, below: "/session" },
   }),
   sendCommand(USER, "set", "Change a user's password, scopes, rate or status", {
     details: [
-      "A new password ends the user's browser sessions, login tokens and grants; a scope that " +
-        "is removed revokes the grants that carry it. A running server follows within a second.",
+      "A new password ends the user's browser sessions, login tokens and grants. Removing a " +
+        "scope revokes the grants with that scope. A running server follows within a second.",
     ],
     examples: [
       "gatepost user set alice --rate 100/1m",
@@ -75,26 +75,26 @@ export const USER_COMMANDS: readonly Command[] = [
     members: {
       password: {
         flag: "password",
-        meaning: "ask for a new password; generate one where there is no terminal",
+        meaning: "ask for a new password, or generate one if there is no terminal",
         also: { "password-stdin": PASSWORD_OPTION },
         read: (values, context) =>
           values.flag("password") || values.flag("password-stdin")
             ? obtainPassword(context, values.argument("NAME"))
             : undefined,
       },
-      scopes: { meaning: "all that the user may do from now on" },
+      scopes: { meaning: "all that the user may do; replaces the previous scopes" },
     },
     made: generatedPassword,
   }),
-  sendCommand(USER, "disable", "Shut a user out", {
+  sendCommand(USER, "disable", "Disable a user", {
     details: [
       "The user's browser sessions, tokens and grants are revoked, and their subscriptions " +
         "disabled; a running server follows within a second. `user set NAME --status active` " +
-        "lets the user log in again; what was revoked stays so.",
+        "lets the user log in again; what was revoked stays revoked.",
     ],
   }),
-  sendCommand(USER, "delete", "Remove a user for good", {
-    details: ["`user disable` shuts a user out as well, and can be undone."],
+  sendCommand(USER, "delete", "Delete a user permanently", {
+    details: ["`user disable` also shuts the user out, and can be undone."],
   }),
 ];
 
@@ -143,8 +143,8 @@ export async function obtainPassword(source: PasswordSource, username: string): 
       const password = await ask(`Password for ${username}: `);
       const wrong = checkPassword(password);
       if (wrong !== undefined) terminal.note(wrong);
-      else if (await ask("The same again: ") === password) return password;
-      else terminal.note("The two differ.");
+      else if (await ask("Repeat the password: ") === password) return password;
+      else terminal.note("The passwords differ.");
     }
     throw new Failure("No password was given; nothing was changed.");
   });

@@ -209,8 +209,8 @@ test("check warns of scopes without words for the consent page", async (t) => {
 
   assert.equal(people.code, 0, people.stderr);
   const [, warnings = ""] = people.stdout.split("\nWarnings\n");
-  assert.match(warnings, /^ {2}Scope refunds has no words .*scopes = \{ "refunds": "…" \}\n$/m);
-  assert.match(warnings, /^ {2}Scope cash has no words /m, "an event's");
+  assert.match(warnings, /^ {2}Scope refunds has no description .*scopes = \{ "refunds": "…" \}\n$/m);
+  assert.match(warnings, /^ {2}Scope cash has no description /m, "an event's");
   const { ok, warnings: listed } = readJson(json);
   assert.equal(ok, true);
   assert.deepEqual(listed, warnings.trim().split("\n  "));
@@ -237,7 +237,7 @@ test("check warns of a parameter that is written as OpenAPI writes it", async (t
 
   const { warnings } = readJson(json);
   assert.deepEqual([warnings].flat().filter((line) => !String(line).startsWith("GATEPOST_")), [
-    'GET /a/{id} is for the text "id" alone; a parameter is written :id',
+    'GET /a/{id} matches only the text "id"; write the parameter as :id',
   ]);
 });
 

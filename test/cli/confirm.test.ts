@@ -35,7 +35,7 @@ test("user delete asks at a terminal, and does nothing without a yes", async (t)
 
   const refused = await runAtTerminal(cli, ["user", "delete", "alice"], "\r");
   assert.equal(refused.code, 1);
-  assert.match(refused.text, /Remove user alice for good\? \[y\/N\] [^]*Nothing was changed/);
+  assert.match(refused.text, /Delete user alice permanently\? \[y\/N\] [^]*Nothing was changed/);
   assert.deepEqual(await namesOf(cli), ["alice"]);
 
   const meant = await runAtTerminal(cli, ["user", "delete", "alice"], "y\r");

@@ -148,7 +148,7 @@ test("delivery resend --failed counts them, begins, and leaves the rest to a ser
 
   assert.deepEqual([readJson(counted), none], [{ count: 1_200 }, { failed: 1_200 }]);
   const trial = await cli.run("delivery", "resend", "--failed", "--dry-run");
-  assert.equal(trial.stdout, "Deliveries that would go out again: 700\n");
+  assert.equal(trial.stdout, "Deliveries that would be sent again: 700\n");
   assert.deepEqual(countByStatus(cli.databasePath), { failed: 700, pending: 500 });
   const shown = readJson(await cli.run("resend", "show", String(resent["id"]), "--json"));
   const { state, status, count, done, actor } = shown;

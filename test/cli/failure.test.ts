@@ -26,6 +26,6 @@ test("values that are not valid are told in words of the command line", () => {
   ];
   assert.equal(
     explain(invalid(errors, "body")),
-    "What was given is not valid:\n  redirect_uris 1: Must be https.\n  name: Is required.",
+    "The input is not valid:\n  redirect_uris 1: Must be https.\n  name: Is required.",
   );
 });

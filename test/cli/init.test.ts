@@ -134,7 +134,7 @@ test("the server takes what init writes", () => {
   });
   assert.equal(status, 0, stdout);
   assert.match(stdout, /POST +\/orders +orders +order\.placed/);
-  assert.doesNotMatch(stdout, /Scope orders has no words/);
+  assert.doesNotMatch(stdout, /Scope orders has no description/);
 });
 
 test("gatepost test runs the tests there, and its exit code is theirs", () => {

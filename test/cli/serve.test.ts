@@ -219,7 +219,7 @@ const REFUSED: [string, Record<string, string>, RegExp][] = [
   [
     "folders of which one begins as the other",
     { GATEPOST_ENDPOINTS: "endpoints", GATEPOST_DATABASE: "endpoints-data/my.db" },
-    /endpoints-data begins as .*endpoints: rename/,
+    /endpoints-data begins with .*endpoints: rename/,
   ],
   ["a database beside the code", { GATEPOST_DATABASE: "my.db" }, /GATEPOST_DATABASE: .* own/],
   [

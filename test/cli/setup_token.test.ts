@@ -55,7 +55,7 @@ test("token gives no scope that the user has not, and guesses no issuer", async 
   const unnamed = await cli.runWith({ env }, "token");
 
   assert.deepEqual([refused.code, refused.stdout], [1, ""]);
-  assert.match(refused.stderr, /may not do all of: backend/);
+  assert.match(refused.stderr, /lacks one of these scopes: backend/);
   assert.equal((await cli.run("token", "--scope", "")).code, 2);
   assert.deepEqual([unnamed.code, unnamed.stdout], [1, ""]);
   assert.match(unnamed.stderr, /GATEPOST_BASE_URL/);
@@ -136,7 +136,7 @@ test("an empty file is no database: setup alone makes one of it, with its admin"
   assert.equal(statSync(alone.databasePath).size, 0);
   assert.match((await alone.run("check")).stdout, /none yet/);
 
-  assert.match((await alone.run("setup")).stderr, /has been made/);
+  assert.match((await alone.run("setup")).stderr, /has been created/);
   const [admin] = readItems(await alone.run("user", "list", "--json"));
   assert.equal(admin?.["username"], "admin");
 });

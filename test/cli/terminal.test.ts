@@ -44,7 +44,7 @@ test("a password is asked for twice and never shown", async () => {
   await typing;
 
   assert.equal(given, "pässword");
-  assert.equal(text(), "Password for alice: \nThe same again: \n");
+  assert.equal(text(), "Password for alice: \nRepeat the password: \n");
   assert.equal(stdin.isRaw, false);
 });
 
@@ -66,7 +66,7 @@ test("a password that is too short, or differs the second time, is asked for aga
   await typing;
 
   assert.equal(given, "password");
-  assert.match(text(), /Must be 8 to 1024 bytes long\.[^]*The two differ\./);
+  assert.match(text(), /Must be 8 to 1024 bytes long\.[^]*The passwords differ\./);
 });
 
 test("three bad tries end the command", async () => {
