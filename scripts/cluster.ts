@@ -38,7 +38,7 @@ async function serve(): Promise<number> {
   const [first = "", second = ""] = servers.map(({ url }) => url);
   const leader = await rqlite.leader();
   const nodes = rqlite.nodes.map(({ url, pid }) =>
-    `  rqlited    ${url}, process ${pid}${pid === leader.pid ? ", leads" : ""}`
+    `  rqlited    ${url}, process ${pid}${pid === leader.pid ? ", the leader" : ""}`
   );
   const gateposts = servers.map(({ url, pid }) => `  Gatepost   ${url}, process ${pid}`);
   console.log(`
@@ -55,7 +55,7 @@ Log in at one node, use the token at the other, kill the leader, and use it agai
   curl -i -H "authorization: Bearer $TOKEN" ${second}/authorization/whoami
   kill -9 ${leader.pid}; curl -i -H "authorization: Bearer $TOKEN" ${second}/backend/user
 
-Ctrl+C ends it all.
+Ctrl+C stops everything.
 `);
   await ended;
   await Promise.all(servers.map((server) => server.stop()));
@@ -66,7 +66,7 @@ Ctrl+C ends it all.
 /** Kills the leader under load; returns 1 if a promise is broken. */
 async function killLeader(): Promise<number> {
   const [row] = ROWS.filter(({ name }) => name === "leader");
-  if (row === undefined) throw new Error("there is no such row");
+  if (row === undefined) throw new Error("there is no row named leader");
   console.log("Three rqlited, two Gatepost nodes and eight clients; the leader is killed ...");
   const figures = await runTrial(row, createRandom(Date.now()));
   const { gets, chains } = figures;
@@ -74,13 +74,13 @@ async function killLeader(): Promise<number> {
   console.log(`
   Longest time without a write    ${(figures.gapMs / 1000).toFixed(1)} s
   Events acknowledged             ${figures.acknowledged}
-  Of them lost                    ${figures.lost}
-  Of them delivered twice         ${figures.torn + figures.unexplained}
-  Refused, and delivered of them  ${figures.refused}, ${figures.sentThoughRefused}
+  Events lost                     ${figures.lost}
+  Events delivered twice          ${figures.torn + figures.unexplained}
+  Events refused, yet delivered   ${figures.refused}, ${figures.sentThoughRefused}
   Refresh tokens exchanged        ${chains.exchanged}
-  Of them lost                    ${chains.broken}
+  Refresh tokens lost             ${chains.broken}
   Protected GETs                  ${gets.tookMs.length}, the slowest took ${slowest} ms
-  Of them failed                  ${gets.failed}
+  Protected GETs failed           ${gets.failed}
   Nodes equal at the end          ${figures.differing.length === 0 ? "yes" : "no"}
 `);
   const broken = findBrokenPromises(row, figures);

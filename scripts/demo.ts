@@ -20,7 +20,7 @@ const INTERRUPTED = 130;
 /** Never resolves; rejects at the limit, or with an InterruptedError on SIGINT or SIGTERM. */
 function waitForEnd(limitMs: number): Promise<never> {
   const late = new Promise<never>((_, reject) => {
-    setTimeout(() => reject(new Error(`not done within ${limitMs / 1000} s`)), limitMs).unref();
+    setTimeout(() => reject(new Error(`not finished within ${limitMs / 1000} s`)), limitMs).unref();
   });
   const signals = ["SIGINT", "SIGTERM"].map(async (signal) => {
     await once(process, signal);
@@ -59,7 +59,7 @@ async function main(): Promise<number> {
   } catch (error) {
     if (error instanceof InterruptedError) return values.serve ? 0 : INTERRUPTED;
     const why = error instanceof Error ? error.message : String(error);
-    process.stderr.write(`\nThe demo ended early: ${why}\n`);
+    process.stderr.write(`\nThe demo stopped: ${why}\n`);
     return 1;
   } finally {
     await opening.then((stage) => stage.close(), () => {});

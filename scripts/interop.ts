@@ -69,10 +69,10 @@ async function main(folder: string, signal: AbortSignal): Promise<number> {
   }
   const { bad, good } = countOutcomes(outcomes);
   console.log(`${formatReport(outcomes, names)}\n`);
-  console.log("✓ works   – the client does not know it   ✗ fails");
+  console.log("✓ works   – not supported by the client   ✗ fails");
   console.log(`Documents, for ${DOCUMENT_TOOLS.map(({ name }) => name).join(", ")}: ${documents}`);
   console.log(`Foreign issuer, ${ISSUERS.map(({ name }) => name).join(" and ")}: ${issuers}`);
-  console.log(`The shop, locked, with zod and a generator of clients: ${shop}`);
+  console.log(`The shop, with --locked, zod and a client generator: ${shop}`);
   console.log(`${good} ✓, ${bad} ✗, ${CLIENTS.length} clients, ${seconds.toFixed(1)} s`);
   return bad === 0 && documents === "✓" && issuers === "✓" && shop === "✓" ? 0 : 1;
 }

@@ -13,7 +13,7 @@ export function readOptions<const Config extends ParseArgsConfig>(config: Config
     console.log(head.replace(/^ \* ?/gm, ""));
     process.exit(0);
   } catch (error) {
-    console.error(`${(error as Error).message}\nIts options: --help`);
+    console.error(`${(error as Error).message}\nSee --help.`);
     process.exit(2);
   }
 }

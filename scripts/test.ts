@@ -70,7 +70,7 @@ function endHanging(list: string): void {
   firstSeenMs = new Map(pids.map((pid) => [pid, firstSeenMs.get(pid) ?? Date.now()]));
   for (const [pid, sinceMs] of firstSeenMs) {
     if (Date.now() - sinceMs < FILE_MS) continue;
-    console.log(`\nProcess ${pid} has run for ${FILE_MS / 60_000} minutes, and is ended.`);
+    console.log(`\nProcess ${pid} has run for ${FILE_MS / 60_000} minutes; killing it.`);
     process.kill(Number(pid), "SIGKILL");
   }
 }
@@ -97,7 +97,7 @@ async function runTests(files: string[], env: Record<string, string>): Promise<b
   if (await run([...testRunner, ...reporters, ...files], env)) return true;
   const failed = readFileSync(failuresFile, "utf8").split("\n").filter((file) => file !== "");
   if (failed.length === 0) return false;
-  console.log("\nFiles with a test that failed, once more and one at a time");
+  console.log("\nRunning the files with failed tests again, one at a time");
   return run([...testRunner, "--test-concurrency=1", ...failed], env);
 }
 

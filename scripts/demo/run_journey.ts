@@ -47,9 +47,9 @@ async function start({ stage, story, visitor }: Journey): Promise<void> {
   story.line("$", "node dist/server.js");
   const { server, subscriber } = stage;
   story.line(" ", `listening on ${server.url} (process ${server.pid})`);
-  story.line(" ", `a subscriber waits on ${subscriber.url} (process ${subscriber.pid})`);
+  story.line(" ", `a subscriber listens on ${subscriber.url} (process ${subscriber.pid})`);
   const about = await visitor.get("/system/about");
-  story.check("it says who it is", Object.keys(about.body), ["name", "version", "revision"]);
+  story.check("it names its version", Object.keys(about.body), ["name", "version", "revision"]);
   story.check("it is alive", (await visitor.get("/system/health")).status, 200);
 }
 
@@ -88,7 +88,7 @@ async function addUserAndApp(journey: Journey): Promise<DemoApp> {
 }
 
 async function refuseWithoutToken({ story, visitor }: Journey): Promise<void> {
-  story.step("Without a token the gate stays shut", "A hosted endpoint, for scope orders.");
+  story.step("Without a token, requests are refused", "A hosted endpoint, for scope orders.");
   const order = { item: "coffee", quantity: 2 };
   const bare = await visitor.postJson("/orders/1000", order);
   const challenge = bare.headers.get("www-authenticate") ?? "";
@@ -103,7 +103,7 @@ async function refuseWithoutToken({ story, visitor }: Journey): Promise<void> {
 
 async function subscribe(journey: Journey, login: string): Promise<string> {
   const { stage, story, visitor } = journey;
-  story.step("Ada subscribes to an event", "Every order is to be posted to the subscriber.");
+  story.step("Ada subscribes to an event", "Every new order will be posted to the subscriber.");
   const endpoint = `${stage.subscriber.url}/callbacks`;
   const wanted = { event: "order.created", endpoint };
   const answer = await visitor.postJson("/consumer/subscription", wanted, login);
@@ -114,15 +114,15 @@ async function subscribe(journey: Journey, login: string): Promise<string> {
     "active",
   ]);
   story.check("Location names it", answer.location?.endsWith(`/consumer/subscription/${id}`), true);
-  story.check("a signing secret, this once", String(secret).startsWith("whsec_"), true);
+  story.check("its signing secret is shown once", String(secret).startsWith("whsec_"), true);
   const again = await visitor.get(`/consumer/subscription/${id}`, login);
-  story.check("never again", again.body["secret"], undefined);
+  story.check("and never again", again.body["secret"], undefined);
   stage.subscriber.trust(String(secret));
   return String(id);
 }
 
 async function stop({ stage, story }: Journey): Promise<void> {
-  story.step("The operator stops Gatepost", "What is in flight is finished first.");
+  story.step("The operator stops Gatepost", "It finishes requests in progress first.");
   story.line("$", `kill -TERM ${stage.server.pid}`);
   story.check("exit code 0", await stage.stopServer(), 0);
 }

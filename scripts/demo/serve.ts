@@ -23,7 +23,7 @@ export async function serveDemo(stage: DemoStage, ended: Promise<never>): Promis
     stage.subscriber.onCallback(({ headers, body, isGenuine, status }) => {
       const event = headers["gatepost-event"];
       const signature = isGenuine ? "genuine" : "FORGED";
-      print(`  ⇠ ${event} ${body} (signature ${signature}, answered ${status})`);
+      print(`  ⇠ ${event} ${body} (signature ${signature}, response ${status})`);
     });
     print(`
 Gatepost is running, with everything around it.
@@ -38,10 +38,10 @@ Gatepost is running, with everything around it.
   Log in as         keeper
   Password          ${keeper}
 
-Open the app, sign in, allow it and place an order: its callback shows up below, and what it set
-off in the console. There events keep coming to subscribers of which some fail. Ada's own account
-is at /account.
-Ctrl+C ends it all.
+Open the app, sign in, allow access and place an order. Its callback is printed below, and the
+console shows its event and delivery. The console also shows generated events, for subscribers of
+which some fail. Ada's account is at /account.
+Ctrl+C stops everything.
 `);
     return await ended;
   } finally {

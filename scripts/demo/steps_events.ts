@@ -24,7 +24,7 @@ export async function callAndDeliver(journey: Journey, token: string): Promise<v
     "POST",
     "/callbacks",
   ]);
-  story.check("the dispatched data and nothing else", JSON.parse(callback.body), order.body);
+  story.check("only the dispatched data", JSON.parse(callback.body), order.body);
   story.check("application/json", callback.headers["content-type"], "application/json");
   const { version, revision } = (await visitor.get("/system/about")).body;
   const userAgent = `Gatepost/${version}@${revision}`;
@@ -59,7 +59,7 @@ export async function giveUp(
   { login, subscription }: { readonly login: string; readonly subscription: string },
 ): Promise<void> {
   const { story, stage, visitor } = journey;
-  story.step("After the third resend it gives up", "What failed is kept, with every attempt.");
+  story.step("After the third resend, the delivery fails", "It is kept, with every attempt.");
   stage.subscriber.forget();
   stage.subscriber.failWith(500, 500, 500, 500);
   await placeOrder(journey, token, "1003", { item: "cocoa", quantity: 1 });
@@ -74,7 +74,7 @@ export async function giveUp(
     "failed",
     4,
   ]);
-  story.check("no fifth", (await stage.subscriber.waitFor(4, 0)).length, 4);
+  story.check("no fifth attempt", (await stage.subscriber.waitFor(4, 0)).length, 4);
 
   const resend = await visitor.post(`${address}/resend`, login);
   story.check("sent again by hand: 202", resend.status, 202);
@@ -103,7 +103,7 @@ function checkResends({ story }: Journey, callbacks: readonly ReceivedCallback[]
   const each = (name: string) => callbacks.map(({ headers }) => headers[name]);
   story.check("attempts 1 to 4", each("gatepost-attempt"), ["1", "2", "3", "4"]);
   const [id] = each("webhook-id");
-  story.check("one webhook-id, the delivery's", [...new Set(each("webhook-id")), typeof id], [
+  story.check("the same webhook-id, the delivery's", [...new Set(each("webhook-id")), typeof id], [
     id,
     "string",
   ]);
@@ -112,7 +112,7 @@ function checkResends({ story }: Journey, callbacks: readonly ReceivedCallback[]
   const waited = RESEND_DELAYS_MS.map((delayMs, index) =>
     atMs(callbacks[index + 1]) - atMs(callbacks[index]) >= delayMs * SHORTEST
   );
-  story.check("none too early", waited, RESEND_DELAYS_MS.map(() => true));
+  story.check("no attempt too early", waited, RESEND_DELAYS_MS.map(() => true));
 }
 
 /** Waits for the record, which is stored a moment after the response to the last attempt. */
@@ -136,7 +136,7 @@ function tellCallback({ story }: Journey, callback: ReceivedCallback): void {
   story.line("⇠", `${method} ${path}`);
   for (const name of SHOWN) story.block(`${name}: ${headers[name]}`);
   story.block(body);
-  story.block(`answered ${status}`);
+  story.block(`response ${status}`);
 }
 
 /** Prints one line for each attempt; equal hashes mean equal bytes. */
@@ -151,7 +151,7 @@ function tellTimeline({ story }: Journey, callbacks: readonly ReceivedCallback[]
       after.padStart(7),
       `webhook-id ${headers["webhook-id"]}`,
       `sha256 ${digest}…`,
-      `answered ${status}`,
+      `response ${status}`,
     ];
     story.line("⇠", columns.join("  "));
   });

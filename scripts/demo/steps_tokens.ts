@@ -15,17 +15,17 @@ const WHOAMI = "/authorization/whoami";
 /** Logs in by POST /consumer/login; returns the token. */
 export async function logIn(journey: Journey): Promise<string> {
   const { story, visitor, username, password } = journey;
-  story.step("Ada logs in", "User name and password in, one token out.");
+  story.step("Ada logs in", "She sends user name and password, and gets one token.");
   const wrong = await visitor.postJson("/consumer/login", { username, password: "not this one" });
   story.check("a wrong password gets 401", wrong.status, 401);
   const answer = await visitor.postJson("/consumer/login", { username, password });
   const got = [answer.status, Object.keys(answer.body)];
   story.check("the right one gets 200, a token and nothing else", got, [200, ["token"]]);
-  story.check("kept by no cache", answer.headers.get("cache-control"), "no-store");
+  story.check("no cache may store it", answer.headers.get("cache-control"), "no-store");
   const token = String(answer.body["token"]);
   await checkJwt(journey, token);
   const who = await visitor.get(WHOAMI, token);
-  story.check("it speaks for Ada", [who.body["username"], who.body["scope"]], [
+  story.check("it identifies Ada", [who.body["username"], who.body["scope"]], [
     username,
     "consumer orders",
   ]);
@@ -49,17 +49,17 @@ export async function byCode(journey: Journey, app: DemoApp): Promise<Tokens> {
   const login = await visitor.get(`/authorization/authorize?${query}`);
   story.check("the login page", fieldsOf(login), ["username", "password"]);
   const wrong = await visitor.submit(login, { username, password: "not this one" });
-  story.check("a wrong password brings it back", fieldsOf(wrong), ["username", "password"]);
+  story.check("after a wrong password, the same page", fieldsOf(wrong), ["username", "password"]);
   const right = await visitor.submit(wrong, { username, password });
-  story.check("the right one leads on", right.status, 303);
+  story.check("after the right one, a redirect", right.status, 303);
   const consent = await visitor.get(right.location ?? "");
   const names = ["Order Desk", username].filter((name) => consent.text.includes(name));
   story.check("the consent page names app and user", names, ["Order Desk", username]);
   const back = await visitor.submit(consent, {}, "allow");
   story.check("allowed: 303 to the app", [back.status, pathOf(back)], [303, app.redirectUri]);
   const returned = new URL(back.location ?? "").searchParams;
-  story.check("with state as it was given", returned.get("state"), state);
-  story.check("and who answers (RFC 9207)", returned.get("iss"), stage.server.url);
+  story.check("with the state of the request", returned.get("state"), state);
+  story.check("and the issuer (RFC 9207)", returned.get("iss"), stage.server.url);
 
   const exchange = {
     grant_type: "authorization_code",
@@ -74,7 +74,7 @@ export async function byCode(journey: Journey, app: DemoApp): Promise<Tokens> {
 /** The client credentials grant: the token represents the app, not a user. */
 export async function byClientCredentials(journey: Journey, app: DemoApp): Promise<void> {
   const { story, visitor } = journey;
-  story.step("Grant 2 of 4: client credentials", "The app for itself; scopes may have commas.");
+  story.step("Grant 2 of 4: client credentials", "For the app itself; scopes may have commas.");
   const form = { grant_type: "client_credentials", scope: "consumer,orders" };
   const refused = await visitor.postForm(TOKEN, form, [app.id, "not-this-secret"]);
   story.check("a wrong secret gets 401 invalid_client", [refused.status, refused.body["error"]], [
@@ -84,20 +84,20 @@ export async function byClientCredentials(journey: Journey, app: DemoApp): Promi
   const answer = await visitor.postForm(TOKEN, form, [app.id, app.secret]);
   const { access } = await checkTokens(journey, answer, "consumer orders");
   const who = await visitor.get(WHOAMI, access);
-  story.check("it speaks for the app", [who.body["kind"], who.body["sub"]], ["app", app.id]);
+  story.check("it identifies the app", [who.body["kind"], who.body["sub"]], ["app", app.id]);
 }
 
 /** The password grant, for an app that may use it, with one scope less. */
 export async function byPassword(journey: Journey, app: DemoApp): Promise<void> {
   const { story, visitor, username, password } = journey;
-  story.step("Grant 3 of 4: password", "For apps that were allowed it; this time for less.");
+  story.step("Grant 3 of 4: password", "Only for apps with this grant; here with fewer scopes.");
   const form = { grant_type: "password", username, password, scope: "consumer" };
   const answer = await visitor.postForm(TOKEN, form, [app.id, app.secret]);
   const { access } = await checkTokens(journey, answer, "consumer");
   const refused = await visitor.postJson("/orders/1000", { item: "coffee", quantity: 2 }, access);
   const challenge = refused.headers.get("www-authenticate") ?? "";
   const isTold = challenge.includes('error="insufficient_scope"');
-  story.check("less is less: 403 insufficient_scope", [refused.status, isTold], [403, true]);
+  story.check("a missing scope: 403 insufficient_scope", [refused.status, isTold], [403, true]);
 }
 
 /** The refresh token grant: new tokens for a refresh token, which is then used up. */
@@ -118,7 +118,7 @@ export async function byRefresh(journey: Journey, app: DemoApp, old: Tokens): Pr
 /** The app revokes its refresh token, which ends the whole grant. */
 export async function handBack(journey: Journey, app: DemoApp, tokens: Tokens): Promise<void> {
   const { story, visitor } = journey;
-  story.step("The app hands its tokens back", "Revoking a refresh token ends the grant.");
+  story.step("The app revokes its tokens", "Revoking a refresh token ends the grant.");
   const basic = [app.id, app.secret] as const;
   const revoked = await visitor.postForm(REVOKE, { token: tokens.refresh }, basic);
   story.check("200", revoked.status, 200);
@@ -134,11 +134,11 @@ export async function handBack(journey: Journey, app: DemoApp, tokens: Tokens): 
 
 /** Ends the login token by presenting it. */
 export async function logOut({ story, visitor }: Journey, token: string): Promise<void> {
-  story.step("Ada logs out", "Whoever holds a token may end it.");
+  story.step("Ada logs out", "The holder of a token may revoke it.");
   const first = await visitor.post(REVOKE, token);
   story.check("200 and an empty object", [first.status, first.body], [200, {}]);
-  story.check("once more: 401", (await visitor.post(REVOKE, token)).status, 401);
-  story.check("no way in", (await visitor.get("/consumer/subscription", token)).status, 401);
+  story.check("the second time: 401", (await visitor.post(REVOKE, token)).status, 401);
+  story.check("no access", (await visitor.get("/consumer/subscription", token)).status, 401);
 }
 
 async function checkTokens(journey: Journey, answer: Answer, scope: string): Promise<Tokens> {
@@ -147,7 +147,7 @@ async function checkTokens(journey: Journey, answer: Answer, scope: string): Pro
   const described = { token_type: "bearer", expires_in: 3600, scope };
   story.check("200 with type, lifetime and scope", [answer.status, rest], [200, described]);
   story.check("two tokens", [typeof access_token, typeof refresh_token], ["string", "string"]);
-  story.check("kept by no cache", answer.headers.get("cache-control"), "no-store");
+  story.check("no cache may store it", answer.headers.get("cache-control"), "no-store");
   await checkJwt(journey, String(access_token));
   return { access: String(access_token), refresh: String(refresh_token) };
 }

@@ -70,7 +70,7 @@ export function createStory(out: NodeJS.WriteStream): Story {
   return {
     begin() {
       print(style("bold", "Gatepost, from its first start to its last token"));
-      print(dim("→ sent   ← answered   ⇠ came in at the subscriber   ✓ as documented"));
+      print(dim("→ request   ← response   ⇠ callback at the subscriber   ✓ as documented"));
     },
     step(title, why) {
       steps += 1;

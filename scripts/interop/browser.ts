@@ -52,7 +52,7 @@ export function createBrowser(user: Visitor): Visit {
       url = new URL(form.action, url);
       answer = await send(url, fillIn(form.fields, user, decision));
     }
-    throw new Error(`The pages do not lead back to the app: ${url.href}`);
+    throw new Error(`The last page does not redirect to the app: ${url.href}`);
   };
 }
 

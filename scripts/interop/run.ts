@@ -61,7 +61,7 @@ async function tryColumn({ parts }: Column, client: Client, stage: Stage): Promi
 
 async function withLimit(work: Promise<void>): Promise<void> {
   const limit = Promise.withResolvers<never>();
-  const timer = setTimeout(() => limit.reject(new Error("no end within 20 s")), TRIAL_MS);
+  const timer = setTimeout(() => limit.reject(new Error("not finished within 20 s")), TRIAL_MS);
   await Promise.race([work, limit.promise]).finally(() => clearTimeout(timer));
 }
 

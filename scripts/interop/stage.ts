@@ -90,7 +90,7 @@ export async function openStage(setup: StageSetup, folder: string): Promise<Stag
     await receiver.close();
     await documents.close();
     const code = await server.stop();
-    if (code !== 0) throw new Error(`the server of stage ${setup.name} ended with ${code}`);
+    if (code !== 0) throw new Error(`the server of stage ${setup.name} exited with ${code}`);
   };
   try {
     const furnished = await furnish(issuer, adminPassword);

@@ -97,9 +97,9 @@ test("the demo says what differs from the contract, and fails", async (context) 
   await writeFile(server, YES_SERVER);
   const demo = startDemo(context, ["--server", server]);
   assert.equal(await demo.exitCode, 1);
-  assert.match(demo.output(), /✗ it says who it is\n +expected \[ 'name', /);
+  assert.match(demo.output(), /✗ it names its version\n +expected \[ 'name', /);
   assert.match(demo.output(), /but got {2}\[\]/);
-  assert.match(demo.output(), /ended early: step 1/);
+  assert.match(demo.output(), /stopped: step 1/);
   assertEnded(demo.output());
 });
 

@@ -30,7 +30,7 @@ for (const script of [
     test("says in a line what is wrong with an option, and where its options are", () => {
       const { status, stdout, stderr } = run(script, "--verbose");
       assert.deepEqual([status, stdout], [2, ""]);
-      assert.match(stderr, /^Unknown option '--verbose'[^\n]*\nIts options: --help\n$/);
+      assert.match(stderr, /^Unknown option '--verbose'[^\n]*\nSee --help\.\n$/);
     });
   });
 }
