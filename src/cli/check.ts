@@ -23,8 +23,8 @@ export const CHECK_COMMAND: Command = {
       "are loaded as the server loads them, so their top-level code runs. A secret is shown only " +
       "as set or not set. There is a warning for each risky setting, scope without a description " +
       "for the consent page, path with {name} in place of :name, and event with two schemas. " +
-      "Passed over are code files that are no modules, and exports that look like endpoints but " +
-      "are not served, such as instances of a class.",
+      "Code files that are no modules are listed as passed over, and so are exports that look " +
+      "like endpoints but are not served, such as instances of a class.",
     "Exit code 1: the server would not start, because it cannot use the database or load a " +
       "module. Exit code 2: the configuration is wrong. Each error is listed.",
   ],

@@ -50,7 +50,7 @@ export interface CommandContext {
   readonly isJson: boolean;
   /**
    * Opens the database and the backend's operations on it, once; they are closed at the end. If
-   * there is no database and `create`, it is made as the server would make it.
+   * there is no database and `create` is set, it is made as the server would.
    */
   openBackend(create?: boolean): Promise<Backend>;
   /** Calls an operation of the backend. */

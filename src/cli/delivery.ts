@@ -29,7 +29,7 @@ const EVENT = { value: "ID" };
 const SELECTION = givenMembers(NewResend.members, {
   event: EVENT,
   status: {
-    meaning: "failed, delivered, cancelled or pending: waits for its next attempt",
+    meaning: "failed, delivered, cancelled or pending (waiting for a retry)",
     also: { failed: { meaning: "every failed delivery; filters restrict that" } },
     read: (values) => values.flag("failed") ? "failed" : values.text("status"),
     isRequired: false,

@@ -37,7 +37,7 @@ export const EVENT_COMMANDS: readonly Command[] = [
         ...WHO,
         meaning: "only subscribers with this user name, user id or client_id get it",
       },
-      key: { meaning: "if an event with this name and key is stored, dispatch nothing" },
+      key: { meaning: "dispatch nothing if an event with this name and key is stored" },
     },
     done: () => "The event is stored.",
   }),

@@ -18,7 +18,7 @@ const WORDS = {
   user: { value: "NAME", meaning: "the user's name or id", find: findUserId },
   app: {
     value: "CLIENT_ID",
-    meaning: "the app's client_id; login or personal for login tokens or personal tokens",
+    meaning: "the app's client_id, or login or personal for tokens of that kind",
   },
 };
 const FILTERS = givenMembers(GRANT_FILTERS, WORDS);

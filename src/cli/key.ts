@@ -42,10 +42,10 @@ export const KEY_COMMANDS: readonly Command[] = [
     details: [
       "To replace the secret key, put the new key before the old one in GATEPOST_SECRET_KEY, " +
         "separated by a comma. Restart every server with this value, run this command with it, " +
-        "and then remove the old key. If several servers are restarted one by one, restart each " +
-        "with the new key after the old one first, so that it can decrypt what the others " +
-        "encrypt with the new key. The command works beside a running server, and continues " +
-        "where it was interrupted.",
+        "and then remove the old key. If several servers are restarted one by one, first " +
+        "restart each with the new key after the old one, so that it can decrypt what the " +
+        "others encrypt with the new key. The command works beside a running server, and " +
+        "continues where it was interrupted.",
     ],
     examples: ['GATEPOST_SECRET_KEY="$NEW,$OLD" gatepost key reseal'],
     async run(context) {

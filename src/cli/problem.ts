@@ -39,6 +39,6 @@ export const PROBLEM_COMMANDS: readonly Command[] = [
     isUnpaged: true,
   }),
   listCommand(CONFIG, "List the configuration in force", {
-    details: ["It is that of this command's environment; GET /backend/config has a server's."],
+    details: ["It comes from this command's environment; GET /backend/config shows a server's."],
   }),
 ];

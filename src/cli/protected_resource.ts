@@ -12,10 +12,10 @@ const RESOURCE: Resource = {
 
 export const RESOURCE_COMMANDS: readonly Command[] = [
   sendCommand(RESOURCE, "add", "Register a service that tokens are issued for", {
-    details: ["An app requests them with the parameter `resource`; Gatepost itself refuses them."],
+    details: ["Apps request its tokens by the parameter `resource`; Gatepost itself refuses them."],
     examples: ['gatepost resource add https://mcp.example.com/mcp --scope "files"'],
     body: NewResource,
-    members: { url: { argument: "URL", meaning: "`resource` of requests, `aud` of tokens" } },
+    members: { url: { argument: "URL", meaning: "its URL, which its tokens have as aud" } },
   }),
   listCommand(RESOURCE, "List registered resources, newest first"),
   showCommand(RESOURCE, "Show a registered resource"),

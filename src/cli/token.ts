@@ -22,7 +22,7 @@ export const TOKEN_COMMAND: Command = {
   options: {
     scope: {
       value: '"A B"',
-      meaning: "scopes of the user that the token has",
+      meaning: "the token's scopes, which the user must have",
       default: BACKEND_SCOPE,
       isRepeatable: true,
     },

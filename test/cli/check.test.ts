@@ -209,7 +209,7 @@ test("check warns of scopes without words for the consent page", async (t) => {
 
   assert.equal(people.code, 0, people.stderr);
   const [, warnings = ""] = people.stdout.split("\nWarnings\n");
-  assert.match(warnings, /^ {2}Scope refunds has no description .*scopes = \{ "refunds": "…" \}\n$/m);
+  assert.match(warnings, /^ {2}Scope refunds has no desc.*scopes = \{ "refunds": "…" \}\n$/m);
   assert.match(warnings, /^ {2}Scope cash has no description /m, "an event's");
   const { ok, warnings: listed } = readJson(json);
   assert.equal(ok, true);
