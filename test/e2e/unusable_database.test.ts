@@ -179,7 +179,7 @@ test("a database that another process has locked for long is refused", async (t)
     stdio: ["ignore", "pipe", "inherit"],
   });
   await once(child.stdout, "data");
-  await assertUnusable(t, folder, /write lock for long/).finally(() => child.kill("SIGKILL"));
+  await assertUnusable(t, folder, /write lock for too long/).finally(() => child.kill("SIGKILL"));
 });
 
 /** A file system of 8 MiB with a database; undefined, and a word, where none is mounted. */
