@@ -28,7 +28,7 @@ export async function storeAudited(
   target: string,
   statements: readonly Change[],
   { database, revocations, wake, now }: Administration,
-  refusal = "It conflicts with what is there.",
+  refusal = "The change conflicts with stored data.",
 ): Promise<number[]> {
   const entry = { ...actorOf(caller, request), action, target };
   const audit = insertAudit(entry, now(), statements[0]?.when);

@@ -99,7 +99,7 @@ export function appOperations(side: Side, services: Administration): Operation[]
     }),
     make("POST", `${item}/secret`, `replace${own}AppSecret`,
       `Replace ${isOwn ? "the secret of one's app" : "an app's secret"}; ` +
-        "the old one is good for a day, or no more at all", {
+        "the old one stays valid for a day, or is revoked at once", {
       body: optional(NewAppSecret),
       returns: AppSecret,
       refuses: [409],
@@ -107,7 +107,7 @@ export function appOperations(side: Side, services: Administration): Operation[]
         const app = await find(params.client_id, context.caller);
         const { id, type, jwks } = app;
         if (type === "public") throw conflict("A public app has no secret.");
-        if (jwks.length > 0) throw conflict("The app proves itself by its jwks; set that to null.");
+        if (jwks.length > 0) throw conflict("The app has jwks, no secret; set jwks to null.");
         await checkGivesBackend(context.caller, app, undefined, services);
         const oldUntilMs = body?.revoke ? 0 : services.now() + OLD_SECRET_MS;
         const secret = newSecret();

@@ -54,13 +54,13 @@ const WithAttempts = named("DeliveryWithAttempts", withMembers(DeliveryRecord, {
 const ManagedWithAttempts = named("ManagedDeliveryWithAttempts", withMembers(ManagedDelivery, {
   attempts: manyOf(withMembers(AttemptRecord, {
     snippet: optional(described(
-      "How the response began, 4 KiB at most, or the code of the error; for scope backend.", TEXT)),
+      "The first 4 KiB of the response, or the error's code; only for scope backend.", TEXT)),
   })),
 }));
 
 /** The body of a request to send a delivery again. */
 const Resent = named("ResentDelivery", object({
-  status: optional(described("What it is; else it is refused.", STATUS), "failed"),
+  status: optional(described("Its current status; any other is refused.", STATUS), "failed"),
 }));
 const RESEND_SUMMARY = "Send a failed delivery again, with a fresh budget of attempts";
 
@@ -168,7 +168,7 @@ export function managedDeliveryOperations(
         toPageRecord(await listDeliveries(heavy, query), toManagedDelivery),
     }),
     backend("GET", `${path}/:id`, "getAnyDelivery",
-      "One delivery with its attempts, and how each response began", {
+      "One delivery with its attempts, and the beginning of each response", {
       returns: ManagedWithAttempts,
       async handle({ params: { id }, caller }) {
         const delivery = await find(id);
@@ -192,7 +192,7 @@ export function managedDeliveryOperations(
       },
     }),
     backend("POST", `${path}/resend`, "resendDeliveries",
-      "Send deliveries again, those that failed or others", {
+      "Send again the deliveries that match filters", {
       body: NewResend,
       responses: RESENDS_STARTED,
       refuses: [409],

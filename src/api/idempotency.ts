@@ -33,7 +33,7 @@ export async function answerOnce(
   const { method, path, query, headers: { "idempotency-key": given } } = request;
   if (given === undefined) return run(() => []);
   const [, quoted, key = quoted?.replace(/\\(.)/g, "$1")] = KEY.exec(String(given)) ?? [];
-  if (key === undefined) throw malformed("An Idempotency-Key is 1 to 255 characters of ASCII.");
+  if (key === undefined) throw malformed("The Idempotency-Key must be 1 to 255 ASCII characters.");
   const owner = caller ? [caller.sub, caller.clientId] : [request.address];
   const id = sha256(JSON.stringify([...owner, method, path, key]));
   const hash = sha256(`${query} ${sha256(body()).toString("hex")}`);
@@ -43,7 +43,7 @@ export async function answerOnce(
   const keep: Keep = (response) => {
     const { body } = response;
     if (body instanceof ReadableStream || (body && Buffer.byteLength(body) > 262_144)) {
-      throw new TypeError("What an Idempotency-Key keeps has 256 KiB at most, and no Response.");
+      throw new TypeError("With an Idempotency-Key, return at most 256 KiB, and no web Response.");
     }
     isKept = true;
     const kept = { ...response, body: body && Buffer.from(body).toString("base64") };
@@ -72,7 +72,7 @@ export async function answerOnce(
     if (!isOvertaken) throw error;
   }
   const known = await attempt.find();
-  if (known?.isSame === 0) throw new Problem(422, "key_reused", "Another request had this key.");
+  if (known?.isSame === 0) throw new Problem(422, "key_reused", "Another request used this key.");
   if (known?.response) {
     const { body: encoded, ...rest } = JSON.parse(known.response);
     const body = encoded && Buffer.from(encoded, "base64");

@@ -34,8 +34,8 @@ const CURSOR: Shape<string> = {
 /** Makes the query parameters of a list; `cursor` is the shape of next_cursor, an item's id. */
 export function pagination(cursor: Shape<string> = CURSOR) {
   return {
-    limit: optional(described("How many.", wholeNumber(1, MAX_LIMIT)), 50),
-    cursor: optional(described("The next_cursor of the part before.", cursor)),
+    limit: optional(described("The most items to return.", wholeNumber(1, MAX_LIMIT)), 50),
+    cursor: optional(described("The next_cursor of the previous page.", cursor)),
   } as const;
 }
 
@@ -44,7 +44,7 @@ type ListContext = Context<string, readonly string[], PageQuery, unknown>;
 
 /** Makes the members of a list response: the items, and the cursor of the next page. */
 export function pageMembers<T>(item: Shape<T>) {
-  const next = "Send it as cursor for the next part; null at the end.";
+  const next = "Send it as cursor to get the next page; null on the last page.";
   return { items: manyOf(item), next_cursor: described(next, nullable(TEXT)) } as const;
 }
 

@@ -206,8 +206,8 @@ function isRead({ method }: HttpRequest): boolean {
 function toProblem(error: unknown, request: HttpRequest, log: Log): Problem {
   if (error instanceof Problem) return error;
   if (request.isGone) {
-    log.debug("failed without its client", { request_id: request.id, error });
-    return new Problem(GONE_STATUS, "client_gone", "The client sends no more; this was given up.");
+    log.debug("request failed after the client disconnected", { request_id: request.id, error });
+    return new Problem(GONE_STATUS, "client_gone", "The client disconnected.");
   }
   if (error instanceof UnavailableError) {
     log.warn("storage unavailable", { request_id: request.id, error });

@@ -34,7 +34,7 @@ export async function checkRecentLogin(
   if (clientId !== CONSOLE_APP) return;
   if (await hasSession(database, sub, nowMs, RECENT_LOGIN_MS)) return;
   const error = "insufficient_user_authentication";
-  const detail = "Type your password again to do this; it is good for 15 minutes.";
+  const detail = "Type your password again to do this; that is enough for 15 minutes.";
   throw new Problem(401, error, detail, { challenge: { error, maxAgeSeconds: MAX_AGE_SECONDS } });
 }
 

@@ -43,8 +43,8 @@ const ID = idOf("w");
 const MANY = 10_000;
 
 const HOW = {
-  dry_run: optional(described("Nothing is sent; the response says how many would be.", FLAG)),
-  first: optional(described("Sends the first of them alone, as a trial.", oneOf("one"))),
+  dry_run: optional(described("Sends nothing; the response says how many would be sent.", FLAG)),
+  first: optional(described("Sends only the first of them, as a trial.", oneOf("one"))),
 };
 const { subscription, event, name, endpoint, ...OWN } = SELECTION;
 
@@ -53,15 +53,15 @@ export const NewResend = named("Resend", object({ ...SELECTION, ...HOW }));
 /** The same for the deliveries of one subscription. */
 export const OwnResend = named("OwnResend", object({ ...OWN, ...HOW }));
 
-const COUNTED = { count: described("How many; more than a million are not counted.", COUNT) };
+const COUNTED = { count: described("How many deliveries; counted up to a million.", COUNT) };
 
 /** How many deliveries are sent again, and the id of the resend or of the trial's delivery. */
 export const RESENDS_STARTED = {
   200: named("ResendCount", record(COUNTED)),
   202: named("ResendStarted", record({
     ...COUNTED,
-    id: optional(described("The resend's; none where there is nothing to send.", ID)),
-    delivery: optional(described("The one that was sent as a trial.", DELIVERY_ID)),
+    id: optional(described("The resend's id; absent if there is nothing to send.", ID)),
+    delivery: optional(described("The delivery that was sent as a trial.", DELIVERY_ID)),
   })),
 };
 
@@ -73,7 +73,7 @@ const ResendRecord = named("ResendState", record({
   since: optional(TIME),
   until: optional(TIME),
   ...COUNTED,
-  done: described("How many go out again so far.", COUNT),
+  done: described("How many have been queued again so far.", COUNT),
   created_at: TIME,
   ended_at: optional(TIME),
 }));
@@ -113,12 +113,12 @@ export function resendOperations(side: Side, services: Administration): Operatio
         return toPageRecord(await listPart(database, RESEND_LIST, given), toRecord);
       },
     }),
-    make("GET", `${path}/:${key}`, `getResend${of}`, "How far a resend has come", {
+    make("GET", `${path}/:${key}`, `getResend${of}`, "One resend and its progress", {
       returns: ResendRecord,
       handle: async ({ params, caller }) => toRecord(await find(params, caller)),
     }),
     make("DELETE", `${path}/:${key}`, `stopResend${of}`,
-      "Stop a resend; what it has sent stays so", {
+      "Stop a resend; what it has queued is still sent", {
       refuses: [409],
       async handle({ params, ...context }) {
         const { id, state } = await find(params, context.caller);

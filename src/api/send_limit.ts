@@ -23,8 +23,8 @@ export function createSendLimit(now: () => number): (subscription: Subscription)
     const names = [id, sha256(`${principal} ${event} ${endpoint}`).toString("base64url")];
     const waitMs = Math.max(...names.map(bySubscription.waitMs), byPrincipal.waitMs(principal));
     if (waitMs > 0) {
-      throw tooMany("throttled", `Tests and resends: at most ${LIMIT} a minute of one ` +
-        `subscription, and ${PRINCIPAL_LIMIT} of all.`, waitMs);
+      throw tooMany("throttled", `At most ${LIMIT} tests and resends a minute per ` +
+        `subscription, and ${PRINCIPAL_LIMIT} for all of them together.`, waitMs);
     }
     names.forEach(bySubscription.fail);
     byPrincipal.fail(principal);

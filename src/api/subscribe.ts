@@ -70,7 +70,7 @@ export function subscribeOperations(
       },
     }),
     consumer("POST", `${PATH}/:id/secret`, "replaceSigningSecret",
-      "Replace the signing secret; the old one signs beside it for a day", {
+      "Replace the signing secret; the old one also signs for a day", {
       returns: WithSecret,
       async handle({ params: { id }, ...context }) {
         const subscription = await getSubscription(database, id, context.caller);

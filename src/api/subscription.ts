@@ -63,7 +63,7 @@ export const TAKEN = "There is a subscription of this event and endpoint already
 
 /** The order of a list of subscriptions. */
 export const SORT = optional(
-  described("Worst lists those that fail alone, for longest first.", oneOf("newest", "worst")),
+  described("worst: only failing ones, the longest failing first.", oneOf("newest", "worst")),
   "newest",
 );
 
@@ -141,14 +141,14 @@ export function subscriptionOperations(
         ]);
         if (changed === 0) {
           throw conflict(subscription.status === "disabled"
-            ? "Its user, its app or the grant that made it has ended."
+            ? "The user, the app or the grant of the subscription has ended."
             : "The subscription has just changed; try again.");
         }
         return toRecord(await afterWrite(find(id, caller)));
       },
     }),
     make("DELETE", `${path}/:id`, isOwn ? "unsubscribe" : "deleteAnySubscription",
-      isOwn ? "Unsubscribe" : "Remove a subscription; what it has not been sent is cancelled", {
+      isOwn ? "Unsubscribe" : "Remove a subscription; its unsent deliveries are cancelled", {
       async handle({ params: { id }, ...context }) {
         await find(id, context.caller);
         const end = deleteSubscription(id, now());
@@ -164,7 +164,7 @@ function checkPause(
   { paused_until: until, status = "paused" }: Infer<typeof ManagedSubscriptionChange>,
   report: Report,
 ) {
-  if (until !== undefined && status !== "paused") report("Is for paused.", "/paused_until");
+  if (until !== undefined && status !== "paused") report("Needs status paused.", "/paused_until");
 }
 
 /** Reports an endpoint to which callbacks are never sent. */

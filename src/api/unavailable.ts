@@ -14,7 +14,7 @@ export const RETRY_AFTER = { "Retry-After": "2" };
 export function unavailable(cause: unknown, what?: string): Problem {
   const [code, detail] = cause instanceof OutcomeUnknownError
     ? [OUTCOME_UNKNOWN,
-      `It is not known whether ${what ?? "this"} was stored: look before you repeat it.`]
+      `It is not known whether ${what ?? "this"} was stored: check before you repeat it.`]
     : ["unavailable", `Storage is unavailable${what ? `; ${what} was not stored` : ""}.`];
   return new Problem(503, code, detail, { headers: RETRY_AFTER, cause });
 }

@@ -68,7 +68,7 @@ test("a user types the code that a device shows, allows it, and the device gets 
   assert.equal(await browser.label("#user_code"), "Code");
   await browser.type("#user_code", "bcdf ghjk");
   await browser.click("button.primary");
-  assert.match(await browser.text("[role=alert]"), /No device waits/);
+  assert.match(await browser.text("[role=alert]"), /No device is waiting/);
   await browser.type("#user_code", code.toLowerCase().replace("-", ""));
   await browser.click("button.primary");
   await browser.find("button[value=allow]");
@@ -78,7 +78,7 @@ test("a user types the code that a device shows, allows it, and the device gets 
   }
   assert.equal(await poll(), "authorization_pending");
   await browser.click("button[value=allow]");
-  assert.match(await browser.text("[role=status]"), /Go on at your device/);
+  assert.match(await browser.text("[role=status]"), /Continue on your device/);
   assert.equal(await poll(), "consumer orders");
 });
 

@@ -199,7 +199,7 @@ describe("personal tokens", () => {
     const { browser } = await openAccount(user);
     const bare = await make(browser, { name: '"my" script', days: "90" });
     assert.equal(bare.status, 400);
-    assert.match(wordsOf(bare), /Choose what it may do/);
+    assert.match(wordsOf(bare), /Choose what the token may do/);
     const { name, days } = bare.forms()[1]?.fields ?? {};
     assert.deepEqual([name, days], ['"my" script', "90"]);
     const again = await make(browser, { name: " ", "scope orders": "on" });

@@ -291,7 +291,7 @@ describe("a document", () => {
     site.react(path, { kind: "answer", status: 500 });
     const page = await ask(app);
     assertErrorPage(page);
-    assert.match(page.text, /is not taken\. It cannot be read: status 500\./);
+    assert.match(page.text, /is not accepted\. It cannot be read: status 500\./);
     publish({});
     assert.equal((await ask(app)).status, 200);
     assert.equal(site.count(path), 2);

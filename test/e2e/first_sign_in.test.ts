@@ -155,7 +155,7 @@ describe("whoever signs in with a password of setup", () => {
 
   test("cannot pass by: neither by a button nor by another form, page or sign-in", async () => {
     const { browser, page, path, password } = await openUsed();
-    assert.match(page.text, /opens no second sign-in/);
+    assert.match(page.text, /works only once/);
     for (const decision of ["keep", "allow", "deny", "switch", "other"]) {
       assertErrorPage(await forge(browser, page, { decision }));
     }
@@ -220,7 +220,7 @@ describe("whoever signs in with a password of setup", () => {
     const { browser, page, password } = await openUsed();
     const answer = await browser.submit(page, { new_password: password });
     assertChoice(answer, { status: 400 });
-    assert.match(answer.text, /role="alert"[^]*It is the one that was made for you\./);
+    assert.match(answer.text, /role="alert"[^]*It is the password that was made for you\./);
     assert.equal(await stage.tryLogin(password), 401);
   });
 

@@ -38,7 +38,7 @@ async function findAudited(action: string) {
 test("a setting that is risky, a cronjob and a subscription that fail are problems", async () => {
   const before = await listProblems();
   const risk = before.find(({ id }) => id === "setting-GATEPOST_SECRET_KEY");
-  assert.match(String(risk?.["detail"]), /stored readable/);
+  assert.match(String(risk?.["detail"]), /not encrypted/);
   assert.equal(before.some(({ kind }) => kind === "failing" || kind === "cronjob"), false);
 
   await expectStatus(202, stage.call("POST", "/backend/cronjob/broken/run", stage.admin));

@@ -147,7 +147,7 @@ describe("the page for a device's code (RFC 8628 §3.3)", () => {
       const again = await browser.submit(page, { user_code: typed });
       assertCodePage(again, 400);
       assert.equal(codeIn(again), shown);
-      assert.match(again.text, /No device waits with this code/);
+      assert.match(again.text, /No device is waiting with this code/);
     }
   });
 
@@ -183,7 +183,7 @@ describe("the page for a device's code (RFC 8628 §3.3)", () => {
     const { browser, page } = await openVerify(gatepost, rich);
     const again = await browser.submit(page, { user_code: device.user_code });
     assertCodePage(again, 400);
-    assert.match(again.text, /do not fit into one token/);
+    assert.match(again.text, /are too many for one token/);
     assert.equal(await pollFor(gatepost, wide, device), WAITING);
   });
 

@@ -37,15 +37,15 @@ export type AuthorizeServices =
 /** Read by authorize_request.ts (RFC 6749 §4.1.1, RFC 7636 §4.3, RFC 8707 §2, RFC 9470 §4). */
 const QUERY = {
   client_id: described("The app.", TEXT),
-  redirect_uri: described("Where the code goes.", TEXT),
-  response_type: optional(described("Absent: code.", oneOf("code"))),
+  redirect_uri: described("Where the code is sent.", TEXT),
+  response_type: optional(described("By default code.", oneOf("code"))),
   scope: optional(described("Names separated by spaces or commas.", TEXT)),
-  state: optional(described("Comes back as it is.", TEXT)),
+  state: optional(described("Is returned unchanged.", TEXT)),
   code_challenge: optional(described("PKCE; some apps must use it.", CHALLENGE)),
-  code_challenge_method: optional(described("With a challenge.", oneOf("S256"))),
-  resource: optional(described("What the tokens are for (RFC 8707); absent: this service.", TEXT)),
-  login_hint: optional(described("The user name to begin with.", TEXT)),
-  max_age: optional(described("Seconds: who signed in longer ago does so again.", TEXT)),
+  code_challenge_method: optional(described("Is required with a code_challenge.", oneOf("S256"))),
+  resource: optional(described("The tokens' target (RFC 8707); by default this service.", TEXT)),
+  login_hint: optional(described("The user name that the login page shows.", TEXT)),
+  max_age: optional(described("The maximum age of the login in seconds.", TEXT)),
 } as const;
 
 /** The members of a form of the login, the password or the consent page. */

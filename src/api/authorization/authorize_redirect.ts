@@ -37,7 +37,7 @@ export async function sendCode(
   const code = { id, ...parties, scopes, redirectUri, challenge, untilMs };
   const isConsole = app.id === CONSOLE_APP;
   const when = isConsole ? [] : [isWhereItWas(app), ...isConsent ? [] : [needsNoConsent(code)]];
-  const changed = "The app or what it is allowed has just been changed.";
+  const changed = "The app or its consent has just changed; start again.";
   const changes = await database.write([
     ...registration,
     insertCode(code, hash, visit.session.hash, nowMs, ...when),

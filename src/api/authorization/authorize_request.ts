@@ -60,7 +60,7 @@ export async function findTarget(
     return { detail: "client_id names no active app." };
   }
   if (lacksRedirectUris(app, profile)) {
-    const detail = `The app lists no redirect_uris, as profile ${profile} of this service demands.`;
+    const detail = `The app lists no redirect_uris, but profile ${profile} requires them.`;
     return { detail, facts: [["App", app.name]] };
   }
   // The console's redirect URIs may be at two origins, and must match exactly.
@@ -87,7 +87,7 @@ async function findDocumentTarget(
 ): Promise<AuthorizeTarget | Pick<ErrorPageInput, "detail" | "facts">> {
   const found = await services.documents.find(clientId, address);
   if ("reason" in found) {
-    const detail = `The metadata document of the app is not taken. ${found.reason}`;
+    const detail = `The metadata document of the app is not accepted. ${found.reason}`;
     return { detail, facts: [["client_id", clientId]] };
   }
   if (!isListedRedirectUri(redirectUri, found.redirectUris)) {

@@ -46,7 +46,7 @@ export async function choosePassword(
   const isGiven = async () =>
     hasher.verify(wanted, (await findUserByName(database, username))?.phc);
   const fault = checkPassword(wanted) ??
-    (await isGiven() ? "It is the one that was made for you." : undefined);
+    (await isGiven() ? "It is the password that was made for you." : undefined);
   if (fault) return passwordPage({ ...page, error: `The password was not changed. ${fault}` });
   const phc = await hasher.hash(wanted);
   const nowMs = now();

@@ -50,7 +50,7 @@ export function createClientDocuments(
       return underWay.getOrInsertComputed(url, () => {
         const from = throttleAddress(address);
         const waitMs = Math.max(byAddress.waitMs(from), inAll.waitMs(ALL));
-        if (waitMs > 0) throw tooMany("throttled", "Too many new clients were asked for.", waitMs);
+        if (waitMs > 0) throw tooMany("throttled", "Too many client documents fetched.", waitMs);
         byAddress.fail(from);
         inAll.fail(ALL);
         return load(url).finally(() => underWay.delete(url));

@@ -12,14 +12,14 @@ import { checkAllowed } from "./token.ts";
 
 const DeviceForm = named("DeviceRequest", record({
   scope: optional(described("Names separated by spaces or commas.", TEXT)),
-  resource: optional(described("This service alone (RFC 8707).", URI)),
+  resource: optional(described("Only this service (RFC 8707).", URI)),
   ...CREDENTIALS,
 }));
 
 const DeviceResponse = named("DeviceAnswer", described("RFC 8628, section 3.2.", record({
-  device_code: described("What the device polls the token endpoint with.", TEXT),
+  device_code: described("The device polls the token endpoint with it.", TEXT),
   user_code: described("What the user types, such as BCDF-GHJK.", TEXT),
-  verification_uri: described("Where the user types it.", URI),
+  verification_uri: described("Where the user types the user_code.", URI),
   verification_uri_complete: URI,
   expires_in: SECONDS,
   interval: SECONDS,
@@ -48,7 +48,7 @@ export function deviceOperation(
         const untilMs = nowMs + DEVICE_CODE_MS;
         const device = { hash: sha256(deviceCode), app: app.id, scopes, untilMs };
         if (!await insertDeviceCode(database, device, sha256(userCode), nowMs)) {
-          throw tooMany("throttled", "Too many devices wait for their users.", 60_000);
+          throw tooMany("throttled", "Too many devices are waiting for their users.", 60_000);
         }
         return {
           device_code: deviceCode,

@@ -28,7 +28,7 @@ export function createDeviceExchange(): Exchange {
     const poll = nextPoll(polls.get(key), now());
     polls.set(key, poll);
     throw poll.isEarly
-      ? new OAuthError("slow_down", `Wait ${poll.intervalMs / 1_000} seconds from poll to poll.`)
+      ? new OAuthError("slow_down", `Wait ${poll.intervalMs / 1_000} seconds between two polls.`)
       : new OAuthError("authorization_pending", "The user has not decided yet.");
   };
 }

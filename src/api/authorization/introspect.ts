@@ -21,13 +21,13 @@ const IntrospectForm = named("IntrospectRequest", record({
 }));
 
 const Introspection = named("Introspection", described("RFC 7662.", record({
-  active: described("False, and nothing else, for what is not good or not the asker's.", FLAG),
+  active: described("If false, the only member: the token is invalid or not the caller's.", FLAG),
   scope: optional(SCOPE),
   client_id: optional(TEXT),
   username: optional(TEXT),
   token_type: optional(TOKEN_TYPE),
   exp: optional(described("Seconds since 1970.", COUNT)),
-  iat: optional(described("When this service signed it: of a JWT.", COUNT)),
+  iat: optional(described("Only of a JWT of this service: when it was signed.", COUNT)),
   sub: optional(TEXT),
   aud: optional(URI),
   iss: optional(URI),

@@ -67,7 +67,7 @@ export function metadataOperations(
         "Server metadata (RFC 8414)", ofServer),
       // RFC 8414 §5: clients of OpenID providers look at this path, in either of the two forms.
       published("GET", "/.well-known/openid-configuration", "getOpenIdConfiguration",
-        "The same where OpenID clients look", ofServer),
+        "Server metadata where OpenID clients look for it", ofServer),
     ] : [],
     // Clients ask for these scopes if no challenge names any, so backend scopes are left out.
     published("GET", RESOURCE_METADATA, "getResourceMetadata", "Resource metadata (RFC 9728)", {

@@ -15,10 +15,10 @@ export const SECRET = text(undefined, { format: "password" });
 
 /** The parameters with which an app may authenticate in a form (RFC 6749 §2.3.1). */
 export const CREDENTIALS = {
-  client_id: optional(described("In place of the Basic header, or of a public app.", TEXT)),
-  client_secret: optional(described("In place of the Basic header.", SECRET)),
+  client_id: optional(described("Instead of the Basic header, or alone for a public app.", TEXT)),
+  client_secret: optional(described("Instead of the Basic header.", SECRET)),
   client_assertion_type: optional(oneOf(ASSERTION_TYPE)),
-  client_assertion: optional(described("In place of a secret: a JWT (RFC 7523 §2.2).", SECRET)),
+  client_assertion: optional(described("Instead of a secret: a JWT (RFC 7523 §2.2).", SECRET)),
 } as const;
 
 /** Members of the responses of OAuth endpoints. */

@@ -18,7 +18,7 @@ import { findPresentedToken, type PresentedToken, type TokenLookup } from "./pre
 
 const RevokeForm = optional(named("RevokeRequest", record({
   token: optional(
-    described("An access or a refresh token; none: the one in the Authorization header.", TEXT),
+    described("An access or a refresh token; absent: the one in the Authorization header.", TEXT),
   ),
   token_type_hint: optional(TEXT),
   ...CREDENTIALS,
@@ -42,7 +42,7 @@ export function revokeOperation(
   /** Finds the token that an app names; throws OAuthError if it was issued to another app. */
   async function findNamed(request: HttpRequest): Promise<PresentedToken | undefined> {
     if (!config.authorizationServer) {
-      throw new Problem(404, "not_found", "No tokens are issued here; send one in the header.");
+      throw new Problem(404, "not_found", "No tokens are issued here; send yours in the header.");
     }
     const form = await readOAuthForm(request);
     const token = requireParameter(form, "token");

@@ -30,15 +30,15 @@ type TokenServices =
 
 const tokenForm = (profile: Profile) => named("TokenRequest", record({
   grant_type: oneOf(...grantTypesOf(profile)),
-  code: optional(described("authorization_code: as it came to the redirect URI.", TEXT)),
-  redirect_uri: optional(described("authorization_code: as the authorize request had it.", URI)),
-  code_verifier: optional(described("authorization_code: of PKCE (RFC 7636).", VERIFIER)),
+  code: optional(described("authorization_code: the code that the app received.", TEXT)),
+  redirect_uri: optional(described("authorization_code: as in the authorize request.", URI)),
+  code_verifier: optional(described("authorization_code: for PKCE (RFC 7636).", VERIFIER)),
   refresh_token: optional(described("refresh_token: the newest one of its grant.", TEXT)),
-  device_code: optional(described("device_code (RFC 8628): as the device got it.", SECRET)),
-  username: optional(described("password: whose password it is.", TEXT)),
-  password: optional(described("password.", SECRET)),
+  device_code: optional(described("device_code (RFC 8628): as the device received it.", SECRET)),
+  username: optional(described("password: the user name.", TEXT)),
+  password: optional(described("password: the user's password.", SECRET)),
   scope: optional(described("Names separated by spaces or commas.", TEXT)),
-  resource: optional(described("What the token is for (RFC 8707); absent: this service.", URI)),
+  resource: optional(described("The token's target (RFC 8707); by default this service.", URI)),
   ...CREDENTIALS,
 }));
 
@@ -46,7 +46,7 @@ const TokenResponse = named("TokenAnswer", record({
   access_token: described("A JWT as in RFC 9068.", TEXT),
   token_type: TOKEN_TYPE,
   expires_in: SECONDS,
-  refresh_token: optional(described("Where the app may use that grant.", TEXT)),
+  refresh_token: optional(described("If the app may use grant refresh_token.", TEXT)),
   scope: SCOPE,
 }));
 

@@ -36,7 +36,7 @@ export function createTokenIssuer(
     if (signer?.key !== key) signer = { key, sign: createJwtSigner(ACCESS_TOKEN_TYPE, key) };
     const token = signer.sign(claims);
     if (token.length <= MAX_JWT_LENGTH) return token;
-    throw new OAuthError("invalid_scope", "The scopes do not fit into one token: too many.");
+    throw new OAuthError("invalid_scope", "The scopes are too many for one token.");
   }
 
   /** Undefined past the end of the chain: older tokens may be from a time of longer lifetimes. */

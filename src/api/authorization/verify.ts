@@ -23,7 +23,7 @@ import { findGrantable } from "./issue_grant.ts";
 import { pageOperations } from "./page_operations.ts";
 import { checkAllowed } from "./token.ts";
 
-const USER_CODE = optional(described("As the device shows it.", TEXT));
+const USER_CODE = optional(described("The code that the device shows.", TEXT));
 const VerifyForm = named("VerifyForm", record({ ...PAGE_FORM, user_code: USER_CODE }));
 
 /**
@@ -132,7 +132,7 @@ export function verifyOperations(
     if (!device) {
       const failure = { actor: user.id, action: FAILED_USER_CODE, target: UNKNOWN, address };
       failures.record(throttleAddress(address), failure);
-      throw new Problem(400, "wrong_code", "No device waits with this code. Check it.");
+      throw new Problem(400, "wrong_code", "No device is waiting with this code. Check the code.");
     }
     for (const [limit, key] of limits) limit.forgive(key);
     if (device.decision !== null) throw used();

@@ -9,7 +9,7 @@ const CallerRecord = named("Caller", record({
   kind: oneOf("user", "app", "principal"),
   username: optional(TEXT),
   client_id: optional(TEXT),
-  issuer: optional(described("Of a principal's token.", URI)),
+  issuer: optional(described("The issuer of a principal's token.", URI)),
   scope: SCOPE,
   expires_at: TIME,
 }));

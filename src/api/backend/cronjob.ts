@@ -13,7 +13,7 @@ const PATH = "/backend/cronjob";
 
 const CronjobRecord = named("Cronjob", record({
   name: TEXT,
-  every: described("Such as 5m; null where this process has no such job.", nullable(TEXT)),
+  every: described("Such as 5m; null if this process has no such job.", nullable(TEXT)),
   status: oneOf("running", "waiting"),
   last_run: nullable(TIME),
   duration_ms: nullable(NUMBER),
@@ -26,7 +26,7 @@ export function cronjobOperations(
   { database, jobs, now }: Pick<Services, "database" | "jobs" | "now">,
 ): Operation[] {
   return [
-    backend("GET", PATH, "listCronjobs", "List the cronjobs and how they last went",
+    backend("GET", PATH, "listCronjobs", "List the cronjobs and their last runs",
       listingOf(CronjobRecord, ({ name }) => name, "up", async () =>
         (await jobs.listCronjobs()).map((job) => ({
           name: job.name,
@@ -44,7 +44,7 @@ export function cronjobOperations(
       async handle({ params: { name }, caller, request }) {
         const all = await jobs.listCronjobs();
         const job = found(all.find((each) => each.name === name), "cronjob");
-        const running = conflict("It runs already.");
+        const running = conflict("The cronjob is already running.");
         if (job.isRunning) throw running;
         // Audited before the job runs, so that no run is without an entry.
         const entry = { ...actorOf(caller, request), action: "cronjob.run", target: name };

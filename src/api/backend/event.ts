@@ -80,7 +80,7 @@ export function eventOperations(
     backend("GET", PATH, "listEvents", "List events",
       listing(heavy, EVENT_LIST, EventRecord, toRecord)),
     backend("GET", `${PATH}/:id`, "getEvent",
-      "One event with its data and its deliveries, these in parts as lists are", {
+      "One event with its data and a page of its deliveries", {
       query: pagination(ManagedDelivery.members.id),
       returns: EventWithDeliveries,
       async handle({ query, params }) {

@@ -41,11 +41,11 @@ export const GrantRecord = named("Grant", record({
   user: nullable(USER),
   app: APP,
   type: shown<string>(oneOf(...GRANT_TYPES, ...BUILT_IN_APPS).schema),
-  name: optional(described("Of the app, or of the personal token.", TEXT)),
+  name: optional(described("The name of the app or of the personal token.", TEXT)),
   scopes: SCOPES,
   status: oneOf("active", "expired", "revoked"),
   created_at: TIME,
-  last_used_at: described("To within two minutes.", nullable(TIME)),
+  last_used_at: described("Is accurate to two minutes.", nullable(TIME)),
   expires_at: TIME,
   revoked_at: optional(TIME),
 }));
@@ -56,7 +56,7 @@ const Revocation = named("Revocation", refined(
   object({ user: optional(USER), app: optional(APP) }),
   ({ user, app }, report) => {
     if (user === undefined && app === undefined) {
-      report("Is required where app is not given.", "/user");
+      report("Is required without app.", "/user");
     }
   },
   { minProperties: 1 },

@@ -33,7 +33,7 @@ export function issuerOperations(services: IssuerServices): Operation[] {
   return [
     backend("POST", PATH, "addIssuer", "Accept the access tokens of another issuer", {
       body: refinedMember(NewIssuer, "issuer", (issuer, report) => {
-        if (issuer === services.issuer) report("Is this service itself.");
+        if (issuer === services.issuer) report("Must not be this service.");
       }),
       responses: { 201: IssuerRecord },
       refuses: [409],
@@ -107,7 +107,7 @@ async function findKeys(
 ): Promise<string> {
   const uri = given ?? await discover(issuer, services);
   const fetched = await fetchKeys(uri, services);
-  const none = "keys" in fetched && fetched.keys.size === 0 && "it has no key that can be used";
+  const none = "keys" in fetched && fetched.keys.size === 0 && "it has no usable key";
   const reason = "reason" in fetched ? fetched.reason : none;
   if (reason) throw refuse("/jwks_uri", `No keys at ${uri}: ${reason}.`);
   return uri;
@@ -130,7 +130,7 @@ async function discover(
     const other = named === issuer ? "it names no jwks_uri" : "it names another issuer";
     reasons.push(`${address}: ${"reason" in fetched ? fetched.reason : other}`);
   }
-  throw refuse("/issuer", `No metadata; give a jwks_uri, or mend this: ${reasons.join("; ")}.`);
+  throw refuse("/issuer", `No metadata; give a jwks_uri, or fix this: ${reasons.join("; ")}.`);
 }
 
 const refuse = (pointer: string, detail: string) => invalid([{ pointer, detail }], "body");

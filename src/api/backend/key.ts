@@ -24,7 +24,7 @@ import { listingOf } from "../pagination.ts";
 const PATH = "/backend/key";
 
 export const NewKey = named("NewKey", object({
-  at_once: optional(described("It signs at once, instead of in 10 minutes: for leaks.", FLAG)),
+  at_once: optional(described("Signs at once instead of in 10 minutes, as after a leak.", FLAG)),
 }));
 
 const KeyRecord = named("Key", record({
@@ -63,7 +63,7 @@ export function keyOperations(services: Pick<Services, "keys" | "now" | "databas
       },
     }),
     backend("DELETE", `${PATH}/:kid`, "withdrawSigningKey",
-      "Withdraw a key and every token that it signed at once", {
+      "Withdraw a key at once, and every token that it signed", {
       async handle({ params: { kid }, caller, request }) {
         await checkRecentLogin(caller, services);
         if (!await keys.withdraw(kid, actorOf(caller, request))) throw notFound("key");

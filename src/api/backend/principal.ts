@@ -37,13 +37,13 @@ export function principalOperations(services: Administration): Operation[] {
   }
 
   return [
-    backend("GET", PATH, "listPrincipals", "List whom tokens of other issuers speak for",
+    backend("GET", PATH, "listPrincipals", "List the principals of other issuers",
       listing(database, PRINCIPALS, PrincipalRecord, toPrincipalRecord)),
     backend("GET", ITEM, "getPrincipal", "One principal", {
       returns: PrincipalRecord,
       handle: async ({ params: { id } }) => toPrincipalRecord(await find(id)),
     }),
-    backend("PATCH", ITEM, "changePrincipal", "Disable a principal, or let it in again", {
+    backend("PATCH", ITEM, "changePrincipal", "Disable a principal, or enable it again", {
       body: PrincipalChange,
       returns: PrincipalRecord,
       refuses: [409],
@@ -59,7 +59,7 @@ export function principalOperations(services: Administration): Operation[] {
         return toPrincipalRecord(changed);
       }),
     }),
-    backend("DELETE", ITEM, "deletePrincipal", "Forget a principal until its next token", {
+    backend("DELETE", ITEM, "deletePrincipal", "Remove a principal; its next token adds it again", {
       async handle({ params, ...context }) {
         const principal = await find(params.id);
         const { id } = principal;

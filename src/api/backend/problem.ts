@@ -31,9 +31,9 @@ const [MIN_FREE_BYTES, MIN_FREE_SHARE] = [2 ** 30, 0.05];
 
 /** What it means if a part of the process is not ready. */
 const PARTS = [
-  ["database", "What is written is not taken, or may be lost"],
+  ["database", "Writes are refused, or may be lost"],
   ["distributor", "Events are not distributed"],
-  ["callbacks", "Callbacks wait for what this process lacks"],
+  ["callbacks", "Callbacks wait: this process lacks a resource"],
 ] as const;
 const KINDS = [
   "database", "distributor", "callbacks", "node", "disk", "sign_in", "failing", "cronjob", "key",
@@ -46,12 +46,12 @@ export const ProblemRecord = named("OpenProblem", record({
   title: TEXT,
   detail: TEXT,
   since: nullable(TIME),
-  link: optional(described("What it is about.", TEXT)),
+  link: optional(described("The path of what it is about.", TEXT)),
   muted_until: optional(TIME),
 }));
 const toRecord = recordOf(ProblemRecord);
 
-const UNTIL = described("It comes last until then.", TIME_MS);
+const UNTIL = described("The problem is listed last until this time.", TIME_MS);
 export const Mute = named("Mute", object({ until: UNTIL }));
 
 /** The services that `findProblems` asks. */
@@ -90,20 +90,20 @@ export async function findProblems(services: ProblemServices) {
     ...(services.cluster?.nodes() ?? []).filter(([, isUp]) => !isUp).map(([node]) =>
       toProblem("node", idPart(node), [
         "A node of the database does not work",
-        `${node}, as the log says. The cluster goes on without it, and may not without another.`,
+        `${node}: see the log. The cluster works without it, but may not without another.`,
       ])),
     ...findFullDisk(disk).map((words) => toProblem("disk", undefined, words)),
     ...(unchecked === 0 ? [] : [toProblem("sign_in", undefined, [
-      "Sign-ins are refused unchecked",
-      `${unchecked} in 15 minutes: too many have failed, or come at once.`,
+      "Sign-ins are refused without a check",
+      `${unchecked} in 15 minutes: too many have failed, or came at once.`,
     ], undefined, "/backend/audit?action=user.login_failed")]),
     ...failing.items.map(({ id, event, endpoint, failingSinceMs }) => {
       const endMs = (failingSinceMs ?? 0) + disableAfterMs;
-      const when = endMs > nowMs ? `at ${toTime(endMs)}` : "with the next that fails";
+      const when = endMs > nowMs ? `at ${toTime(endMs)}` : "after the next failure";
       const end = disableAfterMs === 0 ? ""
         : ` If none does, the subscription is disabled ${when}.`;
       const title = `Callbacks to ${new URL(endpoint).host} fail`;
-      const words = [title, `None of ${event} has succeeded since.${end}`] as const;
+      const words = [title, `No callback of ${event} has succeeded since.${end}`] as const;
       return toProblem("failing", id, words, failingSinceMs, `/backend/subscription/${id}`);
     }),
     ...cronjobs.flatMap(({ name, lastError: reason, lastAtMs }) => {
@@ -145,7 +145,7 @@ export function problemOperations(services: ProblemServices & Administration): O
       returns: pageOf(ProblemRecord),
       handle: async () => ({ items: await findProblems(services), next_cursor: null }),
     }),
-    backend("PUT", `${PATH}/:id/mute`, "muteProblem", "Mute a problem until then", {
+    backend("PUT", `${PATH}/:id/mute`, "muteProblem", "Mute a problem until a time", {
       body: refinedMember(Mute, "until", (untilMs, report) => {
         if (untilMs <= now()) report("Must be in the future.");
       }),
@@ -154,7 +154,7 @@ export function problemOperations(services: ProblemServices & Administration): O
         await storeAudited(context, "problem.mute", id, [muteProblem(id, until)], services);
       },
     }),
-    backend("DELETE", `${PATH}/:id/mute`, "unmuteProblem", "Mute a problem no more", {
+    backend("DELETE", `${PATH}/:id/mute`, "unmuteProblem", "Unmute a problem", {
       async handle({ params: { id }, ...context }) {
         const unmute = unmuteProblem(id);
         const changes = await storeAudited(context, "problem.unmute", id, [unmute], services);

@@ -24,14 +24,14 @@ const [MAX_RECEIVERS, MAX_CALLBACKS, MAX_BODY_BYTES] = [20, 20, 65_536];
 /** The headers of a callback that are kept; all others are dropped. */
 const SHOWN_HEADERS = /^(?:webhook-.*|gatepost-.*|content-type|user-agent)$/;
 
-const ANSWER = described("A status, or none: the callback times out.",
+const ANSWER = described("The status of its responses; none lets callbacks time out.",
   oneOf("200", "503", "410", "none"));
 
 const ReceiverChange = named("ReceiverChange", object({ answer: ANSWER }));
 
 const ReceiverRecord = named("Receiver", record({
   id: TEXT,
-  url: described("Where a subscription may have its callbacks sent.", URI),
+  url: described("The endpoint to give to a subscription.", URI),
   answer: ANSWER,
   expires_at: TIME,
 }));
@@ -93,7 +93,7 @@ export function receiverOperations({ at, byId }: Receivers, services: Administra
         return { ...record, callbacks };
       },
     }),
-    backend("PUT", `${path}/:id`, "changeReceiver", "Change what a receiver answers", {
+    backend("PUT", `${path}/:id`, "changeReceiver", "Change how a receiver responds", {
       body: ReceiverChange,
       returns: ReceiverRecord,
       async handle({ params: { id }, body: { answer }, ...context }) {
@@ -115,7 +115,7 @@ export function receiverOperations({ at, byId }: Receivers, services: Administra
 
 /** POST /console/receiver/{id}: keeps a callback, and responds with the receiver's `answer`. */
 export function receiveOperation({ byId }: Receivers, { now }: Pick<Services, "now">): Operation {
-  return system("POST", `${RECEIVER_PATH}:id`, "receive", "A receiver", {
+  return system("POST", `${RECEIVER_PATH}:id`, "receive", "Receive a callback", {
     responses: { 200: undefined },
     async handle({ params: { id }, request }) {
       const receiver = found(byId.get(id), "receiver");

@@ -43,7 +43,7 @@ export function resourceOperations(
         const id = newId("p", createdAtMs);
         const resource = { ...body, id, createdAtMs };
         const insert = RESOURCES.insert(resource);
-        const taken = "There is a resource with this url.";
+        const taken = "There is a resource with this url already.";
         await storeAudited(context, "resource.create", id, [insert], services, taken);
         return locatedResponse(201, context.request.path, id, toResourceRecord(resource));
       },
@@ -54,7 +54,7 @@ export function resourceOperations(
       returns: ResourceRecord,
       handle: async ({ params }) => toResourceRecord(await find(params.id)),
     }),
-    backend("PATCH", ITEM, "changeResource", "Change what tokens for a resource may carry", {
+    backend("PATCH", ITEM, "changeResource", "Change the scopes of a resource", {
       body: ResourceChange,
       returns: ResourceRecord,
       refuses: [409],

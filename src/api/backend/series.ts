@@ -35,31 +35,31 @@ const CLOSED_AFTER_MS = 2_000;
 
 /** The query of a series. */
 export const SERIES_QUERY = {
-  of: optional(described("What is counted; for overdue it is looked every ten seconds how late " +
-    "the most overdue delivery or event is.", oneOf(...SERVICE_FIGURES)), "deliveries"),
-  subscription: optional(described("In its place: the deliveries of this one.", idOf("s"))),
+  of: optional(described("What is counted. For overdue: how late the most overdue delivery or " +
+    "event is, every ten seconds.", oneOf(...SERVICE_FIGURES)), "deliveries"),
+  subscription: optional(described("Counts its deliveries, instead of `of`.", idOf("s"))),
   step: optional(described("The length of an interval.", oneOf("minute", "hour")), "minute"),
-  from: optional(described("Intervals that begin then or later; else the last 360.", TIME_MS)),
-  to: optional(described("Intervals that end by then; else those that have ended.", TIME_MS)),
+  from: optional(described("No interval begins earlier; by default the last 360.", TIME_MS)),
+  to: optional(described("No interval ends later; by default now.", TIME_MS)),
 } as const;
 
 const Series = named("Series", record({
-  bounds_ms: described("Of the buckets; past the last one there is one more.", manyOf(COUNT)),
-  items: described("Those in which anything was counted; 1,000 at most, the first ones.", manyOf(
-    withMembers(FiguresRecord, { at: described("When it began.", TIME) }),
+  bounds_ms: described("Upper bounds of all buckets but the last.", manyOf(COUNT)),
+  items: described("Intervals with any count; the first 1,000.", manyOf(
+    withMembers(FiguresRecord, { at: described("When the interval began.", TIME) }),
   )),
 }));
 
 export const Health = named("SubscriptionHealth", record({
   failing_since: nullable(TIME),
-  days: described("Of UTC, the last one today.", manyOf(record({
+  days: described("Days in UTC; the last one is today.", manyOf(record({
     day: TEXT,
     ok: COUNT,
     bad: COUNT,
     failed: COUNT,
   }))),
   today: FiguresRecord,
-  answers: described("How the latest attempts of today went, 200 at most.", manyOf(record({
+  answers: described("The results of today's latest attempts, 200 at most.", manyOf(record({
     answer: described("The status of a response, or the kind of failure.", TEXT),
     count: COUNT,
   }))),
@@ -70,7 +70,7 @@ type FigureServices = Pick<Services, "heavy" | "now">;
 
 /** GET /backend/series: what was counted in each interval of time. */
 export function seriesOperation({ heavy: database, now }: FigureServices): Operation {
-  return backend("GET", "/backend/series", "listSeries", "List what was counted, step by step", {
+  return backend("GET", "/backend/series", "listSeries", "List counts by interval", {
     query: SERIES_QUERY,
     returns: Series,
     async handle({ query: { of, subscription, step, from, to = Infinity } }) {
@@ -94,7 +94,7 @@ export function healthOperation(
   const [make, id] = side === "/consumer" ? [consumer, "getOwnSubscriptionHealth"] as const
     : [backend, "getSubscriptionHealth"] as const;
   return make("GET", `${side}/subscription/:id/health`, id,
-    "How a subscription has done: by day, today, and last", {
+    "A subscription's health: by day, today, and its last attempt", {
     returns: Health,
     async handle({ params: { id }, caller }) {
       const owner = side === "/consumer" ? caller : undefined;

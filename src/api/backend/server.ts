@@ -11,7 +11,7 @@ import { listingOf } from "../pagination.ts";
 
 const Setting = named("Setting", record({
   name: TEXT,
-  value: described("In force; of a secret only whether it is set.", TEXT),
+  value: described("The value in force; of a secret, only whether it is set.", TEXT),
 }));
 
 /** GET /backend/config: the configuration in force, with defaults where nothing is set. */
@@ -35,8 +35,8 @@ export function backupOperation(
     isLocated: false,
     refuses: [409],
     async handle({ caller, request }) {
-      if (!backUpAs) throw conflict("A cluster has no folder for it; `gatepost backup FILE` has.");
-      if (isUnderWay) throw conflict("A backup is being made.");
+      if (!backUpAs) throw conflict("A cluster has no backup folder; use `gatepost backup FILE`.");
+      if (isUnderWay) throw conflict("A backup is already running.");
       isUnderWay = true;
       try {
         // The random mark is needed since another process may make a backup at the same time.

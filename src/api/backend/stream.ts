@@ -39,14 +39,14 @@ const HELD_CHANGES = 5_000;
 
 const TOPICS = matching(
   /^(delivery|problem|audit)(,(delivery|problem|audit))*$/,
-  "Must be some of delivery, problem and audit, separated by commas.",
+  "Must be one or more of delivery, problem and audit, separated by commas.",
 );
 
 const STREAM_QUERY = {
   topics: optional(TOPICS, "delivery,problem,audit"),
-  subscription: optional(described("Only deliveries of this one.", idOf("s"))),
-  request: described("Only deliveries of what the request with this X-Request-Id dispatched: as " +
-    "they are, and all that change.", EVENT_LIST.filters.request),
+  subscription: optional(described("Only deliveries of this subscription.", idOf("s"))),
+  request: described("Only deliveries of events that the request with this X-Request-Id " +
+    "dispatched: first as they are, then every change.", EVENT_LIST.filters.request),
 } as const;
 
 /** A client of the stream. */
@@ -105,7 +105,7 @@ export function streamOperation(
     }
     if (Math.abs(nowMs - lookedMs) < LOOK_MS) return;
     lookedMs = nowMs;
-    look().catch((error: unknown) => log.debug("what is new cannot be shown", { error }));
+    look().catch((error: unknown) => log.debug("changes could not be sent", { error }));
   }
 
   const watch = () =>
@@ -196,14 +196,14 @@ export function streamOperation(
     return new Map(wanted.map((each) => [each.id, JSON.stringify(toManagedDelivery(each))]));
   }
 
-  return backend("GET", "/backend/stream", "watch", "What happens, as server-sent events", {
+  return backend("GET", "/backend/stream", "watch", "Watch what happens, as server-sent events", {
     query: STREAM_QUERY,
     responses: { 200: "text/event-stream" },
     refuses: [503],
     async handle({ query, request }) {
       if (watchers.size >= MAX_WATCHERS) {
         const headers = { "Retry-After": "10" };
-        throw new Problem(503, "busy", `${MAX_WATCHERS} watch already.`, { headers });
+        throw new Problem(503, "busy", `${MAX_WATCHERS} clients watch already.`, { headers });
       }
       const nowMs = now();
       const lastMs = Number(request.headers["last-event-id"] ?? NaN);

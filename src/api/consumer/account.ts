@@ -40,7 +40,7 @@ const OwnTokenRecord = named("OwnToken", record({
   ...ofGrant,
   kind: oneOf(...BUILT_IN_APPS, "app"),
   app: optional(idOf("a")),
-  current: described("Whether this request came with it.", FLAG),
+  current: described("Whether this request used this token.", FLAG),
 }));
 const toOwnTokenRecord = recordOf(OwnTokenRecord);
 
@@ -62,7 +62,7 @@ export function accountOperations(
       listingOf(ActingAppRecord, (app) => app.id, "down", ({ caller }) =>
         listActingApps(database, loggedInUser(caller), now()))),
     consumer("DELETE", `${APPS}/:id`, "withdrawGrant",
-      "Withdraw from an app what it may do for the caller", {
+      "Withdraw what an app may do for the caller", {
       handle: ({ params, ...context }) => withdrawApp(context, params.id, services),
     }),
     consumer("GET", TOKENS, "listTokens", "List logins, personal tokens and grants of apps",
@@ -83,7 +83,7 @@ export function accountOperations(
         return locatedResponse(201, request.path, grant.id, shown);
       },
     }),
-    consumer("DELETE", `${TOKENS}/:id`, "endToken", "End one of those, with all its tokens", {
+    consumer("DELETE", `${TOKENS}/:id`, "endToken", "End a login, personal token or app's grant", {
       handle: ({ params, ...context }) => endOwnGrant(context, params.id, services),
     }),
     consumer("DELETE", TOKENS, "endOtherTokens",

@@ -43,7 +43,7 @@ import {
 /** The acts of forms: what each does with the id in the form, and what the page says afterwards. */
 const ACTS = new Map<string, { readonly act?: typeof endSession; readonly done: string }>([
   ["withdraw", { act: withdrawApp, done: "The app may no longer act for you." }],
-  ["session", { act: endSession, done: "You are signed out there." }],
+  ["session", { act: endSession, done: "You are signed out in that browser." }],
   ["sessions", { act: endSessions, done: "You are signed out in every other browser." }],
   ["token", { act: endOwnGrant, done: "The token has ended." }],
   ["password", { done: "Your password is changed." }],
@@ -149,14 +149,14 @@ export function accountPageOperations(
       const cookies = await sessions.logIn(session, user.id, sinceMs, request);
       return seeOther(`${home}?done=password`, { "Set-Cookie": cookies });
     }
-    if (name !== "make") throw malformed("The act is not known.");
+    if (name !== "make") throw malformed("The action is not known.");
     const given = parseShape(NewToken, {
       name: form.get("name") ?? "",
       scopes: user.scopes.filter((name) => form.get(`scope ${name}`) !== undefined),
       expires_in: Number(form.get("days")) * 86_400,
     }, "form");
     // A program may want a token without scopes. A person who ticks none has overlooked them.
-    const detail = "Choose what it may do.";
+    const detail = "Choose what the token may do.";
     checkErrors(given.scopes.length > 0 ? [] : [{ pointer: "/scopes", detail }], "form");
     const isIn = isLive(session.hash, now());
     const { token } = await makePersonalToken(actor, given, isIn, services);

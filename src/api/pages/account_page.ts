@@ -86,7 +86,7 @@ export function withdrawPage(frame: AccountFrame, app: ActingApp, subscriptions:
 <dt>Then</dt><dd>Its tokens end${subscriptions > 0 && ` and its ${stop}`}. Before it may act for you
 again, you are asked anew.</dd></dl>`;
   const button = actButton(`withdraw ${app.id}`, "Withdraw", "danger");
-  return askPage(frame, "Withdraw this app?", "What it may do for you ends at once.", main, button);
+  return askPage(frame, "Withdraw this app?", "Its access ends at once.", main, button);
 }
 
 /** Asks for the current password and a new one. */
@@ -110,7 +110,7 @@ export function tokenPage(
 ): HttpResponse {
   const ticked = (name: string) => attributes({ checked: sent?.get(name) !== undefined });
   const chosen = sent?.get("days") ?? "30";
-  const lead = "Whoever has it acts for you, in what you choose here.";
+  const lead = "Whoever has the token can do for you what you choose here.";
   return askPage(frame, "New personal token", lead, html`
 ${field(frame, "name", "Name", { maxlength: 100, autocomplete: "off", value: sent?.get("name") })}
 <div class="field" role="group" aria-labelledby="may"><h2 id="may">What it may do</h2></div>
@@ -128,7 +128,7 @@ ${[7, 30, 90, 365].map((days) => html`<option value="${days}" ${attributes({
 
 /** Shows a new token, which is never shown again. */
 export function madeTokenPage(frame: AccountFrame, name: string, token: string): HttpResponse {
-  const lead = "Copy it now: it is shown this once.";
+  const lead = "Copy it now: it is shown only once.";
   const item = html`<li><div class="g"><p><b><bdi>${displayText(name, "?")}</bdi></b></p>
 <code class="sub">${token}</code></div></li>`;
   const done = html`<a class="btn tiny" href="?">Done</a>`;

@@ -17,7 +17,7 @@ export function passwordPage({ username, given, error, ...input }: PasswordPageI
 <h1>${title}</h1>
 <p class="lead">${given === "printed"
     ? "You signed in with the password that was printed when the server first started."
-    : html`The password that you signed in with opens no second sign-in. If you leave before you
+    : html`The password that you signed in with works only once. If you leave before you
 have chosen one, <code>gatepost setup</code> makes another.`}</p>
 ${error && errorMessage(error)}
 ${formStart(input)}

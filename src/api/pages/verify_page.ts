@@ -49,7 +49,7 @@ ${accountPanel(username)}
 export function verifiedPage(site: Site, isAllowed: boolean): HttpResponse {
   const title = isAllowed ? "Device connected" : "Device not connected";
   const main = html`<h1>${title}</h1>
-<p class="words" role="status">${isAllowed ? "Go on at your device, which may take some seconds."
+<p class="words" role="status">${isAllowed ? "Continue on your device; this may take some seconds."
     : "You denied it: the device gets no access."} You can close this page.</p>`;
   return renderPage({ site, status: 200, title, main });
 }

@@ -11,7 +11,7 @@ import { type Operation, published } from "../operation.ts";
 /** Whether the reader may see what needs these scopes (possibly none). */
 export type IsKnown = (scopes: readonly string[]) => boolean;
 
-const Document = named("Document", described("By its specification.", shown({ type: "object" })));
+const Document = named("Document", described("See its specification.", shown({ type: "object" })));
 
 /** How many documents are cached: one for each set of scopes that makes a difference. */
 const DOCUMENT_LIMIT = 16;

@@ -55,7 +55,7 @@ export function describe(
     security: security(operation),
     ...(id === "subscribe" && {
       callbacks: {
-        event: { "{$request.body#/endpoint}": { post: callback("What was subscribed to") } },
+        event: { "{$request.body#/endpoint}": { post: callback("The subscribed event") } },
       },
     }),
   };
@@ -105,12 +105,12 @@ function successes({ responses, isLocated }: Operation): Schema {
 }
 
 const RESPONSE_TEXTS: Readonly<Record<string, string>> = {
-  201: "Made.",
-  202: "Taken; it is done in the background.",
-  204: "Done; nothing to say.",
-  "2XX": "What the endpoint answers.",
-  303: "Go on there: the next page, or back to the app with a code or an error.",
-  503: "It cannot, for now.",
+  201: "Created.",
+  202: "Accepted; it is done in the background.",
+  204: "Done; no content.",
+  "2XX": "The endpoint's response.",
+  303: "Redirects to the next page, or to the app with a code or an error.",
+  503: "Temporarily unavailable.",
 };
 
 function security({ access, security: kind, refuses }: Operation): readonly Schema[] {

@@ -41,12 +41,12 @@ const REFUSALS: Readonly<Record<string, Refusal>> = {
   400: ["BadRequest", "Malformed or not valid; `errors` lists every bad field."],
   401: ["Unauthorized", "No token, or one that is expired, revoked or invalid."],
   403: ["Forbidden", "The token lacks a scope."],
-  404: ["NotFound", "There is nothing of that name, or nothing of the caller's."],
-  409: ["Conflict", "It does not fit what is there."],
+  404: ["NotFound", "Not found, or not the caller's."],
+  409: ["Conflict", "It conflicts with the current state."],
   413: ["TooLarge", "The body is too large."],
-  415: ["UnsupportedMediaType", "The body is not of a type that is taken here."],
-  422: ["KeyReused", "The Idempotency-Key came with another request before."],
-  429: ["TooManyRequests", "Too many tries; Retry-After says when the next one may come."],
+  415: ["UnsupportedMediaType", "The body's media type is not accepted."],
+  422: ["KeyReused", "The Idempotency-Key was used by a different request."],
+  429: ["TooManyRequests", "Too many requests; Retry-After says when to try again."],
 };
 const ANY_REFUSAL: Refusal = ["Refused", "Any other refusal: 405, 500, 503 …"];
 
@@ -60,8 +60,8 @@ const ERROR_FORMS = {
 /** Headers of a 429; the last two only for rate limits (draft-ietf-httpapi-ratelimit-headers). */
 const LIMIT_HEADERS = {
   "Retry-After": { description: "Seconds.", schema: { type: "integer", minimum: 0 } },
-  RateLimit: { description: "What is left, and until when.", schema: TEXT.schema },
-  "RateLimit-Policy": { description: "How much, in how many seconds.", schema: TEXT.schema },
+  RateLimit: { description: "Requests left, and seconds until the reset.", schema: TEXT.schema },
+  "RateLimit-Policy": { description: "Requests, and per how many seconds.", schema: TEXT.schema },
 };
 
 /**
@@ -115,11 +115,11 @@ export function parameter(
 
 /** The headers of every callback (Standard Webhooks, and two of our own). */
 export const CALLBACK_HEADERS = record({
-  "webhook-id": described("The delivery; the same on every resend.", TEXT),
+  "webhook-id": described("The delivery's id; the same on every resend.", TEXT),
   "webhook-timestamp": described("Seconds since 1970.", COUNT),
-  "webhook-signature": described("Standard Webhooks; several separated by spaces.", TEXT),
+  "webhook-signature": described("Standard Webhooks; several are separated by spaces.", TEXT),
   "gatepost-event": described("The event's name.", TEXT),
-  "gatepost-attempt": described("1 to 4.", COUNT),
+  "gatepost-attempt": described("The number of the attempt, 1 to 4.", COUNT),
 });
 
 /** Describes the callback: the request that brings an event to a subscriber. */
@@ -152,7 +152,7 @@ export function components(service: DocumentServices, schemas: Schemas, response
     schemas: { ...schemas, ...PROBLEM.definitions, ...OAUTH_ERROR.definitions },
     headers: {
       RequestId: { description: "Names the request in the log.", schema: TEXT.schema },
-      Location: { description: "Where it is.", schema: TEXT.schema },
+      Location: { description: "The URL of the result or of the next page.", schema: TEXT.schema },
     },
     responses,
     securitySchemes: securitySchemes(service),

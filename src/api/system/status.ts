@@ -36,12 +36,12 @@ const Health = named("Health", record({ status: shown({ const: "ok" }) }));
 const ReadinessRecord = named("Readiness", record({
   status: oneOf("ready", "unavailable"),
   parts: optional(described(
-    "For the metrics token or scope backend alone.",
+    "Only for the metrics token or scope backend.",
     record({
       database: oneOf("ok", "locked", "read_only", "full", "replaced", "damaged", "failing",
         "unavailable", "clock_skewed", "sealed"),
       distributor: oneOf(...DISTRIBUTOR_STATES),
-      callbacks: described("ok, or the code of what the process lacks to send them.", TEXT),
+      callbacks: described("ok, or the code of the resource that the process lacks.", TEXT),
       backlog: nullable(COUNT),
       oldest_pending_age_seconds: nullable(NUMBER),
     }),
@@ -78,7 +78,7 @@ export function statusOperations(
       handle: () => Promise.resolve(jsonResponse(200, { status: "ok" })),
     }),
     system("GET", "/system/ready", "getReadiness",
-      "Whether requests and deliveries are being done", {
+      "Whether requests and deliveries can be handled", {
       security: "inspector",
       responses: { 200: ReadinessRecord, 503: ReadinessRecord },
       async handle({ request }) {

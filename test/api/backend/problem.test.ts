@@ -54,7 +54,7 @@ test("a node of a cluster that does not work is a problem", async (t) => {
   assert.deepEqual(others, []);
   assert.deepEqual([problem?.id, problem?.kind], ["node-10_0_0_2_4001", "node"]);
   assert.equal(problem?.title, "A node of the database does not work"); // it may answer
-  assert.match(problem?.detail ?? "", /^10\.0\.0\.2:4001, as the log says\. /);
+  assert.match(problem?.detail ?? "", /^10\.0\.0\.2:4001: see the log\. /);
 });
 
 test("a subscription that fails is disabled at a time, or with its next failure", async (t) => {
@@ -68,6 +68,6 @@ test("a subscription that fails is disabled at a time, or with its next failure"
   const detail = async (disableAfterMs: number) =>
     (await find(database, { disableAfterMs }))[0]?.detail ?? "";
   assert.match(await detail(1_001), /is disabled at 2026-01-01T00:00:00.001Z\.$/);
-  assert.match(await detail(1_000), /is disabled with the next that fails\.$/);
+  assert.match(await detail(1_000), /is disabled after the next failure\.$/);
   assert.match(await detail(0), /has succeeded since\.$/);
 });
