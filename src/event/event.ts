@@ -73,7 +73,7 @@ const DATA: Shape<string> = {
     try {
       return encodeJson(value);
     } catch {
-      report("Has a number that cannot be passed on as it is."); // not exact as a double
+      report("Has a number that cannot be represented exactly."); // not exact as a double
       return "";
     }
   },

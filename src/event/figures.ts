@@ -71,7 +71,7 @@ const MILLISECONDS = nullable(NUMBER);
 export const FiguresRecord = named("Figures", record({
   ok: COUNT,
   bad: COUNT,
-  failed: described("Bad ones that were last attempts, or sign-ins that were not checked.", COUNT),
+  failed: described("Last attempts that failed, or sign-ins that were not checked.", COUNT),
   mean_ms: MILLISECONDS,
   p50_ms: MILLISECONDS,
   p95_ms: MILLISECONDS,

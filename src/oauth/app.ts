@@ -42,7 +42,7 @@ const REDIRECT_URIS = described(
   "The only redirect URIs, each at or below the url; null allows every URI at or below the url.",
   nullable(refined(listOf(REDIRECT_URI), (uris, report) => {
     if (uris.length > 0) return;
-    report("Must not be empty; null lets any at or below the url pass.");
+    report("Must not be empty; null allows every URI at or below the url.");
   }, { minItems: 1 })),
 );
 
@@ -50,7 +50,7 @@ const KEYS = refined(listOf(PUBLIC_JWK), (keys, report) => {
   if (keys.length === 0 || keys.length > 5) report("Must be 1 to 5 keys.");
   keys.forEach(({ kid }, at) => {
     const isFirst = keys.findIndex((key) => key.kid === kid) === at;
-    if (kid !== undefined && !isFirst) report("Must not be that of another key.", `/${at}/kid`);
+    if (kid !== undefined && !isFirst) report("Must not be the kid of another key.", `/${at}/kid`);
   });
 }, { minItems: 1, maxItems: 5 });
 
@@ -208,7 +208,7 @@ export function changeApp(app: App, change: Infer<typeof AppChange>, profile?: P
     const at = grants?.indexOf("client_credentials") ?? -1;
     if (at >= 0) refuse(`/grants/${at}`, "Is for confidential apps only (RFC 6749 §4.4).");
     if (changed.resourceServer) {
-      refuse("/resource_server", "A public app cannot prove itself and so cannot introspect.");
+      refuse("/resource_server", "A public app cannot authenticate, so it cannot introspect.");
     }
     if (jwks) refuse("/jwks", "Is for confidential apps only: a public one cannot keep a key.");
   }

@@ -11,7 +11,7 @@ export type ClientDocument = Pick<App, "name" | "redirectUris">;
 type ParsedDocument = ClientDocument | { readonly reason: string };
 
 /** Secrets and private keys must not stand in a public document (section 4 of the draft). */
-const REFUSED = optional(text(() => "Must not be there."));
+const REFUSED = optional(text(() => "Must not be present."));
 
 const Document = record({
   client_id: TEXT,

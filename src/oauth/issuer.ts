@@ -40,7 +40,7 @@ const AUDIENCE = described("The aud of its tokens; by default the base URL of th
   matching(/^[\x21-\x7e]{1,2048}$/, "Must be printable ASCII."));
 const ISSUER_SCOPES = described("The scopes that its tokens may grant here; others are ignored.",
   refined(SCOPES, (scopes, report) => {
-    if (scopes.length === 0) report("Must name one at least.");
+    if (scopes.length === 0) report("Must name at least one scope.");
   }, { minItems: 1 }));
 const SCOPE_CLAIM = described("The claim that holds the scopes.", oneOf("scope", "scp", "roles"));
 const JWT_TYPE = described("Accepts typ JWT too, besides at+jwt (RFC 9068).", FLAG);

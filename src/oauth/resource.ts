@@ -7,7 +7,7 @@ import { OAuthError } from "./errors.ts";
 import { parseCanonical, PLAIN_URL } from "./redirect_uri.ts";
 import { SCOPES } from "./scope.ts";
 
-const CHANGEABLE = { scopes: described("What its tokens may carry, and nothing else.", SCOPES) };
+const CHANGEABLE = { scopes: described("The only scopes that its tokens may have.", SCOPES) };
 const MEMBERS = { url: described("The aud of its tokens.", PLAIN_URL), ...CHANGEABLE };
 
 export const NewResource = named("NewResource", object(MEMBERS));

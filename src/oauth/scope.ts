@@ -28,7 +28,7 @@ export const OWN_SCOPES: ReadonlyMap<string, ScopeWords> = new Map([
     grave: true,
   }],
   [BACKEND_READ_SCOPE, {
-    description: "Read all that this service holds but secrets: every app, user, event and log",
+    description: "Read all that this service holds except secrets: every app, user, event and log",
     grave: true,
   }],
 ]);
@@ -65,7 +65,7 @@ export function grantScope({ requested, app, user }: {
   const granted = wanted.filter((name) => (user ?? app).includes(name));
   if (granted.length > 0) return granted;
   throw first === undefined
-    ? new OAuthError("invalid_scope", "No scope can be granted unless it is asked for by name.")
+    ? new OAuthError("invalid_scope", "No scope is granted by default: request one by name.")
     : refuseScope("The user does not have", first, addTo("user"));
 }
 
@@ -86,7 +86,7 @@ export function checkAppScopes(
 export function narrowScope(requested: readonly string[], chain: readonly string[]) {
   const missing = requested.find((name) => !chain.includes(name));
   if (missing === undefined) return requested.length === 0 ? chain : requested;
-  const detail = `The grant does not carry scope ${missing}. Authorize anew with it.`;
+  const detail = `The grant does not have scope ${missing}. Authorize again with it.`;
   throw new OAuthError("invalid_scope", detail);
 }
 
@@ -94,7 +94,7 @@ const addTo = (party: "app" | "user"): string =>
   `An administrator can allow it: add it to the scopes of the ${party}.`;
 
 /** The advice for an app that its metadata document cannot give the scope. */
-export const REGISTER_APP = "One that is known by its metadata document cannot; an administrator " +
+export const REGISTER_APP = "An app known by its metadata document cannot; an administrator " +
   "can register it.";
 
 /** Makes the error for a scope. Its name is safe to repeat, because it is well-formed. */

@@ -40,7 +40,7 @@ const PASSWORD = described(
 export const ACCOUNT_STATUS = oneOf("active", "disabled");
 
 export const RATE = described(
-  "How often it may call, such as 100/1m, in place of GATEPOST_RATE_LIMIT.",
+  "The rate limit, such as 100/1m, instead of GATEPOST_RATE_LIMIT.",
   nullable(text((rate) => parseRate(rate) ? undefined : `Must be ${RATE_FORM}.`, {
     pattern: RATE_PATTERN.source,
   })),

@@ -12,10 +12,10 @@ export const AuditRecord = named("AuditEntry", record({
   id: idOf("t"),
   time: TIME,
   actor: described("The id of a user, an app or a principal; or cli, or anonymous.", TEXT),
-  action: described("As in app.create.", TEXT),
-  target: described("The id of what it was done to; unknown: of a name that nothing has.", TEXT),
+  action: described("Such as app.create.", TEXT),
+  target: described("The id of what was acted on; unknown if nothing has the name.", TEXT),
   address: nullable(TEXT),
-  app: described("The app that acted for the actor, where one did.", nullable(APP)),
+  app: described("The app that acted for the actor, if any.", nullable(APP)),
 }));
 
 /** An audit entry; its id has its time. */
@@ -95,12 +95,12 @@ export const AUDIT_LIST = {
   table: sql`audit`,
   columns: sql`id, actor, action, target, address, app`,
   filters: {
-    target: is(sql`target`, described("To what.", WANTED)),
-    actor: is(sql`actor`, described("Who did it.", WANTED)),
-    address: is(sql`address`, described("From which address.", WANTED)),
-    action: where(described("What was done; with a dot at its end, as app., all of it.", WANTED),
+    target: is(sql`target`, described("The id of what was acted on.", WANTED)),
+    actor: is(sql`actor`, described("The id of who did it.", WANTED)),
+    address: is(sql`address`, described("The client's address.", WANTED)),
+    action: where(described("The action; with a final dot, as in app., all that begin so.", WANTED),
       isAction),
-    not: where(described("What was done that is left out, as action.", WANTED), (action) =>
+    not: where(described("Actions to leave out, in the form of `action`.", WANTED), (action) =>
       sql`(NOT ${isAction(action)})`),
     ...madeBetween("t", "Done"),
   },

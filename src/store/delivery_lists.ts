@@ -63,7 +63,7 @@ export const DELIVERY_LIST = {
     },
     name: where(described("The event's name.", EVENT_NAME), (name) =>
       isOfSubscription(sql`s.event = ${name}`)),
-    endpoint: where(described("How the endpoint begins.", WANTED), (beginning) =>
+    endpoint: where(described("The beginning of the endpoint.", WANTED), (beginning) =>
       isOfSubscription(startsWith(sql`s.endpoint`, toUrl(beginning)))),
     answer: where(described("The last response's status, or the last error.", ANSWER), (answer) =>
       answer > "999" ? sql`lastError = ${answer}` : sql`lastStatus = ${Number(answer)}`),

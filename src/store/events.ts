@@ -28,9 +28,9 @@ export const EVENT_LIST = {
   filters: {
     name: is(sql`name`, described("The event's name.", name)),
     status: is(sql`status`, status),
-    subject: is(sql`subject`, described("Whom it is for alone.", PRINCIPAL_ID)),
-    request: is(sql`request`, described("The X-Request-Id of what dispatched it.", WANTED)),
-    source: is(sql`source`, described("The route or cronjob that did; backend or cli.", WANTED)),
+    subject: is(sql`subject`, described("The only principal that it is for.", PRINCIPAL_ID)),
+    request: is(sql`request`, described("The X-Request-Id of the request.", WANTED)),
+    source: is(sql`source`, described("The route or cronjob; or backend, or cli.", WANTED)),
     ...madeBetween("e", "Dispatched"),
   },
   indexes: { request: [], name: EVENT_STATUSES, status: [] },

@@ -23,7 +23,7 @@ export const ISSUERS = tableOf<Issuer>(sql`issuers`, IssuerRecord, IssuerChange)
 export const PRINCIPALS = {
   ...tableOf<Principal>(sql`principals`, PrincipalRecord, PrincipalChange),
   filters: {
-    issuer: where(described("Of this issuer, by its id or its URL.", TEXT), (name) =>
+    issuer: where(described("The issuer's id or URL.", TEXT), (name) =>
       sql`issuer = (SELECT id FROM issuers WHERE ${name} IN (id, issuer))`),
   },
   indexes: { issuer: [] },

@@ -57,7 +57,7 @@ export function madeBetween(kind: string, what: string) {
     ...optional(described(`${what} ${meaning}.`, TIME_MS)),
     range: (timeMs) => ({ [end]: idBound(kind, timeMs) }),
   });
-  return { since: at("at that time or later", "from"), until: at("before that time", "before") };
+  return { since: at("at this time or later", "from"), until: at("before this time", "before") };
 }
 
 const MAX_LENGTH = 200;
@@ -86,7 +86,7 @@ export function beginsWith(
   toText = (text: string) => text,
   always = sql`TRUE`,
 ) {
-  const meaning = `How ${what} begins; of more than ${FOUND_AT_MOST} the first by that.`;
+  const meaning = `The beginning of ${what}; only the first ${FOUND_AT_MOST} matches are searched.`;
   return where(described(meaning, WANTED), (beginning, { owner }) => {
     const begins = startsWith(column, toText(beginning));
     // An owner's few rows must not be missing because others have very many that begin so.

@@ -148,8 +148,8 @@ export const RESEND_LIST = {
   columns: sql`*`,
   filters: {
     state: is(sql`state`, oneOf(...RESEND_STATES)),
-    subscription: is(sql`selection ->> 'subscription'`, described("Of this one alone.", idOf("s"))),
-    actor: is(sql`actor`, described("Who asked for it.", WANTED)),
+    subscription: is(sql`selection ->> 'subscription'`, described("The subscription.", idOf("s"))),
+    actor: is(sql`actor`, described("The id of who started it.", WANTED)),
   },
   indexes: {},
   toItem: toResend,

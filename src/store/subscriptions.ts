@@ -52,7 +52,7 @@ export const SUBSCRIPTION_LIST = {
   always: IS_LISTED,
   filters: {
     owner: is(sql`principal`, described("The user's or app's id.", PRINCIPAL_ID)),
-    app: is(sql`app`, described("What it was made through.", WANTED)),
+    app: is(sql`app`, described("The app that it was made through.", WANTED)),
     event: is(sql`event`, described("The event's name.", EVENT_NAME)),
     status: is(sql`status`, SubscriptionRecord.members.status),
     q: beginsWith(sql`subscriptions`, sql`endpoint`, "the endpoint", toUrl, IS_LISTED),
