@@ -81,7 +81,7 @@ export function createJobs(options: JobsOptions) {
       // With a wrong clock, time in which other processes worked would seem idle.
       const idleLeftOut = options.isClockRight()
         ? leaveOutIdleTime(database, PURGE.name, now()).catch((error: unknown) =>
-          log.warn("the time without a server counts as failed", { error }))
+          log.warn("the time without a server counts as failing time of subscriptions", { error }))
         : undefined;
       // In each process: it seldom finds work, and a lease would cost more than the search.
       cron.start({

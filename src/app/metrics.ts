@@ -36,7 +36,7 @@ const total = (help: string, read: Read<MetricSources>) =>
 
 /** The histogram holds the time between two ticks, from which the intended wait is taken off. */
 const lag = (which: string, readNs: (delay: MetricSources["loopDelay"]) => number) =>
-  gauge(`Lag of the event loop since it was last asked for, ${which}.`, ({ loopDelay }) =>
+  gauge(`Lag of the event loop since the last scrape, ${which}.`, ({ loopDelay }) =>
     Math.max(0, readNs(loopDelay) / 1e9 - LOOP_RESOLUTION_MS / 1000));
 
 /**
@@ -74,7 +74,7 @@ export const METRICS = {
   gatepost_delivery_attempt_duration_seconds: histogram(
     "Time of one callback, its response included.",
     BOUNDS_MS.map((ms) => ms / 1000), "outcome"),
-  gatepost_deliveries_in_flight: gauge("Callbacks of this process under way.",
+  gatepost_deliveries_in_flight: gauge("Callbacks in flight in this process.",
     ({ worker }) => worker.report().inFlight),
   gatepost_callbacks_held_up: gauge(
     "1 while this process lacks what callbacks need: descriptors, memory, a port or a network.",
@@ -101,13 +101,13 @@ export const METRICS = {
     "Batches of writes that one commit made durable together.",
     [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]),
   gatepost_database_commit_duration_seconds: histogram(
-    "Time of one commit, the waiting for locks included.",
+    "Time of one commit, waits for locks included.",
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2]),
   gatepost_database_node_up: gauge(
-    "1 for a node of a cluster that works, 0 for one that the log warns of; on a cluster alone.",
+    "1 if a node of the cluster works, 0 if the log warns of it; only on a cluster.",
     ({ cluster }) => cluster?.nodes().map(([node, isUp]) => [[node], Number(isUp)]) ?? [], "node"),
   gatepost_database_clock_difference_seconds: gauge(
-    "By how much this machine's clock differs from those of the cluster; on a cluster alone.",
+    "By how much this machine's clock differs from the cluster's clocks; only on a cluster.",
     ({ cluster }) => cluster ? cluster.skewMs() / 1000 : []),
   gatepost_log_lines_dropped_total: total(
     "Lines that stdout or stderr did not take: its disk is full, its reader gone or slow.",
@@ -120,7 +120,7 @@ export const METRICS = {
   process_start_time_seconds: gauge("Start of the process, since 1970.",
     () => Math.round(performance.timeOrigin) / 1000),
   process_open_fds: gauge(
-    "Open file descriptors; on Linux alone, and not under Node's permission model.",
+    "Open file descriptors; only on Linux, and not under Node's permission model.",
     async () => (await readdir("/proc/self/fd")).length),
   nodejs_heap_size_used_bytes: gauge("Used part of V8's heap.",
     () => process.memoryUsage().heapUsed),

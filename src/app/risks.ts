@@ -24,15 +24,15 @@ export function findRisks(config: Config, openFiles = readOpenFilesLimit()): str
   const files = connections + 2 * config.callbackConcurrency + OTHER_FILES;
   const risks = [
     protocol === "http:" && !isLoopbackHost(hostname) &&
-    `GATEPOST_BASE_URL: ${baseUrl} is http: passwords and tokens pass the network readable`,
+    `GATEPOST_BASE_URL: ${baseUrl} is http: passwords and tokens cross the network unencrypted`,
     consoleUrl && !isLoopbackHost(consoleUrl.hostname) &&
-    `GATEPOST_CONSOLE: ${consoleUrl.origin} is http: tokens pass the network readable, and ` +
-    "browsers run the console at https addresses and at their own machine's alone",
+    `GATEPOST_CONSOLE: ${consoleUrl.origin} is http: tokens cross the network unencrypted, and ` +
+    "browsers run the console only over https or on their own machine",
     protocol === "https:" && config.trustedProxies.length === 0 &&
     "GATEPOST_TRUSTED_PROXIES: none, though GATEPOST_BASE_URL is https: all clients behind a " +
     "proxy count as one address, and one of them can use up the throttles of all",
     config.secretKeys === undefined &&
-    "GATEPOST_SECRET_KEY: not set, or empty: private keys and signing secrets are stored readable",
+    "GATEPOST_SECRET_KEY: not set, or empty: private keys and signing secrets are not encrypted",
     findDatabaseRisk(config.database),
     openFiles < files &&
     `ulimit -n: ${openFiles} open files are too few for ${connections} ` +
@@ -67,8 +67,8 @@ function findDatabaseRisk(database: Config["database"]): string | false {
   if (database.kind === "rqlite") {
     const isReadable = !database.isTls &&
       database.nodes.some((node) => !isLoopbackHost(new URL(`http://${node}`).hostname));
-    return isReadable && "GATEPOST_DATABASE: rqlite:// is not encrypted: what is stored, and the " +
-      "credentials, pass the network readable; rqlites:// is";
+    return isReadable && "GATEPOST_DATABASE: rqlite:// is not encrypted: stored data and " +
+      "credentials cross the network readable; use rqlites://";
   }
   const mode = modeOf(database.path);
   return (mode & 0o044) !== 0 &&

@@ -76,5 +76,5 @@ function refuseEndpoint(url: URL, own: readonly string[], { config, receivers }:
   if (isReceiver(url.href, receivers?.at)) return undefined;
   if (own.includes(url.origin)) return "Must not be an address of this service.";
   return isReachableUrl(url, config.callbackAllow) ? undefined
-    : "Must not be an address that callbacks may not reach.";
+    : "Must be an address that callbacks may reach.";
 }
