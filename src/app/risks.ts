@@ -47,9 +47,9 @@ export async function findStoredRisks(
   database: Pick<Database, "query">,
 ): Promise<string[]> {
   const apps = profile === "none" ? [] : await listUnlistedApps(database);
-  const isShut = !authorizationServer && (await listActiveIssuers(database)).length === 0;
+  const refusesAllTokens = !authorizationServer && (await listActiveIssuers(database)).length === 0;
   return [
-    ...isShut
+    ...refusesAllTokens
       ? ["GATEPOST_AUTHORIZATION_SERVER: off, and no issuer is active: every token is refused"]
       : [],
     ...apps.map(({ id }) =>
