@@ -176,10 +176,10 @@ async function storeChange(
   await checkOwner(database, body.owner);
   // New keys give access to all that the app may do. So do a new owner, who may make a secret, one
   // more grant type, and other addresses that codes are sent to.
-  const isWay = body.jwks || body.owner || changed.url !== app.url ||
+  const givesAccess = body.jwks || body.owner || changed.url !== app.url ||
     changed.redirectUris.join(" ") !== app.redirectUris.join(" ") || // no URI has a space
     changed.grants.some((type) => !app.grants.includes(type));
-  await checkGivesBackend(context.caller, changed, isWay ? undefined : app, services);
+  await checkGivesBackend(context.caller, changed, givesAccess ? undefined : app, services);
   const lost = app.scopes.filter((scope) => !changed.scopes.includes(scope));
   const isDisabled = changed.status === "disabled";
   const end = { reason: "app disabled" };

@@ -6,7 +6,7 @@ import { verifyJwt } from "../base/jwt.ts";
 import { type Challenge, Problem } from "../base/problem.ts";
 import { SealError } from "../base/seal.ts";
 import { ACCESS_TOKEN_TYPE, parseAccessClaims } from "../oauth/claims.ts";
-import { type Caller, opens, PERSONAL_PREFIX, toAskFor } from "../oauth/principal.ts";
+import { type Caller, covers, PERSONAL_PREFIX, toAskFor } from "../oauth/principal.ts";
 import type { Services } from "../services.ts";
 import { findPersonalCaller } from "../store/personal_tokens.ts";
 
@@ -64,7 +64,7 @@ export function authenticateBy(check: CheckToken, issuer: string) {
       const detail = "The access token is expired, revoked or invalid.";
       throw refusal(401, detail, request, scopes, "invalid_token");
     }
-    if (scopes.every((scope) => opens(caller.scopes, scope))) return caller;
+    if (scopes.every((scope) => covers(caller.scopes, scope))) return caller;
     const detail = `The access token needs scope ${scopes.map(toAskFor).join(" ")}.`;
     throw refusal(403, detail, request, scopes, "insufficient_scope");
   }

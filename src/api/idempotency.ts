@@ -24,7 +24,7 @@ const KEY = /^(?:"((?:[ !#-[\]-~]|\\["\\]){1,255})"|([!#-~][ -~]{0,254}))$/;
  * @param run must store its changes in one batch with the statements of `keep`, unless a second run
  * changes nothing more; `keep` throws TypeError for a stream, and for more than 256 KiB
  */
-export async function answerOnce(
+export async function respondOnce(
   { database, now }: Pick<Services, "database" | "now">,
   { request, caller }: Pick<Context<string, Access, unknown, unknown>, "request" | "caller">,
   body: () => string | Uint8Array,

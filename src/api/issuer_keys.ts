@@ -11,7 +11,7 @@ interface KeySet {
   changes: number;
   triedAtMs: number;
   /** When fresh keys were last fetched again, because a `kid` was not among them. */
-  soughtAtMs: number;
+  unknownKidTriedAtMs: number;
   hasFailed: boolean;
   fetching: Promise<void> | undefined;
 }
@@ -69,23 +69,23 @@ export function createIssuerKeys(services: Pick<Services, "fetchDocument" | "now
   /** Returns the keys of this `kid`, and until when they need not be looked up again. */
   return async (uri: string, kid: string, changes: number) => {
     const set = sets.getOrInsertComputed(uri, () => ({
-      keys: new Map(), freshUntilMs: -Infinity, changes, triedAtMs: 0, soughtAtMs: 0,
+      keys: new Map(), freshUntilMs: -Infinity, changes, triedAtMs: 0, unknownKidTriedAtMs: 0,
       hasFailed: false, fetching: undefined,
     }));
-    const serves = () => set.freshUntilMs + STALE_MS > now();
+    const isUsable = () => set.freshUntilMs + STALE_MS > now();
     // Keys fetched before an issuer changed are outdated: a leak may be the reason for the change.
-    const isOfNow = () => set.changes >= changes;
+    const isCurrent = () => set.changes >= changes;
     // A time in the future is from before the clock was set back: the age of the keys is unknown.
-    const isFresh = () => isOfNow() && set.triedAtMs <= now() && now() < set.freshUntilMs;
+    const isFresh = () => isCurrent() && set.triedAtMs <= now() && now() < set.freshUntilMs;
     const isWanted = !isFresh() || !set.keys.has(kid);
-    const pauseMs = serves() && isOfNow() ? UNKNOWN_MS : NONE_MS;
-    const sinceMs = Math.abs(now() - (isFresh() ? set.soughtAtMs : set.triedAtMs));
+    const pauseMs = isUsable() && isCurrent() ? UNKNOWN_MS : NONE_MS;
+    const sinceMs = Math.abs(now() - (isFresh() ? set.unknownKidTriedAtMs : set.triedAtMs));
     if (isWanted && sinceMs >= pauseMs) {
-      if (isFresh()) set.soughtAtMs = now();
+      if (isFresh()) set.unknownKidTriedAtMs = now();
       set.fetching ??= refresh(uri, set, changes);
     }
-    if (isWanted && !(set.hasFailed && serves() && set.keys.has(kid))) await set.fetching;
-    const keys = serves() ? set.keys.get(kid) : undefined;
+    if (isWanted && !(set.hasFailed && isUsable() && set.keys.has(kid))) await set.fetching;
+    const keys = isUsable() ? set.keys.get(kid) : undefined;
     const soonMs = Math.min(now() + pauseMs, set.freshUntilMs + STALE_MS);
     return keys && { keys, untilMs: isFresh() ? set.freshUntilMs : soonMs };
   };

@@ -36,10 +36,10 @@ export function createIssuerTokens(
       if (!jwt || iss === baseUrl) return undefined;
       const changes = issuerChanges();
       const issuer = (await listIssuers())?.find((each) => each.issuer === iss);
-      const said = issuer && readIssuerToken(jwt, issuer, baseUrl, now());
-      const found = said && await findKeys(issuer.jwksUri, said.kid, changes);
+      const parsed = issuer && readIssuerToken(jwt, issuer, baseUrl, now());
+      const found = parsed && await findKeys(issuer.jwksUri, parsed.kid, changes);
       if (!found || !found.keys.some((key) => isSignedBy(jwt, key))) return undefined;
-      const { sub, scopes, expiresAtMs } = said;
+      const { sub, scopes, expiresAtMs } = parsed;
       const principal = await findPrincipal(issuer.id, sub);
       if (principal?.status !== "active") return undefined;
       const caller: Caller = {

@@ -25,8 +25,8 @@ const CURSOR: Shape<string> = {
   definitions: {},
   parse(value, report) {
     const key = Buffer.from(String(value), "hex").toString();
-    const isRight = CURSOR_FORM.test(String(value)) && formatCursor(key) === value;
-    if (!isRight) report("Must be a next_cursor of this list.");
+    const isValid = CURSOR_FORM.test(String(value)) && formatCursor(key) === value;
+    if (!isValid) report("Must be a next_cursor of this list.");
     return key;
   },
 };

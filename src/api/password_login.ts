@@ -19,7 +19,7 @@ export interface LoginAttempt {
   readonly password: string;
   readonly address: string;
   /** The app that sends them, and whether the app is authenticated; undefined: the user does. */
-  readonly app?: { readonly id: string; readonly isProven: boolean };
+  readonly app?: { readonly id: string; readonly isAuthenticated: boolean };
   /** Whether the user is logged in already: then a used one-time password is still accepted. */
   readonly isLoggedIn?: boolean;
   /** Returns the browser's device, if the user with this id has logged in with it before. */
@@ -129,14 +129,14 @@ function countedLogin(
 ): CountedLogin {
   const account = accountOf(username);
   const device = user && findDevice?.(user.id);
-  const isProven = app?.isProven ?? false;
+  const isAuthenticated = app?.isAuthenticated ?? false;
   const place = `device ${device}`;
   const networks = device === undefined ? throttleNetworks(address)
     : [{ first: place, last: place, share: 1 }] as const;
   const limits = networks.map(({ share, ...network }) => ({
     ...network,
     ofAccount: share * ACCOUNT_LIMIT,
-    ofAll: isProven || device ? null : share * ADDRESS_LIMIT,
+    ofAll: isAuthenticated || device ? null : share * ADDRESS_LIMIT,
   }));
-  return { account, place: networks[0].first + (isProven ? BY_APP : ""), limits };
+  return { account, place: networks[0].first + (isAuthenticated ? BY_APP : ""), limits };
 }

@@ -144,8 +144,8 @@ function toPattern(text: string): PathPattern {
   }
   const shape = parts.map((tokens) => `/${tokens.map(toShape).join("")}`).join("");
   const segments = parts.map(toSegment);
-  const isFancy = segments.some(({ rank }) => rank === 1 || rank === 3);
-  return { text, segments, shape, urlPattern: isFancy ? urlPattern : undefined };
+  const needsUrlPattern = segments.some(({ rank }) => rank === 1 || rank === 3);
+  return { text, segments, shape, urlPattern: needsUrlPattern ? urlPattern : undefined };
 }
 
 function toSegment(tokens: readonly PathToken[]): Segment {

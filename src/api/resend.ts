@@ -40,18 +40,18 @@ import { getSubscription } from "./subscription.ts";
 
 const ID = idOf("w");
 /** To send more deliveries than this again, the caller needs a recent login. */
-const MANY = 10_000;
+const RECENT_LOGIN_ABOVE = 10_000;
 
-const HOW = {
+const OPTIONS = {
   dry_run: optional(described("Sends nothing; the response says how many would be sent.", FLAG)),
   first: optional(described("Sends only the first of them, as a trial.", oneOf("one"))),
 };
-const { subscription, event, name, endpoint, ...OWN } = SELECTION;
+const { subscription, event, name, endpoint, ...OWN_SELECTION } = SELECTION;
 
-export const NewResend = named("Resend", object({ ...SELECTION, ...HOW }));
+export const NewResend = named("Resend", object({ ...SELECTION, ...OPTIONS }));
 
 /** The same for the deliveries of one subscription. */
-export const OwnResend = named("OwnResend", object({ ...OWN, ...HOW }));
+export const OwnResend = named("OwnResend", object({ ...OWN_SELECTION, ...OPTIONS }));
 
 const COUNTED = { count: described("How many deliveries; counted up to a million.", COUNT) };
 
@@ -136,7 +136,7 @@ export function resendOperations(side: Side, services: Administration): Operatio
  */
 export async function startResend(
   context: Actor,
-  { dry_run, first: trial, ...selection }: InferMembers<typeof SELECTION & typeof HOW>,
+  { dry_run, first: trial, ...selection }: InferMembers<typeof SELECTION & typeof OPTIONS>,
   services: Administration & Pick<Services, "heavy">,
 ) {
   const { database, heavy, now, wake } = services;
@@ -146,7 +146,7 @@ export async function startResend(
   const count = trial ? Math.min(all, 1) : all;
   if (dry_run) return jsonResponse(200, { count });
   if (first === undefined) return jsonResponse(202, { count });
-  if (count > MANY) await checkRecentLogin(context.caller, services);
+  if (count > RECENT_LOGIN_ABOVE) await checkRecentLogin(context.caller, services);
   const [statements, target, refusal] = trial
     ? [resendDeliveries([first], now(), selection.status), first, "The delivery has just changed."]
     : [[insertResend({ ...resend, total: count })], selection.subscription ?? selection.status,

@@ -49,11 +49,11 @@ const NO_METHODS: readonly string[] = [];
  * URLPattern: percent-encoded, case-sensitive, and a parameter matches one non-empty segment. Of
  * several matches the most literal one counts, segment by segment.
  *
- * Literals and `:parameters` cost one look-up per segment; each fancier pattern costs a URLPattern.
+ * Literals and `:parameters` cost one look-up per segment; any other pattern costs a URLPattern.
  */
 export function createRouter(operations: readonly Operation[]): Router {
   const tree = createNode();
-  const fancy: Entry[] = [];
+  const complexEntries: Entry[] = [];
   const ordered = operations.map((operation) => {
     const reasons: string[] = [];
     const pattern = parsePathPattern(operation.path, (reason) => reasons.push(reason));
@@ -63,20 +63,20 @@ export function createRouter(operations: readonly Operation[]): Router {
   for (const [place, { operation, pattern }] of ordered.entries()) {
     const { segments: [first], urlPattern } = pattern;
     const entry = { operation, pattern, place };
-    // A fancy pattern adds only its first segment, which marks paths as this router's.
+    // A complex pattern adds only its first segment, which marks paths as this router's.
     if (first?.rank === 0) tree.literals.getOrInsertComputed(first.literal, createNode);
-    if (urlPattern) fancy.push(entry);
-    else plant(tree, entry);
+    if (urlPattern) complexEntries.push(entry);
+    else insertEntry(tree, entry);
   }
 
   // If false, the look-up of another router's path ends early.
   const takesAnyFirst = tree.parameter !== undefined ||
-    fancy.some(({ pattern: { segments: [first] } }) => first?.rank !== 0);
+    complexEntries.some(({ pattern: { segments: [first] } }) => first?.rank !== 0);
 
   /** Returns the first match in the order of patterns. */
   const find = (method: string, path: string) => {
-    const simple = climb(tree, path, 1, method);
-    for (const entry of fancy) {
+    const simple = findEntry(tree, path, 1, method);
+    for (const entry of complexEntries) {
       if (simple !== undefined && simple.place < entry.place) break;
       if (entry.operation.method !== method) continue;
       const params = readGroups(entry, path);
@@ -110,7 +110,7 @@ function createNode(): TreeNode {
   return { literals: new Map(), parameter: undefined, entries: new Map() };
 }
 
-function plant(root: TreeNode, entry: Entry): void {
+function insertEntry(root: TreeNode, entry: Entry): void {
   let node = root;
   for (const { rank, literal } of entry.pattern.segments) {
     node = rank === 0
@@ -121,14 +121,14 @@ function plant(root: TreeNode, entry: Entry): void {
 }
 
 /** Returns the first match: at each segment it tries the literal branch, then the parameter's. */
-function climb(node: TreeNode, path: string, start: number, method: string): Entry | undefined {
+function findEntry(node: TreeNode, path: string, start: number, method: string): Entry | undefined {
   if (start > path.length) return node.entries.get(method);
   const segment = segmentAt(path, start);
   const rest = start + segment.length + 1;
   const next = node.literals.get(segment);
-  const found = next && climb(next, path, rest, method);
+  const found = next && findEntry(next, path, rest, method);
   if (found !== undefined || node.parameter === undefined || segment === "") return found;
-  return climb(node.parameter, path, rest, method);
+  return findEntry(node.parameter, path, rest, method);
 }
 
 function readSegments({ pattern }: Entry, path: string): PathParams {

@@ -24,8 +24,8 @@ import {
   BACKEND_SCOPE,
   type Caller,
   CONSUMER_SCOPE,
+  covers,
   isOwnLogin,
-  opens,
 } from "../oauth/principal.ts";
 import type { Services } from "../services.ts";
 import { afterWrite } from "../store/after_write.ts";
@@ -199,7 +199,7 @@ export async function checkEventAllowed(database: Database, event: string, calle
     ? [BACKEND_SCOPE]
     : await findEventScopes(database, event);
   const granted = await grantedScopes(database, caller);
-  if (needed.every((scope) => opens(granted, scope))) return;
+  if (needed.every((scope) => covers(granted, scope))) return;
   throw new Problem(403, "forbidden_event", `The event needs scope ${needed.join(" ")}.`, {
     challenge: { error: "insufficient_scope", scopes: [CONSUMER_SCOPE, ...needed] },
   });

@@ -4,7 +4,7 @@ import { discardStream, type HttpRequest, type HttpResponse } from "../base/http
 import { Problem } from "../base/problem.ts";
 import { bearerChallenge } from "../api/bearer.ts";
 import { PAGES_OF_APPS } from "../api/cors.ts";
-import { answerOnce, type Keep } from "../api/idempotency.ts";
+import { type Keep, respondOnce } from "../api/idempotency.ts";
 import type { Operation } from "../api/operation.ts";
 import type { Caller } from "../mod.ts";
 import type { Services } from "../services.ts";
@@ -94,7 +94,7 @@ export function hostedOperation(
   function runOnce(exchange: Exchange, input: Input): Promise<HttpResponse> {
     if (!endpoint.idempotent) return run(exchange, input);
     const body = () => input.bytes ?? "";
-    return answerOnce(services, exchange, body, (keep) => run(exchange, input, keep));
+    return respondOnce(services, exchange, body, (keep) => run(exchange, input, keep));
   }
 
   return {

@@ -39,9 +39,9 @@ export function verifyAssertion(
   if (nbf !== undefined && !isWithin(nbf, -Infinity, LEEWAY_S)) return undefined;
   if (typeof jti !== "string" || jti === "" || !TYPES.includes(shortType(typ))) return undefined;
   if (!Object.keys(jwt.header).every((name) => HEADER_MEMBERS.includes(name))) return undefined;
-  const isProven = app.jwks.filter((jwk) => kid === undefined || jwk.kid === kid)
+  const isSigned = app.jwks.filter((jwk) => kid === undefined || jwk.kid === kid)
     .map(importPublicJwk)
     .some((key) => key && isSignedBy(jwt, key));
   // Longer than the assertion is valid, because the process that forgets it may have another clock.
-  return isProven ? { jti, untilMs: (exp + 2 * LEEWAY_S) * 1000 } : undefined;
+  return isSigned ? { jti, untilMs: (exp + 2 * LEEWAY_S) * 1000 } : undefined;
 }

@@ -59,7 +59,7 @@ export const isOfBackend = (scope: string): boolean =>
   scope === BACKEND_SCOPE || scope === BACKEND_READ_SCOPE;
 
 /** Whether `scopes` include what an operation needs. */
-export function opens(scopes: readonly string[], needed: string): boolean {
+export function covers(scopes: readonly string[], needed: string): boolean {
   return scopes.includes(needed) || isOfBackend(needed) && scopes.includes(BACKEND_SCOPE);
 }
 

@@ -51,7 +51,7 @@ export function isLoopbackHost(hostname: string): boolean {
 }
 
 /** Whether another program on the user's device could receive this redirect (RFC 8252 §8.6). */
-export function isPosable({ type }: Pick<App, "type">, redirectUri: string): boolean {
+export function isImpersonable({ type }: Pick<App, "type">, redirectUri: string): boolean {
   const { protocol, hostname } = new URL(redirectUri);
   return type === "public" && (isLoopbackHost(hostname) || !/^https?:$/.test(protocol));
 }

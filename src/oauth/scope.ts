@@ -66,7 +66,7 @@ export function grantScope({ requested, app, user }: {
   if (granted.length > 0) return granted;
   throw first === undefined
     ? new OAuthError("invalid_scope", "No scope is granted by default: request one by name.")
-    : refuseScope("The user does not have", first, addTo("user"));
+    : scopeError("The user does not have", first, addTo("user"));
 }
 
 /** Throws OAuthError `invalid_scope` if the app lacks one of the requested scopes. */
@@ -76,7 +76,7 @@ export function checkAppScopes(
 ): void {
   const missing = requested.find((name) => !scopes.includes(name));
   if (missing === undefined) return;
-  throw refuseScope("The app may not have", missing, metadataUrl ? REGISTER_APP : addTo("app"));
+  throw scopeError("The app may not have", missing, metadataUrl ? REGISTER_APP : addTo("app"));
 }
 
 /**
@@ -98,7 +98,7 @@ export const REGISTER_APP = "An app known by its metadata document cannot; an ad
   "can register it.";
 
 /** Makes the error for a scope. Its name is safe to repeat, because it is well-formed. */
-function refuseScope(reason: string, name: string, remedy: string): OAuthError {
+function scopeError(reason: string, name: string, remedy: string): OAuthError {
   // OpenID Connect clients request it by default, and fail without an id token if it is granted.
   const hint = name === "openid" ? " There are no id tokens: leave it out if you can." : "";
   return new OAuthError("invalid_scope", `${reason} scope ${name}.${hint} ${remedy}`);

@@ -35,7 +35,7 @@ export function findClient(database: Database, clientId: string) {
 }
 
 /** Holds while an app's URL has the origin that was read: another origin is somebody else's. */
-export function isWhereItWas({ id, url }: Pick<App, "id" | "url">): Sql {
+export function hasSameOrigin({ id, url }: Pick<App, "id" | "url">): Sql {
   return sql`EXISTS (SELECT 1 FROM apps WHERE id = ${id} AND origin = ${new URL(url).origin})`;
 }
 
@@ -54,9 +54,9 @@ export const APP_LIST = {
 /** Whether any active app's URL has this origin; `documents`: whose documents are accepted. */
 export function hasAppOrigin(database: Database, origin: string, documents: DocumentHosts) {
   // An app that a document describes has the document's origin, whatever its path.
-  const isTaken = isDocumentUrl(`${origin}/client`, documents);
+  const isAccepted = isDocumentUrl(`${origin}/client`, documents);
   const select = sql`SELECT 1 FROM apps WHERE origin = ${origin} AND status = 'active'
-    AND (metadataUrl IS NULL OR ${Number(isTaken)}) LIMIT 1`;
+    AND (metadataUrl IS NULL OR ${Number(isAccepted)}) LIMIT 1`;
   return hasRow(database, select);
 }
 

@@ -32,7 +32,7 @@ export function hasScope(scopes: Sql, scope: Sql | string): Sql {
   return sql`instr(${scopes}, '"' || ${scope} || '"') > 0`;
 }
 
-/** Holds where a JSON array of scopes allows what needs this one; {@link opens} in SQL. */
+/** Holds where a JSON array of scopes allows what needs this one; {@link covers} in SQL. */
 function opensScope(scopes: Sql, scope: Sql): Sql {
   return sql`(${hasScope(scopes, scope)} OR (${scope} = ${sqlText(BACKEND_READ_SCOPE)}
     AND ${hasScope(scopes, sqlText(BACKEND_SCOPE))}))`;

@@ -36,7 +36,7 @@ export function needsNoConsent({ user, app, scopes, resource = null }: Wanted): 
 }
 
 /** Whether `needsNoConsent` holds. */
-export function isAllowedUnseen(database: Database, wanted: Wanted): Promise<boolean> {
+export function mayOmitConsent(database: Database, wanted: Wanted): Promise<boolean> {
   return hasRow(database, sql`SELECT 1 WHERE ${needsNoConsent(wanted)}`);
 }
 

@@ -15,8 +15,8 @@ export interface DeviceCode extends Pick<Code, "app" | "scopes" | "untilMs"> {
 export const DENIED = "denied";
 
 /** How many devices wait at most, of one app and in all: some apps can ask without a secret. */
-const MOST_OF_APP = 5_000;
-const MOST = 10_000;
+const MAX_OF_APP = 5_000;
+const MAX_ALL = 10_000;
 
 /** Stores a device code, with its user code by SHA-256; false where too many devices wait. */
 export function insertDeviceCode(
@@ -30,7 +30,7 @@ export function insertDeviceCode(
   // If another device has this user code, as rare as a correct guess, the app asks again.
   return changesRow(database, sql`INSERT INTO device_codes (hash, userCode, app, scopes, untilMs)
     SELECT ${hash}, ${userCode}, ${app}, ${JSON.stringify(scopes)}, ${untilMs}
-    WHERE ${fewer(MOST)} AND ${fewer(MOST_OF_APP, andIs(sql`app`, app))} ON CONFLICT DO NOTHING`);
+    WHERE ${fewer(MAX_ALL)} AND ${fewer(MAX_OF_APP, andIs(sql`app`, app))} ON CONFLICT DO NOTHING`);
 }
 
 /** Finds a device code by its hash or its user code's, also for some time after its end. */

@@ -8,7 +8,7 @@ export type FigureCounter = ReturnType<typeof createFigureCounter>;
 /** How many minutes are kept in memory at most while the database refuses writes. */
 const KEPT_MINUTES = 60;
 /** The most intervals in a response, which the request thread writes: 41 days of hours. */
-const MOST_INTERVALS = 1_000;
+const MAX_INTERVALS = 1_000;
 
 const STEP_LIST = JSON.stringify(Object.values(STEPS).map(({ ms }) => ms));
 const SUMS: Sql = {
@@ -70,7 +70,7 @@ export async function listFigures(
 ): Promise<{ readonly atMs: number; readonly figures: Figures }[]> {
   const rows = await query<{ readonly atMs: number; readonly counts: string }>(
     sql`SELECT atMs, counts FROM figures WHERE stepMs = ${STEPS[step].ms} AND key = ${key}
-      AND atMs >= ${fromMs} AND atMs < ${toMs} ORDER BY atMs ${limitTo(MOST_INTERVALS)}`,
+      AND atMs >= ${fromMs} AND atMs < ${toMs} ORDER BY atMs ${limitTo(MAX_INTERVALS)}`,
   );
   return rows.map(({ atMs, counts }) => ({ atMs, figures: JSON.parse(counts) }));
 }

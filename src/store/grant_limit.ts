@@ -52,8 +52,8 @@ export function endOldest(user: string, app: string, nowMs: number): Sql[] {
   const actor = isBuiltIn(app) ? user : app;
   const entry = { actor, action: "grant.limit", target: user, address: null };
   // A console leaves a grant behind each time that it is reloaded, which is not worth an entry.
-  const isNews = app === CONSOLE_APP ? sql`FALSE` : sql`EXISTS (${ofApp} UNION ALL ${ofUser})`;
-  return [insertAudit(entry, nowMs, isNews), end(ofApp), end(ofUser)];
+  const isAudited = app === CONSOLE_APP ? sql`FALSE` : sql`EXISTS (${ofApp} UNION ALL ${ofUser})`;
+  return [insertAudit(entry, nowMs, isAudited), end(ofApp), end(ofUser)];
 }
 
 const IS_OWN = sql`user IS NULL AND refresh IS NOT NULL`; // the condition of the index

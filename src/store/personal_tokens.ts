@@ -17,14 +17,14 @@ export function isCallerActive({ grantId, jti }: Pick<Caller, "grantId" | "jti">
 
 /**
  * Stores a user's personal token, a grant of its own, by its SHA-256. 0 rows change if the user has
- * reached the limit or lost a scope, or if `isIn` does not hold: a login that has ended must not
+ * reached the limit or lost a scope, or if `isLoggedIn` does not hold: a login that has ended must not
  * leave a token behind.
  */
 export function insertPersonalToken(
   { id, name, scopes, accessUntilMs }: ListedGrant,
   user: string,
   hash: Uint8Array,
-  isIn: Sql,
+  isLoggedIn: Sql,
   nowMs: number,
 ): Sql {
   const json = JSON.stringify(scopes);
@@ -32,7 +32,7 @@ export function insertPersonalToken(
       (id, app, user, type, name, scopes, token, refreshUntilMs, accessUntilMs)
     SELECT ${id}, ${PERSONAL_APP}, ${user}, ${PERSONAL_APP}, ${name}, ${json}, ${hash}, 0,
       ${accessUntilMs}
-    WHERE ${isIn} AND ${partiesHold(sql`${user}`, sql`${PERSONAL_APP}`, sql`NULL`)(json)}
+    WHERE ${isLoggedIn} AND ${partiesHold(sql`${user}`, sql`${PERSONAL_APP}`, sql`NULL`)(json)}
       AND (SELECT count(*) FROM grants INDEXED BY grants_of_user WHERE user = ${user}
         AND revokedAtMs IS NULL AND app = ${PERSONAL_APP} AND untilMs > ${nowMs})
         < ${PERSONAL_TOKENS}`;

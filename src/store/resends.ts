@@ -90,7 +90,7 @@ export function newResend(id: string, actor: string, selection: Selection): Rese
 }
 
 /** The rows to examine, by an index, and the condition for those to send. */
-function selected({ id, selection, reached, bound }: Resend): Record<"rows" | "isMeant", Sql> {
+function selected({ id, selection, reached, bound }: Resend): Record<"rows" | "isSelected", Sql> {
   const { conditions } = narrow(DELIVERY_LIST.filters, selection);
   const those = (areIndexed: boolean) =>
     conditions.filter(({ name }) => areIndexed === name in DELIVERY_LIST.indexes)
@@ -98,7 +98,7 @@ function selected({ id, selection, reached, bound }: Resend): Record<"rows" | "i
   return {
     rows: sql`deliveries WHERE ${joinSql(those(true), " AND ")}
       AND id > ${reached} AND id < ${bound} ORDER BY id`,
-    isMeant: joinSql([...those(false), isSendable(selection.status, idTimeMs(id))], " AND "),
+    isSelected: joinSql([...those(false), isSendable(selection.status, idTimeMs(id))], " AND "),
   };
 }
 
@@ -112,13 +112,13 @@ export async function countResend(database: Database, resend: Resend) {
   let count = 0;
   let first: string | undefined;
   for (let looked = 0; looked < COUNT_LIMIT; looked += COUNTED_AT_ONCE) {
-    const { rows, isMeant } = selected({ ...resend, reached });
+    const { rows, isSelected } = selected({ ...resend, reached });
     type Row = Record<"looked" | "count", number> & Record<"last" | "first", string | null>;
     const part = await findRow<Row>(
       database,
-      sql`SELECT count(*) AS looked, max(id) AS last, ifnull(sum(isMeant), 0) AS count,
-        min(iif(isMeant, id, NULL)) AS first
-      FROM (SELECT id, ${isMeant} AS isMeant FROM ${rows} ${limitTo(COUNTED_AT_ONCE)})`,
+      sql`SELECT count(*) AS looked, max(id) AS last, ifnull(sum(isSelected), 0) AS count,
+        min(iif(isSelected, id, NULL)) AS first
+      FROM (SELECT id, ${isSelected} AS isSelected FROM ${rows} ${limitTo(COUNTED_AT_ONCE)})`,
     );
     count += part?.count ?? 0;
     first ??= part?.first ?? undefined;
@@ -180,15 +180,15 @@ export async function continueResends(database: Database, nowMs: number): Promis
 /** Sends the next deliveries of a resend and advances it in one batch, so none is sent twice. */
 export async function continueResend(database: Database, resend: Resend, nowMs: number) {
   const { id, selection: { status }, reached } = resend;
-  const { rows, isMeant } = selected(resend);
+  const { rows, isSelected } = selected(resend);
   const found = await database.query<Pick<Resend, "id">>(sql`SELECT id FROM ${rows} ${AT_MOST}`);
   const ids = found.map((row) => row.id);
   const isNext = sql`id = ${id} AND state = 'running' AND reached = ${reached}`;
-  const when = sql`${isMeant} AND EXISTS (SELECT 1 FROM resends WHERE ${isNext})`;
+  const when = sql`${isSelected} AND EXISTS (SELECT 1 FROM resends WHERE ${isNext})`;
   const [state, endedAtMs] = ids.length < BATCH ? ["done", nowMs] : ["running", null];
   await database.write([
     sql`UPDATE resends SET done = done + (SELECT count(*) FROM deliveries
-        WHERE id IN ${listOf(ids)} AND status = ${status} AND ${isMeant}) WHERE ${isNext}`,
+        WHERE id IN ${listOf(ids)} AND status = ${status} AND ${isSelected}) WHERE ${isNext}`,
     ...resendDeliveries(ids, nowMs, status, when),
     sql`UPDATE resends SET reached = ${ids.at(-1) ?? reached}, state = ${state},
         endedAtMs = ${endedAtMs} WHERE ${isNext}`,

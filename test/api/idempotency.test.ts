@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { answerOnce, type Keep } from "../../src/api/idempotency.ts";
+import { type Keep, respondOnce } from "../../src/api/idempotency.ts";
 import type { HttpRequest, HttpResponse } from "../../src/base/http_message.ts";
 import { newId } from "../../src/base/id.ts";
 import { Problem } from "../../src/base/problem.ts";
@@ -49,7 +49,7 @@ function stage(database: Database = createMemoryDatabase()) {
     const headers = { "idempotency-key": key, ...more.headers };
     const request = sampleRequest({ method: "POST", path: "/orders", ...more, headers });
     const services = { database, now: () => clock.nowMs };
-    const { body, ...rest } = await answerOnce(services, { request, caller }, () => asked, run);
+    const { body, ...rest } = await respondOnce(services, { request, caller }, () => asked, run);
     assert.ok(!(body instanceof ReadableStream));
     return { ...rest, body: body === undefined ? undefined : Buffer.from(body).toString() };
   }

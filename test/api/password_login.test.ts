@@ -347,7 +347,7 @@ test("what is stored of a failure does not hold what was sent as a name", async 
   assert.doesNotMatch(JSON.stringify(rows), /my-password/);
 });
 
-const APP = { app: { id: "a1", isProven: true } };
+const APP = { app: { id: "a1", isAuthenticated: true } };
 
 test("a proven app is not limited by its address, whoever fails there", async (t) => {
   const { login, fail } = await openLogin(t);
@@ -382,7 +382,7 @@ test("a success clears the account at its address, however it came and comes", a
 
 test("an app that has proven nothing is limited by its address", async (t) => {
   const { login, fail } = await openLogin(t);
-  const unproven = { app: { id: "a1", isProven: false } };
+  const unproven = { app: { id: "a1", isAuthenticated: false } };
   for (let at = 0; at < 50; at++) await fail(1, `name${at}`, HERE, unproven);
   assert.equal((await login("marta", RIGHT, HERE, unproven)).kind, "throttled");
 });

@@ -46,7 +46,7 @@ export function sampleLogin(more: Partial<LoginPageInput> = {}): HttpResponse {
 /** A consent page on which Harbour Orders asks marta for `consumer`; `more` replaces members. */
 export function sampleConsent(more: Partial<ConsentPageInput> = {}): HttpResponse {
   const scopes = asked("consumer");
-  return consentPage({ ...form, username: "marta", scopes, isPosable: false, ...more });
+  return consentPage({ ...form, username: "marta", scopes, isImpersonable: false, ...more });
 }
 
 /** The page for a device's code; `more` replaces members of its input. */

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import {
   checkRedirectUri,
-  isPosable,
+  isImpersonable,
   originOf,
   parseAppUrl,
   redirectWith,
@@ -34,10 +34,10 @@ const POSABLE = ["http://localhost:8123/cb", "http://app.localhost/cb", "http://
 const OWN = [CALLBACK, "https://localhost.example/cb", "https://notlocalhost/cb",
   "https://127.0.0.1.example/cb", "https://app.example/localhost"];
 
-test("isPosable() is true of public apps whose code any program may take (RFC 8252 §8.6)", () => {
-  for (const uri of POSABLE) assert.ok(isPosable({ type: "public" }, uri), uri);
-  for (const uri of OWN) assert.ok(!isPosable({ type: "public" }, uri), uri);
-  for (const uri of POSABLE) assert.ok(!isPosable({ type: "confidential" }, uri), uri);
+test("isImpersonable() is true of public apps whose code others may take (RFC 8252 §8.6)", () => {
+  for (const uri of POSABLE) assert.ok(isImpersonable({ type: "public" }, uri), uri);
+  for (const uri of OWN) assert.ok(!isImpersonable({ type: "public" }, uri), uri);
+  for (const uri of POSABLE) assert.ok(!isImpersonable({ type: "confidential" }, uri), uri);
 });
 
 test("originOf() is what a policy can name: the scheme of what has no origin", () => {

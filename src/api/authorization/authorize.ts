@@ -7,12 +7,12 @@ import type { App } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import { CHALLENGE } from "../../oauth/pkce.ts";
 import { CONSOLE_APP, isOfBackend } from "../../oauth/principal.ts";
-import { isPosable } from "../../oauth/redirect_uri.ts";
+import { isImpersonable } from "../../oauth/redirect_uri.ts";
 import type { User } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
 import { findApp } from "../../store/apps.ts";
 import { GRANT_DENIED, insertAudit, UNKNOWN } from "../../store/audit.ts";
-import { isAllowedUnseen } from "../../store/consents.ts";
+import { mayOmitConsent } from "../../store/consents.ts";
 import { changeFresh } from "../administration.ts";
 import { errorPage } from "../pages/error_page.ts";
 import type { Operation } from "../operation.ts";
@@ -225,7 +225,7 @@ async function canSkipConsent(
   { database }: AuthorizeServices,
 ): Promise<boolean> {
   if (app.id === CONSOLE_APP) return true;
-  if (isPosable(app, redirectUri) || scopes.some(isOfBackend)) return false;
+  if (isImpersonable(app, redirectUri) || scopes.some(isOfBackend)) return false;
   const wanted = { user: user.id, app: app.id, scopes, resource: app.resource?.id ?? null };
-  return isAllowedUnseen(database, wanted);
+  return mayOmitConsent(database, wanted);
 }

@@ -2,7 +2,7 @@ import type { HttpResponse } from "../../base/http_message.ts";
 import type { App } from "../../oauth/app.ts";
 import { WEBHOOKS_PATH } from "../../oauth/console_app.ts";
 import { CONSOLE_APP } from "../../oauth/principal.ts";
-import { isPosable, originOf } from "../../oauth/redirect_uri.ts";
+import { isImpersonable, originOf } from "../../oauth/redirect_uri.ts";
 import type { Target } from "../../oauth/resource.ts";
 import type { User } from "../../oauth/user.ts";
 import { findConsentedScopes } from "../../store/consents.ts";
@@ -81,7 +81,7 @@ export async function showConsent(
     scopes: scopes.map((name) =>
       ({ name, words: scopeWords.get(name), isNew: !allowed.includes(name) })
     ),
-    isPosable: isPosable(app, redirectUri),
+    isImpersonable: isImpersonable(app, redirectUri),
     resource: app.resource?.url,
   });
 }

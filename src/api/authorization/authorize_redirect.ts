@@ -4,7 +4,7 @@ import { conflict } from "../../base/problem.ts";
 import { CONSOLE_APP } from "../../oauth/principal.ts";
 import { redirectWith } from "../../oauth/redirect_uri.ts";
 import type { User } from "../../oauth/user.ts";
-import { isWhereItWas } from "../../store/apps.ts";
+import { hasSameOrigin } from "../../store/apps.ts";
 import { GRANT_ALLOWED, insertAudit } from "../../store/audit.ts";
 import { hasCode, insertCode } from "../../store/codes.ts";
 import { needsNoConsent, putConsentOfCode } from "../../store/consents.ts";
@@ -36,7 +36,7 @@ export async function sendCode(
   const parties = { app: app.id, user: user.id, resource: app.resource?.id ?? null };
   const code = { id, ...parties, scopes, redirectUri, challenge, untilMs };
   const isConsole = app.id === CONSOLE_APP;
-  const when = isConsole ? [] : [isWhereItWas(app), ...isConsent ? [] : [needsNoConsent(code)]];
+  const when = isConsole ? [] : [hasSameOrigin(app), ...isConsent ? [] : [needsNoConsent(code)]];
   const changed = "The app or its consent has just changed; start again.";
   const changes = await database.write([
     ...registration,

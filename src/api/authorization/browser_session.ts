@@ -23,7 +23,7 @@ const SESSION_MS = 12 * 60 * 60_000;
 const SEEN_MS = 5 * 60_000;
 const DEVICE_MS = 180 * 86_400_000;
 /** How many users one browser's device cookie remembers: those who logged in last. */
-const MOST_DEVICES = 4;
+const MAX_DEVICES = 4;
 const DEVICES = /^\w{25}\.[\w-]{43}(?:~\w{25}\.[\w-]{43}){0,3}$/;
 
 /** A browser that shows our pages: its cookie, and who is logged in with it. */
@@ -93,11 +93,11 @@ export function createBrowserSessions(
    * unless `next`, the user who signs in now, is the same user.
    */
   async function end({ user, hash }: BrowserSession, next?: string, ...more: readonly Sql[]) {
-    const leaves = user !== undefined && user.id !== next;
+    const signsOut = user !== undefined && user.id !== next;
     const ends =
-      leaves ? endSessionsOf(user.id, now(), { id: sessionId(hash) }) : [deleteSession(hash)];
+      signsOut ? endSessionsOf(user.id, now(), { id: sessionId(hash) }) : [deleteSession(hash)];
     await database.write([...ends, ...more]);
-    if (leaves) await revocations.refresh();
+    if (signsOut) await revocations.refresh();
   }
 
   // The word `device` distinguishes this signature from a form's token.
@@ -154,7 +154,7 @@ export function createBrowserSessions(
       await end(session, userId, insert, insertAudit(entry, nowMs, isLive(hash, nowMs)), ...uses);
       const own = findEntry(session, userId);
       const others = session.devices.filter((entry) => entry !== own);
-      const devices = [signDevice(newId("k", now()), userId), ...others].slice(0, MOST_DEVICES);
+      const devices = [signDevice(newId("k", now()), userId), ...others].slice(0, MAX_DEVICES);
       return [
         cookie,
         `${deviceName}=${devices.join("~")}; Max-Age=${DEVICE_MS / 1000}; ${attributes}`,

@@ -43,11 +43,11 @@ export async function choosePassword(
   if (decision !== undefined) throw malformed("The decision is not known.");
   const wanted = form.get("new_password") ?? "";
   // Without this check, a password that a terminal or a log has shown could become permanent.
-  const isGiven = async () =>
+  const isGivenPassword = async () =>
     hasher.verify(wanted, (await findUserByName(database, username))?.phc);
-  const fault = checkPassword(wanted) ??
-    (await isGiven() ? "It is the password that was made for you." : undefined);
-  if (fault) return passwordPage({ ...page, error: `The password was not changed. ${fault}` });
+  const error = checkPassword(wanted) ??
+    (await isGivenPassword() ? "It is the password that was made for you." : undefined);
+  if (error) return passwordPage({ ...page, error: `The password was not changed. ${error}` });
   const phc = await hasher.hash(wanted);
   const nowMs = now();
   const when = isLive(session.hash, nowMs);

@@ -43,18 +43,18 @@ export function createClientAuthenticator(
   }
 
   /** Whether an app is active, and the credentials prove that it sent the request. */
-  async function isProven(
+  async function areCredentialsValid(
     app: AppWithSecrets | undefined,
     { clientId, secrets, assertion }: ReturnType<typeof parseClientAuth>,
   ): Promise<boolean> {
-    const isTaken = !app?.metadataUrl || isDocumentUrl(app.metadataUrl, clientMetadata);
-    const isGood = isTaken && app?.status === "active";
+    const isAccepted = !app?.metadataUrl || isDocumentUrl(app.metadataUrl, clientMetadata);
+    const isUsable = isAccepted && app?.status === "active";
     const proof = assertion && app && verifyAssertion(assertion, app, issuer, now());
     // A refused assertion stays unused: another process may have just allowed the app.
-    const isOwner = assertion ? isGood && proof && await useAssertion(database, clientId, proof)
+    const isValid = assertion ? isUsable && proof && await useAssertion(database, clientId, proof)
       : app?.type === "public" ? secrets.length === 0
       : hasSecret(app, secrets, now());
-    return Boolean(isOwner) && isGood;
+    return Boolean(isValid) && isUsable;
   }
 
   /** Returns the app. Throws OAuthError (RFC 6749 §2.3, §5.2), the same whatever is wrong. */
@@ -65,7 +65,7 @@ export function createClientAuthenticator(
       for (let tries = 1; ; tries++) {
         const seen = accounts.changes();
         app = await accounts.findClient(credentials.clientId);
-        if (await isProven(app, credentials) && app) return app;
+        if (await areCredentialsValid(app, credentials) && app) return app;
         if (tries === 2 || !await accounts.hasChanged(seen)) {
           throw clientAuthFailed(credentials.assertion ? "assertion" : "secret");
         }

@@ -27,7 +27,7 @@ export function createClientDocuments(
   const cache = createCache<Times & { readonly document: ClientDocument }>(CACHE_LIMIT);
   const underWay = new Map<string, Promise<Found>>();
   const byAddress = createThrottle({ limit: FETCHES_OF_ADDRESS, windowMs: WINDOW_MS, now });
-  const inAll = createThrottle({ limit: FETCHES, windowMs: WINDOW_MS, now });
+  const overall = createThrottle({ limit: FETCHES, windowMs: WINDOW_MS, now });
 
   async function load(url: string): Promise<Found> {
     const fetched = await fetchDocument(url, FETCH);
@@ -49,10 +49,10 @@ export function createClientDocuments(
       if (known && ageMs >= 0 && ageMs < known.freshMs) return known.document;
       return underWay.getOrInsertComputed(url, () => {
         const from = throttleAddress(address);
-        const waitMs = Math.max(byAddress.waitMs(from), inAll.waitMs(ALL));
+        const waitMs = Math.max(byAddress.waitMs(from), overall.waitMs(ALL));
         if (waitMs > 0) throw tooMany("throttled", "Too many client documents fetched.", waitMs);
         byAddress.fail(from);
-        inAll.fail(ALL);
+        overall.fail(ALL);
         return load(url).finally(() => underWay.delete(url));
       });
     },

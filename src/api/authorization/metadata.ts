@@ -102,9 +102,9 @@ export function pathMetadataOperation(
     async handle({ request }) {
       const path = request.path.replace(RESOURCE_METADATA, "");
       const local = checkPath(path.slice(pathOf(issuer).length));
-      const there = METHODS.flatMap((method) => find(method, local)?.operation ?? []);
-      if (there.length === 0) throw notFound("protected path");
-      const scopes = there.flatMap(({ access }) => access === "public" ? [] : access.map(toAskFor));
+      const found = METHODS.flatMap((method) => find(method, local)?.operation ?? []);
+      if (found.length === 0) throw notFound("protected path");
+      const scopes = found.flatMap(({ access }) => access === "public" ? [] : access.map(toAskFor));
       return describeResource(services, new URL(issuer).origin + path, [...new Set(scopes)]);
     },
   });

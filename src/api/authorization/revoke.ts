@@ -83,13 +83,13 @@ function endToken(
 ): Sql[] {
   const audited = { ...by, action: "grant.revoke", target: grantId };
   // A window of the console revokes its own token whenever it is closed.
-  const isNews = kind === "user" && clientId !== CONSOLE_APP;
+  const isAudited = kind === "user" && clientId !== CONSOLE_APP;
   if (jti === undefined || jti === grantId) {
-    const audit = isNews ? [insertAuditOfGrant(grantId, audited, nowMs)] : [];
+    const audit = isAudited ? [insertAuditOfGrant(grantId, audited, nowMs)] : [];
     return [...audit, ...revokeGrant(grantId, nowMs)];
   }
   const bare = revokeBareGrant(grantId, nowMs);
-  const audit = isNews ? [insertAudit(audited, nowMs, bare.when)] : [];
+  const audit = isAudited ? [insertAudit(audited, nowMs, bare.when)] : [];
   return [...audit, revocation(jti, expiresAtMs, expiresAtMs), bare];
 }
 

@@ -104,7 +104,7 @@ const exchangePassword: Exchange = async ({ app, form, request }, services) => {
   const requested = readScope(form);
   const at = appAt(app, resource, requested);
   checkAppScopes(requested, at);
-  const proven = { id: app.id, isProven: app.type === "confidential" };
+  const proven = { id: app.id, isAuthenticated: app.type === "confidential" };
   const login = await services.passwordLogin.check({ username, password, address, app: proven });
   if (!login) throw new OAuthError("invalid_grant", "The user name or the password is wrong.");
   const { user, sinceMs: decidedAtMs, uses } = login;

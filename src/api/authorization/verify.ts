@@ -83,15 +83,15 @@ export function verifyOperations(
     const { address } = http;
     const { session } = visit;
     const decision = form.get("decision");
-    const isOf = (page: PageVisit, scopes: readonly string[]) =>
+    const isFormOf = (page: PageVisit, scopes: readonly string[]) =>
       sessions.checkFormToken(session, formStep(page, scopes), form.get("csrf"));
     const logOut = async () => {
       const anonymous = { ...visit, session: await sessions.logOut(session, http) };
       return showLogin(anonymous, { signedOut: true }, services);
     };
-    const isCodeForm = isOf(visit, []);
+    const isCodeForm = isFormOf(visit, []);
     if (isCodeForm && decision === "switch") return logOut();
-    const { userCode, device, app, scopes } = await findAsking(typed, user, address);
+    const { userCode, device, app, scopes } = await findWaitingDevice(typed, user, address);
     const request = { ...visit.request, app };
     const consent = { ...visit, request, address: addressOf(userCode) };
     const isRecent = isWithin(maxAgeMsOf(scopes), session.sinceMs, now());
@@ -99,7 +99,7 @@ export function verifyOperations(
       return showLogin({ ...visit, address: consent.address }, {}, services);
     }
     if (isCodeForm) return showConsent(consent, user, scopes, { userCode }, services);
-    if (!isOf(consent, scopes)) {
+    if (!isFormOf(consent, scopes)) {
       throw new Problem(400, "stale_form", "This page was open for too long. Please try again.");
     }
     if (decision === "switch") return logOut();
@@ -115,13 +115,13 @@ export function verifyOperations(
     const audited = { actor: user.id, app: app.id, action, target, address: address || null };
     const given = isAllowed ? code : undefined;
     if (!await decideDeviceCode(database, hash, given, session.hash, audited, nowMs)) {
-      throw used();
+      throw codeUsed();
     }
     return verifiedPage(site, isAllowed);
   }
 
   /** Finds the device that shows a code, with its app and scopes; throws Problem if none waits. */
-  async function findAsking(typed: string, user: User, address: string) {
+  async function findWaitingDevice(typed: string, user: User, address: string) {
     const limits = [[ofUser, user.id], [ofAddress, throttleAddress(address)]] as const;
     const waitMs = Math.max(...limits.map(([limit, key]) => limit.waitMs(key)));
     if (waitMs > 0) throw tooMany("throttled", "Too many wrong codes. Try again later.", waitMs);
@@ -135,7 +135,7 @@ export function verifyOperations(
       throw new Problem(400, "wrong_code", "No device is waiting with this code. Check the code.");
     }
     for (const [limit, key] of limits) limit.forgive(key);
-    if (device.decision !== null) throw used();
+    if (device.decision !== null) throw codeUsed();
     const app = await findApp(database, device.app);
     if (device.untilMs <= now() || app?.status !== "active") {
       throw new Problem(400, "expired", "This code has expired. Get a new one on your device.");
@@ -145,7 +145,7 @@ export function verifyOperations(
     return { userCode, device, app, scopes };
   }
 
-  const used = () =>
+  const codeUsed = () =>
     conflict("This code has been used. If your device still waits, get a new one there.");
 
   return pageOperations({

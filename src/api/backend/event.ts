@@ -18,7 +18,7 @@ import { CLI_ACTOR } from "../../store/audit.ts";
 import { listDeliveries } from "../../store/delivery_lists.ts";
 import { EVENT_LIST, findEvent, findEventByKey, insertEvent } from "../../store/events.ts";
 import { type Administration, found, locatedResponse, storeAudited } from "../administration.ts";
-import { answerOnce } from "../idempotency.ts";
+import { respondOnce } from "../idempotency.ts";
 import { backend, type Operation } from "../operation.ts";
 import { listing, pageMembers, pagination, toPageRecord } from "../pagination.ts";
 
@@ -55,7 +55,7 @@ export function eventOperations(
       async handle({ body, ...context }) {
         const { name, subject, key } = body;
         const respond = (id: string) => locatedResponse(202, context.request.path, id, { id });
-        return answerOnce(services, context, () => JSON.stringify(body), async (keep) => {
+        return respondOnce(services, context, () => JSON.stringify(body), async (keep) => {
           const json = await asDeclared(body);
           if (Buffer.byteLength(json) > maxPayloadBytes) {
             const detail = `The data is larger than ${maxPayloadBytes} bytes of JSON.`;

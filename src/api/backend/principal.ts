@@ -27,7 +27,7 @@ export function principalOperations(services: Administration): Operation[] {
   const find = async (id: string) => found(await PRINCIPALS.find(database, id), "principal");
 
   /** Throws as `checkGivesBackend` does, if `status` gives the principal scope `backend`. */
-  async function checkLetsIn(
+  async function checkMayEnable(
     { caller }: Actor,
     { issuer, status: before }: Principal,
     status: Principal["status"],
@@ -50,7 +50,7 @@ export function principalOperations(services: Administration): Operation[] {
       handle: ({ params: { id }, body, ...context }) => changeFresh(async () => {
         const principal = await find(id);
         const changed = withChange(principal, body);
-        await checkLetsIn(context, principal, changed.status);
+        await checkMayEnable(context, principal, changed.status);
         const end = { reason: "principal disabled" };
         await changeAudited(context, "principal.change", id, [
           PRINCIPALS.update(principal, changed),
@@ -63,7 +63,7 @@ export function principalOperations(services: Administration): Operation[] {
       async handle({ params, ...context }) {
         const principal = await find(params.id);
         const { id } = principal;
-        await checkLetsIn(context, principal, "active"); // its next token makes it again
+        await checkMayEnable(context, principal, "active"); // its next token makes it again
         const end = { reason: "principal deleted", deletes: true };
         await changeAudited(context, "principal.delete", id, [
           PRINCIPALS.remove(id),

@@ -21,7 +21,7 @@ import { findProblems, type ProblemServices } from "./problem.ts";
 const MAX_WATCHERS = 64;
 const TICK_MS = 500;
 /** How often the database is read, and how many rows of a topic are sent each time. */
-const [LOOK_MS, ROWS] = [1_000, 2];
+const [READ_MS, ROWS] = [1_000, 2];
 /** How many missed rows are sent to a client that reconnects, and how old they may be. */
 const [MISSED_ROWS, MISSED_MS] = [100, 3_600_000];
 /** One more than is sent, to see whether there are more. */
@@ -75,7 +75,7 @@ export function streamOperation(
   const readProblems = createLookup(1, () => Math.floor(now() / PROBLEMS_MS), async () =>
     JSON.stringify({ items: await findProblems(services) }));
   let timer: NodeJS.Timeout | undefined;
-  let lookedMs = 0;
+  let readAtMs = 0;
 
   function leave(watcher: Watcher): boolean {
     const isLeaving = watchers.delete(watcher);
@@ -93,7 +93,7 @@ export function streamOperation(
 
   const hasRoom = ({ controller }: Watcher) => (controller.desiredSize ?? 0) > 0;
 
-  /** Ends streams of invalid tokens and slow clients, and calls `look` once a second. */
+  /** Ends streams of invalid tokens and slow clients, and calls `sendNew` once a second. */
   function tick(): void {
     const nowMs = now();
     for (const watcher of watchers) {
@@ -103,9 +103,9 @@ export function streamOperation(
       if (hasRoom(watcher)) watcher.controller.enqueue(HEARTBEAT);
       else end(watcher);
     }
-    if (Math.abs(nowMs - lookedMs) < LOOK_MS) return;
-    lookedMs = nowMs;
-    look().catch((error: unknown) => log.debug("changes could not be sent", { error }));
+    if (Math.abs(nowMs - readAtMs) < READ_MS) return;
+    readAtMs = nowMs;
+    sendNew().catch((error: unknown) => log.debug("changes could not be sent", { error }));
   }
 
   const watch = () =>
@@ -114,23 +114,23 @@ export function streamOperation(
       for (const { id } of more) recent.set(id, true);
     });
 
-  const look = oneAtATime(async () => {
+  const sendNew = oneAtATime(async () => {
     const nowMs = now();
     watch(); // every time, since the worker thread may be a new one
-    const told = changed;
+    const changes = changed;
     changed = [];
     // Most clients get the same rows, so each query runs once for all of them.
     const reads = new Map<string, Promise<unknown>>();
     const once = <T>(key: string, read: () => Promise<T>) =>
       reads.getOrInsertComputed(key, read) as Promise<T>;
     const readers = watchers.values().filter(hasRoom);
-    await Promise.all(readers.map((watcher) => show(watcher, told, nowMs, once)));
+    await Promise.all(readers.map((watcher) => sendTo(watcher, changes, nowMs, once)));
   });
 
   /** Sends what this process has changed, and what any process has stored under new ids. */
-  async function show(
+  async function sendTo(
     watcher: Watcher,
-    told: readonly ChangedDelivery[],
+    changes: readonly ChangedDelivery[],
     nowMs: number,
     once: <T>(key: string, read: () => Promise<T>) => Promise<T>,
   ) {
@@ -153,7 +153,7 @@ export function streamOperation(
         listDeliveries(heavy, given));
       const fresh = items.map(({ id }) => id).reverse()
         .filter((id) => id >= idBound("d", sinceMs) && (rows > ROWS || !recent.get(id)));
-      const own = told.filter((each) => [undefined, each.subscription].includes(subscription));
+      const own = changes.filter((each) => [undefined, each.subscription].includes(subscription));
       for (const id of sample([...new Set([...fresh, ...own.map((each) => each.id)])])) {
         const json = await once(id, async () => {
           const delivery = await findDelivery(heavy, id);
@@ -221,7 +221,7 @@ export function streamOperation(
           controller.enqueue(Buffer.from(`${dropped}id: ${sinceMs}\n\n`));
           if (watchers.size === 0) {
             timer = setInterval(tick, TICK_MS).unref();
-            watch(); // at once, not only at the first look
+            watch(); // at once, not only at the first read
           }
           watchers.add(watcher);
         },

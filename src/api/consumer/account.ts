@@ -77,8 +77,8 @@ export function accountOperations(
       async handle({ body, ...context }) {
         const { caller, request } = context;
         await checkGivesBackend(caller, body, undefined, services);
-        const isIn = isCallerActive(caller);
-        const { grant, token } = await makePersonalToken(context, body, isIn, services);
+        const isLoggedIn = isCallerActive(caller);
+        const { grant, token } = await makePersonalToken(context, body, isLoggedIn, services);
         const shown = { ...toOwnToken(grant, caller), token };
         return locatedResponse(201, request.path, grant.id, shown);
       },

@@ -24,15 +24,15 @@ import {
 } from "../administration.ts";
 import { SECRET } from "../authorization/oauth_form.ts";
 
-const MOST_SECONDS = 366 * 86_400;
+const MAX_SECONDS = 366 * 86_400;
 
 export const NewToken = named("NewPersonalToken", object({
   name: NAME,
   scopes: SCOPES,
   expires_in: described("Seconds.", refined(COUNT, (seconds, report) => {
-    if (Number.isInteger(seconds) && seconds > 0 && seconds <= MOST_SECONDS) return;
-    report(`Must be 1 to ${MOST_SECONDS}.`);
-  }, { minimum: 1, maximum: MOST_SECONDS })),
+    if (Number.isInteger(seconds) && seconds > 0 && seconds <= MAX_SECONDS) return;
+    report(`Must be 1 to ${MAX_SECONDS}.`);
+  }, { minimum: 1, maximum: MAX_SECONDS })),
 }));
 
 const { password } = NewUser.members;
@@ -57,14 +57,14 @@ export async function withdrawApp(actor: Actor, app: string, services: Administr
 
 /**
  * Makes a personal token, which is shown once. Throws Problem 400 for a scope that the caller does
- * not have; 409 if the user lost a scope, has too many tokens, or `isIn` no longer holds.
+ * not have; 409 if the user lost a scope, has too many tokens, or `isLoggedIn` no longer holds.
  *
- * @param isIn holds at commit while the user's login is valid
+ * @param isLoggedIn holds at commit while the user's login is valid
  */
 export async function makePersonalToken(
   { caller, request }: { readonly caller: Pick<Caller, "sub" | "clientId" | "scopes"> } & Actor,
   { expires_in: seconds, ...given }: Infer<typeof NewToken>,
-  isIn: Sql,
+  isLoggedIn: Sql,
   { database, tokens, now }: Pick<Services, "database" | "now"> & {
     readonly tokens: Pick<Services["tokens"], "makePersonalToken">;
   },
@@ -82,7 +82,7 @@ export async function makePersonalToken(
   const token = tokens.makePersonalToken(id);
   const audited = { ...actorOf(caller, request), action: "grant.create", target: id };
   const [inserted] = await database.write([
-    insertPersonalToken(grant, user, sha256(token), isIn, nowMs),
+    insertPersonalToken(grant, user, sha256(token), isLoggedIn, nowMs),
     insertAuditOfGrant(id, audited, nowMs),
   ]);
   if (inserted === 1) return { grant, token };

@@ -3,7 +3,7 @@ import type { HttpRequest, HttpResponse } from "../../base/http_message.ts";
 import { checkErrors, malformed, Problem } from "../../base/problem.ts";
 import { parseShape } from "../../base/shape.ts";
 import { SUBSCRIPTION_LIMIT } from "../../event/subscription.ts";
-import { BACKEND_READ_SCOPE, LOGIN_APP, opens } from "../../oauth/principal.ts";
+import { BACKEND_READ_SCOPE, covers, LOGIN_APP } from "../../oauth/principal.ts";
 import type { User } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
 import { listActingApps } from "../../store/consents.ts";
@@ -91,7 +91,7 @@ export function accountPageOperations(
       styleHref: assetHref(services, "console.css"),
       username: user.username,
       session: sessionId(session.hash),
-      hasConsole: hasConsole && opens(user.scopes, BACKEND_READ_SCOPE),
+      hasConsole: hasConsole && covers(user.scopes, BACKEND_READ_SCOPE),
       message: ACTS.get(done ?? "")?.done,
       status: 200,
     };
@@ -158,8 +158,8 @@ export function accountPageOperations(
     // A program may want a token without scopes. A person who ticks none has overlooked them.
     const detail = "Choose what the token may do.";
     checkErrors(given.scopes.length > 0 ? [] : [{ pointer: "/scopes", detail }], "form");
-    const isIn = isLive(session.hash, now());
-    const { token } = await makePersonalToken(actor, given, isIn, services);
+    const isLoggedIn = isLive(session.hash, now());
+    const { token } = await makePersonalToken(actor, given, isLoggedIn, services);
     return madeTokenPage(frame, given.name, token);
   }
 

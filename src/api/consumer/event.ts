@@ -1,5 +1,5 @@
 import { DeclaredEventRecord } from "../../event/event.ts";
-import { opens } from "../../oauth/principal.ts";
+import { covers } from "../../oauth/principal.ts";
 import type { Services } from "../../services.ts";
 import { consumer, type Operation } from "../operation.ts";
 import { listingOf } from "../pagination.ts";
@@ -13,7 +13,7 @@ export function eventCatalogueOperation(
     "List the declared events that the caller may subscribe to",
     listingOf(DeclaredEventRecord, ({ name }) => name, "up", async ({ caller }) => {
       const granted = await grantedScopes(database, caller);
-      const allowed = events.filter(({ scope }) => scope.every((each) => opens(granted, each)));
+      const allowed = events.filter(({ scope }) => scope.every((each) => covers(granted, each)));
       return allowed.map(({ data, scope, ...event }) => ({
         ...event,
         scope: scope.join(" ") || undefined,

@@ -33,7 +33,7 @@ export interface ConsentPageInput extends FormPageInput {
   readonly userCode?: string;
   readonly scopes: readonly ConsentScope[];
   /** Whether any program on the user's device can pose as the app (RFC 8252 §8.6). */
-  readonly isPosable: boolean;
+  readonly isImpersonable: boolean;
   /** The resource at which the app will act, if not this service. */
   readonly resource?: string | undefined;
   readonly error?: "expired";
@@ -47,10 +47,10 @@ export interface ConsentPageInput extends FormPageInput {
 export function consentPage(input: ConsentPageInput): HttpResponse {
   const { site, app, scopes, formActionOrigin, userCode } = input;
   const { host, hostname } = new URL(app.url);
-  const isPosable = input.isPosable && userCode === undefined;
+  const isImpersonable = input.isImpersonable && userCode === undefined;
   const expired = input.error === "expired";
   // With a warning, neither button stands out.
-  const warned = isPosable || userCode !== undefined || scopes.some(isGrave);
+  const warned = isImpersonable || userCode !== undefined || scopes.some(isGrave);
   const before = scopes.filter(({ isNew }) => !isNew);
   const isMixed = before.length > 0 && before.length < scopes.length;
   // The link opens another window, since the account page would cut a popup off from its app.
@@ -70,7 +70,7 @@ ${isMixed && [
   ]}
 ${app.metadataUrl && html`<p>Nobody at ${site.name} has checked this app: its name is what
 <span class="wrap">${host}</span> says.</p>`}
-${isPosable && html`<div class="message warning">${warningIcon}<p>This app runs on your own
+${isImpersonable && html`<div class="message warning">${warningIcon}<p>This app runs on your own
 device, where any program could pose as it. Allow it only if you have just started it
 yourself.</p></div>`}
 <div class="actions decide">
@@ -79,7 +79,7 @@ yourself.</p></div>`}
 <button type="submit" name="decision" value="deny">Deny</button>
 </div>
 </form>
-${!isPosable && userCode === undefined && isLoopbackHost(hostname) && html`<p class="note">
+${!isImpersonable && userCode === undefined && isLoopbackHost(hostname) && html`<p class="note">
 Development address: this app runs on your own device.</p>`}
 <p class="note">The app sees your username, never your password. You can withdraw this at any time
 in <a href="${site.basePath}/account" target="_blank">your account</a>.</p>

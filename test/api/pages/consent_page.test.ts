@@ -95,7 +95,7 @@ test("consentPage() warns of backend first, and makes neither answer the louder 
 
 test("consentPage() warns where any program can pose as the app (RFC 8252 §8.6)", () => {
   const app = { name: "x", url: "http://127.0.0.1" };
-  const page = sampleConsent({ app, isPosable: true });
+  const page = sampleConsent({ app, isImpersonable: true });
   assert.match(textOf(page), /where any program could pose as it/);
   assert.equal(count(markupOf(page), /class="primary"/g), 0);
   assert.doesNotMatch(textOf(page), /Development address/);
@@ -130,7 +130,7 @@ test("consentPage() says in place and in the title that it had expired", () => {
 });
 
 test("consentPage() for a device says which code it must show, and leads nowhere", () => {
-  const page = sampleConsent({ userCode: "BCDF-GHJK", isPosable: true });
+  const page = sampleConsent({ userCode: "BCDF-GHJK", isImpersonable: true });
   assert.match(textOf(page), /only if your own device shows BCDF-GHJK now/);
   assert.doesNotMatch(textOf(page), /go back to|pose as it/);
   assert.doesNotMatch(bodyOf(page), /class="primary"/);
