@@ -34,7 +34,7 @@ const pages: Readonly<Record<string, HttpResponse>> = {
   consentBackend: sampleConsent({ scopes: asked("x", "backend") }),
   consentExpired: sampleConsent({ error: "expired" }),
   consentLoopback: sampleConsent({ app: { name: "Dev", url: "http://127.0.0.1:5173" } }),
-  consentPosable: sampleConsent({ isImpersonable: true }),
+  consentImpersonable: sampleConsent({ isImpersonable: true }),
   consentMany: sampleConsent({ scopes: asked(..."abcdefghi") }),
   consentMore: sampleConsent({ scopes: [...asked("x"), ...allowed("y")] }),
   consentDevice: sampleConsent({ userCode: "BCDF-GHJK", isImpersonable: true }),
