@@ -47,7 +47,7 @@ test("a user signs in, withdraws an app after a second look, and signs a phone o
   assert.equal(await browser.label(".list button"), "Sign out Safari on iPhone");
   await browser.click(".list button");
   await browser.waitForUrl(/[?&]done=session$/); // the page before has a status too
-  assert.match(await browser.text("[role=status]"), /signed out there/);
+  assert.match(await browser.text("[role=status]"), /signed out in that browser/);
   assert.doesNotMatch(await browser.text("main"), /iPhone/);
 });
 

@@ -150,7 +150,7 @@ describe("browsers", () => {
     assert.match(wordsOf(page), / 10\.0\.0\.\d+ · signed in 1 min ago/);
     // Newest first.
     const fewer = await assertDone(browser, await press(browser, page, actOf(page, "session")),
-      /signed out there/);
+      /signed out in that browser/);
     assertLoginPage(await third.browser.get(ACCOUNT));
     assert.equal((await second.browser.get(ACCOUNT)).text.includes("Your account</h1>"), true);
     const last = await assertDone(browser, await press(browser, fewer, actOf(fewer, "sessions")),
