@@ -17,8 +17,8 @@ export function isCallerActive({ grantId, jti }: Pick<Caller, "grantId" | "jti">
 
 /**
  * Stores a user's personal token, a grant of its own, by its SHA-256. 0 rows change if the user has
- * reached the limit or lost a scope, or if `isLoggedIn` does not hold: a login that has ended must not
- * leave a token behind.
+ * reached the limit or lost a scope, or if `isLoggedIn` does not hold: a login that has ended must
+ * not leave a token behind.
  */
 export function insertPersonalToken(
   { id, name, scopes, accessUntilMs }: ListedGrant,
