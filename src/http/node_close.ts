@@ -16,22 +16,22 @@ export async function closeServer(server: Server, graceMs: number, idleMs: numbe
     server.closeAllConnections();
   }, graceMs);
   const quietMs = Math.min(idleMs, graceMs);
-  await takeWaiting(server, quietMs);
+  await acceptWaiting(server, quietMs);
   const closed = new Promise((resolve) => Listener.prototype.close.call(server, resolve));
-  // What has come while this process was busy is read before.
+  // In a later turn, so that requests are read first that came while this process was busy.
   const closeIdle = () => void setImmediate(() => server.close());
   using _idle = setTimeout(closeIdle, quietMs);
   await closed;
   if (isCut) await new Promise((resolve) => setTimeout(resolve, LAST_LINES_MS));
 }
 
-/** Awaits that no connection waits to be accepted: Node takes one a turn; a close resets all. */
-async function takeWaiting(server: Server, withinMs: number): Promise<void> {
+/** Accepts waiting connections, which a close would reset: Node accepts one in each turn. */
+async function acceptWaiting(server: Server, withinMs: number): Promise<void> {
   const untilMs = performance.now() + withinMs;
   let quietTurns = 0;
   const onConnection = () => quietTurns = 0;
   server.on("connection", onConnection);
-  while (quietTurns < 2 && performance.now() < untilMs) { // from turn to turn it looks for one
+  while (quietTurns < 2 && performance.now() < untilMs) {
     quietTurns++;
     await new Promise(setImmediate);
   }

@@ -48,7 +48,7 @@ export const UNSUPPORTED = "this Node's fetch offers no Agent to guard";
  */
 const AGENT_LIFE_MS = 60_000;
 
-/** Idle ones end then, whatever `Keep-Alive` says: many hosts would take up all descriptors. */
+/** The life of an idle connection, whatever `Keep-Alive` says: many hosts use up descriptors. */
 const IDLE_MS = 4_000;
 
 /**

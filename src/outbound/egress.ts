@@ -40,7 +40,7 @@ const USER_AGENT = `Gatepost/${version}@${revision}`;
 /** More addresses than this of one name are not tried: a name is not a list of hosts to scan. */
 const MAX_ADDRESSES = 8;
 const MAX_LOOKUP_MS = 5_000;
-/** Of a body whose connection broke, where `Connection: close` had been said: undici's parser. */
+/** The errors of undici's parser for a body that is cut short after `Connection: close`. */
 const CUT_SHORT = ["UND_ERR_RES_CONTENT_LENGTH_MISMATCH", "HTTPParserError"];
 const SELF_TEST_TIMEOUT_MS = 1_500;
 const SELF_TEST_BODY = '"gatepost"';
