@@ -16,7 +16,7 @@ test("an issuer is added, changed and removed beside a running server", async (t
 
   const own = await cli.run("issuer", "add", gatepost.issuer, "--scope", "consumer");
   assert.equal(own.code, 2);
-  assert.match(own.stderr, /this service itself/);
+  assert.match(own.stderr, /issuer: Must not be this service/);
   const guarded = { env: { GATEPOST_CALLBACK_ALLOW: "" } };
   const refused = await cli.runWith(guarded, "issuer", "add", issuer.url, "--scope", "consumer");
   assert.equal(refused.code, 2);
