@@ -13,7 +13,7 @@ export const outbox: Cronjob = {
       try {
         return dispatch(name, JSON.parse(data), { key });
       } catch (error) {
-        log.error("an event is not as its schema has it", { event: name, key, error });
+        log.error("an event does not match its schema", { event: name, key, error });
         return false; // it stays, but does not block the others
       }
     });
