@@ -64,13 +64,13 @@ async function post(
   body: object,
   token = "",
 ): Promise<Record<string, unknown>> {
-  const answer = await fetch(url + path, {
+  const response = await fetch(url + path, {
     method: "POST",
     headers: { "content-type": "application/json", authorization: `Bearer ${token}` },
     body: JSON.stringify(body),
   });
-  if (!answer.ok) throw new Error(`${path}: ${await answer.text()}`);
-  return answer.json();
+  if (!response.ok) throw new Error(`${path}: ${await response.text()}`);
+  return response.json();
 }
 
 async function dispatch(server: PostServer, token: string, signal: AbortSignal): Promise<void> {
@@ -101,8 +101,8 @@ async function paint(browser: Browser, { url }: PostServer): Promise<number> {
 async function work(browser: Browser): Promise<number> {
   await browser.devtools("Performance.enable", {});
   const read = async () => {
-    const answer = await browser.devtools("Performance.getMetrics", {});
-    const { metrics } = answer as { metrics: readonly { name: string; value: number }[] };
+    const response = await browser.devtools("Performance.getMetrics", {});
+    const { metrics } = response as { metrics: readonly { name: string; value: number }[] };
     return metrics.find(({ name }) => name === "TaskDuration")?.value ?? NaN;
   };
   const [before, startedMs] = [await read(), performance.now()];

@@ -2,7 +2,7 @@ import type { Stage } from "./bench_case.ts";
 import { comparison, type Contest, loadSide, type Reference, type Side } from "./compare.ts";
 import { startGatepost } from "./gatepost.ts";
 import { requestBytes } from "./http_load.ts";
-import type { FixedAnswer } from "./limit_server.ts";
+import type { FixedResponse } from "./limit_server.ts";
 import { startFastify } from "./peers.ts";
 import { type ServerProcess, startProcess } from "./processes.ts";
 import { CONNECTIONS, LIMIT_SERVER } from "./tokens.ts";
@@ -23,14 +23,14 @@ export const HOSTED_CASES = [
 async function startGetContest(stage: Stage): Promise<Contest> {
   const gatepost = await startGatepost(stage.newFolder(), { nodeFlags: stage.nodeFlags });
   const bytes = itemRequest(await gatepost.appToken());
-  const answer = await readAnswer(gatepost.url + ITEM_PATH, await gatepost.appToken());
-  const limit = await startProcess([LIMIT_SERVER, "answer", JSON.stringify(answer)]);
+  const response = await readResponse(gatepost.url + ITEM_PATH, await gatepost.appToken());
+  const limit = await startProcess([LIMIT_SERVER, "answer", JSON.stringify(response)]);
   const peers = stage.peers === undefined ? [] : [
-    { least: 6, name: "fastify-jwt", ...await startFastify(stage.peers, answer.body, false) },
+    { least: 6, name: "fastify-jwt", ...await startFastify(stage.peers, response.body, false) },
     {
       least: 1.2,
       name: "fastify-jwt, cached",
-      ...await startFastify(stage.peers, answer.body, true),
+      ...await startFastify(stage.peers, response.body, true),
     },
   ];
   return {
@@ -55,7 +55,7 @@ export function itemRequest(token: string): Buffer {
 }
 
 /** Reads the body and headers that Gatepost returns, without those that Node adds itself. */
-async function readAnswer(url: string, token: string): Promise<FixedAnswer> {
+async function readResponse(url: string, token: string): Promise<FixedResponse> {
   const response = await fetch(url, { headers: { authorization: `Bearer ${token}` } });
   const body = await response.text();
   if (response.status !== 200) throw new Error(`${url}: ${response.status} ${body}`);

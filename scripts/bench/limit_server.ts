@@ -9,7 +9,7 @@ import { createServer, type IncomingMessage, type RequestListener } from "node:h
 import type { AddressInfo } from "node:net";
 
 /** One response, as it is given to mode `answer`. */
-export interface FixedAnswer {
+export interface FixedResponse {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }
@@ -19,7 +19,7 @@ const [mode = "", given = ""] = process.argv.slice(2);
 function listenerOf(): RequestListener {
   switch (mode) {
     case "answer":
-      return answerAlike(JSON.parse(given));
+      return respondAlike(JSON.parse(given));
     case "echo":
       return echo;
     case "token":
@@ -31,7 +31,7 @@ function listenerOf(): RequestListener {
   }
 }
 
-function answerAlike({ headers, body }: FixedAnswer): RequestListener {
+function respondAlike({ headers, body }: FixedResponse): RequestListener {
   const all = { ...headers, "Content-Length": Buffer.byteLength(body) };
   return (_request, response) => void response.writeHead(200, all).end(body);
 }

@@ -72,12 +72,12 @@ export async function measureConsole({ receiver, folder, rounds }: Bench): Promi
 }
 
 async function logIn({ url }: PostServer): Promise<string> {
-  const answer = await fetch(`${url}/consumer/login`, {
+  const response = await fetch(`${url}/consumer/login`, {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify({ username: "admin", password: ADMIN_PASSWORD }),
   });
-  return (await answer.json()).token;
+  return (await response.json()).token;
 }
 
 /** Reads the stream as an open console does; returns how many bytes came. */
@@ -85,8 +85,8 @@ async function watch({ url }: PostServer, token: string, signal: AbortSignal): P
   let bytes = 0;
   try {
     const headers = { authorization: `Bearer ${token}` };
-    const answer = await fetch(`${url}/backend/stream`, { headers, signal });
-    for await (const part of answer.body ?? []) bytes += part.length;
+    const response = await fetch(`${url}/backend/stream`, { headers, signal });
+    for await (const part of response.body ?? []) bytes += part.length;
   } catch {
     // the abort ends the stream
   }

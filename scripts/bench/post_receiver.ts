@@ -35,13 +35,13 @@ export async function startPostReceiver(): Promise<PostReceiver> {
   if (first === undefined || !("urls" in first)) throw new Error("The receiver did not start");
   let turn: Promise<unknown> = Promise.resolve();
   const ask = (order: Order): Promise<number | undefined> => {
-    const answer = turn.then(async () => {
+    const response = turn.then(async () => {
       child.send(order);
       const [news]: News[] = await once(child, "message");
       return news !== undefined && "value" in news ? news.value : undefined;
     });
-    turn = answer;
-    return answer;
+    turn = response;
+    return response;
   };
   const count = async () => await ask({ count: true }) ?? 0;
   return {

@@ -106,14 +106,18 @@ async function subscribe(journey: Journey, login: string): Promise<string> {
   story.step("Ada subscribes to an event", "Every new order will be posted to the subscriber.");
   const endpoint = `${stage.subscriber.url}/callbacks`;
   const wanted = { event: "order.created", endpoint };
-  const answer = await visitor.postJson("/consumer/subscription", wanted, login);
-  const { id, event, endpoint: kept, status, secret } = answer.body;
-  story.check("201, and it is active", [answer.status, { event, endpoint: kept }, status], [
+  const response = await visitor.postJson("/consumer/subscription", wanted, login);
+  const { id, event, endpoint: kept, status, secret } = response.body;
+  story.check("201, and it is active", [response.status, { event, endpoint: kept }, status], [
     201,
     wanted,
     "active",
   ]);
-  story.check("Location names it", answer.location?.endsWith(`/consumer/subscription/${id}`), true);
+  story.check(
+    "Location names it",
+    response.location?.endsWith(`/consumer/subscription/${id}`),
+    true,
+  );
   story.check("its signing secret is shown once", String(secret).startsWith("whsec_"), true);
   const again = await visitor.get(`/consumer/subscription/${id}`, login);
   story.check("and never again", again.body["secret"], undefined);

@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import { type Journey, RESEND_DELAYS_MS } from "./journey.ts";
 import type { ReceivedCallback } from "./subscriber.ts";
-import type { Answer } from "./visitor.ts";
+import type { VisitorResponse } from "./visitor.ts";
 
 const CALLBACK_MS = 5_000;
 const LOOK_MS = 50;
@@ -93,10 +93,10 @@ async function placeOrder(
   token: string,
   id: string,
   order: object,
-): Promise<Answer> {
-  const answer = await visitor.postJson(`/orders/${id}`, order, token);
-  story.check("201 from the hosted endpoint", answer.status, 201);
-  return answer;
+): Promise<VisitorResponse> {
+  const response = await visitor.postJson(`/orders/${id}`, order, token);
+  story.check("201 from the hosted endpoint", response.status, 201);
+  return response;
 }
 
 function checkResends({ story }: Journey, callbacks: readonly ReceivedCallback[]): void {

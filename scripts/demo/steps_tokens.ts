@@ -1,6 +1,6 @@
 import { createHash, createPublicKey, randomBytes, verify } from "node:crypto";
 import type { DemoApp, Journey } from "./journey.ts";
-import type { Answer } from "./visitor.ts";
+import type { VisitorResponse } from "./visitor.ts";
 
 /** The two tokens of a grant. */
 export interface Tokens {
@@ -18,11 +18,11 @@ export async function logIn(journey: Journey): Promise<string> {
   story.step("Ada logs in", "She sends user name and password, and gets one token.");
   const wrong = await visitor.postJson("/consumer/login", { username, password: "not this one" });
   story.check("a wrong password gets 401", wrong.status, 401);
-  const answer = await visitor.postJson("/consumer/login", { username, password });
-  const got = [answer.status, Object.keys(answer.body)];
+  const response = await visitor.postJson("/consumer/login", { username, password });
+  const got = [response.status, Object.keys(response.body)];
   story.check("the right one gets 200, a token and nothing else", got, [200, ["token"]]);
-  story.check("no cache may store it", answer.headers.get("cache-control"), "no-store");
-  const token = String(answer.body["token"]);
+  story.check("no cache may store it", response.headers.get("cache-control"), "no-store");
+  const token = String(response.body["token"]);
   await checkJwt(journey, token);
   const who = await visitor.get(WHOAMI, token);
   story.check("it identifies Ada", [who.body["username"], who.body["scope"]], [
@@ -67,8 +67,8 @@ export async function byCode(journey: Journey, app: DemoApp): Promise<Tokens> {
     redirect_uri: app.redirectUri,
     code_verifier: verifier,
   };
-  const answer = await visitor.postForm(TOKEN, exchange, [app.id, app.secret]);
-  return checkTokens(journey, answer, "consumer orders");
+  const response = await visitor.postForm(TOKEN, exchange, [app.id, app.secret]);
+  return checkTokens(journey, response, "consumer orders");
 }
 
 /** The client credentials grant: the token represents the app, not a user. */
@@ -81,8 +81,8 @@ export async function byClientCredentials(journey: Journey, app: DemoApp): Promi
     401,
     "invalid_client",
   ]);
-  const answer = await visitor.postForm(TOKEN, form, [app.id, app.secret]);
-  const { access } = await checkTokens(journey, answer, "consumer orders");
+  const response = await visitor.postForm(TOKEN, form, [app.id, app.secret]);
+  const { access } = await checkTokens(journey, response, "consumer orders");
   const who = await visitor.get(WHOAMI, access);
   story.check("it identifies the app", [who.body["kind"], who.body["sub"]], ["app", app.id]);
 }
@@ -92,8 +92,8 @@ export async function byPassword(journey: Journey, app: DemoApp): Promise<void> 
   const { story, visitor, username, password } = journey;
   story.step("Grant 3 of 4: password", "Only for apps with this grant; here with fewer scopes.");
   const form = { grant_type: "password", username, password, scope: "consumer" };
-  const answer = await visitor.postForm(TOKEN, form, [app.id, app.secret]);
-  const { access } = await checkTokens(journey, answer, "consumer");
+  const response = await visitor.postForm(TOKEN, form, [app.id, app.secret]);
+  const { access } = await checkTokens(journey, response, "consumer");
   const refused = await visitor.postJson("/orders/1000", { item: "coffee", quantity: 2 }, access);
   const challenge = refused.headers.get("www-authenticate") ?? "";
   const isTold = challenge.includes('error="insufficient_scope"');
@@ -104,13 +104,13 @@ export async function byPassword(journey: Journey, app: DemoApp): Promise<void> 
 export async function byRefresh(journey: Journey, app: DemoApp, old: Tokens): Promise<Tokens> {
   const { story, visitor } = journey;
   story.step("Grant 4 of 4: refresh token", "Credentials in the body; the token rotates.");
-  const answer = await visitor.postForm(TOKEN, {
+  const response = await visitor.postForm(TOKEN, {
     grant_type: "refresh_token",
     refresh_token: old.refresh,
     client_id: app.id,
     client_secret: app.secret,
   });
-  const tokens = await checkTokens(journey, answer, "consumer orders");
+  const tokens = await checkTokens(journey, response, "consumer orders");
   story.check("both are new", tokens.access !== old.access && tokens.refresh !== old.refresh, true);
   return tokens;
 }
@@ -125,8 +125,8 @@ export async function handBack(journey: Journey, app: DemoApp, tokens: Tokens): 
   const call = await visitor.postJson("/orders/1000", { item: "tea", quantity: 1 }, tokens.access);
   story.check("its access token is refused on the next request", call.status, 401);
   const refresh = { grant_type: "refresh_token", refresh_token: tokens.refresh };
-  const answer = await visitor.postForm(TOKEN, refresh, basic);
-  story.check("and nothing can be refreshed", [answer.status, answer.body["error"]], [
+  const response = await visitor.postForm(TOKEN, refresh, basic);
+  story.check("and nothing can be refreshed", [response.status, response.body["error"]], [
     400,
     "invalid_grant",
   ]);
@@ -141,13 +141,17 @@ export async function logOut({ story, visitor }: Journey, token: string): Promis
   story.check("no access", (await visitor.get("/consumer/subscription", token)).status, 401);
 }
 
-async function checkTokens(journey: Journey, answer: Answer, scope: string): Promise<Tokens> {
+async function checkTokens(
+  journey: Journey,
+  response: VisitorResponse,
+  scope: string,
+): Promise<Tokens> {
   const { story } = journey;
-  const { access_token, refresh_token, ...rest } = answer.body;
+  const { access_token, refresh_token, ...rest } = response.body;
   const described = { token_type: "bearer", expires_in: 3600, scope };
-  story.check("200 with type, lifetime and scope", [answer.status, rest], [200, described]);
+  story.check("200 with type, lifetime and scope", [response.status, rest], [200, described]);
   story.check("two tokens", [typeof access_token, typeof refresh_token], ["string", "string"]);
-  story.check("no cache may store it", answer.headers.get("cache-control"), "no-store");
+  story.check("no cache may store it", response.headers.get("cache-control"), "no-store");
   await checkJwt(journey, String(access_token));
   return { access: String(access_token), refresh: String(refresh_token) };
 }
@@ -188,10 +192,10 @@ function decode(part: string): Readonly<Record<string, unknown>> {
 
 const randomText = () => randomBytes(32).toString("base64url");
 
-function fieldsOf({ form }: Answer): string[] {
+function fieldsOf({ form }: VisitorResponse): string[] {
   return form?.inputs.filter(({ type }) => type !== "hidden").map(({ name }) => name) ?? [];
 }
 
-function pathOf({ location = "" }: Answer): string {
+function pathOf({ location = "" }: VisitorResponse): string {
   return location.replace(/\?.*/, "");
 }

@@ -32,7 +32,7 @@ export interface Story {
     body?: unknown,
   ): void;
   /** Prints a response with its body; `page` describes a page in words. */
-  received(answer: Told, page?: string): void;
+  received(response: Told, page?: string): void;
   /** Compares with what is documented, and throws DifferenceError where they differ. */
   check(claim: string, actual: unknown, expected: unknown): void;
   /** Prints the end; `seconds` is how long the demo took. */

@@ -2,7 +2,7 @@ import { type Form, parseForms } from "../../test/helpers/http_client.ts";
 import type { Story, Told } from "./story.ts";
 
 /** A response with its body parsed. */
-export interface Answer extends Told {
+export interface VisitorResponse extends Told {
   readonly url: string;
   /** The body as a JSON object; empty if it is none. */
   readonly body: Readonly<Record<string, unknown>>;
@@ -14,18 +14,22 @@ export interface Answer extends Told {
 
 /** Sends real requests, and prints each with its response. */
 export interface Visitor {
-  get(path: string, token?: string): Promise<Answer>;
-  postJson(path: string, body: object, token?: string): Promise<Answer>;
+  get(path: string, token?: string): Promise<VisitorResponse>;
+  postJson(path: string, body: object, token?: string): Promise<VisitorResponse>;
   /** Sends a form; `app` are the client id and secret for HTTP Basic. */
   postForm(
     path: string,
     fields: Readonly<Record<string, string>>,
     app?: readonly [id: string, secret: string],
-  ): Promise<Answer>;
+  ): Promise<VisitorResponse>;
   /** POST without a body. */
-  post(path: string, token: string): Promise<Answer>;
+  post(path: string, token: string): Promise<VisitorResponse>;
   /** Fills in the page's form and presses the button with this value. */
-  submit(page: Answer, values: Readonly<Record<string, string>>, button?: string): Promise<Answer>;
+  submit(
+    page: VisitorResponse,
+    values: Readonly<Record<string, string>>,
+    button?: string,
+  ): Promise<VisitorResponse>;
 }
 
 type HeaderFields = Readonly<Record<string, string>>;
@@ -45,27 +49,27 @@ export function createVisitor(baseUrl: string, story: Story): Visitor {
     path: string,
     headers: HeaderFields,
     body?: object | URLSearchParams,
-  ): Promise<Answer> {
+  ): Promise<VisitorResponse> {
     const url = new URL(path, baseUrl);
     const cookie = [...cookies].map((pair) => pair.join("=")).join("; ");
     const isPage = url.pathname === "/authorization/authorize";
     const sent = isPage && cookie !== "" ? { ...headers, cookie } : headers;
     const { "content-type": _, ...told } = sent;
     story.sent(method, shown(url), told, body);
-    const response = await fetch(url, {
+    const fetched = await fetch(url, {
       method,
       headers: sent,
       redirect: "manual",
       signal: AbortSignal.timeout(TIMEOUT_MS),
       ...(body && { body: body instanceof URLSearchParams ? String(body) : JSON.stringify(body) }),
     });
-    const answer = await readAnswer(url, response);
-    for (const line of response.headers.getSetCookie()) {
+    const response = await readResponse(url, fetched);
+    for (const line of fetched.headers.getSetCookie()) {
       const [, name = "", value = ""] = /^([^=]+)=([^;]*)/.exec(line) ?? [];
       cookies.set(name, value);
     }
-    story.received(answer, tellPage(answer));
-    return answer;
+    story.received(response, tellPage(response));
+    return response;
   }
 
   const bearer = (token?: string): HeaderFields =>
@@ -94,7 +98,7 @@ export function createVisitor(baseUrl: string, story: Story): Visitor {
   };
 }
 
-async function readAnswer(url: URL, response: Response): Promise<Answer> {
+async function readResponse(url: URL, response: Response): Promise<VisitorResponse> {
   const text = await response.text();
   const type = response.headers.get("content-type") ?? "";
   const location = response.headers.get("location");
@@ -111,7 +115,7 @@ async function readAnswer(url: URL, response: Response): Promise<Answer> {
 }
 
 /** Describes a page in a line: its title, its fields and its buttons. */
-function tellPage({ text, headers, form }: Answer): string | undefined {
+function tellPage({ text, headers, form }: VisitorResponse): string | undefined {
   if (!/html/.test(headers.get("content-type") ?? "")) return undefined;
   const title = /<title>([^<]*)/.exec(text)?.[1] ?? "";
   const fields = form?.inputs.filter(({ type }) => type !== "hidden").map(({ name }) => name) ?? [];

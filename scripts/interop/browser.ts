@@ -34,23 +34,23 @@ export function createBrowser(user: Visitor): Visit {
   return async (address, decision = "allow") => {
     let url = new URL(address);
     const { origin } = url;
-    let answer = await send(url);
+    let response = await send(url);
     for (let step = 0; step < MAX_STEPS; step++) {
-      const page = await answer.text();
-      const location = answer.headers.get("location");
+      const page = await response.text();
+      const location = response.headers.get("location");
       if (location !== null) {
         url = new URL(location, url);
         if (url.origin !== origin) return url;
-        answer = await send(url);
+        response = await send(url);
         continue;
       }
-      if (answer.status !== 200) {
-        throw new Error(`The page answered ${answer.status}: ${title(page)}`);
+      if (response.status !== 200) {
+        throw new Error(`The page answered ${response.status}: ${title(page)}`);
       }
       const form = parseForm(page);
       if (form === undefined) return url;
       url = new URL(form.action, url);
-      answer = await send(url, fillIn(form.fields, user, decision));
+      response = await send(url, fillIn(form.fields, user, decision));
     }
     throw new Error(`The last page does not redirect to the app: ${url.href}`);
   };

@@ -45,11 +45,11 @@ describe("addCors() says nothing but Vary to", () => {
 });
 
 test("no response ever lets cookies be sent along", async () => {
-  const answers = [
+  const responses = [
     await withCors({}, from(APP), APPS, isAllowed),
     (await optionsResponse(from(APP), ["GET", "OPTIONS"], APPS, isAllowed)).headers ?? {},
   ];
-  for (const headers of answers) {
+  for (const headers of responses) {
     const names = Object.keys(headers).map((name) => name.toLowerCase());
     assert.ok(!names.includes("access-control-allow-credentials"));
   }

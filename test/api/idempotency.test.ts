@@ -369,10 +369,10 @@ test("a claim whose outcome is unknown is given back", async () => {
 test("of 200 at once one runs", async (t) => {
   const { send, countEvents } = stage();
   const settled = await Promise.allSettled(Array.from({ length: 200 }, () => send()));
-  const answers = settled.flatMap((each) => each.status === "fulfilled" ? [each.value.body] : []);
+  const responses = settled.flatMap((each) => each.status === "fulfilled" ? [each.value.body] : []);
   const refusals = settled.flatMap((each) => each.status === "rejected" ? [each.reason] : []);
-  t.diagnostic(`${answers.length} responses, ${refusals.length} refusals`);
-  assert.deepEqual([...new Set(answers)], ["1"]);
+  t.diagnostic(`${responses.length} responses, ${refusals.length} refusals`);
+  assert.deepEqual([...new Set(responses)], ["1"]);
   assert.ok(refusals.every(refused(409)));
   assert.equal(await countEvents(), 1);
 });

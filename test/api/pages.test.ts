@@ -52,27 +52,27 @@ const pages: Readonly<Record<string, HttpResponse>> = {
   frontDoorSignedIn: openFrontDoor("marta"),
 };
 
-for (const [name, answer] of Object.entries(pages)) {
+for (const [name, response] of Object.entries(pages)) {
   test(`the ${name} page holds no script, no outside resource and no style attribute`, () => {
     const icon = '<link rel="icon" type="image/svg+xml" href="/favicon.ico">';
     const link = /<a href="\/[a-z./-]*"( target="_blank")?>/g;
-    const body = bodyOf(answer).replace(icon, "").replaceAll(link, "<a>");
+    const body = bodyOf(response).replace(icon, "").replaceAll(link, "<a>");
     assert.doesNotMatch(body, /<script|<iframe|<img|<link|<object|<embed|javascript:/i);
     assert.doesNotMatch(body, /\s(?:src|href|style|on[a-z]+)\s*=/i);
     assert.doesNotMatch(body, /url\(|@import/i);
   });
 
   test(`the ${name} page has language, title, heading, landmarks and a viewport that zooms`, () => {
-    const body = bodyOf(answer);
+    const body = bodyOf(response);
     assert.match(body, /^<!doctype html>\n<html lang="en" dir="ltr">/);
-    assert.match(titleOf(answer), / · Northwind$/);
+    assert.match(titleOf(response), / · Northwind$/);
     for (const pattern of [/<h1>/g, /<main>/g, /<header>/g]) assert.equal(count(body, pattern), 1);
     assert.match(body, /<meta name="viewport" content="width=device-width, initial-scale=1">/);
     assert.ok(body.indexOf("<meta charset") < 100);
   });
 
   test(`the ${name} page has unique ids, and each reference to one has its target`, () => {
-    const body = bodyOf(answer);
+    const body = bodyOf(response);
     const ids = [...body.matchAll(/ id="([^"]*)"/g)].map((match) => match[1]);
     assert.equal(new Set(ids).size, ids.length);
     for (const match of body.matchAll(/ (?:for|aria-labelledby|aria-describedby)="([^"]*)"/g)) {
@@ -82,10 +82,10 @@ for (const [name, answer] of Object.entries(pages)) {
   });
 
   test(`the ${name} page's CSP lets its one style sheet apply`, () => {
-    const styles = [...bodyOf(answer).matchAll(/<style>([^<]*)<\/style>/g)];
+    const styles = [...bodyOf(response).matchAll(/<style>([^<]*)<\/style>/g)];
     assert.equal(styles.length, 1);
     const hash = createHash("sha256").update(styles[0]?.[1] ?? "").digest("base64");
-    const policy = String(answer.headers?.["Content-Security-Policy"]);
+    const policy = String(response.headers?.["Content-Security-Policy"]);
     assert.ok(policy.includes(`; style-src 'sha256-${hash}'; `));
   });
 }

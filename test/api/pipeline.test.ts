@@ -76,8 +76,8 @@ function openStage(
 }
 
 /** The header's values, whatever the case of its name. */
-function valuesOf(answer: HttpResponse, name: string): (string | string[])[] {
-  return Object.entries(answer.headers ?? {}).filter(([key]) => key.toLowerCase() === name)
+function valuesOf(response: HttpResponse, name: string): (string | string[])[] {
+  return Object.entries(response.headers ?? {}).filter(([key]) => key.toLowerCase() === name)
     .map(([, value]) => value);
 }
 
@@ -90,12 +90,12 @@ test("no header goes out twice, whatever the response brings", async () => {
     "Access-Control-Allow-Origin": "*",
   };
   const { ask } = openStage(() => ({ status: 200, headers, body: "x" }));
-  const answer = await ask({ headers: { origin: ORIGIN } });
-  assert.deepEqual(valuesOf(answer, "x-content-type-options"), ["nosniff"]);
-  assert.deepEqual(valuesOf(answer, "x-request-id"), ["r1"]);
-  assert.deepEqual(valuesOf(answer, "content-type"), ["text/plain"]);
-  assert.deepEqual(valuesOf(answer, "vary"), ["Origin, Accept"]);
-  assert.deepEqual(valuesOf(answer, "access-control-allow-origin"), ["*"]);
+  const response = await ask({ headers: { origin: ORIGIN } });
+  assert.deepEqual(valuesOf(response, "x-content-type-options"), ["nosniff"]);
+  assert.deepEqual(valuesOf(response, "x-request-id"), ["r1"]);
+  assert.deepEqual(valuesOf(response, "content-type"), ["text/plain"]);
+  assert.deepEqual(valuesOf(response, "vary"), ["Origin, Accept"]);
+  assert.deepEqual(valuesOf(response, "access-control-allow-origin"), ["*"]);
 });
 
 test("several values of one header stay several", async () => {
@@ -106,9 +106,9 @@ test("several values of one header stay several", async () => {
 
 test("every response has an id and nosniff, refusals too", async () => {
   for (const request of [{}, { path: "/nowhere" }, { method: "TRACE" }, { path: "/%2f" }]) {
-    const answer = await openStage(() => ({ status: 200 })).ask(request);
-    assert.deepEqual(valuesOf(answer, "x-request-id"), ["r1"]);
-    assert.deepEqual(valuesOf(answer, "x-content-type-options"), ["nosniff"]);
+    const response = await openStage(() => ({ status: 200 })).ask(request);
+    assert.deepEqual(valuesOf(response, "x-request-id"), ["r1"]);
+    assert.deepEqual(valuesOf(response, "x-content-type-options"), ["nosniff"]);
   }
 });
 
@@ -148,9 +148,9 @@ test("a path of several routers has the methods of all, but not one of the servi
     assert.equal((await ask({ method })).status, status, method);
   }
   for (const [method, status] of [["DELETE", 405], ["OPTIONS", 204]] as const) {
-    const answer = await ask({ method });
-    assert.equal(answer.status, status);
-    assert.deepEqual(valuesOf(answer, "allow"), ["POST, OPTIONS, GET, HEAD"]);
+    const response = await ask({ method });
+    assert.equal(response.status, status);
+    assert.deepEqual(valuesOf(response, "allow"), ["POST, OPTIONS, GET, HEAD"]);
   }
 });
 
@@ -201,11 +201,11 @@ for (const [thrown, errors, status, says] of THROWN) {
     const { ask } = openStage(() => {
       throw thrown;
     }, { errors: errors ?? "problem" });
-    const answer = await ask();
-    assert.equal(answer.status, status);
-    assert.match(String(answer.body), says);
-    assert.doesNotMatch(String(answer.body), /secret/);
-    if (status === 503) assert.deepEqual(valuesOf(answer, "retry-after"), ["2"]);
+    const response = await ask();
+    assert.equal(response.status, status);
+    assert.match(String(response.body), says);
+    assert.doesNotMatch(String(response.body), /secret/);
+    if (status === 503) assert.deepEqual(valuesOf(response, "retry-after"), ["2"]);
   });
 }
 
@@ -245,9 +245,9 @@ test("a browser that has lost its way gets a page, a program the problem documen
     ["GET", "application/json, text/html", problem],
     ["GET", undefined, problem],
   ] as const) {
-    const answer = await ask({ method, path: "/nowhere", headers: { accept } });
-    assert.equal(answer.status, 404);
-    assert.deepEqual(valuesOf(answer, "content-type"), [type], `${method} ${accept}`);
+    const response = await ask({ method, path: "/nowhere", headers: { accept } });
+    assert.equal(response.status, 404);
+    assert.deepEqual(valuesOf(response, "content-type"), [type], `${method} ${accept}`);
   }
   const found = await ask({ method: "DELETE", headers: { accept: chromium } });
   assert.deepEqual(valuesOf(found, "content-type"), [problem]);
@@ -334,9 +334,9 @@ test("a handler gets the query and the body as they were parsed", async () => {
 test("what is wrong with a body is listed; its type and size are checked first", async () => {
   const refuse = async (body: string, type?: string) => {
     const stage = openProtectedStage(1, { body: object({ a: TEXT }) });
-    const { status, body: answer } = await stage.send(body, type);
+    const { status, body: response } = await stage.send(body, type);
     assert.equal(stage.checks(), 1, "refused by its body");
-    return [status, JSON.parse(String(answer)).errors];
+    return [status, JSON.parse(String(response)).errors];
   };
   assert.deepEqual(await refuse('{"b":1}'), [400, [
     { pointer: "/a", detail: "Is required." },

@@ -22,8 +22,8 @@ before(async () => {
   const login = await client.postJson("/consumer/login", { username: "olga", password });
   const authorization = `Bearer ${memberOf(login.json(), "token")}`;
   send = async (method, path, body) => {
-    const answer = await client.sendJson(method, path, body, { authorization });
-    return answer.text && answer.json();
+    const response = await client.sendJson(method, path, body, { authorization });
+    return response.text && response.json();
   };
   const wanted = { event: "order.created", endpoint: `${stage.appSite.url}/hook` };
   const made = await post("/consumer/subscription", wanted);

@@ -82,7 +82,7 @@ async function open(path: string): Promise<void> {
 }
 
 /** Waits until the answer says it. */
-async function answers(pattern: RegExp): Promise<string> {
+async function responses(pattern: RegExp): Promise<string> {
   for (let left = 200; left > 0; left--) {
     const text = await browser.text(".trio > .card:last-child");
     if (pattern.test(text)) return text;
@@ -119,13 +119,13 @@ test("an app's call is answered, and what it set off followed until it is delive
   await browser.type("#parameter-id", "a 7");
   await browser.type("textarea", '{"item": "tea"}');
   await browser.click(".acts .primary");
-  await answers(/There is no answer/);
+  await responses(/There is no answer/);
   await browser.consoleErrors(); // the refusal's
   await browser.type("#app-client_secret", app.clientSecret ?? "");
   const isCtrl = { modifiers: 2 };
   await browser.devtools("Input.dispatchKeyEvent", { type: "keyDown", key: "Enter", ...isCtrl });
-  await answers(/503 · next attempt at/);
-  const text = await answers(/\/good\s+\+\d+ ms\s+200 · delivered/);
+  await responses(/503 · next attempt at/);
+  const text = await responses(/\/good\s+\+\d+ ms\s+200 · delivered/);
   assert.match(text, /201 Created/);
   assert.match(text, /"id": "a 7"/);
   assert.match(text, /"rtl": "abc"/, "a mark that turns the text is not shown");
@@ -136,7 +136,7 @@ test("an app's call is answered, and what it set off followed until it is delive
     "names and values differ",
   );
   stage.appSite.answer("/bad", 204);
-  await answers(/\/bad\s+\+\d[^\n]*\s+204 · delivered/);
+  await responses(/\/bad\s+\+\d[^\n]*\s+204 · delivered/);
   assert.equal(await browser.count(`.trio a[href*="/console/deliveries/d"]`), 2);
   assert.equal(await browser.count(".trio .line .ok"), 3); // the event, and to whom it was sent
 });
@@ -149,11 +149,11 @@ test("what a call set off is followed on while other calls are looked for", asyn
   await browser.type("#app-client_secret", app.clientSecret ?? "");
   await browser.type("#parameter-id", "8");
   await browser.click(".acts .primary");
-  await answers(/503 · next attempt at/);
+  await responses(/503 · next attempt at/);
   await browser.type(".ops input", "user\uE007");
   await browser.waitForUrl(/\?q=user/);
   stage.appSite.answer("/bad", 204);
-  await answers(/\/bad\s+\+\d[^\n]*\s+204 · delivered/);
+  await responses(/\/bad\s+\+\d[^\n]*\s+204 · delivered/);
 });
 
 test("the same call in other languages does the same", async () => {
@@ -181,15 +181,15 @@ test("the same call in other languages does the same", async () => {
 test("what is no text is counted, what is long is cut, and all is shown as it came", async () => {
   await open("get_files_big");
   await browser.click(".acts .primary");
-  await answers(/\{"id": 12345678901234567890/);
+  await responses(/\{"id": 12345678901234567890/);
   await open("get_files_picture");
   await browser.click(".acts .primary");
-  await answers(/1,234 bytes of image\/png/);
+  await responses(/1,234 bytes of image\/png/);
   await browser.click('a[href$="get_files_page"]');
   await browser.waitForUrl(/get_files_page$/);
-  await answers(/Send the call/);
+  await responses(/Send the call/);
   await browser.click(".acts .primary");
-  await answers(/Show all 300,028 characters/);
+  await responses(/Show all 300,028 characters/);
   const length = () =>
     browser.execute("return document.querySelector('.trio pre[role]').textContent.length");
   assert.equal(await length(), 200_000);
@@ -209,7 +209,7 @@ test("calls are found by text, and one that deletes asks for the name first", as
   assert.match(await browser.text("dialog"), /DELETE \/backend\/user\/u123/);
   assert.equal(await browser.count("dialog .danger[disabled]"), 1);
   await browser.press("\uE00C"); // Escape
-  await answers(/Send the call/);
+  await responses(/Send the call/);
   await browser.type(".ops input", "user\uE007");
   await browser.waitForUrl(/deleteUser\?q=user/);
   await browser.until("document.querySelectorAll('.ops li').length > 1");

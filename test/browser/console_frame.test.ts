@@ -292,8 +292,8 @@ test("what comes back of a sign-in that this window has not begun is not taken",
   const kept = { state: "its own", verifier: "v", address: "/console/keys" };
   const text = JSON.stringify(JSON.stringify(kept));
   await browser.execute(`sessionStorage.setItem("console", ${text})`);
-  const answer = "error=access_denied&error_description=Made+up&state=another";
-  await browser.goto(`${server.url}/console/apps?${answer}`);
+  const response = "error=access_denied&error_description=Made+up&state=another";
+  await browser.goto(`${server.url}/console/apps?${response}`);
   await heading("Apps");
 });
 

@@ -45,8 +45,8 @@ async function newDevice() {
   const device = await send("device", {});
   const poll = async () => {
     const fields = { grant_type: DEVICE_GRANT, device_code: memberOf(device, "device_code") };
-    const answer = await send("token", fields);
-    return memberOf(answer, "error") || memberOf(answer, "scope");
+    const response = await send("token", fields);
+    return memberOf(response, "error") || memberOf(response, "scope");
   };
   const [code, address] = ["user_code", "verification_uri_complete"]
     .map((name) => memberOf(device, name));

@@ -59,9 +59,9 @@ before(async () => {
   folder = await mkdtemp(join(tmpdir(), "gatepost-hosted-"));
   const texts = Object.entries({ HTML, SVG, XHTML })
     .map(([name, text]) => `const ${name} = ${JSON.stringify(text)};`);
-  const endpoints = Object.entries(ANSWERS).map(([name, answer]) =>
+  const endpoints = Object.entries(ANSWERS).map(([name, response]) =>
     `export const ${name} = { method: "GET", path: "/${name}", public: true,
-      handle: () => (${answer}) };`
+      handle: () => (${response}) };`
   );
   await writeFile(join(folder, "pages.mjs"), [...texts, ...endpoints].join("\n"));
   stage = await openStage({ env: { GATEPOST_ENDPOINTS: folder } });

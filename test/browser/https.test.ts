@@ -27,9 +27,9 @@ before(async () => {
     const { method, url, headers } = request;
     const onward = forward(
       { host: target?.hostname, port: target?.port, method, path: url, headers },
-      (answer) => {
-        response.writeHead(answer.statusCode ?? 502, answer.headers);
-        answer.pipe(response);
+      (received) => {
+        response.writeHead(received.statusCode ?? 502, received.headers);
+        received.pipe(response);
       },
     );
     onward.on("error", () => response.destroy());

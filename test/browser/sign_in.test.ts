@@ -61,15 +61,15 @@ const newApp = (fields?: Readonly<Record<string, unknown>>) => stage.addApp(`app
 
 async function redeem(app: StageApp, code: string | null): Promise<unknown> {
   const client = createClient(stage.server.url);
-  const answer = await client.postForm("/authorization/token", {
+  const response = await client.postForm("/authorization/token", {
     grant_type: "authorization_code",
     code: code ?? "",
     redirect_uri: app.redirectUri,
     client_id: app.clientId,
     client_secret: app.clientSecret ?? "",
   });
-  assert.equal(answer.status, 200, answer.text);
-  return answer.json();
+  assert.equal(response.status, 200, response.text);
+  return response.json();
 }
 
 test("after a wrong password a user logs in, allows the app, and it gets a good code", async () => {
@@ -179,11 +179,11 @@ test("a user signs out and another signs in, and the first one's session is over
   assert.match(await browser.text("main"), /Signed in as nils/);
 
   const client = createClient(stage.server.url);
-  const answer = await client.get(
+  const response = await client.get(
     authorizeAddress("", app),
     { cookie: `${former?.name}=${former?.value}` },
   );
-  assert.match(answer.text, /name="password"/);
+  assert.match(response.text, /name="password"/);
 });
 
 test("the session's cookie is HttpOnly and Lax, and its id changes at the login", async () => {

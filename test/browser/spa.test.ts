@@ -128,13 +128,13 @@ for (const [what, change, complaint] of [
   test(`it refuses a response with another ${what} before it uses the code`, async () => {
     await browser.click("#signed-out:not([hidden]) button");
     const request = new URL(await browser.waitForUrl(/\/authorize\?/)).searchParams;
-    const answer = new URLSearchParams({
+    const response = new URLSearchParams({
       code: "planted",
       state: request.get("state") ?? "",
       iss: stage.server.url,
     });
-    change(answer);
-    await browser.goto(`${spa.url}?${answer}`);
+    change(response);
+    await browser.goto(`${spa.url}?${response}`);
     assert.match(await message(".error"), complaint);
     assert.doesNotMatch(await browser.text("#log"), /POST/);
   });

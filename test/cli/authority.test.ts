@@ -22,8 +22,8 @@ test("grant list prints what HTTP returns, for a user by name and for an app", a
   const table = await cli.run("grant", "list", "--user", user.username);
 
   for (const [query, printed] of [[`user=${user.id}`, byUser], ["app=login", byApp]] as const) {
-    const answer = await gatepost.api.get(`/backend/grant?${query}`, bearer(gatepost.adminToken));
-    assert.equal(printed.stdout, `${answer.text}\n`);
+    const response = await gatepost.api.get(`/backend/grant?${query}`, bearer(gatepost.adminToken));
+    assert.equal(printed.stdout, `${response.text}\n`);
   }
   assert.deepEqual(readItems(byUser).map((grant) => grant["user"]), [user.id]);
   assert.match(table.stdout, /^ID +USER +APP +TYPE +STATUS +SCOPES +CREATED +EXPIRES$/m);
@@ -64,10 +64,10 @@ test("audit list prints what HTTP lists, narrowed by actor, action, target and t
     [`action=user.login&target=${user.id}`, "--action", "user.login", "--target", user.id],
     ["since=2001-01-01T00%3A00%3A00Z&limit=2", "--since", "2001-01-01T00:00:00Z", "--limit", "2"],
   ] as const) {
-    const answer = await gatepost.api.get(`/backend/audit?${query}`, bearer(gatepost.adminToken));
+    const response = await gatepost.api.get(`/backend/audit?${query}`, bearer(gatepost.adminToken));
     const printed = await cli.run("audit", "list", ...args, "--json");
 
-    assert.equal(printed.stdout, `${answer.text}\n`, args.join(" "));
+    assert.equal(printed.stdout, `${response.text}\n`, args.join(" "));
     assert.ok(readItems(printed).length > 0, args.join(" "));
   }
   const table = await cli.run("audit", "list", "--target", user.id);
@@ -89,13 +89,13 @@ test("subscriptions are listed, paused, disabled, made active and removed", asyn
   const made = await gatepost.api.postJson("/consumer/subscription", subscription, bearer(token));
   const { id } = JSON.parse(made.text) as { id: string };
   const statusNow = async () => {
-    const answer = await gatepost.api.get(`/consumer/subscription/${id}`, bearer(token));
-    return answer.status === 200 ? JSON.parse(answer.text).status : answer.status;
+    const response = await gatepost.api.get(`/consumer/subscription/${id}`, bearer(token));
+    return response.status === 200 ? JSON.parse(response.text).status : response.status;
   };
 
   const json = await cli.run("subscription", "list", "--json");
-  const answer = await gatepost.api.get("/backend/subscription", bearer(gatepost.adminToken));
-  assert.equal(json.stdout, `${answer.text}\n`);
+  const response = await gatepost.api.get("/backend/subscription", bearer(gatepost.adminToken));
+  assert.equal(json.stdout, `${response.text}\n`);
   for (const status of ["paused", "disabled", "active"]) {
     const set = await cli.run("subscription", "set", id, "--status", status);
     assert.equal(set.code, 0, set.stderr);

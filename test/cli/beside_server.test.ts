@@ -58,8 +58,8 @@ test("a user that the command line disables is refused within a second", async (
 
   assert.equal(disabled.code, 0, disabled.stderr);
   await gatepost.assertDies(token, atMs);
-  const answer = await gatepost.api.postJson("/consumer/login", user);
-  assert.equal(answer.status, 401);
+  const response = await gatepost.api.postJson("/consumer/login", user);
+  assert.equal(response.status, 401);
 });
 
 test("an app that the command line has added gets tokens, none when disabled", async () => {
@@ -72,9 +72,9 @@ test("an app that the command line has added gets tokens, none when disabled", a
     redirectUri: `${url}/cb`,
   };
   const fields = { grant_type: "client_credentials", scope: "consumer" };
-  const answer = await gatepost.token(app, fields);
-  assert.equal(answer.status, 200, answer.text);
-  const { access_token: token }: { access_token: string } = JSON.parse(answer.text);
+  const response = await gatepost.token(app, fields);
+  assert.equal(response.status, 200, response.text);
+  const { access_token: token }: { access_token: string } = JSON.parse(response.text);
   assert.ok(await gatepost.isAlive(token));
 
   await cli.run("app", "disable", app.id);
@@ -116,10 +116,10 @@ test("what HTTP returns to an administrator is what the command line prints", as
     [`/backend/user/${user.id}`, "user", "show", user.username],
     [`/backend/app/${app.id}`, "app", "show", app.id],
   ] as const) {
-    const answer = await gatepost.api.get(path, bearer(gatepost.adminToken));
+    const response = await gatepost.api.get(path, bearer(gatepost.adminToken));
     const printed = await cli.run(...args, "--json");
 
-    assert.equal(printed.stdout, `${answer.text}\n`, args.join(" "));
+    assert.equal(printed.stdout, `${response.text}\n`, args.join(" "));
   }
 });
 

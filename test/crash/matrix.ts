@@ -84,8 +84,8 @@ interface Stage {
 async function subscribe(folder: string, receiverUrl: string): Promise<void> {
   const server = await start(folder);
   const api = createClient(server.url);
-  const answer = await api.postJson("/consumer/login", { username: "admin", password: PASSWORD });
-  const { token }: { token: string } = JSON.parse(answer.text);
+  const response = await api.postJson("/consumer/login", { username: "admin", password: PASSWORD });
+  const { token }: { token: string } = JSON.parse(response.text);
   for (const [path, event] of SUBSCRIPTIONS) {
     const body = { event, endpoint: receiverUrl + path };
     const made = await api.postJson("/consumer/subscription", body, bearer(token));

@@ -91,9 +91,9 @@ async function prepare(folder: string, receiverUrl: string): Promise<string> {
   const server = await start(folder);
   const api = createClient(server.url);
   const call = async (path: string, body: object, token = "") => {
-    const answer = await api.postJson(path, body, token === "" ? {} : bearer(token));
-    if (answer.status > 201) throw new Error(answer.text);
-    const members: Readonly<Record<string, unknown>> = JSON.parse(answer.text);
+    const response = await api.postJson(path, body, token === "" ? {} : bearer(token));
+    if (response.status > 201) throw new Error(response.text);
+    const members: Readonly<Record<string, unknown>> = JSON.parse(response.text);
     return members;
   };
   const logIn = async (username: string) =>

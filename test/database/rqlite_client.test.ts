@@ -11,7 +11,7 @@ import { until } from "../helpers/until.ts";
 
 type Handle = (request: IncomingMessage, response: ServerResponse) => unknown;
 
-const answer: Handle = (_, response) => void response.end('{"results":[{}]}');
+const succeed: Handle = (_, response) => void response.end('{"results":[{}]}');
 const refuse: Handle = (_, response) => void response.writeHead(503).end("leader not found\n");
 const hang: Handle = () => {};
 
@@ -22,7 +22,7 @@ function isRefusal(error: unknown): boolean {
 test("after an outage a node that answers slowly is taken", async (t) => {
   const { ask, does } = await stage(t);
   await lose(t, ask, does);
-  does((request, response) => void setTimeout(() => answer(request, response), 700));
+  does((request, response) => void setTimeout(() => succeed(request, response), 700));
   assert.equal((await ask()).length, 1);
   // Again all have the time that they had.
   assert.equal((await Promise.all([ask(), ask()])).length, 2);
@@ -47,7 +47,7 @@ test("who has no time left to ask is told why those before had no result", async
   await lose(t, ask, does);
   const why = /cannot be reached: 127\.0\.0\.1:\d+: HTTP 503 leader not found$/;
   await assert.rejects(ask("", 0), { name: "UnavailableError", message: why });
-  does(answer);
+  does(succeed);
   await ask();
   await assert.rejects(ask("", 0), { message: /cannot be reached: no node has answered in time$/ });
 });
@@ -68,7 +68,7 @@ test("while nodes are silent all are told the same, whichever they asked", async
 test("a request is told why it failed, although others have results meanwhile", async (t) => {
   const { ask, does } = await stage(t);
   does(async (request, response) => {
-    if ((await text(request)).includes("small")) answer(request, response);
+    if ((await text(request)).includes("small")) succeed(request, response);
     else response.end('{"error":"database or disk is full"}');
   });
   const asked = assert.rejects(ask("large", 600), {
@@ -86,11 +86,11 @@ test("a leader that falls silent is left after a second, however large a request
   let leader: string | undefined;
   does((request, response) => {
     leader ??= request.headers.host;
-    answer(request, response);
+    succeed(request, response);
   });
   await ask();
   does((request, response) => {
-    if (request.headers.host !== leader) answer(request, response);
+    if (request.headers.host !== leader) succeed(request, response);
   });
   const startedMs = performance.now();
   assert.equal((await ask("x".repeat(4 * 2 ** 20))).length, 1);
@@ -103,7 +103,7 @@ test("who has answered is asked from then on", async (t) => {
   const hosts = new Set<unknown>();
   does((request, response) => {
     hosts.add(request.headers.host);
-    answer(request, response);
+    succeed(request, response);
   });
   for (let count = 0; count < 4; count++) await ask();
   assert.equal(hosts.size, 1);
@@ -115,7 +115,7 @@ test("the leader that a node names is asked at once", async (t) => {
     const { ask, does, nodes: [leader] } = await stage(t, 2);
     let redirects = 0;
     does((request, response) => {
-      if (request.headers.host === leader) return answer(request, response);
+      if (request.headers.host === leader) return succeed(request, response);
       redirects++;
       response.writeHead(301, { Location: `http://${leader}/` }).end();
     });
@@ -152,7 +152,7 @@ test("a node is asked whether it lives only for as long as a request is under wa
       return probed.resolve(void response.end());
     }
     await Promise.all([once(request.resume(), "end"), probed.promise]);
-    answer(request, response);
+    succeed(request, response);
   });
   t.mock.timers.enable({ apis: ["setTimeout"] });
   await ask("x".repeat(2 ** 20));
@@ -172,7 +172,7 @@ test("the small requests beside a large one have one connection", async (t) => {
     if (request.url === "/readyz?noleader") {
       connections.push(request.socket);
       response.end("[+]node ok");
-    } else finish = () => void answer(request.resume(), response);
+    } else finish = () => void succeed(request.resume(), response);
   });
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const asked = ask("x".repeat(16 * 2 ** 20), 60_000);
@@ -212,7 +212,7 @@ test("a large request is given up where its node falls silent in the middle of i
   const { ask, does } = await stage(t);
   let [probes, requests] = [0, 0];
   does((request, response) => {
-    if (request.url !== "/readyz?noleader") return ++requests > 1 && answer(request, response);
+    if (request.url !== "/readyz?noleader") return ++requests > 1 && succeed(request, response);
     if (++probes === 1) response.end(); // and no more
   });
   t.mock.timers.enable({ apis: ["setTimeout"] });
@@ -236,7 +236,7 @@ test("the end of a connection counts once, however many requests it has served",
   const before = leaderChanges();
   does((request, response) => {
     response.setHeader("Connection", "close");
-    answer(request, response);
+    succeed(request, response);
   });
   await ask();
   await until(() => leaderChanges() > before);
@@ -291,7 +291,7 @@ for (const content of ['{"results":[]}', '{"results":[{},{}]}', '{"results":null
     does((_, response) => void response.end(content));
     await assert.rejects(ask("", 400), OutcomeUnknownError);
     const asked = ask();
-    setTimeout(() => does(answer), 100);
+    setTimeout(() => does(succeed), 100);
     assert.deepEqual(await asked, [{}]);
   });
 }
@@ -306,7 +306,7 @@ for (const how of ["breaks off", "stands still"] as const) {
     await assert.rejects(ask("", 300), OutcomeUnknownError);
     if (how === "stands still") return;
     const before = asked();
-    does((request, response) => (asked() === before + 1 ? begin : answer)(request, response));
+    does((request, response) => (asked() === before + 1 ? begin : succeed)(request, response));
     assert.deepEqual([await ask(), asked()], [[{}], before + 2]);
   });
 }
@@ -373,14 +373,14 @@ test("how far the node's clock is ahead is known by its answers, where they say 
   for (const hours of [1, -1]) {
     does((request, response) => {
       response.setHeader("Date", new Date(Date.now() + hours * 3_600_000).toUTCString());
-      answer(request, response);
+      succeed(request, response);
     });
     await ask();
     assert.ok(Math.abs(aheadMs() - hours * 3_600_000) <= 2_000, `${aheadMs()} ms`);
   }
   does((request, response) => {
     response.sendDate = false;
-    answer(request, response);
+    succeed(request, response);
   });
   await ask();
   assert.equal(aheadMs(), 0);
@@ -402,7 +402,7 @@ for (const said of ["", "HTTP/1.1 400 Bad Request\r\n\r\n"]) {
 
 /** A client of some nodes, which do as they are told. */
 async function stage(t: TestContext, count = 1) {
-  let handle = answer;
+  let handle = succeed;
   let asked = 0;
   const nodes = await Promise.all(Array.from({ length: count }, () => {
     const server = createServer((request, response) => {

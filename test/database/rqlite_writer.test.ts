@@ -296,9 +296,9 @@ test("close() stores what was given before it, also what has to be sent again", 
 });
 
 /** Answers what is asked, and waits for the write. */
-async function stored(write: Promise<number[]>, answer: () => Promise<void>): Promise<void> {
+async function stored(write: Promise<number[]>, response: () => Promise<void>): Promise<void> {
   await turn();
-  await answer();
+  await response();
   assert.deepEqual(await write, [1]);
 }
 

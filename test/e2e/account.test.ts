@@ -11,7 +11,7 @@ import {
   startGatepost,
   type TestUser,
 } from "../helpers/gatepost.ts";
-import type { Answer, Client } from "../helpers/http_client.ts";
+import type { ClientResponse, Client } from "../helpers/http_client.ts";
 
 type Fields = Readonly<Record<string, string>>;
 
@@ -35,18 +35,18 @@ async function openAccount(as?: TestUser, query = "") {
 }
 
 /** Presses a button of the page's form; the first one only signs out. */
-const press = (browser: Client, page: Answer, act: string, fields: Fields = {}) =>
+const press = (browser: Client, page: ClientResponse, act: string, fields: Fields = {}) =>
   browser.submit(page, fields, act, page.forms()[1]);
 
-const actsOf = (page: Answer) => page.forms()[1]?.buttons.map(({ value }) => value) ?? [];
-const actOf = (page: Answer, kind: string) => {
+const actsOf = (page: ClientResponse) => page.forms()[1]?.buttons.map(({ value }) => value) ?? [];
+const actOf = (page: ClientResponse, kind: string) => {
   const act = actsOf(page).find((each) => each.startsWith(`${kind} `));
   assert.ok(act !== undefined, actsOf(page).join());
   return act;
 };
 
 /** What people read on a page. */
-const wordsOf = ({ text }: Answer) =>
+const wordsOf = ({ text }: ClientResponse) =>
   text.replace(/^.*?<main/s, "<main").replace(/<[^>]*>/g, " ").replace(/\s+/g, " ");
 
 /** The actions of a user in the audit, newest first. */
@@ -56,9 +56,13 @@ async function auditOf(user: TestUser): Promise<unknown[]> {
   return (items as Readonly<Record<string, unknown>>[]).map(({ action }) => action);
 }
 
-async function assertDone(browser: Client, answer: Answer, words: RegExp): Promise<Answer> {
-  assert.equal(answer.status, 303, answer.text);
-  const page = await browser.follow(answer);
+async function assertDone(
+  browser: Client,
+  response: ClientResponse,
+  words: RegExp,
+): Promise<ClientResponse> {
+  assert.equal(response.status, 303, response.text);
+  const page = await browser.follow(response);
   assert.match(wordsOf(page), words);
   return page;
 }
@@ -112,9 +116,9 @@ describe("the page of one's account", () => {
   test("says that an act is unknown, and that a page or an app is", async () => {
     const { browser, page } = await openAccount();
     const fields = { csrf: page.forms()[1]?.fields["csrf"] ?? "", do: "nonsense" };
-    const answer = await browser.postForm(ACCOUNT, fields, OWN_PAGE);
-    assert.equal(answer.status, 400);
-    assert.match(answer.text, /role="alert"/);
+    const response = await browser.postForm(ACCOUNT, fields, OWN_PAGE);
+    assert.equal(response.status, 400);
+    assert.match(response.text, /role="alert"/);
     const app = await gatepost.createApp();
     assert.equal((await browser.get(`${ACCOUNT}?app=${app.id}`)).status, 404);
     assert.equal((await browser.get(`${ACCOUNT}/nothing`)).status, 404);
@@ -237,8 +241,8 @@ describe("the password", () => {
     const login = await gatepost.login(user);
     const id = () => browser.cookies().find(({ name }) => !name.endsWith("-device"))?.value;
     const before = id();
-    const answer = await change(browser, PASSWORD);
-    await assertDone(browser, answer, /password is changed/);
+    const response = await change(browser, PASSWORD);
+    await assertDone(browser, response, /password is changed/);
     assert.notEqual(id(), before);
     assertLoginPage(await other.browser.get(ACCOUNT));
     assert.equal(await gatepost.isAlive(login), false);
@@ -322,8 +326,8 @@ describe("only the user's own click does any of this", () => {
     const ofPage = page.forms()[1]?.fields["csrf"] ?? "";
     for (const fields of acts) {
       for (const csrf of ["", "x", other, ofPage]) {
-        const answer = await browser.postForm(ACCOUNT, { ...fields, csrf }, OWN_PAGE);
-        assert.equal(answer.status, 400, JSON.stringify(fields));
+        const response = await browser.postForm(ACCOUNT, { ...fields, csrf }, OWN_PAGE);
+        assert.equal(response.status, 400, JSON.stringify(fields));
       }
       const { status } = await browser.postForm(ACCOUNT, fields, OWN_PAGE);
       assert.equal(status, 400, JSON.stringify(fields));
@@ -341,8 +345,8 @@ describe("only the user's own click does any of this", () => {
     test(`not a form sent with ${JSON.stringify(headers)}`, async () => {
       const { acts, browser, csrf, assertUntouched } = await openAll();
       for (const fields of acts) {
-        const answer = await browser.postForm(ACCOUNT, { ...fields, csrf }, headers);
-        assert.equal(answer.status, 403, JSON.stringify(fields));
+        const response = await browser.postForm(ACCOUNT, { ...fields, csrf }, headers);
+        assert.equal(response.status, 403, JSON.stringify(fields));
       }
       await assertUntouched();
     });
@@ -353,9 +357,9 @@ describe("only the user's own click does any of this", () => {
     for (const query of ["", "?do=make", "?do=password"]) {
       for (const dest of ["empty", "iframe", "object"]) {
         const headers = { "sec-fetch-dest": dest, "sec-fetch-site": "same-origin" };
-        const answer = await browser.get(ACCOUNT + query, headers);
-        assert.equal(answer.status, 403);
-        assert.doesNotMatch(answer.text, /csrf/);
+        const response = await browser.get(ACCOUNT + query, headers);
+        assert.equal(response.status, 403);
+        assert.doesNotMatch(response.text, /csrf/);
       }
     }
   });
@@ -375,9 +379,9 @@ describe("only the user's own click does any of this", () => {
     const csrf = page.forms()[1]?.fields["csrf"] ?? "";
     const ofIds = acts.filter(({ do: act = "" }) => /^(?:withdraw|session|token) /.test(act));
     for (const fields of ofIds) {
-      const answer = await browser.postForm(ACCOUNT, { ...fields, csrf }, OWN_PAGE);
-      assert.equal(answer.status, 404, answer.text);
-      assert.match(answer.text, /role="alert"/);
+      const response = await browser.postForm(ACCOUNT, { ...fields, csrf }, OWN_PAGE);
+      assert.equal(response.status, 404, response.text);
+      assert.match(response.text, /role="alert"/);
     }
     await assertUntouched();
   });

@@ -21,7 +21,7 @@ import {
   type TestApp,
   type TestUser,
 } from "../helpers/gatepost.ts";
-import type { Answer, Client } from "../helpers/http_client.ts";
+import type { ClientResponse, Client } from "../helpers/http_client.ts";
 
 type Fields = Readonly<Record<string, string>>;
 
@@ -43,7 +43,7 @@ after(() => gatepost.stop());
 const openLoggedIn = (as = user) => gatepost.openLoggedIn(trustedApp, as);
 
 /** Signs the browser's user out; the login page comes again. */
-async function signOut(browser: Client): Promise<Answer> {
+async function signOut(browser: Client): Promise<ClientResponse> {
   return browser.submit(await gatepost.authorize(browser, app), {}, "switch");
 }
 
@@ -154,8 +154,8 @@ describe("the login page", () => {
     const browser = gatepost.openBrowser();
     const page = await gatepost.authorize(browser, app);
     const { username, password } = user;
-    const answer = await browser.submit(page, { username, password });
-    const [, device = "", ...more] = answer.headers.getSetCookie();
+    const response = await browser.submit(page, { username, password });
+    const [, device = "", ...more] = response.headers.getSetCookie();
     assert.equal(more.length, 0);
     const [pair = "", ...attributes] = device.split("; ");
     assert.match(pair, /^gatepost-[\w-]{8}-device=[\w.-]+$/);
@@ -229,12 +229,12 @@ describe("the consent page", () => {
   test("comes again, and grants nothing, where its form has gone stale", async () => {
     const browser = await openLoggedIn(await gatepost.createUser());
     const page = await gatepost.authorize(browser, app);
-    const answer = await browser.submit(page, { csrf: "stale" }, "allow");
-    assert.equal(answer.status, 400);
-    assert.match(answer.text, /open for too long/);
-    const values = answer.forms()[0]?.buttons.map(({ value }) => value) ?? [];
-    assert.ok(values.includes("allow"), answer.text);
-    assertCode(gatepost, await browser.submit(answer, {}, "allow"), app);
+    const response = await browser.submit(page, { csrf: "stale" }, "allow");
+    assert.equal(response.status, 400);
+    assert.match(response.text, /open for too long/);
+    const values = response.forms()[0]?.buttons.map(({ value }) => value) ?? [];
+    assert.ok(values.includes("allow"), response.text);
+    assertCode(gatepost, await browser.submit(response, {}, "allow"), app);
   });
 
   test("grants nothing to who was disabled while it was open", async () => {
@@ -242,8 +242,8 @@ describe("the consent page", () => {
     const browser = await openLoggedIn(leaver);
     const page = await gatepost.authorize(browser, app);
     await gatepost.change(leaver, { status: "disabled" });
-    const answer = await browser.submit(page, {}, "allow");
-    assert.doesNotMatch(answer.location ?? "", /[?&]code=/);
+    const response = await browser.submit(page, {}, "allow");
+    assert.doesNotMatch(response.location ?? "", /[?&]code=/);
   });
 
   test("grants no scope that was lost while it was open", async () => {
@@ -251,8 +251,8 @@ describe("the consent page", () => {
     const browser = await openLoggedIn(demoted);
     const page = await gatepost.authorize(browser, app, { scope: "orders" });
     await gatepost.change(demoted, { scopes: ["consumer"] });
-    const answer = await browser.submit(page, {}, "allow");
-    assert.doesNotMatch(answer.location ?? "", /[?&]code=/);
+    const response = await browser.submit(page, {}, "allow");
+    assert.doesNotMatch(response.location ?? "", /[?&]code=/);
   });
 
   test("grants nothing to an app that was disabled while it was open", async () => {
@@ -314,8 +314,8 @@ describe("a consent is remembered", () => {
     gatepost.authorize(await openLoggedIn(by), to, parameters);
 
   test("for the same scopes", async () => {
-    const answer = await visit({ scope: "orders consumer" });
-    assertCode(gatepost, answer, at);
+    const response = await visit({ scope: "orders consumer" });
+    assertCode(gatepost, response, at);
   });
 
   test("for fewer scopes", async () => {
@@ -356,8 +356,8 @@ describe("a consent is remembered", () => {
       for (const scopes of [["consumer"], ["consumer", "orders"]]) {
         const body = { scopes };
         const headers = bearer(gatepost.adminToken);
-        const answer = await gatepost.api.sendJson("PATCH", `/backend/${record}`, body, headers);
-        assert.equal(answer.status, 200, answer.text);
+        const response = await gatepost.api.sendJson("PATCH", `/backend/${record}`, body, headers);
+        assert.equal(response.status, 200, response.text);
       }
       assertConsentPage(await gatepost.authorize(browser, own, { scope }));
       assertCode(gatepost, await gatepost.authorize(browser, own, { scope: "consumer" }), own);
@@ -407,8 +407,8 @@ describe("an app that is asked about", () => {
   test("never: trusted", async () => {
     const browser = gatepost.openBrowser();
     const page = await gatepost.authorize(browser, trustedApp);
-    const answer = await passLogin(browser, page, user);
-    assertCode(gatepost, answer, trustedApp);
+    const response = await passLogin(browser, page, user);
+    assertCode(gatepost, response, trustedApp);
   });
 
   test("and backend is granted only to who has it", async () => {
@@ -428,8 +428,8 @@ test("the whole flow works for an app that knows only the documented interface",
   const browser = gatepost.openBrowser();
   const page = await browser.get(`/authorization/authorize?${query}`);
   const consent = await passLogin(browser, page, user);
-  const answer = await browser.submit(consent, {}, "allow");
-  const code = new URL(answer.location ?? "").searchParams.get("code") ?? "";
+  const response = await browser.submit(consent, {}, "allow");
+  const code = new URL(response.location ?? "").searchParams.get("code") ?? "";
   const tokens = readTokens(
     await gatepost.api.postForm(
       "/authorization/token",

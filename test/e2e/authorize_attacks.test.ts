@@ -12,7 +12,7 @@ import {
   type TestApp,
   type TestUser,
 } from "../helpers/gatepost.ts";
-import type { Answer, Client } from "../helpers/http_client.ts";
+import type { ClientResponse, Client } from "../helpers/http_client.ts";
 import { exchangeRaw } from "../helpers/raw_http.ts";
 
 type Fields = Readonly<Record<string, string>>;
@@ -35,7 +35,7 @@ after(() => gatepost.stop());
 const OWN_PAGE = { "sec-fetch-site": "same-origin", origin: "null" };
 
 /** What a page's form would send, without its buttons. */
-const fieldsOf = (page: Answer): Fields => page.forms()[0]?.fields ?? {};
+const fieldsOf = (page: ClientResponse): Fields => page.forms()[0]?.fields ?? {};
 
 const openLoggedIn = () => gatepost.openLoggedIn(trustedApp, user);
 
@@ -50,15 +50,15 @@ async function countRows(folder: string, tables: readonly string[]) {
 }
 
 /** Checks that the app is sent nothing but, perhaps, an error. */
-function assertNoCode(answer: Answer): void {
-  const location = answer.headers.get("location") ?? "";
+function assertNoCode(response: ClientResponse): void {
+  const location = response.headers.get("location") ?? "";
   assert.ok(!/[?&]code=/.test(location), location);
-  assert.ok(answer.status >= 400, String(answer.status));
+  assert.ok(response.status >= 400, String(response.status));
 }
 
 describe("a login form is taken only as this server gave it to this browser", () => {
   const credentials = () => ({ username: user.username, password: user.password });
-  const forgeries: [what: string, fields: (page: Answer) => Promise<Fields>][] = [
+  const forgeries: [what: string, fields: (page: ClientResponse) => Promise<Fields>][] = [
     ["without its token", async () => credentials()],
     ["with an empty token", async () => ({ csrf: "", ...credentials() })],
     ["with a token of another browser", async () => {
@@ -135,7 +135,7 @@ describe("a consent is taken only as this server asked for it in this browser", 
     assertNoCode(await other.postForm(page.url, fields, OWN_PAGE));
   });
 
-  const forgeries: [what: string, fields: (page: Answer) => Promise<Fields>][] = [
+  const forgeries: [what: string, fields: (page: ClientResponse) => Promise<Fields>][] = [
     ["without its token", async () => ({})],
     ["with an empty token", async () => ({ csrf: "" })],
     ["with a token of another session of the same user", async () =>
@@ -184,8 +184,8 @@ describe("a consent is taken only as this server asked for it in this browser", 
       redirect_uri: "https://evil.example/",
       client_id: otherApp.id,
     };
-    const answer = await browser.postForm(page.url, sent, OWN_PAGE);
-    const location = new URL(answer.location ?? "");
+    const response = await browser.postForm(page.url, sent, OWN_PAGE);
+    const location = new URL(response.location ?? "");
     assert.equal(location.origin, "https://app.example");
     const code = location.searchParams.get("code") ?? "";
     const fields = { grant_type: "authorization_code", code };
@@ -213,8 +213,8 @@ describe("a consent is taken only as this server asked for it in this browser", 
     const by = await openLoggedIn();
     const page = await gatepost.authorize(by, otherApp);
     const query = new URLSearchParams({ ...fieldsOf(page), decision: "allow" });
-    const answer = await by.get(`${authorizePath(otherApp)}&${query}`);
-    assert.equal(answer.status, 200);
+    const response = await by.get(`${authorizePath(otherApp)}&${query}`);
+    assert.equal(response.status, 200);
   });
 });
 
@@ -299,8 +299,8 @@ describe("what the browser says is no window that goes to the page (Fetch Metada
     const sent = { "sec-fetch-dest": "document" };
     const page = await browser.get(authorizePath(await gatepost.createApp()), sent);
     const fields = { ...fieldsOf(page), decision: "allow" };
-    const answer = await browser.postForm(page.url, fields, { ...OWN_PAGE, ...sent });
-    assert.equal(answer.status, 303);
+    const response = await browser.postForm(page.url, fields, { ...OWN_PAGE, ...sent });
+    assert.equal(response.status, 303);
   });
 });
 
@@ -308,9 +308,9 @@ test("HEAD of the page makes no code, stores nothing and opens no session", asyn
   const browser = await openLoggedIn();
   const tables = ["codes", "grants", "consents", "sessions", "audit"];
   const before = await countRows(gatepost.server.folder, tables);
-  const answer = await browser.send("HEAD", authorizePath(trustedApp));
-  assert.equal(answer.status, 200);
-  assert.equal(answer.location, undefined);
+  const response = await browser.send("HEAD", authorizePath(trustedApp));
+  assert.equal(response.status, 200);
+  assert.equal(response.location, undefined);
   assert.deepEqual(await countRows(gatepost.server.folder, tables), before);
   const anonymous = await gatepost.openBrowser().send("HEAD", authorizePath(app));
   assert.equal(anonymous.status, 200);
@@ -320,9 +320,9 @@ test("HEAD of the page makes no code, stores nothing and opens no session", asyn
 });
 
 describe("the session cookie", () => {
-  const readSetCookie = (answer: Answer): string[] => answer.headers.getSetCookie();
+  const readSetCookie = (response: ClientResponse): string[] => response.headers.getSetCookie();
 
-  async function logIn(browser: Client): Promise<Answer> {
+  async function logIn(browser: Client): Promise<ClientResponse> {
     const page = await gatepost.authorize(browser, app);
     const { username, password } = user;
     return browser.submit(page, { username, password });
@@ -376,8 +376,8 @@ describe("the session cookie", () => {
     assert.notEqual(own?.value, planted?.value);
     assert.equal(await isLoggedIn(browser), true);
     const cookie = `${planted?.name}=${planted?.value}`;
-    const answer = await gatepost.api.get(authorizePath(trustedApp), { cookie });
-    assert.equal(answer.status, 200, "whoever planted it is not logged in with it");
+    const response = await gatepost.api.get(authorizePath(trustedApp), { cookie });
+    assert.equal(response.status, 200, "whoever planted it is not logged in with it");
   });
 
   test("changes at each login, and ends the one before", async () => {
@@ -400,9 +400,9 @@ describe("the session cookie", () => {
       await gatepost.authorize(browser, app);
       const [{ name } = { name: "" }] = browser.cookies();
       const head = `Cookie: ${name}=${Buffer.from(value).toString("latin1")}\r\n`;
-      const answer = await sendRaw(gatepost.url, "GET", authorizePath(trustedApp), { head });
-      assert.equal(answer.status, 200);
-      assert.match(answer.body, /name="password"/);
+      const response = await sendRaw(gatepost.url, "GET", authorizePath(trustedApp), { head });
+      assert.equal(response.status, 200);
+      assert.match(response.body, /name="password"/);
     });
   }
 
@@ -455,9 +455,9 @@ describe("a session that ends while its consent's form is still coming gives no 
         body: new URLSearchParams({ ...fieldsOf(page), decision: "allow" }).toString(),
       });
       await end(victim, browser);
-      const answer = await finish();
-      assert.equal(answer.headers["location"], undefined);
-      assert.match(answer.body, /name="password"/);
+      const response = await finish();
+      assert.equal(response.headers["location"], undefined);
+      assert.match(response.body, /name="password"/);
       const { folder } = gatepost.server;
       for (const table of ["consents", "codes"]) {
         const theirs = `SELECT * FROM ${table} WHERE user = ? AND app = ?`;
@@ -468,7 +468,7 @@ describe("a session that ends while its consent's form is still coming gives no 
 });
 
 describe("every page", () => {
-  const pages: [what: string, open: () => Promise<Answer>][] = [
+  const pages: [what: string, open: () => Promise<ClientResponse>][] = [
     ["login", () => gatepost.authorize(gatepost.openBrowser(), app)],
     ["consent", async () => gatepost.authorize(await openLoggedIn(), otherApp)],
     ["error", () => gatepost.api.get("/authorization/authorize")],
@@ -488,8 +488,8 @@ describe("every page", () => {
     });
 
     test(`(${what}) has a policy that lets nothing in`, async () => {
-      const answer = await open();
-      const policy = answer.headers.get("content-security-policy") ?? "";
+      const response = await open();
+      const policy = response.headers.get("content-security-policy") ?? "";
       const directives = new Map(policy.split(";").map((text) => {
         const [name = "", ...values] = text.trim().split(" ");
         return [name, values.join(" ")] as const;
@@ -499,13 +499,13 @@ describe("every page", () => {
       assert.equal(directives.get("base-uri"), "'none'");
       assert.ok(directives.has("form-action"));
       assert.doesNotMatch(policy, /unsafe|script-src|\*|data:|https:(?!\/\/)/);
-      assert.doesNotMatch(answer.text, /<script|javascript:|\son\w+=/i);
+      assert.doesNotMatch(response.text, /<script|javascript:|\son\w+=/i);
     });
   }
 
   test("lets its form lead to the app's origin and nowhere else", async () => {
-    const answer = await gatepost.authorize(gatepost.openBrowser(), app);
-    const policy = answer.headers.get("content-security-policy") ?? "";
+    const response = await gatepost.authorize(gatepost.openBrowser(), app);
+    const policy = response.headers.get("content-security-policy") ?? "";
     assert.match(policy, /form-action 'self' https:\/\/app\.example(?:;|$)/);
   });
 });

@@ -91,12 +91,12 @@ describe("an authorization request whose redirect URI cannot be trusted is an er
       [open, "https://app.example/other", "is not at or below https://app.example/shop, in"],
       [open, "https://app.example/<b>", "is not at or below"],
     ] as const) {
-      const answer = await gatepost.authorize(gatepost.api, at, { redirect_uri: sent });
-      assertErrorPage(answer);
-      assert.ok(answer.text.includes(`redirect_uri ${rule}`), answer.text);
-      assert.ok(answer.text.includes("Harbour &amp; Orders"));
-      assert.ok(answer.text.includes(sent.replace("<b>", "&lt;b&gt;")));
-      assert.ok(!answer.text.includes(`"${sent}`), "as text, not as a link");
+      const response = await gatepost.authorize(gatepost.api, at, { redirect_uri: sent });
+      assertErrorPage(response);
+      assert.ok(response.text.includes(`redirect_uri ${rule}`), response.text);
+      assert.ok(response.text.includes("Harbour &amp; Orders"));
+      assert.ok(response.text.includes(sent.replace("<b>", "&lt;b&gt;")));
+      assert.ok(!response.text.includes(`"${sent}`), "as text, not as a link");
     }
   });
 
@@ -109,10 +109,10 @@ describe("an authorization request whose redirect URI cannot be trusted is an er
       const { client_id }: { client_id: string } = JSON.parse(made.text);
       for (const [raw, what] of uris) {
         const query = new URLSearchParams({ client_id, redirect_uri: raw });
-        const answer = await gatepost.api.get(`${PAGE}?${query}`);
+        const response = await gatepost.api.get(`${PAGE}?${query}`);
         const isTooLong = raw.length > 16_000; // for the line of any request
-        assert.equal(answer.status, isTooLong ? 431 : 400, `${what}: ${raw.slice(0, 200)}`);
-        assert.equal(answer.headers.get("location"), null, what);
+        assert.equal(response.status, isTooLong ? 431 : 400, `${what}: ${raw.slice(0, 200)}`);
+        assert.equal(response.headers.get("location"), null, what);
       }
     });
   }
@@ -123,8 +123,8 @@ describe("an authorization request whose redirect URI cannot be trusted is an er
         const at = await gatepost.createApp({ url: rule.url, redirect_uris: listed(rule) });
         for (const [raw, what] of uris) {
           const browser = gatepost.openBrowser();
-          const answer = await gatepost.authorize(browser, at, { redirect_uri: raw });
-          assert.equal(answer.status, 200, `${what}: ${raw.slice(0, 200)}`);
+          const response = await gatepost.authorize(browser, at, { redirect_uri: raw });
+          assert.equal(response.status, 200, `${what}: ${raw.slice(0, 200)}`);
         }
       });
   }
@@ -167,27 +167,27 @@ describe("other errors of an authorization request go to the app (RFC 6749 §4.1
     test(`${what}: ${error}, before anybody logs in`, async () => {
       const more = typeof query === "string" ? query : new URLSearchParams(query).toString();
       const path = `${authorizePath(app, { state: "s 1" })}&${more}`;
-      const answer = await gatepost.api.get(path);
-      assertErrorRedirect(gatepost, answer, app, { error, state: "s 1" });
+      const response = await gatepost.api.get(path);
+      assertErrorRedirect(gatepost, response, app, { error, state: "s 1" });
     });
   }
 
   test("state twice: invalid_request, without a state", async () => {
-    const answer = await gatepost.api.get(`${authorizePath(app, { state: "1" })}&state=2`);
-    assertErrorRedirect(gatepost, answer, app, { error: "invalid_request" });
+    const response = await gatepost.api.get(`${authorizePath(app, { state: "1" })}&state=2`);
+    assertErrorRedirect(gatepost, response, app, { error: "invalid_request" });
   });
 
   test("a public app without PKCE: invalid_request (RFC 9700 §2.1.1)", async () => {
     const publicApp = await gatepost.createApp({ type: "public", trusted: true });
-    const answer = await gatepost.authorize(gatepost.api, publicApp);
-    assertErrorRedirect(gatepost, answer, publicApp, { error: "invalid_request" });
+    const response = await gatepost.authorize(gatepost.api, publicApp);
+    assertErrorRedirect(gatepost, response, publicApp, { error: "invalid_request" });
   });
 
   test("an app that may not use the grant: unauthorized_client, and how to allow it", async () => {
     const other = await gatepost.createApp({ grants: ["client_credentials"] });
-    const answer = await gatepost.authorize(gatepost.api, other);
-    assertErrorRedirect(gatepost, answer, other, { error: "unauthorized_client" });
-    const description = readCallback(gatepost, answer, other).get("error_description") ?? "";
+    const response = await gatepost.authorize(gatepost.api, other);
+    assertErrorRedirect(gatepost, response, other, { error: "unauthorized_client" });
+    const description = readCallback(gatepost, response, other).get("error_description") ?? "";
     assert.match(description, /add authorization_code to the grants of the app/);
   });
 
@@ -195,15 +195,15 @@ describe("other errors of an authorization request go to the app (RFC 6749 §4.1
     const browser = gatepost.openBrowser();
     const page = await gatepost.authorize(browser, app, { scope: "stock", state: "x" });
     assertLoginPage(page);
-    const answer = await passLogin(browser, page, user);
-    assertErrorRedirect(gatepost, answer, app, { error: "invalid_scope", state: "x" });
+    const response = await passLogin(browser, page, user);
+    assertErrorRedirect(gatepost, response, app, { error: "invalid_scope", state: "x" });
   });
 
   test("the user's Deny: access_denied", async () => {
     const browser = await openLoggedIn();
     const page = await gatepost.authorize(browser, app, { state: "x" });
-    const answer = await browser.submit(page, {}, "deny");
-    assertErrorRedirect(gatepost, answer, app, { error: "access_denied", state: "x" });
+    const response = await browser.submit(page, {}, "deny");
+    assertErrorRedirect(gatepost, response, app, { error: "access_denied", state: "x" });
   });
 });
 
@@ -220,15 +220,15 @@ describe("an authorization request may", () => {
   ];
   for (const [what, parameters] of cases) {
     test(what, async () => {
-      const answer = await gatepost.authorize(await openLoggedIn(), trustedApp, parameters);
-      assertCode(gatepost, answer, trustedApp);
+      const response = await gatepost.authorize(await openLoggedIn(), trustedApp, parameters);
+      assertCode(gatepost, response, trustedApp);
     });
   }
 
   test("name this service as its resource (RFC 8707 §2)", async () => {
     const parameters = { resource: gatepost.issuer };
-    const answer = await gatepost.authorize(await openLoggedIn(), trustedApp, parameters);
-    assertCode(gatepost, answer, trustedApp);
+    const response = await gatepost.authorize(await openLoggedIn(), trustedApp, parameters);
+    assertCode(gatepost, response, trustedApp);
   });
 });
 
@@ -239,16 +239,16 @@ describe("the way back to the app", () => {
   });
 
   test("is 303, for no cache, without a referrer (RFC 9700 §4.12)", async () => {
-    const answer = await gatepost.authorize(browser, trustedApp);
-    assert.equal(answer.status, 303);
-    assert.equal(answer.headers.get("cache-control"), "no-store");
-    assert.equal(answer.headers.get("referrer-policy"), "no-referrer");
-    assert.equal(answer.text, "");
+    const response = await gatepost.authorize(browser, trustedApp);
+    assert.equal(response.status, 303);
+    assert.equal(response.headers.get("cache-control"), "no-store");
+    assert.equal(response.headers.get("referrer-policy"), "no-referrer");
+    assert.equal(response.text, "");
   });
 
   test("carries code and iss alone where there was no state", async () => {
-    const answer = await gatepost.authorize(browser, trustedApp);
-    const parameters = readCallback(gatepost, answer, trustedApp);
+    const response = await gatepost.authorize(browser, trustedApp);
+    const parameters = readCallback(gatepost, response, trustedApp);
     assert.deepEqual([...parameters.keys()].sort(), ["code", "iss"]);
   });
 
@@ -274,42 +274,42 @@ describe("the way back to the app", () => {
   ];
   for (const state of states) {
     test(`carries state ${JSON.stringify(state.slice(0, 24))} exactly as given`, async () => {
-      const answer = await gatepost.authorize(browser, trustedApp, { state });
-      const parameters = readCallback(gatepost, answer, trustedApp);
+      const response = await gatepost.authorize(browser, trustedApp, { state });
+      const parameters = readCallback(gatepost, response, trustedApp);
       assert.equal(parameters.get("state"), state);
       assert.deepEqual([...parameters.keys()].sort(), ["code", "iss", "state"]);
       // A decoder that knows no "+" must read the same.
-      const [, raw = ""] = /[?&]state=([^&]*)/.exec(answer.headers.get("location") ?? "") ?? [];
+      const [, raw = ""] = /[?&]state=([^&]*)/.exec(response.headers.get("location") ?? "") ?? [];
       assert.equal(decodeURIComponent(raw), state);
     });
 
     test(`and back with an error, state ${JSON.stringify(state.slice(0, 24))}`, async () => {
-      const answer = await gatepost.authorize(browser, app, { state, scope: "other" });
-      assertErrorRedirect(gatepost, answer, app, { error: "invalid_scope", state });
+      const response = await gatepost.authorize(browser, app, { state, scope: "other" });
+      assertErrorRedirect(gatepost, response, app, { error: "invalid_scope", state });
     });
   }
 
   test("keeps the redirect URI's own query", async () => {
     const redirect_uri = `${trustedApp.redirectUri}?tenant=7&x=%2F%20`;
-    const answer = await gatepost.authorize(browser, trustedApp, { redirect_uri });
-    assert.ok(answer.headers.get("location")?.startsWith(`${redirect_uri}&code=`));
+    const response = await gatepost.authorize(browser, trustedApp, { redirect_uri });
+    assert.ok(response.headers.get("location")?.startsWith(`${redirect_uri}&code=`));
   });
 
   test("replaces what there speaks for the server: code, state, iss, error", async () => {
     const query = "code=evil&iss=evil&state=evil&error=evil&error_description=evil&%63ode=evil&a=1";
     const redirect_uri = `${trustedApp.redirectUri}?${query}`;
-    const answer = await gatepost.authorize(browser, trustedApp, { redirect_uri });
-    const location = answer.headers.get("location") ?? "";
+    const response = await gatepost.authorize(browser, trustedApp, { redirect_uri });
+    const location = response.headers.get("location") ?? "";
     assert.ok(!location.includes("evil"), location);
-    const parameters = readCallback(gatepost, answer, trustedApp);
+    const parameters = readCallback(gatepost, response, trustedApp);
     assert.deepEqual([...parameters.keys()].sort(), ["a", "code", "iss"]);
   });
 
   test("carries another code each time", async () => {
     const codes = new Set<string | null>();
     for (let count = 0; count < 5; count++) {
-      const answer = await gatepost.authorize(browser, trustedApp);
-      codes.add(readCallback(gatepost, answer, trustedApp).get("code"));
+      const response = await gatepost.authorize(browser, trustedApp);
+      codes.add(readCallback(gatepost, response, trustedApp).get("code"));
     }
     assert.equal(codes.size, 5);
   });

@@ -13,7 +13,7 @@ import {
   type TestApp,
   type TestUser,
 } from "../helpers/gatepost.ts";
-import type { Answer, Client } from "../helpers/http_client.ts";
+import type { ClientResponse, Client } from "../helpers/http_client.ts";
 
 let gatepost: Gatepost;
 
@@ -30,19 +30,19 @@ function send(
   path: string,
   body?: unknown,
   headers: Readonly<Record<string, string>> = bearer(gatepost.adminToken),
-): Promise<Answer> {
+): Promise<ClientResponse> {
   return gatepost.api.sendJson(method, path, body, headers);
 }
 
-async function expectStatus(status: number, answer: Promise<Answer>): Promise<Item> {
-  const given = await answer;
+async function expectStatus(status: number, response: Promise<ClientResponse>): Promise<Item> {
+  const given = await response;
   assert.equal(given.status, status, given.text);
   return given.text === "" ? {} : readObject(given);
 }
 
 /** Checks a 400 in the form of RFC 9457, and returns the places of its errors. */
-async function expectErrors(answer: Promise<Answer>): Promise<unknown[]> {
-  const given = await answer;
+async function expectErrors(response: Promise<ClientResponse>): Promise<unknown[]> {
+  const given = await response;
   assert.equal(given.status, 400, given.text);
   assert.equal(given.headers.get("content-type"), "application/problem+json");
   const problem = readObject(given);
@@ -56,7 +56,7 @@ async function expectErrors(answer: Promise<Answer>): Promise<unknown[]> {
 const newUser = (more: object = {}) => ({ username: newName("u"), password: PASSWORD, ...more });
 const newApp = (more: object = {}) => ({ name: "App", url: "https://app.example", ...more });
 
-const tryLogin = (username: string, password: string): Promise<Answer> =>
+const tryLogin = (username: string, password: string): Promise<ClientResponse> =>
   gatepost.api.postJson("/consumer/login", { username, password });
 
 const createPasswordApp = (more: Item = {}) =>
@@ -126,9 +126,9 @@ for (const [name, body] of [["list", []], ["string", "x"], ["null", null]] as co
 
 test("a new user is answered without the password, and found where it says", async () => {
   const user = newUser({ scopes: ["consumer", "orders"] });
-  const answer = await send("POST", "/backend/user", user);
-  assert.equal(answer.status, 201, answer.text);
-  const record = readObject(answer);
+  const response = await send("POST", "/backend/user", user);
+  assert.equal(response.status, 201, response.text);
+  const record = readObject(response);
   assert.match(String(record["id"]), /^u[0-9a-z]+$/);
   assert.ok(Math.abs(Date.now() - Date.parse(String(record["created_at"]))) < 60_000);
   assert.deepEqual({ ...record, id: "", created_at: "" }, {
@@ -139,8 +139,8 @@ test("a new user is answered without the password, and found where it says", asy
     status: "active",
     created_at: "",
   });
-  assert.equal(answer.headers.get("cache-control"), "no-store");
-  const location = new URL(answer.location ?? "").pathname;
+  assert.equal(response.headers.get("cache-control"), "no-store");
+  const location = new URL(response.location ?? "").pathname;
   assert.deepEqual(await expectStatus(200, send("GET", location)), record);
 });
 
@@ -176,10 +176,10 @@ test("a name that is taken is refused, whatever its case", async () => {
 
 test("of many that add one name at once exactly one succeeds", async () => {
   const user = newUser();
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     Array.from({ length: 6 }, () => send("POST", "/backend/user", user)),
   );
-  const statuses = answers.map(({ status }) => status).toSorted();
+  const statuses = responses.map(({ status }) => status).toSorted();
   assert.deepEqual(statuses, [201, 409, 409, 409, 409, 409]);
 });
 
@@ -252,8 +252,8 @@ test("users and apps are closed without a token and without scope backend", asyn
 test("no page of another origin may call the backend", async () => {
   const app = await gatepost.createApp();
   const headers = { ...bearer(gatepost.adminToken), origin: new URL(app.url).origin };
-  const answer = await send("GET", "/backend/user", undefined, headers);
-  assert.equal(answer.headers.get("access-control-allow-origin"), null);
+  const response = await send("GET", "/backend/user", undefined, headers);
+  assert.equal(response.headers.get("access-control-allow-origin"), null);
 });
 
 test("a body that is not JSON, or not said to be, is refused", async () => {
@@ -293,14 +293,14 @@ for (const [kind, create] of [
   });
 
   test(`a list of ${kind}s is for no cache to keep`, async () => {
-    const answer = await send("GET", `/backend/${kind}`);
-    assert.equal(answer.headers.get("cache-control"), "no-store");
+    const response = await send("GET", `/backend/${kind}`);
+    assert.equal(response.headers.get("cache-control"), "no-store");
   });
 
   for (const limit of ["0", "201", "-1", "1.5", "ten", "1e1", "0x5"]) {
     test(`a list of ${kind}s with limit=${limit} is refused`, async () => {
-      const answer = send("GET", `/backend/${kind}?limit=${limit}`);
-      assert.deepEqual(await expectErrors(answer), ["/limit"]);
+      const response = send("GET", `/backend/${kind}?limit=${limit}`);
+      assert.deepEqual(await expectErrors(response), ["/limit"]);
     });
   }
 
@@ -394,11 +394,11 @@ test("a disabled user is refused as an unknown one is, until enabled again", asy
   await gatepost.change(user, { status: "disabled" });
   const refused = await tryLogin(user.username, user.password);
   const unknown = await tryLogin(newName("nobody"), user.password);
-  const told = ({ text }: Answer) => ({ ...JSON.parse(text), request_id: "" });
+  const told = ({ text }: ClientResponse) => ({ ...JSON.parse(text), request_id: "" });
   assert.deepEqual([refused.status, told(refused)], [401, told(unknown)]);
   const { username, password } = user;
-  const answer = await gatepost.token(app, { grant_type: "password", username, password });
-  assertOAuthError(answer, 400, "invalid_grant");
+  const response = await gatepost.token(app, { grant_type: "password", username, password });
+  assertOAuthError(response, 400, "invalid_grant");
   await gatepost.change(user, { status: "active" });
   assert.equal(await gatepost.isAlive(await gatepost.login(user)), true);
 });
@@ -431,8 +431,11 @@ test("no login that was under way carries a scope that was taken away", async ()
   await gatepost.change(user, { scopes: ["consumer"] });
   for (const { status, text } of await logins) {
     if (status !== 200) continue;
-    const answer = await gatepost.api.get("/authorization/whoami", bearer(JSON.parse(text).token));
-    const scope = answer.status === 200 ? readObject(answer)["scope"] : "consumer";
+    const response = await gatepost.api.get(
+      "/authorization/whoami",
+      bearer(JSON.parse(text).token),
+    );
+    const scope = response.status === 200 ? readObject(response)["scope"] : "consumer";
     assert.equal(scope, "consumer");
   }
 });
@@ -628,9 +631,9 @@ test("a bad change of an app is refused with each error, and nothing is changed"
 });
 
 test("a new app has what the contract gives by default, and its secret is shown once", async () => {
-  const answer = await send("POST", "/backend/app", newApp());
-  assert.equal(answer.status, 201, answer.text);
-  const { client_secret: secret, ...record } = readObject(answer);
+  const response = await send("POST", "/backend/app", newApp());
+  assert.equal(response.status, 201, response.text);
+  const { client_secret: secret, ...record } = readObject(response);
   assert.match(String(record["client_id"]), /^a[0-9a-z]+$/);
   assert.match(String(secret), /^[\w-]{43}$/);
   assert.deepEqual({ ...record, client_id: "", created_at: "" }, {
@@ -652,8 +655,8 @@ test("a new app has what the contract gives by default, and its secret is shown 
     status: "active",
     created_at: "",
   });
-  assert.equal(answer.headers.get("cache-control"), "no-store");
-  const location = new URL(answer.location ?? "").pathname;
+  assert.equal(response.headers.get("cache-control"), "no-store");
+  const location = new URL(response.location ?? "").pathname;
   assert.deepEqual(await expectStatus(200, send("GET", location)), record);
 });
 

@@ -17,7 +17,7 @@ import {
   type TestApp,
   type TestUser,
 } from "../helpers/gatepost.ts";
-import type { Answer } from "../helpers/http_client.ts";
+import type { ClientResponse } from "../helpers/http_client.ts";
 
 // Jobs that the tests run by hand: one ends at once, one waits, one fails.
 const MODULE = `
@@ -66,15 +66,15 @@ function send(
   path: string,
   body?: unknown,
   token: string = gatepost.adminToken,
-): Promise<Answer> {
+): Promise<ClientResponse> {
   return gatepost.api.sendJson(method, path, body, token === "" ? {} : bearer(token));
 }
 
 async function list(path: string): Promise<Item[]> {
-  const answer = await send("GET", path);
-  assert.equal(answer.status, 200, answer.text);
-  const { items } = readObject(answer);
-  assert.ok(Array.isArray(items), answer.text);
+  const response = await send("GET", path);
+  assert.equal(response.status, 200, response.text);
+  const { items } = readObject(response);
+  assert.ok(Array.isArray(items), response.text);
   return items;
 }
 
@@ -109,11 +109,11 @@ for (const [method, path] of ROUTES) {
   test(`${method} ${path} is closed without a token and without scope backend`, async () => {
     const user = await gatepost.createUser();
     await expectStatus(401, send(method, path, undefined, ""));
-    const answer = await expectStatus(
+    const response = await expectStatus(
       403,
       send(method, path, undefined, await gatepost.login(user)),
     );
-    assert.match(answer.headers.get("www-authenticate") ?? "", /insufficient_scope.*backend/);
+    assert.match(response.headers.get("www-authenticate") ?? "", /insufficient_scope.*backend/);
   });
 }
 
@@ -263,8 +263,8 @@ test("a code that waits ends with the grants of its user", async () => {
   for (const body of [{ user: user.id }, { user: user.id, app: app.id }, { app: app.id }]) {
     const code = await gatepost.code(app, user);
     await expectStatus(204, send("POST", "/backend/grant/revoke", body));
-    const answer = await gatepost.token(app, { grant_type: "authorization_code", code });
-    assert.equal(readObject(answer)["error"], "invalid_grant", JSON.stringify(body));
+    const response = await gatepost.token(app, { grant_type: "authorization_code", code });
+    assert.equal(readObject(response)["error"], "invalid_grant", JSON.stringify(body));
   }
 });
 
@@ -302,8 +302,8 @@ const BAD_REVOCATIONS: readonly (readonly [string, unknown, readonly string[]])[
 
 for (const [what, body, pointers] of BAD_REVOCATIONS) {
   test(`a revocation of ${what} is refused with every error`, async () => {
-    const answer = await expectStatus(400, send("POST", "/backend/grant/revoke", body));
-    const errors = readObject(answer)["errors"] as Item[];
+    const response = await expectStatus(400, send("POST", "/backend/grant/revoke", body));
+    const errors = readObject(response)["errors"] as Item[];
     assert.deepEqual(errors.map(({ pointer }) => pointer), pointers);
   });
 }
@@ -357,7 +357,11 @@ test("logins are audited: the endpoint, the page, and the app of a password gran
 test("a failed login is audited with the account that was meant, wherever it came in", async () => {
   const app = await createPasswordApp();
   const wrong = { password: "not the right one" };
-  const failures: readonly (readonly [string, (user: TestUser) => Promise<Answer>, string])[] = [
+  const failures: readonly [
+    what: string,
+    fail: (user: TestUser) => Promise<ClientResponse>,
+    reason: string,
+  ][] = [
     [
       "endpoint",
       ({ username }) => gatepost.api.postJson("/consumer/login", { username, ...wrong }),
@@ -435,10 +439,10 @@ test("failures from one address do not fill the audit", async () => {
   const user = await gatepost.createUser();
   const headers = { "x-forwarded-for": newAddress() };
   const body = { username: user.username, password: "not the right one" };
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     Array.from({ length: 15 }, () => gatepost.api.postJson("/consumer/login", body, headers)),
   );
-  assert.ok(answers.some(({ status }) => status === 429), "throttled ones are among them");
+  assert.ok(responses.some(({ status }) => status === 429), "throttled ones are among them");
   await within(3000, () => isAudited(user.id, "user.login_failed"), "the first failure");
   await sleep(1200); // another flush has come
   assert.equal((await list(`/backend/audit?target=${user.id}&action=user.login_failed`)).length, 1);

@@ -72,12 +72,12 @@ describe("POST /backend/event", () => {
   test("dispatches: 202 with the event's id, and subscribers get the data", async () => {
     const subscription = await stage.subscribe(consumer, newName("e"));
     const data = { a: [1, "ä"] };
-    const answer = await post("/backend/event", { name: subscription.event, data });
-    assert.equal(answer.status, 202, answer.text);
-    const { id, ...rest } = readObject(answer);
+    const response = await post("/backend/event", { name: subscription.event, data });
+    assert.equal(response.status, 202, response.text);
+    const { id, ...rest } = readObject(response);
     assert.match(String(id), /^e[0-9a-z]+$/);
     assert.deepEqual(rest, {});
-    assert.equal(new URL(answer.location ?? "").pathname, `/backend/event/${String(id)}`);
+    assert.equal(new URL(response.location ?? "").pathname, `/backend/event/${String(id)}`);
     const [sent] = await stage.receiver.waitFor(1, PATIENCE_MS, subscription.path);
     assert.equal(String(sent?.body), '{"a":[1,"ä"]}');
     assert.deepEqual(await audited(String(id)), ["event.dispatch"]);
@@ -168,11 +168,11 @@ describe("POST /backend/event", () => {
   }
 
   test("refuses a number that is past what JSON's readers hold", async () => {
-    const answer = await stage.gatepost.api.send("POST", "/backend/event", {
+    const response = await stage.gatepost.api.send("POST", "/backend/event", {
       headers: { authorization: `Bearer ${stage.admin}`, "content-type": "application/json" },
       body: '{"name":"a","data":1e999}',
     });
-    assert.deepEqual(assertProblem(answer, 400), ["/data"]);
+    assert.deepEqual(assertProblem(response, 400), ["/data"]);
   });
 
   const INTEGERS = [
@@ -186,12 +186,12 @@ describe("POST /backend/event", () => {
     test(`${isTaken ? "takes" : "refuses"} ${text}, which comes out ${
       isTaken ? "the same" : "as another number"
     }`, async () => {
-      const answer = await stage.gatepost.api.send("POST", "/backend/event", {
+      const response = await stage.gatepost.api.send("POST", "/backend/event", {
         headers: { authorization: `Bearer ${stage.admin}`, "content-type": "application/json" },
         body: `{"name":"a","data":{"id":[${text}]}}`,
       });
-      if (isTaken) assert.equal(answer.status, 202, answer.text);
-      else assert.deepEqual(assertProblem(answer, 400), ["/data"]);
+      if (isTaken) assert.equal(response.status, 202, response.text);
+      else assert.deepEqual(assertProblem(response, 400), ["/data"]);
     });
   }
 
@@ -356,9 +356,9 @@ describe("POST /backend/delivery/resend", () => {
     const { subscription, ids } = await fail(3, 204);
     const other = await fail(1, 204);
     const body = { status: "failed", subscription: subscription.id };
-    const answer = await post("/backend/delivery/resend", body);
-    assert.equal(answer.status, 202, answer.text);
-    assert.equal(readObject(answer)["count"], 3);
+    const response = await post("/backend/delivery/resend", body);
+    assert.equal(response.status, 202, response.text);
+    assert.equal(readObject(response)["count"], 3);
     await stage.deliveries(subscription, "delivered", "delivered", "delivered");
     const again = stage.receiver.requests(subscription.path).slice(6);
     assert.deepEqual(
@@ -392,8 +392,8 @@ describe("POST /backend/delivery/resend", () => {
       [{ since: "2020-01-01T00:00:00+01:00" }, 3],
     ] as const;
     for (const [window, count] of windows) {
-      const answer = await post("/backend/delivery/resend", { ...only, ...window });
-      const got = [answer.status, readObject(answer)["count"]];
+      const response = await post("/backend/delivery/resend", { ...only, ...window });
+      const got = [response.status, readObject(response)["count"]];
       assert.deepEqual(got, [202, count], JSON.stringify(window));
       await stage.deliveries(subscription, "failed", "failed", "failed");
     }
@@ -403,8 +403,8 @@ describe("POST /backend/delivery/resend", () => {
     const since = now();
     const one = await fail(1, 204);
     const two = await fail(1, 204);
-    const answer = await post("/backend/delivery/resend", { status: "failed", since });
-    assert.equal(readObject(answer)["count"], 2);
+    const response = await post("/backend/delivery/resend", { status: "failed", since });
+    assert.equal(readObject(response)["count"], 2);
     await stage.deliveries(one.subscription, "delivered");
     await stage.deliveries(two.subscription, "delivered");
     assert.ok((await audited("failed")).length > 0);
@@ -516,11 +516,11 @@ describe("/backend/subscription", () => {
     ] as const;
     for (const [kind, id] of targets) {
       const path = `/backend/${kind}/${id}`;
-      const answers = await Promise.all(
+      const responses = await Promise.all(
         Array.from({ length: 8 }, () => stage.call("DELETE", path, stage.admin)),
       );
       assert.deepEqual(
-        answers.map(({ status }) => status).sort(),
+        responses.map(({ status }) => status).sort(),
         [204, ...Array<number>(7).fill(404)],
       );
       assert.equal((await audited(id)).filter((action) => action === `${kind}.delete`).length, 1);
@@ -567,9 +567,9 @@ describe("access", () => {
   ] as const;
   for (const [method, path] of ROUTES) {
     test(`${method} ${path} needs scope backend`, async () => {
-      const answer = await stage.call(method, path, consumer);
-      assertProblem(answer, 403);
-      assert.ok(answer.headers.get("www-authenticate")?.includes('scope="backend"'));
+      const response = await stage.call(method, path, consumer);
+      assertProblem(response, 403);
+      assert.ok(response.headers.get("www-authenticate")?.includes('scope="backend"'));
       assertProblem(await stage.gatepost.api.send(method, path), 401);
     });
   }

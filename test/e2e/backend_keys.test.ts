@@ -11,7 +11,7 @@ import {
   startGatepost,
   type TestUser,
 } from "../helpers/gatepost.ts";
-import type { Answer } from "../helpers/http_client.ts";
+import type { ClientResponse } from "../helpers/http_client.ts";
 
 let gatepost: Gatepost;
 let other: Gatepost; // another process on the same database
@@ -32,14 +32,14 @@ after(async () => {
 type Item = Readonly<Record<string, unknown>>;
 
 /** Sends as an administrator who has just logged in: no withdrawn key ends that token. */
-async function send(method: string, path: string, body?: unknown): Promise<Answer> {
+async function send(method: string, path: string, body?: unknown): Promise<ClientResponse> {
   const token = await gatepost.login({ id: "", username: "admin", password: PASSWORD });
   return gatepost.api.sendJson(method, path, body, bearer(token));
 }
 
 async function listKeys(query = ""): Promise<Item[]> {
-  const answer = await expectStatus(200, send("GET", `/backend/key${query}`));
-  return readObject(answer)["items"] as Item[];
+  const response = await expectStatus(200, send("GET", `/backend/key${query}`));
+  return readObject(response)["items"] as Item[];
 }
 
 async function publishedKids(of: Gatepost): Promise<unknown[]> {
@@ -95,9 +95,9 @@ test("keys are listed with their state and their public parts alone", async () =
 });
 
 test("a new key is published everywhere for 10 minutes while the one before signs", async () => {
-  const answer = await expectStatus(201, send("POST", "/backend/key"));
-  const { kid, status, signs_from: signsFrom } = readObject(answer);
-  assert.equal(new URL(answer.location ?? "").pathname, `/backend/key/${kid}`);
+  const response = await expectStatus(201, send("POST", "/backend/key"));
+  const { kid, status, signs_from: signsFrom } = readObject(response);
+  assert.equal(new URL(response.location ?? "").pathname, `/backend/key/${kid}`);
   const waitMs = Date.parse(String(signsFrom)) - Date.now();
   assert.equal(status, "pending");
   assert.ok(waitMs > 590_000 && waitMs <= 600_000, String(waitMs));
@@ -113,8 +113,8 @@ test("a new key is published everywhere for 10 minutes while the one before sign
 
 test("a key made at once signs, in another process too, and older tokens live on", async () => {
   const old = await gatepost.login(user);
-  const answer = await expectStatus(201, send("POST", "/backend/key", { at_once: true }));
-  const { kid, status } = readObject(answer);
+  const response = await expectStatus(201, send("POST", "/backend/key", { at_once: true }));
+  const { kid, status } = readObject(response);
   assert.equal(status, "signing");
   const token = await gatepost.login(user);
   assert.equal(kidOf(token), kid);
@@ -163,8 +163,8 @@ test("keys are listed newest first, part by part", async () => {
 test("rotations and withdrawals are audited", async () => {
   const { kid } = readObject(await expectStatus(201, send("POST", "/backend/key", {})));
   await expectStatus(204, send("DELETE", `/backend/key/${kid}`));
-  const answer = await send("GET", `/backend/audit?target=${kid}`);
-  const entries = readObject(answer)["items"] as Item[];
+  const response = await send("GET", `/backend/audit?target=${kid}`);
+  const entries = readObject(response)["items"] as Item[];
   assert.deepEqual(entries.map(({ action }) => action), ["key.withdraw", "key.rotate"]);
 });
 

@@ -32,8 +32,12 @@ test("backend:read opens every GET of /backend, and refuses all else by name", a
   assert.ok(operations.length > 30);
   for (const [method, path, opens] of operations) {
     const asked = method === "GET" ? "HEAD" : method; // a stream would not end
-    const answer = await stage.gatepost.api.sendJson(asked, path, undefined, bearer(reader));
-    assert.equal(answer.status !== 403, method === "GET", `${method} ${path}: ${answer.status}`);
+    const response = await stage.gatepost.api.sendJson(asked, path, undefined, bearer(reader));
+    assert.equal(
+      response.status !== 403,
+      method === "GET",
+      `${method} ${path}: ${response.status}`,
+    );
     assert.equal(opens.includes("backend:read"), method === "GET", `${method} ${path}`);
     assert.ok(opens.includes("backend"), `${method} ${path}`);
   }
@@ -66,8 +70,12 @@ test("how a response began is for backend alone", async () => {
   const path = `/backend/delivery?subscription=${subscription.id}`;
   const [delivery] = readItems(await stage.call("GET", path, reader));
   const read = async (token: string) => {
-    const answer = await stage.call("GET", `/backend/delivery/${String(delivery?.["id"])}`, token);
-    const { attempts }: { attempts: { snippet?: string }[] } = JSON.parse(answer.text);
+    const response = await stage.call(
+      "GET",
+      `/backend/delivery/${String(delivery?.["id"])}`,
+      token,
+    );
+    const { attempts }: { attempts: { snippet?: string }[] } = JSON.parse(response.text);
     return attempts.map(({ snippet }) => snippet);
   };
   assert.deepEqual(await read(stage.admin), ["not for you"]);
@@ -79,8 +87,8 @@ test("backend:read is granted by name only, and never offered", async () => {
   const app = await gatepost.createApp({ scopes: ["consumer", "backend:read"] });
   const ask = async (more: Readonly<Record<string, string>>) => {
     const form = { grant_type: "client_credentials", ...more };
-    const answer = await gatepost.api.postForm("/authorization/token", form, basicAuth(app));
-    return readTokens(answer).scope;
+    const response = await gatepost.api.postForm("/authorization/token", form, basicAuth(app));
+    return readTokens(response).scope;
   };
   assert.equal(await ask({}), "consumer");
   assert.equal(await ask({ scope: "backend:read" }), "backend:read");

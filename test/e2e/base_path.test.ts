@@ -80,10 +80,10 @@ describe("metadata of an issuer with a path is at the inserted form too", () => 
   ];
   for (const [rfc, name, member] of documents) {
     test(`${name} (${rfc})`, async () => {
-      const answer = await root().get(`/.well-known/${name}/gate/v1`);
-      assert.equal(answer.status, 200);
-      assert.equal(readObject(answer)[member], ISSUER);
-      assert.equal((await gatepost.api.get(`/.well-known/${name}`)).text, answer.text);
+      const response = await root().get(`/.well-known/${name}/gate/v1`);
+      assert.equal(response.status, 200);
+      assert.equal(readObject(response)[member], ISSUER);
+      assert.equal((await gatepost.api.get(`/.well-known/${name}`)).text, response.text);
     });
 
     test(`${name} has nothing at another path`, async () => {
@@ -95,18 +95,18 @@ describe("metadata of an issuer with a path is at the inserted form too", () => 
 
   test("and a challenge points to it (RFC 9728 §5.1)", async () => {
     const path = "/authorization/whoami";
-    const answer = await gatepost.api.get(path);
+    const response = await gatepost.api.get(path);
     const url = `https://api.example/.well-known/oauth-protected-resource/gate/v1${path}`;
     const expected = `Bearer realm="gatepost", resource_metadata="${url}"`;
-    assert.equal(answer.headers.get("www-authenticate"), expected);
+    assert.equal(response.headers.get("www-authenticate"), expected);
   });
 
   test("and that of a path has it after the base path (RFC 9728 §3.1)", async () => {
     const name = "/.well-known/oauth-protected-resource";
-    const answer = await root().get(`${name}/gate/v1/authorization/whoami`);
-    assert.equal(readObject(answer)["resource"], `${ISSUER}/authorization/whoami`);
+    const response = await root().get(`${name}/gate/v1/authorization/whoami`);
+    assert.equal(readObject(response)["resource"], `${ISSUER}/authorization/whoami`);
     const below = await gatepost.api.get(`${name}/authorization/whoami`);
-    assert.equal(below.text, answer.text);
+    assert.equal(below.text, response.text);
     for (const path of ["/authorization/whoami", "/gate/v1/gate/v1/authorization/whoami"]) {
       assert.equal((await root().get(name + path)).status, 404, path);
     }
@@ -128,9 +128,13 @@ describe("under a base URL with a path", () => {
 
   test("the Location of what was made is found", async () => {
     const body = { username: "somebody", password: "long enough" };
-    const answer = await gatepost.api.postJson("/backend/user", body, bearer(gatepost.adminToken));
-    assert.equal(answer.status, 201);
-    const location = new URL(answer.headers.get("location") ?? "", ISSUER);
+    const response = await gatepost.api.postJson(
+      "/backend/user",
+      body,
+      bearer(gatepost.adminToken),
+    );
+    assert.equal(response.status, 201);
+    const location = new URL(response.headers.get("location") ?? "", ISSUER);
     assert.ok(location.pathname.startsWith("/gate/v1/backend/user/u"), location.href);
     const found = await root().get(location.pathname, bearer(gatepost.adminToken));
     assert.equal(found.status, 200);

@@ -24,8 +24,8 @@ const post = (path: string, body: unknown, token = stage.admin) =>
 
 /** A subscription whose `count` deliveries were answered with a status, later ones with 204. */
 async function deliver(status: number, count: number): Promise<StagedSubscription> {
-  const answers = Array<number>(count).fill(status);
-  const subscription = await stage.subscribe(consumer, newName("e"), ...answers, 204);
+  const responses = Array<number>(count).fill(status);
+  const subscription = await stage.subscribe(consumer, newName("e"), ...responses, 204);
   for (let n = 1; n <= count; n++) await stage.dispatch(subscription.event, { n });
   const end = status === 204 ? "delivered" : "failed";
   await stage.deliveries(subscription, ...Array<string>(count).fill(end));
@@ -38,9 +38,9 @@ const sentIds = ({ path }: StagedSubscription) =>
 describe("POST /backend/delivery/resend", () => {
   test("delivered ones go out again, each under its own webhook-id", async () => {
     const subscription = await deliver(204, 2);
-    const answer = await post(BULK, { status: "delivered", subscription: subscription.id });
-    const { id, count } = readObject(answer);
-    assert.deepEqual([answer.status, count], [202, 2]);
+    const response = await post(BULK, { status: "delivered", subscription: subscription.id });
+    const { id, count } = readObject(response);
+    assert.deepEqual([response.status, count], [202, 2]);
     await stage.receiver.waitFor(4, PATIENCE_MS, subscription.path);
     const ids = sentIds(subscription);
     assert.deepEqual(ids.slice(2).sort(), ids.slice(0, 2).sort());
@@ -52,8 +52,8 @@ describe("POST /backend/delivery/resend", () => {
   test("a dry run counts, and stores and sends nothing", async () => {
     const subscription = await deliver(500, 2);
     const body = { status: "failed", subscription: subscription.id, dry_run: true };
-    const answer = await post(BULK, body);
-    assert.deepEqual([answer.status, answer.json()], [200, { count: 2 }]);
+    const response = await post(BULK, body);
+    assert.deepEqual([response.status, response.json()], [200, { count: 2 }]);
     const trial = await post(BULK, { ...body, first: "one" });
     assert.deepEqual([trial.status, trial.json()], [200, { count: 1 }]);
     await stage.deliveries(subscription, "failed", "failed");
@@ -83,8 +83,8 @@ describe("POST /backend/delivery/resend", () => {
   });
 
   async function lastEvent({ event }: StagedSubscription): Promise<string> {
-    const answer = await stage.call("GET", `/backend/event?name=${event}&limit=1`, stage.admin);
-    return String(Object(readObject(answer)["items"])[0].id);
+    const response = await stage.call("GET", `/backend/event?name=${event}&limit=1`, stage.admin);
+    return String(Object(readObject(response)["items"])[0].id);
   }
 
   test("needs scope backend, and a status that there is", async () => {
@@ -108,8 +108,8 @@ describe("POST /consumer/subscription/{id}/resend", () => {
     const wider = { status: "failed", subscription: other.id };
     assert.deepEqual(assertProblem(await post(path(subscription), wider, consumer), 400),
       ["/subscription"]);
-    const answer = await post(path(subscription), { status: "failed" }, consumer);
-    assert.deepEqual([answer.status, readObject(answer)["count"]], [202, 2]);
+    const response = await post(path(subscription), { status: "failed" }, consumer);
+    assert.deepEqual([response.status, readObject(response)["count"]], [202, 2]);
     await stage.deliveries(subscription, "delivered", "delivered");
     await stage.deliveries(other, "failed");
   });

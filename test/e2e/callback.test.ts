@@ -55,15 +55,15 @@ after(async () => {
 /** Subscribes any address. */
 async function subscribe(endpoint: string): Promise<StagedSubscription> {
   const event = newName("e");
-  const answer = await stage.call("POST", "/consumer/subscription", token, { event, endpoint });
-  assert.equal(answer.status, 201, answer.text);
-  return { id: String(readObject(answer)["id"]), path: new URL(endpoint).pathname, event, token };
+  const response = await stage.call("POST", "/consumer/subscription", token, { event, endpoint });
+  assert.equal(response.status, 201, response.text);
+  return { id: String(readObject(response)["id"]), path: new URL(endpoint).pathname, event, token };
 }
 
 /** Dispatches from a hosted endpoint, as its code would. */
 async function dispatch(name: string, data: unknown): Promise<void> {
-  const answer = await stage.gatepost.api.postJson("/dispatch", { events: [{ name, data }] });
-  assert.equal(answer.status, 202, answer.text);
+  const response = await stage.gatepost.api.postJson("/dispatch", { events: [{ name, data }] });
+  assert.equal(response.status, 202, response.text);
 }
 
 /** The subscription's one delivery once it is at its end, with its attempts. */

@@ -23,7 +23,7 @@ import {
   startGatepost,
   type TestApp,
 } from "../helpers/gatepost.ts";
-import type { Answer } from "../helpers/http_client.ts";
+import type { ClientResponse } from "../helpers/http_client.ts";
 import { signJwt } from "../helpers/jwt.ts";
 
 type Fields = Readonly<Record<string, string>>;
@@ -61,7 +61,7 @@ function prove(of: KeyedApp, change: object = {}, header: object = {}): Fields {
   return assertionFields(signAssertion(head, claims, of.privateKey));
 }
 
-const send = (fields: Fields, headers: Fields = {}, at = gatepost): Promise<Answer> =>
+const send = (fields: Fields, headers: Fields = {}, at = gatepost): Promise<ClientResponse> =>
   at.api.postForm("/authorization/token", { ...CREDENTIALS, ...fields }, headers);
 
 const patch = (of: TestApp, fields: object) =>
@@ -128,10 +128,10 @@ test("no bad assertion is accepted, and the response to each is the same", async
   const hasAssertion = (fields: Fields) =>
     Object.keys(fields).some((name) => name.startsWith("client_assertion"));
   for (const { what, fields, status } of cases) {
-    const answer = await send(fields);
-    assert.equal(answer.status, status, `${what}: ${answer.text}`);
-    assertOAuthError(answer, status, status === 400 ? "invalid_request" : "invalid_client");
-    if (status === 401) bodies[hasAssertion(fields) ? "with" : "without"].add(answer.text);
+    const response = await send(fields);
+    assert.equal(response.status, status, `${what}: ${response.text}`);
+    assertOAuthError(response, status, status === 400 ? "invalid_request" : "invalid_client");
+    if (status === 401) bodies[hasAssertion(fields) ? "with" : "without"].add(response.text);
   }
   assert.deepEqual([bodies.with.size, bodies.without.size], [1, 1]);
   t.diagnostic(`${cases.length} assertions`);
@@ -139,10 +139,10 @@ test("no bad assertion is accepted, and the response to each is the same", async
 
 test("whose assertion is refused learns what one must be (RFC 7521 §4.2.1)", async () => {
   const inAnHour = { exp: Math.floor(Date.now() / 1000) + 3600 }; // what Authlib sends by default
-  const answer = await send(prove(app, inAnHour));
-  assertOAuthError(answer, 401, "invalid_client");
+  const response = await send(prove(app, inAnHour));
+  assertOAuthError(response, 401, "invalid_client");
   const rule = /aud = the issuer alone, exp at most 5 minutes ahead/;
-  assert.match(String(readObject(answer)["error_description"]), rule);
+  assert.match(String(readObject(response)["error_description"]), rule);
 });
 
 test("no forged token is accepted as an assertion, and the true one is, once", async (t) => {
@@ -183,10 +183,10 @@ test("a jti is good once for an app: at both processes, at once, after a restart
   const [used, raced] = [prove(app), prove(app)];
   readTokens(await send(used));
   assertOAuthError(await send(used, {}, second), 401, "invalid_client");
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     Array.from({ length: 20 }, (_, at) => send(raced, {}, at % 2 ? gatepost : second)),
   );
-  assert.equal(answers.filter(({ status }) => status === 200).length, 1);
+  assert.equal(responses.filter(({ status }) => status === 200).length, 1);
   await second.stop();
   const restarted = await startGatepost({ env, folder });
   assertOAuthError(await send(used, {}, restarted), 401, "invalid_client");
@@ -206,10 +206,10 @@ describe("the keys of an app", () => {
 
   test("cannot be others' or hold anything private; each error has its pointer", async () => {
     for (const [what, jwks, pointer] of badKeys()) {
-      const answer = await patch(app, { jwks });
-      assert.equal(answer.status, 400, what);
-      const { errors }: { errors: { pointer: string }[] } = JSON.parse(answer.text);
-      assert.ok(errors.some((error) => error.pointer === pointer), `${what}: ${answer.text}`);
+      const response = await patch(app, { jwks });
+      assert.equal(response.status, 400, what);
+      const { errors }: { errors: { pointer: string }[] } = JSON.parse(response.text);
+      assert.ok(errors.some((error) => error.pointer === pointer), `${what}: ${response.text}`);
     }
     readTokens(await send(prove(app)));
   });

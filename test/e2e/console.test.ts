@@ -78,9 +78,9 @@ describe("the console", () => {
       .map((each) => gatepost.issuer + each);
     for (const redirect_uri of ["https://evil.example/console", ...own]) {
       const query = new URLSearchParams({ client_id: "console", redirect_uri, scope: "backend" });
-      const answer = await gatepost.api.get(`/authorization/authorize?${query}`);
-      assert.equal(answer.status, 400, redirect_uri);
-      assert.equal(answer.location, undefined);
+      const response = await gatepost.api.get(`/authorization/authorize?${query}`);
+      assert.equal(response.status, 400, redirect_uri);
+      assert.equal(response.location, undefined);
     }
   });
 
@@ -105,8 +105,8 @@ describe("the console", () => {
     assert.ok(!text.includes('"console"'));
     for (const [method, body] of [["PATCH", {}], ["DELETE", undefined]] as const) {
       const path = "/backend/app/console";
-      const answer = await gatepost.api.sendJson(method, path, body, { authorization });
-      assert.equal(answer.status, 404, method);
+      const response = await gatepost.api.sendJson(method, path, body, { authorization });
+      assert.equal(response.status, 404, method);
     }
   });
 
@@ -125,8 +125,8 @@ describe("the console", () => {
     const { tokens } = await tokensOf(gatepost, user);
     const headers = { authorization: `Bearer ${await gatepost.login(user)}` };
     const path = `/consumer/session/b${"0".repeat(24)}`;
-    const answer = await gatepost.api.send("DELETE", path, { headers });
-    assert.equal(answer.status, 404, answer.text);
+    const response = await gatepost.api.send("DELETE", path, { headers });
+    assert.equal(response.status, 404, response.text);
     assert.equal(await gatepost.isAlive(tokens.access_token), true);
   });
 
@@ -141,8 +141,8 @@ describe("the console", () => {
     const { browser, tokens } = await tokensOf(gatepost, admin);
     const page = await gatepost.authorize(browser, await gatepost.createApp(), { max_age: "0" });
     const { username, password } = admin;
-    const answer = await browser.submit(page, { username, password });
-    assert.equal(answer.status, 303, answer.text);
+    const response = await browser.submit(page, { username, password });
+    assert.equal(response.status, 303, response.text);
     assert.equal(await gatepost.isAlive(tokens.access_token), true);
   });
 
@@ -156,8 +156,8 @@ describe("the console", () => {
     })}`;
     const page = await browser.postForm(at, fields);
     const { username, password } = other;
-    const answer = await browser.submit(page, { username, password });
-    assert.equal(answer.status, 303, answer.text);
+    const response = await browser.submit(page, { username, password });
+    assert.equal(response.status, 303, response.text);
     const refreshed = await browser.postForm("/authorization/token", {
       grant_type: "refresh_token",
       client_id: "console",

@@ -48,14 +48,14 @@ async function fail(
 }
 
 async function patch({ id, token }: StagedSubscription, change: unknown): Promise<void> {
-  const answer = await stage.call("PATCH", `/consumer/subscription/${id}`, token, change);
-  assert.equal(answer.status, 200, answer.text);
+  const response = await stage.call("PATCH", `/consumer/subscription/${id}`, token, change);
+  assert.equal(response.status, 200, response.text);
 }
 
 async function disable({ id }: StagedSubscription): Promise<void> {
   const path = `/backend/subscription/${id}`;
-  const answer = await stage.call("PATCH", path, stage.admin, { status: "disabled" });
-  assert.equal(answer.status, 200, answer.text);
+  const response = await stage.call("PATCH", path, stage.admin, { status: "disabled" });
+  assert.equal(response.status, 200, response.text);
 }
 
 describe("GET /consumer/subscription/{id}/delivery", () => {
@@ -91,9 +91,9 @@ describe("GET /consumer/subscription/{id}/delivery", () => {
 describe("one delivery", () => {
   test("shows its attempts with time, number, status and duration, and no response", async () => {
     const { subscription, delivery } = await fail();
-    const answer = await stage.call("GET", deliveryPath(subscription, delivery), consumer);
-    assert.equal(answer.status, 200, answer.text);
-    const { attempts, ...record } = readObject(answer);
+    const response = await stage.call("GET", deliveryPath(subscription, delivery), consumer);
+    assert.equal(response.status, 200, response.text);
+    const { attempts, ...record } = readObject(response);
     assert.equal(record["status"], "failed");
     assert.equal(record["subscription"], subscription.id);
     assert.ok(Array.isArray(attempts));
@@ -106,7 +106,7 @@ describe("one delivery", () => {
       assert.ok(Number.isInteger(ms) && ms >= 0 && ms < PATIENCE_MS);
       assert.deepEqual(Object.keys(rest).sort(), ["attempt", "status"]);
     }
-    assert.ok(!answer.text.includes("not for you"), answer.text);
+    assert.ok(!response.text.includes("not for you"), response.text);
   });
 
   test("says what went wrong where there was no response", async () => {
@@ -114,8 +114,12 @@ describe("one delivery", () => {
     stage.receiver.react(subscription.path, { kind: "reset" });
     await stage.dispatch(subscription.event, null);
     const [delivery] = await stage.deliveries(subscription, "failed");
-    const answer = await stage.call("GET", deliveryPath(subscription, delivery?.["id"]), consumer);
-    const { attempts } = readObject(answer);
+    const response = await stage.call(
+      "GET",
+      deliveryPath(subscription, delivery?.["id"]),
+      consumer,
+    );
+    const { attempts } = readObject(response);
     assert.ok(Array.isArray(attempts));
     assert.deepEqual(attempts.map(({ error }) => error), ["reset", "reset"]);
     assert.ok(!("status" in attempts[0]));
@@ -179,8 +183,8 @@ describe("resending", () => {
       const path = form === "with the subscription"
         ? deliveryPath(subscription, delivery)
         : `/consumer/subscription/delivery/${delivery}`;
-      const answer = await stage.call("POST", `${path}/resend`, consumer);
-      assert.equal(answer.status, 202, answer.text);
+      const response = await stage.call("POST", `${path}/resend`, consumer);
+      assert.equal(response.status, 202, response.text);
       const sent = await stage.receiver.waitFor(3, PATIENCE_MS, subscription.path);
       assert.deepEqual(sent.map(({ headers }) => headers["gatepost-attempt"]), ["1", "2", "1"]);
       const ids = new Set(sent.map(({ headers }) => headers["webhook-id"]));
@@ -241,16 +245,16 @@ describe("POST /consumer/subscription/{id}/test", () => {
   test('delivers {"test": true} to that subscription alone', async () => {
     const subscription = await stage.subscribe(consumer, newName("e"));
     const other = await stage.subscribe(consumer, subscription.event);
-    const answer = await sendTest(subscription);
-    assert.equal(answer.status, 202, answer.text);
+    const response = await sendTest(subscription);
+    assert.equal(response.status, 202, response.text);
     const [sent] = await stage.receiver.waitFor(1, PATIENCE_MS, subscription.path);
     assert.equal(String(sent?.body), TEST_BODY);
     assert.equal(sent?.headers["gatepost-event"], subscription.event);
     assert.match(String(sent?.headers["webhook-signature"]), /^v1,/);
     const [delivery] = await stage.deliveries(subscription, "delivered");
     assert.equal(delivery?.["id"], sent?.headers["webhook-id"]);
-    assert.equal(delivery?.["id"], readObject(answer)["id"]);
-    const location = new URL(answer.location ?? "").pathname;
+    assert.equal(delivery?.["id"], readObject(response)["id"]);
+    const location = new URL(response.location ?? "").pathname;
     assert.equal(readObject(await stage.call("GET", location, consumer))["id"], delivery?.["id"]);
     await stage.deliveries(other);
     assert.equal(stage.receiver.count(other.path), 0);
@@ -259,8 +263,8 @@ describe("POST /consumer/subscription/{id}/test", () => {
   test("delivers the example of an event that has one", async () => {
     const buyer = await stage.newConsumer(["consumer", "orders"]);
     const subscription = await stage.subscribe(buyer, "order.created");
-    const answer = await sendTest(subscription);
-    assert.equal(answer.status, 202, answer.text);
+    const response = await sendTest(subscription);
+    assert.equal(response.status, 202, response.text);
     const [sent] = await stage.receiver.waitFor(1, PATIENCE_MS, subscription.path);
     assert.equal(String(sent?.body), '{"id":7}');
   });
@@ -291,14 +295,14 @@ describe("POST /consumer/subscription/{id}/test", () => {
 
   test("of many at once six go out, and the others hear 429 with Retry-After", async () => {
     const subscription = await stage.subscribe(consumer, newName("e"));
-    const answers = await Promise.all(Array.from({ length: 10 }, () => sendTest(subscription)));
+    const responses = await Promise.all(Array.from({ length: 10 }, () => sendTest(subscription)));
     assert.deepEqual(
-      answers.map(({ status }) => status).sort(),
+      responses.map(({ status }) => status).sort(),
       [...Array(6).fill(202), ...Array(4).fill(429)],
     );
-    for (const answer of answers.filter(({ status }) => status === 429)) {
-      assertProblem(answer, 429);
-      const seconds = Number(answer.headers.get("retry-after"));
+    for (const response of responses.filter(({ status }) => status === 429)) {
+      assertProblem(response, 429);
+      const seconds = Number(response.headers.get("retry-after"));
       assert.ok(seconds > 50 && seconds <= 60, String(seconds));
     }
     await stage.deliveries(subscription, ...Array(6).fill("delivered"));
@@ -313,8 +317,8 @@ describe("POST /consumer/subscription/{id}/test", () => {
     }
     await stage.call("DELETE", `/consumer/subscription/${subscription.id}`, token);
     const body = { event, endpoint: stage.receiver.url + subscription.path };
-    const answer = await stage.call("POST", "/consumer/subscription", token, body);
-    const anew = { ...subscription, id: String(readObject(answer)["id"]) };
+    const response = await stage.call("POST", "/consumer/subscription", token, body);
+    const anew = { ...subscription, id: String(readObject(response)["id"]) };
     assertProblem(await sendTest(anew), 429);
   });
 
@@ -336,9 +340,9 @@ describe("POST /consumer/subscription/{id}/test", () => {
       assert.equal((await sendTest(subscription)).status, 202);
     }
     const path = `${deliveryPath(subscription, delivery)}/resend`;
-    const answer = await stage.call("POST", path, consumer);
-    assertProblem(answer, 429);
-    assert.ok(Number(answer.headers.get("retry-after")) > 0);
+    const response = await stage.call("POST", path, consumer);
+    assertProblem(response, 429);
+    assert.ok(Number(response.headers.get("retry-after")) > 0);
   });
 });
 
@@ -432,9 +436,9 @@ describe("GET /consumer/event", () => {
   for (const { name, scopes, events } of CATALOGUE) {
     test(`shows what ${name} in particular may subscribe to`, async () => {
       const token = await stage.newConsumer(scopes);
-      const answer = await stage.call("GET", "/consumer/event", token);
-      assert.deepEqual(readItems(answer), events);
-      assert.equal(readObject(answer)["next_cursor"], null);
+      const response = await stage.call("GET", "/consumer/event", token);
+      assert.deepEqual(readItems(response), events);
+      assert.equal(readObject(response)["next_cursor"], null);
     });
   }
 
@@ -443,9 +447,9 @@ describe("GET /consumer/event", () => {
     const names: unknown[] = [];
     let path = "/consumer/event?limit=2";
     for (let parts = 0; parts < 2; parts++) {
-      const answer = await stage.call("GET", path, token);
-      names.push(readItems(answer).map((item) => item["name"]));
-      path = `/consumer/event?limit=2&cursor=${String(readObject(answer)["next_cursor"])}`;
+      const response = await stage.call("GET", path, token);
+      names.push(readItems(response).map((item) => item["name"]));
+      path = `/consumer/event?limit=2&cursor=${String(readObject(response)["next_cursor"])}`;
     }
     assert.deepEqual(names, [["order.created", "order.paid"], ["shop.opened"]]);
   });

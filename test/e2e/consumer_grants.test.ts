@@ -8,7 +8,7 @@ import {
   readTokens,
   startGatepost,
 } from "../helpers/gatepost.ts";
-import type { Answer } from "../helpers/http_client.ts";
+import type { ClientResponse } from "../helpers/http_client.ts";
 import { createDataFolder } from "../helpers/process.ts";
 
 let gatepost: Gatepost;
@@ -21,16 +21,16 @@ after(() => gatepost.stop());
 
 type Item = Readonly<Record<string, unknown>>;
 
-const getGrants = (token: string, query = ""): Promise<Answer> =>
+const getGrants = (token: string, query = ""): Promise<ClientResponse> =>
   gatepost.api.get(`/consumer/grant${query}`, bearer(token));
 
-const withdraw = (token: string, id: string): Promise<Answer> =>
+const withdraw = (token: string, id: string): Promise<ClientResponse> =>
   gatepost.api.send("DELETE", `/consumer/grant/${id}`, { headers: bearer(token) });
 
 async function listGrants(token: string): Promise<Item[]> {
-  const answer = await getGrants(token);
-  assert.equal(answer.status, 200, answer.text);
-  return readObject(answer)["items"] as Item[];
+  const response = await getGrants(token);
+  assert.equal(response.status, 200, response.text);
+  return readObject(response)["items"] as Item[];
 }
 
 async function listedIds(token: string): Promise<unknown[]> {
@@ -39,9 +39,9 @@ async function listedIds(token: string): Promise<unknown[]> {
 
 async function subscribe(token: string, event: string): Promise<string> {
   const body = { event, endpoint: "https://hooks.example/in" };
-  const answer = await gatepost.api.postJson("/consumer/subscription", body, bearer(token));
-  assert.equal(answer.status, 201, answer.text);
-  return String(readObject(answer)["id"]);
+  const response = await gatepost.api.postJson("/consumer/subscription", body, bearer(token));
+  assert.equal(response.status, 201, response.text);
+  return String(readObject(response)["id"]);
 }
 
 test("a user without apps has an empty list", async () => {
@@ -206,8 +206,8 @@ test("a withdrawal is audited", async () => {
   await gatepost.code(app, user);
   await withdraw(await gatepost.login(user), app.id);
   const path = `/backend/audit?target=${app.id}&action=grant.withdraw`;
-  const answer = await gatepost.api.get(path, bearer(gatepost.adminToken));
-  const entries = readObject(answer)["items"] as Item[];
+  const response = await gatepost.api.get(path, bearer(gatepost.adminToken));
+  const entries = readObject(response)["items"] as Item[];
   assert.deepEqual(entries.map(({ actor }) => actor), [user.id]);
 });
 

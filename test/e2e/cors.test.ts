@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { basicAuth, bearer, type Gatepost, startGatepost } from "../helpers/gatepost.ts";
-import type { Answer } from "../helpers/http_client.ts";
+import type { ClientResponse } from "../helpers/http_client.ts";
 
 const ENDPOINTS = fileURLToPath(new URL("../fixtures/endpoints", import.meta.url));
 const APP_ORIGIN = "https://app.example";
@@ -18,7 +18,7 @@ before(async () => {
 });
 after(() => gatepost.stop());
 
-const preflight = (path: string, origin: string, method = "POST"): Promise<Answer> =>
+const preflight = (path: string, origin: string, method = "POST"): Promise<ClientResponse> =>
   gatepost.api.send("OPTIONS", path, {
     headers: {
       origin,
@@ -27,7 +27,7 @@ const preflight = (path: string, origin: string, method = "POST"): Promise<Answe
     },
   });
 
-const allowed = (answer: Answer) => answer.headers.get("access-control-allow-origin");
+const allowed = (response: ClientResponse) => response.headers.get("access-control-allow-origin");
 
 const open: [method: string, path: string][] = [
   ["POST", "/authorization/token"],
@@ -61,41 +61,41 @@ const closed: [method: string, path: string][] = [
 describe("CORS is open to a registered app's origin (Fetch standard §3.2)", () => {
   for (const [method, path] of open) {
     test(`by preflight for ${method} ${path}`, async () => {
-      const answer = await preflight(path, APP_ORIGIN, method);
-      assert.ok(answer.status >= 200 && answer.status < 300, String(answer.status));
-      assert.equal(allowed(answer), APP_ORIGIN);
-      const methods = answer.headers.get("access-control-allow-methods") ?? "";
+      const response = await preflight(path, APP_ORIGIN, method);
+      assert.ok(response.status >= 200 && response.status < 300, String(response.status));
+      assert.equal(allowed(response), APP_ORIGIN);
+      const methods = response.headers.get("access-control-allow-methods") ?? "";
       assert.ok(methods.split(/, */).includes(method), methods);
-      const headers = (answer.headers.get("access-control-allow-headers") ?? "").toLowerCase();
+      const headers = (response.headers.get("access-control-allow-headers") ?? "").toLowerCase();
       assert.ok(["authorization", "content-type"].every((name) => headers.includes(name)), headers);
-      assert.match(answer.headers.get("vary") ?? "", /\borigin\b/i);
+      assert.match(response.headers.get("vary") ?? "", /\borigin\b/i);
     });
 
     test(`in the response to ${method} ${path}, an error too`, async () => {
       const headers = { origin: APP_ORIGIN, ...FORM };
-      const answer = await gatepost.api.send(method, path, { headers });
-      assert.equal(allowed(answer), APP_ORIGIN, answer.text);
-      assert.match(answer.headers.get("vary") ?? "", /\borigin\b/i);
+      const response = await gatepost.api.send(method, path, { headers });
+      assert.equal(allowed(response), APP_ORIGIN, response.text);
+      assert.match(response.headers.get("vary") ?? "", /\borigin\b/i);
     });
   }
 
   test("whose Swagger UI asks for a token", async () => {
-    const answer = await gatepost.api.send("OPTIONS", "/authorization/token", {
+    const response = await gatepost.api.send("OPTIONS", "/authorization/token", {
       headers: {
         origin: APP_ORIGIN,
         "access-control-request-method": "POST",
         "access-control-request-headers": "authorization,x-requested-with",
       },
     });
-    assert.equal(allowed(answer), APP_ORIGIN);
-    const headers = answer.headers.get("access-control-allow-headers") ?? "";
+    assert.equal(allowed(response), APP_ORIGIN);
+    const headers = response.headers.get("access-control-allow-headers") ?? "";
     assert.match(headers, /(^|, )X-Requested-With(,|$)/);
   });
 
   test("so that a page can read why it has to wait or log in", async () => {
     const headers = { origin: APP_ORIGIN };
-    const answer = await gatepost.api.get("/consumer/subscription", headers);
-    const exposed = (answer.headers.get("access-control-expose-headers") ?? "").toLowerCase();
+    const response = await gatepost.api.get("/consumer/subscription", headers);
+    const exposed = (response.headers.get("access-control-expose-headers") ?? "").toLowerCase();
     assert.ok(exposed.includes("www-authenticate"), exposed);
     assert.ok(exposed.includes("retry-after"), exposed);
   });
@@ -109,9 +109,10 @@ describe("CORS is open to every origin for", () => {
   for (const path of PUBLIC) {
     test(`${path}, whatever headers a page sends along`, async () => {
       for (const origin of [APP_ORIGIN, "https://stranger.example", "null"]) {
-        const answer = await gatepost.api.get(path, { origin });
-        assert.equal(allowed(answer), "*");
-        assert.doesNotMatch(answer.headers.get("vary") ?? "", /\borigin\b/i); // one for all caches
+        const response = await gatepost.api.get(path, { origin });
+        assert.equal(allowed(response), "*");
+        // One for all caches.
+        assert.doesNotMatch(response.headers.get("vary") ?? "", /\borigin\b/i);
         const asked = await preflight(path, origin, "GET");
         assert.deepEqual([asked.status, allowed(asked)], [204, "*"]);
         // "*" stands for every name but Authorization (Fetch standard §3.2.3).
@@ -128,8 +129,8 @@ describe("CORS is never open", () => {
       for (const origin of [APP_ORIGIN, EXTRA_ORIGIN]) {
         assert.equal(allowed(await preflight(path, origin, method)), null);
         const headers = { origin, ...bearer(gatepost.adminToken) };
-        const answer = await gatepost.api.send(method, path, { headers });
-        assert.equal(allowed(answer), null);
+        const response = await gatepost.api.send(method, path, { headers });
+        assert.equal(allowed(response), null);
       }
     });
   }
@@ -154,9 +155,9 @@ describe("CORS is never open", () => {
   for (const origin of origins) {
     test(`to origin "${origin}"`, async () => {
       assert.equal(allowed(await preflight("/authorization/token", origin)), null);
-      const answer = await gatepost.api.postForm("/authorization/token", {}, { origin });
-      assert.equal(allowed(answer), null);
-      assert.equal(answer.headers.get("access-control-allow-methods"), null);
+      const response = await gatepost.api.postForm("/authorization/token", {}, { origin });
+      assert.equal(allowed(response), null);
+      assert.equal(response.headers.get("access-control-allow-methods"), null);
     });
   }
 
@@ -164,11 +165,11 @@ describe("CORS is never open", () => {
     const all = [...open, ...closed, ...PUBLIC.map((path): [string, string] => ["GET", path])];
     for (const [method, path] of all) {
       const headers = { origin: APP_ORIGIN };
-      for (const answer of [
+      for (const response of [
         await preflight(path, APP_ORIGIN, method),
         await gatepost.api.send(method, path, { headers }),
       ]) {
-        assert.equal(answer.headers.get("access-control-allow-credentials"), null, path);
+        assert.equal(response.headers.get("access-control-allow-credentials"), null, path);
       }
     }
   });
@@ -199,8 +200,8 @@ describe("CORS is never open", () => {
 test("a request without Origin is answered as ever, and says that Origin matters", async () => {
   const app = await gatepost.createApp();
   const fields = { grant_type: "client_credentials" };
-  const answer = await gatepost.api.postForm("/authorization/token", fields, basicAuth(app));
-  assert.equal(answer.status, 200);
-  assert.equal(allowed(answer), null);
-  assert.match(answer.headers.get("vary") ?? "", /\borigin\b/i);
+  const response = await gatepost.api.postForm("/authorization/token", fields, basicAuth(app));
+  assert.equal(response.status, 200);
+  assert.equal(allowed(response), null);
+  assert.match(response.headers.get("vary") ?? "", /\borigin\b/i);
 });

@@ -50,10 +50,10 @@ test("with GATEPOST_CRON=off events stay pending; a start with it on delivers th
   const off = await startEventStage({ ...env, GATEPOST_CRON: "off" });
   t.after(() => off.receiver.close());
   const subscription = await off.subscribe(await off.newConsumer(), newName("e"));
-  const answer = await off.gatepost.api.postJson("/dispatch", {
+  const response = await off.gatepost.api.postJson("/dispatch", {
     events: [1, 2, 3].map((n) => ({ name: subscription.event, data: { n } })),
   });
-  assert.equal(answer.status, 202);
+  assert.equal(response.status, 202);
   await off.dispatch(subscription.event, { n: 4 });
   const later = await off.subscribe(await off.newConsumer(), subscription.event);
   await sleep(1_500);
@@ -79,8 +79,9 @@ test("the readiness report says whether the distributor is on", async (t) => {
     const gatepost = await startGatepost({ env: { GATEPOST_CRON: cron } });
     t.after(() => gatepost.server.kill());
     await until(async () => {
-      const answer = await gatepost.api.get("/system/ready", bearer(gatepost.adminToken));
-      return answer.status === 200 && JSON.stringify(readObject(answer)).includes(`"${expected}"`);
+      const response = await gatepost.api.get("/system/ready", bearer(gatepost.adminToken));
+      return response.status === 200 &&
+        JSON.stringify(readObject(response)).includes(`"${expected}"`);
     });
     await gatepost.stop();
   }

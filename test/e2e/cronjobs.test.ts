@@ -45,8 +45,8 @@ test("a cronjob of three processes on one database runs once per due time", asyn
     [2, 3].map(() => startGatepost({ env, folder: first.server.folder })),
   );
   await until(async () => (await runs()).length >= 4);
-  const answer = await first.api.get("/backend/event?name=ticked", bearer(first.adminToken));
-  const { items } = readObject(answer);
+  const response = await first.api.get("/backend/event?name=ticked", bearer(first.adminToken));
+  const { items } = readObject(response);
   const ran = await runs();
   await Promise.all(others.map((other) => other.stop()));
   await first.stop();
@@ -56,7 +56,7 @@ test("a cronjob of three processes on one database runs once per due time", asyn
   for (const gap of gaps) assert.ok(gap > 0 && gap < 2500, gaps.join(" "));
   const spanMs = gaps.reduce((sum, gap) => sum + gap, 0);
   assert.ok(ran.length <= spanMs / 1000 + 2, `${ran.length} runs in ${spanMs} ms`);
-  assert.ok(Array.isArray(items) && Math.abs(items.length - ran.length) <= 1, answer.text);
+  assert.ok(Array.isArray(items) && Math.abs(items.length - ran.length) <= 1, response.text);
 });
 
 test("a run that takes longer than its period is not joined by another process", async () => {
@@ -82,7 +82,7 @@ test("with the cron feature off no cronjob runs, and none is listed", async () =
   const { folder, env, runs } = await setUp(writesTo);
   const gatepost = await startGatepost({ env: { ...env, GATEPOST_CRON: "off" } });
   await sleep(2200);
-  const answer = await gatepost.api.get("/backend/cronjob", bearer(gatepost.adminToken));
+  const response = await gatepost.api.get("/backend/cronjob", bearer(gatepost.adminToken));
   const run = await gatepost.api.send("POST", "/backend/cronjob/tick/run", {
     headers: bearer(gatepost.adminToken),
   });
@@ -92,6 +92,6 @@ test("with the cron feature off no cronjob runs, and none is listed", async () =
   const ran = await runs();
   await gatepost.stop();
   await rm(folder, { recursive: true });
-  assert.ok(!answer.text.includes("tick") && !answer.text.includes("gatepost.distribute"));
+  assert.ok(!response.text.includes("tick") && !response.text.includes("gatepost.distribute"));
   assert.deepEqual([run.status, ran, items], [404, [], []]);
 });

@@ -52,10 +52,10 @@ after(async () => {
 
 describe("POST /authorization/device (RFC 8628 §3.1, §3.2)", () => {
   test("returns the codes and where the user goes with them, for no cache", async () => {
-    const answer = await askForDevice(gatepost, app, { scope: "orders" });
-    assert.equal(answer.status, 200, answer.text);
-    assert.equal(answer.headers.get("cache-control"), "no-store");
-    const { device_code, user_code, ...rest } = readObject(answer);
+    const response = await askForDevice(gatepost, app, { scope: "orders" });
+    assert.equal(response.status, 200, response.text);
+    assert.equal(response.headers.get("cache-control"), "no-store");
+    const { device_code, user_code, ...rest } = readObject(response);
     assert.match(String(user_code), /^[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4}$/);
     assert.match(String(device_code), /^[\w-]{43}$/);
     assert.deepEqual(rest, {
@@ -74,9 +74,9 @@ describe("POST /authorization/device (RFC 8628 §3.1, §3.2)", () => {
     const prove = () => assertionFields(
       signAssertion({ alg: "ES256", kid: "k" }, assertionClaims(id, ISSUER), privateKey),
     );
-    const answer = await gatepost.api.postForm("/authorization/device", prove());
-    assert.equal(answer.status, 200, answer.text);
-    const device_code = String(readObject(answer)["device_code"]);
+    const response = await gatepost.api.postForm("/authorization/device", prove());
+    assert.equal(response.status, 200, response.text);
+    const device_code = String(readObject(response)["device_code"]);
     const fields = { grant_type: DEVICE_GRANT, device_code, ...prove() };
     const polled = await gatepost.api.postForm("/authorization/token", fields);
     assertOAuthError(polled, 400, "authorization_pending");
@@ -126,9 +126,9 @@ describe("the token endpoint (RFC 8628 §3.4, §3.5)", () => {
     const device = await newDevice(gatepost, app);
     assertOAuthError(await poll(gatepost, app, device), 400, "authorization_pending");
     assert.equal((await decide(gatepost, user, device)).status, 200);
-    const answer = await poll(gatepost, app, device);
-    const tokens = readTokens(answer);
-    assert.equal(answer.headers.get("cache-control"), "no-store");
+    const response = await poll(gatepost, app, device);
+    const tokens = readTokens(response);
+    assert.equal(response.headers.get("cache-control"), "no-store");
     assert.equal(tokens.scope, "consumer orders");
     const { claims } = decodeJwt(tokens.access_token);
     assert.deepEqual([claims["sub"], claims["client_id"]], [user.id, app.id]);
@@ -164,9 +164,9 @@ describe("the token endpoint (RFC 8628 §3.4, §3.5)", () => {
     const device = await newDevice(gatepost, app);
     assertOAuthError(await poll(gatepost, app, device), 400, "authorization_pending");
     for (const seconds of [10, 15, 20]) {
-      const answer = await poll(gatepost, app, device);
-      assertOAuthError(answer, 400, "slow_down");
-      assert.match(answer.text, new RegExp(`Wait ${seconds} seconds`));
+      const response = await poll(gatepost, app, device);
+      assertOAuthError(response, 400, "slow_down");
+      assert.match(response.text, new RegExp(`Wait ${seconds} seconds`));
     }
     const other = await newDevice(gatepost, app);
     assertOAuthError(await poll(gatepost, app, other), 400, "authorization_pending");
@@ -224,12 +224,12 @@ describe("the token endpoint (RFC 8628 §3.4, §3.5)", () => {
   test("exchanges it once of many times at once, at two processes", async () => {
     const device = await newDevice(gatepost, app);
     await decide(gatepost, user, device);
-    const answers = await Promise.all(Array.from({ length: 20 }, (_, index) =>
+    const responses = await Promise.all(Array.from({ length: 20 }, (_, index) =>
       poll(index % 2 ? gatepost : second, app, device)
     ));
-    assert.equal(answers.filter(({ status }) => status === 200).length, 1);
-    for (const answer of answers) {
-      if (answer.status !== 200) assertOAuthError(answer, 400, "invalid_grant");
+    assert.equal(responses.filter(({ status }) => status === 200).length, 1);
+    for (const response of responses) {
+      if (response.status !== 200) assertOAuthError(response, 400, "invalid_grant");
     }
   });
 
@@ -280,9 +280,9 @@ describe("the token endpoint (RFC 8628 §3.4, §3.5)", () => {
       const device = await newDevice(gatepost, by);
       await decide(gatepost, of, device);
       await end(of, by);
-      const answer = await poll(gatepost, by, device);
-      assert.equal(answer.status, 400, answer.text);
-      assert.match(String(readObject(answer)["error"]), /^invalid_(grant|scope)$/);
+      const response = await poll(gatepost, by, device);
+      assert.equal(response.status, 400, response.text);
+      assert.match(String(readObject(response)["error"]), /^invalid_(grant|scope)$/);
     });
   }
 });

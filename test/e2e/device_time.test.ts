@@ -83,12 +83,12 @@ test("after ten minutes a code has expired for its user and for its device", asy
   const consent = await typeCode(browser, page, open.user_code);
   await decide(gatepost, user, allowed);
   await clock.set(10 * MINUTES);
-  for (const answer of [
+  for (const response of [
     await browser.submit(page, { user_code: waiting.user_code }),
     await browser.submit(consent, {}, "allow"),
   ]) {
-    assertCodePage(answer, 400);
-    assert.match(answer.text, /has expired/);
+    assertCodePage(response, 400);
+    assert.match(response.text, /has expired/);
   }
   for (const device of [waiting, open, allowed]) {
     assert.equal(await pollFor(gatepost, app, device), "expired_token");

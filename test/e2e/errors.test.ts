@@ -10,7 +10,7 @@ import {
   sendRaw,
   startGatepost,
 } from "../helpers/gatepost.ts";
-import type { Answer } from "../helpers/http_client.ts";
+import type { ClientResponse } from "../helpers/http_client.ts";
 
 const MAX_BODY = 16_384;
 
@@ -30,7 +30,7 @@ interface ProblemBody {
 }
 
 /** Checks the shape of problem details (RFC 9457 §3) and returns them. */
-function readProblem({ status, headers, text }: Answer): ProblemBody {
+function readProblem({ status, headers, text }: ClientResponse): ProblemBody {
   assert.match(headers.get("content-type") ?? "", /^application\/problem\+json\b/, text);
   const body: ProblemBody = JSON.parse(text);
   assert.match(body.type, /^urn:gatepost:problem:[a-z_]+$/);
@@ -43,17 +43,17 @@ function readProblem({ status, headers, text }: Answer): ProblemBody {
   return body;
 }
 
-const postUser = (body: unknown, headers = {}): Promise<Answer> =>
+const postUser = (body: unknown, headers = {}): Promise<ClientResponse> =>
   gatepost.api.postJson("/backend/user", body, { ...bearer(gatepost.adminToken), ...headers });
 
-const postText = (path: string, body: string | Uint8Array): Promise<Answer> =>
+const postText = (path: string, body: string | Uint8Array): Promise<ClientResponse> =>
   gatepost.api.send("POST", path, {
     headers: { "content-type": "application/json", ...bearer(gatepost.adminToken) },
     body,
   });
 
 describe("an error is problem details (RFC 9457)", () => {
-  const cases: [what: string, send: () => Promise<Answer>, status: number][] = [
+  const cases: [what: string, send: () => Promise<ClientResponse>, status: number][] = [
     ["404 of an unknown path", () => gatepost.api.get("/nowhere"), 404],
     ["404 of a trailing slash", () => gatepost.api.get("/authorization/whoami/"), 404],
     ["404 of another case", () => gatepost.api.get("/Authorization/whoami"), 404],
@@ -88,17 +88,17 @@ describe("405 lists in Allow what a path takes (RFC 9110 §15.5.6)", () => {
   ];
   for (const [method, path, methods] of table) {
     test(`${method} ${path}`, async () => {
-      const answer = await gatepost.api.send(method, path);
-      assert.equal(answer.status, 405);
-      const allow = (answer.headers.get("allow") ?? "").split(/, */);
+      const response = await gatepost.api.send(method, path);
+      assert.equal(response.status, 405);
+      const allow = (response.headers.get("allow") ?? "").split(/, */);
       assert.deepEqual(allow.filter((name) => name !== "OPTIONS").sort(), methods);
     });
   }
 
   test("and so does OPTIONS", async () => {
-    const answer = await gatepost.api.send("OPTIONS", "/backend/user");
-    assert.equal(answer.status, 204);
-    assert.match(answer.headers.get("allow") ?? "", /GET.*POST|POST.*GET/);
+    const response = await gatepost.api.send("OPTIONS", "/backend/user");
+    assert.equal(response.status, 204);
+    assert.match(response.headers.get("allow") ?? "", /GET.*POST|POST.*GET/);
   });
 });
 
@@ -127,16 +127,16 @@ describe("X-Request-Id", () => {
 
   for (const id of ["abc-123", "550e8400-e29b-41d4-a716-446655440000", "A.b:c_d-9"]) {
     test(`is kept where it is sane: ${id}`, async () => {
-      const answer = await gatepost.api.get("/nowhere", { "x-request-id": id });
-      assert.equal(readProblem(answer).request_id, id);
+      const response = await gatepost.api.get("/nowhere", { "x-request-id": id });
+      assert.equal(readProblem(response).request_id, id);
     });
   }
 
   for (const id of ["a b", "<script>", "é", '"', "x".repeat(1000), "a,b", "{}"]) {
     test(`is replaced where it is not: ${id.slice(0, 12)}`, async () => {
-      const answer = await gatepost.api.get("/nowhere", { "x-request-id": id });
-      assert.match(readProblem(answer).request_id, /^[A-Za-z0-9._:-]{8,128}$/);
-      assert.notEqual(readProblem(answer).request_id, id);
+      const response = await gatepost.api.get("/nowhere", { "x-request-id": id });
+      assert.match(readProblem(response).request_id, /^[A-Za-z0-9._:-]{8,128}$/);
+      assert.notEqual(readProblem(response).request_id, id);
     });
   }
 });
@@ -166,8 +166,8 @@ describe("a path that others may read in another way is 400", () => {
   for (const target of targets) {
     test(JSON.stringify(target), async () => {
       const head = `Authorization: Bearer ${gatepost.adminToken}\r\n`;
-      const answer = await sendRaw(gatepost.url, "GET", target, { head });
-      assert.equal(answer.status, 400, answer.body);
+      const response = await sendRaw(gatepost.url, "GET", target, { head });
+      assert.equal(response.status, 400, response.body);
     });
   }
 
@@ -216,8 +216,8 @@ describe("a JSON body that is not well-formed is 400", () => {
   }
 
   test("one that repeats itself in the response's detail never", async () => {
-    const answer = await postText("/backend/user", '{"password": "zzyzx"');
-    assert.ok(!answer.text.includes("zzyzx"), answer.text);
+    const response = await postText("/backend/user", '{"password": "zzyzx"');
+    assert.ok(!response.text.includes("zzyzx"), response.text);
   });
 });
 
@@ -252,8 +252,8 @@ describe("errors of a body are all named at once, by JSON Pointer (RFC 6901)", (
   ];
   for (const [what, path, body, pointers] of table) {
     test(what, async () => {
-      const answer = await gatepost.api.postJson(path, body, bearer(gatepost.adminToken));
-      const problem = readProblem(answer);
+      const response = await gatepost.api.postJson(path, body, bearer(gatepost.adminToken));
+      const problem = readProblem(response);
       assert.equal(problem.status, 400);
       assert.deepEqual(problem.errors?.map(({ pointer }) => pointer).sort(), pointers);
       assert.ok(problem.errors?.every(({ detail }) => detail.length > 0));
@@ -288,8 +288,8 @@ describe("a body larger than GATEPOST_MAX_BODY is 413", () => {
     const head = "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n";
     const chunk = `1000\r\n${" ".repeat(0x1000)}\r\n`;
     const body = chunk.repeat(5);
-    const answer = await sendRaw(gatepost.url, "POST", "/consumer/login", { head, body });
-    assert.equal(answer.status, 413);
+    const response = await sendRaw(gatepost.url, "POST", "/consumer/login", { head, body });
+    assert.equal(response.status, 413);
   });
 
   test("and the server goes on", async () => {
@@ -315,14 +315,14 @@ test("a member __proto__ gives nobody a scope", async () => {
 });
 
 test("nothing of the inside is in any error", async () => {
-  const answers = [
+  const responses = [
     await gatepost.api.get("/backend/user?limit=x", bearer(gatepost.adminToken)),
     await gatepost.api.get("/backend/user?cursor='", bearer(gatepost.adminToken)),
     await gatepost.api.get("/backend/user/%00", bearer(gatepost.adminToken)),
     await postText("/backend/user", "["),
     await gatepost.api.get("/nowhere"),
   ];
-  for (const { text, status } of answers) {
+  for (const { text, status } of responses) {
     assert.ok(status < 500, text);
     assert.doesNotMatch(text, /\\n +at |node:|\.[jt]s\b|SQLITE|SELECT|\/src\//);
   }

@@ -6,26 +6,26 @@ import { type CommandLine, readItems, readJson } from "../helpers/command_line.t
 import { assertCodePage, VERIFY } from "../helpers/device.ts";
 import { assertOAuthError, authorizePath, PASSWORD, type TestApp } from "../helpers/gatepost.ts";
 import { type FirstStart, startFirst } from "../helpers/first_start.ts";
-import type { Answer, Client } from "../helpers/http_client.ts";
+import type { ClientResponse, Client } from "../helpers/http_client.ts";
 
 const NEW_PASSWORD = "a sentence of my own";
 const NOTE = /Nobody has signed in yet\. User\s+<bdi>admin<\/bdi>'s password was printed/;
 const LATE = /open for too long/;
 
 /** The page on which a password is to be chosen, with or without the button that keeps the old. */
-function assertChoice(answer: Answer, { keep = false, status = 200 } = {}): void {
-  assert.equal(answer.status, status, answer.text);
-  assert.match(answer.text, /Choose your own password/);
-  const [form] = answer.forms();
+function assertChoice(response: ClientResponse, { keep = false, status = 200 } = {}): void {
+  assert.equal(response.status, status, response.text);
+  assert.match(response.text, /Choose your own password/);
+  const [form] = response.forms();
   const names = form?.inputs.map(({ name, attributes }) => attributes["autocomplete"] ?? name);
   assert.deepEqual(names, ["off", "username", "new-password"]);
   assert.equal(form?.inputs[1]?.value, "admin");
   assert.equal(form?.buttons.some(({ value }) => value === "keep"), keep);
-  assert.doesNotMatch(answer.text, /<script/);
+  assert.doesNotMatch(response.text, /<script/);
 }
 
 /** What a form of the page is sent with, changed. */
-const forge = (browser: Client, page: Answer, more: Readonly<Record<string, string>>) =>
+const forge = (browser: Client, page: ClientResponse, more: Readonly<Record<string, string>>) =>
   browser.postForm(page.url, { ...page.forms()[0]?.fields, ...more }, {
     origin: "null",
     "sec-fetch-site": "same-origin",
@@ -207,9 +207,9 @@ describe("whoever signs in with a password of setup", () => {
     const changes = () => listActions(stage.cli, "user.change_password");
     const before = await changes();
     for (const wrong of ["", "short", "x".repeat(1_025)]) {
-      const answer = await browser.submit(page, { new_password: wrong });
-      assertChoice(answer, { status: 400 });
-      assert.match(answer.text, /role="alert"[^]*Must be 8 to 1024 bytes long\./);
+      const response = await browser.submit(page, { new_password: wrong });
+      assertChoice(response, { status: 400 });
+      assert.match(response.text, /role="alert"[^]*Must be 8 to 1024 bytes long\./);
       assert.equal(await stage.tryLogin(wrong), 401);
     }
     assertChoice(await browser.get(stage.path));
@@ -218,9 +218,9 @@ describe("whoever signs in with a password of setup", () => {
 
   test("cannot choose that same one, which would be good from then on", async () => {
     const { browser, page, password } = await openUsed();
-    const answer = await browser.submit(page, { new_password: password });
-    assertChoice(answer, { status: 400 });
-    assert.match(answer.text, /role="alert"[^]*It is the password that was made for you\./);
+    const response = await browser.submit(page, { new_password: password });
+    assertChoice(response, { status: 400 });
+    assert.match(response.text, /role="alert"[^]*It is the password that was made for you\./);
     assert.equal(await stage.tryLogin(password), 401);
   });
 
@@ -247,14 +247,14 @@ describe("whoever signs in with a password of setup", () => {
     const strange = stranger.forms()[0]?.fields["csrf"] ?? "";
     const ofOtherPage = (await browser.get(VERIFY)).forms()[0]?.fields["csrf"] ?? "";
     for (const forged of ["", "x", strange, ofOtherPage, `${csrf}x`]) {
-      const answer = await forge(browser, page, { csrf: forged, new_password: NEW_PASSWORD });
-      assertChoice(answer, { status: 400 });
-      assert.match(answer.text, LATE);
+      const response = await forge(browser, page, { csrf: forged, new_password: NEW_PASSWORD });
+      assertChoice(response, { status: 400 });
+      assert.match(response.text, LATE);
     }
     const fields = { ...page.forms()[0]?.fields, new_password: NEW_PASSWORD };
     for (const site of ["cross-site", "same-site"]) {
-      const answer = await browser.postForm(page.url, fields, { "sec-fetch-site": site });
-      assert.equal(answer.status, 403);
+      const response = await browser.postForm(page.url, fields, { "sec-fetch-site": site });
+      assert.equal(response.status, 403);
     }
     const { password } = readJson(await stage.cli.run("setup", "--json"));
     const late = await browser.submit(page, { new_password: NEW_PASSWORD });
@@ -265,10 +265,10 @@ describe("whoever signs in with a password of setup", () => {
   test("of two changes at once takes one", async () => {
     const { browser, page } = await openUsed();
     const wanted = ["new password 1", "new password 2"];
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       wanted.map((each) => browser.submit(page, { new_password: each })),
     );
-    assert.deepEqual(answers.map(({ status }) => status).sort(), [303, 400]);
+    assert.deepEqual(responses.map(({ status }) => status).sort(), [303, 400]);
     const logins = await Promise.all(wanted.map(stage.tryLogin));
     assert.deepEqual(logins.sort(), [200, 401]);
   });

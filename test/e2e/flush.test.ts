@@ -90,9 +90,9 @@ test("while the database is locked, flush() rejects in time and stores nothing",
     message: "Storage is unavailable; what it dispatched was not stored.",
     cause: "UnavailableError",
   });
-  for (const answer of refused) {
-    assertProblem(answer, 503);
-    assert.ok(Number(answer.headers.get("retry-after")) > 0);
+  for (const response of refused) {
+    assertProblem(response, 503);
+    assert.ok(Number(response.headers.get("retry-after")) > 0);
   }
   for (const name of Object.values(names)) assert.equal(await countEvents(name), 0, name);
 

@@ -17,7 +17,7 @@ import {
   startGatepost,
   waitUntilDead,
 } from "../helpers/gatepost.ts";
-import type { Answer } from "../helpers/http_client.ts";
+import type { ClientResponse } from "../helpers/http_client.ts";
 import { type Receiver, startReceiver } from "../helpers/receiver.ts";
 
 const env = {
@@ -54,7 +54,7 @@ const call = (method: string, path: string, body?: Body, headers: Body = admin()
     : first.api.sendJson(method, path, body, headers as Record<string, string>);
 const whoami = async (token: string, at = first) =>
   readObject(await expectStatus(200, at.api.get("/authorization/whoami", bearer(token))));
-const subscribe = (token: string, event: string, path = `/${event}`): Promise<Answer> =>
+const subscribe = (token: string, event: string, path = `/${event}`): Promise<ClientResponse> =>
   first.api.postJson("/consumer/subscription", { event, endpoint: receiver.url + path },
     bearer(token));
 const dispatch = (name: string, more: Body = {}) =>
@@ -81,8 +81,8 @@ describe("a registered issuer", () => {
       issuer: issuer.url, audience: null, scopes: ["consumer", "orders"], scope_claim: "scope",
       jwks_uri: `${issuer.receiver.url}/keys`, jwt_type: false, status: "active",
     });
-    const answer = await first.api.get("/.well-known/oauth-protected-resource");
-    const { authorization_servers: servers } = readObject(answer);
+    const response = await first.api.get("/.well-known/oauth-protected-resource");
+    const { authorization_servers: servers } = readObject(response);
     assert.ok(Array.isArray(servers));
     assert.deepEqual(servers.slice(0, 2), [first.issuer, issuer.url]);
   });
@@ -124,9 +124,9 @@ describe("a registered issuer", () => {
       const body = JSON.stringify(metadata(own.url));
       own.receiver.react("/.well-known/openid-configuration",
         { kind: "answer", status: 200, body });
-      const answer = await call("POST", "/backend/issuer", { issuer: own.url, scopes: ["a"] });
-      assert.equal(answer.status, 400, answer.text);
-      assert.match(answer.text, /"pointer":"\/(issuer|jwks_uri)"/);
+      const response = await call("POST", "/backend/issuer", { issuer: own.url, scopes: ["a"] });
+      assert.equal(response.status, 400, response.text);
+      assert.match(response.text, /"pointer":"\/(issuer|jwks_uri)"/);
     });
   }
 
@@ -137,9 +137,9 @@ describe("a registered issuer", () => {
     const left = 65_536 - JSON.stringify({ keys: padding(0) }).length;
     own.publish(padding(left + 1));
     const body = { issuer: own.url, scopes: ["consumer"] };
-    const answer = await call("POST", "/backend/issuer", body);
-    assert.equal(answer.status, 400);
-    assert.match(answer.text, /"pointer":"\/jwks_uri"|longer than 65536 bytes/);
+    const response = await call("POST", "/backend/issuer", body);
+    assert.equal(response.status, 400);
+    assert.match(response.text, /"pointer":"\/jwks_uri"|longer than 65536 bytes/);
     own.publish(padding(left));
     await registerIssuer(first, own);
     assert.equal(await first.isAlive(own.token()), true);
@@ -163,9 +163,9 @@ describe("a registered issuer", () => {
   for (const [pointer, change] of SHAPES) {
     test(`is refused with ${JSON.stringify(change)}`, async () => {
       const body = { issuer: "https://id.example.com", scopes: ["a"], ...change };
-      const answer = await call("POST", "/backend/issuer", body);
-      assert.equal(answer.status, 400);
-      assert.ok(answer.text.includes(`"pointer":"${pointer}"`), answer.text);
+      const response = await call("POST", "/backend/issuer", body);
+      assert.equal(response.status, 400);
+      assert.ok(response.text.includes(`"pointer":"${pointer}"`), response.text);
     });
   }
 });
@@ -228,9 +228,9 @@ describe("a token of another issuer", () => {
     assert.equal(await first.isAlive(token), true);
     const jwk = { ...issuer.key.jwk, kid: issuer.key.kid };
     for (const [what, forged] of forgedTokens({ token, jwk })) {
-      const answer = await first.api.get("/authorization/whoami", bearer(forged))
+      const response = await first.api.get("/authorization/whoami", bearer(forged))
         .catch(() => undefined); // what no header can hold
-      assert.notEqual(answer?.status, 200, what);
+      assert.notEqual(response?.status, 200, what);
     }
   });
 
@@ -279,8 +279,8 @@ describe("a token of another issuer", () => {
 
   test("is no login: own tokens are for users alone", async () => {
     for (const path of ["token", "account", "grant"]) {
-      const answer = await first.api.get(`/consumer/${path}`, bearer(issuer.token()));
-      assert.equal(answer.status, 403, path);
+      const response = await first.api.get(`/consumer/${path}`, bearer(issuer.token()));
+      assert.equal(response.status, 403, path);
     }
   });
 
@@ -459,8 +459,8 @@ describe("keys of an issuer", () => {
       const own = await another();
       t.after(() => own.close());
       own.receiver.react("/keys", reaction);
-      const answer = await first.api.get("/authorization/whoami", bearer(own.token()));
-      assert.equal(answer.status, 401);
+      const response = await first.api.get("/authorization/whoami", bearer(own.token()));
+      assert.equal(response.status, 401);
       assert.equal(await first.isAlive(issuer.token()), true);
     });
   }

@@ -34,10 +34,10 @@ for (const base of ["", "/gate/v1"]) {
     });
 
     test("is the same as links in JSON for programs", async () => {
-      const answer = await gatepost.api.get("/");
-      assert.equal(answer.status, 200);
-      assert.match(answer.headers.get("content-type") ?? "", /^application\/json/);
-      assert.deepEqual(answer.json(), {
+      const response = await gatepost.api.get("/");
+      assert.equal(response.status, 200);
+      assert.match(response.headers.get("content-type") ?? "", /^application\/json/);
+      assert.deepEqual(response.json(), {
         name: "Northwind & Sons",
         issuer: gatepost.issuer,
         links: {
@@ -63,11 +63,11 @@ for (const base of ["", "/gate/v1"]) {
 
     for (const path of ["/favicon.ico", "/mark.svg"]) {
       test(`${path} is the mark, and may be cached`, async () => {
-        const answer = await gatepost.api.get(path);
-        assert.equal(answer.status, 200);
-        assert.equal(answer.headers.get("content-type"), "image/svg+xml");
-        assert.match(answer.headers.get("cache-control") ?? "", /max-age=[1-9]/);
-        assert.match(answer.text, /^<svg xmlns="http:\/\/www\.w3\.org\/2000\/svg"/);
+        const response = await gatepost.api.get(path);
+        assert.equal(response.status, 200);
+        assert.equal(response.headers.get("content-type"), "image/svg+xml");
+        assert.match(response.headers.get("cache-control") ?? "", /max-age=[1-9]/);
+        assert.match(response.text, /^<svg xmlns="http:\/\/www\.w3\.org\/2000\/svg"/);
       });
     }
 

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { assertConsentPage, passLogin } from "../helpers/authorize_pages.ts";
 import { assertProblem, type EventStage, startEventStage } from "../helpers/event_stage.ts";
 import { bearer, newName, readObject } from "../helpers/gatepost.ts";
-import type { Answer } from "../helpers/http_client.ts";
+import type { ClientResponse } from "../helpers/http_client.ts";
 import { asFields } from "../helpers/openapi_rules.ts";
 import { PATIENCE_MS, until } from "../helpers/until.ts";
 
@@ -24,11 +24,11 @@ function send(
   path: string,
   headers: Readonly<Record<string, string>> = {},
   body?: string | Uint8Array,
-): Promise<Answer> {
+): Promise<ClientResponse> {
   return stage.gatepost.api.send(method, path, { headers, ...(body !== undefined && { body }) });
 }
 
-function echo(type: string, body: string | Uint8Array): Promise<Answer> {
+function echo(type: string, body: string | Uint8Array): Promise<ClientResponse> {
   return send("POST", "/echo/1/2", { ...bearer(token), "content-type": type }, body);
 }
 
@@ -45,9 +45,9 @@ test("a module's words for its scope are what the user is asked", async () => {
 describe("what a handler gets", () => {
   test("parameters percent-decoded, the query, the caller and a web Request", async () => {
     const path = "/echo/a%20b/%C3%A4%3F?x=1&x=2&y=%2B";
-    const answer = await send("POST", path, bearer(token));
-    assert.equal(answer.status, 200, answer.text);
-    const { caller, ...rest } = readObject(answer);
+    const response = await send("POST", path, bearer(token));
+    assert.equal(response.status, 200, response.text);
+    const { caller, ...rest } = readObject(response);
     assert.deepEqual(rest, {
       params: { first: "a b", second: "ä?" },
       query: [["x", "1"], ["x", "2"], ["y", "+"]],
@@ -71,9 +71,9 @@ describe("what a handler gets", () => {
   ];
   for (const [type, body, seen] of BODIES) {
     test(`a body of ${type}`, async () => {
-      const answer = await echo(type, body);
-      assert.equal(answer.status, 200, answer.text);
-      const given = readObject(answer);
+      const response = await echo(type, body);
+      assert.equal(response.status, 200, response.text);
+      const given = readObject(response);
       assert.deepEqual([given["body"], given["text"]], [seen, body]);
     });
   }
@@ -105,8 +105,8 @@ describe("which handler is called", () => {
   ];
   for (const [path, by] of CALLED) {
     test(`of ${path} it is the ${by}`, async () => {
-      const answer = await send("GET", path, bearer(token));
-      assert.equal(readObject(answer)["by"], by);
+      const response = await send("GET", path, bearer(token));
+      assert.equal(readObject(response)["by"], by);
     });
   }
 
@@ -128,9 +128,9 @@ describe("which handler is called", () => {
   }
 
   test("another method on a known path is 405 with what there is", async () => {
-    const answer = await send("DELETE", "/dispatch");
-    assertProblem(answer, 405);
-    const allowed = (answer.headers.get("allow") ?? "").split(/, */);
+    const response = await send("DELETE", "/dispatch");
+    assertProblem(response, 405);
+    const allowed = (response.headers.get("allow") ?? "").split(/, */);
     assert.ok(allowed.includes("POST"));
     assert.ok(!allowed.includes("DELETE"));
   });
@@ -159,9 +159,9 @@ describe("who may call", () => {
       const headers = scopes === undefined
         ? {}
         : bearer(await stage.newConsumer(scopes.split(" ")));
-      const answer = await send("GET", path, headers);
-      assert.equal(answer.status, status, answer.text);
-      const challenge = answer.headers.get("www-authenticate") ?? "";
+      const response = await send("GET", path, headers);
+      assert.equal(response.status, status, response.text);
+      const challenge = response.headers.get("www-authenticate") ?? "";
       if (status === 403) assert.match(challenge, /error="insufficient_scope".*scope="echo audit"/);
       if (status === 401) {
         assert.match(challenge, /^Bearer /);
@@ -171,8 +171,8 @@ describe("who may call", () => {
   }
 
   test("a public endpoint does not care for a token that is not valid", async () => {
-    const answer = await send("GET", "/echo/literal", bearer("nonsense"));
-    assert.deepEqual(readObject(answer), { by: "literal", isAnonymous: true });
+    const response = await send("GET", "/echo/literal", bearer("nonsense"));
+    assert.deepEqual(readObject(response), { by: "literal", isAnonymous: true });
   });
 });
 
@@ -201,11 +201,11 @@ describe("what a handler returns", () => {
   ];
   for (const [name, status, type, body] of ANSWERS) {
     test(`by ${name}: ${status}`, async () => {
-      const answer = await send("GET", `/result/${name}`);
-      assert.deepEqual([answer.status, answer.text], [status, body]);
-      assert.equal(answer.headers.get("content-type"), type);
-      assert.ok(answer.headers.get("x-request-id"));
-      assert.equal(answer.headers.get("x-content-type-options"), "nosniff");
+      const response = await send("GET", `/result/${name}`);
+      assert.deepEqual([response.status, response.text], [status, body]);
+      assert.equal(response.headers.get("content-type"), type);
+      assert.ok(response.headers.get("x-request-id"));
+      assert.equal(response.headers.get("x-content-type-options"), "nosniff");
     });
   }
 
@@ -216,10 +216,10 @@ describe("what a handler returns", () => {
   });
 
   test("by the headers and errors of a refusal", async () => {
-    const answer = await send("GET", "/result/refuse_503");
-    assert.equal(answer.headers.get("retry-after"), "7");
-    assert.deepEqual(answer.headers.getSetCookie(), ["a=1", "b=2"]);
-    assert.deepEqual(readObject(answer)["errors"], [{ pointer: "/item", detail: "Unknown." }]);
+    const response = await send("GET", "/result/refuse_503");
+    assert.equal(response.headers.get("retry-after"), "7");
+    assert.deepEqual(response.headers.getSetCookie(), ["a=1", "b=2"]);
+    assert.deepEqual(readObject(response)["errors"], [{ pointer: "/item", detail: "Unknown." }]);
   });
 
   const REFUSALS: readonly (readonly [name: string, status: number, detail?: string])[] = [
@@ -234,12 +234,12 @@ describe("what a handler returns", () => {
   ];
   for (const [name, status, detail] of REFUSALS) {
     test(`by ${name}: problem ${status}, and nothing leaks`, async () => {
-      const answer = await send("GET", `/result/${name}`, { "x-request-id": `r-${name}` });
-      assertProblem(answer, status);
-      const problem = readObject(answer);
+      const response = await send("GET", `/result/${name}`, { "x-request-id": `r-${name}` });
+      assertProblem(response, status);
+      const problem = readObject(response);
       if (detail !== undefined) assert.equal(problem["detail"], detail);
       assert.equal(problem["request_id"], `r-${name}`);
-      assert.ok(!answer.text.includes("secret"), answer.text);
+      assert.ok(!response.text.includes("secret"), response.text);
       if (status !== 500) return;
       const isLogged = () =>
         stage.gatepost.server.lines.some((line) =>
@@ -251,7 +251,7 @@ describe("what a handler returns", () => {
 });
 
 describe("what a handler dispatches", () => {
-  function dispatch(plan: Readonly<Record<string, unknown>>): Promise<Answer> {
+  function dispatch(plan: Readonly<Record<string, unknown>>): Promise<ClientResponse> {
     return send("POST", "/dispatch", { "content-type": "application/json" }, JSON.stringify(plan));
   }
 
@@ -277,9 +277,9 @@ describe("what a handler dispatches", () => {
       await stage.subscribe(token, event),
     ];
     const events = [1, 2, 3].map((n) => ({ name: event, data: { n } }));
-    const answer = await dispatch({ events });
-    assert.equal(answer.status, 202);
-    const { ids } = readObject(answer);
+    const response = await dispatch({ events });
+    assert.equal(response.status, 202);
+    const { ids } = readObject(response);
     assert.ok(Array.isArray(ids) && new Set(ids).size === 3);
     for (const { path } of subscriptions) {
       const data = await receivedBy(path, 3);
@@ -299,8 +299,10 @@ describe("what a handler dispatches", () => {
     const user = await stage.gatepost.createUser();
     const theirs = await stage.subscribe(await stage.gatepost.login(user), event);
     const others = await stage.subscribe(token, event);
-    const answer = await dispatch({ events: [{ name: event, data: "private", subject: user.id }] });
-    assert.equal(answer.status, 202);
+    const response = await dispatch({
+      events: [{ name: event, data: "private", subject: user.id }],
+    });
+    assert.equal(response.status, 202);
     assert.deepEqual(await receivedInAll(theirs.path, event, 1), ["private"]);
     assert.deepEqual(await receivedInAll(others.path, event, 1), []);
   });
@@ -309,8 +311,8 @@ describe("what a handler dispatches", () => {
     test(`with subject ${JSON.stringify(subject)} comes to nobody: 500`, async () => {
       const event = newName("e");
       const subscription = await stage.subscribe(token, event);
-      const answer = await dispatch({ events: [{ name: event, data: 1, subject }] });
-      assertProblem(answer, 500);
+      const response = await dispatch({ events: [{ name: event, data: 1, subject }] });
+      assertProblem(response, 500);
       assert.deepEqual(await receivedInAll(subscription.path, event, 0), []);
     });
   }
@@ -326,8 +328,8 @@ describe("what a handler dispatches", () => {
     test(`is nothing when it ${what}`, async () => {
       const event = newName("e");
       const subscription = await stage.subscribe(token, event);
-      const answer = await dispatch({ events: [{ name: event, data: 1 }], ...plan });
-      assert.equal(answer.status, status);
+      const response = await dispatch({ events: [{ name: event, data: 1 }], ...plan });
+      assert.equal(response.status, status);
       assert.deepEqual(await receivedInAll(subscription.path, event, 0), []);
     });
   }
@@ -344,8 +346,8 @@ describe("what a handler dispatches", () => {
   test("is stored when it returns a stream", async () => {
     const event = newName("e");
     const subscription = await stage.subscribe(token, event);
-    const answer = await dispatch({ events: [{ name: event, data: 1 }], then: "stream" });
-    assert.equal(answer.text, "ab");
+    const response = await dispatch({ events: [{ name: event, data: 1 }], then: "stream" });
+    assert.equal(response.text, "ab");
     assert.deepEqual(await receivedBy(subscription.path, 1), [1]);
   });
 
@@ -359,8 +361,8 @@ describe("what a handler dispatches", () => {
     test(`is all or nothing: with ${what} among it, nothing`, async () => {
       const event = newName("e");
       const subscription = await stage.subscribe(token, event);
-      const answer = await dispatch({ events: [{ name: event, data: 1 }, second] });
-      assertProblem(answer, 500);
+      const response = await dispatch({ events: [{ name: event, data: 1 }, second] });
+      assertProblem(response, 500);
       assert.deepEqual(await receivedInAll(subscription.path, event, 0), []);
     });
   }

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { assertProblem, readItems } from "../helpers/event_stage.ts";
 import { bearer, type Gatepost, newName, readObject, startGatepost } from "../helpers/gatepost.ts";
-import type { Answer } from "../helpers/http_client.ts";
+import type { ClientResponse } from "../helpers/http_client.ts";
 import { createDataFolder } from "../helpers/process.ts";
 import { until } from "../helpers/until.ts";
 
@@ -67,13 +67,13 @@ async function countEvents(name: string): Promise<number> {
   return readItems(await gatepost.api.get(path, bearer(gatepost.adminToken))).length;
 }
 
-function assertSame(answer: Answer, first: Answer): void {
-  const parts = ({ status, text, headers }: Answer) =>
+function assertSame(response: ClientResponse, first: ClientResponse): void {
+  const parts = ({ status, text, headers }: ClientResponse) =>
     [status, text, ...["content-type", "location", "x-made"].map((name) => headers.get(name))];
-  assert.deepEqual(parts(answer), parts(first));
+  assert.deepEqual(parts(response), parts(first));
 }
 
-type Call = (name: string, key: string, data: object) => Promise<Answer>;
+type Call = (name: string, key: string, data: object) => Promise<ClientResponse>;
 
 const ENDPOINTS: [what: string, call: Call][] = [
   ["an endpoint of a module", (name, key, data) => send(`/order/${name}`, key, data)],
@@ -98,12 +98,14 @@ for (const [what, call] of ENDPOINTS) {
 
   test(`${what}: of 200 at once one makes an event`, async () => {
     const [name, key] = [newName("e"), newName("key")];
-    const answers = await Promise.all(Array.from({ length: 200 }, () => call(name, key, { n: 1 })));
-    const done = answers.filter(({ status }) => status < 300);
+    const responses = await Promise.all(
+      Array.from({ length: 200 }, () => call(name, key, { n: 1 })),
+    );
+    const done = responses.filter(({ status }) => status < 300);
     const [first] = done;
     assert.ok(first);
     for (const each of done) assertSame(each, first);
-    for (const each of answers) if (!done.includes(each)) assertProblem(each, 409);
+    for (const each of responses) if (!done.includes(each)) assertProblem(each, 409);
     assertSame(await call(name, key, { n: 1 }), first);
     assert.equal(await countEvents(name), 1);
   });
@@ -166,8 +168,8 @@ test("killed between claim and commit, a repeat runs once the lease has ended", 
 });
 
 test("the document says which operations take a key", async () => {
-  const answer = await gatepost.api.get("/openapi.json", bearer(gatepost.adminToken));
-  const paths: object = Object(readObject(answer)["paths"]);
+  const response = await gatepost.api.get("/openapi.json", bearer(gatepost.adminToken));
+  const paths: object = Object(readObject(response)["paths"]);
   const taking = Object.entries(paths).flatMap(([path, item]) =>
     Object.entries(Object(item))
       .filter(([, operation]) => JSON.stringify(operation).includes("Idempotency-Key"))

@@ -12,7 +12,7 @@ import {
   type TestApp,
   type TestUser,
 } from "../helpers/gatepost.ts";
-import type { Answer } from "../helpers/http_client.ts";
+import type { ClientResponse } from "../helpers/http_client.ts";
 
 type Fields = Readonly<Record<string, string>>;
 
@@ -32,29 +32,29 @@ before(async () => {
 });
 after(() => gatepost.stop());
 
-const introspect = (token: string, headers: Fields = basicAuth(app)): Promise<Answer> =>
+const introspect = (token: string, headers: Fields = basicAuth(app)): Promise<ClientResponse> =>
   gatepost.api.postForm("/authorization/introspect", { token }, headers);
 
 async function assertInactive(token: string, headers?: Fields): Promise<void> {
-  const answer = await introspect(token, headers);
-  assert.equal(answer.status, 200, answer.text);
-  assert.deepEqual(readObject(answer), { active: false });
+  const response = await introspect(token, headers);
+  assert.equal(response.status, 200, response.text);
+  assert.deepEqual(readObject(response), { active: false });
 }
 
 async function assertActive(token: string, headers?: Fields): Promise<void> {
-  const answer = await introspect(token, headers);
-  assert.equal(answer.status, 200, answer.text);
-  assert.equal(readObject(answer)["active"], true, answer.text);
+  const response = await introspect(token, headers);
+  assert.equal(response.status, 200, response.text);
+  assert.equal(readObject(response)["active"], true, response.text);
 }
 
 describe("POST /authorization/introspect tells (RFC 7662 §2.2)", () => {
   test("what an access token says", async () => {
     const { access_token, scope } = await gatepost.codeTokens(app, user);
     const { claims } = decodeJwt(access_token);
-    const answer = await introspect(access_token);
-    assert.equal(answer.headers.get("cache-control"), "no-store");
+    const response = await introspect(access_token);
+    assert.equal(response.headers.get("cache-control"), "no-store");
     const { exp, iat, jti } = claims;
-    assert.deepEqual(readObject(answer), {
+    assert.deepEqual(readObject(response), {
       active: true,
       scope,
       client_id: app.id,
@@ -85,8 +85,8 @@ describe("POST /authorization/introspect tells (RFC 7662 §2.2)", () => {
   });
 
   test("no user name of an app that acts for itself", async () => {
-    const answer = await gatepost.token(app, { grant_type: "client_credentials" });
-    const body = readObject(await introspect(readTokens(answer).access_token));
+    const response = await gatepost.token(app, { grant_type: "client_credentials" });
+    const body = readObject(await introspect(readTokens(response).access_token));
     assert.deepEqual([body["active"], body["sub"]], [true, app.id]);
     assert.equal("username" in body, false);
   });
@@ -114,13 +114,13 @@ describe("POST /authorization/introspect tells only", () => {
       await assertActive(await get(), bearer(gatepost.adminToken));
     });
     test(`nothing to a caller without scope backend about ${kind}`, async () => {
-      const answer = await introspect(await get(), bearer(await gatepost.login(user)));
-      assertOAuthError(answer, 403, "insufficient_scope");
+      const response = await introspect(await get(), bearer(await gatepost.login(user)));
+      assertOAuthError(response, 403, "insufficient_scope");
     });
     test(`nothing to a public app about ${kind} (§2.1)`, async () => {
       const fields = { token: await get(), client_id: publicApp.id };
-      const answer = await gatepost.api.postForm("/authorization/introspect", fields);
-      assertOAuthError(answer, 401, "invalid_client");
+      const response = await gatepost.api.postForm("/authorization/introspect", fields);
+      assertOAuthError(response, 401, "invalid_client");
     });
   }
 });
@@ -188,8 +188,8 @@ describe("POST /authorization/introspect refuses", () => {
   const path = "/authorization/introspect";
 
   test("a request without a token: invalid_request", async () => {
-    const answer = await gatepost.api.postForm(path, {}, basicAuth(app));
-    assertOAuthError(answer, 400, "invalid_request");
+    const response = await gatepost.api.postForm(path, {}, basicAuth(app));
+    assertOAuthError(response, 400, "invalid_request");
   });
 
   test("a request without credentials: invalid_client", async () => {
@@ -207,13 +207,17 @@ describe("POST /authorization/introspect refuses", () => {
 
   test("a token in the query: invalid_request", async () => {
     const headers = { "content-type": "application/x-www-form-urlencoded", ...basicAuth(app) };
-    const answer = await gatepost.api.send("POST", `${path}?token=x`, { headers, body: "token=x" });
-    assertOAuthError(answer, 400, "invalid_request");
+    const response = await gatepost.api.send(
+      "POST",
+      `${path}?token=x`,
+      { headers, body: "token=x" },
+    );
+    assertOAuthError(response, 400, "invalid_request");
   });
 
   test("to be made from a page of another origin: no CORS", async () => {
     const headers = { ...basicAuth(app), origin: "https://app.example" };
-    const answer = await introspect("x", headers);
-    assert.equal(answer.headers.get("access-control-allow-origin"), null);
+    const response = await introspect("x", headers);
+    assert.equal(response.headers.get("access-control-allow-origin"), null);
   });
 });

@@ -45,14 +45,14 @@ async function open(t: TestContext, env: Readonly<Record<string, string>> = {}):
       const [event, path] = [newName("e"), `/${newName("hook")}`];
       receiver.react(path, reaction);
       const body = { event, endpoint: receiver.url + path };
-      const answer = await stage.call("POST", "/consumer/subscription", token, body);
-      assert.equal(answer.status, 201, answer.text);
+      const response = await stage.call("POST", "/consumer/subscription", token, body);
+      assert.equal(response.status, 201, response.text);
       return event;
     },
     async publish(event, count, through = stage.gatepost) {
       const events = Array.from({ length: count }, (_, n) => ({ name: event, data: { n } }));
-      const answer = await through.api.postJson("/dispatch", { events });
-      assert.equal(answer.status, 202, answer.text);
+      const response = await through.api.postJson("/dispatch", { events });
+      assert.equal(response.status, 202, response.text);
     },
   };
 }
@@ -205,8 +205,8 @@ test("a name that hangs in its look-up does not delay another", { skip: OFFLINE 
   // Whatever the system's resolver says of these: at worst nothing for seconds.
   for (let count = 0; count < 10; count++) {
     const endpoint = `http://${newName("slow")}.invalid/`;
-    const answer = await stage.call("POST", "/consumer/subscription", token, { event, endpoint });
-    assert.equal(answer.status, 201);
+    const response = await stage.call("POST", "/consumer/subscription", token, { event, endpoint });
+    assert.equal(response.status, 201);
   }
   await stage.publish(event, 4);
   const healthy = await stage.openReceiver();

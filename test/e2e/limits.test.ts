@@ -10,7 +10,7 @@ import {
   sendRaw,
   startGatepost,
 } from "../helpers/gatepost.ts";
-import type { Answer } from "../helpers/http_client.ts";
+import type { ClientResponse } from "../helpers/http_client.ts";
 import { until } from "../helpers/until.ts";
 
 const ENDPOINTS = fileURLToPath(new URL("../fixtures/limited_endpoints", import.meta.url));
@@ -27,13 +27,13 @@ after(async () => {
   await gatepost.stop();
 });
 
-const limitsOf = ({ headers }: Answer) =>
+const limitsOf = ({ headers }: ClientResponse) =>
   ["ratelimit-policy", "ratelimit", "retry-after"].map((name) => headers.get(name));
 
-function assertRefused(answer: Answer): void {
-  assert.equal(answer.status, 429, answer.text);
-  assert.equal(readObject(answer)["type"], "urn:gatepost:problem:rate_limited");
-  assert.match(answer.headers.get("retry-after") ?? "", /^[1-9]\d*$/);
+function assertRefused(response: ClientResponse): void {
+  assert.equal(response.status, 429, response.text);
+  assert.equal(readObject(response)["type"], "urn:gatepost:problem:rate_limited");
+  assert.match(response.headers.get("retry-after") ?? "", /^[1-9]\d*$/);
 }
 
 const whoami = (at: Gatepost, token: string) =>
@@ -56,8 +56,8 @@ describe("an endpoint's limit", () => {
   test("refuses before the body has come", async () => {
     const token = await gatepost.login(await gatepost.createUser());
     for (let time = 0; time < 2; time++) {
-      const answer = await gatepost.api.postJson("/narrow", {}, bearer(token));
-      assert.equal(answer.status, 200);
+      const response = await gatepost.api.postJson("/narrow", {}, bearer(token));
+      assert.equal(response.status, 200);
     }
     const head = `Authorization: Bearer ${token}\r\nContent-Type: application/json\r\n` +
       "Content-Length: 1000000\r\n";
@@ -66,8 +66,8 @@ describe("an endpoint's limit", () => {
 
   test("does not count who has no valid token", async () => {
     for (let time = 0; time < 4; time++) {
-      const answer = await gatepost.api.postJson("/narrow", {}, bearer("no"));
-      assert.deepEqual([answer.status, limitsOf(answer)], [401, [null, null, null]]);
+      const response = await gatepost.api.postJson("/narrow", {}, bearer("no"));
+      assert.deepEqual([response.status, limitsOf(response)], [401, [null, null, null]]);
     }
   });
 
@@ -103,8 +103,8 @@ describe("a rate of a user or an app", () => {
     const { access_token: token } = await gatepost.passwordTokens(app, user);
     const both = '"user";q=100;w=3600, "app";q=200;w=3600';
     await until(async () => limitsOf(await whoami(gatepost, token))[0] === both);
-    const answer = await gatepost.api.postJson("/narrow", {}, bearer(token));
-    assert.equal(limitsOf(answer)[0], `"endpoint";q=2;w=3600, ${both}`);
+    const response = await gatepost.api.postJson("/narrow", {}, bearer(token));
+    assert.equal(limitsOf(response)[0], `"endpoint";q=2;w=3600, ${both}`);
     const own = await gatepost.token(app, { grant_type: "client_credentials" });
     const asApp = await whoami(gatepost, String(readObject(own)["access_token"]));
     assert.equal(limitsOf(asApp)[0], '"app";q=200;w=3600');
@@ -167,8 +167,8 @@ test("GATEPOST_RATE_LIMIT is for everyone, except where nobody may be kept out",
     ...basicAuth(app),
     ...headers,
   });
-  for (const answer of await Promise.all([...never, asked, revoked, metrics])) {
-    assert.deepEqual([answer.status, limitsOf(answer)], [200, [null, null, null]]);
+  for (const response of await Promise.all([...never, asked, revoked, metrics])) {
+    assert.deepEqual([response.status, limitsOf(response)], [200, [null, null, null]]);
   }
   assert.match((await metrics).text, /^gatepost_rate_limited_total\{policy="address"\} 3$/m);
   const preflight = await limited.api.send("OPTIONS", "/authorization/token", { headers });
@@ -180,13 +180,13 @@ describe("CORS of an endpoint", () => {
     gatepost.api.send("OPTIONS", path, {
       headers: { origin, "access-control-request-method": method },
     });
-  const cors = ({ headers }: Answer, name: string) => headers.get(`access-control-${name}`);
+  const cors = ({ headers }: ClientResponse, name: string) => headers.get(`access-control-${name}`);
 
   test("lets its own origins send and read what it names, and those of apps nothing", async () => {
     const app = await gatepost.createApp({ url: "https://app.example" });
-    const answer = await preflight("/narrow", "https://shop.example", "POST");
-    assert.equal(cors(answer, "allow-origin"), "https://shop.example");
-    assert.match(cors(answer, "allow-headers") ?? "", /Idempotency-Key.*X-Cart/);
+    const allowed = await preflight("/narrow", "https://shop.example", "POST");
+    assert.equal(cors(allowed, "allow-origin"), "https://shop.example");
+    assert.match(cors(allowed, "allow-headers") ?? "", /Idempotency-Key.*X-Cart/);
     const refused = await preflight("/narrow", app.url, "POST");
     assert.deepEqual([refused.status, cors(refused, "allow-origin")], [204, null]);
     const origin = "https://shop.example";
@@ -196,7 +196,7 @@ describe("CORS of an endpoint", () => {
   });
 
   test("may be open to all", async () => {
-    const answer = await gatepost.api.get("/open", { origin: "https://any.example" });
-    assert.deepEqual([cors(answer, "allow-origin"), answer.headers.get("vary")], ["*", null]);
+    const response = await gatepost.api.get("/open", { origin: "https://any.example" });
+    assert.deepEqual([cors(response, "allow-origin"), response.headers.get("vary")], ["*", null]);
   });
 });

@@ -36,10 +36,10 @@ const list = async (path: string, query: Readonly<Record<string, string>>, token
 describe("where an event comes from", () => {
   test("a request of an endpoint, with its route and its caller", async () => {
     const requestId = newName("trace");
-    const answer = await stage.gatepost.api.send("POST", "/orders/7", {
+    const response = await stage.gatepost.api.send("POST", "/orders/7", {
       headers: { ...bearer(consumer), "x-request-id": requestId },
     });
-    assert.equal(answer.status, 204, answer.text);
+    assert.equal(response.status, 204, response.text);
     const who = readObject(await stage.call("GET", "/authorization/whoami", consumer));
     const [event, ...more] = await list("/backend/event", { request: requestId });
     assert.deepEqual(more, []);
@@ -204,7 +204,7 @@ describe("searches", () => {
     const long = await stage.call("GET", `/backend/user?q=${"a".repeat(201)}`, stage.admin);
     assert.deepEqual(assertProblem(long, 400), ["/q"]);
     const path = `/backend/user?q=${"a".repeat(2 ** 20)}`;
-    const answer = await stage.call("GET", path, stage.admin).catch(() => null);
-    assert.ok(answer === null || answer.status >= 400 && answer.status < 500);
+    const response = await stage.call("GET", path, stage.admin).catch(() => null);
+    assert.ok(response === null || response.status >= 400 && response.status < 500);
   });
 });

@@ -20,11 +20,11 @@ const wrong = (user: Credentials): Credentials => ({ ...user, password: "not the
 
 describe("POST /consumer/login", () => {
   test("returns 200 with the token and nothing else, kept out of caches", async () => {
-    const answer = await gatepost.tryLogin(await gatepost.createUser());
-    assert.equal(answer.status, 200);
-    assert.match(answer.headers.get("content-type") ?? "", /^application\/json\b/);
-    assert.equal(answer.headers.get("cache-control"), "no-store");
-    const body = readObject(answer);
+    const response = await gatepost.tryLogin(await gatepost.createUser());
+    assert.equal(response.status, 200);
+    assert.match(response.headers.get("content-type") ?? "", /^application\/json\b/);
+    assert.equal(response.headers.get("cache-control"), "no-store");
+    const body = readObject(response);
     assert.deepEqual(Object.keys(body), ["token"]);
     assert.match(String(body["token"]), /^[\w-]+\.[\w-]+\.[\w-]+$/);
   });
@@ -66,8 +66,8 @@ describe("POST /consumer/login", () => {
       const { username, password } = await gatepost.createUser();
       const headers = { "content-type": type };
       const body = { username, password };
-      const answer = await gatepost.api.postJson("/consumer/login", body, headers);
-      assert.equal(answer.status, 200, answer.text);
+      const response = await gatepost.api.postJson("/consumer/login", body, headers);
+      assert.equal(response.status, 200, response.text);
     });
   }
 });
@@ -84,11 +84,11 @@ describe("POST /consumer/login refuses alike", () => {
   test("a wrong password, a disabled and an unknown user: 401, one body and headers", async () => {
     const seen = new Set<string>();
     for (const credentials of refused) {
-      const answer = await gatepost.tryLogin(credentials);
-      assert.equal(answer.status, 401);
-      const { request_id: _, ...body } = readObject(answer);
+      const response = await gatepost.tryLogin(credentials);
+      assert.equal(response.status, 401);
+      const { request_id: _, ...body } = readObject(response);
       const own = ["date", "x-request-id"];
-      const headers = [...answer.headers].filter(([name]) => !own.includes(name));
+      const headers = [...response.headers].filter(([name]) => !own.includes(name));
       seen.add(JSON.stringify([body, headers]));
     }
     assert.equal(seen.size, 1, [...seen].join("\n"));
@@ -161,9 +161,9 @@ describe("POST /consumer/login returns 400 and names the fields", () => {
   ];
   for (const [what, body, pointers] of table) {
     test(what, async () => {
-      const answer = await gatepost.api.postJson("/consumer/login", body);
-      assert.equal(answer.status, 400, answer.text);
-      const { errors }: { errors: { pointer: string }[] } = JSON.parse(answer.text);
+      const response = await gatepost.api.postJson("/consumer/login", body);
+      assert.equal(response.status, 400, response.text);
+      const { errors }: { errors: { pointer: string }[] } = JSON.parse(response.text);
       assert.deepEqual(errors.map(({ pointer }) => pointer).sort(), pointers);
     });
   }
@@ -180,8 +180,8 @@ describe("POST /consumer/login returns 415 for", () => {
   for (const type of types) {
     test(type, async () => {
       const headers = { "content-type": type };
-      const answer = await gatepost.api.postJson("/consumer/login", {}, headers);
-      assert.equal(answer.status, 415, answer.text);
+      const response = await gatepost.api.postJson("/consumer/login", {}, headers);
+      assert.equal(response.status, 415, response.text);
     });
   }
   test("a body without a type", async () => {

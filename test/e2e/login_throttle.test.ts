@@ -31,9 +31,9 @@ describe("POST /consumer/login throttles", () => {
     const [user, address] = [await gatepost.createUser(), newAddress()];
     await failOften(wrong(user), 10, address);
     for (const credentials of [wrong(user), user]) {
-      const answer = await gatepost.tryLogin(credentials, address);
-      assert.equal(answer.status, 429);
-      const seconds = Number(answer.headers.get("retry-after"));
+      const response = await gatepost.tryLogin(credentials, address);
+      assert.equal(response.status, 429);
+      const seconds = Number(response.headers.get("retry-after"));
       assert.ok(Number.isInteger(seconds) && seconds > 0 && seconds <= 900, String(seconds));
     }
   });
@@ -101,10 +101,10 @@ describe("POST /consumer/login throttles", () => {
 
   test("guesses that are sent all at once", async () => {
     const [user, address] = [await gatepost.createUser(), newAddress()];
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 40 }, () => gatepost.tryLogin(wrong(user), address)),
     );
-    const guesses = answers.filter(({ status }) => status === 401).length;
+    const guesses = responses.filter(({ status }) => status === 401).length;
     // Those that are being checked when the tenth fails may end: one for each core at most.
     assert.ok(guesses >= 10 && guesses <= 13, String(guesses));
     assert.equal((await gatepost.tryLogin(user, address)).status, 429);
@@ -120,8 +120,8 @@ describe("POST /consumer/login throttles", () => {
 
   test("with 503 and Retry-After when too many passwords wait, and recovers", async () => {
     const user = await gatepost.createUser();
-    const answers = await Promise.all(Array.from({ length: 80 }, () => gatepost.tryLogin(user)));
-    const refused = answers.filter(({ status }) => status !== 200);
+    const responses = await Promise.all(Array.from({ length: 80 }, () => gatepost.tryLogin(user)));
+    const refused = responses.filter(({ status }) => status !== 200);
     assert.ok(refused.length > 0);
     assert.deepEqual([...new Set(refused.map(({ status }) => status))], [503]);
     assert.ok(refused.every(({ headers }) => Number(headers.get("retry-after")) > 0));
@@ -159,8 +159,8 @@ test("the password grant of a public app counts as a login from there", async ()
   const headers = { "x-forwarded-for": address };
   for (let count = 0; count < 10; count++) {
     const form = { ...fields, password: "not the password" };
-    const answer = await gatepost.api.postForm("/authorization/token", form, headers);
-    assertOAuthError(answer, 400, "invalid_grant");
+    const response = await gatepost.api.postForm("/authorization/token", form, headers);
+    assertOAuthError(response, 400, "invalid_grant");
   }
   assert.equal((await gatepost.tryLogin(user, address)).status, 429);
 });

@@ -9,7 +9,7 @@ import {
 } from "../helpers/authorize_pages.ts";
 import { type Clock, createClock } from "../helpers/clock.ts";
 import { authorizePath, type Gatepost, startGatepost } from "../helpers/gatepost.ts";
-import type { Answer } from "../helpers/http_client.ts";
+import type { ClientResponse } from "../helpers/http_client.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -34,7 +34,7 @@ async function open(more: object = {}) {
   return { user, app, browser, ask };
 }
 
-function assertAsksAgain(page: Answer, username: string, status = 200): void {
+function assertAsksAgain(page: ClientResponse, username: string, status = 200): void {
   assertLoginPage(page, status);
   assert.match(page.text, /<h1>Sign in again<\/h1>/);
   const name = page.forms()[0]?.inputs.find(({ name }) => name === "username");
@@ -80,9 +80,9 @@ test("max_age=0 asks a new browser once, however its name is written", async () 
     const page = await browser.get(`${authorizePath(app, { state: "a b&c=ä" })}&${name}=0`);
     assertLoginPage(page);
     assert.match(page.text, /<h1>Sign in<\/h1>/);
-    const answer = await passLogin(browser, page, user);
-    assertCode(gatepost, answer, app);
-    assert.equal(new URL(answer.location ?? "").searchParams.get("state"), "a b&c=ä");
+    const response = await passLogin(browser, page, user);
+    assertCode(gatepost, response, app);
+    assert.equal(new URL(response.location ?? "").searchParams.get("state"), "a b&c=ä");
   }
 });
 
@@ -91,9 +91,9 @@ test("what else is asked for is written after the login as it was before", async
   const path = `${authorizePath(app)}&state=${"~".repeat(6_000)}`;
   for (const asked of [path, `${path}&max_age=0`]) {
     const browser = gatepost.openBrowser();
-    const answer = await browser.submit(await browser.get(asked), { username, password });
-    assert.equal(answer.location, new URL(path, answer.url).href);
-    assertCode(gatepost, await browser.follow(answer), app);
+    const response = await browser.submit(await browser.get(asked), { username, password });
+    assert.equal(response.location, new URL(path, response.url).href);
+    assertCode(gatepost, await browser.follow(response), app);
   }
 });
 

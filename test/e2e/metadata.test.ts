@@ -11,7 +11,7 @@ import {
   sendRaw,
   startGatepost,
 } from "../helpers/gatepost.ts";
-import type { Answer } from "../helpers/http_client.ts";
+import type { ClientResponse } from "../helpers/http_client.ts";
 
 const SERVER = "/.well-known/oauth-authorization-server";
 const OPENID = "/.well-known/openid-configuration";
@@ -34,23 +34,23 @@ before(async () => {
 after(() => gatepost.stop());
 
 async function readKeys(at: Gatepost): Promise<Jwk[]> {
-  const answer = await at.api.get(JWKS);
-  assert.equal(answer.status, 200);
-  const { keys }: { keys: Jwk[] } = JSON.parse(answer.text);
+  const response = await at.api.get(JWKS);
+  assert.equal(response.status, 200);
+  const { keys }: { keys: Jwk[] } = JSON.parse(response.text);
   return keys;
 }
 
 describe("server metadata (RFC 8414 §2, §3.2)", () => {
-  let answer: Answer;
+  let response: ClientResponse;
   let metadata: Readonly<Record<string, unknown>>;
   before(async () => {
-    answer = await gatepost.api.get(SERVER);
-    metadata = readObject(answer);
+    response = await gatepost.api.get(SERVER);
+    metadata = readObject(response);
   });
 
   test("is JSON without a token", () => {
-    assert.equal(answer.status, 200);
-    assert.match(answer.headers.get("content-type") ?? "", /^application\/json\b/);
+    assert.equal(response.status, 200);
+    assert.match(response.headers.get("content-type") ?? "", /^application\/json\b/);
   });
 
   test("has the issuer that tokens have, to the letter", () => {
@@ -106,7 +106,7 @@ describe("server metadata (RFC 8414 §2, §3.2)", () => {
 
   test("is found where OpenID clients look, too (RFC 8414 §5)", async () => {
     const found = await gatepost.api.get(OPENID);
-    assert.deepEqual([found.status, found.text], [200, answer.text]);
+    assert.deepEqual([found.status, found.text], [200, response.text]);
   });
 
   test("says that iss comes back with each authorization response (RFC 9207 §3)", () => {
@@ -116,9 +116,9 @@ describe("server metadata (RFC 8414 §2, §3.2)", () => {
 
 describe("resource metadata (RFC 9728 §2)", () => {
   test("names the resource and its authorization server, which are this service", async () => {
-    const answer = await gatepost.api.get(RESOURCE);
-    assert.equal(answer.status, 200);
-    const metadata = readObject(answer);
+    const response = await gatepost.api.get(RESOURCE);
+    assert.equal(response.status, 200);
+    const metadata = readObject(response);
     assert.equal(metadata["resource"], gatepost.issuer);
     assert.deepEqual(metadata["authorization_servers"], [gatepost.issuer]);
     assert.deepEqual(metadata["bearer_methods_supported"], ["header"]);
@@ -147,12 +147,12 @@ describe("resource metadata (RFC 9728 §2)", () => {
   ];
   for (const [path, scopes] of paths) {
     test(`of ${path} names it, and the scopes that it needs (RFC 9728 §3.1)`, async () => {
-      const answer = await gatepost.api.get(RESOURCE + path, { origin: "https://other.example" });
-      const metadata = readObject(answer);
+      const response = await gatepost.api.get(RESOURCE + path, { origin: "https://other.example" });
+      const metadata = readObject(response);
       assert.equal(metadata["resource"], gatepost.issuer + path);
       assert.deepEqual(metadata["authorization_servers"], [gatepost.issuer]);
       assert.deepEqual(metadata["scopes_supported"], scopes);
-      assert.equal(answer.headers.get("access-control-allow-origin"), "*");
+      assert.equal(response.headers.get("access-control-allow-origin"), "*");
     });
   }
 
@@ -212,21 +212,21 @@ describe("jwks.json (RFC 7517 §5)", () => {
 describe("each of the metadata", () => {
   for (const path of [SERVER, OPENID, RESOURCE, JWKS]) {
     test(`${path} may be cached, and no longer than a new key waits before it signs`, async () => {
-      const answer = await gatepost.api.get(path);
-      const control = answer.headers.get("cache-control") ?? "";
+      const response = await gatepost.api.get(path);
+      const control = response.headers.get("cache-control") ?? "";
       const [, seconds = "0"] = /max-age=(\d+)/.exec(control) ?? [];
       assert.ok(Number(seconds) < 600, control);
     });
 
     test(`${path} answers HEAD without a body`, async () => {
-      const answer = await gatepost.api.send("HEAD", path);
-      assert.deepEqual([answer.status, answer.text], [200, ""]);
+      const response = await gatepost.api.send("HEAD", path);
+      assert.deepEqual([response.status, response.text], [200, ""]);
     });
 
     test(`${path} refuses POST with Allow`, async () => {
-      const answer = await gatepost.api.send("POST", path);
-      assert.equal(answer.status, 405);
-      assert.match(answer.headers.get("allow") ?? "", /\bGET\b/);
+      const response = await gatepost.api.send("POST", path);
+      assert.equal(response.status, 405);
+      assert.match(response.headers.get("allow") ?? "", /\bGET\b/);
     });
   }
 });

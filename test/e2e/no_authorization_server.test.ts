@@ -106,8 +106,8 @@ describe("without the authorization server", () => {
     const own = await on.codeTokens(app, user);
     const as = basicAuth(reader);
     const isActive = async (token: string, client = api) => {
-      const answer = await client.postForm("/authorization/introspect", { token }, as);
-      return readObject(answer)["active"];
+      const response = await client.postForm("/authorization/introspect", { token }, as);
+      return readObject(response)["active"];
     };
     for (const token of [own.access_token, own.refresh_token]) {
       assert.deepEqual([await isActive(token, on.api), await isActive(token)], [true, false]);

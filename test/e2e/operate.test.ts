@@ -29,7 +29,7 @@ import {
   type ServerOptions,
   startServer,
 } from "../helpers/process.ts";
-import { exchangeRaw, openRaw, parseAnswers } from "../helpers/raw_http.ts";
+import { exchangeRaw, openRaw, parseResponses } from "../helpers/raw_http.ts";
 import { startReceiver } from "../helpers/receiver.ts";
 
 const onLinux = process.platform === "linux" ? test : () => {};
@@ -101,8 +101,8 @@ async function makeDatabase(t: TestContext, kind: "plain" | "sealed" = "plain"):
 
 async function canLogIn(url: string, password: string): Promise<boolean> {
   const login = { username: "admin", password };
-  const answer = await createClient(url).postJson("/consumer/login", login);
-  return answer.status === 200;
+  const response = await createClient(url).postJson("/consumer/login", login);
+  return response.status === 200;
 }
 
 test("a port that is taken: one line, exit 1, and the next start works", async (t) => {
@@ -169,7 +169,7 @@ test("a process that stops on a shared port still answers what is on its way to 
   while (!server.lines.some((line) => line.includes('"stopping"'))) await delay(10);
   idle.write(request);
   assert.equal(await stopped, 0);
-  const [, last] = parseAnswers(text);
+  const [, last] = parseResponses(text);
   assert.deepEqual([last?.status, last?.headers["connection"]], [200, "close"]);
 });
 
@@ -470,8 +470,8 @@ test("what is under way when it stops is answered, what comes then is refused", 
   await delay(200);
   const late = await exchangeRaw(port, "GET /system/health HTTP/1.1\r\nHost: a\r\n\r\n");
   assert.equal(late.text, "");
-  const { answers } = await slow;
-  assert.deepEqual(answers.map(({ status, body }) => [status, body]), [[200, '"slow"']]);
+  const { responses } = await slow;
+  assert.deepEqual(responses.map(({ status, body }) => [status, body]), [[200, '"slow"']]);
   assert.equal(await stopped, 0);
 });
 
@@ -482,8 +482,8 @@ test("clients that keep on asking do not keep it from stopping", async (t) => {
   const statuses = new Set<number>();
   const busy = Array.from({ length: 4 }, async () => {
     while (!isStopping) {
-      const answer = await client.get("/system/health").catch(() => undefined);
-      if (answer) statuses.add(answer.status);
+      const response = await client.get("/system/health").catch(() => undefined);
+      if (response) statuses.add(response.status);
     }
   });
   await delay(300);

@@ -95,10 +95,10 @@ test("ownership ends with the user, or as an operator says; an owner must exist"
   assert.equal(shown["owner"], null);
   const unknown = { owner: `u${"0".repeat(24)}` };
   const fresh = { name: "App", url: "https://a.example", ...unknown };
-  for (const answer of [
+  for (const response of [
     await call("PATCH", `/backend/app/${app.id}`, gatepost.adminToken, unknown),
     await call("POST", "/backend/app", gatepost.adminToken, fresh),
   ]) {
-    assert.deepEqual(assertProblem(answer, 400), ["/owner"]);
+    assert.deepEqual(assertProblem(response, 400), ["/owner"]);
   }
 });

@@ -24,8 +24,8 @@ after(() => stage.stop());
 async function subscribeTo(event: string, endpoint: string): Promise<string> {
   const token = await stage.newConsumer();
   const body = { event, endpoint };
-  const answer = await stage.call("POST", "/consumer/subscription", token, body);
-  assert.equal(answer.status, 201, answer.text);
+  const response = await stage.call("POST", "/consumer/subscription", token, body);
+  assert.equal(response.status, 201, response.text);
   return token;
 }
 

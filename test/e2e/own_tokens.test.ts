@@ -18,7 +18,7 @@ import {
   type TestUser,
   waitUntilDead,
 } from "../helpers/gatepost.ts";
-import type { Answer } from "../helpers/http_client.ts";
+import type { ClientResponse } from "../helpers/http_client.ts";
 import { createDataFolder } from "../helpers/process.ts";
 import { until } from "../helpers/until.ts";
 
@@ -42,25 +42,25 @@ after(async () => {
 
 const SCOPES = ["consumer", "orders", "backend"];
 
-function make(token: string, more: object = {}, at = first): Promise<Answer> {
+function make(token: string, more: object = {}, at = first): Promise<ClientResponse> {
   const body = { name: "script", scopes: ["consumer"], expires_in: 3600, ...more };
   return at.api.postJson(PATH, body, bearer(token));
 }
 
 async function makeToken(token: string, more: object = {}): Promise<{ id: string; token: string }> {
-  const answer = await make(token, more);
-  assert.equal(answer.status, 201, answer.text);
-  const made = readObject(answer);
+  const response = await make(token, more);
+  assert.equal(response.status, 201, response.text);
+  const made = readObject(response);
   return { id: String(made["id"]), token: String(made["token"]) };
 }
 
 async function list(token: string, query = "", at = first): Promise<Item[]> {
-  const answer = await at.api.get(`${PATH}${query}`, bearer(token));
-  assert.equal(answer.status, 200, answer.text);
-  return readObject(answer)["items"] as Item[];
+  const response = await at.api.get(`${PATH}${query}`, bearer(token));
+  assert.equal(response.status, 200, response.text);
+  return readObject(response)["items"] as Item[];
 }
 
-const end = (token: string, id = ""): Promise<Answer> =>
+const end = (token: string, id = ""): Promise<ClientResponse> =>
   first.api.send("DELETE", `${PATH}${id && `/${id}`}`, { headers: bearer(token) });
 
 const changePassword = (token: string, current: string, more = {}, address = newAddress()) =>
@@ -71,9 +71,9 @@ const changePassword = (token: string, current: string, more = {}, address = new
 
 async function subscribe(token: string): Promise<string> {
   const body = { event: newName("event"), endpoint: "https://hooks.example/in" };
-  const answer = await first.api.postJson("/consumer/subscription", body, bearer(token));
-  assert.equal(answer.status, 201, answer.text);
-  return `/consumer/subscription/${String(readObject(answer)["id"])}`;
+  const response = await first.api.postJson("/consumer/subscription", body, bearer(token));
+  assert.equal(response.status, 201, response.text);
+  return `/consumer/subscription/${String(readObject(response)["id"])}`;
 }
 
 const statusOf = async (token: string, path: string) =>
@@ -115,8 +115,8 @@ describe("a personal token", () => {
     const app = await first.createApp({ resource_server: true });
     const introspect = async () => {
       const headers = basicAuth(app);
-      const answer = await first.api.postForm("/authorization/introspect", { token }, headers);
-      const { exp, ...rest } = readObject(answer);
+      const response = await first.api.postForm("/authorization/introspect", { token }, headers);
+      const { exp, ...rest } = readObject(response);
       return rest;
     };
     assert.deepEqual(await introspect(), {
@@ -190,7 +190,7 @@ describe("a personal token", () => {
     const { access_token: ofApp } = await first.passwordTokens(app, user);
     const own = await first.token(app, { grant_type: "client_credentials" });
     for (const other of [token, ofApp, String(readObject(own)["access_token"])]) {
-      for (const answer of [
+      for (const response of [
         await first.api.get(PATH, bearer(other)),
         await make(other),
         await end(other, id),
@@ -199,9 +199,9 @@ describe("a personal token", () => {
         await changePassword(other, PASSWORD),
         await first.api.get("/consumer/grant", bearer(other)),
       ]) {
-        assert.equal(answer.status, 403, answer.text);
-        assert.equal(readObject(answer)["type"], "urn:gatepost:problem:login_only");
-        const challenge = answer.headers.get("www-authenticate") ?? ""; // RFC 6750 §3
+        assert.equal(response.status, 403, response.text);
+        assert.equal(readObject(response)["type"], "urn:gatepost:problem:login_only");
+        const challenge = response.headers.get("www-authenticate") ?? ""; // RFC 6750 §3
         assert.match(challenge, /^Bearer realm="gatepost", resource_metadata="[^"]+"$/);
       }
     }
@@ -225,8 +225,8 @@ describe("a personal token", () => {
   async function admin(method: string, path: string, body?: object) {
     const headers = { ...bearer(first.adminToken), "content-type": "application/json" };
     const sent = body === undefined ? {} : { body: JSON.stringify(body) };
-    const answer = await first.api.send(method, path, { headers, ...sent });
-    assert.equal(answer.status, 204, answer.text);
+    const response = await first.api.send(method, path, { headers, ...sent });
+    assert.equal(response.status, 204, response.text);
   }
   const revoke = (body: object) => admin("POST", "/backend/grant/revoke", body);
 
@@ -274,9 +274,9 @@ describe("a personal token", () => {
       [{ token: "gpat_mine" }, "/token"],
     ];
     for (const [more, pointer] of table) {
-      const answer = await make(login, more);
-      assert.equal(answer.status, 400, answer.text);
-      const errors = readObject(answer)["errors"] as Item[];
+      const response = await make(login, more);
+      assert.equal(response.status, 400, response.text);
+      const errors = readObject(response)["errors"] as Item[];
       assert.deepEqual(errors.map((error) => error["pointer"]), [pointer]);
     }
     assert.equal((await make(login, { expires_in: 366 * 86_400 })).status, 201);
@@ -291,9 +291,9 @@ describe("a personal token", () => {
       "gpat_", token.slice(5), token.slice(0, -1), token.slice(0, -1) + last, altered,
       `${token}A`, `x${token}`, token.toUpperCase(), `gpat_${"g".repeat(8000)}`,
     ]) {
-      const answer = await first.api.get("/authorization/whoami", bearer(bad));
-      assert.equal(answer.status, 401);
-      assert.match(answer.headers.get("www-authenticate") ?? "", /error="invalid_token"/);
+      const response = await first.api.get("/authorization/whoami", bearer(bad));
+      assert.equal(response.status, 401);
+      assert.match(response.headers.get("www-authenticate") ?? "", /error="invalid_token"/);
     }
     assert.equal(await first.isAlive(token), true);
     const app = await first.createApp();
@@ -434,9 +434,9 @@ describe("an account", () => {
   test("keeps its password where the current one is wrong or the new one is none", async () => {
     const { user, login } = await open();
     for (const current of ["wrong", "", "x".repeat(5_000)]) {
-      const answer = await changePassword(login, current);
-      assert.equal(answer.status, 400, answer.text);
-      const { type, errors } = readObject(answer);
+      const response = await changePassword(login, current);
+      assert.equal(response.status, 400, response.text);
+      const { type, errors } = readObject(response);
       assert.equal(type, "urn:gatepost:problem:wrong_password");
       assert.deepEqual(errors, [{ pointer: "/current", detail: "Is wrong." }]);
     }
@@ -481,9 +481,9 @@ describe("an account", () => {
 
   test("of two changes at once takes one", async () => {
     const { user, login } = await open();
-    const answers = await Promise.all(["new password 1", "new password 2"].map((each) =>
+    const responses = await Promise.all(["new password 1", "new password 2"].map((each) =>
       changePassword(login, user.password, { new: each })));
-    const statuses = answers.map(({ status }) => status).sort();
+    const statuses = responses.map(({ status }) => status).sort();
     assert.ok(statuses[0] === 204 && statuses[1] !== 204, statuses.join());
   });
 });
@@ -518,8 +518,8 @@ test("the backend lists personal tokens as such", async () => {
   const { user, login } = await open();
   const { id } = await makeToken(login, { name: "nightly" });
   const query = `?user=${user.id}&app=personal`;
-  const answer = await first.api.get(`/backend/grant${query}`, bearer(first.adminToken));
-  const [item, ...more] = readObject(answer)["items"] as Item[];
+  const response = await first.api.get(`/backend/grant${query}`, bearer(first.adminToken));
+  const [item, ...more] = readObject(response)["items"] as Item[];
   assert.deepEqual(more, []);
   const { type, app, status, name } = item ?? {};
   assert.deepEqual({ id: item?.["id"], type, app, status, name }, {

@@ -22,9 +22,9 @@ for (const [form, token] of FORMS) {
   test(`${form}: paused until a time it waits, and goes on by itself then`, async () => {
     const subscription = await stage.subscribe(consumer, newName("e"));
     const until = new Date(Date.now() + 1_000).toISOString();
-    const answer = await patch(subscription.id, { paused_until: until });
-    const { status, paused_until: shown } = readObject(answer);
-    assert.deepEqual([answer.status, status, shown], [200, "paused", until]);
+    const response = await patch(subscription.id, { paused_until: until });
+    const { status, paused_until: shown } = readObject(response);
+    assert.deepEqual([response.status, status, shown], [200, "paused", until]);
     await stage.dispatch(subscription.event, 1);
     await stage.deliveries(subscription, "pending");
     const [sent] = await stage.receiver.waitFor(1, PATIENCE_MS, subscription.path);

@@ -36,8 +36,8 @@ async function open(t: TestContext, more: Readonly<Record<string, string>> = {})
 
 async function publish(stage: EventStage, name: string, count: number): Promise<void> {
   const events = Array.from({ length: count }, (_, n) => ({ name, data: { n } }));
-  const answer = await stage.gatepost.api.postJson("/dispatch", { events });
-  assert.equal(answer.status, 202, answer.text);
+  const response = await stage.gatepost.api.postJson("/dispatch", { events });
+  assert.equal(response.status, 202, response.text);
 }
 
 describe("SIGTERM", { concurrency: true }, () => {

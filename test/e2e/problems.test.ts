@@ -90,20 +90,20 @@ test("what is no problem cannot be muted, nor one until a time that is past", as
 });
 
 test("the configuration is shown as it is in force, and no secret", async () => {
-  const answer = await stage.call("GET", "/backend/config?limit=200", stage.admin);
-  const values = new Map(readItems(answer).map(({ name, value }) => [name, value]));
+  const response = await stage.call("GET", "/backend/config?limit=200", stage.admin);
+  const values = new Map(readItems(response).map(({ name, value }) => [name, value]));
   assert.equal(values.get("GATEPOST_RESEND_DELAYS"), "20ms");
   assert.equal(values.get("GATEPOST_METRICS_TOKEN"), "set");
   assert.equal(values.get("GATEPOST_SECRET_KEY"), "none");
   assert.equal(values.get("GATEPOST_ADMIN_PASSWORD"), "set");
-  assert.doesNotMatch(answer.text, new RegExp(`${METRICS_TOKEN}|correct horse`));
+  assert.doesNotMatch(response.text, new RegExp(`${METRICS_TOKEN}|correct horse`));
 });
 
 test("a backup is a whole database, private, beside the one that is in use", async () => {
-  const answer = await stage.call("POST", "/backend/backup", stage.admin);
-  if (isOnRqlite) return void assertProblem(answer, 409);
-  assert.equal(answer.status, 201, answer.text);
-  const { file, bytes } = readObject(answer);
+  const response = await stage.call("POST", "/backend/backup", stage.admin);
+  if (isOnRqlite) return void assertProblem(response, 409);
+  assert.equal(response.status, 201, response.text);
+  const { file, bytes } = readObject(response);
   assert.match(String(file), /^gatepost-\d{17}-[0-9a-f]{8}\.db$/);
   const path = join(stage.gatepost.server.folder, String(file));
   assert.equal(statSync(path).mode & 0o777, 0o600);

@@ -33,8 +33,8 @@ describe("an app that demands PKCE (require_pkce)", () => {
 
   test("gets invalid_request for an authorize request without code_challenge", async () => {
     const browser = gatepost.openBrowser();
-    const answer = await gatepost.authorize(browser, app, { state: "s" });
-    assertErrorRedirect(gatepost, answer, app, { error: "invalid_request", state: "s" });
+    const response = await gatepost.authorize(browser, app, { state: "s" });
+    assertErrorRedirect(gatepost, response, app, { error: "invalid_request", state: "s" });
   });
 
   test("gets tokens with PKCE, and without where the demand has been lifted", async () => {
@@ -77,16 +77,16 @@ describe("GATEPOST_PROFILE=2.1", () => {
   };
 
   test("demands PKCE of a confidential app, and takes it", async () => {
-    const answer = await gatepost.authorize(gatepost.openBrowser(), app);
-    assertErrorRedirect(gatepost, answer, app, { error: "invalid_request" });
+    const response = await gatepost.authorize(gatepost.openBrowser(), app);
+    assertErrorRedirect(gatepost, response, app, { error: "invalid_request" });
     assert.ok((await gatepost.codeTokens(app, user)).refresh_token);
   });
 
   test("refuses the sign-in of an app without redirect_uris, on a page that says so", async () => {
     const { challenge } = newPkce();
-    const answer = await gatepost.authorize(gatepost.openBrowser(), unlisted, challenge);
-    assertErrorPage(answer);
-    assert.match(answer.text, /lists no redirect_uris/);
+    const response = await gatepost.authorize(gatepost.openBrowser(), unlisted, challenge);
+    assertErrorPage(response);
+    assert.match(response.text, /lists no redirect_uris/);
   });
 
   test("refuses the password grant as unsupported, though the app may use it", async () => {
@@ -117,9 +117,9 @@ describe("GATEPOST_PROFILE=2.1", () => {
 
   test("takes no new app for the code grant without redirect_uris", async () => {
     for (const fields of [{}, { redirect_uris: null }]) {
-      const answer = await add(fields);
-      assert.equal(answer.status, 400);
-      assert.deepEqual(pointersOf(answer.text), ["/redirect_uris"]);
+      const response = await add(fields);
+      assert.equal(response.status, 400);
+      assert.deepEqual(pointersOf(response.text), ["/redirect_uris"]);
     }
     assert.equal((await add(LISTED)).status, 201);
     const machine = { grants: ["client_credentials"] };
@@ -128,8 +128,8 @@ describe("GATEPOST_PROFILE=2.1", () => {
 
   test("takes no change that leaves an active app without them", async () => {
     for (const fields of [{ name: "Renamed" }, { redirect_uris: null }]) {
-      const answer = await patch(unlisted, fields);
-      assert.deepEqual([answer.status, pointersOf(answer.text)], [400, ["/redirect_uris"]]);
+      const response = await patch(unlisted, fields);
+      assert.deepEqual([response.status, pointersOf(response.text)], [400, ["/redirect_uris"]]);
     }
     assert.equal((await patch(unlisted, { status: "disabled" })).status, 200);
     assert.equal((await patch(unlisted, { status: "active" })).status, 400);

@@ -16,7 +16,7 @@ import {
   startGatepost,
   type TestUser,
 } from "../helpers/gatepost.ts";
-import type { Answer } from "../helpers/http_client.ts";
+import type { ClientResponse } from "../helpers/http_client.ts";
 
 const ENDPOINTS = fileURLToPath(new URL("../fixtures/endpoints", import.meta.url));
 
@@ -30,14 +30,14 @@ before(async () => {
 });
 after(() => gatepost.stop());
 
-const whoami = (headers: Readonly<Record<string, string>>): Promise<Answer> =>
+const whoami = (headers: Readonly<Record<string, string>>): Promise<ClientResponse> =>
   gatepost.api.get("/authorization/whoami", headers);
 
 /** Where a challenge says that the metadata of a path is (RFC 9728 §3.1). */
 const metadataOf = (path: string) =>
   `resource_metadata="${gatepost.issuer}/.well-known/oauth-protected-resource${path}"`;
 
-function assertInvalidToken({ status, headers, text }: Answer, what = ""): void {
+function assertInvalidToken({ status, headers, text }: ClientResponse, what = ""): void {
   assert.equal(status, 401, `${what}: ${text}`);
   const metadata = metadataOf("/authorization/whoami");
   const expected = `Bearer realm="gatepost", error="invalid_token", ${metadata}`;
@@ -57,16 +57,16 @@ const paths: [method: string, path: string, scope?: string][] = [
 describe("a protected request without a token (RFC 6750 §3, RFC 9728 §5.1)", () => {
   for (const [method, path, scope] of paths) {
     test(`${method} ${path} returns 401 with a challenge that names no error`, async () => {
-      const answer = await gatepost.api.send(method, path);
-      assert.equal(answer.status, 401);
-      const challenge = answer.headers.get("www-authenticate");
+      const response = await gatepost.api.send(method, path);
+      assert.equal(response.status, 401);
+      const challenge = response.headers.get("www-authenticate");
       const needed = scope === undefined ? "" : `scope="${scope}", `;
       assert.equal(challenge, `Bearer realm="gatepost", ${needed}${metadataOf(path)}`);
-      assert.match(answer.headers.get("content-type") ?? "", /^application\/problem\+json\b/);
+      assert.match(response.headers.get("content-type") ?? "", /^application\/problem\+json\b/);
     });
   }
 
-  const elsewhere: [what: string, send: () => Promise<Answer>][] = [
+  const elsewhere: [what: string, send: () => Promise<ClientResponse>][] = [
     ["in the query (RFC 9700 §4.3.2)",
       () => gatepost.api.get(`/authorization/whoami?access_token=${token}`)],
     ["in a form",
@@ -79,9 +79,9 @@ describe("a protected request without a token (RFC 6750 §3, RFC 9728 §5.1)", (
   ];
   for (const [what, send] of elsewhere) {
     test(`is what one with a token ${what} is`, async () => {
-      const answer = await send();
-      assert.equal(answer.status, 401);
-      assert.doesNotMatch(answer.headers.get("www-authenticate") ?? "error", /error/);
+      const response = await send();
+      assert.equal(response.status, 401);
+      assert.doesNotMatch(response.headers.get("www-authenticate") ?? "error", /error/);
     });
   }
 });
@@ -105,21 +105,21 @@ describe("a protected request with a good token", () => {
       ["POST", "/orders/1", "orders"],
     ];
     for (const [method, path, scope] of missing) {
-      const answer = await gatepost.api.send(method, path, { headers: bearer(token) });
-      assert.equal(answer.status, 403, path);
+      const response = await gatepost.api.send(method, path, { headers: bearer(token) });
+      assert.equal(response.status, 403, path);
       const expected =
         'Bearer realm="gatepost", error="insufficient_scope", ' +
         `scope="${scope}", ${metadataOf(path)}`;
-      assert.equal(answer.headers.get("www-authenticate"), expected);
-      assert.match(answer.headers.get("content-type") ?? "", /^application\/problem\+json\b/);
+      assert.equal(response.headers.get("www-authenticate"), expected);
+      assert.match(response.headers.get("content-type") ?? "", /^application\/problem\+json\b/);
     }
   });
 
   test("returns 403 for a token whose scopes only resemble the one that is needed", async () => {
     const scopes = ["consumer2", "Consumer", "consume", "consumer.read"];
     const other = await gatepost.login(await gatepost.createUser({ scopes }));
-    const answer = await gatepost.api.get("/consumer/subscription", bearer(other));
-    assert.equal(answer.status, 403);
+    const response = await gatepost.api.get("/consumer/subscription", bearer(other));
+    assert.equal(response.status, 403);
   });
 
   test("is a token of any valid scope where the endpoint asks for none", async () => {
@@ -142,16 +142,16 @@ describe("whoami returns", () => {
   });
 
   test("for no cache to keep", async () => {
-    const answer = await whoami(bearer(token));
-    assert.equal(answer.headers.get("cache-control"), "no-store");
+    const response = await whoami(bearer(token));
+    assert.equal(response.headers.get("cache-control"), "no-store");
   });
 });
 
 describe("an access token that is not good returns 401 invalid_token (RFC 6750 §3.1)", () => {
   /** The service's published key. */
   async function readJwk(): Promise<PublishedKey> {
-    const answer = await gatepost.api.get("/.well-known/jwks.json");
-    const { keys: [jwk] }: { keys: [PublishedKey] } = JSON.parse(answer.text);
+    const response = await gatepost.api.get("/.well-known/jwks.json");
+    const { keys: [jwk] }: { keys: [PublishedKey] } = JSON.parse(response.text);
     return jwk;
   }
 

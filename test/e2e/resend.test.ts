@@ -104,8 +104,8 @@ describe("with three delays", () => {
     const ends = await Promise.all([gone, back, other].map((each) => outcome(stage, each)));
     assert.deepEqual(ends, ["failed", "delivered", "failed"]);
     const statuses = await Promise.all([gone, back, other].map(async ({ id }) => {
-      const answer = await stage.call("GET", `/consumer/subscription/${id}`, token);
-      const { status, disabled_reason: reason } = readObject(answer);
+      const response = await stage.call("GET", `/consumer/subscription/${id}`, token);
+      const { status, disabled_reason: reason } = readObject(response);
       return [status, typeof reason];
     }));
     const active = ["active", "undefined"];

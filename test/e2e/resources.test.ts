@@ -44,16 +44,16 @@ const add = (url: unknown, scopes: readonly string[] = []) =>
   gatepost.api.postJson("/backend/resource", { url, scopes }, asAdmin());
 
 async function addResource(url: string, scopes: readonly string[]): Promise<string> {
-  const answer = await add(url, scopes);
-  assert.equal(answer.status, 201, answer.text);
-  return String(readObject(answer)["id"]);
+  const response = await add(url, scopes);
+  assert.equal(response.status, 201, response.text);
+  return String(readObject(response)["id"]);
 }
 
 const audienceOf = (token: string) => decodeJwt(token).claims["aud"];
 
 async function introspect(token: string, at = second) {
-  const answer = await at.api.postForm("/authorization/introspect", { token }, basicAuth(app));
-  return readObject(answer);
+  const response = await at.api.postForm("/authorization/introspect", { token }, basicAuth(app));
+  return readObject(response);
 }
 
 describe("a token for a registered resource", () => {
@@ -67,9 +67,9 @@ describe("a token for a registered resource", () => {
     const { access_token } = await gatepost.codeTokens(app, user, { resource: MCP });
     for (const at of [gatepost, second]) {
       for (const path of ["/authorization/whoami", "/consumer/grant", "/openapi.json"]) {
-        const answer = await at.api.get(path, bearer(access_token));
-        assert.equal(answer.status, 401, path);
-        assert.match(answer.headers.get("www-authenticate") ?? "", /error="invalid_token"/);
+        const response = await at.api.get(path, bearer(access_token));
+        assert.equal(response.status, 401, path);
+        assert.match(response.headers.get("www-authenticate") ?? "", /error="invalid_token"/);
       }
     }
     const revoke = await gatepost.api.send("POST", "/authorization/revoke",
@@ -81,8 +81,8 @@ describe("a token for a registered resource", () => {
     await addResource("https://backend.example", ["backend"]);
     const all = await gatepost.createApp({ scopes: ["backend"] });
     const fields = { grant_type: "client_credentials", resource: "https://backend.example/" };
-    const answer = await gatepost.token(all, { ...fields, scope: "backend" });
-    const { access_token } = readTokens(answer);
+    const response = await gatepost.token(all, { ...fields, scope: "backend" });
+    const { access_token } = readTokens(response);
     assert.equal(audienceOf(access_token), "https://backend.example");
     for (const path of ["/system/metrics", "/backend/user"]) {
       assert.equal((await gatepost.api.get(path, bearer(access_token))).status, 401, path);
@@ -139,10 +139,10 @@ describe("the resource of a grant (RFC 8707 §2.2)", () => {
     for (const [authorized, resource, isRight] of tries) {
       const code = await gatepost.code(app, user, authorized);
       const fields = { grant_type: "authorization_code", code };
-      const answer = await gatepost.token(app, { ...fields, resource });
-      if (isRight) readTokens(answer);
+      const response = await gatepost.token(app, { ...fields, resource });
+      if (isRight) readTokens(response);
       else {
-        assertOAuthError(answer, 400, "invalid_target");
+        assertOAuthError(response, 400, "invalid_target");
         readTokens(await gatepost.token(app, fields)); // the code is still good
       }
     }
@@ -169,8 +169,8 @@ describe("the resource of a grant (RFC 8707 §2.2)", () => {
       for (const token of [tokens.access_token, tokens.refresh_token]) {
         assert.deepEqual(await introspect(token), { active: false });
       }
-      const answer = await second.refresh(app, tokens.refresh_token, more);
-      assertOAuthError(answer, 400, "invalid_grant");
+      const response = await second.refresh(app, tokens.refresh_token, more);
+      assertOAuthError(response, 400, "invalid_grant");
       assertOAuthError(await second.token(app, { ...fields, ...more }), 400, "invalid_grant");
     };
     await assertEnded({ resource: url }); // MCP clients name it each time
@@ -274,8 +274,8 @@ describe("/backend/resource", () => {
       gatepost.issuer, `${gatepost.issuer}/x`, "http://mcp.example", "https://mcp.example/#x",
       "https://mcp.example/?x", "https://a@mcp.example/", "mcp", 7,
     ]) {
-      const answer = await add(url, ["a b"]);
-      assert.deepEqual(assertProblem(answer, 400), ["/scopes/0", "/url"], String(url));
+      const response = await add(url, ["a b"]);
+      assert.deepEqual(assertProblem(response, 400), ["/scopes/0", "/url"], String(url));
     }
     for (const url of [MCP, `${MCP}/`]) {
       assert.equal((await add(url)).status, 409);

@@ -15,7 +15,7 @@ import {
   type TestUser,
   waitUntilDead,
 } from "../helpers/gatepost.ts";
-import type { Answer } from "../helpers/http_client.ts";
+import type { ClientResponse } from "../helpers/http_client.ts";
 
 type Fields = Readonly<Record<string, string>>;
 
@@ -33,16 +33,16 @@ before(async () => {
 });
 after(() => gatepost.stop());
 
-const revoke = (fields: Fields, headers: Fields = basicAuth(app)): Promise<Answer> =>
+const revoke = (fields: Fields, headers: Fields = basicAuth(app)): Promise<ClientResponse> =>
   gatepost.api.postForm("/authorization/revoke", fields, headers);
 
 const REVOKE = "/authorization/revoke";
 
-const refresh = (token: string, by: TestApp = app): Promise<Answer> =>
+const refresh = (token: string, by: TestApp = app): Promise<ClientResponse> =>
   gatepost.refresh(by, token);
 
-function assertRevoked(answer: Answer): void {
-  assert.equal(answer.status, 200, answer.text);
+function assertRevoked(response: ClientResponse): void {
+  assert.equal(response.status, 200, response.text);
 }
 
 describe("POST /authorization/revoke (RFC 7009 §2)", () => {
@@ -137,15 +137,15 @@ describe("POST /authorization/revoke (RFC 7009 §2)", () => {
 
   test("leaves another app's access token alive: 400 unauthorized_client (§2.1)", async () => {
     const { access_token } = await gatepost.codeTokens(app, user);
-    const answer = await revoke({ token: access_token }, basicAuth(otherApp));
-    assertOAuthError(answer, 400, "unauthorized_client");
+    const response = await revoke({ token: access_token }, basicAuth(otherApp));
+    assertOAuthError(response, 400, "unauthorized_client");
     assert.equal(await gatepost.isAlive(access_token), true);
   });
 
   test("leaves another app's refresh token alive: 400 unauthorized_client", async () => {
     const { access_token, refresh_token } = await gatepost.codeTokens(app, user);
-    const answer = await revoke({ token: refresh_token, client_id: publicApp.id }, {});
-    assertOAuthError(answer, 400, "unauthorized_client");
+    const response = await revoke({ token: refresh_token, client_id: publicApp.id }, {});
+    assertOAuthError(response, 400, "unauthorized_client");
     assert.equal(await gatepost.isAlive(access_token), true);
     readTokens(await refresh(refresh_token));
   });
@@ -175,15 +175,15 @@ describe("POST /authorization/revoke (RFC 7009 §2)", () => {
   test("refuses a token in the query", async () => {
     const headers = { "content-type": "application/x-www-form-urlencoded", ...basicAuth(app) };
     const path = "/authorization/revoke?token=x";
-    const answer = await gatepost.api.send("POST", path, { headers, body: "token=x" });
-    assertOAuthError(answer, 400, "invalid_request");
+    const response = await gatepost.api.send("POST", path, { headers, body: "token=x" });
+    assertOAuthError(response, 400, "invalid_request");
   });
 
   test("refuses token twice", async () => {
     const headers = { "content-type": "application/x-www-form-urlencoded", ...basicAuth(app) };
     const body = "token=x&token=y";
-    const answer = await gatepost.api.send("POST", "/authorization/revoke", { headers, body });
-    assertOAuthError(answer, 400, "invalid_request");
+    const response = await gatepost.api.send("POST", "/authorization/revoke", { headers, body });
+    assertOAuthError(response, 400, "invalid_request");
   });
 });
 
@@ -193,9 +193,9 @@ describe("POST /authorization/revoke with Authorization: Bearer", () => {
 
   test("ends the presented login token: 200 and an empty object, then 401", async () => {
     const token = await gatepost.login(user);
-    const answer = await revokeOwn(token);
-    assert.equal(answer.status, 200);
-    assert.deepEqual(readObject(answer), {});
+    const response = await revokeOwn(token);
+    assert.equal(response.status, 200);
+    assert.deepEqual(readObject(response), {});
     assert.equal(await gatepost.isAlive(token), false);
     const again = await revokeOwn(token);
     assert.equal(again.status, 401);
@@ -205,15 +205,15 @@ describe("POST /authorization/revoke with Authorization: Bearer", () => {
   test("ends it where no body follows the content type that a client always sends", async () => {
     const token = await gatepost.login(user);
     const headers = { ...bearer(token), "content-type": "application/json" };
-    const answer = await gatepost.api.send("POST", "/authorization/revoke", { headers });
-    assert.equal(answer.status, 200, answer.text);
+    const response = await gatepost.api.send("POST", "/authorization/revoke", { headers });
+    assert.equal(response.status, 200, response.text);
     assert.equal(await gatepost.isAlive(token), false);
   });
 
   test("takes an empty JSON object, which some clients send with every POST", async () => {
     const token = await gatepost.login(user);
-    const answer = await gatepost.api.postJson("/authorization/revoke", {}, bearer(token));
-    assert.equal(answer.status, 200, answer.text);
+    const response = await gatepost.api.postJson("/authorization/revoke", {}, bearer(token));
+    assert.equal(response.status, 200, response.text);
     assert.equal(await gatepost.isAlive(token), false);
   });
 
@@ -222,8 +222,8 @@ describe("POST /authorization/revoke with Authorization: Bearer", () => {
     const headers = { ...bearer(token), "content-type": "application/json" };
     for (const body of ['{"token":"x"}', '{"client_id":"x"}', "{"]) {
       const options = { headers, body };
-      const answer = await gatepost.api.send("POST", "/authorization/revoke", options);
-      assertOAuthError(answer, 400, "invalid_request");
+      const response = await gatepost.api.send("POST", "/authorization/revoke", options);
+      assertOAuthError(response, 400, "invalid_request");
     }
     assert.equal(await gatepost.isAlive(token), true);
   });
@@ -232,8 +232,8 @@ describe("POST /authorization/revoke with Authorization: Bearer", () => {
     const token = await gatepost.login(user);
     const body = new TextEncoder().encode("token=x");
     const options = { headers: bearer(token), body };
-    const answer = await gatepost.api.send("POST", "/authorization/revoke", options);
-    assertOAuthError(answer, 400, "invalid_request");
+    const response = await gatepost.api.send("POST", "/authorization/revoke", options);
+    assertOAuthError(response, 400, "invalid_request");
     assert.equal(await gatepost.isAlive(token), true);
   });
 
@@ -248,9 +248,9 @@ describe("POST /authorization/revoke with Authorization: Bearer", () => {
     const token = await gatepost.login(owner);
     const admin = bearer(gatepost.adminToken);
     const list = async (path: string) => {
-      const answer = await gatepost.api.get(path, admin);
-      assert.equal(answer.status, 200, answer.text);
-      const { items }: { items: Record<string, unknown>[] } = JSON.parse(answer.text);
+      const response = await gatepost.api.get(path, admin);
+      assert.equal(response.status, 200, response.text);
+      const { items }: { items: Record<string, unknown>[] } = JSON.parse(response.text);
       return items;
     };
     const fields = { event: "order.created", endpoint: "https://shop.example/hook" };
@@ -284,8 +284,8 @@ describe("POST /authorization/revoke with Authorization: Bearer", () => {
     const token = await gatepost.login(user);
     const { access_token } = await gatepost.codeTokens(publicApp, user);
     for (const more of [{}, { client_id: publicApp.id }]) {
-      const answer = await revoke({ token: access_token, ...more }, bearer(token));
-      assertOAuthError(answer, 400, "invalid_request");
+      const response = await revoke({ token: access_token, ...more }, bearer(token));
+      assertOAuthError(response, 400, "invalid_request");
     }
     assert.equal(await gatepost.isAlive(token), true);
     assert.equal(await gatepost.isAlive(access_token), true);
@@ -295,16 +295,16 @@ describe("POST /authorization/revoke with Authorization: Bearer", () => {
     const token = await gatepost.login(user);
     const { access_token } = await gatepost.codeTokens(publicApp, user);
     const path = `${REVOKE}?token=${access_token}`;
-    const answer = await gatepost.api.send("POST", path, { headers: bearer(token) });
-    assertOAuthError(answer, 400, "invalid_request");
+    const response = await gatepost.api.send("POST", path, { headers: bearer(token) });
+    assertOAuthError(response, 400, "invalid_request");
     assert.equal(await gatepost.isAlive(token), true);
     assert.equal(await gatepost.isAlive(access_token), true);
   });
 
   test("returns 401 for a token that never was", async () => {
-    const answer = await revokeOwn("a.b.c");
-    assert.equal(answer.status, 401);
-    assert.match(answer.headers.get("www-authenticate") ?? "", /^Bearer /);
+    const response = await revokeOwn("a.b.c");
+    assert.equal(response.status, 401);
+    assert.match(response.headers.get("www-authenticate") ?? "", /^Bearer /);
   });
 });
 
@@ -319,8 +319,8 @@ describe("a second process on the same database", () => {
           const token = await first.login(await first.createUser());
           assert.equal(await second.isAlive(token), true);
           const headers = bearer(token);
-          const answer = await first.api.send("POST", "/authorization/revoke", { headers });
-          assert.equal(answer.status, 200);
+          const response = await first.api.send("POST", "/authorization/revoke", { headers });
+          assert.equal(response.status, 200);
           assert.equal(await first.isAlive(token), false);
           await waitUntilDead(second, token);
         } finally {
@@ -345,12 +345,12 @@ describe("a second process on the same database", () => {
           const fields = { grant_type: "client_credentials" };
           const { access_token: token } = readTokens(await first.token(app, fields));
           const { id: client_id, secret: client_secret } = app;
-          const answer = await second.api.postForm("/authorization/revoke", {
+          const response = await second.api.postForm("/authorization/revoke", {
             token,
             client_id,
             client_secret,
           });
-          assert.equal(answer.status, 200);
+          assert.equal(response.status, 200);
           await waitUntilDead(first, token);
         }
       } finally {

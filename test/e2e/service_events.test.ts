@@ -43,8 +43,8 @@ async function tellsDisabled(subscription: StagedSubscription): Promise<unknown>
 
 /** "disabled" and so on; undefined where there is none any more. */
 async function statusOf({ id }: StagedSubscription): Promise<unknown> {
-  const answer = await stage.call("GET", `/backend/subscription/${id}`, stage.admin);
-  return answer.status === 404 ? undefined : readObject(answer)["status"];
+  const response = await stage.call("GET", `/backend/subscription/${id}`, stage.admin);
+  return response.status === 404 ? undefined : readObject(response)["status"];
 }
 
 describe("gatepost.delivery.failed", () => {
@@ -154,8 +154,8 @@ describe("gatepost.subscription.disabled", () => {
   test("tells of those of an app that is disabled, and of one that is deleted", async () => {
     for (const end of ["disabled", "deleted"]) {
       const app = await stage.gatepost.createApp();
-      const answer = await stage.gatepost.token(app, { grant_type: "client_credentials" });
-      const token = String(readObject(answer)["access_token"]);
+      const response = await stage.gatepost.token(app, { grant_type: "client_credentials" });
+      const token = String(readObject(response)["access_token"]);
       const subscription = await stage.subscribe(token, newName("e"));
       if (end === "disabled") await stage.gatepost.change(app, { status: "disabled" });
       else await stage.call("DELETE", `/backend/app/${app.id}`, stage.admin);

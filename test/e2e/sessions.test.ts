@@ -45,8 +45,8 @@ test("a user sees the browsers in which they have logged in, and ends one", asyn
     assert.ok(Date.parse(String(seen)) >= Date.parse(String(created)));
     assert.deepEqual([current, Object.keys(rest)], [false, ["agent"]]);
   }
-  const answer = await end(token, `${PATH}/${String(first?.["id"])}`);
-  assert.equal(answer.status, 204, answer.text);
+  const response = await end(token, `${PATH}/${String(first?.["id"])}`);
+  assert.equal(response.status, 204, response.text);
   assert.deepEqual((await get(token)).map(({ id }) => id), [second?.["id"]]);
   const left = await Promise.all(browsers.map(isIn));
   assert.deepEqual(left.toSorted(), [false, true]);

@@ -6,7 +6,7 @@ import { DatabaseSync } from "node:sqlite";
 import { after, before, describe, test } from "node:test";
 import { assertProblem, type EventStage, startEventStage } from "../helpers/event_stage.ts";
 import { bearer, newAddress, newName, readObject } from "../helpers/gatepost.ts";
-import type { Answer } from "../helpers/http_client.ts";
+import type { ClientResponse } from "../helpers/http_client.ts";
 import { createDataFolder } from "../helpers/process.ts";
 import { PATIENCE_MS } from "../helpers/until.ts";
 
@@ -36,17 +36,18 @@ after(async () => {
   await rm(folder, { recursive: true });
 });
 
-const get = (path: string, headers = {}): Promise<Answer> => stage.gatepost.api.get(path, headers);
-const post = (path: string, body: unknown, as = token): Promise<Answer> =>
+const get = (path: string, headers = {}): Promise<ClientResponse> =>
+  stage.gatepost.api.get(path, headers);
+const post = (path: string, body: unknown, as = token): Promise<ClientResponse> =>
   stage.call("POST", path, as, body);
 const send = (method: string, path: string, headers: Record<string, string>, body = "") =>
   stage.gatepost.api.send(method, path, body === "" ? { headers } : { headers, body });
 
 /** Places an order of one lamp, which is none that was there before. */
 async function order(as = token): Promise<Readonly<Record<string, unknown>>> {
-  const answer = await post("/shop/orders", { reference: newName("basket"), sku: "lamp" }, as);
-  assert.equal(answer.status, 201, answer.text);
-  return readObject(answer);
+  const response = await post("/shop/orders", { reference: newName("basket"), sku: "lamp" }, as);
+  assert.equal(response.status, 201, response.text);
+  return readObject(response);
 }
 
 /** The data of all callbacks that came to a subscription's path. */
@@ -155,9 +156,9 @@ describe("orders", () => {
 
   test("a webhook with a wrong signature is 401, without a challenge for tokens", async () => {
     const headers = { ...JSON_TYPE, "x-payment-signature": "00".repeat(32) };
-    const answer = await send("POST", "/shop/webhooks/payment", headers, '{"order":"none"}');
+    const response = await send("POST", "/shop/webhooks/payment", headers, '{"order":"none"}');
     // The body's schema is checked first.
-    assert.deepEqual(assertProblem(answer, 400), ["/order"]);
+    assert.deepEqual(assertProblem(response, 400), ["/order"]);
     const body = JSON.stringify({ order: crypto.randomUUID() });
     const refused = await send("POST", "/shop/webhooks/payment", headers, body);
     assertProblem(refused, 401);
@@ -201,8 +202,8 @@ describe("forms and limits", () => {
 
   test("a form has the types of its schema, as JSON has", async () => {
     const body = "email=a%40shop.example&weekly=true";
-    const answer = await send("POST", "/shop/newsletter", form, body);
-    assert.deepEqual([answer.status, answer.json()], [202, { weekly: true }]);
+    const response = await send("POST", "/shop/newsletter", form, body);
+    assert.deepEqual([response.status, response.json()], [202, { weekly: true }]);
     const wrong = await send("POST", "/shop/newsletter", form, "email=none&weekly=often");
     assert.deepEqual(assertProblem(wrong, 400), ["/email", "/weekly"]);
   });
@@ -260,8 +261,8 @@ describe("pages of other origins", () => {
     assert.equal(headers.get("access-control-allow-origin"), "https://shop.example");
     assert.match(headers.get("access-control-allow-headers") ?? "", /\bX-Basket\b/i);
     const origin = { ...bearer(token), origin: "https://shop.example" };
-    const answer = await stage.gatepost.api.postJson("/shop/orders", {}, origin);
-    assert.match(answer.headers.get("access-control-expose-headers") ?? "", /X-Orders-Left/i);
+    const response = await stage.gatepost.api.postJson("/shop/orders", {}, origin);
+    assert.match(response.headers.get("access-control-expose-headers") ?? "", /X-Orders-Left/i);
   });
 
   test("may not call what names others, nor what names none", async () => {
@@ -301,9 +302,9 @@ describe("streams", () => {
   test("a download comes line by line", async () => {
     const mine = await stage.newConsumer(["shop:order"]);
     const { id } = await order(mine);
-    const answer = await get("/shop/orders/table.csv", bearer(mine));
-    assert.match(answer.headers.get("content-disposition") ?? "", /orders\.csv/);
+    const response = await get("/shop/orders/table.csv", bearer(mine));
+    assert.match(response.headers.get("content-disposition") ?? "", /orders\.csv/);
     const header = "id,sku,quantity,total_cents,status";
-    assert.deepEqual(answer.text.split("\r\n"), [header, `${String(id)},lamp,1,4990,placed`, ""]);
+    assert.deepEqual(response.text.split("\r\n"), [header, `${String(id)},lamp,1,4990,placed`, ""]);
   });
 });

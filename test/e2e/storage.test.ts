@@ -15,7 +15,7 @@ import {
   startEventStage,
 } from "../helpers/event_stage.ts";
 import { bearer, newName } from "../helpers/gatepost.ts";
-import type { Answer } from "../helpers/http_client.ts";
+import type { ClientResponse } from "../helpers/http_client.ts";
 import { PATIENCE_MS, until } from "../helpers/until.ts";
 
 const ENDPOINTS = fileURLToPath(new URL("../fixtures/server_endpoints", import.meta.url));
@@ -148,12 +148,12 @@ for (const [what, openPlace] of PLACES) {
       const publish = async (name: string) => {
         const data = `${name} ${"x".repeat(2_000)}`;
         const startedMs = performance.now();
-        const answer = await stage.gatepost.api.postJson("/dispatch", {
+        const response = await stage.gatepost.api.postJson("/dispatch", {
           events: [{ name: subscription.event, data }],
         });
-        if (answer.status === 202) acknowledged.add(data);
+        if (response.status === 202) acknowledged.add(data);
         else refused.add(data);
-        return { answer, tookMs: performance.now() - startedMs };
+        return { response, tookMs: performance.now() - startedMs };
       };
 
       await publish("before");
@@ -177,21 +177,21 @@ for (const [what, openPlace] of PLACES) {
       ]);
       const reads: number[] = [];
       for (let turn = 0; turn < 20; turn++) {
-        const { answer, tookMs } = await timed(() => readSomething(stage, subscription, turn));
-        assert.equal(answer.status, 200, answer.text);
+        const { response, tookMs } = await timed(() => readSomething(stage, subscription, turn));
+        assert.equal(response.status, 200, response.text);
         reads.push(Math.round(tookMs));
         await sleep(60);
       }
       assert.ok(reads.every((ms) => ms < PROMPT_MS), `not delayed: ${reads}`);
-      for (const { answer, tookMs } of await writes) {
-        assertProblem(answer, 503);
-        assert.ok(Number(answer.headers.get("retry-after")) > 0);
+      for (const { response, tookMs } of await writes) {
+        assertProblem(response, 503);
+        assert.ok(Number(response.headers.get("retry-after")) > 0);
         assert.ok(tookMs < ANSWER_MS, `${tookMs} ms`);
       }
       assert.equal(refused.size, 12);
 
       trouble.end(stage);
-      await until(async () => (await publish("again")).answer.status === 202);
+      await until(async () => (await publish("again")).response.status === 202);
       await publish("after");
       await until(() => bodies(stage, subscription).size === acknowledged.size);
       await sleep(500);
@@ -207,10 +207,12 @@ for (const [what, openPlace] of PLACES) {
   });
 }
 
-async function timed(run: () => Promise<Answer>): Promise<{ answer: Answer; tookMs: number }> {
+async function timed(
+  run: () => Promise<ClientResponse>,
+): Promise<{ response: ClientResponse; tookMs: number }> {
   const startedMs = performance.now();
-  const answer = await run();
-  return { answer, tookMs: performance.now() - startedMs };
+  const response = await run();
+  return { response, tookMs: performance.now() - startedMs };
 }
 
 /** One of several requests that store nothing. */

@@ -117,7 +117,7 @@ test("a request's deliveries are found among many others of its time", async (t)
   await stage.deliveries(subscription, ...Array<string>(50).fill("delivered"));
   const stream = await watch(t, `?topics=delivery&request=${request}`, { at: other });
   await until(() => stream.seen.length > 0);
-  const ids = [first, last].map((answer) => readObject(answer)["id"]);
+  const ids = [first, last].map((response) => readObject(response)["id"]);
   assert.deepEqual(stream.seen.map(({ data }) => data["event"]), ids);
 });
 
@@ -215,8 +215,8 @@ test("one stream more than 64 is refused, and taken when another has left", asyn
 
 for (const query of ["?topics=delivery,", "?topics=events", "?subscription=x"]) {
   test(`${query} is refused`, async () => {
-    const answer = await stage.gatepost.api.get(`/backend/stream${query}`, bearer(stage.admin));
-    assert.equal(assertProblem(answer, 400).length, 1);
+    const response = await stage.gatepost.api.get(`/backend/stream${query}`, bearer(stage.admin));
+    assert.equal(assertProblem(response, 400).length, 1);
   });
 }
 

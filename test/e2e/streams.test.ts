@@ -39,8 +39,8 @@ async function leave(server: RunningServer, path: string): Promise<void> {
 }
 
 async function seen(server: RunningServer): Promise<readonly string[]> {
-  const answer = await fetch(`${server.url}/seen`);
-  const ends: string[] = JSON.parse(await answer.text());
+  const response = await fetch(`${server.url}/seen`);
+  const ends: string[] = JSON.parse(await response.text());
   return ends;
 }
 
@@ -62,7 +62,7 @@ for (const method of ["HEAD", "GET"]) {
     test(`${path} is a warning, and does not end the process, after its ${method}`, async (t) => {
       const server = await start(t);
       if (method === "GET") await leave(server, path);
-      else assert.equal((await head(server, path)).answers[0]?.status, 200);
+      else assert.equal((await head(server, path)).responses[0]?.status, 200);
       await until(() => linesOf(server).some(({ msg }) => msg.includes("stream that has ended")));
       await delay(200); // the timer has fired some twenty times by now
       assert.equal((await fetch(`${server.url}/system/health`)).status, 200);

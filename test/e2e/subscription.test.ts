@@ -8,7 +8,7 @@ import {
   startEventStage,
 } from "../helpers/event_stage.ts";
 import { bearer, newName, readObject, readTokens, type TestApp } from "../helpers/gatepost.ts";
-import type { Answer } from "../helpers/http_client.ts";
+import type { ClientResponse } from "../helpers/http_client.ts";
 import { findSignatureFault } from "../helpers/standard_webhooks.ts";
 import { PATIENCE_MS } from "../helpers/until.ts";
 
@@ -40,14 +40,14 @@ function goodBody(more: Readonly<Record<string, unknown>> = {}) {
   return { event: newName("e"), endpoint: "https://shop.example/hook", ...more };
 }
 
-function subscribe(body: unknown, token = consumer): Promise<Answer> {
+function subscribe(body: unknown, token = consumer): Promise<ClientResponse> {
   return stage.call("POST", PATH, token, body);
 }
 
 async function subscribed(token = consumer): Promise<Readonly<Record<string, unknown>>> {
-  const answer = await subscribe(goodBody(), token);
-  assert.equal(answer.status, 201, answer.text);
-  return readObject(answer);
+  const response = await subscribe(goodBody(), token);
+  assert.equal(response.status, 201, response.text);
+  return readObject(response);
 }
 
 /** The token that the token endpoint gives the app for these fields. */
@@ -58,9 +58,9 @@ async function appToken(app: TestApp, fields: Readonly<Record<string, string>>):
 describe("POST /consumer/subscription", () => {
   test("returns 201 with the record, its Location and its secret", async () => {
     const body = goodBody();
-    const answer = await subscribe(body);
-    assert.equal(answer.status, 201);
-    const record = readObject(answer);
+    const response = await subscribe(body);
+    assert.equal(response.status, 201);
+    const record = readObject(response);
     assert.deepEqual(Object.keys(record).sort(), [
       "created_at", "endpoint", "event", "id", "secret", "status",
     ]);
@@ -71,17 +71,17 @@ describe("POST /consumer/subscription", () => {
     assert.ok(Math.abs(Date.parse(String(createdAt)) - Date.now()) < 10_000);
     assert.match(String(secret), /^whsec_[A-Za-z0-9+/]+=*$/);
     assert.ok(Buffer.from(String(secret).slice(6), "base64").length >= 24);
-    assert.equal(new URL(answer.location ?? "").pathname, `${PATH}/${String(id)}`);
-    assert.equal(answer.headers.get("cache-control"), "no-store");
+    assert.equal(new URL(response.location ?? "").pathname, `${PATH}/${String(id)}`);
+    assert.equal(response.headers.get("cache-control"), "no-store");
   });
 
   test("shows the secret there alone", async () => {
     const { id, secret } = await subscribed();
     const one = await stage.call("GET", `${PATH}/${String(id)}`, consumer);
     const list = await stage.call("GET", PATH, consumer);
-    for (const answer of [one, list]) {
-      assert.equal(answer.status, 200);
-      assert.ok(!answer.text.includes("whsec_") && !answer.text.includes(String(secret)));
+    for (const response of [one, list]) {
+      assert.equal(response.status, 200);
+      assert.ok(!response.text.includes("whsec_") && !response.text.includes(String(secret)));
     }
   });
 
@@ -111,9 +111,9 @@ describe("POST /consumer/subscription", () => {
   for (const [event, isGood] of EVENTS) {
     const text = JSON.stringify(event).slice(0, 40);
     test(`${isGood ? "takes" : "refuses"} event ${text}`, async () => {
-      const answer = await subscribe({ event, endpoint: `https://${newName("shop")}.example/` });
-      if (isGood) assert.equal(answer.status, 201, answer.text);
-      else assert.deepEqual(assertProblem(answer, 400), ["/event"]);
+      const response = await subscribe({ event, endpoint: `https://${newName("shop")}.example/` });
+      if (isGood) assert.equal(response.status, 201, response.text);
+      else assert.deepEqual(assertProblem(response, 400), ["/event"]);
     });
   }
 
@@ -168,9 +168,9 @@ describe("POST /consumer/subscription", () => {
   ];
   for (const [endpoint, isGood] of ENDPOINTS) {
     test(`${isGood ? "takes" : "refuses"} ${JSON.stringify(endpoint).slice(0, 60)}`, async () => {
-      const answer = await subscribe({ event: newName("e"), endpoint });
-      if (isGood) assert.equal(answer.status, 201, answer.text);
-      else assert.deepEqual(assertProblem(answer, 400), ["/endpoint"]);
+      const response = await subscribe({ event: newName("e"), endpoint });
+      if (isGood) assert.equal(response.status, 201, response.text);
+      else assert.deepEqual(assertProblem(response, 400), ["/endpoint"]);
     });
   }
 
@@ -232,8 +232,8 @@ describe("POST /consumer/subscription", () => {
 
   test("of many alike at once makes one", async () => {
     const body = goodBody();
-    const answers = await Promise.all(Array.from({ length: 8 }, () => subscribe(body)));
-    assert.deepEqual(answers.map(({ status }) => status).sort(), [201, ...Array(7).fill(409)]);
+    const responses = await Promise.all(Array.from({ length: 8 }, () => subscribe(body)));
+    assert.deepEqual(responses.map(({ status }) => status).sort(), [201, ...Array(7).fill(409)]);
   });
 
   test("takes again what was deleted", async () => {
@@ -245,13 +245,13 @@ describe("POST /consumer/subscription", () => {
 
   test("makes 100 for one principal and returns 409 for the next", async () => {
     const token = await stage.newConsumer();
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 104 }, () => subscribe(goodBody(), token)),
     );
-    const made = answers.filter(({ status }) => status === 201);
-    const refused = answers.filter(({ status }) => status !== 201);
+    const made = responses.filter(({ status }) => status === 201);
+    const refused = responses.filter(({ status }) => status !== 201);
     assert.deepEqual([made.length, refused.length], [100, 4]);
-    for (const answer of refused) assertProblem(answer, 409);
+    for (const response of refused) assertProblem(response, 409);
     assert.equal((await subscribe(goodBody())).status, 201, "another principal still may");
     const { id } = readObject(made[0] ?? assert.fail());
     await stage.call("DELETE", `${PATH}/${String(id)}`, token);
@@ -273,16 +273,16 @@ describe("POST /consumer/subscription", () => {
   ];
   for (const [event, scopes, status] of ALLOWED) {
     test(`returns ${status} for ${event} with scopes ${scopes.join(" ")}`, async () => {
-      const answer = await subscribe(goodBody({ event }), await stage.newConsumer(scopes));
-      if (status === 201) assert.equal(answer.status, 201, answer.text);
-      else assertProblem(answer, status);
+      const response = await subscribe(goodBody({ event }), await stage.newConsumer(scopes));
+      if (status === 201) assert.equal(response.status, 201, response.text);
+      else assertProblem(response, status);
     });
   }
 
   test("tells a client which scopes an event needs (RFC 6750 §3)", async () => {
     const token = await stage.newConsumer(["consumer"]);
-    const answer = await subscribe(goodBody({ event: "order.audited" }), token);
-    const challenge = answer.headers.get("www-authenticate") ?? "";
+    const response = await subscribe(goodBody({ event: "order.audited" }), token);
+    const challenge = response.headers.get("www-authenticate") ?? "";
     const scope = /error="insufficient_scope", scope="([^"]*)"/.exec(challenge)?.[1]?.split(" ");
     assert.deepEqual(scope?.toSorted(), ["audit", "consumer", "orders"]);
     assert.match(challenge, /resource_metadata="[^"]*\/consumer\/subscription"$/);
@@ -374,9 +374,9 @@ describe("GET /consumer/subscription", () => {
     const parts: unknown[][] = [];
     for (let cursor: unknown = ""; cursor !== null;) {
       const query = cursor === "" ? "?limit=2" : `?limit=2&cursor=${String(cursor)}`;
-      const answer = await stage.call("GET", PATH + query, token);
-      parts.push(readItems(answer).map(({ id }) => id));
-      cursor = readObject(answer)["next_cursor"];
+      const response = await stage.call("GET", PATH + query, token);
+      parts.push(readItems(response).map(({ id }) => id));
+      cursor = readObject(response)["next_cursor"];
     }
     assert.deepEqual(parts, [made.slice(0, 2), made.slice(2, 4), made.slice(4)]);
   });
@@ -413,9 +413,9 @@ describe("PATCH /consumer/subscription/{id}", () => {
       { endpoint: "https://c.example/", status: "active" },
     ];
     for (const change of changes) {
-      const answer = await stage.call("PATCH", path, consumer, change);
-      assert.equal(answer.status, 200, answer.text);
-      const record = readObject(answer);
+      const response = await stage.call("PATCH", path, consumer, change);
+      assert.equal(response.status, 200, response.text);
+      const record = readObject(response);
       assert.deepEqual({ ...record, ...change }, record);
       assert.equal(record["secret"], undefined);
       assert.deepEqual(readObject(await stage.call("GET", path, consumer)), record);
@@ -436,8 +436,8 @@ describe("PATCH /consumer/subscription/{id}", () => {
     test(`names all errors of ${JSON.stringify(body)}, and changes nothing`, async () => {
       const { id, secret, ...record } = await subscribed();
       const path = `${PATH}/${String(id)}`;
-      const answer = await stage.call("PATCH", path, consumer, body);
-      assert.deepEqual(assertProblem(answer, 400), pointers);
+      const response = await stage.call("PATCH", path, consumer, body);
+      assert.deepEqual(assertProblem(response, 400), pointers);
       const now = readObject(await stage.call("GET", path, consumer));
       assert.deepEqual({ ...now, secret }, { id, ...record, secret });
     });
@@ -460,8 +460,8 @@ describe("DELETE /consumer/subscription/{id}", () => {
   test("returns 204 without a body, and 404 from then on", async () => {
     const { id } = await subscribed();
     const path = `${PATH}/${String(id)}`;
-    const answer = await stage.call("DELETE", path, consumer);
-    assert.deepEqual([answer.status, answer.text], [204, ""]);
+    const response = await stage.call("DELETE", path, consumer);
+    assert.deepEqual([response.status, response.text], [204, ""]);
     assertProblem(await stage.call("GET", path, consumer), 404);
     assertProblem(await stage.call("DELETE", path, consumer), 404);
     assertProblem(await stage.call("PATCH", path, consumer, { status: "active" }), 404);
@@ -486,10 +486,10 @@ describe("POST /consumer/subscription/{id}/secret", () => {
     const before = await deliver(subscription);
     assert.equal(findSignatureFault(before, String(first), Date.now()), undefined);
 
-    const answer = await stage.call("POST", `${PATH}/${String(id)}/secret`, consumer);
-    assert.equal(answer.status, 200);
-    assert.equal(answer.headers.get("cache-control"), "no-store");
-    const { secret: second } = readObject(answer);
+    const response = await stage.call("POST", `${PATH}/${String(id)}/secret`, consumer);
+    assert.equal(response.status, 200);
+    assert.equal(response.headers.get("cache-control"), "no-store");
+    const { secret: second } = readObject(response);
     assert.notEqual(second, first);
     assert.match(String(second), /^whsec_/);
 

@@ -71,8 +71,8 @@ const redeem = (app: TestApp, code: string) =>
   stage.gatepost.token(app, { grant_type: "authorization_code", code });
 
 const administer = async (method: string, path: string, body?: unknown) => {
-  const answer = await stage.call(method, path, stage.admin, body);
-  assert.ok(answer.status < 300, answer.text);
+  const response = await stage.call(method, path, stage.admin, body);
+  assert.ok(response.status < 300, response.text);
 };
 
 const patch = ({ id }: StagedSubscription, token: string, body: unknown) =>
@@ -109,8 +109,8 @@ const ENDS: readonly (readonly [name: string, end: End, reason: string])[] =
   [
     ["its user withdraws it", async ({ user, app }) => {
       const token = await stage.gatepost.login(user);
-      const answer = await stage.call("DELETE", `/consumer/grant/${app.id}`, token);
-      assert.equal(answer.status, 204);
+      const response = await stage.call("DELETE", `/consumer/grant/${app.id}`, token);
+      assert.equal(response.status, 204);
     }, "grant withdrawn"],
     ["an administrator ends it", async (of) =>
       administer("DELETE", `/backend/grant/${await grantIdOf(of)}`), REVOKED],
@@ -367,8 +367,8 @@ for (const scopes of [ALL, ["consumer"]]) {
     const mayHave = scopes === ALL;
     assert.equal(events.some(({ name }) => name === SCOPED), mayHave);
     const body = { event: SCOPED, endpoint: `${receiver.url}/${newName("hook")}` };
-    const answer = await gatepost.api.postJson("/consumer/subscription", body, token);
-    assert.equal(answer.status, mayHave ? 201 : 403, answer.text);
+    const response = await gatepost.api.postJson("/consumer/subscription", body, token);
+    assert.equal(response.status, mayHave ? 201 : 403, response.text);
   });
 }
 
@@ -381,8 +381,8 @@ test("an app's subscription that is set active there has what its user may have"
   const own = await visit.exchange(visit.location.searchParams.get("code") ?? "");
   for (const status of ["paused", "active"]) {
     const path = `/consumer/subscription/${subscription.id}`;
-    const answer = await stage.call("PATCH", path, own.access_token, { status });
-    assert.equal(answer.status, 200, answer.text);
+    const response = await stage.call("PATCH", path, own.access_token, { status });
+    assert.equal(response.status, 200, response.text);
   }
   await stage.dispatch(SCOPED, 1);
   await stage.deliveries({ ...subscription, token: own.access_token }, "delivered");

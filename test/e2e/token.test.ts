@@ -16,7 +16,7 @@ import {
   type TestUser,
   type TokenResponse,
 } from "../helpers/gatepost.ts";
-import type { Answer } from "../helpers/http_client.ts";
+import type { ClientResponse } from "../helpers/http_client.ts";
 
 const ALL_GRANTS = ["authorization_code", "refresh_token", "client_credentials", "password"];
 
@@ -47,7 +47,7 @@ const passwordFields = () => ({
 });
 
 describe("the token endpoint returns (RFC 6749 §5.1, RFC 9068 §2)", () => {
-  const grants: [type: string, get: () => Promise<Answer>, subject: () => string][] = [
+  const grants: [type: string, get: () => Promise<ClientResponse>, subject: () => string][] = [
     ["client_credentials", () => gatepost.token(app, { grant_type: "client_credentials" }),
       () => app.id],
     ["password", () => gatepost.token(app, passwordFields()), () => user.id],
@@ -64,16 +64,16 @@ describe("the token endpoint returns (RFC 6749 §5.1, RFC 9068 §2)", () => {
 
   for (const [type, get, subject] of grants) {
     describe(`to ${type}`, () => {
-      let answer: Answer;
+      let response: ClientResponse;
       let tokens: TokenResponse;
       before(async () => {
-        answer = await get();
-        tokens = readTokens(answer);
+        response = await get();
+        tokens = readTokens(response);
       });
 
       test("with exactly these members", () => {
         const names = ["access_token", "expires_in", "refresh_token", "scope", "token_type"];
-        assert.deepEqual(Object.keys(readObject(answer)).sort(), names);
+        assert.deepEqual(Object.keys(readObject(response)).sort(), names);
       });
 
       test("with token_type bearer, seconds, and scopes between spaces", () => {
@@ -86,9 +86,9 @@ describe("the token endpoint returns (RFC 6749 §5.1, RFC 9068 §2)", () => {
       });
 
       test("as JSON that no cache keeps", () => {
-        assert.match(answer.headers.get("content-type") ?? "", /^application\/json\b/);
-        assert.equal(answer.headers.get("cache-control"), "no-store");
-        assert.equal(answer.headers.get("pragma"), "no-cache");
+        assert.match(response.headers.get("content-type") ?? "", /^application\/json\b/);
+        assert.equal(response.headers.get("cache-control"), "no-store");
+        assert.equal(response.headers.get("pragma"), "no-cache");
       });
 
       test("with an access token of this header and these claims", async () => {
@@ -123,9 +123,9 @@ describe("the token endpoint returns (RFC 6749 §5.1, RFC 9068 §2)", () => {
 
   test("without a refresh token where the app may not use that grant", async () => {
     const once = await gatepost.createApp({ grants: ["client_credentials"] });
-    const answer = await gatepost.token(once, { grant_type: "client_credentials" });
-    readTokens(answer);
-    assert.equal("refresh_token" in readObject(answer), false);
+    const response = await gatepost.token(once, { grant_type: "client_credentials" });
+    readTokens(response);
+    assert.equal("refresh_token" in readObject(response), false);
   });
 
   test("with ids that tell users from apps", () => {
@@ -146,14 +146,14 @@ describe("grants of an app (RFC 6749 §5.2 unauthorized_client)", () => {
   test("are code and refresh for a public app", async () => {
     const { refresh_token } = await gatepost.codeTokens(publicApp, user);
     readTokens(await gatepost.token(publicApp, { grant_type: "refresh_token", refresh_token }));
-    const answer = await gatepost.token(publicApp, { grant_type: "client_credentials" });
-    assertOAuthError(answer, 400, "unauthorized_client");
+    const response = await gatepost.token(publicApp, { grant_type: "client_credentials" });
+    assertOAuthError(response, 400, "unauthorized_client");
   });
 
   test("do not hold password until it is allowed, and the response says how", async () => {
-    const answer = await gatepost.token(plainApp, passwordFields());
-    assertOAuthError(answer, 400, "unauthorized_client");
-    const description = String(readObject(answer)["error_description"]);
+    const response = await gatepost.token(plainApp, passwordFields());
+    assertOAuthError(response, 400, "unauthorized_client");
+    const description = String(readObject(response)["error_description"]);
     assert.match(description, /password.*grants|grants.*password/);
   });
 
@@ -184,9 +184,9 @@ describe("password (RFC 6749 §4.3)", () => {
       { ...fields, username: newName("nobody") },
     ];
     for (const each of cases) {
-      const answer = await gatepost.token(app, each);
-      assertOAuthError(answer, 400, "invalid_grant");
-      bodies.add(answer.text);
+      const response = await gatepost.token(app, each);
+      assertOAuthError(response, 400, "invalid_grant");
+      bodies.add(response.text);
     }
     assert.equal(bodies.size, 1);
   });
@@ -199,14 +199,14 @@ describe("password (RFC 6749 §4.3)", () => {
     for (let count = 0; count < 5; count++) {
       await gatepost.api.postJson("/consumer/login", { username, password: "wrong" }, from);
       const headers = { ...from, ...basicAuth(app) };
-      const answer = await gatepost.api.postForm("/authorization/token", fields, headers);
-      assertOAuthError(answer, 400, "invalid_grant");
+      const response = await gatepost.api.postForm("/authorization/token", fields, headers);
+      assertOAuthError(response, 400, "invalid_grant");
     }
     const headers = { ...from, ...basicAuth(app) };
     const right = { ...fields, password: victim.password };
-    const answer = await gatepost.api.postForm("/authorization/token", right, headers);
-    assertOAuthError(answer, 429, "temporarily_unavailable");
-    assert.ok(Number(answer.headers.get("retry-after")) > 0);
+    const response = await gatepost.api.postForm("/authorization/token", right, headers);
+    assertOAuthError(response, 429, "temporarily_unavailable");
+    assert.ok(Number(response.headers.get("retry-after")) > 0);
     const login = await gatepost.api.postJson("/consumer/login", right, from);
     assert.equal(login.status, 429);
   });
@@ -214,8 +214,8 @@ describe("password (RFC 6749 §4.3)", () => {
 
 test("an app's own token speaks for the app: whoami says kind app and no user name", async () => {
   const tokens = readTokens(await gatepost.token(app, { grant_type: "client_credentials" }));
-  const answer = await gatepost.api.get("/authorization/whoami", bearer(tokens.access_token));
-  const { expires_at, ...rest } = readObject(answer);
+  const response = await gatepost.api.get("/authorization/whoami", bearer(tokens.access_token));
+  const { expires_at, ...rest } = readObject(response);
   const { scope } = tokens;
   assert.deepEqual(rest, { sub: app.id, kind: "app", client_id: app.id, scope });
   assert.match(String(expires_at), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/);
@@ -226,8 +226,8 @@ test("a user's token speaks for the user: whoami says kind user and the user nam
   const code = await gatepost.code(app, user, pair.challenge);
   const fields = { grant_type: "authorization_code", code, ...pair.verifier };
   const tokens = readTokens(await gatepost.token(app, fields));
-  const answer = await gatepost.api.get("/authorization/whoami", bearer(tokens.access_token));
-  const { expires_at: _, ...rest } = readObject(answer);
+  const response = await gatepost.api.get("/authorization/whoami", bearer(tokens.access_token));
+  const { expires_at: _, ...rest } = readObject(response);
   const { username } = user;
   const { scope } = tokens;
   assert.deepEqual(rest, { sub: user.id, kind: "user", username, client_id: app.id, scope });

@@ -13,7 +13,7 @@ import {
   type TestApp,
   type TestUser,
 } from "../helpers/gatepost.ts";
-import type { Answer } from "../helpers/http_client.ts";
+import type { ClientResponse } from "../helpers/http_client.ts";
 
 type Fields = Readonly<Record<string, string>>;
 
@@ -32,7 +32,7 @@ before(async () => {
 });
 after(() => gatepost.stop());
 
-const send = (fields: Fields, headers: Fields = {}): Promise<Answer> =>
+const send = (fields: Fields, headers: Fields = {}): Promise<ClientResponse> =>
   gatepost.api.postForm("/authorization/token", fields, headers);
 
 const inBody = ({ id, secret }: TestApp): Fields => ({ client_id: id, client_secret: secret });
@@ -134,9 +134,9 @@ describe("client authentication returns 401 invalid_client (RFC 6749 §5.2) to",
   ];
   for (const [what, fields, headers] of cases) {
     test(what, async () => {
-      const answer = await send({ ...CLIENT_CREDENTIALS, ...fields() }, headers());
-      assertOAuthError(answer, 401, "invalid_client");
-      const challenge = answer.headers.get("www-authenticate");
+      const response = await send({ ...CLIENT_CREDENTIALS, ...fields() }, headers());
+      assertOAuthError(response, 401, "invalid_client");
+      const challenge = response.headers.get("www-authenticate");
       assert.equal(challenge, 'Basic realm="gatepost", charset="UTF-8"');
     });
   }
@@ -146,9 +146,9 @@ describe("client authentication returns 401 invalid_client (RFC 6749 §5.2) to",
     await gatepost.change(disabled, { status: "disabled" });
     const bodies = new Set<string>();
     for (const sent of [disabled, { ...app, secret: "wrong" }, { ...app, id: "aunknown" }]) {
-      const answer = await send(CLIENT_CREDENTIALS, basicAuth(sent));
-      assertOAuthError(answer, 401, "invalid_client");
-      bodies.add(answer.text);
+      const response = await send(CLIENT_CREDENTIALS, basicAuth(sent));
+      assertOAuthError(response, 401, "invalid_client");
+      bodies.add(response.text);
     }
     assert.equal(bodies.size, 1);
   });
@@ -156,8 +156,8 @@ describe("client authentication returns 401 invalid_client (RFC 6749 §5.2) to",
   test("an app that has been removed", async () => {
     const removed = await gatepost.createApp();
     const headers = bearer(gatepost.adminToken);
-    const answer = await gatepost.api.send("DELETE", `/backend/app/${removed.id}`, { headers });
-    assert.equal(answer.status, 204);
+    const response = await gatepost.api.send("DELETE", `/backend/app/${removed.id}`, { headers });
+    assert.equal(response.status, 204);
     assertOAuthError(await send(CLIENT_CREDENTIALS, basicAuth(removed)), 401, "invalid_client");
   });
 });
@@ -183,11 +183,11 @@ describe("client authentication returns 400 invalid_request (RFC 6749 §2.3) to"
   ];
   for (const [what, body, headers] of cases) {
     test(what, async () => {
-      const answer = await gatepost.api.send("POST", "/authorization/token", {
+      const response = await gatepost.api.send("POST", "/authorization/token", {
         headers: { "content-type": "application/x-www-form-urlencoded", ...headers() },
         body: `grant_type=client_credentials&${body()}`,
       });
-      assertOAuthError(answer, 400, "invalid_request");
+      assertOAuthError(response, 400, "invalid_request");
     });
   }
 });
@@ -196,11 +196,11 @@ describe("a new secret of an app (POST /backend/app/{client_id}/secret)", () => 
   async function rotate(of: TestApp, body?: object): Promise<TestApp> {
     const path = `/backend/app/${of.id}/secret`;
     const headers = bearer(gatepost.adminToken);
-    const answer = body === undefined
+    const response = body === undefined
       ? await gatepost.api.send("POST", path, { headers })
       : await gatepost.api.postJson(path, body, headers);
-    assert.equal(answer.status, 200, answer.text);
-    return { ...of, secret: String(readObject(answer)["client_secret"]) };
+    assert.equal(response.status, 200, response.text);
+    return { ...of, secret: String(readObject(response)["client_secret"]) };
   }
 
   test("opens at once, and the old one goes on opening", async () => {
@@ -235,9 +235,9 @@ describe("50 failures of client authentication from one address", () => {
   });
 
   test("make the next one 429 temporarily_unavailable with Retry-After", async () => {
-    const answer = await fail();
-    assertOAuthError(answer, 429, "temporarily_unavailable");
-    assert.ok(Number(answer.headers.get("retry-after")) > 0);
+    const response = await fail();
+    assertOAuthError(response, 429, "temporarily_unavailable");
+    assert.ok(Number(response.headers.get("retry-after")) > 0);
   });
 
   test("make those for another app 429 too", async () => {

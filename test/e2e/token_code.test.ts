@@ -13,7 +13,7 @@ import {
   type TestUser,
   type TokenResponse,
 } from "../helpers/gatepost.ts";
-import type { Answer } from "../helpers/http_client.ts";
+import type { ClientResponse } from "../helpers/http_client.ts";
 
 type Fields = Readonly<Record<string, string>>;
 
@@ -32,10 +32,10 @@ before(async () => {
 });
 after(() => gatepost.stop());
 
-const exchange = (code: string, more: Fields = {}, by: TestApp = app): Promise<Answer> =>
+const exchange = (code: string, more: Fields = {}, by: TestApp = app): Promise<ClientResponse> =>
   gatepost.token(by, { grant_type: "authorization_code", code, ...more });
 
-const refresh = (tokens: TokenResponse, by: TestApp = app): Promise<Answer> =>
+const refresh = (tokens: TokenResponse, by: TestApp = app): Promise<ClientResponse> =>
   gatepost.refresh(by, tokens.refresh_token);
 
 async function assertAlive(tokens: TokenResponse): Promise<void> {
@@ -90,24 +90,24 @@ describe("a code is redeemed once (RFC 6749 §4.1.2)", () => {
 
   test("by exactly one of 20 at once, and then everything is revoked", async () => {
     const code = await gatepost.code(app, user);
-    const answers = await Promise.all(Array.from({ length: 20 }, () => exchange(code)));
-    const won = answers.filter(({ status }) => status === 200);
+    const responses = await Promise.all(Array.from({ length: 20 }, () => exchange(code)));
+    const won = responses.filter(({ status }) => status === 200);
     assert.equal(won.length, 1);
-    for (const answer of answers) {
-      if (answer.status !== 200) assertOAuthError(answer, 400, "invalid_grant");
+    for (const response of responses) {
+      if (response.status !== 200) assertOAuthError(response, 400, "invalid_grant");
     }
-    for (const answer of won) await assertRevoked(readTokens(answer));
+    for (const response of won) await assertRevoked(readTokens(response));
   });
 
   test("by exactly one of 20 at once of a public app with PKCE", async () => {
     const pair = newPkce();
     const code = await gatepost.code(publicApp, user, pair.challenge);
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 20 }, () => exchange(code, pair.verifier, publicApp)),
     );
-    const won = answers.filter(({ status }) => status === 200);
+    const won = responses.filter(({ status }) => status === 200);
     assert.equal(won.length, 1);
-    for (const answer of won) await assertRevoked(readTokens(answer), publicApp);
+    for (const response of won) await assertRevoked(readTokens(response), publicApp);
   });
 });
 
@@ -186,8 +186,8 @@ describe("a failed exchange is invalid_grant and does not burn the code (RFC 674
   ];
   for (const [what, code_verifier, description] of verifiers) {
     test(`with ${what}, which the description says (RFC 7636 §4.6)`, async () => {
-      const answer = await assertNotBurnt({ code_verifier }, pair.verifier, pair.challenge);
-      assert.match(answer.text, description);
+      const response = await assertNotBurnt({ code_verifier }, pair.verifier, pair.challenge);
+      assert.match(response.text, description);
     });
   }
 

@@ -86,9 +86,9 @@ describe("what was acknowledged outlives a kill -9", () => {
     const cookie = browser.cookies().map(({ name, value }) => `${name}=${value}`).join("; ");
     await crash();
     const path = `/authorization/authorize?client_id=${app.id}&redirect_uri=${app.redirectUri}`;
-    const answer = await gatepost.api.get(path, { cookie });
-    assert.equal(answer.status, 303, answer.text);
-    assert.ok(answer.location?.startsWith(app.redirectUri));
+    const response = await gatepost.api.get(path, { cookie });
+    assert.equal(response.status, 303, response.text);
+    assert.ok(response.location?.startsWith(app.redirectUri));
   });
 });
 

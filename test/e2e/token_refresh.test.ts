@@ -15,7 +15,7 @@ import {
   type TestUser,
   type TokenResponse,
 } from "../helpers/gatepost.ts";
-import type { Answer } from "../helpers/http_client.ts";
+import type { ClientResponse } from "../helpers/http_client.ts";
 
 const SCOPES = ["consumer", "orders", "stock"];
 
@@ -33,7 +33,7 @@ before(async () => {
 });
 after(() => gatepost.stop());
 
-function refresh(token: string, more = {}, by: TestApp = app): Promise<Answer> {
+function refresh(token: string, more = {}, by: TestApp = app): Promise<ClientResponse> {
   return gatepost.refresh(by, token, more);
 }
 
@@ -117,8 +117,8 @@ describe("a refresh token that was used again ends the whole grant (RFC 9700 §4
     const first = await gatepost.codeTokens(app, user);
     const second = await renew(first);
     const third = await renew(second);
-    const answer = await refresh(first.refresh_token, { scope: "never" });
-    assert.equal(answer.status, 400);
+    const response = await refresh(first.refresh_token, { scope: "never" });
+    assert.equal(response.status, 400);
     await assertDead(first, second, third);
   });
 
@@ -133,14 +133,14 @@ describe("a refresh token that was used again ends the whole grant (RFC 9700 §4
 
   test("so that of 20 at once one wins, or two, and their tokens die with the rest", async () => {
     const first = await gatepost.codeTokens(app, user);
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 20 }, () => refresh(first.refresh_token)),
     );
-    const won = answers.filter(({ status }) => status === 200).map(readTokens);
+    const won = responses.filter(({ status }) => status === 200).map(readTokens);
     // The second came when the first had been exchanged, which a lost response's would have, too.
     assert.ok(won.length === 1 || won.length === 2, String(won.length));
-    for (const answer of answers) {
-      if (answer.status !== 200) assertOAuthError(answer, 400, "invalid_grant");
+    for (const response of responses) {
+      if (response.status !== 200) assertOAuthError(response, 400, "invalid_grant");
     }
     await assertDead(first, ...won);
     for (const tokens of won) await assertRefused(tokens);
@@ -185,8 +185,8 @@ describe("a response that may have been lost is given again, with other tokens:"
   test("with a scope that was never granted it stays as it was", async () => {
     const first = await gatepost.codeTokens(app, user);
     const second = await renew(first);
-    const answer = await refresh(first.refresh_token, { scope: "never" });
-    assertOAuthError(answer, 400, "invalid_scope");
+    const response = await refresh(first.refresh_token, { scope: "never" });
+    assertOAuthError(response, 400, "invalid_scope");
     await renew(second);
   });
 });
@@ -207,8 +207,8 @@ describe("a refresh token that is not the app's own ends nothing", () => {
   for (const [what, make] of madeUp) {
     test(`a made-up one: ${what}`, async () => {
       const tokens = await gatepost.codeTokens(app, user);
-      const answer = await refresh(make(tokens.refresh_token));
-      assertOAuthError(answer, 400, "invalid_grant");
+      const response = await refresh(make(tokens.refresh_token));
+      assertOAuthError(response, 400, "invalid_grant");
       assert.equal(await gatepost.isAlive(tokens.access_token), true);
       await renew(tokens);
     });
@@ -266,8 +266,8 @@ describe("the scope of a refresh (RFC 6749 §6)", () => {
 
   test("never widens to what the first request left out", async () => {
     const first = await gatepost.codeTokens(app, user, { scope: "orders" });
-    const answer = await refresh(first.refresh_token, { scope: "orders stock" });
-    assertOAuthError(answer, 400, "invalid_scope");
+    const response = await refresh(first.refresh_token, { scope: "orders stock" });
+    assertOAuthError(response, 400, "invalid_scope");
     assert.equal((await renew(first)).scope, "orders");
   });
 
@@ -313,8 +313,8 @@ describe("a refresh token ends with", () => {
     const short = await gatepost.createApp({ trusted: true });
     const tokens = await gatepost.codeTokens(short, user);
     await gatepost.change(short, { status: "disabled" });
-    const answer = await refresh(tokens.refresh_token, {}, short);
-    assertOAuthError(answer, 401, "invalid_client");
+    const response = await refresh(tokens.refresh_token, {}, short);
+    assertOAuthError(response, 401, "invalid_client");
     await assertDead(tokens);
     await gatepost.change(short, { status: "active" });
     await assertRefused(tokens, short);
@@ -325,8 +325,8 @@ describe("a refresh token ends with", () => {
     const short = await gatepost.createApp({ trusted: true });
     const tokens = await gatepost.codeTokens(short, user);
     await gatepost.change(short, { grants: ["authorization_code"] });
-    const answer = await refresh(tokens.refresh_token, {}, short);
-    assertOAuthError(answer, 400, "unauthorized_client");
+    const response = await refresh(tokens.refresh_token, {}, short);
+    assertOAuthError(response, 400, "unauthorized_client");
   });
 
   test("its time, GATEPOST_REFRESH_TOKEN_TTL after its own issue", async () => {

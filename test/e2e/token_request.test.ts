@@ -9,7 +9,7 @@ import {
   startGatepost,
   type TestApp,
 } from "../helpers/gatepost.ts";
-import type { Answer } from "../helpers/http_client.ts";
+import type { ClientResponse } from "../helpers/http_client.ts";
 
 const FORM = "application/x-www-form-urlencoded";
 
@@ -23,7 +23,10 @@ before(async () => {
 after(() => gatepost.stop());
 
 /** A request to the token endpoint with a body as it is written here, by Basic. */
-function post(body: string, headers: Readonly<Record<string, string>> = {}): Promise<Answer> {
+function post(
+  body: string,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<ClientResponse> {
   const sent = { "content-type": FORM, ...basicAuth(app), ...headers };
   return gatepost.api.send("POST", "/authorization/token", { headers: sent, body });
 }
@@ -72,8 +75,8 @@ describe("the token endpoint returns 400 invalid_request (RFC 6749 §3.2, §5.2)
   test("no content type", async () => {
     const body = new TextEncoder().encode(cc);
     const headers = basicAuth(app);
-    const answer = await gatepost.api.send("POST", "/authorization/token", { headers, body });
-    assertOAuthError(answer, 400, "invalid_request");
+    const response = await gatepost.api.send("POST", "/authorization/token", { headers, body });
+    assertOAuthError(response, 400, "invalid_request");
   });
 
   test("a compressed body (RFC 9110 §8.4)", async () => {
@@ -96,8 +99,8 @@ describe("the token endpoint returns 400 invalid_request (RFC 6749 §3.2, §5.2)
     test(`credentials in the query (§2.3.1): ${query}`, async () => {
       const headers = { "content-type": FORM, ...basicAuth(app) };
       const path = `/authorization/token?${query}`;
-      const answer = await gatepost.api.send("POST", path, { headers, body: cc });
-      assertOAuthError(answer, 400, "invalid_request");
+      const response = await gatepost.api.send("POST", path, { headers, body: cc });
+      assertOAuthError(response, 400, "invalid_request");
     });
   }
 });
@@ -132,14 +135,14 @@ describe("the token endpoint refuses", () => {
   for (const type of ["implicit", "token", "Client_Credentials", "client_credentials ",
     "urn:ietf:params:oauth:grant-type:jwt-bearer", "device_code", "__proto__", "constructor"]) {
     test(`grant_type ${JSON.stringify(type)} as unsupported_grant_type`, async () => {
-      const answer = await gatepost.token(app, { grant_type: type });
-      assertOAuthError(answer, 400, "unsupported_grant_type");
+      const response = await gatepost.token(app, { grant_type: type });
+      assertOAuthError(response, 400, "unsupported_grant_type");
     });
   }
 
   test("a form of more than 64 KiB with 413", async () => {
-    const answer = await post(`grant_type=client_credentials&x=${"x".repeat(65_536)}`);
-    assertOAuthError(answer, 413, "invalid_request");
+    const response = await post(`grant_type=client_credentials&x=${"x".repeat(65_536)}`);
+    assertOAuthError(response, 413, "invalid_request");
   });
 
   test("a form of 300 parameters, and answers the next request", async () => {
@@ -150,9 +153,9 @@ describe("the token endpoint refuses", () => {
 
   for (const method of ["GET", "PUT", "DELETE"]) {
     test(`${method} with 405 and Allow`, async () => {
-      const answer = await gatepost.api.send(method, "/authorization/token");
-      assert.equal(answer.status, 405);
-      assert.match(answer.headers.get("allow") ?? "", /\bPOST\b/);
+      const response = await gatepost.api.send(method, "/authorization/token");
+      assert.equal(response.status, 405);
+      assert.match(response.headers.get("allow") ?? "", /\bPOST\b/);
     });
   }
 
@@ -166,9 +169,9 @@ describe("the token endpoint refuses", () => {
   for (const [index, [resource, isOurs]] of resources.entries()) {
     test(`a resource that is not this service (RFC 8707 §2), ${index + 1}`, async () => {
       const fields = { grant_type: "client_credentials", resource: resource(gatepost.issuer) };
-      const answer = await gatepost.token(app, fields);
-      if (isOurs) readTokens(answer);
-      else assertOAuthError(answer, 400, "invalid_target");
+      const response = await gatepost.token(app, fields);
+      if (isOurs) readTokens(response);
+      else assertOAuthError(response, 400, "invalid_target");
     });
   }
 
@@ -191,9 +194,9 @@ describe("the token endpoint refuses", () => {
       `grant_type=client_credentials&${word}=1&${word}=2`,
     ];
     for (const body of bodies) {
-      const answer = await post(body);
-      assert.equal(answer.status, 400, answer.text);
-      assert.ok(!answer.text.includes(word), answer.text);
+      const response = await post(body);
+      assert.equal(response.status, 400, response.text);
+      assert.ok(!response.text.includes(word), response.text);
     }
   });
 });

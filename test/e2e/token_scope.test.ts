@@ -59,12 +59,12 @@ describe("scopes of client_credentials (RFC 6749 §3.3)", () => {
   ];
   for (const [requested, granted] of table) {
     test(`${JSON.stringify(requested)} gives ${granted ?? "invalid_scope"}`, async () => {
-      const answer = await gatepost.token(app, {
+      const response = await gatepost.token(app, {
         grant_type: "client_credentials",
         ...(requested !== undefined && { scope: requested }),
       });
-      if (granted === undefined) return assertOAuthError(answer, 400, "invalid_scope");
-      const sorted = readTokens(answer).scope.split(" ").sort();
+      if (granted === undefined) return assertOAuthError(response, 400, "invalid_scope");
+      const sorted = readTokens(response).scope.split(" ").sort();
       assert.deepEqual(sorted, granted.split(" ").sort());
     });
   }
@@ -92,9 +92,9 @@ describe("scopes of a user's grant are the app's that the user has (RFC 6749 §3
     const name = `${JSON.stringify(requested)} gives ${granted ?? "invalid_scope"}`;
     const scope = requested === undefined ? {} : { scope: requested };
     test(`password: ${name}`, async () => {
-      const answer = await gatepost.token(app, { ...passwordFields(), ...scope });
-      if (granted === undefined) return assertOAuthError(answer, 400, "invalid_scope");
-      const sorted = readTokens(answer).scope.split(" ").sort();
+      const response = await gatepost.token(app, { ...passwordFields(), ...scope });
+      if (granted === undefined) return assertOAuthError(response, 400, "invalid_scope");
+      const sorted = readTokens(response).scope.split(" ").sort();
       assert.deepEqual(sorted, granted.split(" ").sort());
     });
     test(`authorization_code: ${name}`, async () => {
@@ -105,8 +105,8 @@ describe("scopes of a user's grant are the app's that the user has (RFC 6749 §3
         assert.equal(granted, undefined);
         return;
       }
-      const answer = await gatepost.token(app, { grant_type: "authorization_code", code });
-      const sorted = readTokens(answer).scope.split(" ").sort();
+      const response = await gatepost.token(app, { grant_type: "authorization_code", code });
+      const sorted = readTokens(response).scope.split(" ").sort();
       assert.deepEqual(sorted, granted.split(" ").sort());
     });
   }
@@ -136,8 +136,8 @@ describe("more scopes than fit into a token that is taken (8,192 characters)", (
       ["password", { username, password }],
     ];
     for (const [grant_type, fields] of all) {
-      const answer = await gatepost.token(app, { grant_type, ...fields });
-      assertOAuthError(answer, 400, "invalid_scope");
+      const response = await gatepost.token(app, { grant_type, ...fields });
+      assertOAuthError(response, 400, "invalid_scope");
       const fewer = readTokens(await gatepost.token(app, { grant_type, ...fields, scope: some }));
       assert.equal(await gatepost.isAlive(fewer.access_token), true);
     }
@@ -147,8 +147,8 @@ describe("more scopes than fit into a token that is taken (8,192 characters)", (
     const app = await gatepost.createApp({ scopes });
     const user = await gatepost.createUser({ scopes });
     const browser = gatepost.openBrowser();
-    const answer = await passLogin(browser, await gatepost.authorize(browser, app), user);
-    const { searchParams } = new URL(answer.headers.get("location") ?? "");
+    const response = await passLogin(browser, await gatepost.authorize(browser, app), user);
+    const { searchParams } = new URL(response.headers.get("location") ?? "");
     assert.equal(searchParams.get("error"), "invalid_scope");
     assert.equal(searchParams.get("code"), null);
     const code = await gatepost.code(app, user, { scope: some });
@@ -160,10 +160,10 @@ describe("more scopes than fit into a token that is taken (8,192 characters)", (
   test("are a problem at the login, and nothing is stored", async () => {
     const user = await gatepost.createUser({ scopes });
     const { username, password } = user;
-    const answer = await gatepost.api.postJson("/consumer/login", { username, password });
-    assert.equal(answer.status, 400, answer.text);
-    assert.match(answer.headers.get("content-type") ?? "", /^application\/problem\+json/);
-    assert.equal(readObject(answer)["type"], "urn:gatepost:problem:invalid_scope");
+    const response = await gatepost.api.postJson("/consumer/login", { username, password });
+    assert.equal(response.status, 400, response.text);
+    assert.match(response.headers.get("content-type") ?? "", /^application\/problem\+json/);
+    assert.equal(readObject(response)["type"], "urn:gatepost:problem:invalid_scope");
     const admin = bearer(gatepost.adminToken);
     const grants = await gatepost.api.get(`/backend/grant?user=${user.id}`, admin);
     assert.deepEqual(readObject(grants)["items"], []);

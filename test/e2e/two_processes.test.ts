@@ -16,7 +16,7 @@ import {
   waitUntilDead,
 } from "../helpers/gatepost.ts";
 import { DEVICE_GRANT } from "../../src/oauth/grant_type.ts";
-import type { Answer } from "../helpers/http_client.ts";
+import type { ClientResponse } from "../helpers/http_client.ts";
 import { until } from "../helpers/until.ts";
 
 // Behind one address; without it each would be an issuer of its own.
@@ -38,7 +38,7 @@ after(async () => {
 });
 
 /** The same request 20 times at once, half of them at each process. */
-function sendToBoth(send: (at: Gatepost) => Promise<Answer>): Promise<Answer[]> {
+function sendToBoth(send: (at: Gatepost) => Promise<ClientResponse>): Promise<ClientResponse[]> {
   return Promise.all(Array.from({ length: 20 }, (_, index) => send(index % 2 ? first : second)));
 }
 
@@ -65,8 +65,8 @@ describe("two processes on one database", () => {
     await first.allow(browser, app, user);
     const cookie = browser.cookies().map(({ name, value }) => `${name}=${value}`).join("; ");
     const query = `client_id=${app.id}&redirect_uri=${app.redirectUri}`;
-    const answer = await second.api.get(`/authorization/authorize?${query}`, { cookie });
-    assert.equal(answer.status, 303);
+    const response = await second.api.get(`/authorization/authorize?${query}`, { cookie });
+    assert.equal(response.status, 303);
   });
 
   test("know what was revoked while one of them was suspended, as soon as it goes on", async () => {
@@ -91,8 +91,8 @@ describe("two processes on one database", () => {
 
   test("redeem a code once, of 20 at once, and then revoke what came of it", async () => {
     const fields = { grant_type: "authorization_code", code: await first.code(app, user) };
-    const answers = await sendToBoth((at) => at.token(app, fields));
-    const [won, ...others] = answers.filter(({ status }) => status === 200);
+    const responses = await sendToBoth((at) => at.token(app, fields));
+    const [won, ...others] = responses.filter(({ status }) => status === 200);
     assert.ok(won !== undefined && others.length === 0);
     await waitUntilBothRefuse(readTokens(won));
   });
@@ -100,8 +100,8 @@ describe("two processes on one database", () => {
   test("exchange a refresh token once or twice of 20 at once, then revoke the grant", async () => {
     const { refresh_token } = await first.codeTokens(app, user);
     const fields = { grant_type: "refresh_token", refresh_token };
-    const answers = await sendToBoth((at) => at.token(app, fields));
-    const won = answers.filter(({ status }) => status === 200);
+    const responses = await sendToBoth((at) => at.token(app, fields));
+    const won = responses.filter(({ status }) => status === 200);
     // The second came when the first had been exchanged: its response might have been lost.
     assert.ok(won.length === 1 || won.length === 2, String(won.length));
     for (const tokens of won.map(readTokens)) {
@@ -182,14 +182,14 @@ describe("two processes on one database", () => {
     await first.change(leaver, { status: "disabled" });
     await waitUntilDead(second, access_token);
     const { username, password } = leaver;
-    const answer = await second.api.postJson("/consumer/login", { username, password });
-    assert.equal(answer.status, 401);
+    const response = await second.api.postJson("/consumer/login", { username, password });
+    assert.equal(response.status, 401);
   });
 
   test("share the purge: what one ran, by turn or by hand, the other does not run", async () => {
     const find = async (at: Gatepost) => {
-      const answer = await at.api.get("/backend/cronjob", bearer(at.adminToken));
-      const jobs: { name: string; last_run: string | null }[] = JSON.parse(answer.text).items;
+      const response = await at.api.get("/backend/cronjob", bearer(at.adminToken));
+      const jobs: { name: string; last_run: string | null }[] = JSON.parse(response.text).items;
       return jobs.filter(({ name }) => name === "gatepost.purge");
     };
     const path = "/backend/cronjob/gatepost.purge/run";

@@ -46,8 +46,8 @@ after(async () => {
 /** Sends JSON with a token; the response must have the status. */
 async function send(method: string, path: string, token: string, body: object, status: number) {
   const headers = { ...bearer(token), "content-type": "application/json" };
-  const answer = await gatepost.api.send(method, path, { headers, body: JSON.stringify(body) });
-  assert.equal(answer.status, status, answer.text);
+  const response = await gatepost.api.send(method, path, { headers, body: JSON.stringify(body) });
+  assert.equal(response.status, status, response.text);
 }
 
 /** Turns a paused subscription of the old database to the receiver; what waited must arrive. */
@@ -62,9 +62,9 @@ async function resume(token: string, subscription: { id: string; secret: string 
 }
 
 async function items(path: string): Promise<readonly Record<string, unknown>[]> {
-  const answer = await gatepost.api.get(path, bearer(gatepost.adminToken));
-  const { items } = readObject(answer);
-  assert.ok(Array.isArray(items), answer.text);
+  const response = await gatepost.api.get(path, bearer(gatepost.adminToken));
+  const { items } = readObject(response);
+  assert.ok(Array.isArray(items), response.text);
   return items;
 }
 

@@ -24,7 +24,7 @@ import {
   type TestApp,
   type TestUser,
 } from "../helpers/gatepost.ts";
-import type { Answer } from "../helpers/http_client.ts";
+import type { ClientResponse } from "../helpers/http_client.ts";
 import { until } from "../helpers/until.ts";
 
 type Fields = Readonly<Record<string, string>>;
@@ -46,10 +46,11 @@ const OWN_PAGE = { "sec-fetch-site": "same-origin", origin: "null" };
 const WAITING = "authorization_pending";
 
 /** What a page's form would send, without its buttons. */
-const fieldsOf = (page: Answer): Fields => page.forms()[0]?.fields ?? {};
-const actionOf = (page: Answer): string => new URL(page.forms()[0]?.action ?? "", page.url).href;
+const fieldsOf = (page: ClientResponse): Fields => page.forms()[0]?.fields ?? {};
+const actionOf = (page: ClientResponse): string =>
+  new URL(page.forms()[0]?.action ?? "", page.url).href;
 
-const codeIn = (page: Answer) => fieldsOf(page)["user_code"];
+const codeIn = (page: ClientResponse) => fieldsOf(page)["user_code"];
 
 describe("the page for a device's code (RFC 8628 §3.3)", () => {
   test("asks for a login first, and comes then", async () => {
@@ -200,9 +201,9 @@ describe("the page for a device's code (RFC 8628 §3.3)", () => {
     const device = await newDevice(gatepost, lost);
     await gatepost.change(lost, { grants: ["authorization_code"] });
     const { browser, page } = await openVerify(gatepost, user);
-    const answer = await browser.submit(page, { user_code: device.user_code });
-    assertCodePage(answer, 400);
-    assert.match(answer.text, /may not use grant/);
+    const response = await browser.submit(page, { user_code: device.user_code });
+    assertCodePage(response, 400);
+    assert.match(response.text, /may not use grant/);
   });
 
   test("HEAD stores nothing and decides nothing", async () => {
@@ -223,7 +224,10 @@ describe("only the user's own click connects a device", () => {
     return { device, browser, page, consent: await typeCode(browser, page, device.user_code) };
   }
 
-  const forgeries: [what: string, fields: (own: Answer, start: Answer) => Promise<Fields>][] = [
+  const forgeries: [
+    what: string,
+    fields: (own: ClientResponse, start: ClientResponse) => Promise<Fields>,
+  ][] = [
     ["without its token", async () => ({ decision: "allow" })],
     ["that signs out, without its token", async () => ({ decision: "switch" })],
     ["with an empty token", async () => ({ csrf: "", decision: "allow" })],
@@ -241,10 +245,10 @@ describe("only the user's own click connects a device", () => {
   for (const [what, fields] of forgeries) {
     test(`not a form ${what}`, async () => {
       const { device, browser, page, consent } = await openConsent();
-      const answer = await browser.postForm(
+      const response = await browser.postForm(
         actionOf(consent), await fields(consent, page), OWN_PAGE,
       );
-      assert.ok(!answer.text.includes("Device connected"), answer.text);
+      assert.ok(!response.text.includes("Device connected"), response.text);
       assert.equal(await pollFor(gatepost, app, device), WAITING);
       assertCodePage(await browser.get(VERIFY)); // still signed in
     });
@@ -260,8 +264,8 @@ describe("only the user's own click connects a device", () => {
     test(`not a form sent with ${JSON.stringify(headers)}`, async () => {
       const { device, browser, consent } = await openConsent();
       const fields = { ...fieldsOf(consent), decision: "allow" };
-      const answer = await browser.postForm(actionOf(consent), fields, headers);
-      assert.equal(answer.status, 403);
+      const response = await browser.postForm(actionOf(consent), fields, headers);
+      assert.equal(response.status, 403);
       assert.equal(await pollFor(gatepost, app, device), WAITING);
     });
   }
@@ -318,11 +322,11 @@ describe("wrong codes", () => {
   test("are five also where they come at once", async () => {
     const own = await gatepost.createUser({ scopes });
     const { browser, page } = await openVerify(gatepost, own);
-    const answers = await Promise.all(Array.from({ length: 20 }, () =>
+    const responses = await Promise.all(Array.from({ length: 20 }, () =>
       browser.submit(page, { user_code: "BCDF-GHJK" })
     ));
-    assert.equal(answers.filter(({ status }) => status === 400).length, 5);
-    assert.equal(answers.filter(({ status }) => status === 429).length, 15);
+    assert.equal(responses.filter(({ status }) => status === 400).length, 5);
+    assert.equal(responses.filter(({ status }) => status === 429).length, 15);
   });
 
   test("are no more at the step that decides", async () => {
@@ -331,8 +335,8 @@ describe("wrong codes", () => {
     const statuses: number[] = [];
     for (const letter of "BCDFGHJK") {
       const path = `${VERIFY}?user_code=BCDF-GHJ${letter}`;
-      const answer = await browser.postForm(path, { csrf: "x", decision: "allow" }, OWN_PAGE);
-      statuses.push(answer.status);
+      const response = await browser.postForm(path, { csrf: "x", decision: "allow" }, OWN_PAGE);
+      statuses.push(response.status);
     }
     assert.deepEqual(statuses, [400, 400, 400, 400, 400, 429, 429, 429]);
   });
@@ -359,8 +363,8 @@ describe("wrong codes", () => {
       for (const code of at === 0 ? [right, ...wrong] : wrong) {
         const fields = { ...fieldsOf(page), user_code: code };
         const from = { ...OWN_PAGE, "x-forwarded-for": `2001:db8:0:fade::${at}` };
-        const answer = await browser.postForm(actionOf(page), fields, from);
-        assert.equal(answer.status, code === right ? 200 : at < 10 ? 400 : 429);
+        const response = await browser.postForm(actionOf(page), fields, from);
+        assert.equal(response.status, code === right ? 200 : at < 10 ? 400 : 429);
       }
     }
   });
@@ -382,8 +386,8 @@ describe("wrong codes", () => {
       assertCodePage(page);
       const fields = { ...fieldsOf(page), user_code: "BCDF-GHJK" };
       for (let count = 0; count < 5; count++) {
-        const answer = await gatepost.api.postForm(VERIFY, fields, { ...OWN_PAGE, ...from });
-        assert.equal(answer.status, 400, answer.text);
+        const response = await gatepost.api.postForm(VERIFY, fields, { ...OWN_PAGE, ...from });
+        assert.equal(response.status, 400, response.text);
       }
     }
     const { browser, page } = await openVerify(gatepost, await gatepost.createUser({ scopes }));
@@ -395,9 +399,9 @@ test("the audit has who connected which device's app, and who denied", async () 
   const own = await gatepost.createUser({ scopes });
   await decide(gatepost, own, await newDevice(gatepost, app));
   await decide(gatepost, own, await newDevice(gatepost, app), "deny");
-  const answer = await gatepost.api.get(`/backend/audit?actor=${own.id}`,
+  const response = await gatepost.api.get(`/backend/audit?actor=${own.id}`,
     bearer(gatepost.adminToken));
-  const { items } = readObject(answer);
+  const { items } = readObject(response);
   const entries: readonly Fields[] = Array.isArray(items) ? items : [];
   const decisions = entries.filter((entry) => entry["app"] === app.id);
   assert.deepEqual(decisions.map(({ action }) => action), ["grant.deny", "grant.allow"]);

@@ -156,27 +156,27 @@ test("random calls are answered as the document says, and never with 5xx", async
       : type.endsWith("json") ? JSON.stringify(value)
       : String(new URLSearchParams(Object.entries(asFields(value)).map(([name, each]) =>
         [name, String(each)])));
-    const answer = await api.send(method.toUpperCase(), `${filled}?${query}`, {
+    const response = await api.send(method.toUpperCase(), `${filled}?${query}`, {
       headers: {
         ...who === "nobody" ? {} : bearer(tokens[who]),
         ...type === undefined ? {} : { "content-type": type },
       },
       ...body === undefined ? {} : { body },
     });
-    const { status, text } = answer;
+    const { status, text } = response;
     if (status === 401 && who !== "nobody") tokens[who] = await gatepost.login(logins[who]);
     const report = (what: string) =>
       void wrong.add(`${method} ${filled}?${query} ${body}: ${status} ${what}`.slice(0, 1_000));
     if (status >= 500) report(text);
     const responses = asFields(operation["responses"]);
     const content = follow(responses[status] ?? responses["default"])["content"];
-    const shown = answer.headers.get("content-type")?.split(";")[0] ?? "";
+    const shown = response.headers.get("content-type")?.split(";")[0] ?? "";
     if (status < 300) reached.add(`${method} ${path}`);
     if (text === "" || !shown.endsWith("json")) return;
     const { schema } = asFields(asFields(content)[shown]);
     if (schema === undefined) return report(`is not documented as ${shown}`);
-    if (status < 300) learn(who, path, answer.json());
-    for (const error of findErrors(asFields(schema), answer.json(), { resolve, strict: true })) {
+    if (status < 300) learn(who, path, response.json());
+    for (const error of findErrors(asFields(schema), response.json(), { resolve, strict: true })) {
       report(error);
     }
   }

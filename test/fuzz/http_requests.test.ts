@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { type Gatepost, startGatepost } from "../helpers/gatepost.ts";
 import { createRandom, openRandom, type Random } from "../helpers/random.ts";
-import { exchangeRaw, type RawAnswer } from "../helpers/raw_http.ts";
+import { exchangeRaw, type RawResponse } from "../helpers/raw_http.ts";
 import { readMetric } from "../helpers/metrics_text.ts";
 
 /** How many requests are sent; GATEPOST_FUZZ_REQUESTS says another number. */
@@ -138,7 +138,7 @@ function frameBody(
   return { field: "Transfer-Encoding: chunked", body: text + end };
 }
 
-function checkAnswer({ status, headers, body }: RawAnswer, note: string): void {
+function checkResponse({ status, headers, body }: RawResponse, note: string): void {
   assert.equal(headers["x-content-type-options"], "nosniff", note);
   assert.match(headers["x-request-id"] ?? "", /^[A-Za-z0-9._:-]{1,128}$/, note);
   if (status < 400 || body === "") return; // HEAD has none
@@ -179,13 +179,13 @@ async function sendAll(random: Random, count: number): Promise<Map<number, numbe
       const shown = JSON.stringify(harmless);
       const note = `GATEPOST_SEED=${random.seed}: ${shown.slice(0, 3000)}`;
       const options = { waitMs: PATIENCE_MS, finish: true };
-      const { answers } = await exchangeRaw(port, bytes, options).catch(
+      const { responses } = await exchangeRaw(port, bytes, options).catch(
         (error: unknown) => assert.fail(`${String(error)} ${note}`),
       );
-      for (const answer of answers) {
-        if (answer.status >= 500) assert.fail(`${note}\n${errorLines().join("\n")}`);
-        checkAnswer(answer, note);
-        statuses.set(answer.status, (statuses.get(answer.status) ?? 0) + 1);
+      for (const response of responses) {
+        if (response.status >= 500) assert.fail(`${note}\n${errorLines().join("\n")}`);
+        checkResponse(response, note);
+        statuses.set(response.status, (statuses.get(response.status) ?? 0) + 1);
       }
     }
   }

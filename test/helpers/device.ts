@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { basicAuth, type Gatepost, readObject, type TestApp, type TestUser } from "./gatepost.ts";
 import { assertConsentPage, passLogin } from "./authorize_pages.ts";
-import type { Answer, Client } from "./http_client.ts";
+import type { ClientResponse, Client } from "./http_client.ts";
 
 type Fields = Readonly<Record<string, string>>;
 
@@ -23,7 +23,7 @@ export function askForDevice(
   app: TestApp,
   fields: Fields = {},
   headers: Fields = {},
-): Promise<Answer> {
+): Promise<ClientResponse> {
   return app.secret === ""
     ? api.postForm("/authorization/device", { client_id: app.id, ...fields }, headers)
     : api.postForm("/authorization/device", fields, { ...basicAuth(app), ...headers });
@@ -31,9 +31,9 @@ export function askForDevice(
 
 /** The codes of a new device. */
 export async function newDevice(gatepost: Gatepost, app: TestApp, fields: Fields = {}) {
-  const answer = await askForDevice(gatepost, app, fields);
-  assert.equal(answer.status, 200, answer.text);
-  const device: Device = JSON.parse(answer.text);
+  const response = await askForDevice(gatepost, app, fields);
+  assert.equal(response.status, 200, response.text);
+  const device: Device = JSON.parse(response.text);
   return device;
 }
 
@@ -42,7 +42,7 @@ export function poll(
   gatepost: Gatepost,
   app: TestApp,
   { device_code }: Pick<Device, "device_code">,
-): Promise<Answer> {
+): Promise<ClientResponse> {
   return gatepost.token(app, { grant_type: DEVICE_GRANT, device_code });
 }
 
@@ -64,7 +64,11 @@ export async function openVerify(gatepost: Gatepost, user: TestUser, query = "")
 }
 
 /** Types a code; returns the consent page. */
-export async function typeCode(browser: Client, page: Answer, code: string): Promise<Answer> {
+export async function typeCode(
+  browser: Client,
+  page: ClientResponse,
+  code: string,
+): Promise<ClientResponse> {
   const consent = await browser.submit(page, { user_code: code });
   assertConsentPage(consent);
   return consent;
@@ -76,14 +80,14 @@ export async function decide(
   user: TestUser,
   { user_code }: Pick<Device, "user_code">,
   decision: "allow" | "deny" = "allow",
-): Promise<Answer> {
+): Promise<ClientResponse> {
   const { browser, page } = await openVerify(gatepost, user);
   return browser.submit(await typeCode(browser, page, user_code), {}, decision);
 }
 
 /** Checks that the response is the page on which a code is typed. */
-export function assertCodePage(answer: Answer, status = 200): void {
-  assert.equal(answer.status, status, answer.text);
-  const names = answer.forms()[0]?.inputs.map(({ name }) => name) ?? [];
-  assert.deepEqual(names, ["csrf", "user_code"], answer.text);
+export function assertCodePage(response: ClientResponse, status = 200): void {
+  assert.equal(response.status, status, response.text);
+  const names = response.forms()[0]?.inputs.map(({ name }) => name) ?? [];
+  assert.deepEqual(names, ["csrf", "user_code"], response.text);
 }

@@ -40,8 +40,8 @@ export async function queryDatabase(
   const cluster = await clusters.get(path);
   if (cluster === undefined) return queryFile(path, sql, ...params);
   const node = await cluster.leader();
-  const answer = await node.call("/db/query?associative&level=strong", [[sql, ...params]]);
-  const { results: [{ rows = [], error }] } = JSON.parse(answer);
+  const response = await node.call("/db/query?associative&level=strong", [[sql, ...params]]);
+  const { results: [{ rows = [], error }] } = JSON.parse(response);
   if (error !== undefined) throw new Error(error);
   return rows;
 }

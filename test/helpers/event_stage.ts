@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { bearer, type Gatepost, newName, PASSWORD, readObject, startGatepost } from "./gatepost.ts";
-import type { Answer } from "./http_client.ts";
+import type { ClientResponse } from "./http_client.ts";
 import { type Receiver, startReceiver } from "./receiver.ts";
 import { until } from "./until.ts";
 
@@ -16,7 +16,7 @@ export interface EventStage {
   /** A token of a new user with scope `consumer` or those given. */
   newConsumer(scopes?: readonly string[]): Promise<string>;
   /** Calls with a token and, where there is one, a JSON body. */
-  call(method: string, path: string, token: string, body?: unknown): Promise<Answer>;
+  call(method: string, path: string, token: string, body?: unknown): Promise<ClientResponse>;
   /** Subscribes a new path of the receiver, which returns these statuses; the last one stays. */
   subscribe(token: string, event: string, ...statuses: number[]): Promise<StagedSubscription>;
   /** Dispatches through the backend and returns the event's id. */
@@ -71,14 +71,14 @@ export async function startEventStage(
       const react = (status: number) => ({ kind: "answer", status, body: "not for you" } as const);
       receiver.react(path, react(first), ...others.map(react));
       const body = { event, endpoint: receiver.url + path };
-      const answer = await stage.call("POST", "/consumer/subscription", token, body);
-      assert.equal(answer.status, 201, answer.text);
-      return { id: String(readObject(answer)["id"]), path, event, token };
+      const response = await stage.call("POST", "/consumer/subscription", token, body);
+      assert.equal(response.status, 201, response.text);
+      return { id: String(readObject(response)["id"]), path, event, token };
     },
     async dispatch(name, data, more = {}) {
-      const answer = await stage.call("POST", "/backend/event", admin, { name, data, ...more });
-      assert.equal(answer.status, 202, answer.text);
-      return String(readObject(answer)["id"]);
+      const response = await stage.call("POST", "/backend/event", admin, { name, data, ...more });
+      assert.equal(response.status, 202, response.text);
+      return String(readObject(response)["id"]);
     },
     async deliveries({ id, token }, ...statuses) {
       let items: readonly Readonly<Record<string, unknown>>[] = [];
@@ -99,18 +99,18 @@ export async function startEventStage(
 }
 
 /** The items of a list's response, which must be 200. */
-export function readItems(answer: Answer): readonly Readonly<Record<string, unknown>>[] {
-  assert.equal(answer.status, 200, answer.text);
-  const { items } = readObject(answer);
-  assert.ok(Array.isArray(items), answer.text);
+export function readItems(response: ClientResponse): readonly Readonly<Record<string, unknown>>[] {
+  assert.equal(response.status, 200, response.text);
+  const { items } = readObject(response);
+  assert.ok(Array.isArray(items), response.text);
   return items;
 }
 
 /** Checks a problem response (RFC 9457) and returns the pointers of its errors, sorted. */
-export function assertProblem(answer: Answer, status: number): readonly string[] {
-  assert.equal(answer.status, status, answer.text);
-  assert.match(answer.headers.get("content-type") ?? "", /^application\/problem\+json/);
+export function assertProblem(response: ClientResponse, status: number): readonly string[] {
+  assert.equal(response.status, status, response.text);
+  assert.match(response.headers.get("content-type") ?? "", /^application\/problem\+json/);
   const { errors = [] }: { errors?: readonly { readonly pointer: string }[] } =
-    JSON.parse(answer.text);
+    JSON.parse(response.text);
   return errors.map(({ pointer }) => pointer).sort();
 }

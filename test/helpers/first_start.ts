@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type CommandLine, openCommandLine, readJson } from "./command_line.ts";
 import { authorizePath, bearer, newAddress, SOURCE_ENTRY, type TestApp } from "./gatepost.ts";
-import { type Answer, type Client, createClient } from "./http_client.ts";
+import { type ClientResponse, type Client, createClient } from "./http_client.ts";
 import { type RunningServer, startServer } from "./process.ts";
 
 /** A server that nobody has signed in to, with one trusted app. */
@@ -17,7 +17,7 @@ export interface FirstStart {
   address(path: string): string;
   openBrowser(): Client;
   /** Signs admin in at the login page, and returns the next response. */
-  signIn(browser: Client, path: string, password: string): Promise<Answer>;
+  signIn(browser: Client, path: string, password: string): Promise<ClientResponse>;
   /** The status of POST /consumer/login as admin. */
   tryLogin(password: string): Promise<number>;
   /** The token of such a login. */
@@ -66,8 +66,8 @@ export async function startFirst(
     openBrowser,
     signIn: async (browser, path, password) => {
       const page = await browser.get(path);
-      const answer = await browser.submit(page, { username: "admin", password });
-      return answer.status === 303 ? browser.follow(answer) : answer;
+      const response = await browser.submit(page, { username: "admin", password });
+      return response.status === 303 ? browser.follow(response) : response;
     },
     tryLogin: async (password) => (await postLogin(password)).status,
     async login(password) {

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { hash, randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { type Answer, type Client, createClient } from "./http_client.ts";
+import { type ClientResponse, type Client, createClient } from "./http_client.ts";
 import { type RunningServer, startServer } from "./process.ts";
-import { exchangeRaw, holdRequest, type RawAnswer } from "./raw_http.ts";
+import { exchangeRaw, holdRequest, type RawResponse } from "./raw_http.ts";
 
 /** The server's source: the code that it runs counts in the coverage. */
 export const SOURCE_ENTRY = fileURLToPath(new URL("../../src/server.ts", import.meta.url));
@@ -73,15 +73,15 @@ export interface Gatepost {
   change(party: TestUser | TestApp, fields: Readonly<Record<string, unknown>>): Promise<void>;
   login(user: TestUser): Promise<string>;
   /** POST /consumer/login from `address`, or from one of its own. */
-  tryLogin(user: Credentials, address?: string): Promise<Answer>;
+  tryLogin(user: Credentials, address?: string): Promise<ClientResponse>;
   /** POST to the token endpoint; the app authenticates by Basic, a public app by its id. */
-  token(app: TestApp, fields: Fields): Promise<Answer>;
+  token(app: TestApp, fields: Fields): Promise<ClientResponse>;
   /** The token endpoint's response to an app's refresh token. */
-  refresh(app: TestApp, refreshToken: string, more?: Fields): Promise<Answer>;
+  refresh(app: TestApp, refreshToken: string, more?: Fields): Promise<ClientResponse>;
   /** The tokens by a user's password, for an app that may use the password grant. */
   passwordTokens(app: TestApp, user: TestUser, more?: Fields): Promise<TokenResponse>;
   /** GET of the authorize page with the app's id and redirect URI beside `parameters`. */
-  authorize(browser: Client, app: TestApp, parameters?: Fields): Promise<Answer>;
+  authorize(browser: Client, app: TestApp, parameters?: Fields): Promise<ClientResponse>;
   /** Logs in and allows the app on the pages; returns the callback address. */
   allow(browser: Client, app: TestApp, user: TestUser, parameters?: Fields): Promise<URL>;
   /** A new browser in which a user has logged in, for an app that asks for no consent. */
@@ -121,9 +121,9 @@ export async function startGatepost(options: GatepostOptions = {}): Promise<Gate
   }
 
   async function login(user: Credentials): Promise<string> {
-    const answer = await tryLogin(user);
-    assert.equal(answer.status, 200, answer.text);
-    const { token }: { token: string } = JSON.parse(answer.text);
+    const response = await tryLogin(user);
+    assert.equal(response.status, 200, response.text);
+    const { token }: { token: string } = JSON.parse(response.text);
     return token;
   }
 
@@ -141,17 +141,17 @@ export async function startGatepost(options: GatepostOptions = {}): Promise<Gate
     tryLogin,
     async createUser({ scopes = ["consumer"] } = {}) {
       const user = { username: newName("user"), password: PASSWORD };
-      const answer = await api.postJson("/backend/user", { ...user, scopes }, asAdmin);
-      assert.equal(answer.status, 201, answer.text);
-      const { id }: { id: string } = JSON.parse(answer.text);
+      const response = await api.postJson("/backend/user", { ...user, scopes }, asAdmin);
+      assert.equal(response.status, 201, response.text);
+      const { id }: { id: string } = JSON.parse(response.text);
       return { id, ...user };
     },
     async createApp(more = {}) {
       const fields = { name: newName("App"), url: "https://app.example", ...more };
-      const answer = await api.postJson("/backend/app", fields, asAdmin);
-      assert.equal(answer.status, 201, answer.text);
+      const response = await api.postJson("/backend/app", fields, asAdmin);
+      assert.equal(response.status, 201, response.text);
       const record: { client_id: string; client_secret?: string; url: string } =
-        JSON.parse(answer.text);
+        JSON.parse(response.text);
       return {
         id: record.client_id,
         secret: record.client_secret ?? "",
@@ -161,8 +161,8 @@ export async function startGatepost(options: GatepostOptions = {}): Promise<Gate
     },
     async change(party, fields) {
       const path = "username" in party ? `/backend/user/${party.id}` : `/backend/app/${party.id}`;
-      const answer = await api.sendJson("PATCH", path, fields, asAdmin);
-      assert.equal(answer.status, 200, answer.text);
+      const response = await api.sendJson("PATCH", path, fields, asAdmin);
+      assert.equal(response.status, 200, response.text);
     },
     token: (app, fields) =>
       app.secret === ""
@@ -213,9 +213,9 @@ export async function startGatepost(options: GatepostOptions = {}): Promise<Gate
       return readTokens(await gatepost.token(app, fields));
     },
     async isAlive(accessToken) {
-      const answer = await api.get("/authorization/whoami", bearer(accessToken));
-      assert.ok(answer.status === 200 || answer.status === 401, answer.text);
-      return answer.status === 200;
+      const response = await api.get("/authorization/whoami", bearer(accessToken));
+      assert.ok(response.status === 200 || response.status === 401, response.text);
+      return response.status === 200;
     },
     async assertDies(accessToken, fromMs) {
       while (await gatepost.isAlive(accessToken)) {
@@ -239,16 +239,16 @@ export async function sendRaw(
   method: string,
   target: string,
   { head = "", body = "" }: { readonly head?: string; readonly body?: string } = {},
-): Promise<RawAnswer> {
+): Promise<RawResponse> {
   const { host, port } = new URL(url);
   const start = `${method} ${target} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n`;
-  const { answers: [answer], text } = await exchangeRaw(
+  const { responses: [response], text } = await exchangeRaw(
     Number(port),
     Buffer.from(`${start}${head}\r\n${body}`),
     { waitMs: 5000 },
   );
-  if (answer === undefined) throw new Error(`no answer: ${text}`);
-  return answer;
+  if (response === undefined) throw new Error(`no answer: ${text}`);
+  return response;
 }
 
 /**
@@ -260,7 +260,7 @@ export async function sendSlowly(
   method: string,
   target: string,
   { head = {}, body }: { readonly head?: Fields; readonly body: string },
-): Promise<() => Promise<RawAnswer>> {
+): Promise<() => Promise<RawResponse>> {
   const { host, port, pathname } = new URL(url);
   const fields = {
     Host: host,
@@ -333,35 +333,38 @@ export function authorizePath(app: TestApp, parameters: Fields = {}): string {
 }
 
 /** The tokens of a response, which must be 200. */
-export function readTokens(answer: Answer): TokenResponse {
-  assert.equal(answer.status, 200, answer.text);
-  const tokens: TokenResponse = JSON.parse(answer.text);
+export function readTokens(response: ClientResponse): TokenResponse {
+  assert.equal(response.status, 200, response.text);
+  const tokens: TokenResponse = JSON.parse(response.text);
   return tokens;
 }
 
 /** The response, once it has this status; another one fails the test. */
-export async function expectStatus(status: number, response: Promise<Answer>): Promise<Answer> {
-  const answer = await response;
-  assert.equal(answer.status, status, answer.text);
-  return answer;
+export async function expectStatus(
+  status: number,
+  responding: Promise<ClientResponse>,
+): Promise<ClientResponse> {
+  const response = await responding;
+  assert.equal(response.status, status, response.text);
+  return response;
 }
 
 /** A response's JSON, which must be an object. */
-export function readObject(answer: Answer): Readonly<Record<string, unknown>> {
-  const value: unknown = JSON.parse(answer.text);
-  assert.ok(typeof value === "object" && value !== null && !Array.isArray(value), answer.text);
+export function readObject(response: ClientResponse): Readonly<Record<string, unknown>> {
+  const value: unknown = JSON.parse(response.text);
+  assert.ok(typeof value === "object" && value !== null && !Array.isArray(value), response.text);
   return { ...value };
 }
 
 /** Checks an error of the token endpoint and similar endpoints (RFC 6749 §5.2). */
-export function assertOAuthError(answer: Answer, status: number, error: string): void {
-  const body = readObject(answer);
-  assert.deepEqual([answer.status, body["error"]], [status, error], answer.text);
+export function assertOAuthError(response: ClientResponse, status: number, error: string): void {
+  const body = readObject(response);
+  assert.deepEqual([response.status, body["error"]], [status, error], response.text);
   assert.deepEqual(Object.keys(body).sort(), ["error", "error_description"]);
   assert.match(String(body["error_description"]), /^[\x20\x21\x23-\x5b\x5d-\x7e]+$/);
-  assert.match(answer.headers.get("content-type") ?? "", /^application\/json\b/);
-  assert.equal(answer.headers.get("cache-control"), "no-store");
-  assert.equal(answer.headers.get("pragma"), "no-cache");
+  assert.match(response.headers.get("content-type") ?? "", /^application\/json\b/);
+  assert.equal(response.headers.get("cache-control"), "no-store");
+  assert.equal(response.headers.get("pragma"), "no-cache");
 }
 
 /** The parts of a JWT, whose signature is not verified (RFC 7515 §3.1). */

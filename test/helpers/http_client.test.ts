@@ -108,10 +108,10 @@ test("submit() and follow() go through a form and its redirect as a browser does
   });
   const client = createClient(url);
   const page = await client.get("/page");
-  const answer = await client.submit(page, { u: "ann" }, "deny");
-  assert.equal(answer.status, 303);
-  assert.equal(answer.location, `${url}/back?code=1`);
-  assert.equal((await client.follow(answer)).url, `${url}/back?code=1`);
+  const submitted = await client.submit(page, { u: "ann" }, "deny");
+  assert.equal(submitted.status, 303);
+  assert.equal(submitted.location, `${url}/back?code=1`);
+  assert.equal((await client.follow(submitted)).url, `${url}/back?code=1`);
   await client.submit(await client.get("/private"), {}, "deny");
   assert.deepEqual(seen, [
     ["/go", url, "h=1&u=ann&decision=deny"],

@@ -24,7 +24,7 @@ export interface Form {
   readonly buttons: readonly Button[];
 }
 
-export interface Answer {
+export interface ClientResponse {
   readonly status: number;
   readonly headers: Headers;
   /** The address of the request. */
@@ -51,21 +51,26 @@ export interface Client {
     method: string,
     path: string,
     options?: { readonly headers?: HeaderFields; readonly body?: string | Uint8Array },
-  ): Promise<Answer>;
-  get(path: string, headers?: HeaderFields): Promise<Answer>;
-  postForm(path: string, fields: HeaderFields, headers?: HeaderFields): Promise<Answer>;
-  postJson(path: string, body: unknown, headers?: HeaderFields): Promise<Answer>;
+  ): Promise<ClientResponse>;
+  get(path: string, headers?: HeaderFields): Promise<ClientResponse>;
+  postForm(path: string, fields: HeaderFields, headers?: HeaderFields): Promise<ClientResponse>;
+  postJson(path: string, body: unknown, headers?: HeaderFields): Promise<ClientResponse>;
   /** Sends a JSON body; sends none if it is undefined. */
   sendJson(
     method: string,
     path: string,
     body: unknown,
     headers?: HeaderFields,
-  ): Promise<Answer>;
+  ): Promise<ClientResponse>;
   /** Fills in a form of the page and presses the button with this value (or none). */
-  submit(page: Answer, values?: HeaderFields, button?: string, form?: Form): Promise<Answer>;
+  submit(
+    page: ClientResponse,
+    values?: HeaderFields,
+    button?: string,
+    form?: Form,
+  ): Promise<ClientResponse>;
   /** Requests the address in the response's Location. */
-  follow(answer: Answer): Promise<Answer>;
+  follow(response: ClientResponse): Promise<ClientResponse>;
   /** The cookies kept for the base URL's host. */
   cookies(): readonly Cookie[];
   clearCookies(): void;
@@ -101,16 +106,16 @@ export function createClient(baseUrl: string, options: ClientOptions = {}): Clie
       if (cookies.length > 0 && !sent.has("cookie")) {
         sent.set("cookie", cookies.map(({ name, value }) => `${name}=${value}`).join("; "));
       }
-      const response = await fetch(url, {
+      const fetched = await fetch(url, {
         method,
         headers: sent,
         redirect: "manual",
         signal: AbortSignal.timeout(TIMEOUT_MS),
         ...(body !== undefined && { body: typeof body === "string" ? body : new Uint8Array(body) }),
       });
-      const answer = await readAnswer(url, response);
-      for (const line of response.headers.getSetCookie()) jar = keepCookie(jar, line, url);
-      return answer;
+      const response = await readResponse(url, fetched);
+      for (const line of fetched.headers.getSetCookie()) jar = keepCookie(jar, line, url);
+      return response;
     },
     get: (path, headers = {}) => client.send("GET", path, { headers }),
     postForm: (path, fields, headers = {}) =>
@@ -147,9 +152,9 @@ export function createClient(baseUrl: string, options: ClientOptions = {}): Clie
       const headers = { origin: formOrigin(page), "sec-fetch-site": site };
       return client.postForm(target.href, fields, headers);
     },
-    follow(answer) {
-      if (answer.location === undefined) throw new Error(`${answer.status} without Location`);
-      return client.get(answer.location);
+    follow(response) {
+      if (response.location === undefined) throw new Error(`${response.status} without Location`);
+      return client.get(response.location);
     },
     cookies: () => jar.filter(({ host }) => host === new URL(baseUrl).hostname),
     clearCookies() {
@@ -223,12 +228,12 @@ export function decodeEntities(text: string): string {
 }
 
 /** Fetch, "append a request Origin header": a page that sends no referrer posts as origin null. */
-function formOrigin(page: Answer): string {
+function formOrigin(page: ClientResponse): string {
   const policy = page.headers.get("referrer-policy");
   return policy === "no-referrer" ? "null" : new URL(page.url).origin;
 }
 
-async function readAnswer(url: URL, response: Response): Promise<Answer> {
+async function readResponse(url: URL, response: Response): Promise<ClientResponse> {
   const text = await response.text();
   const location = response.headers.get("location");
   return {

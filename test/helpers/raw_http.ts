@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 
 /** One response as it came over the wire. */
-export interface RawAnswer {
+export interface RawResponse {
   readonly status: number;
   /** The status line without the version: "200 OK". */
   readonly line: string;
@@ -13,7 +13,7 @@ export interface RawAnswer {
 
 export interface RawExchange {
   /** Final responses in order; 1xx are left out. */
-  readonly answers: readonly RawAnswer[];
+  readonly responses: readonly RawResponse[];
   /** All bytes that came, as latin1. */
   readonly text: string;
   /** Whether the server ended the connection, before the client did after `waitMs`. */
@@ -80,7 +80,7 @@ export function exchangeRaw(
     socket.on("close", () => {
       clearTimeout(timer);
       try {
-        resolve({ answers: parseAnswers(text), text, isClosed });
+        resolve({ responses: parseResponses(text), text, isClosed });
       } catch (error) {
         reject(error);
       }
@@ -92,7 +92,7 @@ export function exchangeRaw(
  * Sends a request without its last byte; the returned function sends that byte and resolves with
  * the response. The request must ask for the connection to be closed.
  */
-export async function holdRequest(port: number, text: string): Promise<() => Promise<RawAnswer>> {
+export async function holdRequest(port: number, text: string): Promise<() => Promise<RawResponse>> {
   const socket = await openRaw(port);
   let answered = "";
   socket.on("data", (chunk: Buffer) => {
@@ -103,9 +103,9 @@ export async function holdRequest(port: number, text: string): Promise<() => Pro
   return async () => {
     socket.write(text.slice(-1));
     await closed;
-    const [answer] = parseAnswers(answered);
-    if (answer === undefined) throw new Error("no answer");
-    return answer;
+    const [response] = parseResponses(answered);
+    if (response === undefined) throw new Error("no answer");
+    return response;
   };
 }
 
@@ -125,8 +125,8 @@ export function openRaw(port: number): Promise<Socket> {
 }
 
 /** Parses a stream of responses; throws if it is not valid HTTP/1.1. */
-export function parseAnswers(text: string): RawAnswer[] {
-  const answers: RawAnswer[] = [];
+export function parseResponses(text: string): RawResponse[] {
+  const responses: RawResponse[] = [];
   let rest = text;
   while (rest !== "") {
     const headEnd = rest.indexOf("\r\n\r\n");
@@ -147,9 +147,9 @@ export function parseAnswers(text: string): RawAnswer[] {
     if (status < 200) continue;
     const [body, left] = takeBody(rest, status, headers);
     rest = left;
-    answers.push({ status, line: first.slice("HTTP/1.1 ".length), headers, body });
+    responses.push({ status, line: first.slice("HTTP/1.1 ".length), headers, body });
   }
-  return answers;
+  return responses;
 }
 
 function takeBody(

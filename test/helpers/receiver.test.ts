@@ -17,8 +17,8 @@ const post = (url: string, body = "{}") =>
 
 test("startReceiver() records a request byte for byte and returns 204 by default", async (t) => {
   const receiver = await receiverOf(t);
-  const answer = await post(`${receiver.url}/hook?a=1`, '{"ü":1}');
-  assert.equal(answer.status, 204);
+  const response = await post(`${receiver.url}/hook?a=1`, '{"ü":1}');
+  assert.equal(response.status, 204);
   const [received] = await receiver.waitFor(1, 1_000, "/hook");
   assert.equal(received?.method, "POST");
   assert.equal(received?.url, "/hook?a=1");
@@ -95,8 +95,8 @@ test("startReceiver() speaks TLS with a certificate that its authority vouches f
   const ask = (path: string, ca?: string) =>
     new Promise<number | undefined>((resolve, reject) => {
       const options = { method: "POST", agent: false, ...(ca !== undefined && { ca }) };
-      const request = requestTls(`${receiver.url}${path}`, options, (answer) => {
-        answer.resume().once("end", () => resolve(answer.statusCode));
+      const request = requestTls(`${receiver.url}${path}`, options, (response) => {
+        response.resume().once("end", () => resolve(response.statusCode));
       });
       request.once("error", reject).end();
     });
@@ -126,10 +126,10 @@ test("release() answers what hangs, and what comes later hangs again", async (t)
   const receiver = await receiverOf(t);
   receiver.react("/hang", { kind: "hang" });
   for (const status of [500, 204]) {
-    const answer = post(`${receiver.url}/hang`);
+    const response = post(`${receiver.url}/hang`);
     await until(() => receiver.hanging() === 1);
     receiver.release(status);
-    assert.equal((await answer).status, status);
+    assert.equal((await response).status, status);
   }
   assert.deepEqual([receiver.hanging(), receiver.peak()], [0, 1]);
 });

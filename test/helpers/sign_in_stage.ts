@@ -55,9 +55,9 @@ export async function openStage(options: StageOptions = {}): Promise<Stage> {
   const appOrigin = appSite.url.replace("127.0.0.1", "localhost");
 
   const add = async (path: string, body: object): Promise<unknown> => {
-    const answer = await client.postJson(path, body, { authorization });
-    assert.equal(answer.status, 201, answer.text);
-    return answer.json();
+    const response = await client.postJson(path, body, { authorization });
+    assert.equal(response.status, 201, response.text);
+    return response.json();
   };
 
   return {

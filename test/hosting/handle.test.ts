@@ -35,7 +35,7 @@ interface Setting {
 }
 
 interface Outcome {
-  readonly answer?: HttpResponse;
+  readonly response?: HttpResponse;
   readonly problem?: Problem;
   readonly stored: readonly StoredEvent[];
   readonly lines: readonly { msg: string; fields: Readonly<Record<string, unknown>> }[];
@@ -90,7 +90,7 @@ async function call(handle: Handle, sent: Sent = {}, setting: Setting = {}): Pro
     log: { debug: write, info: write, warn: write, error: write },
   }));
   try {
-    const answer = await operation.handle({
+    const response = await operation.handle({
       request,
       params: setting.params ?? {},
       caller: setting.caller,
@@ -98,7 +98,7 @@ async function call(handle: Handle, sent: Sent = {}, setting: Setting = {}): Pro
       body: undefined,
       authenticateAgain: setting.authenticateAgain ?? (() => Promise.resolve()),
     });
-    return { answer, stored, lines, reads };
+    return { response, stored, lines, reads };
   } catch (problem) {
     assert.ok(problem instanceof Problem, String(problem));
     return { problem, stored, lines, reads };
@@ -109,22 +109,22 @@ const JSON_TYPE = "application/json";
 const FORM_TYPE = "application/x-www-form-urlencoded";
 
 test("a question mark at the start of a query or a form is part of its first name", async () => {
-  const { answer } = await call(
+  const { response } = await call(
     ({ query, body }) => [[...query], [...body as URLSearchParams]],
     { type: FORM_TYPE, query: "?a=1", body: "?b=2" }, // of a target as in /orders/7??a=1
   );
-  assert.deepEqual(JSON.parse(String(answer?.body)), [[["?a", "1"]], [["?b", "2"]]]);
+  assert.deepEqual(JSON.parse(String(response?.body)), [[["?a", "1"]], [["?b", "2"]]]);
 });
 
 test("a handler gets the path, query, caller and body of its request", async () => {
   const secretive = { ...CALLER, jti: "secret" };
-  const { answer } = await call(
+  const { response } = await call(
     ({ params, query, body, caller, signal }) =>
       [params, query.getAll("a"), body, caller, signal.aborted],
     { type: JSON_TYPE, body: '{"n":1}', query: "a=1&a=%C3%A9" },
     { params: { id: "7" }, caller: secretive },
   );
-  assert.deepEqual(JSON.parse(String(answer?.body)), [
+  assert.deepEqual(JSON.parse(String(response?.body)), [
     { id: "7" },
     ["1", "é"],
     { n: 1 },
@@ -135,17 +135,17 @@ test("a handler gets the path, query, caller and body of its request", async () 
 
 test("a handler gets what the schemas of its endpoint have made of a request", async () => {
   const shape = { type: "object", properties: { n: { type: "integer", default: 1 } } };
-  const { answer } = await call(
+  const { response } = await call(
     ({ params, query, body }) => [params, query, body],
     { type: JSON_TYPE, body: "{}", query: "n=2" },
     { params: { id: "7" }, fields: { input: { query: shape, body: shape } } },
   );
-  assert.equal(answer?.body, '[{"id":"7"},{"n":2},{"n":1}]');
+  assert.equal(response?.body, '[{"id":"7"},{"n":2},{"n":1}]');
 });
 
 test("a handler of a public endpoint has no caller", async () => {
-  const { answer } = await call(({ caller }) => [caller === undefined]);
-  assert.equal(answer?.body, "[true]");
+  const { response } = await call(({ caller }) => [caller === undefined]);
+  assert.equal(response?.body, "[true]");
 });
 
 test("a body is parsed by its type, and left unread where the type is another", async () => {
@@ -216,13 +216,13 @@ test("maxBody takes the place of the general limit, for forms too", async () => 
     [{ type: "text/plain", body: "a".repeat(65_537) }, {}],
   ];
   for (const [sent, setting] of cases) {
-    const { answer } = await call(() => undefined, sent, setting);
-    assert.equal(answer?.status, 204, JSON.stringify(setting));
+    const { response } = await call(() => undefined, sent, setting);
+    assert.equal(response?.status, 204, JSON.stringify(setting));
   }
 });
 
 test("request is a web Request with the address, headers and body of this one", async () => {
-  const { answer } = await call(
+  const { response } = await call(
     async ({ request }) => [
       request instanceof Request,
       request.method,
@@ -232,7 +232,7 @@ test("request is a web Request with the address, headers and body of this one", 
     ],
     { type: "text/plain", body: "é", query: "a=1", headers: { "x-signature": "s" } },
   );
-  assert.deepEqual(JSON.parse(String(answer?.body)), [
+  assert.deepEqual(JSON.parse(String(response?.body)), [
     true,
     "POST",
     "https://api.example/base/orders/7?a=1",
@@ -243,11 +243,11 @@ test("request is a web Request with the address, headers and body of this one", 
 
 test("request holds the body byte for byte where it was parsed too", async () => {
   const body = '{ "a" :1 }';
-  const { answer, reads } = await call(
+  const { response, reads } = await call(
     async ({ request }) => ({ text: await request.text() }),
     { type: JSON_TYPE, body },
   );
-  assert.deepEqual([answer?.body, reads], [JSON.stringify({ text: body }), 1]);
+  assert.deepEqual([response?.body, reads], [JSON.stringify({ text: body }), 1]);
 });
 
 test("a form or JSON that request finds not well-formed is refused, not a failure", async () => {
@@ -281,7 +281,7 @@ test("a form that request finds well-formed is read, one that is too large is 41
     chunked: true,
   };
   const read = async ({ request }: Context<unknown>) => [...(await request.formData()).entries()];
-  assert.equal((await call(read, sent)).answer?.body, '[["a","1"]]');
+  assert.equal((await call(read, sent)).response?.body, '[["a","1"]]');
   assert.equal((await call(read, sent, { maxBodyBytes: 8 })).problem?.status, 413);
 });
 
@@ -297,11 +297,11 @@ test("a body that is read twice is its handler's mistake: 500", async () => {
 
 test("request of a GET has no body", async () => {
   for (const method of ["GET", "HEAD"]) {
-    const { answer } = await call(
+    const { response } = await call(
       ({ request, body }) => [request.method, request.body === null, body],
       { method, type: JSON_TYPE, body: "[1]" },
     );
-    assert.equal(answer?.body, JSON.stringify([method, true, [1]]));
+    assert.equal(response?.body, JSON.stringify([method, true, [1]]));
   }
 });
 
@@ -314,14 +314,14 @@ test("request is made once, only when it is read, and its body only then", async
 });
 
 test("the whole context can be handed on", async () => {
-  const { answer } = await call((context) => {
+  const { response } = await call((context) => {
     const handOn = ({ request, query, log, dispatch, signal }: typeof context) =>
       ({ request, query, log, dispatch, signal });
     const { request, query, log, dispatch, signal } = handOn(context);
     log.info(dispatch("a", 1));
     return [request.url, query.get("a"), signal.aborted];
   }, { query: "a=1" });
-  assert.equal(answer?.body, '["https://api.example/base/orders/7?a=1","1",false]');
+  assert.equal(response?.body, '["https://api.example/base/orders/7?a=1","1",false]');
 });
 
 test("an unread body past the limit is the caller's 413, not a failure", async () => {
@@ -346,16 +346,16 @@ test("a token that ended while the body came in is refused, whoever reads the bo
   const unread = await call(read, { type: "text/plain", body: "x" }, setting);
   assert.deepEqual([unread.problem?.status, calls, unread.lines.length], [401, 1, 0]);
   const left = await call(() => "ok", { type: "text/plain", body: "x" }, setting);
-  assert.equal(left.answer?.status, 200);
+  assert.equal(left.response?.status, 200);
 });
 
 test("signal and request.signal abort when the client goes away", async () => {
   const client = new AbortController();
-  const { answer } = await call(({ signal, request }) => {
+  const { response } = await call(({ signal, request }) => {
     client.abort();
     return [signal.aborted, request.signal.aborted];
   }, { signal: client.signal });
-  assert.equal(answer?.body, "[true,true]");
+  assert.equal(response?.body, "[true,true]");
 });
 
 test("every line that a handler logs carries the request's id", async () => {
@@ -376,7 +376,7 @@ test("every line that a handler logs carries the request's id", async () => {
 test("the events of a request are stored together, in order, before it is answered", async () => {
   const commits: (readonly StoredEvent[])[] = [];
   let isStored = false;
-  const { answer } = await call(async ({ dispatch }) => {
+  const { response } = await call(async ({ dispatch }) => {
     const first = dispatch("a", { n: 1 });
     await Promise.resolve();
     return { first, second: dispatch("b", null, { subject: "u00000007" }) };
@@ -388,7 +388,7 @@ test("the events of a request are stored together, in order, before it is answer
     },
   });
   assert.ok(isStored);
-  const { first, second } = JSON.parse(String(answer?.body));
+  const { first, second } = JSON.parse(String(response?.body));
   assert.deepEqual(commits, [[
     { id: first, name: "a", json: '{"n":1}', subject: null },
     { id: second, name: "b", json: "null", subject: "u00000007" },
@@ -397,7 +397,7 @@ test("the events of a request are stored together, in order, before it is answer
 
 test("a request without events commits nothing", async () => {
   const store = (): Promise<void> => assert.fail("committed");
-  assert.equal((await call(() => undefined, {}, { store })).answer?.status, 204);
+  assert.equal((await call(() => undefined, {}, { store })).response?.status, 204);
 });
 
 test("events are stored for a response below 500 and for no other", async () => {
@@ -488,7 +488,7 @@ test("a flush that fails is a 503 unless the handler catches it", async () => {
     context.dispatch("b", 1);
     return { status: 202 };
   }, {}, { store });
-  assert.deepEqual([caught.answer?.status, commits], [202, 2]);
+  assert.deepEqual([caught.response?.status, commits], [202, 2]);
 });
 
 test("the response waits for a flush that its handler did not wait for", async () => {
@@ -525,7 +525,7 @@ test("the response waits for a flush that its handler did not wait for", async (
 
 test("the events of a streaming Response are stored before its first byte", async () => {
   const order: string[] = [];
-  const { answer } = await call(({ dispatch }) => {
+  const { response } = await call(({ dispatch }) => {
     dispatch("a", 1);
     return new Response(new ReadableStream({
       pull(controller) {
@@ -540,8 +540,8 @@ test("the events of a streaming Response are stored before its first byte", asyn
       order.push("commit");
     },
   });
-  assert.ok(answer?.body instanceof ReadableStream);
-  assert.equal(await new Response(answer.body).text(), "x");
+  assert.ok(response?.body instanceof ReadableStream);
+  assert.equal(await new Response(response.body).text(), "x");
   assert.deepEqual(order, ["commit", "byte"]);
 });
 
@@ -628,10 +628,10 @@ test("a handler that throws at once is a 500 too", async () => {
 
 test("what an author's dispatch refuses is a 500 unless the author catches it", async () => {
   assert.equal((await call(({ dispatch }) => dispatch("no name", 1))).problem?.status, 500);
-  const { answer, stored } = await call(({ dispatch }) => {
+  const { response, stored } = await call(({ dispatch }) => {
     dispatch("kept", 1);
     assert.throws(() => dispatch("gatepost.x", 1), TypeError);
     assert.throws(() => dispatch("large", "x".repeat(64)), RangeError);
   });
-  assert.deepEqual([answer?.status, stored.map(({ name }) => name)], [204, ["kept"]]);
+  assert.deepEqual([response?.status, stored.map(({ name }) => name)], [204, ["kept"]]);
 });

@@ -25,9 +25,9 @@ test("a plain object with an integer status and no other keys is a response", ()
     [{ status: 304, body: "left out" }, 304, undefined],
   ];
   for (const [result, status, body] of cases) {
-    const answer = toResponse(result);
-    assert.deepEqual([answer.status, answer.body], [status, body], JSON.stringify(result));
-    assert.deepEqual(answer.headers?.["content-type"], body && "application/json");
+    const response = toResponse(result);
+    assert.deepEqual([response.status, response.body], [status, body], JSON.stringify(result));
+    assert.deepEqual(response.headers?.["content-type"], body && "application/json");
   }
 });
 
@@ -74,8 +74,8 @@ test("strings and bytes with a content type of their own are sent as they are", 
     [{ "content-type": "application/ld+json" }, { a: 1 }, "application/ld+json", '{"a":1}'],
   ];
   for (const [headers, body, type, sent] of cases) {
-    const answer = toResponse({ status: 200, headers, body });
-    assert.deepEqual([answer.headers, answer.body], [{ "content-type": type }, sent]);
+    const response = toResponse({ status: 200, headers, body });
+    assert.deepEqual([response.headers, response.body], [{ "content-type": type }, sent]);
   }
 });
 
@@ -183,15 +183,15 @@ test("a Response passes through with its status, headers and stream", async () =
       ...[["set-cookie", "a=1"], ["set-cookie", "b=2"]],
     ] as [string, string][],
   });
-  const answer = toResponse(response);
-  assert.deepEqual([answer.status, answer.headers], [418, {
+  const sent = toResponse(response);
+  assert.deepEqual([sent.status, sent.headers], [418, {
     "content-encoding": "br",
     "content-type": "text/plain;charset=UTF-8",
     "x-a": "1",
     "set-cookie": ["a=1", "b=2"],
   }]);
-  assert.ok(answer.body instanceof ReadableStream);
-  assert.equal(await new Response(answer.body).text(), "text");
+  assert.ok(sent.body instanceof ReadableStream);
+  assert.equal(await new Response(sent.body).text(), "text");
 });
 
 test("a Response without a body is answered without one", () => {
@@ -273,11 +273,11 @@ test("a Response that came from fetch is passed on decoded", async () => {
   try {
     const address = server.address();
     assert.ok(typeof address === "object" && address !== null);
-    const answer = toResponse(await fetch(`http://127.0.0.1:${address.port}/`));
-    assert.equal(answer.headers?.["content-encoding"], undefined);
-    assert.equal(answer.headers?.["x-kept"], "1");
-    assert.ok(answer.body instanceof ReadableStream);
-    assert.equal(await new Response(answer.body).text(), "plain text");
+    const sent = toResponse(await fetch(`http://127.0.0.1:${address.port}/`));
+    assert.equal(sent.headers?.["content-encoding"], undefined);
+    assert.equal(sent.headers?.["x-kept"], "1");
+    assert.ok(sent.body instanceof ReadableStream);
+    assert.equal(await new Response(sent.body).text(), "plain text");
   } finally {
     server.closeAllConnections();
     server.close();

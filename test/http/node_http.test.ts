@@ -13,7 +13,7 @@ import type { HttpLimits } from "../../src/http/limits.ts";
 import { closeServer } from "../../src/http/node_close.ts";
 import { createHttpServer } from "../../src/http/node_http.ts";
 import { problemResponse } from "../../src/http/respond.ts";
-import { exchangeRaw, openRaw, parseAnswers, type RawAnswer } from "../helpers/raw_http.ts";
+import { exchangeRaw, openRaw, parseResponses, type RawResponse } from "../helpers/raw_http.ts";
 import { until } from "../helpers/until.ts";
 
 const MAX_BODY = 64 * 1024;
@@ -87,18 +87,18 @@ async function startStage(
 }
 
 /** What every refusal has, whoever made it. */
-function assertProblem(answer: RawAnswer | undefined, status: number, note = ""): void {
-  assert.ok(answer, note);
-  assert.equal(answer.status, status, `${note} ${answer.body}`);
-  assert.equal(answer.headers["content-type"], "application/problem+json", note);
-  assert.equal(answer.headers["x-content-type-options"], "nosniff", note);
-  assert.match(answer.headers["date"] ?? "", /GMT$/, note);
-  const problem: Record<string, unknown> = JSON.parse(answer.body);
+function assertProblem(response: RawResponse | undefined, status: number, note = ""): void {
+  assert.ok(response, note);
+  assert.equal(response.status, status, `${note} ${response.body}`);
+  assert.equal(response.headers["content-type"], "application/problem+json", note);
+  assert.equal(response.headers["x-content-type-options"], "nosniff", note);
+  assert.match(response.headers["date"] ?? "", /GMT$/, note);
+  const problem: Record<string, unknown> = JSON.parse(response.body);
   assert.match(String(problem["type"]), /^urn:gatepost:problem:[a-z_]+$/, note);
   assert.equal(problem["status"], status, note);
-  assert.equal(problem["request_id"], answer.headers["x-request-id"], note);
-  assert.match(answer.headers["x-request-id"] ?? "", /^[A-Za-z0-9._:-]+$/, note);
-  assert.ok(answer.line.length > 4, `${note}: a status line has its phrase`);
+  assert.equal(problem["request_id"], response.headers["x-request-id"], note);
+  assert.match(response.headers["x-request-id"] ?? "", /^[A-Za-z0-9._:-]+$/, note);
+  assert.ok(response.line.length > 4, `${note}: a status line has its phrase`);
 }
 
 const post = (fields: string, body = "") => `POST /x HTTP/1.1\r\n${HOST}${fields}\r\n${body}`;
@@ -182,10 +182,10 @@ const REFUSED: readonly [what: string, bytes: string, status: number][] = [
 for (const [what, bytes, status] of REFUSED) {
   test(`a request with ${what} is refused with ${status} and the connection ends`, async (t) => {
     const { port } = await startStage(t);
-    const { answers, isClosed } = await exchangeRaw(port, bytes, { waitMs: 3000 });
-    assertProblem(answers[0], status, what);
-    assert.equal(answers.length, 1, "one response and no more");
-    assert.equal(answers[0]?.headers["connection"], "close");
+    const { responses, isClosed } = await exchangeRaw(port, bytes, { waitMs: 3000 });
+    assertProblem(responses[0], status, what);
+    assert.equal(responses.length, 1, "one response and no more");
+    assert.equal(responses[0]?.headers["connection"], "close");
     assert.ok(isClosed);
   });
 }
@@ -195,8 +195,8 @@ test("CONNECT behind a request ends the connection, and harms nobody", async (t)
   const unread = post("Expect: 100-continue\r\nContent-Length: 4\r\n", "abcd");
   const { isClosed } = await exchangeRaw(port, unread + CONNECT, { waitMs: 3000 });
   assert.ok(isClosed);
-  const { answers } = await exchangeRaw(port, CONNECT, { waitMs: 3000 });
-  assert.equal(answers[0]?.status, 405);
+  const { responses } = await exchangeRaw(port, CONNECT, { waitMs: 3000 });
+  assert.equal(responses[0]?.status, 405);
 });
 
 test("a client that resets its connection after CONNECT harms nobody", async (t) => {
@@ -207,8 +207,8 @@ test("a client that resets its connection after CONNECT harms nobody", async (t)
     socket.write(CONNECT, () => socket.resetAndDestroy());
     await once(socket, "close");
   }
-  const { answers } = await exchangeRaw(port, `GET / HTTP/1.0\r\n${HOST}\r\n`, { waitMs: 3000 });
-  assert.equal(answers[0]?.status, 200);
+  const { responses } = await exchangeRaw(port, `GET / HTTP/1.0\r\n${HOST}\r\n`, { waitMs: 3000 });
+  assert.equal(responses[0]?.status, 200);
 });
 
 // the request, what the handler is given of it
@@ -237,10 +237,10 @@ const TAKEN: readonly [bytes: string, given: Record<string, unknown>][] = [
 for (const [bytes, given] of TAKEN) {
   test(`a request is taken: ${JSON.stringify(bytes.slice(0, 70))}`, async (t) => {
     const { port } = await startStage(t);
-    const { answers } = await exchangeRaw(port, bytes);
-    assert.equal(answers.length, 1);
-    assert.equal(answers[0]?.status, 200);
-    assert.partialDeepStrictEqual(JSON.parse(answers[0]?.body ?? ""), given);
+    const { responses } = await exchangeRaw(port, bytes);
+    assert.equal(responses.length, 1);
+    assert.equal(responses[0]?.status, 200);
+    assert.partialDeepStrictEqual(JSON.parse(responses[0]?.body ?? ""), given);
   });
 }
 
@@ -259,9 +259,9 @@ test("Expect: 100-continue is answered when the body is wanted", async (t) => {
 test("a body that is refused is not asked for with 100 Continue", async (t) => {
   const { port } = await startStage(t);
   const head = post(`Expect: 100-continue\r\nContent-Length: ${MAX_BODY + 1}\r\n`);
-  const { answers, text } = await exchangeRaw(port, head, { waitMs: 3000 });
+  const { responses, text } = await exchangeRaw(port, head, { waitMs: 3000 });
   assert.doesNotMatch(text, /100 Continue/);
-  assertProblem(answers[0], 413);
+  assertProblem(responses[0], 413);
 });
 
 test("HTTP/1.0 is not sent 100 Continue (RFC 9110 §10.1.1)", async (t) => {
@@ -280,8 +280,8 @@ test("pipelined requests are answered in order", async (t) => {
     },
   });
   const bytes = ["/slow", "/b", "/c"].map((path) => `GET ${path} HTTP/1.1\r\n${HOST}\r\n`).join("");
-  const { answers } = await exchangeRaw(port, bytes);
-  assert.deepEqual(answers.map(({ body }) => JSON.parse(body).path), ["/slow", "/b", "/c"]);
+  const { responses } = await exchangeRaw(port, bytes);
+  assert.deepEqual(responses.map(({ body }) => JSON.parse(body).path), ["/slow", "/b", "/c"]);
 });
 
 test("a response that breaks off before its turn ends the connection", async (t) => {
@@ -298,8 +298,8 @@ test("a response that breaks off before its turn ends the connection", async (t)
   });
   for (const [path, end] of [["/broken", false], ["/endless", true]] as const) {
     const ahead = ["/slow", path, "/c"].map((each) => `GET ${each} HTTP/1.1\r\n${HOST}\r\n`);
-    const { answers, isClosed } = await exchangeRaw(port, ahead.join(""), { end, waitMs: 2000 });
-    assert.deepEqual(answers.map(({ body }) => JSON.parse(body).path), ["/slow"], path);
+    const { responses, isClosed } = await exchangeRaw(port, ahead.join(""), { end, waitMs: 2000 });
+    assert.deepEqual(responses.map(({ body }) => JSON.parse(body).path), ["/slow"], path);
     assert.ok(isClosed, path);
   }
 });
@@ -309,12 +309,12 @@ test("a request to upgrade is answered, and nothing waits behind it", async (t) 
   const get = (path: string, more = "") => `GET ${path} HTTP/1.1\r\n${HOST}${more}\r\n`;
   const upgrade = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n";
   const bytes = get("/a") + get("/b", upgrade) + get("/c");
-  const { answers, isClosed } = await exchangeRaw(port, bytes, { waitMs: 3000 });
-  assert.deepEqual(answers.map(({ body }) => JSON.parse(body).path), ["/a", "/b"]);
-  assert.equal(answers[1]?.headers["connection"], "close");
+  const { responses, isClosed } = await exchangeRaw(port, bytes, { waitMs: 3000 });
+  assert.deepEqual(responses.map(({ body }) => JSON.parse(body).path), ["/a", "/b"]);
+  assert.equal(responses[1]?.headers["connection"], "close");
   assert.ok(isClosed);
   // Named in Connection or not offered at all (RFC 9110 §7.8).
-  const { answers: all } = await exchangeRaw(port, get("/d", "Upgrade: h2c\r\n") + get("/e"));
+  const { responses: all } = await exchangeRaw(port, get("/d", "Upgrade: h2c\r\n") + get("/e"));
   assert.deepEqual(all.map(({ body }) => JSON.parse(body).path), ["/d", "/e"]);
 });
 
@@ -331,7 +331,7 @@ test("a request to upgrade whose body does not come, or breaks off, is refused",
   ];
   for (const [bytes, status, end] of rows) {
     const exchange = await exchangeRaw(port, head + bytes, { waitMs: 5000, ...end && { end } });
-    assert.deepEqual(exchange.answers.map((answer) => answer.status), [status], bytes);
+    assert.deepEqual(exchange.responses.map((response) => response.status), [status], bytes);
     assert.ok(exchange.isClosed, bytes);
   }
 });
@@ -344,9 +344,9 @@ test("an invalid request after good pipelined ones is refused after their respon
     },
   });
   const good = `GET /a HTTP/1.1\r\n${HOST}\r\n`;
-  const { answers, isClosed } = await exchangeRaw(port, `${good}${good}nonsense\r\n\r\n${good}`);
-  assert.deepEqual(answers.map(({ status }) => status), [200, 200, 400]);
-  assertProblem(answers[2], 400);
+  const { responses, isClosed } = await exchangeRaw(port, `${good}${good}nonsense\r\n\r\n${good}`);
+  assert.deepEqual(responses.map(({ status }) => status), [200, 200, 400]);
+  assertProblem(responses[2], 400);
   assert.ok(isClosed);
   assert.deepEqual(refusals, [400]);
 });
@@ -356,8 +356,8 @@ test("nothing behind a refused head is taken for a request", async (t) => {
   const smuggled = `GET /smuggled HTTP/1.1\r\n${HOST}\r\n`;
   const encoding = "Transfer-Encoding: gzip, chunked";
   const bytes = `POST / HTTP/1.1\r\n${HOST}${encoding}\r\n\r\n0\r\n\r\n${smuggled}`;
-  const { answers } = await exchangeRaw(port, bytes, { waitMs: 3000 });
-  assert.deepEqual(answers.map(({ status }) => status), [400]);
+  const { responses } = await exchangeRaw(port, bytes, { waitMs: 3000 });
+  assert.deepEqual(responses.map(({ status }) => status), [400]);
   assert.deepEqual(requests, []);
 });
 
@@ -370,14 +370,14 @@ test("of too many requests ahead the first are answered, then the connection end
     },
   });
   const ahead = Array.from({ length: 1000 }, (_, each) => `GET /${each} HTTP/1.1\r\n${HOST}\r\n`);
-  const { answers, isClosed } = await exchangeRaw(port, ahead.join(""), { waitMs: 2000 });
-  assert.deepEqual(answers.map(({ body }) => JSON.parse(body).path), ["/0", "/1", "/2", "/3"]);
-  const ends = answers.map(({ headers }) => headers["connection"]);
+  const { responses, isClosed } = await exchangeRaw(port, ahead.join(""), { waitMs: 2000 });
+  assert.deepEqual(responses.map(({ body }) => JSON.parse(body).path), ["/0", "/1", "/2", "/3"]);
+  const ends = responses.map(({ headers }) => headers["connection"]);
   assert.deepEqual(ends, ["keep-alive", "keep-alive", "keep-alive", "close"]);
   assert.ok(isClosed);
   assert.equal(requests.length, 4);
   const all = await exchangeRaw(port, ahead.slice(0, 4).join(""));
-  assert.deepEqual([all.answers.length, all.isClosed], [4, false]);
+  assert.deepEqual([all.responses.length, all.isClosed], [4, false]);
 });
 
 test("what is sent too far ahead is not even parsed", async (t) => {
@@ -436,9 +436,9 @@ test("a body that nobody read ends the connection, after the whole response", as
   const body = "y".repeat(10_000);
   const { port, requests } = await startStage(t, { handle: () => ({ status: 200, body }) });
   const bytes = post("Content-Length: 50000\r\n", "x".repeat(20_000));
-  const { answers, isClosed } = await exchangeRaw(port, bytes, { waitMs: 4000 });
-  assert.equal(answers[0]?.body, body);
-  assert.equal(answers[0]?.headers["connection"], "close");
+  const { responses, isClosed } = await exchangeRaw(port, bytes, { waitMs: 4000 });
+  assert.equal(responses[0]?.body, body);
+  assert.equal(responses[0]?.headers["connection"], "close");
   assert.ok(isClosed);
   assert.equal(requests.length, 1);
 });
@@ -447,9 +447,9 @@ test("a client that still sends its too large body gets the whole response", asy
   const { port } = await startStage(t);
   const url = `http://127.0.0.1:${port}/`;
   for (let count = 0; count < 5; count++) {
-    const answer = await fetch(url, { method: "POST", body: "x".repeat(3_000_000) });
-    assert.equal(answer.status, 413);
-    assert.match(await answer.text(), /too_large/);
+    const response = await fetch(url, { method: "POST", body: "x".repeat(3_000_000) });
+    assert.equal(response.status, 413);
+    assert.match(await response.text(), /too_large/);
   }
 });
 
@@ -462,9 +462,9 @@ test("a client that reads once it has sent its body gets the whole stream", asyn
   const sent = new Promise((resolve) =>
     socket.write(post("Content-Length: 20000000\r\n", "x".repeat(20_000_000)), resolve));
   assert.equal(await sent, null);
-  const [answer] = parseAnswers(await text(socket));
-  assert.equal(answer?.status, 403);
-  assert.equal(answer.body, "no");
+  const [response] = parseResponses(await text(socket));
+  assert.equal(response?.status, 403);
+  assert.equal(response.body, "no");
 });
 
 test("a stream does not wait for a body that is not sent without 100 Continue", async (t) => {
@@ -472,16 +472,16 @@ test("a stream does not wait for a body that is not sent without 100 Continue", 
     handle: () => ({ status: 403, body: new Response("no").body ?? undefined }),
   });
   const bytes = post("Expect: 100-continue\r\nContent-Length: 5\r\n");
-  const { answers, isClosed } = await exchangeRaw(port, bytes, { waitMs: 1500 });
-  assert.equal(answers[0]?.body, "no");
+  const { responses, isClosed } = await exchangeRaw(port, bytes, { waitMs: 1500 });
+  assert.equal(responses[0]?.body, "no");
   assert.ok(isClosed);
 });
 
 test("a small body that nobody read keeps the connection", async (t) => {
   const { port } = await startStage(t, { handle: () => ({ status: 200, body: "ok" }) });
   const bytes = post("Content-Length: 3\r\n", "abc").repeat(2);
-  const { answers, isClosed } = await exchangeRaw(port, bytes);
-  assert.deepEqual(answers.map(({ body }) => body), ["ok", "ok"]);
+  const { responses, isClosed } = await exchangeRaw(port, bytes);
+  assert.deepEqual(responses.map(({ body }) => body), ["ok", "ok"]);
   assert.equal(isClosed, false);
 });
 
@@ -496,9 +496,9 @@ test("a client that closes its side gets what it waits for, in case it has not l
   });
   const options = { end: true, waitMs: 3000 };
   const bytes = GET + post("Content-Length: 2\r\n", "ab");
-  const { answers, isClosed } = await exchangeRaw(port, bytes, options);
-  assert.deepEqual(answers.map(({ status }) => status), [200, 200]);
-  assert.equal(answers[1]?.headers["connection"], "close");
+  const { responses, isClosed } = await exchangeRaw(port, bytes, options);
+  assert.deepEqual(responses.map(({ status }) => status), [200, 200]);
+  assert.equal(responses[1]?.headers["connection"], "close");
   assert.ok(isClosed);
   assert.deepEqual([aborted, log], [[true, true], []]);
 });
@@ -533,8 +533,8 @@ test("a stream that begins after its client has closed its side is sent whole", 
   const { port } = await startStage(t, {
     handle: () => delay(50).then(() => ({ status: 200, body: body() })),
   });
-  const { answers } = await exchangeRaw(port, GET, { end: true, waitMs: 3000 });
-  assert.equal(answers[0]?.body, "one two three");
+  const { responses } = await exchangeRaw(port, GET, { end: true, waitMs: 3000 });
+  assert.equal(responses[0]?.body, "one two three");
 });
 
 test("an event stream that begins after its client has closed its side is ended", async (t) => {
@@ -562,16 +562,16 @@ test("what still works for a response that has gone is not aborted, nor by a sto
     stopping: stop.signal,
     handle: ({ path }) => ({ status: 200, body: path === "/a" ? "all" : counting(1)() }),
   });
-  const { answers } = await exchangeRaw(port, GET.replace("/", "/a") + GET);
-  assert.deepEqual(answers.map(({ body }) => body), ["all", "one two three"]);
+  const { responses } = await exchangeRaw(port, GET.replace("/", "/a") + GET);
+  assert.deepEqual(responses.map(({ body }) => body), ["all", "one two three"]);
   stop.abort();
   assert.deepEqual(requests.map(({ signal }) => signal.aborted), [false, false]);
 });
 
 test("an idle connection is kept for longer than proxies keep theirs", async (t) => {
   const { port } = await startStage(t);
-  const { answers: [answer] } = await exchangeRaw(port, GET);
-  const [, seconds] = /timeout=(\d+)/.exec(answer?.headers["keep-alive"] ?? "") ?? [];
+  const { responses: [response] } = await exchangeRaw(port, GET);
+  const [, seconds] = /timeout=(\d+)/.exec(response?.headers["keep-alive"] ?? "") ?? [];
   assert.ok(Number(seconds) > 120); // Caddy's two minutes
 });
 
@@ -583,8 +583,8 @@ test("a server that closes does not wait for who has got the rest of a stream", 
   await once(server, "request");
   await delay(50);
   server.close();
-  const { answers, isClosed } = await exchange;
-  assert.equal(answers[0]?.body, "one two three");
+  const { responses, isClosed } = await exchange;
+  assert.equal(responses[0]?.body, "one two three");
   assert.ok(isClosed);
 });
 
@@ -621,8 +621,8 @@ test("a stream does not wait for ever for the rest of a body that nobody read", 
     handle: () => ({ status: 403, body: new Response("no").body ?? undefined }),
   });
   const bytes = post("Content-Length: 5\r\n", "ab");
-  const { answers, isClosed } = await exchangeRaw(port, bytes, { waitMs: 5000 });
-  assert.equal(answers[0]?.body, "no");
+  const { responses, isClosed } = await exchangeRaw(port, bytes, { waitMs: 5000 });
+  assert.equal(responses[0]?.body, "no");
   assert.ok(isClosed);
 });
 
@@ -685,26 +685,26 @@ test("204 has no length, nor 304, which would say the document's (RFC 9110 §8.6
   });
   for (const status of [204, 304]) {
     const request = `GET /${status} HTTP/1.1\r\n${HOST}Connection: close\r\n\r\n`;
-    const { answers: [answer] } = await exchangeRaw(stage.port, Buffer.from(request));
-    assert.equal(answer?.status, status);
-    assert.equal(answer?.headers["content-length"], undefined);
+    const { responses: [response] } = await exchangeRaw(stage.port, Buffer.from(request));
+    assert.equal(response?.status, status);
+    assert.equal(response?.headers["content-length"], undefined);
   }
 });
 
 test("HEAD has the length of GET's body and no body", async (t) => {
   const { port } = await startStage(t);
   const request = `HEAD / HTTP/1.1\r\n${HOST}\r\n`;
-  const { answers, text } = await exchangeRaw(port, request, { end: true });
-  assert.equal(answers.length, 1);
+  const { responses, text } = await exchangeRaw(port, request, { end: true });
+  assert.equal(responses.length, 1);
   assert.ok(text.endsWith("\r\n\r\n"));
-  assert.ok(Number(answers[0]?.headers["content-length"]) > 20);
+  assert.ok(Number(responses[0]?.headers["content-length"]) > 20);
 });
 
 test("a slow head is cut off with 408", async (t) => {
   const limits = { headersTimeoutMs: 100, requestTimeoutMs: 200 };
   const { port } = await startStage(t, { limits });
-  const { answers, isClosed } = await exchangeRaw(port, "GET / HTTP/1.1\r\nHo", { waitMs: 3000 });
-  assertProblem(answers[0], 408);
+  const { responses, isClosed } = await exchangeRaw(port, "GET / HTTP/1.1\r\nHo", { waitMs: 3000 });
+  assertProblem(responses[0], 408);
   assert.ok(isClosed);
 });
 
@@ -713,9 +713,9 @@ test("a slow body is cut off with 408 as the response to its request", async (t)
     limits: { headersTimeoutMs: 100, requestTimeoutMs: 200 },
   });
   const bytes = post("X-Request-Id: mine\r\nContent-Length: 10\r\n", "abc");
-  const { answers, isClosed } = await exchangeRaw(port, bytes, { waitMs: 4000 });
-  assertProblem(answers[0], 408);
-  assert.equal(answers[0]?.headers["x-request-id"], "mine");
+  const { responses, isClosed } = await exchangeRaw(port, bytes, { waitMs: 4000 });
+  assertProblem(responses[0], 408);
+  assert.equal(responses[0]?.headers["x-request-id"], "mine");
   assert.equal(requests.length, 1);
   assert.ok(isClosed);
 });
@@ -746,8 +746,8 @@ test("a handler may take longer than a request may take to arrive", async (t) =>
       return echo(request);
     },
   });
-  const { answers } = await exchangeRaw(port, `GET / HTTP/1.1\r\n${HOST}\r\n`, { waitMs: 1000 });
-  assert.equal(answers[0]?.status, 200);
+  const { responses } = await exchangeRaw(port, `GET / HTTP/1.1\r\n${HOST}\r\n`, { waitMs: 1000 });
+  assert.equal(responses[0]?.status, 200);
 });
 
 const LARGE = "x".repeat(30_000_000);
@@ -810,8 +810,8 @@ test("a stream that is silent for longer than a stall is not cut off", async (t)
       }),
     }),
   });
-  const answer = await fetch(`http://127.0.0.1:${port}/`);
-  assert.equal(await answer.text(), "begin end");
+  const response = await fetch(`http://127.0.0.1:${port}/`);
+  assert.equal(await response.text(), "begin end");
 });
 
 test("a silent stream does not pay for clients that take nothing", async (t) => {
@@ -829,11 +829,11 @@ test("a silent stream does not pay for clients that take nothing", async (t) => 
       }),
     }),
   });
-  const answer = await fetch(`http://127.0.0.1:${port}/stream`);
+  const response = await fetch(`http://127.0.0.1:${port}/stream`);
   const socket = await openRaw(port);
   socket.pause();
   socket.write(`GET / HTTP/1.1\r\n${HOST}\r\n`);
-  assert.equal(await answer.text(), "begin end");
+  assert.equal(await response.text(), "begin end");
   socket.destroy();
 });
 
@@ -866,8 +866,8 @@ test("one connection too many of an address is closed at once", async (t) => {
   assert.equal(text, "");
   kept[0]?.destroy();
   await delay(50);
-  const { answers } = await exchangeRaw(port, `GET / HTTP/1.1\r\n${HOST}\r\n`);
-  assert.equal(answers[0]?.status, 200);
+  const { responses } = await exchangeRaw(port, `GET / HTTP/1.1\r\n${HOST}\r\n`);
+  assert.equal(responses[0]?.status, 200);
   kept[1]?.destroy();
 });
 
@@ -879,7 +879,7 @@ test("a trusted proxy's connections are those of many clients, and not limited",
     trustedProxies: [loopback],
   });
   const kept = [await openRaw(port), await openRaw(port)];
-  assert.equal((await exchangeRaw(port, GET)).answers[0]?.status, 200);
+  assert.equal((await exchangeRaw(port, GET)).responses[0]?.status, 200);
   for (const socket of kept) socket.destroy();
 });
 
@@ -906,7 +906,7 @@ test("where all connections are taken, idle ones make room", async (t) => {
   const request = `GET / HTTP/1.1\r\n${HOST}\r\n`;
   await exchangeRaw(port, request, { waitMs: 1000 }); // dropped, and the idle ones with it
   await delay(50);
-  assert.equal((await exchangeRaw(port, request)).answers[0]?.status, 200);
+  assert.equal((await exchangeRaw(port, request)).responses[0]?.status, 200);
   for (const socket of idle) socket.destroy();
 });
 
@@ -919,10 +919,10 @@ test("bodies past the budget cost the one that has been coming longest", async (
     await delay(50);
   }
   const honest = await exchangeRaw(port, `${begun}x`, { waitMs: 1500 });
-  assert.equal(honest.answers[0]?.status, 200);
-  const statuses = (await Promise.all(hoarders)).map(({ answers }) => answers[0]?.status);
+  assert.equal(honest.responses[0]?.status, 200);
+  const statuses = (await Promise.all(hoarders)).map(({ responses }) => responses[0]?.status);
   assert.deepEqual(statuses, [503, 503, undefined]);
-  const [first] = (await Promise.all(hoarders)).flatMap(({ answers }) => answers);
+  const [first] = (await Promise.all(hoarders)).flatMap(({ responses }) => responses);
   assertProblem(first, 503);
   assert.equal(first?.headers["retry-after"], "1");
 });
@@ -931,9 +931,9 @@ test("bodies past the budget cost the one that has been coming longest", async (
 function holdAll(): { readonly handle: Handle; readonly open: () => void } {
   const { promise, resolve: open } = Promise.withResolvers<void>();
   const handle: Handle = async (request) => {
-    const answer = await echo(request);
+    const response = await echo(request);
     await promise;
-    return answer;
+    return response;
   };
   return { handle, open };
 }
@@ -978,8 +978,8 @@ test("what is made of a body may be more than the budget where that is not used 
     await delay(20); // for its body
   }
   open();
-  const answers = (await Promise.all(exchanges)).map((exchange) => exchange.answers[0]?.status);
-  assert.deepEqual(answers, [200, 200, 503]);
+  const responses = (await Promise.all(exchanges)).map((exchange) => exchange.responses[0]?.status);
+  assert.deepEqual(responses, [200, 200, 503]);
 });
 
 for (const [what, limits, request] of HELD) {
@@ -993,10 +993,10 @@ for (const [what, limits, request] of HELD) {
       await delay(20); // for its body
     }
     open();
-    const answers = (await Promise.all(exchanges)).map((exchange) => exchange.answers[0]);
-    assert.deepEqual(answers.map((answer) => answer?.status), [200, 200, 503, 503]);
-    assertProblem(answers[3], 503);
-    assert.equal((await exchangeRaw(port, request, { finish: true })).answers[0]?.status, 200);
+    const responses = (await Promise.all(exchanges)).map((exchange) => exchange.responses[0]);
+    assert.deepEqual(responses.map((response) => response?.status), [200, 200, 503, 503]);
+    assertProblem(responses[3], 503);
+    assert.equal((await exchangeRaw(port, request, { finish: true })).responses[0]?.status, 200);
   });
 }
 
@@ -1012,11 +1012,11 @@ test("of requests sent ahead as many are held as fit, then the connection ends",
   await delay(100);
   open();
   for (const [exchange, count] of [[await many, 5], [await others, 1]] as const) {
-    assert.deepEqual(exchange.answers.map(({ status }) => status), Array(count).fill(200));
+    assert.deepEqual(exchange.responses.map(({ status }) => status), Array(count).fill(200));
     assert.equal(exchange.isClosed, true);
   }
   assert.equal(requests.length, 6);
-  assert.equal((await exchangeRaw(port, large.repeat(3))).answers.length, 3);
+  assert.equal((await exchangeRaw(port, large.repeat(3))).responses.length, 3);
 });
 
 test("where heads are long a turn takes fewer of the requests that come at once", async (t) => {
@@ -1043,7 +1043,7 @@ test("bodies whose responses have gone cost no later one", async (t) => {
   const { port } = await startStage(t, { limits: { maxHeldBodyBytes: 2 * MAX_BODY } });
   const whole = post(`Content-Length: ${MAX_BODY}\r\n`, "x".repeat(MAX_BODY));
   for (let count = 0; count < 5; count++) {
-    assert.equal((await exchangeRaw(port, whole, { finish: true })).answers[0]?.status, 200);
+    assert.equal((await exchangeRaw(port, whole, { finish: true })).responses[0]?.status, 200);
   }
 });
 
@@ -1077,8 +1077,8 @@ test("responses past the budget cost the client that has taken none for longest"
   hoarder.pause();
   hoarder.write(`GET / HTTP/1.1\r\n${HOST}\r\n`);
   await delay(200);
-  const answer = await fetch(`http://127.0.0.1:${port}/`, { headers: { connection: "close" } });
-  assert.equal((await answer.text()).length, size);
+  const response = await fetch(`http://127.0.0.1:${port}/`, { headers: { connection: "close" } });
+  assert.equal((await response.text()).length, size);
   assert.equal(await countConnections(server), 0);
   hoarder.destroy();
 });
@@ -1109,9 +1109,12 @@ test("the head of a stream goes out at once, however long its first byte takes",
       }),
     }),
   });
-  const answer = await fetch(`http://127.0.0.1:${port}/`, { signal: AbortSignal.timeout(10_000) });
+  const response = await fetch(
+    `http://127.0.0.1:${port}/`,
+    { signal: AbortSignal.timeout(10_000) },
+  );
   goOn();
-  assert.equal(await answer.text(), "begin");
+  assert.equal(await response.text(), "begin");
 });
 
 test("an event stream is neither held back nor kept by proxies, unless it says so", async (t) => {
@@ -1119,8 +1122,8 @@ test("an event stream is neither held back nor kept by proxies, unless it says s
     const { port } = await startStage(t, {
       handle: () => ({ status: 200, headers: given, body: new Blob(["data: 1\n\n"]).stream() }),
     });
-    const { answers } = await exchangeRaw(port, GET);
-    const headers = answers[0]?.headers;
+    const { responses } = await exchangeRaw(port, GET);
+    const headers = responses[0]?.headers;
     return [headers?.["x-accel-buffering"], headers?.["cache-control"]];
   };
   const type = { "content-type": "text/event-stream; charset=utf-8" };
@@ -1142,7 +1145,7 @@ test("a stream that breaks cuts the response off", async (t) => {
       }),
     }),
   });
-  await assert.rejects(fetch(`http://127.0.0.1:${port}/`).then((answer) => answer.text()));
+  await assert.rejects(fetch(`http://127.0.0.1:${port}/`).then((response) => response.text()));
   await delay(50);
   assert.match(log.join(""), /broken/);
 });
@@ -1158,9 +1161,9 @@ test("once the server closes, a response ends its connection", async (t) => {
   await delay(30);
   const closed = once(server, "close");
   server.close();
-  const { answers, isClosed } = await exchange;
-  assert.equal(answers[0]?.status, 200);
-  assert.equal(answers[0]?.headers["connection"], "close");
+  const { responses, isClosed } = await exchange;
+  assert.equal(responses[0]?.status, 200);
+  assert.equal(responses[0]?.headers["connection"], "close");
   assert.ok(isClosed);
   await closed;
 });
@@ -1172,7 +1175,7 @@ test("once the server closes, all that was sent ahead is still answered", async 
   const exchange = exchangeRaw(port, GET.repeat(3), { waitMs: 2000 });
   await until(() => requests.length === 3);
   server.close();
-  assert.deepEqual((await exchange).answers.map(({ status }) => status), [200, 200, 200]);
+  assert.deepEqual((await exchange).responses.map(({ status }) => status), [200, 200, 200]);
 });
 
 test("what came while the process was busy is answered before it closes", async (t) => {
@@ -1185,8 +1188,8 @@ test("what came while the process was busy is answered before it closes", async 
   await new Promise(setImmediate); // timers come before what can be read then
   socket.write(GET);
   for (const untilMs = performance.now() + 100; performance.now() < untilMs;);
-  const [answer] = await once(socket, "data");
-  assert.match(String(answer), /^HTTP\/1.1 200 /);
+  const [response] = await once(socket, "data");
+  assert.match(String(response), /^HTTP\/1.1 200 /);
   await closed;
 });
 
@@ -1195,7 +1198,7 @@ test("connections that wait to be accepted are taken before the server closes", 
   const exchanges = Array.from({ length: 20 }, () => exchangeRaw(port, GET, { waitMs: 2000 }));
   await new Promise(process.nextTick); // they connect
   const closed = closeServer(server, 5000, 50);
-  for (const { answers } of await Promise.all(exchanges)) assert.equal(answers[0]?.status, 200);
+  for (const { responses } of await Promise.all(exchanges)) assert.equal(responses[0]?.status, 200);
   await closed;
 });
 
@@ -1212,8 +1215,8 @@ test("a head goes out in Latin-1 whatever the body is", async (t) => {
   });
   for (const path of Object.keys(bodies)) {
     for (const method of ["GET", "HEAD"]) {
-      const { answers } = await exchangeRaw(port, `${method} ${path} HTTP/1.1\r\n${HOST}\r\n`);
-      assert.equal(answers[0]?.headers["x-name"], "ü", `${method} ${path}`);
+      const { responses } = await exchangeRaw(port, `${method} ${path} HTTP/1.1\r\n${HOST}\r\n`);
+      assert.equal(responses[0]?.headers["x-name"], "ü", `${method} ${path}`);
     }
   }
 });
@@ -1222,7 +1225,7 @@ test("a sane X-Request-Id is kept, any other replaced", async (t) => {
   const { port } = await startStage(t);
   const ask = async (id: string) => {
     const bytes = `GET / HTTP/1.1\r\n${HOST}X-Request-Id: ${id}\r\n\r\n`;
-    return (await exchangeRaw(port, bytes)).answers[0]?.headers["x-request-id"];
+    return (await exchangeRaw(port, bytes)).responses[0]?.headers["x-request-id"];
   };
   assert.equal(await ask("abc.DEF:1_2-3"), "abc.DEF:1_2-3");
   assert.match(await ask("a b") ?? "", /^[0-9a-f]{24}$/);

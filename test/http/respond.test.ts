@@ -5,10 +5,10 @@ import { Problem } from "../../src/base/problem.ts";
 import { jsonResponse, NO_STORE, problemResponse } from "../../src/http/respond.ts";
 
 test("jsonResponse() is JSON with the headers it is given", () => {
-  const answer = jsonResponse(201, { a: [1, "\u00fc"] }, { Location: "/x" });
-  assert.equal(answer.status, 201);
-  assert.deepEqual(answer.headers, { "Content-Type": "application/json", Location: "/x" });
-  assert.deepEqual(readBody(answer), { a: [1, "\u00fc"] });
+  const response = jsonResponse(201, { a: [1, "\u00fc"] }, { Location: "/x" });
+  assert.equal(response.status, 201);
+  assert.deepEqual(response.headers, { "Content-Type": "application/json", Location: "/x" });
+  assert.deepEqual(readBody(response), { a: [1, "\u00fc"] });
 });
 
 test("NO_STORE keeps a response out of caches, old ones too (RFC 6749 §5.1)", () => {
@@ -16,12 +16,12 @@ test("NO_STORE keeps a response out of caches, old ones too (RFC 6749 §5.1)", (
 });
 
 test("problemResponse() is problem details with the request's id (RFC 9457 §3)", () => {
-  const answer = problemResponse(new Problem(404, "not_found", "There is no such app."), "r7");
-  assert.equal(answer.status, 404);
-  assert.equal(answer.headers?.["Content-Type"], "application/problem+json");
-  assert.equal(answer.headers["X-Request-Id"], "r7");
-  assert.equal(answer.headers["X-Content-Type-Options"], "nosniff");
-  assert.deepEqual(readBody(answer), {
+  const response = problemResponse(new Problem(404, "not_found", "There is no such app."), "r7");
+  assert.equal(response.status, 404);
+  assert.equal(response.headers?.["Content-Type"], "application/problem+json");
+  assert.equal(response.headers["X-Request-Id"], "r7");
+  assert.equal(response.headers["X-Content-Type-Options"], "nosniff");
+  assert.deepEqual(readBody(response), {
     type: "urn:gatepost:problem:not_found",
     title: "Not Found",
     status: 404,
@@ -33,18 +33,18 @@ test("problemResponse() is problem details with the request's id (RFC 9457 §3)"
 test("problemResponse() lists errors where there are any, and sends the problem's headers", () => {
   const errors = [{ pointer: "/url", detail: "Is required." }];
   const headers = { "Retry-After": "2" };
-  const answer = problemResponse(new Problem(503, "busy", "Later.", { errors, headers }), "r1");
-  assert.equal(answer.headers?.["Retry-After"], "2");
-  assert.deepEqual((readBody(answer) as { errors: unknown }).errors, errors);
+  const response = problemResponse(new Problem(503, "busy", "Later.", { errors, headers }), "r1");
+  assert.equal(response.headers?.["Retry-After"], "2");
+  assert.deepEqual((readBody(response) as { errors: unknown }).errors, errors);
 });
 
 test("problemResponse() says nothing of a cause", () => {
   const cause = new Error("secret place");
-  const answer = problemResponse(new Problem(500, "internal", "It failed.", { cause }), "r1");
-  assert.doesNotMatch(JSON.stringify(answer), /secret place/);
+  const response = problemResponse(new Problem(500, "internal", "It failed.", { cause }), "r1");
+  assert.doesNotMatch(JSON.stringify(response), /secret place/);
 });
 
-function readBody(answer: HttpResponse): unknown {
-  assert.equal(typeof answer.body, "string");
-  return JSON.parse(String(answer.body));
+function readBody(response: HttpResponse): unknown {
+  assert.equal(typeof response.body, "string");
+  return JSON.parse(String(response.body));
 }

@@ -392,7 +392,7 @@ test("nothing is run by a clock that is wrong", async (t) => {
 });
 
 /** Writes that are stored while `isLost`, but nobody is told. */
-function losingAnswers({ database }: Office) {
+function losingResponses({ database }: Office) {
   const lossy = {
     isLost: false,
     database: {
@@ -410,7 +410,7 @@ function losingAnswers({ database }: Office) {
 test("a claim that was stored, but not known to be, is run at the next look, once", async (t) => {
   const office = await setUp(t);
   const counter = createCounter();
-  const lossy = losingAnswers(office);
+  const lossy = losingResponses(office);
   const { look } = await office.open(counter.run, HOUR_MS, lossy);
   const other = await office.open(counter.run);
   office.nowMs += HOUR_MS;
@@ -448,7 +448,7 @@ test("a claim that was not stored is left to who was faster", async (t) => {
 test("a run whose claim was long not known to be stored keeps others from the next", async (t) => {
   const office = await setUp(t);
   const long = createLongRun();
-  const lossy = losingAnswers(office);
+  const lossy = losingResponses(office);
   const { look } = await office.open(long.run, 60_000, lossy);
   const other = await office.open(long.run, 60_000);
   office.nowMs += 60_000;

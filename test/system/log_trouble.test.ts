@@ -63,9 +63,9 @@ async function start(t: TestContext, stdio: StdioOptions): Promise<Server> {
     child,
     async get(path) {
       const headers = { authorization: `Bearer ${TOKEN}` };
-      const answer = await fetch(`http://127.0.0.1:${port}${path}`, { headers });
-      assert.equal(answer.status, 200);
-      return answer.text();
+      const response = await fetch(`http://127.0.0.1:${port}${path}`, { headers });
+      assert.equal(response.status, 200);
+      return response.text();
     },
     async dropped() {
       const text = await server.get("/system/metrics");

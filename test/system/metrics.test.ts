@@ -33,9 +33,9 @@ after(async () => {
 });
 
 async function scrapeText(): Promise<string> {
-  const answer = await gatepost.api.get("/system/metrics", bearer(METRICS_TOKEN));
-  assert.equal(answer.status, 200);
-  return answer.text;
+  const response = await gatepost.api.get("/system/metrics", bearer(METRICS_TOKEN));
+  assert.equal(response.status, 200);
+  return response.text;
 }
 
 async function scrape(): Promise<MetricFamily[]> {
@@ -64,21 +64,21 @@ test("the metrics are for the metrics token and scope backend alone", async () =
     [bearer(METRICS_TOKEN), 200],
   ];
   for (const [headers, status] of cases) {
-    const answer = await gatepost.api.get("/system/metrics", headers);
-    assert.equal(answer.status, status, JSON.stringify(headers));
+    const response = await gatepost.api.get("/system/metrics", headers);
+    assert.equal(response.status, status, JSON.stringify(headers));
     if (status === 200) continue;
-    assert.match(answer.headers.get("www-authenticate") ?? "", /^Bearer /);
-    assert.match(answer.headers.get("content-type") ?? "", /problem\+json/);
+    assert.match(response.headers.get("www-authenticate") ?? "", /^Bearer /);
+    assert.match(response.headers.get("content-type") ?? "", /problem\+json/);
   }
   const inQuery = await gatepost.api.get(`/system/metrics?access_token=${METRICS_TOKEN}`);
   assert.equal(inQuery.status, 401);
 });
 
 test("the metrics are Prometheus' text format, kept by nobody", async () => {
-  const answer = await gatepost.api.get("/system/metrics", bearer(METRICS_TOKEN));
-  assert.equal(answer.headers.get("content-type"), "text/plain; version=0.0.4; charset=utf-8");
-  assert.equal(answer.headers.get("cache-control"), "no-store");
-  const families = parseMetrics(answer.text);
+  const response = await gatepost.api.get("/system/metrics", bearer(METRICS_TOKEN));
+  assert.equal(response.headers.get("content-type"), "text/plain; version=0.0.4; charset=utf-8");
+  assert.equal(response.headers.get("cache-control"), "no-store");
+  const families = parseMetrics(response.text);
   for (const { name, type, help } of families) {
     assert.match(help, /^\S.*\.$/, `${name} has a sentence`);
     // https://prometheus.io/docs/practices/naming/
@@ -241,9 +241,9 @@ test("events, attempts and what is pending are reported", async () => {
   const subscribe = async (path: string) => {
     receiver.answer(path, path === "/good" ? 204 : 500);
     const body = { event, endpoint: receiver.url + path };
-    const answer = await gatepost.api.postJson("/consumer/subscription", body, bearer(token));
-    assert.equal(answer.status, 201, answer.text);
-    return String(readObject(answer)["id"]);
+    const response = await gatepost.api.postJson("/consumer/subscription", body, bearer(token));
+    assert.equal(response.status, 201, response.text);
+    return String(readObject(response)["id"]);
   };
   await subscribe("/good");
   const failing = await subscribe("/bad");

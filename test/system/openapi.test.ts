@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import type { Answer } from "../helpers/http_client.ts";
+import type { ClientResponse } from "../helpers/http_client.ts";
 import {
   basicAuth,
   bearer,
@@ -76,25 +76,28 @@ function findOperation(method: string, path: string) {
 }
 
 /** Checks a response against what the document declares of it, to the last member. */
-function checkAnswer(method: string, path: string, answer: Answer): Answer {
+function checkResponse(method: string, path: string, response: ClientResponse): ClientResponse {
   const [template = "", , operation = {}] = findOperation(method, path) ?? [];
-  const note = `${method} ${path} (${template}): ${answer.status} ${answer.text.slice(0, 500)}`;
+  const note = `${method} ${path} (${template}): ${response.status} ${response.text.slice(0, 500)}`;
   const responses = asFields(operation["responses"]);
   const declared = asFields(
-    responses[answer.status] ?? responses[`${String(answer.status)[0]}XX`] ?? responses["default"],
+    responses[response.status] ?? responses[`${String(response.status)[0]}XX`] ??
+      responses["default"],
   );
   const reference = declared["$ref"];
-  const response = typeof reference === "string" ? asFields(lookUp(document, reference)) : declared;
-  assert.ok(response["description"], note);
-  const content = asFields(response["content"]);
-  const type = (answer.headers.get("content-type") ?? "").replace(/;.*/, "");
+  const described = typeof reference === "string"
+    ? asFields(lookUp(document, reference))
+    : declared;
+  assert.ok(described["description"], note);
+  const content = asFields(described["content"]);
+  const type = (response.headers.get("content-type") ?? "").replace(/;.*/, "");
   if (Object.keys(content).length === 0) {
-    assert.equal(answer.text, "", note);
+    assert.equal(response.text, "", note);
   } else {
     const media = asFields(content[type]);
     assert.ok(content[type], `${type} is not declared: ${note}`);
     if (type.endsWith("json") && media["schema"] !== undefined) {
-      const errors = findErrors(asFields(media["schema"]), JSON.parse(answer.text), {
+      const errors = findErrors(asFields(media["schema"]), JSON.parse(response.text), {
         resolve: (ref) => lookUp(document, ref),
         strict: true,
       });
@@ -102,9 +105,9 @@ function checkAnswer(method: string, path: string, answer: Answer): Answer {
     }
   }
   const location = asFields(response["headers"])["Location"] !== undefined;
-  assert.equal(answer.headers.has("location"), answer.status < 400 && location, note);
-  if (answer.status < 400) answered.add(String(operation["operationId"]));
-  return answer;
+  assert.equal(response.headers.has("location"), response.status < 400 && location, note);
+  if (response.status < 400) answered.add(String(operation["operationId"]));
+  return response;
 }
 
 async function ask(
@@ -114,10 +117,10 @@ async function ask(
   token = gatepost.adminToken,
 ): Promise<Readonly<Record<string, unknown>>> {
   const headers = token === "" ? {} : bearer(token);
-  const answer = await gatepost.api.sendJson(method, path, body, headers);
-  checkAnswer(method, path, answer);
-  assert.ok(answer.status < 300, `${method} ${path}: ${answer.status} ${answer.text}`);
-  return answer.text === "" ? {} : readObject(answer);
+  const response = await gatepost.api.sendJson(method, path, body, headers);
+  checkResponse(method, path, response);
+  assert.ok(response.status < 300, `${method} ${path}: ${response.status} ${response.text}`);
+  return response.text === "" ? {} : readObject(response);
 }
 
 test("the document keeps the rules of OpenAPI 3.1", () => {
@@ -178,12 +181,12 @@ test("every operation says what opens it, also where that is nothing", () => {
 describe("what only callers with a scope may know", () => {
   const readDocument = async (path: string, token?: string) => {
     const headers = token === undefined ? {} : bearer(token);
-    const answer = await gatepost.api.get(path, headers);
-    assert.equal(answer.status, 200);
-    assert.equal(answer.headers.get("vary"), "Authorization");
+    const response = await gatepost.api.get(path, headers);
+    assert.equal(response.status, 200);
+    assert.equal(response.headers.get("vary"), "Authorization");
     const control = token === undefined ? "no-cache" : "private, no-cache";
-    assert.equal(answer.headers.get("cache-control"), control);
-    return readObject(answer);
+    assert.equal(response.headers.get("cache-control"), control);
+    return readObject(response);
   };
   const read = async (token?: string) => {
     const own = await readDocument("/openapi.json", token);
@@ -226,9 +229,9 @@ describe("what only callers with a scope may know", () => {
   });
 
   test("is not shown for a bad token", async () => {
-    const answer = await gatepost.api.get("/openapi.json", bearer("nonsense"));
-    assert.equal(answer.status, 401);
-    checkAnswer("GET", "/openapi.json", answer);
+    const response = await gatepost.api.get("/openapi.json", bearer("nonsense"));
+    assert.equal(response.status, 401);
+    checkResponse("GET", "/openapi.json", response);
   });
 
   test("has the same operation id in every document that has it", async () => {
@@ -291,11 +294,11 @@ test("what users and apps are answered is as declared", async () => {
 test("what the OAuth endpoints return is as declared", async () => {
   const user = await gatepost.createUser();
   const login = await gatepost.api.postJson("/consumer/login", user);
-  checkAnswer("POST", "/consumer/login", login);
+  checkResponse("POST", "/consumer/login", login);
   const app: TestApp = await gatepost.createApp({ resource_server: true });
   const tokens = await gatepost.codeTokens(app, user);
   const post = async (path: string, form: Record<string, string>, headers = basicAuth(app)) =>
-    checkAnswer("POST", path, await gatepost.api.postForm(path, form, headers));
+    checkResponse("POST", path, await gatepost.api.postForm(path, form, headers));
 
   const grant = { grant_type: "refresh_token", refresh_token: tokens.refresh_token };
   const fresh = readObject(await post("/authorization/token", grant));
@@ -311,7 +314,7 @@ test("what the OAuth endpoints return is as declared", async () => {
   await ask("GET", "/consumer/grant", undefined, String(readObject(login)["token"]));
   await askOfAccount();
   await ask("GET", `/backend/grant?user=${user.id}`);
-  const page = checkAnswer(
+  const page = checkResponse(
     "GET",
     "/authorization/authorize",
     await gatepost.authorize(gatepost.openBrowser(), app),
@@ -332,15 +335,15 @@ test("what the OAuth endpoints return is as declared", async () => {
 /** A device's requests and its user's, whose pages say nothing but what the answers are. */
 async function askOfDevice(user: TestUser): Promise<void> {
   const app = await gatepost.createApp({ grants: [DEVICE_GRANT] });
-  const asked = checkAnswer("POST", "/authorization/device", await askForDevice(gatepost, app));
+  const asked = checkResponse("POST", "/authorization/device", await askForDevice(gatepost, app));
   const device: Device = JSON.parse(asked.text);
-  checkAnswer("POST", "/authorization/token", await poll(gatepost, app, device));
+  checkResponse("POST", "/authorization/token", await poll(gatepost, app, device));
   const { browser, page } = await openVerify(gatepost, user);
-  checkAnswer("GET", VERIFY, page);
-  const consent = checkAnswer("POST", VERIFY, await typeCode(browser, page, device.user_code));
-  checkAnswer("POST", VERIFY, await browser.submit(consent, {}, "allow"));
-  checkAnswer("POST", VERIFY, await browser.submit(consent, {}, "allow"));
-  checkAnswer("POST", "/authorization/token", await poll(gatepost, app, device));
+  checkResponse("GET", VERIFY, page);
+  const consent = checkResponse("POST", VERIFY, await typeCode(browser, page, device.user_code));
+  checkResponse("POST", VERIFY, await browser.submit(consent, {}, "allow"));
+  checkResponse("POST", VERIFY, await browser.submit(consent, {}, "allow"));
+  checkResponse("POST", "/authorization/token", await poll(gatepost, app, device));
 }
 
 /** What users ask of their accounts; it ends what acts for them. */
@@ -467,7 +470,7 @@ test("what the rest of the backend and the system return is as declared", async 
   await ask("GET", "/backend/series?step=hour&of=logins");
   const headers = bearer(gatepost.adminToken);
   const watched = await gatepost.api.send("HEAD", "/backend/stream", { headers });
-  checkAnswer("GET", "/backend/stream", watched);
+  checkResponse("GET", "/backend/stream", watched);
   await ask("GET", "/.well-known/jwks.json", undefined, "");
   await ask("GET", "/.well-known/oauth-authorization-server", undefined, "");
   await ask("GET", "/.well-known/openid-configuration", undefined, "");
@@ -478,9 +481,9 @@ test("what the rest of the backend and the system return is as declared", async 
   await ask("GET", "/system/ready", undefined, "");
   await ask("GET", "/system/ready");
   const metrics = await gatepost.api.get("/system/metrics", bearer(gatepost.adminToken));
-  checkAnswer("GET", "/system/metrics", metrics);
+  checkResponse("GET", "/system/metrics", metrics);
   for (const path of ["/openapi.json", "/asyncapi.json"]) {
-    checkAnswer("GET", path, await gatepost.api.get(path));
+    checkResponse("GET", path, await gatepost.api.get(path));
   }
   // The admin's token was signed by the key before.
   await ask("DELETE", `/backend/key/${String(key["kid"])}`);
@@ -498,8 +501,8 @@ test("what is taken fits its schema, and what does not fit is refused", async ()
   ];
   const resolve = (ref: string) => lookUp(document, ref);
   for (const [name, path, body, status] of rows) {
-    const answer = await gatepost.api.postJson(path, body, bearer(gatepost.adminToken));
-    assert.equal(answer.status, status, answer.text);
+    const response = await gatepost.api.postJson(path, body, bearer(gatepost.adminToken));
+    assert.equal(response.status, status, response.text);
     const errors = findErrors({ $ref: `#/components/schemas/${name}` }, body, { resolve });
     assert.equal(errors.length > 0, status === 400, `${name} ${errors.join()}`);
   }
@@ -530,18 +533,18 @@ test("refusals are as declared", async () => {
     ["GET", "/authorization/authorize", 400],
   ];
   for (const [method, path, status, body, type] of refused) {
-    const answer = await gatepost.api.send(method, path, {
+    const response = await gatepost.api.send(method, path, {
       headers: type === undefined ? {} : { "content-type": type },
       ...(body !== undefined && { body }),
     });
-    assert.equal(answer.status, status, answer.text);
-    checkAnswer(method, path, answer);
+    assert.equal(response.status, status, response.text);
+    checkResponse(method, path, response);
   }
   const token = await gatepost.login(await gatepost.createUser());
   for (const path of ["/backend/app", "/system/metrics"]) {
-    const answer = await gatepost.api.get(path, bearer(token));
-    assert.equal(answer.status, 403);
-    checkAnswer("GET", path, answer);
+    const response = await gatepost.api.get(path, bearer(token));
+    assert.equal(response.status, 403);
+    checkResponse("GET", path, response);
   }
 });
 

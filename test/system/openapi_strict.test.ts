@@ -82,11 +82,15 @@ describe("the document allows what the server takes, and nothing that it refuses
       const member = JSON.stringify(each).slice(0, 60);
       test(`${name} with ${member}`, async () => {
         const body = fresh({ ...good, ...each });
-        const answer = await gatepost.api.postJson(path, body, bearer(gatepost.adminToken));
+        const response = await gatepost.api.postJson(path, body, bearer(gatepost.adminToken));
         const schema = asFields(lookUp(document, `#/components/schemas/${name}`));
         const errors = findErrors(schema, body, { resolve: (ref) => lookUp(document, ref) });
-        assert.notEqual(answer.status, 401);
-        assert.equal(errors.length > 0, answer.status === 400, `${answer.text} ${errors.join()}`);
+        assert.notEqual(response.status, 401);
+        assert.equal(
+          errors.length > 0,
+          response.status === 400,
+          `${response.text} ${errors.join()}`,
+        );
       });
     }
   }
@@ -117,9 +121,13 @@ describe("the document allows what the server takes, and nothing that it refuses
         const options = { resolve: (ref: string) => lookUp(document, ref) };
         const errors = findErrors(asFields(declared["schema"]), given, options);
         const query = new URLSearchParams({ [parameter]: value });
-        const answer = await gatepost.api.get(`${path}?${query}`, bearer(gatepost.adminToken));
-        assert.notEqual(answer.status, 401);
-        assert.equal(errors.length > 0, answer.status === 400, `${answer.text} ${errors.join()}`);
+        const response = await gatepost.api.get(`${path}?${query}`, bearer(gatepost.adminToken));
+        assert.notEqual(response.status, 401);
+        assert.equal(
+          errors.length > 0,
+          response.status === 400,
+          `${response.text} ${errors.join()}`,
+        );
       });
     }
   }
@@ -133,8 +141,8 @@ test("a cursor that is none of a list's is refused by every list", async () => {
   assert.ok(lists.length >= 14, lists.join());
   for (const path of lists) {
     const url = `${path.replace(/\{.*?\}/g, "x")}?cursor=zz`;
-    const answer = await gatepost.api.get(url, bearer(gatepost.adminToken));
-    assert.equal(answer.status, 400, `${path}: ${answer.text}`);
-    assert.match(answer.text, /"pointer":"\/cursor"/);
+    const response = await gatepost.api.get(url, bearer(gatepost.adminToken));
+    assert.equal(response.status, 400, `${path}: ${response.text}`);
+    assert.match(response.text, /"pointer":"\/cursor"/);
   }
 });

@@ -24,8 +24,8 @@ async function start(t: TestContext, env: GatepostOptions["env"] = {}): Promise<
 }
 
 async function readParts(gatepost: Gatepost): Promise<Readonly<Record<string, unknown>>> {
-  const answer = await gatepost.api.get("/system/ready", bearer(METRICS_TOKEN));
-  return asFields(readObject(answer)["parts"]);
+  const response = await gatepost.api.get("/system/ready", bearer(METRICS_TOKEN));
+  return asFields(readObject(response)["parts"]);
 }
 
 async function waitReady(gatepost: Gatepost, status = 200): Promise<void> {
@@ -47,12 +47,12 @@ test("the parts of readiness are shown to the metrics token and scope backend al
   await waitReady(gatepost);
   const consumer = await gatepost.login(await gatepost.createUser());
   for (const headers of [undefined, bearer(consumer), bearer("wrong")]) {
-    const answer = await gatepost.api.get("/system/ready", headers);
-    assert.deepEqual([answer.status, readObject(answer)], [200, { status: "ready" }]);
+    const response = await gatepost.api.get("/system/ready", headers);
+    assert.deepEqual([response.status, readObject(response)], [200, { status: "ready" }]);
   }
   for (const token of [METRICS_TOKEN, gatepost.adminToken]) {
-    const answer = await gatepost.api.get("/system/ready", bearer(token));
-    assert.deepEqual(readObject(answer), {
+    const response = await gatepost.api.get("/system/ready", bearer(token));
+    assert.deepEqual(readObject(response), {
       status: "ready",
       parts: {
         database: "ok",
@@ -62,7 +62,7 @@ test("the parts of readiness are shown to the metrics token and scope backend al
         oldest_pending_age_seconds: 0,
       },
     });
-    assert.equal(answer.headers.get("cache-control"), "no-store");
+    assert.equal(response.headers.get("cache-control"), "no-store");
   }
 });
 
@@ -107,8 +107,11 @@ test("deliveries that wait are backlog; those of a paused subscription have no a
   const admin = bearer(gatepost.adminToken);
   await gatepost.api.postJson("/backend/event", { name: event, data: 1 }, admin);
   const isFannedOut = async () => {
-    const answer = await gatepost.api.get(`/backend/event?name=${event}&status=distributed`, admin);
-    return answer.text.includes(event);
+    const response = await gatepost.api.get(
+      `/backend/event?name=${event}&status=distributed`,
+      admin,
+    );
+    return response.text.includes(event);
   };
   for (let waitedMs = 0; !await isFannedOut(); waitedMs += 20) {
     assert.ok(waitedMs < 5000, "it took too long");
@@ -154,9 +157,9 @@ test("a removed database file: what would be lost is refused, and it is not read
   await waitReady(gatepost);
   rmSync(join(gatepost.server.folder, "gatepost.db"));
   assert.equal((await gatepost.api.get("/system/ready")).status, 503, "before anybody writes");
-  const answer = await dispatch(gatepost);
-  assert.equal(answer.status, 503);
-  assert.ok(Number(answer.headers.get("retry-after")) > 0);
+  const response = await dispatch(gatepost);
+  assert.equal(response.status, 503);
+  assert.ok(Number(response.headers.get("retry-after")) > 0);
   assert.equal((await gatepost.api.get("/system/ready")).status, 503);
   assert.equal((await readParts(gatepost))["database"], "replaced");
   const grants = await gatepost.api.get("/consumer/grant", bearer(gatepost.adminToken));

@@ -23,12 +23,20 @@ interface OAuth2Client {
     verifier: string,
     scopes: readonly string[],
   ): URL;
-  validateAuthorizationCode(endpoint: string, code: string, verifier: string): Promise<Answer>;
-  refreshAccessToken(endpoint: string, token: string, scopes: readonly string[]): Promise<Answer>;
+  validateAuthorizationCode(
+    endpoint: string,
+    code: string,
+    verifier: string,
+  ): Promise<TokenResponse>;
+  refreshAccessToken(
+    endpoint: string,
+    token: string,
+    scopes: readonly string[],
+  ): Promise<TokenResponse>;
   revokeToken(endpoint: string, token: string): Promise<void>;
 }
 
-interface Answer {
+interface TokenResponse {
   accessToken(): string;
   refreshToken(): string;
   scopes(): readonly string[];
@@ -70,10 +78,10 @@ function open(load: PackageLoader, stage: Stage): Client {
   };
 }
 
-function tokens(answer: Answer): Tokens {
+function tokens(response: TokenResponse): Tokens {
   return {
-    accessToken: answer.accessToken(),
-    refreshToken: answer.refreshToken(),
-    scope: answer.scopes().join(" "),
+    accessToken: response.accessToken(),
+    refreshToken: response.refreshToken(),
+    scope: response.scopes().join(" "),
   };
 }

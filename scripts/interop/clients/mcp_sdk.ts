@@ -24,7 +24,7 @@ interface Transport {
   close(): Promise<void>;
 }
 
-type Answer = {
+type TokenResponse = {
   readonly access_token: string;
   readonly refresh_token?: string;
   readonly scope?: string;
@@ -37,8 +37,8 @@ interface Provider {
   readonly clientMetadata: { readonly redirect_uris: readonly string[] };
   clientInformation(): object | undefined;
   saveClientInformation(information: object): void;
-  tokens(): Answer | undefined;
-  saveTokens(tokens: Answer): void;
+  tokens(): TokenResponse | undefined;
+  saveTokens(tokens: TokenResponse): void;
   redirectToAuthorization(address: URL): void;
   saveCodeVerifier(verifier: string): void;
   codeVerifier(): string;
@@ -60,7 +60,7 @@ function open(load: PackageLoader, stage: Stage): Client {
     given: Pick<Provider, "clientMetadataUrl"> & { readonly known?: object },
   ): Promise<Tokens> {
     let address: URL | undefined;
-    let answer: Answer | undefined;
+    let response: TokenResponse | undefined;
     let verifier = "";
     let { known } = given;
     const authProvider: Provider = {
@@ -69,8 +69,8 @@ function open(load: PackageLoader, stage: Stage): Client {
       clientMetadata: { redirect_uris: [redirectUri] },
       clientInformation: () => known,
       saveClientInformation: (information) => void (known = information),
-      tokens: () => answer,
-      saveTokens: (tokens) => void (answer = tokens),
+      tokens: () => response,
+      saveTokens: (tokens) => void (response = tokens),
       redirectToAuthorization: (to) => void (address = to),
       saveCodeVerifier: (text) => void (verifier = text),
       codeVerifier: () => verifier,
@@ -87,8 +87,8 @@ function open(load: PackageLoader, stage: Stage): Client {
     await transport.finishAuth(searchParams.get("code") ?? "");
     await transport.send(call);
     await transport.close();
-    assert.ok(answer);
-    return tokens(answer);
+    assert.ok(response);
+    return tokens(response);
   }
 
   return {
@@ -110,6 +110,6 @@ function information({ id, secret, auth }: AppLogin): object {
   };
 }
 
-function tokens({ access_token, refresh_token, scope }: Answer): Tokens {
+function tokens({ access_token, refresh_token, scope }: TokenResponse): Tokens {
   return { accessToken: access_token, refreshToken: refresh_token, scope };
 }

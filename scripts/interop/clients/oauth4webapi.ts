@@ -28,11 +28,19 @@ interface Oauth4webapi {
   authorizationCodeGrantRequest(
     ...request: [Server, App, ClientAuthentication, URLSearchParams, string, string, object]
   ): Promise<Response>;
-  processAuthorizationCodeResponse(as: Server, app: App, response: Response): Promise<Answer>;
+  processAuthorizationCodeResponse(
+    as: Server,
+    app: App,
+    response: Response,
+  ): Promise<TokenResponse>;
   clientCredentialsGrantRequest(
     ...request: [Server, App, ClientAuthentication, object, object]
   ): Promise<Response>;
-  processClientCredentialsResponse(as: Server, app: App, response: Response): Promise<Answer>;
+  processClientCredentialsResponse(
+    as: Server,
+    app: App,
+    response: Response,
+  ): Promise<TokenResponse>;
   deviceAuthorizationRequest(
     ...request: [Server, App, ClientAuthentication, object, object]
   ): Promise<Response>;
@@ -40,15 +48,19 @@ interface Oauth4webapi {
   deviceCodeGrantRequest(
     ...request: [Server, App, ClientAuthentication, string, object]
   ): Promise<Response>;
-  processDeviceCodeResponse(as: Server, app: App, response: Response): Promise<Answer>;
+  processDeviceCodeResponse(as: Server, app: App, response: Response): Promise<TokenResponse>;
   genericTokenEndpointRequest(
     ...request: [Server, App, ClientAuthentication, string, object, object]
   ): Promise<Response>;
-  processGenericTokenEndpointResponse(as: Server, app: App, response: Response): Promise<Answer>;
+  processGenericTokenEndpointResponse(
+    as: Server,
+    app: App,
+    response: Response,
+  ): Promise<TokenResponse>;
   refreshTokenGrantRequest(
     ...request: [Server, App, ClientAuthentication, string, object]
   ): Promise<Response>;
-  processRefreshTokenResponse(as: Server, app: App, response: Response): Promise<Answer>;
+  processRefreshTokenResponse(as: Server, app: App, response: Response): Promise<TokenResponse>;
   revocationRequest(
     ...request: [Server, App, ClientAuthentication, string, object]
   ): Promise<Response>;
@@ -70,7 +82,7 @@ type Server = { readonly issuer: string; readonly authorization_endpoint?: strin
 type App = { readonly client_id: string };
 type Resource = { readonly resource: string; readonly authorization_servers?: readonly string[] };
 type Device = { readonly device_code: string; readonly verification_uri_complete?: string };
-type Answer = {
+type TokenResponse = {
   readonly access_token: string;
   readonly refresh_token?: string;
   readonly scope?: string;
@@ -129,26 +141,26 @@ function open(load: PackageLoader, stage: Stage): Client {
     async credentials(app, scope) {
       const as = await found;
       const client = { client_id: app.id };
-      const answer = await oauth.clientCredentialsGrantRequest(
+      const response = await oauth.clientCredentialsGrantRequest(
         as,
         client,
         prove(app),
         { scope },
         options,
       );
-      return tokens(await oauth.processClientCredentialsResponse(as, client, answer));
+      return tokens(await oauth.processClientCredentialsResponse(as, client, response));
     },
     async keyedCredentials({ id: client_id, key, kid }, scope) {
       const as = await found;
       const client = { client_id };
-      const answer = await oauth.clientCredentialsGrantRequest(
+      const response = await oauth.clientCredentialsGrantRequest(
         as,
         client,
         oauth.PrivateKeyJwt({ key, kid }),
         { scope },
         options,
       );
-      return tokens(await oauth.processClientCredentialsResponse(as, client, answer));
+      return tokens(await oauth.processClientCredentialsResponse(as, client, response));
     },
     async code(app, scope, change) {
       const as = await found;
@@ -168,7 +180,7 @@ function open(load: PackageLoader, stage: Stage): Client {
       const callback = await stage.visit(address.href);
       change?.(callback);
       const parameters = oauth.validateAuthResponse(as, client, callback, state);
-      const answer = await oauth.authorizationCodeGrantRequest(
+      const response = await oauth.authorizationCodeGrantRequest(
         as,
         client,
         prove(app),
@@ -177,7 +189,7 @@ function open(load: PackageLoader, stage: Stage): Client {
         verifier,
         options,
       );
-      return tokens(await oauth.processAuthorizationCodeResponse(as, client, answer));
+      return tokens(await oauth.processAuthorizationCodeResponse(as, client, response));
     },
     async device(app, scope, send) {
       const as = await found;
@@ -192,8 +204,8 @@ function open(load: PackageLoader, stage: Stage): Client {
       const device = await oauth.processDeviceAuthorizationResponse(as, client, asked);
       const poll = async () => {
         const code = device.device_code;
-        const answer = await oauth.deviceCodeGrantRequest(as, client, prove(app), code, options);
-        return oauth.processDeviceCodeResponse(as, client, answer);
+        const response = await oauth.deviceCodeGrantRequest(as, client, prove(app), code, options);
+        return oauth.processDeviceCodeResponse(as, client, response);
       };
       await assert.rejects(poll(), { error: "authorization_pending" });
       await assert.rejects(poll(), { error: "slow_down" });
@@ -203,7 +215,7 @@ function open(load: PackageLoader, stage: Stage): Client {
     async password(app, username, password, scope) {
       const as = await found;
       const client = { client_id: app.id };
-      const answer = await oauth.genericTokenEndpointRequest(
+      const response = await oauth.genericTokenEndpointRequest(
         as,
         client,
         prove(app),
@@ -211,32 +223,32 @@ function open(load: PackageLoader, stage: Stage): Client {
         { username, password, scope },
         options,
       );
-      return tokens(await oauth.processGenericTokenEndpointResponse(as, client, answer));
+      return tokens(await oauth.processGenericTokenEndpointResponse(as, client, response));
     },
     async refresh(app, refreshToken, scope) {
       const as = await found;
       const client = { client_id: app.id };
       const more = { ...options, ...(scope && { additionalParameters: { scope } }) };
-      const answer = await oauth.refreshTokenGrantRequest(
+      const response = await oauth.refreshTokenGrantRequest(
         as,
         client,
         prove(app),
         refreshToken,
         more,
       );
-      return tokens(await oauth.processRefreshTokenResponse(as, client, answer));
+      return tokens(await oauth.processRefreshTokenResponse(as, client, response));
     },
     async revoke(app, token, token_type_hint) {
       const more = { ...options, additionalParameters: { token_type_hint } };
       const client = { client_id: app.id };
-      const answer = await oauth.revocationRequest(await found, client, prove(app), token, more);
-      await oauth.processRevocationResponse(answer);
+      const response = await oauth.revocationRequest(await found, client, prove(app), token, more);
+      await oauth.processRevocationResponse(response);
     },
     async introspect(app, token) {
       const as = await found;
       const client = { client_id: app.id };
-      const answer = await oauth.introspectionRequest(as, client, prove(app), token, options);
-      return oauth.processIntrospectionResponse(as, client, answer);
+      const response = await oauth.introspectionRequest(as, client, prove(app), token, options);
+      return oauth.processIntrospectionResponse(as, client, response);
     },
     async request(address, accessToken) {
       const response = await oauth.protectedResourceRequest(
@@ -265,6 +277,6 @@ function readResourceMetadata(error: unknown): string {
   return String(challenges[0]?.parameters["resource_metadata"]);
 }
 
-function tokens({ access_token, refresh_token, scope }: Answer): Tokens {
+function tokens({ access_token, refresh_token, scope }: TokenResponse): Tokens {
   return { accessToken: access_token, refreshToken: refresh_token, scope };
 }

@@ -28,12 +28,20 @@ interface OpenidClient {
     config: Configuration,
     callback: URL,
     checks: { readonly pkceCodeVerifier: string; readonly expectedState: string },
-  ): Promise<Answer>;
-  clientCredentialsGrant(config: Configuration, parameters: Fields): Promise<Answer>;
+  ): Promise<TokenResponse>;
+  clientCredentialsGrant(config: Configuration, parameters: Fields): Promise<TokenResponse>;
   initiateDeviceAuthorization(config: Configuration, parameters: Fields): Promise<Device>;
-  pollDeviceAuthorizationGrant(config: Configuration, device: Device): Promise<Answer>;
-  genericGrantRequest(config: Configuration, grant: string, parameters: Fields): Promise<Answer>;
-  refreshTokenGrant(config: Configuration, token: string, parameters: Fields): Promise<Answer>;
+  pollDeviceAuthorizationGrant(config: Configuration, device: Device): Promise<TokenResponse>;
+  genericGrantRequest(
+    config: Configuration,
+    grant: string,
+    parameters: Fields,
+  ): Promise<TokenResponse>;
+  refreshTokenGrant(
+    config: Configuration,
+    token: string,
+    parameters: Fields,
+  ): Promise<TokenResponse>;
   tokenRevocation(config: Configuration, token: string, parameters: Fields): Promise<void>;
   tokenIntrospection(config: Configuration, token: string): Promise<Members>;
   fetchProtectedResource(
@@ -48,7 +56,7 @@ type ClientAuthentication = (...request: readonly never[]) => void;
 type Configuration = { serverMetadata(): { readonly issuer: string } };
 type Fields = Readonly<Record<string, string>>;
 type Device = { readonly verification_uri_complete?: string };
-type Answer = {
+type TokenResponse = {
   readonly access_token: string;
   readonly refresh_token?: string;
   readonly scope?: string;
@@ -148,6 +156,6 @@ function open(load: PackageLoader, stage: Stage): Client {
   };
 }
 
-function tokens({ access_token, refresh_token, scope }: Answer): Tokens {
+function tokens({ access_token, refresh_token, scope }: TokenResponse): Tokens {
   return { accessToken: access_token, refreshToken: refresh_token, scope };
 }

@@ -144,8 +144,8 @@ test("a one-time password that is used while its login is stored is wrong, not a
         return { user, sinceMs: NOW_MS, uses };
       },
     };
-    const answer = await logIn(form, request, visit, { ...services, passwordLogin });
-    assert.equal(answer.status, 403);
-    assert.match(bodyOf(answer), /name="password"/);
+    const response = await logIn(form, request, visit, { ...services, passwordLogin });
+    assert.equal(response.status, 403);
+    assert.match(bodyOf(response), /name="password"/);
     assert.deepEqual(await actions(), ["user.login"], "of marta alone");
   });

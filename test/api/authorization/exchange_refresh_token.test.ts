@@ -227,8 +227,8 @@ describe("two refreshes with one token", () => {
 
   test("both succeed where it is current, as if the first response had been lost", async (t) => {
     const { first, fates, exchange, isRevoked, stateOf } = await openStage(t);
-    const answers = await exchangeTwice(() => exchange(first), fates);
-    const [one = "", two = ""] = answers.map((each) =>
+    const responses = await exchangeTwice(() => exchange(first), fates);
+    const [one = "", two = ""] = responses.map((each) =>
       each.status === "fulfilled" ? each.value : undefined
     );
     assert.ok(one && two && one !== two);
@@ -239,8 +239,8 @@ describe("two refreshes with one token", () => {
   test("are reuse where its response had been lost before", async (t) => {
     const { first, fates, exchange, isRevoked } = await openStage(t);
     await exchange(first);
-    const answers = await exchangeTwice(() => exchange(first), fates);
-    assert.deepEqual(answers.map(({ status }) => status).sort(), ["fulfilled", "rejected"]);
+    const responses = await exchangeTwice(() => exchange(first), fates);
+    assert.deepEqual(responses.map(({ status }) => status).sort(), ["fulfilled", "rejected"]);
     assert.equal(await isRevoked(), true);
     await assert.rejects(exchange(first), isRefused);
   });

@@ -115,8 +115,8 @@ for (const kind of ["user", "app"] as const) {
       assert.equal(await insertGrant(stored, grant), true);
       return [];
     };
-    const answer = await patch(kind === "user" ? user : app, { scopes: ["consumer"] });
-    assert.equal(answer.status, 200);
+    const response = await patch(kind === "user" ? user : app, { scopes: ["consumer"] });
+    assert.equal(response.status, 200);
     const party = kind === "user" ? await findUser(stored, user) : await findApp(stored, app);
     assert.deepEqual(party?.scopes, ["consumer"]);
     assert.notEqual((await findGrant(stored, grant.id))?.revokedAtMs, null);
