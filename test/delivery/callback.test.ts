@@ -62,7 +62,7 @@ async function findDeadUrl(): Promise<string> {
   return url;
 }
 
-/** A server whose one answer does not end; `ended` gives its length when its connection has. */
+/** A server whose response never ends; `ended` gives its length when the connection has closed. */
 async function startEndless(head = "200 OK", more = "") {
   const sockets = new Set<Socket>();
   const first = Promise.withResolvers<number>();
@@ -131,7 +131,7 @@ describe("a callback", () => {
     assert.deepEqual(body, Buffer.from(json));
   });
 
-  test("has the documented headers and none that say more of the service", async () => {
+  test("has the documented headers and no others about the service", async () => {
     await send({ attempt: 3 });
     const { headers } = await received();
     const { host, connection, "content-length": length, ...rest } = headers;
@@ -148,7 +148,7 @@ describe("a callback", () => {
       "webhook-signature": signature,
       "gatepost-event": "order.created",
       "gatepost-attempt": "3",
-      // What fetch itself adds; nothing in it is of the service.
+      // Added by fetch itself; they say nothing about the service.
       "accept": "*/*",
       "accept-language": "*",
       "accept-encoding": rest["accept-encoding"],
@@ -163,7 +163,7 @@ describe("a callback", () => {
     });
   }
 
-  test("is signed so that a subscriber can verify it, with each secret that holds", async () => {
+  test("is signed with each valid secret, so that a subscriber can verify it", async () => {
     await send({ secrets: SECRETS });
     const request = await received();
     for (const secret of SECRETS) {
@@ -171,7 +171,7 @@ describe("a callback", () => {
     }
   });
 
-  test("sends no cookie that an earlier answer set, and no referrer", async () => {
+  test("sends no cookie of an earlier response, and no referrer", async () => {
     receiver.answer("/hook", 200, { "set-cookie": "a=b; Path=/", "referrer-policy": "unsafe-url" });
     await send();
     await send();
@@ -181,7 +181,7 @@ describe("a callback", () => {
   });
 });
 
-describe("an answer", () => {
+describe("a response", () => {
   const STATUSES = [200, 201, 204, 205, 299, 400, 401, 404, 407, 410, 421, 429, 500, 503, 599];
   for (const status of STATUSES) {
     test(`${status} is reported as it is, and nothing is sent again`, async () => {
@@ -199,7 +199,7 @@ describe("an answer", () => {
     ["600 Unassigned", ENCODED],
   ];
   for (const [head, more] of UNREAD) {
-    test(`${head} whose body fetch does not read ends its connection ${more}`, async () => {
+    test(`${head}, whose body fetch does not read, ends its connection`, async () => {
       const { url, ended, close } = await startEndless(head, more);
       const { outcome } = await send({ endpoint: url });
       const status = Number(head.slice(0, 3));
@@ -225,7 +225,7 @@ describe("an answer", () => {
     ["later", undefined],
   ];
   for (const [header, expectedMs] of retryAfter) {
-    test(`with Retry-After: ${header} asks for ${expectedMs} ms`, async () => {
+    test(`with Retry-After: ${header} has retryAfterMs ${expectedMs}`, async () => {
       receiver.answer("/hook", 503, { "retry-after": header });
       const { outcome } = await send();
       assert.deepEqual(outcome, { kind: "response", status: 503, retryAfterMs: expectedMs });
@@ -233,16 +233,16 @@ describe("an answer", () => {
   }
 
   for (const end of ["zz\r\n", "1\r\nx\r\n"]) {
-    test(`that fetch does not read and that breaks (${end.trim()}) is reported too`, async () => {
+    test(`whose unread body breaks (${end.trim()}) is reported by its status`, async () => {
       const head = `HTTP/1.1 200 OK\r\n${ENCODED}transfer-encoding: chunked\r\n\r\n`;
       receiver.react("/hook", { kind: "raw", bytes: head + end });
       const { outcome } = await send();
       assert.deepEqual(outcome, { kind: "response", status: 200, retryAfterMs: undefined });
-      await sleep(50); // an error that nobody hears comes later
+      await sleep(50); // an error that nobody catches would come later
     });
   }
 
-  test("is read as text, of which nothing is kept that text cannot hold", async () => {
+  test("is kept as text, without NUL characters", async () => {
     receiver.react("/hook", { kind: "answer", status: 500, body: "Näh\0ts" });
     assert.equal((await send()).snippet, "Nähts");
   });
@@ -252,7 +252,7 @@ describe("an answer", () => {
     assert.equal((await send()).snippet, "x".repeat(4096));
   });
 
-  test("without end is a success once 4 KiB have come, and its connection ends", async () => {
+  test("that never ends is a success after 4 KiB, and its connection is closed", async () => {
     const { url, ended, close } = await startEndless();
     const { outcome, snippet } = await send({ endpoint: url });
     assert.deepEqual(outcome, { kind: "response", status: 200, retryAfterMs: undefined });
@@ -263,7 +263,7 @@ describe("an answer", () => {
   });
 
   for (const interim of ["102 Processing", "103 Early Hints"]) {
-    test(`counts by its own status behind some ${interim}`, async () => {
+    test(`counts by its final status after 32 responses ${interim}`, async () => {
       const before = `HTTP/1.1 ${interim}\r\n\r\n`.repeat(32);
       const bytes = `${before}HTTP/1.1 204 No Content\r\n\r\n`;
       receiver.react("/hook", { kind: "raw", bytes });
@@ -272,7 +272,7 @@ describe("an answer", () => {
     });
   }
 
-  test("that drips to its end in time is a success", async () => {
+  test("that comes slowly, but in time, is a success", async () => {
     receiver.react("/hook", { kind: "drip", everyMs: 10, bytes: 5 });
     const { outcome, snippet } = await send();
     assert.equal(outcome.kind === "response" && outcome.status, 200);
@@ -282,47 +282,47 @@ describe("an answer", () => {
 
 describe("a failure", () => {
   const reactions: readonly (readonly [what: string, reaction: Reaction, error: string])[] = [
-    ["no answer", { kind: "hang" }, "timeout"],
-    ["a late answer", { kind: "answer", status: 200, delayMs: 2 * TIMEOUT_MS }, "timeout"],
-    ["a body that drips on and on", { kind: "drip", everyMs: 30 }, "timeout"],
-    ["a connection closed without an answer", { kind: "close" }, "reset"],
+    ["no response", { kind: "hang" }, "timeout"],
+    ["a late response", { kind: "answer", status: 200, delayMs: 2 * TIMEOUT_MS }, "timeout"],
+    ["a body that drips without end", { kind: "drip", everyMs: 30 }, "timeout"],
+    ["a connection closed without a response", { kind: "close" }, "reset"],
     ["a reset connection", { kind: "reset" }, "reset"],
-    ["an answer that is not HTTP", { kind: "raw", bytes: "SSH-2.0-OpenSSH_9\r\n\r\n" }, "protocol"],
-    ["interim responses without end", {
+    ["a response other than HTTP", { kind: "raw", bytes: "SSH-2.0-OpenSSH_9\r\n\r\n" }, "protocol"],
+    ["more than 32 interim responses", {
       kind: "raw",
       bytes: `${"HTTP/1.1 103 Early Hints\r\n\r\n".repeat(33)}HTTP/1.1 204 No Content\r\n\r\n`,
     }, "protocol"],
-    ["100 Continue, which nobody asked for", {
+    ["a 100 Continue that was not requested", {
       kind: "raw",
       bytes: "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n",
     }, "reset"],
-    ["a status that is none", {
+    ["an invalid status", {
       kind: "raw",
       bytes: "HTTP/1.1 099 X\r\ncontent-length: 0\r\n\r\n",
     }, "protocol"],
-    ["an answer with two lengths", {
+    ["a response with two lengths", {
       kind: "raw",
       bytes: "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nx",
     }, "protocol"],
-    ["an answer that is not compressed as it says", {
+    ["a response that is not compressed as its headers say", {
       kind: "answer",
       headers: { "content-encoding": "gzip" },
       status: 200,
       body: "plain",
     }, "protocol"],
-    ...["br", "zstd", "deflate"].map((encoding) => [`an answer that is not ${encoding}`, {
+    ...["br", "zstd", "deflate"].map((encoding) => [`a response that is not valid ${encoding}`, {
       kind: "answer",
       headers: { "content-encoding": encoding },
       status: 200,
       body: "~~~~~~~~",
     }, "protocol"] as const),
-    ["an answer that is cut short", {
+    ["a response that is cut short", {
       kind: "raw",
       bytes: "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nx",
     }, "reset"],
-    ...[["of a length", "content-length: 10\r\n\r\nx"],
+    ...[["fixed-length", "content-length: 10\r\n\r\nx"],
       ["chunked", "transfer-encoding: chunked\r\n\r\n1\r\nx\r\n"]].map(([how, rest]) => [
-      `an answer that is the last, ${how}, and cut short`,
+      `a ${how} response with connection: close that is cut short`,
       { kind: "raw", bytes: `HTTP/1.1 200 OK\r\nconnection: close\r\n${rest}` },
       "reset",
     ] as const),
@@ -337,12 +337,12 @@ describe("a failure", () => {
     });
   }
 
-  test("by a port where nobody listens is reported as refused", async () => {
+  test("by a port where nothing listens is reported as refused", async () => {
     const { outcome } = await send({ endpoint: `${deadUrl}/` });
     assert.deepEqual(outcome, { kind: "error", error: "refused" });
   });
 
-  test("by a certificate that nobody vouches for is reported as tls", async () => {
+  test("by an untrusted certificate is reported as tls", async () => {
     const { outcome, snippet } = await send({ endpoint: `${secure.url}/` });
     assert.deepEqual(outcome, { kind: "error", error: "tls" });
     assert.equal(snippet, "UNABLE_TO_VERIFY_LEAF_SIGNATURE");
@@ -353,8 +353,8 @@ describe("a failure", () => {
     "http://127.0.0.2/", "http://10.0.0.1/", "http://[::1]/", "http://no.example/",
     "http://127.0.0.1:6000/",
   ];
-  test("by an address that is not to be reached is reported as unreachable, whyever", async () => {
-    // All at once: each takes a second, so that its duration says no more than its kind.
+  test("by a missing or forbidden address is reported as unreachable after a second", async () => {
+    // In parallel: each takes a second, so that the duration does not reveal the cause.
     await Promise.all(UNREACHABLE.map(async (endpoint) => {
       const startedMs = performance.now();
       const { outcome } = await send({ endpoint });
@@ -364,7 +364,7 @@ describe("a failure", () => {
     }));
   });
 
-  test("by the service's own stop is reported as aborted", async () => {
+  test("by the stop of the service is reported as aborted", async () => {
     let isLookedUp = () => {};
     const lookedUp = new Promise<void>((resolve) => isLookedUp = resolve);
     const lookup = () => new Promise<never>(() => isLookedUp());
@@ -382,7 +382,7 @@ describe("a failure", () => {
   });
 });
 
-test("what the service itself lacks is no attempt", async (t) => {
+test("a shortage of the service itself is no attempt", async (t) => {
   const lookup = () => Promise.reject(Object.assign(new Error("open"), { code: "EMFILE" }));
   const own = createEgress({ ...EGRESS, allow: [], lookup });
   t.after(() => own.close());
@@ -394,7 +394,7 @@ test("what the service itself lacks is no attempt", async (t) => {
 });
 
 describe("a connection that was kept alive", () => {
-  /** A server whose connections each answer once and then do this with the next request's bytes. */
+  /** A server whose connections each respond once, and call `then` at the next request. */
   async function startOnce(t: TestContext, then: (socket: Socket) => void) {
     let requests = 0;
     let connections = 0;
@@ -403,7 +403,7 @@ describe("a connection that was kept alive", () => {
       connections++;
       socket.on("error", () => socket.destroy());
       socket.on("data", (chunk) => {
-        if (!chunk.toString().endsWith("}")) return; // the head, by itself
+        if (!chunk.toString().endsWith("}")) return; // only the head
         requests++;
         if (isFirst) socket.write("HTTP/1.1 204 No Content\r\n\r\n");
         else then(socket);
@@ -413,7 +413,7 @@ describe("a connection that was kept alive", () => {
     const endpoint = `${await listenOnLoopback(server)}/`;
     t.after(() => server.close());
     assert.equal((await send({ endpoint })).outcome.kind, "response");
-    await sleep(20); // until undici has it down as idle
+    await sleep(20); // until undici counts it as idle
     return { endpoint, counts: () => ({ requests, connections }) };
   }
 
@@ -422,7 +422,7 @@ describe("a connection that was kept alive", () => {
     ["is closed", (socket) => socket.end()],
   ];
   for (const [what, then] of BREAKS) {
-    test(`and ${what} before an answer: it is tried once more, on a new one`, async (t) => {
+    test(`and ${what} before a response: the request is tried once on a new one`, async (t) => {
       const { endpoint, counts } = await startOnce(t, then);
       const { outcome } = await send({ endpoint });
       assert.deepEqual(outcome, { kind: "response", status: 204, retryAfterMs: undefined });
@@ -439,13 +439,13 @@ describe("a connection that was kept alive", () => {
     assert.deepEqual(counts(), { requests: 2, connections: 1 });
   });
 
-  test("and hangs is no reason to try again", async (t) => {
+  test("and hangs: the request is not tried again", async (t) => {
     const { endpoint, counts } = await startOnce(t, () => {});
     assert.deepEqual((await send({ endpoint })).outcome, { kind: "error", error: "timeout" });
     assert.equal(counts().requests, 2);
   });
 
-  test("is tried once and no more: a new one that breaks too is a failure", async () => {
+  test("and is reset: if the new one is reset too, the attempt has failed", async () => {
     receiver.react("/hook", { kind: "answer" }, { kind: "reset" });
     await send();
     await sleep(20);
@@ -455,7 +455,7 @@ describe("a connection that was kept alive", () => {
   });
 });
 
-test("a new connection that breaks without an answer is not tried again", async () => {
+test("a request whose new connection breaks without a response is not tried again", async () => {
   const broken = await startReceiver();
   broken.react("/", { kind: "reset" });
   const { outcome } = await send({ endpoint: `${broken.url}/` });
@@ -477,7 +477,7 @@ test("a connection that an aborted exchange leaves behind is closed after a whil
   const nowMs = performance.now() + 61_000;
   t.mock.method(performance, "now", () => nowMs);
   assert.equal(await post(`${receiver.url}/hook`, 5_000), 204);
-  for (let turns = 0; hanging.connections() > 0 && turns < 100; turns++) {
+  for (let polls = 0; hanging.connections() > 0 && polls < 100; polls++) {
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
   assert.equal(hanging.connections(), 0);
@@ -497,7 +497,7 @@ test("the timeout covers headers and body together, not each", async () => {
   assert.deepEqual(outcome, { kind: "error", error: "timeout" });
 });
 
-test("an answer in time counts, whenever others began", async (t) => {
+test("a response in time counts, whenever other attempts began", async (t) => {
   const timeoutMs = 950;
   const own = createEgress({ ...EGRESS, timeoutMs, allow: [allow] });
   t.after(() => own.close());
@@ -511,7 +511,7 @@ test("an answer in time counts, whenever others began", async (t) => {
   }
 });
 
-test("what came in time counts, though the process was stopped past the timeout", async (t) => {
+test("a response in time counts, even if the thread was blocked past the timeout", async (t) => {
   const remote = await spawnReceiver();
   t.after(() => remote.close());
   await remote.react("/hook", { kind: "answer", status: 200, body: "stored", delayMs: 300 });

@@ -23,14 +23,14 @@ test("the newest event is chosen behind hundreds that have not begun either", ()
   assert.ok(chosen.includes("small0") && chosen.includes("other0"));
 });
 
-test("those under way go on beside however many that have not begun", () => {
+test("events under way go on, however many others have not begun", () => {
   const chosen = chosenOf(...make("large", 40, 9), ...make("other", 300, 0));
   assert.equal(chosen.filter((name) => name.startsWith("large")).length, 16);
   assert.equal(new Set(chosen).size, 32);
 });
 
 for (const [underWay, fresh] of [[1, 0], [0, 1], [3, 2], [20, 20], [40, 40], [0, 0]] as const) {
-  test(`a round is bounded with ${underWay} under way and ${fresh} to begin`, () => {
+  test(`a round is bounded with ${underWay} events under way and ${fresh} not begun`, () => {
     const { chosen, limit } = chooseFanOuts([...make("a", underWay, 9), ...make("b", fresh, 0)]);
     assert.equal(chosen.length, Math.min(32, underWay + fresh));
     assert.ok(chosen.length * limit <= 2000 && limit <= 500 && limit >= 62);

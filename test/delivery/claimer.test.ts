@@ -8,7 +8,7 @@ import type { DueQueue, Health } from "../../src/store/deliveries.ts";
 
 const LIMITS = { total: 64, perSubscription: 8 };
 
-/** So many queues of a health, numbered from `first` on. */
+/** `count` due queues of a health, numbered from `first` on. */
 function queuesOf(health: Health, count: number, first = 1): DueQueue[] {
   return Array.from({ length: count }, (_, index) => {
     const subscription = first + index;
@@ -16,43 +16,43 @@ function queuesOf(health: Health, count: number, first = 1): DueQueue[] {
   });
 }
 
-/** What is requested for queues of these healths, of which none is open. */
+/** The counts that are requested for these due queues, none of which is open. */
 function counts(...kinds: readonly DueQueue[][]): number[] {
   return shareOut(kinds, createQueues(LIMITS)).map(({ count }) => count);
 }
 
-test("shareOut() asks for nothing where nothing is due", () => {
+test("shareOut() requests nothing if nothing is due", () => {
   assert.deepEqual(counts([], [], []), []);
 });
 
-test("shareOut() gives one queue all that it has capacity for", () => {
+test("shareOut() gives a single queue all of its capacity", () => {
   assert.deepEqual(counts(queuesOf("healthy", 1)), [32]);
 });
 
-test("shareOut() gives several queues the same", () => {
+test("shareOut() gives several queues equal shares", () => {
   assert.deepEqual(counts(queuesOf("healthy", 16)), Array(16).fill(16));
 });
 
-test("shareOut() gives the first of very many queues one each, until no more may be held", () => {
+test("shareOut() gives the first of many queues one item each, up to the total capacity", () => {
   assert.deepEqual(counts(queuesOf("healthy", 500)), Array(256).fill(1));
 });
 
-test("shareOut() gives a queue that fails one", () => {
+test("shareOut() gives a failing queue one item", () => {
   assert.deepEqual(counts(queuesOf("failing", 3)), [1, 1, 1]);
 });
 
-test("shareOut() takes the healths in turn", () => {
+test("shareOut() alternates between the healths", () => {
   const kinds = [queuesOf("unknown", 2), queuesOf("healthy", 2, 3), queuesOf("failing", 2, 5)];
   const requests = shareOut(kinds, createQueues(LIMITS));
   assert.deepEqual(requests.map(({ subscription }) => subscription), [1, 3, 5, 2, 4, 6]);
 });
 
-test("shareOut() leaves capacity for the healthy, however much is unknown", () => {
+test("shareOut() leaves capacity for healthy queues, however many unknown ones are due", () => {
   const requests = shareOut([queuesOf("unknown", 500)], createQueues(LIMITS));
   assert.equal(requests.reduce((sum, { count }) => sum + count, 0), 112);
 });
 
-test("a claim that fails is said to, and leaves the queues the capacity that it had", async () => {
+test("a failed claim rejects, and the queue gets its reserved capacity back", async () => {
   const queues = createQueues(LIMITS);
   const due: DueQueue = { subscription: 1, health: "healthy", principal: "u_1", meanMs: 0 };
   const options = {

@@ -12,11 +12,11 @@ import { openDatabase } from "../helpers/database.ts";
 const START_MS = Date.UTC(2026, 0, 1);
 const HOUR_MS = 3_600_000;
 
-/** Processes on one machine: they share the clock on the wall, and each has its own watch. */
+/** Processes on one machine: they share its system clock, and each has its own watch. */
 async function openMachine(t: TestContext) {
   const database = openDatabase(t);
   const machine = { wallMs: START_MS, elapsedMs: 0, warnings: 0, database, isRight: true };
-  const followed: number[] = []; // by how much leases that are to come are moved
+  const followed: number[] = []; // by how much future leases are shifted
   let state: "ok" | "clock_skewed" = "ok";
   const clockCheck = {
     async look() {
@@ -41,7 +41,7 @@ async function openMachine(t: TestContext) {
       const watch = createClockWatch(services, clock, clockCheck, () => distributor);
       const wasRight = watch.isRight();
       await watch.check();
-      return { clock, look: watch.check, isRight: watch.isRight, wasRight };
+      return { clock, check: watch.check, isRight: watch.isRight, wasRight };
     },
   };
 }
@@ -53,7 +53,7 @@ interface Row {
   readonly claim?: string;
 }
 
-/** One subscription that fails since the start, with pending deliveries. */
+/** One subscription that has failed since the start, with pending deliveries. */
 async function addDeliveries(database: Database, rows: readonly Row[]) {
   await database.write([
     sql`INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, createdAtMs,
@@ -82,92 +82,92 @@ async function subscriptionTimes(database: Database) {
   return row;
 }
 
-test("set back: a backlog stays due, resends and leases come at their true time", async (t) => {
+test("clock set back: a backlog stays due, resends and leases keep their true times", async (t) => {
   const { machine, followed, start } = await openMachine(t);
-  const { look } = await start();
+  const { check } = await start();
   await addDeliveries(machine.database, [
     { id: "d1", dueMs: START_MS - 5000 },
     { id: "d2", dueMs: START_MS + 10_000, attempt: 1 },
     { id: "d3", dueMs: START_MS + 50_000, claim: "c1" },
   ]);
   machine.wallMs -= HOUR_MS;
-  await look();
+  await check();
   const due = { d1: -5000, d2: 10_000, d3: 50_000 };
   assert.deepEqual(await dueIn(machine.database, machine.wallMs), due);
   const subscription = { dueMs: machine.wallMs - 5000, failingMs: machine.wallMs };
   assert.deepEqual({ ...await subscriptionTimes(machine.database) }, subscription);
   assert.equal(machine.warnings, 1);
-  await look();
+  await check();
   assert.deepEqual(await dueIn(machine.database, machine.wallMs), due);
   assert.equal(machine.warnings, 1);
   assert.deepEqual(followed, [-HOUR_MS]);
 });
 
-test("set on one machine alone: nothing is shifted, then nor when it is mended", async (t) => {
+test("clock set on one machine only, and corrected later: nothing is shifted", async (t) => {
   const { machine, start } = await openMachine(t);
-  const { clock, look, isRight } = await start();
+  const { clock, check, isRight } = await start();
   await addDeliveries(machine.database, [{ id: "d1", dueMs: START_MS + 10_000, attempt: 1 }]);
   machine.wallMs += HOUR_MS;
   machine.isRight = false;
   assert.equal(isRight(), false); // not judged yet
-  await look();
+  await check();
   assert.equal(isRight(), true); // the old time goes on
   assert.equal(clock.now(), START_MS);
   machine.wallMs += HOUR_MS;
   assert.equal(isRight(), false);
-  await look();
-  await look();
+  await check();
+  await check();
   assert.equal(machine.warnings, 2);
   machine.wallMs = START_MS;
   machine.isRight = true;
-  await look();
+  await check();
   assert.deepEqual([isRight(), clock.now(), machine.warnings], [true, START_MS, 2]);
   assert.deepEqual(await dueIn(machine.database, START_MS), { d1: 10_000 });
 });
 
-test("begun with a wrong clock: it is not gone by, and followed to the right one", async (t) => {
+test("clock wrong at the start: isRight() is false until it is corrected", async (t) => {
   const { machine, followed, start } = await openMachine(t);
   machine.wallMs -= HOUR_MS;
   machine.isRight = false;
-  const { clock, look, isRight, wasRight } = await start();
+  const { clock, check, isRight, wasRight } = await start();
   assert.deepEqual([wasRight, isRight()], [false, false]);
   await addDeliveries(machine.database, [{ id: "d1", dueMs: START_MS + 10_000, attempt: 1 }]);
   machine.wallMs += HOUR_MS;
   machine.isRight = true;
-  await look();
+  await check();
   assert.deepEqual([isRight(), clock.now()], [true, START_MS]);
   assert.deepEqual(await dueIn(machine.database, START_MS), { d1: 10_000 });
-  machine.wallMs += HOUR_MS; // with those of the others: that is shifted
-  await look();
+  machine.wallMs += HOUR_MS; // on all machines: this is shifted
+  await check();
   assert.deepEqual(followed, [0, HOUR_MS]);
   assert.deepEqual(await dueIn(machine.database, machine.wallMs), { d1: 10_000 });
 });
 
-test("set after other machines, which have shifted already: nothing is shifted anew", async (t) => {
+test("clock set after others have shifted stored times: nothing is shifted again", async (t) => {
   const { machine, start } = await openMachine(t);
-  const { clock, look } = await start();
+  const { clock, check } = await start();
   await addDeliveries(machine.database, [{ id: "d1", dueMs: START_MS + 10_000, attempt: 1 }]);
   await takeClockStep(machine.database, 0);
   machine.isRight = false;
-  await look();
+  await check();
   machine.wallMs += HOUR_MS;
   machine.isRight = true;
-  await look();
+  await check();
   assert.equal(clock.now(), machine.wallMs);
   assert.deepEqual(await dueIn(machine.database, START_MS), { d1: 10_000 });
 });
 
-test("set forward: no resend comes early, no lease ends, and what is due stays so", async (t) => {
+test("clock set forward: no resend comes early, no lease ends, due work stays due", async (t) => {
   const { machine, start } = await openMachine(t);
-  const { look } = await start();
+  const { check } = await start();
   await addDeliveries(machine.database, [
     { id: "d1", dueMs: START_MS - 5000 },
     { id: "d2", dueMs: START_MS + 10_000, attempt: 1 },
     { id: "d3", dueMs: START_MS + 50_000, claim: "c1" },
-    { id: "d4", dueMs: START_MS + 2 * HOUR_MS }, // sent again by hand, just after the step
+    { id: "d4", dueMs: START_MS + 2 * HOUR_MS }, // resent just after the step
   ]);
   machine.wallMs += 2 * HOUR_MS;
-  await look();
+  await check();
   assert.deepEqual(
     await dueIn(machine.database, machine.wallMs),
     { d1: -5000 - 2 * HOUR_MS, d2: 10_000, d3: 50_000, d4: 0 },
@@ -175,18 +175,18 @@ test("set forward: no resend comes early, no lease ends, and what is due stays s
   assert.equal((await subscriptionTimes(machine.database))?.failingMs, machine.wallMs);
 });
 
-test("set forward and back between two looks: it is no step at all", async (t) => {
+test("clock set forward and back between two checks: nothing is shifted", async (t) => {
   const { machine, start } = await openMachine(t);
-  const { clock, look } = await start();
+  const { clock, check } = await start();
   machine.wallMs += 2 * HOUR_MS;
   await addDeliveries(machine.database, [{ id: "d1", dueMs: clock.now() + 10_000, attempt: 1 }]);
   machine.wallMs -= 2 * HOUR_MS;
-  await look();
+  await check();
   assert.deepEqual(await dueIn(machine.database, machine.wallMs), { d1: 10_000 });
   assert.equal(machine.warnings, 0);
 });
 
-test("of several processes one shifts, whoever looks first, step after step", async (t) => {
+test("one of several processes shifts, whichever checks first, step after step", async (t) => {
   const { machine, start } = await openMachine(t);
   const processes = [await start(), await start(), await start()];
   await addDeliveries(machine.database, [
@@ -194,26 +194,26 @@ test("of several processes one shifts, whoever looks first, step after step", as
   ]);
   for (const stepMs of [-HOUR_MS, 2 * HOUR_MS, -30_000, HOUR_MS]) {
     machine.wallMs += stepMs;
-    await Promise.all(processes.map(({ look }) => look()));
+    await Promise.all(processes.map(({ check }) => check()));
     assert.deepEqual(await dueIn(machine.database, machine.wallMs), { d1: 10_000 });
     machine.wallMs += stepMs;
-    for (const { look } of processes.toReversed()) await look();
+    for (const { check } of processes.toReversed()) await check();
     assert.deepEqual(await dueIn(machine.database, machine.wallMs), { d1: 10_000 });
   }
 });
 
-test("a step is followed by those that are left when who shifted before has gone", async (t) => {
+test("a step is shifted by another process if the one that shifted before is gone", async (t) => {
   const { machine, start } = await openMachine(t);
   const [first, second] = [await start(), await start()];
   await addDeliveries(machine.database, [{ id: "d1", dueMs: START_MS + 10_000, attempt: 1 }]);
   machine.wallMs += HOUR_MS;
-  for (const { look } of [first, second]) await look();
+  for (const { check } of [first, second]) await check();
   machine.wallMs += HOUR_MS;
-  await second.look();
+  await second.check();
   assert.deepEqual(await dueIn(machine.database, machine.wallMs), { d1: 10_000 });
 });
 
-test("set again while what waits is shifted: what waits is shifted by both steps", async (t) => {
+test("clock set again during a shift: the stored times are shifted by both steps", async (t) => {
   const { machine, start } = await openMachine(t);
   const { database } = machine;
   await addDeliveries(database, [{ id: "d1", dueMs: START_MS + 10_000, attempt: 1 }]);
@@ -226,38 +226,38 @@ test("set again while what waits is shifted: what waits is shifted by both steps
     return database.write(statements);
   };
   machine.database = { ...database, write };
-  const { look } = await start();
+  const { check } = await start();
   machine.wallMs += HOUR_MS;
-  await look();
+  await check();
   assert.ok(isSetAgain);
-  await look();
+  await check();
   assert.deepEqual(await dueIn(database, machine.wallMs), { d1: 10_000 });
 });
 
-test("two looks at once shift what waits once", async (t) => {
+test("two checks at the same time shift the stored times once", async (t) => {
   const { machine, start } = await openMachine(t);
-  const { clock, look } = await start();
+  const { clock, check } = await start();
   await addDeliveries(machine.database, [{ id: "d1", dueMs: START_MS + 10_000, attempt: 1 }]);
   machine.wallMs += HOUR_MS;
-  await Promise.all([look(), look()]);
-  await look();
+  await Promise.all([check(), check()]);
+  await check();
   assert.equal(clock.now(), machine.wallMs);
   assert.deepEqual(await dueIn(machine.database, machine.wallMs), { d1: 10_000 });
 });
 
-test("corrected by little again and again: it is followed, and no step", async (t) => {
+test("clock corrected by small amounts: it is followed, and nothing is shifted", async (t) => {
   const { machine, start } = await openMachine(t);
-  const { clock, look } = await start();
+  const { clock, check } = await start();
   await addDeliveries(machine.database, [{ id: "d1", dueMs: START_MS + 10_000, attempt: 1 }]);
   for (let correction = 0; correction < 3; correction++) {
     machine.wallMs += 900;
-    await look();
+    await check();
   }
   assert.deepEqual([clock.now(), machine.warnings], [machine.wallMs, 0]);
   assert.deepEqual(await dueIn(machine.database, START_MS), { d1: 10_000 });
 });
 
-test("a process that begins after a step does not shift anew", async (t) => {
+test("a process that starts after a step does not shift again", async (t) => {
   const { machine, start } = await openMachine(t);
   const first = await start();
   await addDeliveries(machine.database, [
@@ -265,20 +265,20 @@ test("a process that begins after a step does not shift anew", async (t) => {
   ]);
   machine.wallMs -= HOUR_MS;
   const second = await start();
-  await first.look();
-  await second.look();
+  await first.check();
+  await second.check();
   assert.deepEqual(await dueIn(machine.database, machine.wallMs), { d1: 10_000 });
 });
 
-test("cronjobs keep their true time, and their leases", async (t) => {
+test("cronjobs keep their true due times and leases", async (t) => {
   const { machine, start } = await openMachine(t);
-  const { look } = await start();
+  const { check } = await start();
   await machine.database.write([
     sql`INSERT INTO cronjobs (name, nextAtMs, leaseUntilMs) VALUES
       ('a', ${START_MS + 60_000}, 0), ('b', ${START_MS + 90_000}, ${START_MS + 30_000})`,
   ]);
   machine.wallMs -= HOUR_MS;
-  await look();
+  await check();
   const rows = await machine.database.query(
     sql`SELECT name, nextAtMs - ${machine.wallMs} AS nextMs,
       max(leaseUntilMs - ${machine.wallMs}, 0) AS leaseMs FROM cronjobs`,
@@ -289,20 +289,20 @@ test("cronjobs keep their true time, and their leases", async (t) => {
   ]);
 });
 
-test("a long backlog is shifted in bounded batches", async (t) => {
+test("each delivery of a long backlog is shifted once", async (t) => {
   const { machine, start } = await openMachine(t);
-  const { look } = await start();
+  const { check } = await start();
   await addDeliveries(
     machine.database,
     Array.from({ length: 1300 }, (_, at) => ({ id: `d${at + 1000}`, dueMs: START_MS - 1 })),
   );
   machine.wallMs -= HOUR_MS;
-  await look();
+  await check();
   const due = Object.values(await dueIn(machine.database, machine.wallMs));
-  assert.deepEqual(due, Array(1300).fill(-1), "each is shifted, and once");
+  assert.deepEqual(due, Array(1300).fill(-1), "each is shifted once");
 });
 
-test("what the database does not take at once is shifted at the next look", async (t) => {
+test("a shift that the database refuses is completed by later checks", async (t) => {
   const { machine, start } = await openMachine(t);
   const { database } = machine;
   let refusals = 0;
@@ -317,11 +317,11 @@ test("what the database does not take at once is shifted at the next look", asyn
   ]);
   await addDeliveries(database, [{ id: "d1", dueMs: START_MS + 300_000, attempt: 1 }]);
   machine.database = { ...database, write };
-  const { clock, look } = await start();
+  const { clock, check } = await start();
   machine.wallMs -= HOUR_MS;
-  for (let round = 0; round < 2; round++) await assert.rejects(look(), UnavailableError);
+  for (let round = 0; round < 2; round++) await assert.rejects(check(), UnavailableError);
   assert.notEqual(clock.stepMs(), 0);
-  for (let round = 0; round < 2; round++) await look();
+  for (let round = 0; round < 2; round++) await check();
   assert.equal(clock.stepMs(), 0);
   assert.deepEqual(await dueIn(database, clock.now()), { d1: 300_000 });
   const [job] = await database.query<{ nextMs: number }>(

@@ -58,24 +58,24 @@ interface Attempt {
   end(ending: Ending): void;
 }
 
-/** One process's distributor, whose callbacks the test answers. */
+/** The distributor of one process; the test responds to its callbacks. */
 interface Process {
   readonly distributor: Distributor;
   /** Attempts that have begun and not ended, oldest first. */
   readonly open: Attempt[];
   /** All attempts that have begun. */
   readonly begun: Callback[];
-  /** Of all attempts that are recorded, whether it was the last one of its delivery. */
+  /** For each recorded attempt, whether it was the last one of its delivery. */
   readonly observed: boolean[];
   /** How many were open at once, at most. */
   peak(): number;
-  /** Comes back when all that the database was given until now is stored, however slow it is. */
+  /** Resolves when all writes until now are stored, however slow the database is. */
   stored(): Promise<unknown>;
 }
 
 interface Stage {
   readonly database: Database;
-  /** The processes' common clock, which a test moves; it does not go on by itself. */
+  /** The common clock of the processes; only the test moves it. */
   nowMs: number;
   /** By how much it has been set back. */
   setBackMs: number;
@@ -83,7 +83,7 @@ interface Stage {
   startProcess(options?: ProcessOptions): Process;
   /** Makes a subscription to event "e" and returns its id. */
   subscribe(endpoint?: string): Promise<string>;
-  /** Dispatches so many events "e" and returns their ids. */
+  /** Dispatches `count` events "e" and returns their ids. */
   dispatch(count?: number): Promise<string[]>;
   /** How many deliveries have each status. */
   counts(): Promise<Readonly<Record<string, number>>>;
@@ -93,8 +93,8 @@ interface ProcessOptions {
   readonly name?: string;
   readonly total?: number;
   readonly perSubscription?: number;
-  /** Answers at once in place of the test. */
-  readonly answer?: (callback: Callback) => Ending;
+  /** Responds at once in place of the test. */
+  readonly respond?: (callback: Callback) => Ending;
   readonly database?: Database;
   readonly seal?: Seal;
   readonly log?: Log;
@@ -155,7 +155,7 @@ async function openStage(t: TestContext): Promise<Stage> {
 }
 
 function createProcess(stage: Stage, options: ProcessOptions): Process {
-  const { total = 64, perSubscription = 8, answer } = options;
+  const { total = 64, perSubscription = 8, respond } = options;
   const open: Attempt[] = [];
   const begun: Callback[] = [];
   const observed: boolean[] = [];
@@ -192,7 +192,7 @@ function createProcess(stage: Stage, options: ProcessOptions): Process {
           const attempt = { callback, end };
           open.push(attempt);
           peak = Math.max(peak, open.length);
-          if (answer) setImmediate(() => end(answer(callback)));
+          if (respond) setImmediate(() => end(respond(callback)));
         }),
       abort: async () => [...open].forEach(({ end }) => end("timeout")),
     },
@@ -208,11 +208,11 @@ function toOutcome(ending: Exclude<Ending, "shortage">): AttemptOutcome {
 }
 
 /** Waits until the processes have been idle for a while: nothing more will begin by itself. */
-async function settle(...processes: readonly Process[]): Promise<void> {
+async function untilIdle(...processes: readonly Process[]): Promise<void> {
   const sum = () => processes.reduce((before, { begun }) => before + begun.length, 0);
   for (let quiet = 0, last = sum(); quiet < 8; quiet++) {
     await sleep(10);
-    await Promise.all(processes.map((process) => process.stored())); // a busy disk is no idleness
+    await Promise.all(processes.map((process) => process.stored())); // a busy disk is not idleness
     if (sum() !== last) quiet = 0;
     last = sum();
   }
@@ -226,14 +226,14 @@ async function makeDeliveries({ database, nowMs }: Stage): Promise<void> {
   await fanOut(database, [part], "", 0, nowMs);
 }
 
-/** Has a process look for work once. */
+/** Makes a process look for work once. */
 async function lookForWork(stage: Stage, { distributor }: Process): Promise<void> {
   stage.nowMs++;
   distributor.wake();
   await until(() => Promise.resolve(distributor.quietMs() === 0));
 }
 
-/** Ends a subscription, makes it active again, and sends some of what that has cancelled. */
+/** Ends a subscription, makes it active again, and resends some of its cancelled deliveries. */
 async function sendAgain(
   { database, nowMs }: Stage,
   subscription: string,
@@ -260,12 +260,12 @@ function startGated(stage: Stage) {
       return stage.database.write(statements);
     },
   };
-  const process = stage.startProcess({ database, answer: () => 204 });
+  const process = stage.startProcess({ database, respond: () => 204 });
   process.distributor.wake();
   return { process, reached: reached.promise, open: opened.resolve };
 }
 
-/** Has a process follow the clock, which is set back. */
+/** Sets the clock back, and makes a process follow it. */
 async function setBack(stage: Stage, { distributor }: Process, ms: number): Promise<void> {
   await distributor.followClock(-ms, async () => {
     await createShift(stage.database, stage.nowMs, -ms)();
@@ -276,11 +276,11 @@ async function setBack(stage: Stage, { distributor }: Process, ms: number): Prom
 }
 
 describe("distribution", () => {
-  test("sends every event once to every subscription, without a tick of its clock", async (t) => {
+  test("sends every event once to every subscription, while its clock stands still", async (t) => {
     const stage = await openStage(t);
     const endpoints = ["http://a.example/", "http://b.example/", "http://c.example/"];
     for (const endpoint of endpoints) await stage.subscribe(endpoint);
-    const process = stage.startProcess({ answer: () => 204 });
+    const process = stage.startProcess({ respond: () => 204 });
     await stage.dispatch(100);
     process.distributor.wake();
     await until(async () => (await stage.counts())["delivered"] === 300);
@@ -295,13 +295,13 @@ describe("distribution", () => {
     await stage.subscribe("http://before.example/");
     await stage.dispatch();
     await stage.subscribe("http://after.example/");
-    const process = stage.startProcess({ answer: () => 204 });
+    const process = stage.startProcess({ respond: () => 204 });
     process.distributor.wake();
-    await settle(process);
+    await untilIdle(process);
     assert.deepEqual(process.begun.map(({ endpoint }) => endpoint), ["http://before.example/"]);
   });
 
-  test("has done with an event whose subscriptions have all been disabled", async (t) => {
+  test("marks an event as distributed if all its subscriptions are disabled", async (t) => {
     const stage = await openStage(t);
     await stage.subscribe("http://a.example/");
     const [id] = await stage.dispatch();
@@ -315,7 +315,7 @@ describe("distribution", () => {
     });
   });
 
-  test("has done with more events than one batch takes, though nothing is sent", async (t) => {
+  test("finishes 600 events without subscribers, reading at most 256 at once", async (t) => {
     const stage = await openStage(t);
     const base = { name: "unheard", json: "1", subject: undefined, createdAtMs: stage.nowMs };
     await stage.database.write(Array.from({ length: 600 }, () =>
@@ -323,7 +323,7 @@ describe("distribution", () => {
     const pending = sql`SELECT 1 FROM events WHERE status = 'pending'`;
     assert.equal((await stage.database.query(pending)).length, 600);
     const { counted, found } = countRows(stage.database);
-    stage.startProcess({ database: counted, answer: () => 204 }).distributor.wake();
+    stage.startProcess({ database: counted, respond: () => 204 }).distributor.wake();
     await until(async () => (await stage.database.query(pending)).length === 0);
     assert.ok(found.most <= 256, `${found.most} were read at once`);
   });
@@ -340,7 +340,7 @@ describe("distribution", () => {
          FROM subscriptions, n`,
     ]);
     await stage.dispatch(300);
-    const process = stage.startProcess({ answer: () => 204 });
+    const process = stage.startProcess({ respond: () => 204 });
     process.distributor.wake();
     await until(async () => Number((await stage.counts())["pending"]) > 0);
     const small = { id: newId("e", stage.nowMs), name: "small", json: "1", subject: undefined };
@@ -352,13 +352,13 @@ describe("distribution", () => {
     assert.ok(more < 20_000, `after ${more} deliveries of others`);
   });
 
-  test("reaches more subscriptions than one batch takes", async (t) => {
+  test("reaches more subscriptions than one batch holds", async (t) => {
     const stage = await openStage(t);
     for (let part = 0; part < 12; part++) {
       await Promise.all(Array.from({ length: 100 }, () => stage.subscribe()));
     }
     await stage.dispatch();
-    const process = stage.startProcess({ answer: () => 204 });
+    const process = stage.startProcess({ respond: () => 204 });
     process.distributor.wake();
     await until(async () => (await stage.counts())["delivered"] === 1200);
     assert.equal(process.begun.length, 1200);
@@ -366,7 +366,7 @@ describe("distribution", () => {
 });
 
 describe("a signing secret that this process cannot decrypt", () => {
-  test("is no failure of the subscriber's: who has the key sends it", async (t) => {
+  test("is no failed attempt: a process that has the key sends the delivery", async (t) => {
     const stage = await openStage(t);
     const sealed = createSeal(new Uint8Array(32).fill(1));
     const id = await stage.subscribe();
@@ -374,21 +374,21 @@ describe("a signing secret that this process cannot decrypt", () => {
       sql`UPDATE subscriptions SET secret = ${sealed.encrypt(SECRET, id)} WHERE id = ${id}`,
     ]);
     await stage.dispatch();
-    const behind = stage.startProcess({ answer: () => 204 });
+    const behind = stage.startProcess({ respond: () => 204 });
     behind.distributor.wake();
-    await settle(behind);
+    await untilIdle(behind);
     assert.deepEqual(await stage.counts(), { pending: 1 });
     assert.deepEqual(await stage.database.query(sql`SELECT * FROM attempts`), []);
     const due = await stage.database.query<object>(sql`SELECT dueAtMs, claim FROM deliveries`);
     assert.deepEqual(due.map((row) => ({ ...row })), [{ dueAtMs: START_MS + 60_000, claim: null }]);
-    const ahead = stage.startProcess({ answer: () => 204, seal: sealed });
+    const ahead = stage.startProcess({ respond: () => 204, seal: sealed });
     stage.nowMs += 60_000;
     ahead.distributor.wake();
     await until(async () => (await stage.counts())["delivered"] === 1);
     assert.deepEqual(ahead.begun.map(({ attempt }) => attempt), [1]);
   });
 
-  test("is one line of the log a minute, however many deliveries it holds up", async (t) => {
+  test("is logged once, however many deliveries it holds up", async (t) => {
     const stage = await openStage(t);
     const sealed = createSeal(new Uint8Array(32).fill(1));
     const id = await stage.subscribe();
@@ -398,9 +398,9 @@ describe("a signing secret that this process cannot decrypt", () => {
     for (let event = 0; event < 3; event++) await stage.dispatch();
     const lines: string[] = [];
     const error = (line: string) => void lines.push(line);
-    const process = stage.startProcess({ answer: () => 204, log: { ...SILENT, error } });
+    const process = stage.startProcess({ respond: () => 204, log: { ...SILENT, error } });
     process.distributor.wake();
-    await settle(process);
+    await untilIdle(process);
     const due = sql`SELECT 1 FROM deliveries WHERE dueAtMs = ${START_MS + 60_000}`;
     assert.equal((await stage.database.query(due)).length, 3);
     assert.deepEqual(lines, ["a delivery cannot be sent"]);
@@ -408,41 +408,41 @@ describe("a signing secret that this process cannot decrypt", () => {
 });
 
 describe("resends", () => {
-  test("come after each delay with the same id, and then no more", async (t) => {
+  test("come after each delay with the same id, and then stop", async (t) => {
     const stage = await openStage(t);
     await stage.subscribe();
     await stage.dispatch();
-    const process = stage.startProcess({ answer: () => 500 });
+    const process = stage.startProcess({ respond: () => 500 });
     process.distributor.wake();
-    await settle(process);
+    await untilIdle(process);
     for (const [index, delayMs] of DELAYS_MS.entries()) {
       stage.nowMs += delayMs - 1;
       process.distributor.wake();
-      await settle(process);
+      await untilIdle(process);
       assert.equal(process.begun.length, index + 1, "a millisecond before its time");
       stage.nowMs += 1;
       process.distributor.wake();
-      await settle(process);
+      await untilIdle(process);
     }
     assert.deepEqual(process.begun.map(({ attempt }) => attempt), [1, 2, 3, 4]);
     assert.equal(new Set(process.begun.map(({ id }) => id)).size, 1);
     stage.nowMs += 100 * 3_600_000;
     process.distributor.wake();
-    await settle(process);
+    await untilIdle(process);
     assert.equal(process.begun.length, 4);
     assert.deepEqual(process.observed, [false, false, false, true]);
     assert.deepEqual(await stage.counts(), { failed: 1 });
     const active = sql`SELECT 1 FROM subscriptions WHERE status = 'active'`;
-    assert.equal((await stage.database.query(active)).length, 1, "disableAfterMs 0: never");
+    assert.equal((await stage.database.query(active)).length, 1, "disableAfterMs 0 never disables");
   });
 
-  test("end with a success", async (t) => {
+  test("stop after a success", async (t) => {
     const stage = await openStage(t);
     await stage.subscribe();
     await stage.dispatch();
-    const process = stage.startProcess({ answer: ({ attempt }) => attempt === 2 ? 200 : 500 });
+    const process = stage.startProcess({ respond: ({ attempt }) => attempt === 2 ? 200 : 500 });
     process.distributor.wake();
-    await settle(process);
+    await untilIdle(process);
     stage.nowMs += DELAYS_MS[0] ?? 0;
     process.distributor.wake();
     await until(async () => (await stage.counts())["delivered"] === 1);
@@ -451,50 +451,50 @@ describe("resends", () => {
 });
 
 describe("the caps", () => {
-  test("hold a subscription to 8, all to 64, and use them", async (t) => {
+  test("allow 8 attempts of one subscription and 64 in all", async (t) => {
     const stage = await openStage(t);
     await stage.subscribe("http://0.example/");
     await stage.dispatch(40);
     const process = stage.startProcess();
     process.distributor.wake();
-    await settle(process);
+    await untilIdle(process);
     assert.equal(process.open.length, 8);
     for (let index = 1; index < 12; index++) await stage.subscribe(`http://${index}.example/`);
     await stage.dispatch(40);
     process.distributor.wake();
-    await settle(process);
-    assert.equal(process.open.length, 56, "8 are left to those that have had a success");
+    await untilIdle(process);
+    assert.equal(process.open.length, 56, "8 slots are left for healthy subscriptions");
     for (const attempt of [...process.open]) attempt.end(204);
-    await settle(process);
+    await untilIdle(process);
     assert.equal(process.open.length, 64);
     const perEndpoint = Map.groupBy(process.open, ({ callback }) => callback.endpoint);
     assert.ok(perEndpoint.values().every((attempts) => attempts.length <= 8));
     process.open[0]?.end(204);
-    await settle(process);
+    await untilIdle(process);
     assert.equal(process.open.length, 64);
     assert.equal(process.peak(), 64);
   });
 
-  test("leave a subscription that fails one slot, until it succeeds", async (t) => {
+  test("leave a failing subscription one slot, until it succeeds", async (t) => {
     const stage = await openStage(t);
     await stage.subscribe();
     await stage.dispatch(60);
     const process = stage.startProcess();
     process.distributor.wake();
-    await settle(process);
+    await untilIdle(process);
     for (const attempt of [...process.open]) attempt.end(500);
     for (let round = 0; round < 5; round++) {
-      await settle(process);
+      await untilIdle(process);
       assert.equal(process.open.length, 1, `after ${round} failures in a row`);
       process.open[0]?.end(500);
     }
-    await settle(process);
+    await untilIdle(process);
     process.open[0]?.end(204);
-    await settle(process);
+    await untilIdle(process);
     assert.equal(process.open.length, 8);
   });
 
-  test("are those of one that recovers, though what is due was read before", async (t) => {
+  test("grow again after a success, even if what is due was read before it", async (t) => {
     const stage = await openStage(t);
     await stage.subscribe();
     await stage.dispatch(20);
@@ -511,9 +511,9 @@ describe("the caps", () => {
     };
     const process = stage.startProcess({ database });
     process.distributor.wake();
-    await settle(process);
+    await untilIdle(process);
     for (const attempt of [...process.open]) attempt.end(500);
-    await settle(process);
+    await untilIdle(process);
     const { promise, resolve } = Promise.withResolvers<void>();
     [hold, isHeld] = [promise, false];
     process.open[0]?.end(204);
@@ -521,89 +521,89 @@ describe("the caps", () => {
     await until(async () => (await stage.counts())["delivered"] === 1);
     await process.stored();
     resolve();
-    await settle(process);
+    await untilIdle(process);
     assert.equal(process.open.length, 8);
   });
 
-  test("leave a healthy one its slots beside a hundred that never respond", async (t) => {
+  test("leave a healthy subscription its slots beside a hundred that never respond", async (t) => {
     const stage = await openStage(t);
     await stage.subscribe("http://healthy.example/");
     await stage.dispatch(1);
     const process = stage.startProcess();
     process.distributor.wake();
-    await settle(process);
+    await untilIdle(process);
     process.open[0]?.end(204);
-    await settle(process);
+    await untilIdle(process);
     for (let index = 0; index < 100; index++) await stage.subscribe(`http://${index}.hung/`);
     await stage.dispatch(40);
     process.distributor.wake();
-    await settle(process);
+    await untilIdle(process);
     const ofHealthy = () =>
       process.open.filter(({ callback }) => callback.endpoint === "http://healthy.example/");
     for (let round = 0; round < 4; round++) {
       assert.equal(process.open.length, 64);
       assert.equal(ofHealthy().length, 8, `in round ${round}`);
       for (const attempt of ofHealthy()) attempt.end(204);
-      await settle(process);
+      await untilIdle(process);
     }
   });
 
-  test("leave all that fail half of the slots, and hold up nothing else", async (t) => {
+  test("leave failing subscriptions half of the slots, and delay no healthy one", async (t) => {
     const stage = await openStage(t);
     for (let index = 0; index < 100; index++) await stage.subscribe(`http://${index}.dead/`);
     await stage.dispatch(2);
-    const process = stage.startProcess({ answer: () => "timeout" });
+    const process = stage.startProcess({ respond: () => "timeout" });
     process.distributor.wake();
     // Each first attempt fails; from then on they hang.
     await until(() => process.begun.length === 200);
-    await settle(process);
+    await untilIdle(process);
     await process.distributor.stop(0);
     const second = stage.startProcess();
     stage.nowMs += 3_600_000;
     second.distributor.wake();
-    await settle(second);
+    await untilIdle(second);
     assert.equal(second.open.length, 32);
     await stage.subscribe("http://healthy.example/");
     await stage.dispatch(10);
     second.distributor.wake();
-    await settle(second);
+    await untilIdle(second);
     const healthy = second.open.filter(({ callback }) => callback.endpoint.includes("healthy"));
     assert.equal(healthy.length, 8, "while 100 dead ones wait");
     assert.equal(second.open.length, 40);
   });
 
-  test("keep resends from being starved by subscriptions that are well", async (t) => {
+  test("keep healthy subscriptions from starving resends", async (t) => {
     const stage = await openStage(t);
     await stage.subscribe("http://failing.example/");
     await stage.dispatch();
-    const failing = stage.startProcess({ answer: () => 500 });
+    const failing = stage.startProcess({ respond: () => 500 });
     failing.distributor.wake();
-    await settle(failing);
+    await untilIdle(failing);
     await failing.distributor.stop(0);
     for (let index = 0; index < 40; index++) await stage.subscribe(`http://${index}.example/`);
     await stage.dispatch(20);
     stage.nowMs += 10_000;
-    const process = stage.startProcess({ total: 4, perSubscription: 2, answer: () => 204 });
+    const process = stage.startProcess({ total: 4, perSubscription: 2, respond: () => 204 });
     process.distributor.wake();
     await until(() => process.begun.some(({ attempt }) => attempt === 2));
     assert.ok(process.begun.length < 100, `it came after ${process.begun.length} others`);
   });
 });
 
-describe("what is not sent for a shortage of the service's own", () => {
-  test("is no attempt: it goes out as the first one once that is there", async (t) => {
+describe("a delivery that a shortage of the service holds back", () => {
+  test("has had no attempt, and is sent as attempt 1 after the shortage", async (t) => {
     const stage = await openStage(t);
     await stage.subscribe();
     await stage.dispatch(20);
     let isLacking = true;
-    const process = stage.startProcess({ answer: () => isLacking ? "shortage" : 204 });
+    const process = stage.startProcess({ respond: () => isLacking ? "shortage" : 204 });
     process.distributor.wake();
-    await settle(process);
+    await untilIdle(process);
     assert.ok(process.begun.length <= 8, "nothing more is sent for a moment");
     assert.equal(process.distributor.shortage(), "EMFILE");
     stage.nowMs += 999;
     process.distributor.wake();
-    await settle(process);
+    await untilIdle(process);
     assert.ok(process.begun.length <= 8);
     isLacking = false;
     stage.nowMs += 1;
@@ -618,15 +618,15 @@ describe("what is not sent for a shortage of the service's own", () => {
     assert.equal(process.distributor.shortage(), undefined);
   });
 
-  test("waits no longer when the clock is set back", async (t) => {
+  test("does not wait longer if the clock is set back", async (t) => {
     const stage = await openStage(t);
     await stage.subscribe();
     await stage.dispatch();
     const process = stage.startProcess({
-      answer: () => process.begun.length === 1 ? "shortage" : 204,
+      respond: () => process.begun.length === 1 ? "shortage" : 204,
     });
     process.distributor.wake();
-    await settle(process);
+    await untilIdle(process);
     assert.equal(process.begun.length, 1);
     await setBack(stage, process, 3_600_000);
     stage.nowMs += 1_000;
@@ -634,16 +634,16 @@ describe("what is not sent for a shortage of the service's own", () => {
     await until(async () => (await stage.counts())["delivered"] === 1);
   });
 
-  test("changes nothing for a subscriber that has failed before, or has not", async (t) => {
+  test("keeps its attempt number, also after a failure", async (t) => {
     const stage = await openStage(t);
     await stage.subscribe();
     await stage.dispatch();
-    const answers: Ending[] = [500, "shortage", "shortage", 500];
-    const process = stage.startProcess({ answer: () => answers.shift() ?? 204 });
+    const endings: Ending[] = [500, "shortage", "shortage", 500];
+    const process = stage.startProcess({ respond: () => endings.shift() ?? 204 });
     for (const waitMs of [0, DELAYS_MS[0] ?? 0, 1_000, 1_000, DELAYS_MS[1] ?? 0]) {
       stage.nowMs += waitMs;
       process.distributor.wake();
-      await settle(process);
+      await untilIdle(process);
     }
     assert.deepEqual(process.begun.map(({ attempt }) => attempt), [1, 2, 2, 2, 3]);
     assert.deepEqual(await stage.counts(), { delivered: 1 });
@@ -651,13 +651,13 @@ describe("what is not sent for a shortage of the service's own", () => {
 });
 
 describe("slow subscribers", () => {
-  test("are remembered by the next process, though they do answer", async (t) => {
+  test("are known as slow to the next process", async (t) => {
     const stage = await openStage(t);
     await stage.subscribe("http://slow.example/");
     await stage.dispatch(1);
     const first = stage.startProcess();
     first.distributor.wake();
-    await settle(first);
+    await untilIdle(first);
     stage.nowMs += 9_000;
     first.open[0]?.end(200);
     await until(async () => (await stage.counts())["delivered"] === 1);
@@ -672,13 +672,13 @@ describe("slow subscribers", () => {
     await stage.dispatch(40);
     const second = stage.startProcess();
     second.distributor.wake();
-    await settle(second);
+    await untilIdle(second);
     const slow = second.open.filter(({ callback }) => callback.endpoint.includes("slow"));
-    assert.equal(slow.length, 16, "a quarter is their principal's");
+    assert.equal(slow.length, 16, "a quarter of the slots: they have one principal");
     assert.equal(second.open.length - slow.length, 8);
   });
 
-  test("of many leave the others half of the slots", async (t) => {
+  test("leave half of the slots to the others", async (t) => {
     const stage = await openStage(t);
     for (let index = 0; index < 20; index++) await stage.subscribe(`http://${index}.slow.example/`);
     await stage.database.write([
@@ -691,11 +691,11 @@ describe("slow subscribers", () => {
     await stage.dispatch(40);
     const process = stage.startProcess();
     process.distributor.wake();
-    await settle(process);
+    await untilIdle(process);
     assert.equal(process.open.length, 40);
   });
 
-  test("are forgiven with a new endpoint", async (t) => {
+  test("have unknown health after a change of their endpoint", async (t) => {
     const stage = await openStage(t);
     const id = await stage.subscribe();
     await stage.database.write([
@@ -707,39 +707,39 @@ describe("slow subscribers", () => {
   });
 });
 
-describe("what has waited in its queue", () => {
+describe("a delivery that waits in its queue", () => {
   /** Eight attempts are in flight; the other deliveries are claimed and wait behind them. */
-  async function crowd(t: TestContext, { deliveries = 16, isHealthy = false } = {}) {
+  async function fillQueue(t: TestContext, { deliveries = 16, isHealthy = false } = {}) {
     const stage = await openStage(t);
     const id = await stage.subscribe("http://old.example/");
     if (isHealthy) await stage.database.write([sql`UPDATE subscriptions SET hasSucceeded = 1`]);
     await stage.dispatch(deliveries);
     const process = stage.startProcess();
     process.distributor.wake();
-    await settle(process);
+    await untilIdle(process);
     assert.equal(process.open.length, 8);
     return { stage, id, process };
   }
 
-  async function letOthersGo(process: Process): Promise<void> {
+  async function endAll(process: Process): Promise<void> {
     for (const attempt of [...process.open]) attempt.end(204);
-    await settle(process);
+    await untilIdle(process);
   }
 
-  test("is not sent while its subscription is paused, and is when it is active", async (t) => {
-    const { stage, id, process } = await crowd(t);
+  test("is sent only after its paused subscription is active again", async (t) => {
+    const { stage, id, process } = await fillQueue(t);
     const change = { endpoint: undefined, status: "paused" } as const;
     await stage.database.write([updateSubscription(id, change)]);
-    await letOthersGo(process);
+    await endAll(process);
     assert.equal(process.begun.length, 8);
     assert.deepEqual(await stage.counts(), { delivered: 8, pending: 8 });
     await stage.database.write([updateSubscription(id, { ...change, status: "active" })]);
     process.distributor.wake();
-    await settle(process);
+    await untilIdle(process);
     assert.equal(process.begun.length, 16);
   });
 
-  test("is not looked for again and again while its subscription is paused", async (t) => {
+  test("causes no writes while its subscription is paused", async (t) => {
     const stage = await openStage(t);
     const id = await stage.subscribe();
     await stage.dispatch();
@@ -748,68 +748,68 @@ describe("what has waited in its queue", () => {
     const { counted, changes } = countChanges(stage.database);
     const process = stage.startProcess({ database: counted });
     process.distributor.wake();
-    await settle(process);
+    await untilIdle(process);
     assert.deepEqual([process.begun.length, changes], [0, []]);
   });
 
-  test("is not sent once its subscription is deleted", async (t) => {
-    const { stage, id, process } = await crowd(t);
+  test("is cancelled, not sent, after its subscription is deleted", async (t) => {
+    const { stage, id, process } = await fillQueue(t);
     await stage.database.write(deleteSubscription(id, stage.nowMs));
-    await letOthersGo(process);
+    await endAll(process);
     assert.equal(process.begun.length, 8);
     await clearEndedSubscriptions(stage.database, () => stage.nowMs, new AbortController().signal);
     assert.deepEqual(await stage.counts(), { cancelled: 8, delivered: 8 });
   });
 
-  test("goes to the new endpoint", async (t) => {
-    const { stage, id, process } = await crowd(t);
+  test("goes to the new endpoint of its subscription", async (t) => {
+    const { stage, id, process } = await fillQueue(t);
     const change = { endpoint: "http://new.example/", status: undefined };
     await stage.database.write([updateSubscription(id, change)]);
-    await letOthersGo(process);
+    await endAll(process);
     const endpoints = process.begun.map(({ endpoint }) => endpoint);
     assert.deepEqual(endpoints.slice(8), Array(8).fill("http://new.example/"));
   });
 
-  test("is sent once where it is cancelled and sent again by hand", async (t) => {
-    const { stage, id, process } = await crowd(t, { deliveries: 12, isHealthy: true });
+  test("is sent once if it is cancelled and then resent", async (t) => {
+    const { stage, id, process } = await fillQueue(t, { deliveries: 12, isHealthy: true });
     const sent = process.begun.map(({ id }) => id);
     const all = await stage.database.query<{ id: string }>(sql`SELECT id FROM deliveries`);
     const waiting = all.map((row) => row.id).filter((each) => !sent.includes(each));
     assert.equal(waiting.length, 4);
     await sendAgain(stage, id, waiting);
     await lookForWork(stage, process);
-    await letOthersGo(process);
+    await endAll(process);
     assert.deepEqual(process.begun.slice(8).map(({ id }) => id), waiting);
-    await letOthersGo(process);
+    await endAll(process);
     assert.deepEqual(await stage.counts(), { cancelled: 8, delivered: 4 });
     assert.equal(process.begun.length, 12);
   });
 
-  test("is not sent on the last stretch of its lease, when another may take it over", async (t) => {
-    const { stage, process } = await crowd(t, { isHealthy: true });
+  test("is not sent near the end of its lease, when another may take it over", async (t) => {
+    const { stage, process } = await fillQueue(t, { isHealthy: true });
     const sleptMs = 2 * TIMEOUT_MS + 30_000 - TIMEOUT_MS + 10;
     stage.nowMs += sleptMs;
-    stage.setBackMs -= sleptMs; // the clock that is never set stands still meanwhile
+    stage.setBackMs -= sleptMs; // the monotonic clock stands still meanwhile
     const before = process.begun.length;
     const first = process.begun.map(({ id }) => id);
-    await letOthersGo(process);
+    await endAll(process);
     const later = process.begun.slice(before).map(({ id }) => id);
-    assert.equal(later.length, 8, "they are claimed anew");
+    assert.equal(later.length, 8, "others are claimed anew");
     assert.deepEqual(later.filter((id) => first.includes(id)), []);
     const [held] = await stage.database.query<{ untilMs: number }>(
       sql`SELECT min(dueAtMs) AS untilMs FROM deliveries WHERE status = 'pending'`,
     );
-    assert.ok((held?.untilMs ?? 0) >= stage.nowMs + TIMEOUT_MS, "for as long as an attempt takes");
+    assert.ok((held?.untilMs ?? 0) >= stage.nowMs + TIMEOUT_MS, "the lease covers an attempt");
   });
 });
 
-describe("what is in flight when its subscription changes", () => {
+describe("a delivery in flight when its subscription changes", () => {
   const NEW = { endpoint: "http://new.example/", status: undefined };
 
   /**
-   * The attempt of this number is in flight, after others that were answered with 410.
+   * Begins the attempt of this number, after others that got a 410.
    *
-   * @param isHealthy whether other deliveries have arrived meanwhile
+   * @param isHealthy whether other deliveries have succeeded meanwhile
    */
   async function begin(t: TestContext, attempt = 1, isHealthy = false) {
     const stage = await openStage(t);
@@ -823,7 +823,7 @@ describe("what is in flight when its subscription changes", () => {
     for (let number = 1; number < attempt; number++) {
       await inFlight(number);
       process.open[0]?.end(410);
-      await settle(process);
+      await untilIdle(process);
       if (isHealthy) {
         await stage.database.write([
           sql`UPDATE subscriptions SET hasSucceeded = 1, failingSinceMs = NULL`,
@@ -834,7 +834,7 @@ describe("what is in flight when its subscription changes", () => {
     await inFlight(attempt);
     const end = async (ending: Ending) => {
       process.open[0]?.end(ending);
-      await settle(process);
+      await untilIdle(process);
     };
     const find = sql`SELECT status, health, failingSinceMs AS since FROM subscriptions
       WHERE id = ${id}`;
@@ -847,7 +847,7 @@ describe("what is in flight when its subscription changes", () => {
     ["deleted", deleteSubscription],
   ] as const;
   for (const [name, endIt] of ENDS) {
-    test(`has arrived where it is answered with 204, though ${name} meanwhile`, async (t) => {
+    test(`is delivered by a 204, even if the subscription is ${name} meanwhile`, async (t) => {
       const { stage, id, end } = await begin(t);
       await stage.database.write(endIt(id, stage.nowMs));
       await end(204);
@@ -855,7 +855,7 @@ describe("what is in flight when its subscription changes", () => {
       assert.equal((await stage.database.query(sql`SELECT 1 FROM attempts`)).length, 1);
     });
 
-    test(`is cancelled where it fails, and not sent again once ${name}`, async (t) => {
+    test(`is cancelled if it fails and the subscription is ${name} meanwhile`, async (t) => {
       const { stage, id, process, end } = await begin(t);
       await stage.database.write(endIt(id, stage.nowMs));
       await end(500);
@@ -865,17 +865,17 @@ describe("what is in flight when its subscription changes", () => {
       assert.equal((await stage.database.query(sql`SELECT 1 FROM attempts`)).length, 1);
       stage.nowMs += 10_000;
       process.distributor.wake();
-      await settle(process);
+      await untilIdle(process);
       assert.equal(process.begun.length, 1);
     });
   }
 
-  test("is not sent beside itself where it is cancelled and sent again by hand", async (t) => {
+  test("is not sent twice at the same time if it is cancelled and resent", async (t) => {
     const { stage, id, process, end } = await begin(t);
     await sendAgain(stage, id, [process.begun[0]?.id ?? ""]);
     assert.deepEqual(await stage.counts(), { pending: 1 });
     await lookForWork(stage, process);
-    await settle(process);
+    await untilIdle(process);
     assert.equal(process.begun.length, 1);
     await end("shortage");
     stage.nowMs += 2_000;
@@ -887,7 +887,7 @@ describe("what is in flight when its subscription changes", () => {
   });
 
   for (const ending of [500, 410] as const) {
-    test(`that is sent again by hand and fails (${ending}) has all attempts anew`, async (t) => {
+    test(`and resent gets all attempts again if it fails (${ending})`, async (t) => {
       const { stage, id, process, end, read } = await begin(t, 4, true);
       await sendAgain(stage, id, [process.begun[0]?.id ?? ""]);
       await lookForWork(stage, process);
@@ -904,14 +904,14 @@ describe("what is in flight when its subscription changes", () => {
     });
   }
 
-  test("says nothing of the new endpoint", async (t) => {
+  test("does not change the health of a new endpoint by its failure", async (t) => {
     const { stage, id, end, read } = await begin(t);
     await stage.database.write([updateSubscription(id, NEW)]);
     await end(500);
     assert.deepEqual(await read(), { status: "active", health: "unknown", since: null });
   });
 
-  test("does not disable for a last 410 of the old endpoint", async (t) => {
+  test("does not disable the subscription by a last 410 of the old endpoint", async (t) => {
     const { stage, id, end, read } = await begin(t, 4);
     await stage.database.write([updateSubscription(id, NEW)]);
     await end(410);
@@ -919,7 +919,7 @@ describe("what is in flight when its subscription changes", () => {
     assert.deepEqual(await read(), { status: "active", health: "unknown", since: null });
   });
 
-  test("disables for a last 410 of the endpoint that is there", async (t) => {
+  test("disables the subscription by a last 410 of its current endpoint", async (t) => {
     const { end, read } = await begin(t, 4);
     await end(410);
     const { status, health } = await read();
@@ -932,7 +932,7 @@ describe("several processes", () => {
     const stage = await openStage(t);
     for (let index = 0; index < 5; index++) await stage.subscribe(`http://${index}.example/`);
     const processes = ["c1", "c2", "c3"].map((name) =>
-      stage.startProcess({ name, answer: () => 204 })
+      stage.startProcess({ name, respond: () => 204 })
     );
     for (let round = 0; round < 10; round++) {
       await stage.dispatch(10);
@@ -949,31 +949,31 @@ describe("several processes", () => {
     assert.equal(new Set(ids).size, 500);
   });
 
-  test("leave alone what a living one holds until its lease has ended", async (t) => {
+  test("do not take over the claims of a living process before its lease ends", async (t) => {
     const stage = await openStage(t);
     await stage.subscribe();
     await stage.dispatch(16);
     const holder = stage.startProcess({ name: "c1" });
     holder.distributor.wake();
-    await settle(holder);
-    const other = stage.startProcess({ name: "c2", answer: () => 204 });
+    await untilIdle(holder);
+    const other = stage.startProcess({ name: "c2", respond: () => 204 });
     stage.nowMs += 2 * TIMEOUT_MS + 30_000 - 1; // one attempt that is waited for, and its own
     other.distributor.wake();
-    await settle(other);
+    await untilIdle(other);
     assert.equal(other.begun.length, 0);
     stage.nowMs += 10; // each claim has a lease of its own
     other.distributor.wake();
     await until(async () => (await stage.counts())["delivered"] === 16);
   });
 
-  test("take over at once what a dead one held", async (t) => {
+  test("take over the claims of a dead process at once", async (t) => {
     const stage = await openStage(t);
     await stage.subscribe();
     await stage.dispatch(16);
     const dead = stage.startProcess({ name: "c1" });
     dead.distributor.wake();
-    await settle(dead);
-    const other = stage.startProcess({ name: "c2", answer: () => 204 });
+    await untilIdle(dead);
+    const other = stage.startProcess({ name: "c2", respond: () => 204 });
     await stage.database.write(["c1", "c2"].map((claim) => sql`INSERT INTO cronjobs
       (name, nextAtMs, claim, leaseUntilMs) VALUES (${claim}, 1, ${claim}, 9)`));
     await takeOver({ database: stage.database, log: SILENT, now: () => stage.nowMs }, "c1");
@@ -989,20 +989,20 @@ describe("several processes", () => {
     );
   });
 
-  test("do not believe one whose deliveries were taken over meanwhile", async (t) => {
+  test("ignore the outcome of a delivery that was taken over meanwhile", async (t) => {
     const stage = await openStage(t);
     await stage.subscribe();
     await stage.dispatch();
     const slow = stage.startProcess({ name: "c1" });
     slow.distributor.wake();
-    await settle(slow); // or it would take them over itself
+    await untilIdle(slow); // or it would take them over itself
     assert.equal(slow.open.length, 1);
     stage.nowMs += 2 * TIMEOUT_MS + 30_000;
-    const other = stage.startProcess({ name: "c2", answer: () => 204 });
+    const other = stage.startProcess({ name: "c2", respond: () => 204 });
     other.distributor.wake();
     await until(async () => (await stage.counts())["delivered"] === 1);
     slow.open[0]?.end(500);
-    await settle(slow, other);
+    await untilIdle(slow, other);
     assert.deepEqual(await stage.counts(), { delivered: 1 });
     const attempts = await stage.database.query(sql`SELECT status FROM attempts`);
     assert.deepEqual(attempts.map((row) => ({ ...Object(row) })), [{ status: 204 }]);
@@ -1015,7 +1015,7 @@ describe("several processes", () => {
     );
   });
 
-  test("wake up by themselves when what another was faster to claim is due again", async (t) => {
+  test("wake by themselves when a delivery that another claimed first is due again", async (t) => {
     const stage = await openStage(t);
     await stage.subscribe();
     await stage.dispatch();
@@ -1032,17 +1032,17 @@ describe("several processes", () => {
         return stage.database.write(statements);
       },
     };
-    const slower = stage.startProcess({ name: "c2", database, answer: () => 204 });
+    const slower = stage.startProcess({ name: "c2", database, respond: () => 204 });
     slower.distributor.wake();
     await until(() => !isFirst);
-    await settle(slower);
+    await untilIdle(slower);
     stage.nowMs += 300;
     await until(async () => (await stage.counts())["delivered"] === 1);
   });
 });
 
-describe("when storage is in trouble", () => {
-  /** A database whose next writes with this text in them fail. */
+describe("when the database fails", () => {
+  /** A database whose next `times` writes with this text fail. */
   function failing(database: Database, text: string, times: number): Database & { left(): number } {
     let left = times;
     return {
@@ -1058,24 +1058,24 @@ describe("when storage is in trouble", () => {
     };
   }
 
-  test("an attempt is recorded as soon as it can be, and not made again", async (t) => {
+  test("an attempt is recorded as soon as possible, and not repeated", async (t) => {
     const stage = await openStage(t);
     await stage.subscribe();
     await stage.dispatch();
     const database = failing(stage.database, "INSERT INTO attempts", 2);
-    const process = stage.startProcess({ database, answer: () => 204 });
+    const process = stage.startProcess({ database, respond: () => 204 });
     process.distributor.wake();
     await until(async () => (await stage.counts())["delivered"] === 1);
     assert.equal(process.begun.length, 1);
     assert.equal(database.left(), 0);
   });
 
-  test("an attempt that is not recorded within its lease is not made again either", async (t) => {
+  test("an attempt that is not recorded within its lease is not repeated either", async (t) => {
     const stage = await openStage(t);
     await stage.subscribe();
     await stage.dispatch();
     const database = failing(stage.database, "INSERT INTO attempts", 4);
-    const process = stage.startProcess({ database, answer: () => 204 });
+    const process = stage.startProcess({ database, respond: () => 204 });
     process.distributor.wake();
     await until(() => Promise.resolve(database.left() < 4));
     stage.nowMs += 2 * TIMEOUT_MS + 30_001;
@@ -1084,7 +1084,7 @@ describe("when storage is in trouble", () => {
     assert.equal(process.begun.length, 1);
   });
 
-  test("what repeats each second is logged once a minute, an attempt and a round", async (t) => {
+  test("repeated errors of an attempt and of rounds are each logged once", async (t) => {
     const stage = await openStage(t);
     await stage.subscribe();
     await stage.dispatch();
@@ -1098,7 +1098,7 @@ describe("when storage is in trouble", () => {
       },
     };
     const process =
-      stage.startProcess({ database, answer: () => 204, log: { ...SILENT, warn } });
+      stage.startProcess({ database, respond: () => 204, log: { ...SILENT, warn } });
     const look = setInterval(process.distributor.wake, 5);
     t.after(() => clearInterval(look));
     await until(async () => looks > 20 && (await stage.counts())["delivered"] === 1);
@@ -1107,12 +1107,12 @@ describe("when storage is in trouble", () => {
   });
 
   for (const text of ["INSERT INTO deliveries", "SET claim = ?"]) {
-    test(`a failed ${text} is done again soon, whatever the interval`, async (t) => {
+    test(`a failed ${text} is retried soon, without waiting for the interval`, async (t) => {
       const stage = await openStage(t);
       await stage.subscribe();
       await stage.dispatch(3);
       const database = failing(stage.database, text, 1);
-      const process = stage.startProcess({ database, answer: () => 204 });
+      const process = stage.startProcess({ database, respond: () => 204 });
       process.distributor.wake();
       await until(async () => (await stage.counts())["delivered"] === 3);
       assert.equal(database.left(), 0);
@@ -1120,13 +1120,13 @@ describe("when storage is in trouble", () => {
     });
   }
 
-  describe("what a claim holds whose outcome is not known goes out at once:", () => {
+  describe("deliveries of a claim with an unknown outcome are sent once:", () => {
     const unknown = () => Promise.reject(new OutcomeUnknownError("no answer"));
     const isClaim = (sql: string) => sql.includes("SET claim = ?");
     type Write = Database["write"];
     let query: Database["query"];
     const table: [what: string, (write: Write) => Partial<Database>][] = [
-      ["it was stored", (write) => {
+      ["the claim was stored", (write) => {
         let isFirst = true;
         return {
           async write(batch) {
@@ -1137,7 +1137,7 @@ describe("when storage is in trouble", () => {
           },
         };
       }],
-      ["it is stored later", (write) => {
+      ["the claim is stored later", (write) => {
         let late: Parameters<Write>[0] | undefined;
         let rounds = 0;
         return {
@@ -1150,7 +1150,7 @@ describe("when storage is in trouble", () => {
           },
         };
       }],
-      ["it cannot be read", () => {
+      ["the claim cannot be read", () => {
         let isFirst = true;
         return {
           query<Row>(select: Sql) {
@@ -1169,7 +1169,7 @@ describe("when storage is in trouble", () => {
         await stage.subscribe();
         await stage.dispatch(20);
         const database = { ...stage.database, ...fail(stage.database.write) };
-        const process = stage.startProcess({ database, answer: () => 204 });
+        const process = stage.startProcess({ database, respond: () => 204 });
         process.distributor.wake();
         const look = setInterval(process.distributor.wake, 100);
         t.after(() => clearInterval(look));
@@ -1180,13 +1180,13 @@ describe("when storage is in trouble", () => {
   });
 
   for (const claims of [false, true]) {
-    const what = claims ? " and claimed as it was made" : "";
-    test(`a fan-out whose outcome is not known is not made twice${what}`, async (t) => {
+    const what = claims ? " that also claims" : "";
+    test(`a fan-out${what} is not repeated if its outcome is unknown`, async (t) => {
       const stage = await openStage(t);
       await stage.subscribe();
       let left = 3;
       const process = stage.startProcess({
-        answer: () => 204,
+        respond: () => 204,
         database: {
           ...stage.database,
           async write(batch) {
@@ -1204,17 +1204,17 @@ describe("when storage is in trouble", () => {
         await until(() => Promise.resolve(left === 2 - round));
       }
       await until(async () => (await stage.counts())["delivered"] === 3);
-      await settle(process);
+      await untilIdle(process);
       assert.equal(process.begun.length, 3);
     });
   }
 
-  test("a round that failed does not count, so that it shows when none succeeds", async (t) => {
+  test("a failed round does not reset quietMs()", async (t) => {
     const stage = await openStage(t);
     await stage.subscribe();
     await stage.dispatch();
     const database = failing(stage.database, "INSERT INTO deliveries", 2);
-    const process = stage.startProcess({ database, answer: () => 204 });
+    const process = stage.startProcess({ database, respond: () => 204 });
     stage.nowMs += 60_000;
     process.distributor.wake();
     await until(() => Promise.resolve(database.left() === 1));
@@ -1224,7 +1224,7 @@ describe("when storage is in trouble", () => {
   });
 });
 
-test("what ends while others are being recorded is recorded together", async (t) => {
+test("attempts that end while another is being recorded are recorded together", async (t) => {
   const stage = await openStage(t);
   await stage.subscribe();
   await stage.dispatch(8);
@@ -1254,14 +1254,14 @@ test("what ends while others are being recorded is recorded together", async (t)
   assert.equal(writes, 2);
 });
 
-describe("what is made while nothing is due", () => {
+describe("a delivery made while nothing is due", () => {
   test("is claimed in the commit that makes it", async (t) => {
     const stage = await openStage(t);
     await stage.subscribe();
     await stage.subscribe();
     const writes: string[] = [];
     const process = stage.startProcess({
-      answer: () => 204,
+      respond: () => 204,
       database: {
         ...stage.database,
         write(batch) {
@@ -1278,10 +1278,10 @@ describe("what is made while nothing is due", () => {
     assert.deepEqual(writes.filter((sql) => sql.includes("SET claim = ?")), []);
   });
 
-  test("is sent in the order of its dispatch, also where not all can be claimed", async (t) => {
+  test("is sent in the order of dispatch, even if not all can be claimed", async (t) => {
     const stage = await openStage(t);
     await stage.subscribe();
-    const process = stage.startProcess({ total: 1, perSubscription: 1, answer: () => 204 });
+    const process = stage.startProcess({ total: 1, perSubscription: 1, respond: () => 204 });
     await lookForWork(stage, process);
     for (let count = 1; count <= 24; count += 8) {
       await stage.dispatch(8);
@@ -1292,21 +1292,21 @@ describe("what is made while nothing is due", () => {
     assert.deepEqual(sent, sent.toSorted());
   });
 
-  test("is another's when that one was faster to make it", async (t) => {
+  test("is sent once if two processes make it at the same time", async (t) => {
     const stage = await openStage(t);
     await stage.subscribe();
-    const processes = ["c1", "c2"].map((name) => stage.startProcess({ name, answer: () => 204 }));
+    const processes = ["c1", "c2"].map((name) => stage.startProcess({ name, respond: () => 204 }));
     for (const process of processes) await lookForWork(stage, process);
     await stage.dispatch(30);
     for (const { distributor } of processes) distributor.wake();
     await until(async () => (await stage.counts())["delivered"] === 30);
-    await settle(...processes);
+    await untilIdle(...processes);
     const sent = processes.flatMap(({ begun }) => begun.map(({ id }) => id));
     assert.equal(sent.length, 30);
     assert.equal(new Set(sent).size, 30);
   });
 
-  test("is due again when the process that made it has died", async (t) => {
+  test("is sent by another process when the lease of its maker has ended", async (t) => {
     const stage = await openStage(t);
     await stage.subscribe();
     const dead = stage.startProcess({ name: "c1" });
@@ -1314,9 +1314,9 @@ describe("what is made while nothing is due", () => {
     await stage.dispatch();
     dead.distributor.wake();
     await until(() => Promise.resolve(dead.begun.length === 1));
-    const other = stage.startProcess({ name: "c2", answer: () => 204 });
+    const other = stage.startProcess({ name: "c2", respond: () => 204 });
     other.distributor.wake();
-    await settle(other);
+    await untilIdle(other);
     assert.equal(other.begun.length, 0);
     stage.nowMs += 2 * TIMEOUT_MS + 30_000;
     other.distributor.wake();
@@ -1324,19 +1324,19 @@ describe("what is made while nothing is due", () => {
   });
 });
 
-describe("while the clock has been set and what is stored is to be shifted", () => {
-  test("nothing is claimed and nothing sent, and all of it afterwards", async (t) => {
+describe("after the clock is set, until the stored times are shifted,", () => {
+  test("nothing is claimed or sent, and everything is afterwards", async (t) => {
     const stage = await openStage(t);
     await stage.subscribe();
     await stage.dispatch(12);
     const process = stage.startProcess({ perSubscription: 4 });
     process.distributor.wake();
-    await settle(process);
+    await untilIdle(process);
     stage.isClockWrong = true;
     for (const attempt of [...process.open]) attempt.end(204);
-    await settle(process);
+    await untilIdle(process);
     process.distributor.wake();
-    await settle(process);
+    await untilIdle(process);
     assert.equal(process.begun.length, 4);
     await setBack(stage, process, 3_600_000);
     assert.equal(process.distributor.quietMs(), 0);
@@ -1346,14 +1346,14 @@ describe("while the clock has been set and what is stored is to be shifted", () 
       const tooLong = stage.nowMs + 2 * TIMEOUT_MS + 31_000;
       const lasting = sql`SELECT 1 FROM deliveries
         WHERE status = 'pending' AND dueAtMs > ${tooLong}`;
-      assert.deepEqual(await stage.database.query(lasting), [], "a lease by the clock before");
+      assert.deepEqual(await stage.database.query(lasting), [], "a lease by the old clock");
       for (const attempt of [...process.open]) attempt.end(204);
-      await settle(process);
+      await untilIdle(process);
     }
     await until(async () => (await stage.counts())["delivered"] === 12);
   });
 
-  test("what is being claimed then is shifted with the rest", async (t) => {
+  test("a claim under way is awaited before the shift", async (t) => {
     const stage = await openStage(t);
     await stage.subscribe();
     await stage.dispatch();
@@ -1363,20 +1363,20 @@ describe("while the clock has been set and what is stored is to be shifted", () 
     const following = process.distributor.followClock(-1_000, async () => {
       isShifted = true;
     });
-    await settle(process);
+    await untilIdle(process);
     const wasShifted = isShifted;
     open();
     await following;
     assert.deepEqual([wasShifted, isShifted], [false, true]);
   });
 
-  test("what a claim of unknown outcome holds is found by its shifted lease", async (t) => {
+  test("a claim with an unknown outcome is found by its shifted lease", async (t) => {
     const stage = await openStage(t);
     await stage.subscribe();
     await stage.dispatch(4);
     let failed = 0;
     const process = stage.startProcess({
-      answer: () => 204,
+      respond: () => 204,
       database: {
         ...stage.database,
         async write(batch) {
@@ -1397,15 +1397,15 @@ describe("while the clock has been set and what is stored is to be shifted", () 
 });
 
 describe("stop()", () => {
-  test("awaits what is in flight, gives back the rest and begins nothing more", async (t) => {
+  test("awaits attempts in flight, releases the rest and begins nothing more", async (t) => {
     const stage = await openStage(t);
     await stage.subscribe();
     await stage.dispatch(40);
     const process = stage.startProcess();
     process.distributor.wake();
-    await settle(process);
+    await untilIdle(process);
     const stopped = process.distributor.stop(60_000);
-    await settle(process);
+    await untilIdle(process);
     for (const attempt of [...process.open]) attempt.end(204);
     await stopped;
     assert.equal(process.begun.length, 8);
@@ -1414,13 +1414,13 @@ describe("stop()", () => {
       sql`SELECT 1 FROM deliveries WHERE claim IS NOT NULL`,
     );
     assert.equal(claims.length, 0);
-    const next = stage.startProcess({ answer: () => 204 });
+    const next = stage.startProcess({ respond: () => 204 });
     next.distributor.wake();
     await until(async () => (await stage.counts())["delivered"] === 40);
     assert.equal(next.begun.length, 32);
   });
 
-  test("gives back what is being claimed then", async (t) => {
+  test("releases what is being claimed when it is called", async (t) => {
     const stage = await openStage(t);
     await stage.subscribe();
     await stage.dispatch();
@@ -1429,24 +1429,24 @@ describe("stop()", () => {
     const stopped = process.distributor.stop(0);
     open();
     await stopped;
-    await settle(process);
+    await untilIdle(process);
     const claimed = sql`SELECT 1 FROM deliveries WHERE claim IS NOT NULL`;
     assert.deepEqual(await stage.database.query(claimed), []);
     assert.deepEqual([await stage.counts(), process.begun.length], [{ pending: 1 }, 0]);
   });
 
-  test("cuts off what takes too long: it goes out again as if for the first time", async (t) => {
+  test("aborts an attempt that takes too long, which is sent again as attempt 1", async (t) => {
     const stage = await openStage(t);
     await stage.subscribe();
     await stage.dispatch();
     const process = stage.startProcess();
     process.distributor.wake();
-    await settle(process);
+    await untilIdle(process);
     await process.distributor.stop(20);
     assert.equal(process.open.length, 0);
     const attempts = await stage.database.query(sql`SELECT 1 FROM attempts`);
     assert.equal(attempts.length, 0);
-    const next = stage.startProcess({ answer: () => 204 });
+    const next = stage.startProcess({ respond: () => 204 });
     next.distributor.wake();
     await until(async () => (await stage.counts())["delivered"] === 1);
     assert.deepEqual(
@@ -1466,26 +1466,26 @@ describe("stop()", () => {
           ? Promise.reject(new UnavailableError("the disk is full"))
           : stage.database.write(statements),
     };
-    const process = stage.startProcess({ database, answer: () => 204 });
+    const process = stage.startProcess({ database, respond: () => 204 });
     process.distributor.wake();
-    await settle(process);
+    await untilIdle(process);
     await process.distributor.stop(60_000);
     assert.deepEqual(await stage.counts(), { pending: 1 });
   });
 
-  test("is not woken again", async (t) => {
+  test("is final: a later wake sends nothing", async (t) => {
     const stage = await openStage(t);
     await stage.subscribe();
-    const process = stage.startProcess({ answer: () => 204 });
+    const process = stage.startProcess({ respond: () => 204 });
     await process.distributor.stop(0);
     await stage.dispatch();
     process.distributor.wake();
-    await settle(process);
+    await untilIdle(process);
     assert.equal(process.begun.length, 0);
   });
 });
 
-test("a resend goes on to its end after one wake", async (t) => {
+test("a resend of 1,200 deliveries is completed after one wake", async (t) => {
   const stage = await openStage(t);
   const process = stage.startProcess();
   await stage.subscribe();
@@ -1500,16 +1500,16 @@ test("a resend goes on to its end after one wake", async (t) => {
   await until(async () => (await stage.counts())["pending"] === ids.length);
 });
 
-test("what is paused until now is sent then", async (t) => {
+test("a delivery of a subscription that is paused until a time is sent at that time", async (t) => {
   const stage = await openStage(t);
-  const process = stage.startProcess({ answer: () => 204 });
+  const process = stage.startProcess({ respond: () => 204 });
   await stage.subscribe();
   await stage.database.write([
     sql`UPDATE subscriptions SET status = 'paused', pausedUntilMs = ${stage.nowMs + 60_000}`,
   ]);
   await stage.dispatch();
   process.distributor.wake();
-  await settle(process);
+  await untilIdle(process);
   assert.deepEqual(await stage.counts(), { pending: 1 });
   stage.nowMs += 60_000;
   process.distributor.wake();
@@ -1524,12 +1524,12 @@ test("both secrets sign until the old one has expired", async (t) => {
     sql`UPDATE subscriptions SET oldSecret = secret, secret = ${SEAL.encrypt(newer, id)},
       oldSecretUntilMs = ${START_MS + 1000} WHERE id = ${id}`,
   ]);
-  const process = stage.startProcess({ answer: () => 204 });
+  const process = stage.startProcess({ respond: () => 204 });
   for (const [afterMs, secrets] of [[999, [newer, SECRET]], [1, [newer]]] as const) {
     stage.nowMs += afterMs;
     await stage.dispatch();
     process.distributor.wake();
-    await settle(process);
+    await untilIdle(process);
     assert.deepEqual(process.begun.at(-1)?.secrets, secrets);
   }
 });

@@ -13,7 +13,7 @@ function due(
   return { subscription, health, principal, meanMs: health === "slow" ? 9_000 : 0 };
 }
 
-/** So many items of a subscription, numbered from 0 on: `1/0`, `1/1` … */
+/** `count` items of a subscription, numbered from 0 on: `1/0`, `1/1` … */
 function itemsOf(subscription: number, count: number): ClaimedDelivery[] {
   return Array.from({ length: count }, (_, index) => ({
     id: `${subscription}/${index}`,
@@ -31,14 +31,14 @@ function put(queues: Queues, subscription: number, count: number, health?: Healt
   putInto(queues, due(subscription, health), count);
 }
 
-/** Takes until nothing may be sent. */
-function takeAll(queues: Queues): ClaimedDelivery[] {
+/** Calls next() until nothing more may be sent. */
+function sendAll(queues: Queues): ClaimedDelivery[] {
   const sent: ClaimedDelivery[] = [];
   for (let next = queues.next(); next; next = queues.next()) sent.push(next);
   return sent;
 }
 
-/** Ends an attempt of this duration, its record included; undefined for one that was not made. */
+/** Ends an attempt and its record; `isSuccess` is undefined if the attempt was not made. */
 function end(
   queues: Queues,
   subscription: number,
@@ -54,32 +54,32 @@ function end(
 }
 
 describe("next()", () => {
-  test("gives nothing of nothing", () => {
+  test("returns undefined if nothing waits", () => {
     assert.equal(createQueues({ total: 4, perSubscription: 2 }).next(), undefined);
   });
 
-  test("keeps a subscription to its own cap", () => {
+  test("keeps a subscription within its own cap", () => {
     const queues = createQueues({ total: 64, perSubscription: 8 });
     put(queues, 1, 100);
-    assert.equal(takeAll(queues).length, 8);
+    assert.equal(sendAll(queues).length, 8);
     end(queues, 1, true);
-    assert.equal(takeAll(queues).length, 1);
+    assert.equal(sendAll(queues).length, 1);
   });
 
-  test("keeps all together to the total", () => {
+  test("keeps all subscriptions together within the total", () => {
     const queues = createQueues({ total: 5, perSubscription: 2 });
     for (const subscription of [1, 2, 3, 4]) put(queues, subscription, 9);
-    assert.equal(takeAll(queues).length, 5);
+    assert.equal(sendAll(queues).length, 5);
     assert.equal(queues.inFlight(), 5);
   });
 
-  test("goes round the subscriptions, one item each", () => {
+  test("alternates between the subscriptions, one item each", () => {
     const queues = createQueues({ total: 6, perSubscription: 8 });
     for (const subscription of [1, 2, 3]) put(queues, subscription, 9);
-    assert.deepEqual(takeAll(queues).map(({ subscription }) => subscription), [1, 2, 3, 1, 2, 3]);
+    assert.deepEqual(sendAll(queues).map(({ subscription }) => subscription), [1, 2, 3, 1, 2, 3]);
   });
 
-  test("takes of the one that sent longest ago, so that none waits for another's all", () => {
+  test("prefers the subscription that sent longest ago", () => {
     const queues = createQueues({ total: 6, perSubscription: 8 });
     for (const subscription of [1, 2]) put(queues, subscription, 9);
     const sent: unknown[] = [];
@@ -91,61 +91,61 @@ describe("next()", () => {
     assert.deepEqual(sent, [1, 2, 1, 2]);
   });
 
-  test("takes the items of one subscription in their order", () => {
+  test("returns the items of one subscription in order", () => {
     const queues = createQueues({ total: 6, perSubscription: 8 });
     put(queues, 1, 3);
-    assert.deepEqual(takeAll(queues).map(({ id }) => id), ["1/0", "1/1", "1/2"]);
+    assert.deepEqual(sendAll(queues).map(({ id }) => id), ["1/0", "1/1", "1/2"]);
   });
 
-  test("gives a subscription that fails one slot", () => {
+  test("gives a failing subscription one slot", () => {
     const queues = createQueues({ total: 64, perSubscription: 8 });
     put(queues, 1, 9, "failing");
-    assert.equal(takeAll(queues).length, 1);
+    assert.equal(sendAll(queues).length, 1);
   });
 
-  test("gives all that fail together half of the slots, rounded down", () => {
+  test("gives all failing subscriptions together half of the slots, at least one", () => {
     for (const [total, half] of [[64, 32], [5, 2], [2, 1], [1, 1]] as const) {
       const queues = createQueues({ total, perSubscription: 8 });
       for (let number = 1; number <= 70; number++) put(queues, number, 1, "failing");
-      assert.equal(takeAll(queues).length, half, `of ${total}`);
+      assert.equal(sendAll(queues).length, half, `of ${total}`);
     }
   });
 
-  test("gives the slots that failing ones may not have to the others", () => {
+  test("gives the other slots to subscriptions that do not fail", () => {
     const queues = createQueues({ total: 8, perSubscription: 8 });
     for (let number = 1; number <= 8; number++) put(queues, number, 1, "failing");
     put(queues, 100, 20);
-    const sent = takeAll(queues);
+    const sent = sendAll(queues);
     assert.equal(sent.filter(({ subscription }) => subscription === 100).length, 4);
     assert.equal(sent.length, 8);
   });
 });
 
-test("next() gives a principal what others leave of its three quarters", () => {
+test("next() gives a principal all free slots within its three quarters", () => {
   const queues = createQueues({ total: 8, perSubscription: 8 });
   put(queues, 1, 3);
-  assert.equal(takeAll(queues).length, 3);
+  assert.equal(sendAll(queues).length, 3);
   put(queues, 2, 8);
-  assert.equal(takeAll(queues).length, 5);
+  assert.equal(sendAll(queues).length, 5);
 });
 
-test("next() leaves slots to a third principal beside two whose subscriptions hang", () => {
+test("next() leaves slots for a third principal beside two whose subscriptions hang", () => {
   for (const [health, expected] of [["healthy", [48, 12]], ["unknown", [42, 10]]] as const) {
     const queues = createQueues({ total: 64, perSubscription: 8 });
     const sent = ["u_1", "u_2"].map((principal, at) => {
       for (let number = 1; number <= 16; number++) {
         putInto(queues, due(100 * at + number, health, principal), 32);
       }
-      return takeAll(queues).length;
+      return sendAll(queues).length;
     });
     assert.deepEqual(sent, expected);
     put(queues, 1000, 8, health);
-    assert.equal(takeAll(queues).length, 4);
+    assert.equal(sendAll(queues).length, 4);
   }
 });
 
-describe("next() of subscriptions of which nothing is known", () => {
-  test("leaves one subscription's slots to the healthy", () => {
+describe("next() for subscriptions of unknown health", () => {
+  test("leaves the slots of one subscription to healthy ones", () => {
     for (const [total, perSubscription, unproven] of [
       [64, 8, 56],
       [8, 4, 5], // one more than those that fail may have
@@ -155,40 +155,40 @@ describe("next() of subscriptions of which nothing is known", () => {
     ] as const) {
       const queues = createQueues({ total, perSubscription });
       for (let number = 1; number <= 70; number++) put(queues, number, 1, "unknown");
-      assert.equal(takeAll(queues).length, unproven, `of ${total}`);
+      assert.equal(sendAll(queues).length, unproven, `of ${total}`);
       put(queues, 100, total);
-      assert.equal(takeAll(queues).length, total - unproven, `the rest of ${total}`);
+      assert.equal(sendAll(queues).length, total - unproven, `the rest of ${total}`);
     }
   });
 
-  test("counts those that fail with them", () => {
+  test("counts failing subscriptions among them", () => {
     const queues = createQueues({ total: 8, perSubscription: 2 });
     for (let number = 1; number <= 8; number++) put(queues, number, 1, "failing");
-    assert.equal(takeAll(queues).length, 4);
+    assert.equal(sendAll(queues).length, 4);
     for (let number = 11; number <= 18; number++) put(queues, number, 1, "unknown");
-    assert.equal(takeAll(queues).length, 2);
+    assert.equal(sendAll(queues).length, 2);
   });
 
-  test("does not let those that fail keep new ones out", () => {
+  test("gives one of them a slot beside any number of failing ones", () => {
     for (const [total, perSubscription] of [[64, 8], [64, 64], [8, 4], [3, 3], [2, 1]] as const) {
       const queues = createQueues({ total, perSubscription });
       for (let number = 1; number <= 70; number++) put(queues, number, 1, "failing");
-      takeAll(queues);
+      sendAll(queues);
       put(queues, 100, 1, "unknown");
-      assert.equal(takeAll(queues).length, 1, `${total} and ${perSubscription}`);
+      assert.equal(sendAll(queues).length, 1, `${total} and ${perSubscription}`);
     }
   });
 
-  test("gives one all of its slots as soon as it has had a success", () => {
+  test("gives a subscription all of its slots after its first success", () => {
     const queues = createQueues({ total: 8, perSubscription: 6 });
     put(queues, 1, 9, "unknown");
-    assert.equal(takeAll(queues).length, 3);
+    assert.equal(sendAll(queues).length, 3);
     end(queues, 1, true);
     put(queues, 1, 9);
-    assert.equal(takeAll(queues).length, 4);
+    assert.equal(sendAll(queues).length, 4);
   });
 
-  test("leaves the healthy capacity to wait in, too", () => {
+  test("leaves queue capacity for healthy subscriptions, too", () => {
     const queues = createQueues({ total: 64, perSubscription: 8 });
     for (let number = 1; number <= 14; number++) put(queues, number, 8, "unknown");
     assert.equal(queues.capacityFor("unknown"), 0);
@@ -198,71 +198,71 @@ describe("next() of subscriptions of which nothing is known", () => {
 });
 
 describe("finish()", () => {
-  test("takes all slots but one from a subscription that failed, until a success", () => {
+  test("limits a subscription that fails to one slot, until a success", () => {
     const queues = createQueues({ total: 64, perSubscription: 8 });
     put(queues, 1, 8);
-    takeAll(queues);
+    sendAll(queues);
     end(queues, 1, false);
     put(queues, 1, 8, "failing");
-    assert.equal(takeAll(queues).length, 0, "7 are still in flight");
+    assert.equal(sendAll(queues).length, 0, "7 are still in flight");
     for (let count = 0; count < 6; count++) end(queues, 1, false);
     put(queues, 1, 8, "failing");
-    assert.equal(takeAll(queues).length, 0, "1 is still in flight");
+    assert.equal(sendAll(queues).length, 0, "1 is still in flight");
     end(queues, 1, false);
     put(queues, 1, 9, "failing");
-    assert.equal(takeAll(queues).length, 1);
+    assert.equal(sendAll(queues).length, 1);
     end(queues, 1, true);
     put(queues, 1, 9);
-    assert.equal(takeAll(queues).length, 8);
+    assert.equal(sendAll(queues).length, 8);
   });
 
-  test("hands back what waits behind a failure", () => {
+  test("returns the waiting items as requeued after a failure", () => {
     const queues = createQueues({ total: 64, perSubscription: 2 });
     put(queues, 1, 4);
-    takeAll(queues);
+    sendAll(queues);
     assert.deepEqual(end(queues, 1, false), ["1/2", "1/3"]);
     assert.deepEqual(end(queues, 1, false), []);
     assert.equal(queues.next(), undefined);
   });
 
-  test("hands back nothing after a success", () => {
+  test("returns no requeued items after a success", () => {
     const queues = createQueues({ total: 64, perSubscription: 2 });
     put(queues, 1, 4);
-    takeAll(queues);
+    sendAll(queues);
     assert.deepEqual(end(queues, 1, true), []);
     assert.equal(queues.drain().length, 2);
   });
-
-  test("frees a slot of one that was not sent, and says nothing of its subscription", () => {
-    const queues = createQueues({ total: 64, perSubscription: 2 });
-    put(queues, 1, 4);
-    takeAll(queues);
-    assert.deepEqual(end(queues, 1, undefined), []);
-    assert.equal(takeAll(queues).length, 1);
-    const failing = createQueues({ total: 64, perSubscription: 2 });
-    put(failing, 1, 4, "failing");
-    takeAll(failing);
-    end(failing, 1, undefined);
-    put(failing, 1, 4, "failing");
-    assert.equal(takeAll(failing).length, 1, "it still fails");
-  });
 });
 
-describe("finish() returns the mean duration", () => {
+test("putBack() frees the slot of an item that was not sent, and keeps the health", () => {
+  const queues = createQueues({ total: 64, perSubscription: 2 });
+  put(queues, 1, 4);
+  sendAll(queues);
+  assert.deepEqual(end(queues, 1, undefined), []);
+  assert.equal(sendAll(queues).length, 1);
+  const failing = createQueues({ total: 64, perSubscription: 2 });
+  put(failing, 1, 4, "failing");
+  sendAll(failing);
+  end(failing, 1, undefined);
+  put(failing, 1, 4, "failing");
+  assert.equal(sendAll(failing).length, 1, "it still fails");
+});
+
+describe("the mean duration from finish()", () => {
   const meanAfter = (meanMs: number, durationMs: number) => {
     const queues = createQueues({ total: 64, perSubscription: 2 });
     putInto(queues, { ...due(1), meanMs }, 1);
-    takeAll(queues);
+    sendAll(queues);
     return queues.finish(1, true, durationMs).meanMs;
   };
 
-  test("what is to be stored", () => {
+  test("is given if it is to be stored", () => {
     assert.equal(meanAfter(0, 8_000), 2_000);
     assert.equal(meanAfter(1_000, 0), 750);
     assert.equal(meanAfter(260, 0), 0, "short");
   });
 
-  test("nothing where that is stored already", () => {
+  test("is undefined if that value is stored already", () => {
     assert.equal(meanAfter(0, 10), undefined);
     assert.equal(meanAfter(0, 900), undefined, "short");
     assert.equal(meanAfter(9_000, 9_000), undefined);
@@ -270,52 +270,52 @@ describe("finish() returns the mean duration", () => {
 });
 
 describe("release()", () => {
-  test("forgets how a subscription fared only when that is stored", () => {
+  test("is needed before the stored health counts again", () => {
     const queues = createQueues({ total: 64, perSubscription: 8 });
     put(queues, 1, 1);
-    takeAll(queues);
+    sendAll(queues);
     queues.finish(1, false, 5);
     put(queues, 1, 8, "healthy"); // claimed by what was stored before the failure
-    assert.equal(takeAll(queues).length, 1);
+    assert.equal(sendAll(queues).length, 1);
     queues.release(1);
   });
 
-  test("forgets a subscription that has nothing left, and believes what is stored then", () => {
+  test("closes an empty queue, after which the stored health counts", () => {
     const queues = createQueues({ total: 64, perSubscription: 8 });
     put(queues, 1, 1);
-    takeAll(queues);
+    sendAll(queues);
     end(queues, 1, false);
     put(queues, 1, 9, "healthy"); // another process had a success
-    assert.equal(takeAll(queues).length, 8);
+    assert.equal(sendAll(queues).length, 8);
   });
 
-  test("keeps what is learnt while a queue is open for a claim", () => {
+  test("keeps the learned health while a claim is under way", () => {
     const queues = createQueues({ total: 64, perSubscription: 8 });
     put(queues, 1, 1);
-    takeAll(queues);
+    sendAll(queues);
     const reserved = queues.reserve(due(1), 3);
     end(queues, 1, false);
     queues.add(1, reserved, itemsOf(1, 3));
-    assert.equal(takeAll(queues).length, 1);
+    assert.equal(sendAll(queues).length, 1);
   });
 });
 
 describe("hold()", () => {
-  test("keeps what is learnt while that is read which was stored before", () => {
+  test("keeps the learned health while an older one is read from the database", () => {
     const queues = createQueues({ total: 64, perSubscription: 8 });
     put(queues, 1, 1);
-    takeAll(queues);
+    sendAll(queues);
     {
       using _held = queues.hold();
       end(queues, 1, false);
       put(queues, 1, 9, "healthy");
     }
-    assert.equal(takeAll(queues).length, 1);
+    assert.equal(sendAll(queues).length, 1);
   });
 });
 
 describe("reserve()", () => {
-  test("remembers nothing of a subscription for which there is no capacity", () => {
+  test("does not remember a subscription that gets no capacity", () => {
     const queues = createQueues({ total: 1, perSubscription: 1 });
     put(queues, 1, 9);
     assert.equal(queues.reserve(due(2, "failing"), 9), 0);
@@ -323,39 +323,39 @@ describe("reserve()", () => {
     assert.equal(queues.reserve(due(2), 9), 4);
   });
 
-  test("has capacity for four times the cap, so that one claim serves four sends", () => {
+  test("gives a healthy subscription four times its cap", () => {
     const queues = createQueues({ total: 64, perSubscription: 8 });
     put(queues, 1, 3);
-    takeAll(queues);
+    sendAll(queues);
     assert.equal(queues.reserve(due(1), 99), 29);
-    assert.equal(queues.reserve(due(1), 99), 0, "what is about to be claimed counts");
+    assert.equal(queues.reserve(due(1), 99), 0, "reservations count");
     queues.add(1, 29, []);
     assert.equal(queues.reserve(due(1), 5), 5, "no more than is asked for");
   });
 
-  test("has capacity for twice the cap of one that is slow or of which nothing is known", () => {
+  test("gives a slow or unknown subscription twice its cap", () => {
     const queues = createQueues({ total: 64, perSubscription: 8 });
     assert.equal(queues.reserve(due(1, "unknown"), 99), 16);
     assert.equal(queues.reserve(due(2, "slow"), 99), 16);
   });
 
-  test("has capacity for one of a subscription that fails", () => {
+  test("gives a failing subscription one item", () => {
     const queues = createQueues({ total: 64, perSubscription: 8 });
     assert.equal(queues.reserve(due(1, "failing"), 99), 1);
     assert.equal(queues.reserve(due(1, "failing"), 99), 0);
     queues.add(1, 1, itemsOf(1, 1));
-    takeAll(queues);
+    sendAll(queues);
     assert.equal(queues.reserve(due(1, "failing"), 99), 0);
   });
 });
 
 describe("capacityFor()", () => {
-  test("leaves half of what is held to subscriptions that do not fail", () => {
+  test("is the number of items that failing subscriptions may still hold", () => {
     const queues = createQueues({ total: 64, perSubscription: 8 });
     assert.equal(queues.capacityFor("failing"), 64);
     for (let number = 1; number <= 64; number++) put(queues, number, 1, "failing");
     assert.equal(queues.capacityFor("failing"), 0);
-    takeAll(queues);
+    sendAll(queues);
     assert.equal(queues.capacityFor("failing"), 0);
     for (let subscription = 1; subscription <= 32; subscription++) end(queues, subscription, false);
     assert.equal(queues.capacityFor("failing"), 32);
@@ -363,7 +363,7 @@ describe("capacityFor()", () => {
 });
 
 describe("full()", () => {
-  test("names the subscriptions that have less capacity than they may send", () => {
+  test("names the subscriptions whose queues have less capacity than their caps", () => {
     const queues = createQueues({ total: 64, perSubscription: 8 });
     put(queues, 1, 24);
     put(queues, 2, 25);
@@ -371,24 +371,24 @@ describe("full()", () => {
     assert.deepEqual(queues.full("healthy").subscriptions.sort(), [2, 3]);
   });
 
-  test("names the principals of whose slow subscriptions no more may wait", () => {
+  test("names the principals whose slow subscriptions may hold no more items", () => {
     const queues = createQueues({ total: 64, perSubscription: 8 });
     putInto(queues, due(1, "slow", "u_1"), 16);
     assert.deepEqual(queues.full("slow").principals, []);
     putInto(queues, due(2, "slow", "u_1"), 16);
     assert.deepEqual(queues.full("slow").principals, ["u_1"]);
-    assert.deepEqual(queues.full("healthy").principals, [], "its others may");
-    takeAll(queues);
+    assert.deepEqual(queues.full("healthy").principals, [], "its other subscriptions may");
+    sendAll(queues);
     for (let count = 0; count < 8; count++) end(queues, 1, true);
     assert.deepEqual(queues.full("slow").principals, []);
   });
 });
 
 describe("drain()", () => {
-  test("takes back all that waits and nothing that is in flight", () => {
+  test("returns all waiting items and none that is in flight", () => {
     const queues = createQueues({ total: 2, perSubscription: 1 });
     for (const subscription of [1, 2, 3]) put(queues, subscription, 2);
-    takeAll(queues);
+    sendAll(queues);
     assert.deepEqual(queues.drain().map(({ id }) => id).toSorted(), ["1/1", "2/1", "3/0", "3/1"]);
     assert.equal(queues.inFlight(), 2);
     end(queues, 1, true);
@@ -396,7 +396,7 @@ describe("drain()", () => {
   });
 });
 
-describe("next() of slow subscriptions", () => {
+describe("next() for slow subscriptions", () => {
   const count = (sent: readonly ClaimedDelivery[], from: number, to: number) =>
     sent.filter(({ subscription }) => subscription >= from && subscription <= to).length;
 
@@ -404,67 +404,67 @@ describe("next() of slow subscriptions", () => {
     for (const [total, half] of [[64, 32], [5, 2], [1, 1]] as const) {
       const queues = createQueues({ total, perSubscription: 8 });
       for (let number = 1; number <= 70; number++) put(queues, number, 2, "slow");
-      assert.equal(takeAll(queues).length, half, `of ${total}`);
+      assert.equal(sendAll(queues).length, half, `of ${total}`);
     }
   });
 
-  test("gives one principal's a quarter, and all that it has three quarters", () => {
+  test("gives those of one principal a quarter, and all that it has three quarters", () => {
     const queues = createQueues({ total: 64, perSubscription: 8 });
     for (let number = 1; number <= 8; number++) putInto(queues, due(number, "slow", "u_1"), 8);
-    assert.equal(takeAll(queues).length, 16);
+    assert.equal(sendAll(queues).length, 16);
     for (let number = 11; number <= 18; number++) putInto(queues, due(number, "healthy", "u_1"), 8);
-    assert.equal(takeAll(queues).length, 32);
+    assert.equal(sendAll(queues).length, 32);
     put(queues, 21, 8);
-    assert.equal(takeAll(queues).length, 8, "another principal's");
+    assert.equal(sendAll(queues).length, 8, "another principal's");
   });
 
-  test("counts those that fail towards the quarter of their principal", () => {
+  test("counts failing ones towards the quarter of their principal", () => {
     const queues = createQueues({ total: 64, perSubscription: 8 });
     for (let number = 1; number <= 40; number++) putInto(queues, due(number, "failing", "u_1"), 1);
-    assert.equal(takeAll(queues).length, 16);
+    assert.equal(sendAll(queues).length, 16);
   });
 
-  test("leaves capacity beside those that fail, and beside both to those that do neither", () => {
+  test("leaves slots beside failing ones, and to unknown and healthy ones beside both", () => {
     const queues = createQueues({ total: 64, perSubscription: 8 });
     for (let number = 1; number <= 70; number++) put(queues, number, 1, "failing");
     for (let number = 101; number <= 170; number++) put(queues, number, 1, "slow");
-    const impaired = takeAll(queues);
+    const impaired = sendAll(queues);
     assert.ok(count(impaired, 1, 70) >= 16 && count(impaired, 101, 170) >= 16);
     for (let number = 201; number <= 270; number++) put(queues, number, 1, "unknown");
-    assert.equal(takeAll(queues).length, 8);
+    assert.equal(sendAll(queues).length, 8);
     put(queues, 301, 30);
-    assert.equal(takeAll(queues).length, 8);
+    assert.equal(sendAll(queues).length, 8);
   });
 
-  test("knows one by the mean duration of its attempts, and forgives it again", () => {
+  test("recognizes them by the mean duration of their attempts, until it is short again", () => {
     const queues = createQueues({ total: 4, perSubscription: 4 });
     put(queues, 1, 16);
-    takeAll(queues);
-    assert.equal(end(queues, 1, true, 3_900).length, 0, "one that took long says little");
-    assert.equal(end(queues, 1, true, 3_900).length, 9, "what waits would do so for long");
+    sendAll(queues);
+    assert.equal(end(queues, 1, true, 3_900).length, 0, "one long attempt is not enough");
+    assert.equal(end(queues, 1, true, 3_900).length, 9, "the waiting items would wait too long");
     put(queues, 1, 8, "slow");
-    assert.deepEqual(takeAll(queues), [], "a quarter is in flight");
+    assert.deepEqual(sendAll(queues), [], "a quarter is in flight");
     end(queues, 1, true);
-    assert.equal(takeAll(queues).length, 1, "a quarter");
+    assert.equal(sendAll(queues).length, 1, "a quarter");
     end(queues, 1, true);
     put(queues, 1, 8);
-    assert.equal(takeAll(queues).length, 3, "three quarters");
+    assert.equal(sendAll(queues).length, 3, "three quarters");
   });
 
-  test("counts failures too: one success after a timeout does not make it quick", () => {
+  test("counts failures too: after a timeout, one fast success leaves a subscription slow", () => {
     const queues = createQueues({ total: 64, perSubscription: 8 });
     put(queues, 1, 2);
-    takeAll(queues);
+    sendAll(queues);
     end(queues, 1, false, 10_000);
     end(queues, 1, true);
     put(queues, 1, 99, "slow");
     assert.equal(queues.drain().length, 16);
   });
 
-  test("believes what is stored of one that it does not remember", () => {
+  test("starts from the stored mean of a subscription that it does not remember", () => {
     const queues = createQueues({ total: 64, perSubscription: 8 });
     putInto(queues, { ...due(1, "slow"), meanMs: 4_000 }, 1);
-    takeAll(queues);
+    sendAll(queues);
     assert.equal(queues.finish(1, true, 0).meanMs, 3_000);
   });
 });
@@ -475,11 +475,11 @@ test("next() prefers the subscription with the fewest in flight", () => {
   put(queues, 2, 8);
   for (let count = 0; count < 6; count++) queues.next();
   put(queues, 3, 4);
-  const sent = takeAll(queues).map(({ subscription }) => subscription);
+  const sent = sendAll(queues).map(({ subscription }) => subscription);
   assert.deepEqual(sent.slice(0, 5), [3, 3, 3, 1, 2]);
 });
 
-test("the caps hold whatever happens", (t) => {
+test("no cap is exceeded in random sequences of operations", (t) => {
   const random = openRandom(t);
   for (let round = 0; round < 40; round++) {
     const total = 1 + random.below(12);
@@ -491,8 +491,8 @@ test("the caps hold whatever happens", (t) => {
     const principalOf = (subscription: number) => `u_${subscription % 3}`;
     const healthOf = (subscription: number) => healths.get(subscription) ?? "unknown";
     const countOf = (subscription: number) => inFlight.get(subscription) ?? 0;
-    const sum = (isMeant: (subscription: number) => boolean) =>
-      inFlight.entries().filter(([subscription]) => isMeant(subscription))
+    const sum = (isIncluded: (subscription: number) => boolean) =>
+      inFlight.entries().filter(([subscription]) => isIncluded(subscription))
         .reduce((before, [, count]) => before + count, 0);
     const half = Math.max(1, Math.floor(total / 2));
     const impaired = Math.max(half, total - 2 * perSubscription);

@@ -9,7 +9,7 @@ import { addUser, openDatabase } from "../helpers/database.ts";
 const NOW_MS = Date.UTC(2026, 0, 1);
 const LEASE_MS = NOW_MS + 60_000;
 
-test("with an attempt is released what was claimed beside it, and nothing else", async (t) => {
+test("record() stores an attempt, and releases only the requeued deliveries", async (t) => {
   const { recorder, list } = await stage(t, 4);
   await recorder.record(attempt("d1"), [{ id: "d2", subscription: 1 }]);
   assert.deepEqual(await list(), ["d1 delivered", "d2 pending", "d3 claimed", "d4 claimed"]);
@@ -17,7 +17,7 @@ test("with an attempt is released what was claimed beside it, and nothing else",
   assert.deepEqual(held, [false, false, true, true]);
 });
 
-test("attempts that cannot be stored together are stored each by itself", async (t) => {
+test("attempts are stored one by one if they cannot be stored together", async (t) => {
   const { recorder, list, refuse } = await stage(t, 3);
   refuse(1);
   await Promise.all(["d1", "d2"].map((id) => recorder.record(attempt(id), [])));
@@ -41,7 +41,7 @@ for (const status of [200, 500]) {
   });
 }
 
-test("what cannot be stored while it stops is left to another process", async (t) => {
+test("a recorder that stops leaves what it cannot store to other processes", async (t) => {
   const { recorder, list, refuse, refused, stop } = await stage(t, 2);
   refuse(Infinity);
   stop();
@@ -64,7 +64,7 @@ function attempt(id: string, status = 200): AttemptRecord {
   };
 }
 
-/** A recorder that holds so many deliveries, `d1` and so on, and a database that may refuse. */
+/** A recorder that holds `count` deliveries, `d1` and so on; its database can be made to fail. */
 async function stage(t: TestContext, count: number) {
   const stored = openDatabase(t);
   const user = await addUser(stored);
@@ -100,11 +100,11 @@ async function stage(t: TestContext, count: number) {
   for (const id of ids) recorder.hold(id);
   return {
     recorder,
-    /** Has the next writes fail. */
+    /** Makes the next writes fail. */
     refuse: (writes: number) => void (times = writes),
     refused: () => refused,
     stop: () => void (isStopping = true),
-    /** Each delivery's status, where it is claimed that. */
+    /** Each delivery with its status, or with "claimed". */
     list: async () => {
       const rows = await stored.query<{ id: string; status: string; claim: string | null }>(
         sql`SELECT id, status, claim FROM deliveries ORDER BY id`,

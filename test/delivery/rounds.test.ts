@@ -4,9 +4,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createRounds } from "../../src/delivery/rounds.ts";
 
 describe("createRounds()", () => {
-  // Each of these is one step of promises later: one of them is between a round and its being told.
+  // Each step is one microtask; one of these wakes comes between a round's end and its cleanup.
   for (const steps of [0, 1, 2, 3, 4]) {
-    test(`loses no wake that comes ${steps} promises after a round`, async () => {
+    test(`loses no wake that comes ${steps} microtasks after a round`, async () => {
       let rounds = 0;
       const { wake } = createRounds(
         async () => {
@@ -23,7 +23,7 @@ describe("createRounds()", () => {
     });
   }
 
-  test("begins no round while it may not, and one at the first wake after that", async () => {
+  test("begins no round while mayRun() is false, but one at the first wake later", async () => {
     let rounds = 0;
     let mayRun = false;
     const { wake, idle } = createRounds(
@@ -42,7 +42,7 @@ describe("createRounds()", () => {
     assert.equal(rounds, 1);
   });
 
-  test("one round follows another for as long as there is more and it may", async () => {
+  test("rounds follow each other while there is more work and mayRun() is true", async () => {
     let rounds = 0;
     const { wake, idle } = createRounds(async () => ++rounds < 5, () => rounds < 9);
     wake();
@@ -54,7 +54,7 @@ describe("createRounds()", () => {
     assert.equal(rounds, 9);
   });
 
-  test("wakes once at the time that was set last", async (t) => {
+  test("wakeIn() wakes once, at the time that was set last", async (t) => {
     t.mock.timers.enable({ apis: ["setTimeout"] });
     let rounds = 0;
     const { wakeIn, idle } = createRounds(async () => ++rounds < 0, () => true);
@@ -68,16 +68,16 @@ describe("createRounds()", () => {
     assert.equal(rounds, 1);
   });
 
-  test("wakes at once for what has become due meanwhile, and Node warns of nothing", async (t) => {
+  test("wakeIn() with a negative time wakes at once, and Node does not warn", async (t) => {
     const warn = t.mock.method(process, "emitWarning");
     const woken = Promise.withResolvers<boolean>();
     const { wakeIn } = createRounds(async () => (woken.resolve(true), false), () => true);
-    wakeIn(-2); // a pause that has ended between two looks
+    wakeIn(-2); // as for a pause that has ended already
     assert.ok(await Promise.race([woken.promise, sleep(1_000, false)]));
     assert.equal(warn.mock.callCount(), 0);
   });
 
-  test("gathers what ends at about the same time, again and again", async () => {
+  test("gather() begins one round for calls at about the same time, again and again", async () => {
     let rounds = 0;
     const { gather, idle } = createRounds(async () => ++rounds < 0, () => true);
     for (const expected of [1, 2]) {

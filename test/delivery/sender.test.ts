@@ -51,14 +51,14 @@ function stage(query: () => Promise<unknown[]>) {
   return { sender: createSender(options, parts), queues, called, attempt, became };
 }
 
-test("what cannot be read now is released, and its slot is free", async () => {
+test("a delivery that cannot be read now is released, and its slot is free", async () => {
   const { sender, queues, became } = stage(() => Promise.reject(new UnavailableError("locked")));
   sender.send();
   while (became.length === 0) await nextTurn();
   assert.deepEqual([became, queues.inFlight()], [["released"], 0]);
 });
 
-test("what arrived while all was aborted is recorded: it is not sent again", async () => {
+test("a success that arrives during the abort is recorded, not released", async () => {
   const { sender, called, attempt, became } = stage(async () => [DELIVERY]);
   sender.send();
   await called.promise;

@@ -16,7 +16,7 @@ describe("createShortageWatch()", () => {
     assert.deepEqual([watch.pauseMs(), watch.current()], [0, undefined]);
   });
 
-  test("pauses for a second, and reports it for five", () => {
+  test("pauses for a second and reports the shortage for five", () => {
     const { stage, watch } = open();
     watch.note("EMFILE");
     stage.elapsedMs += 400.4;

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { testGuard } from "../../src/delivery/test_guard.ts";
 import type { SelfTest } from "../../src/outbound/egress.ts";
 
-/** Runs the test with these results, one after the other; says what it found and did meanwhile. */
+/** Tests a guard that gives these results in turn. Returns what was found, warned of and slept. */
 async function run(...results: SelfTest[]) {
   const warned: unknown[] = [];
   const slept: number[] = [];
@@ -15,7 +15,7 @@ async function run(...results: SelfTest[]) {
   return { found, warned, slept, left: results.length };
 }
 
-test("a guard that works, or does not, is tested once", async () => {
+test("a guard that works or is broken is tested only once", async () => {
   const broken: SelfTest = { ok: false, reason: "no request reached the listener" };
   const refused: SelfTest = { ok: false, reason: "not reached", code: "ECONNREFUSED" };
   for (const found of [{ ok: true } as const, broken, refused]) {
@@ -24,7 +24,7 @@ test("a guard that works, or does not, is tested once", async () => {
   }
 });
 
-test("what the process lacks while it starts is no failure of the guard", async () => {
+test("after a shortage of the process, or a timeout, the guard is tested again", async () => {
   for (const code of ["EMFILE", "TimeoutError", "UND_ERR_CONNECT_TIMEOUT"]) {
     const lacking: SelfTest = { ok: false, reason: "not reached", code };
     assert.deepEqual(await run(lacking, lacking, { ok: true }), {

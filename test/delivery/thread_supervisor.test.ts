@@ -30,7 +30,7 @@ function open(t: TestContext) {
   return { stage, supervisor, deaths, pass, last: () => stage.threads.at(-1) };
 }
 
-test("a thread that dies at once is started ever more rarely, down to once a minute", (t) => {
+test("a thread that dies at once is restarted after longer pauses, up to a minute", (t) => {
   const { stage, supervisor, deaths, pass, last } = open(t);
   supervisor.start();
   for (const seconds of [1, 2, 4, 8, 16, 32, 60, 60]) {
@@ -45,7 +45,7 @@ test("a thread that dies at once is started ever more rarely, down to once a min
   }
 });
 
-test("where the system gives no thread it is asked again, as if one had died at once", (t) => {
+test("a thread that cannot be started is retried like one that died at once", (t) => {
   const { stage, supervisor, deaths, pass } = open(t);
   stage.hasThreads = false;
   supervisor.start();
@@ -57,7 +57,7 @@ test("where the system gives no thread it is asked again, as if one had died at 
   assert.deepEqual(deaths, [["none left", 1_000], ["none left", 2_000]]);
 });
 
-test("one that has lived for more than a minute is started again after a second", (t) => {
+test("a thread that lived for more than a minute is restarted after a second", (t) => {
   const { supervisor, deaths, pass, last } = open(t);
   supervisor.start();
   last()?.emit("exit", 1);
@@ -67,7 +67,7 @@ test("one that has lived for more than a minute is started again after a second"
   assert.deepEqual(deaths, [[undefined, 1_000], [undefined, 1_000]]);
 });
 
-test("post() says whether there is a thread", (t) => {
+test("post() returns whether there is a thread", (t) => {
   const { stage, supervisor, pass, last } = open(t);
   assert.equal(supervisor.post({ kind: "wake" }), false);
   supervisor.start();
@@ -79,7 +79,7 @@ test("post() says whether there is a thread", (t) => {
   assert.equal(stage.posted.length, 2);
 });
 
-test("stop() asks the thread, ends by force what does not end, and starts no other", async (t) => {
+test("stop() asks the thread, terminates it after a time limit, and starts no other", async (t) => {
   const { stage, supervisor, deaths, pass } = open(t);
   supervisor.start();
   let isStopped = false;
@@ -97,7 +97,7 @@ test("stop() asks the thread, ends by force what does not end, and starts no oth
   assert.deepEqual([stage.threads.length, deaths], [1, []]);
 });
 
-test("stop() between two threads starts no other", async (t) => {
+test("stop() during the pause before a restart prevents the restart", async (t) => {
   const { stage, supervisor, pass, last } = open(t);
   supervisor.start();
   last()?.emit("exit", 1);

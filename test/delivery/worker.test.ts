@@ -99,7 +99,7 @@ const countDelivered = async (database: Database) => {
   return rows.length;
 };
 
-test("the worker delivers what is dispatched, and counts each attempt", async (t) => {
+test("the worker delivers dispatched events and counts each attempt", async (t) => {
   const receiver = await startReceiver();
   t.after(() => receiver.close());
   const stage = open(t, { GATEPOST_SECRET_KEY: Buffer.alloc(32, 9).toString("base64") });
@@ -118,7 +118,7 @@ test("the worker delivers what is dispatched, and counts each attempt", async (t
   assert.equal(receiver.count(), 20, "each once, however often it is woken");
 });
 
-/** Opens a database with an event that was dispatched then, and has not been fanned out. */
+/** Opens a database with an event that was dispatched at this time and has not been fanned out. */
 async function openLate(t: TestContext, createdAtMs: number) {
   const path = join(makeFolder(t), "late.db");
   const opened = openSqliteFile(t, path);
@@ -128,8 +128,8 @@ async function openLate(t: TestContext, createdAtMs: number) {
   return { path, opened };
 }
 
-for (const [what, lateMs] of [["late", 3_600_000], ["ahead of its clock", -3_600_000]] as const) {
-  test(`what was ${what} when it started is counted, with how late it was`, async (t) => {
+for (const [what, lateMs] of [["late", 3_600_000], ["ahead of the clock", -3_600_000]] as const) {
+  test(`an event that is ${what} at the start is counted with its delay`, async (t) => {
     const dispatchedAtMs = Date.now() - lateMs;
     const { path, opened } = await openLate(t, dispatchedAtMs);
     const { database, started } = open(t, { GATEPOST_DATABASE: path }, opened);
@@ -146,7 +146,7 @@ for (const [what, lateMs] of [["late", 3_600_000], ["ahead of its clock", -3_600
   });
 }
 
-test("figures that a locked database does not take are a line a minute", async (t) => {
+test("figures that a locked database refuses are logged once, not at each try", async (t) => {
   const { path, opened } = await openLate(t, Date.now() - 3_600_000);
   using other = new DatabaseSync(path);
   other.exec("BEGIN IMMEDIATE");
@@ -159,7 +159,7 @@ test("figures that a locked database does not take are a line a minute", async (
   await started;
 });
 
-test("on a cluster it delivers by a client of its own, and shows that it lives", async (t) => {
+test("on a cluster the worker delivers, and is listed in processes until it stops", async (t) => {
   const receiver = await startReceiver();
   t.after(() => receiver.close());
   const cluster = await runRqlited();
@@ -180,14 +180,14 @@ test("on a cluster it delivers by a client of its own, and shows that it lives",
   assert.deepEqual(await database.query(present), []);
 });
 
-test("on a cluster nothing is taken over, or late, while the clock is wrong", async (t) => {
+test("on a cluster nothing is taken over, or called late, while the clock is wrong", async (t) => {
   const cluster = await runRqlited();
   const [{ url } = { url: "" }] = cluster.nodes;
   const address = { kind: "rqlite", nodes: [new URL(url).host], isTls: false } as const;
   const engine = await createEngine({ database: address, databaseCredentials: undefined });
   const database = await engine.open();
   let aheadSeconds = -3600;
-  // Between the worker and the node, whose clock it changes.
+  // A proxy between the worker and the node, which changes the time of the node's clock.
   const between = createServer(async (incoming, outgoing) => {
     const body = await buffer(incoming);
     const { method = "", headers: { "content-type": type = "" } } = incoming;
@@ -198,7 +198,7 @@ test("on a cluster nothing is taken over, or late, while the clock is wrong", as
     });
     const content = await response.text();
     const isTime = incoming.url?.includes("unixepoch");
-    // A full second comes without a fraction.
+    // A whole second has no fraction.
     const change = (seconds: string) => String(Number(seconds) + aheadSeconds);
     outgoing.writeHead(response.status, { Date: response.headers.get("date") ?? "" })
       .end(isTime ? content.replace(/(?<="values":\[\[)[\d.]+/, change) : content);
@@ -216,7 +216,7 @@ test("on a cluster nothing is taken over, or late, while the clock is wrong", as
     sql`INSERT INTO processes (name, beat) VALUES ('c9', 1)`,
     sql`INSERT INTO deliveries (id, event, subscription, status, dueAtMs, claim)
       VALUES ('d1', 'e1', 1, 'pending', ${leaseMs}, 'c9'),
-        ('d2', 'e2', 1, 'pending', ${leaseMs}, 'c1')`, // by a thread of this process that died
+        ('d2', 'e2', 1, 'pending', ${leaseMs}, 'c1')`, // claimed by a dead thread of this process
     insertEvent({
       id: newId("e", Date.now()), name: "x", json: "1", subject: undefined, createdAtMs: 0,
     }),
@@ -239,7 +239,7 @@ test("on a cluster nothing is taken over, or late, while the clock is wrong", as
   await until(async () => (await look())[0]?.claim !== "c9");
 });
 
-test("an attempt that failed is counted as one; callbacks under way are counted", async (t) => {
+test("a failed attempt is counted as a failure, and callbacks in flight are counted", async (t) => {
   const receiver = await startReceiver();
   t.after(() => receiver.close());
   receiver.react("/a", { kind: "answer", status: 500, delayMs: 600 });
@@ -252,7 +252,7 @@ test("an attempt that failed is counted as one; callbacks under way are counted"
   assert.equal(stage.attempts[0]?.[0], "failure");
 });
 
-test("to look takes up what lies there, and answers", async (t) => {
+test("look() finds a dispatched event without a wake, and resolves", async (t) => {
   const receiver = await startReceiver();
   t.after(() => receiver.close());
   const stage = open(t);
@@ -263,7 +263,7 @@ test("to look takes up what lies there, and answers", async (t) => {
   await receiver.waitFor(1, 10_000, "/a");
 });
 
-test("to stop awaits what is in flight and leaves no lock file behind", async (t) => {
+test("stop() awaits the callback in flight and leaves no lock file behind", async (t) => {
   const receiver = await startReceiver();
   t.after(() => receiver.close());
   receiver.react("/a", { kind: "answer", delayMs: 300 });
@@ -278,20 +278,20 @@ test("to stop awaits what is in flight and leaves no lock file behind", async (t
   assert.deepEqual(files.filter((name) => name.includes("-process-")), []);
 });
 
-test("it has started before it reports, and is not called stuck until then", async (t) => {
+test("the state is on, not stuck, during and after the start", async (t) => {
   const stage = open(t);
   assert.equal(stage.worker.state(), "on");
   await stage.started;
   assert.equal(stage.worker.state(), "on");
 });
 
-test("it can be stopped while it starts, and twice", async (t) => {
+test("the worker can be stopped while it starts, and twice", async (t) => {
   const { worker } = open(t);
   await worker.stop(1_000);
   await worker.stop(1_000);
 });
 
-test("what is logged there is written by the given log, errors with their causes", async (t) => {
+test("what the thread logs is written by the given log, with the error", async (t) => {
   const stage = open(t);
   await stage.started;
   await stage.database.write([sql`ALTER TABLE events RENAME TO gone`]);
@@ -303,7 +303,7 @@ test("what is logged there is written by the given log, errors with their causes
   assert.match(JSON.stringify(fields), /"error":\{"name":"\w*Error","message":".*events/);
 });
 
-test("should its thread die, another goes on and takes up what it had claimed", async (t) => {
+test("if the thread dies, another one starts and delivers what it had claimed", async (t) => {
   const receiver = await startReceiver();
   t.after(() => receiver.close());
   receiver.react("/a", { kind: "hang" }, { kind: "answer" });
@@ -317,14 +317,14 @@ test("should its thread die, another goes on and takes up what it had claimed", 
   await until(() => stage.worker.report().quietMs === Infinity);
   assert.equal(stage.worker.state(), "stuck");
   const diedAtMs = Date.now();
-  await stage.worker.look(); // does not wait for the dead
+  await stage.worker.look(); // does not wait for the dead thread
   await until(async () => await countDelivered(stage.database) === 1);
   assert.ok(Date.now() - diedAtMs < 8_000, "long before its lease ends");
   await until(() => stage.worker.report().quietMs < Infinity);
   assert.deepEqual(stage.logged.filter(([level]) => level === "error").length, 1);
 });
 
-test("callbacks go on, one after the other, while the process's own thread computes", async (t) => {
+test("callbacks go on, one after the other, while the main thread computes", async (t) => {
   const receiver = await spawnReceiver();
   t.after(() => receiver.close());
   const stage = open(t, { GATEPOST_CALLBACK_CONCURRENCY_PER_SUBSCRIPTION: "1" });
@@ -336,7 +336,7 @@ test("callbacks go on, one after the other, while the process's own thread compu
   assert.equal(await receiver.count("/a"), 20);
 });
 
-test("should the database's writer die, its thread starts again with a new one", async (t) => {
+test("if the database's writer dies, the delivery thread restarts with a new one", async (t) => {
   const receiver = await startReceiver();
   t.after(() => receiver.close());
   const threads = noteThreads(t);
@@ -350,7 +350,7 @@ test("should the database's writer die, its thread starts again with a new one",
   await until(async () => await countDelivered(stage.database) === 1);
 });
 
-test("nor does a later thread send before the guard has passed its test there", async (t) => {
+test("a restarted thread sends nothing before its address guard has passed its test", async (t) => {
   const receiver = await startReceiver();
   t.after(() => receiver.close());
   const threads = noteThreads(t);
@@ -372,7 +372,7 @@ test("nor does a later thread send before the guard has passed its test there", 
   await receiver.waitFor(1, 10_000, "/a");
 });
 
-test("a thread that dies at each start is started ever more rarely, until stopped", async (t) => {
+test("a thread that dies at each start is restarted ever more rarely, until stop()", async (t) => {
   const stage = open(t, { GATEPOST_DATABASE: join(makeFolder(t), "gone", "gatepost.db") });
   const died = () => stage.logged.filter(([level]) => level === "error");
   await until(() => died().length === 2);
