@@ -18,7 +18,7 @@ const change = (value: unknown, app: App) => changeApp(app, parseShape(AppChange
 
 const GOOD = { name: "Harbour Orders", url: "https://orders.example/" };
 
-test("newApp() fills in what is not said: confidential, scope consumer", () => {
+test("newApp() fills in the defaults: confidential, scope consumer", () => {
   assert.deepEqual(addApp(GOOD), {
     ...MORE,
     ...GOOD,
@@ -36,7 +36,7 @@ test("newApp() fills in what is not said: confidential, scope consumer", () => {
   });
 });
 
-test("the schema of a new app says what it gets where nothing is said", () => {
+test("the schema of a new app has the defaults", () => {
   assert.partialDeepStrictEqual(NewApp.definitions?.["NewApp"]?.["properties"], {
     type: { default: "confidential" },
     scopes: { default: ["consumer"] },
@@ -52,7 +52,7 @@ test("newApp() gives a public app no client_credentials (RFC 6749 §4.4)", () =>
   assert.deepEqual(app.grants, ["authorization_code", "refresh_token"]);
 });
 
-test("newApp() takes all that may be said", () => {
+test("newApp() keeps the given scopes, grants, redirect URIs and flags", () => {
   const value = {
     ...GOOD,
     type: "confidential",
@@ -70,14 +70,14 @@ test("newApp() takes all that may be said", () => {
   assert.equal(app.resourceServer, true);
 });
 
-test("newApp() takes empty lists for what they say: no scopes, no grants", () => {
+test("newApp() accepts empty lists: no scopes, no grants", () => {
   const app = addApp({ ...GOOD, scopes: [], grants: [] });
   assert.deepEqual([app.scopes, app.grants], [[], []]);
 });
 
 describe("newApp() names each error of", () => {
   const table: [what: string, value: unknown, pointers: string[]][] = [
-    ["what is no object", "app", [""]],
+    ["a value that is no object", "app", [""]],
     ["an empty object", {}, ["/url", "/name"]],
     ["everything at once", {
       name: 1,
@@ -113,14 +113,14 @@ describe("newApp() names each error of", () => {
     }, ["/redirect_uris/1"]],
     ["a redirect URI with a fragment", { ...GOOD, redirect_uris: ["https://orders.example/cb#x"] },
       ["/redirect_uris/0"]],
-    ["no redirect URI listed, which null says", { ...GOOD, redirect_uris: [] }, ["/redirect_uris"]],
+    ["an empty list of redirect URIs", { ...GOOD, redirect_uris: [] }, ["/redirect_uris"]],
     ["101 redirect URIs", {
       ...GOOD,
       redirect_uris: Array.from({ length: 101 }, (_, at) => `https://orders.example/${at}`),
     }, ["/redirect_uris"]],
-    ["redirect URIs of an app whose URL is bad: the URL alone",
+    ["a bad URL beside good redirect URIs: only the URL",
       { ...GOOD, url: "x", redirect_uris: ["https://orders.example/cb"] }, ["/url"]],
-    ["redirect URIs that fit no app, of one whose URL is bad",
+    ["a bad URL beside redirect URIs that no app may have",
       {
         ...GOOD,
         url: "x",
@@ -135,7 +135,7 @@ describe("newApp() names each error of", () => {
   }
 });
 
-describe("newApp() takes", () => {
+describe("newApp() accepts", () => {
   const table: [what: string, value: object][] = [
     ["a name of 100 characters", { ...GOOD, name: "x".repeat(100) }],
     ["a name of any script", { ...GOOD, name: "\u6e2f\u53e3 \u{1f511}" }],
@@ -148,7 +148,7 @@ describe("newApp() takes", () => {
   }
 });
 
-test("changeApp() keeps what is not said, and never id, time or type", () => {
+test("changeApp() keeps the members that are not given", () => {
   const app = sampleApp({ redirectUris: ["https://orders.example/cb"], trusted: true });
   assert.deepEqual(change({}, app), app);
   assert.deepEqual(change({ name: "Harbour", trusted: false }, app), {
@@ -158,7 +158,7 @@ test("changeApp() keeps what is not said, and never id, time or type", () => {
   });
 });
 
-test("changeApp() changes each that may be changed", () => {
+test("changeApp() changes each member that may change", () => {
   const app = sampleApp();
   const value = {
     name: "Harbour",
@@ -185,9 +185,9 @@ test("changeApp() changes each that may be changed", () => {
 
 describe("changeApp() names each error of", () => {
   const confidential = sampleApp({ redirectUris: ["https://orders.example/cb"] });
-  const open = sampleApp({ type: "public", grants: ["authorization_code"] });
+  const publicApp = sampleApp({ type: "public", grants: ["authorization_code"] });
   const table: [what: string, value: unknown, app: App, pointers: string[]][] = [
-    ["what is no object", null, confidential, [""]],
+    ["a value that is no object", null, confidential, [""]],
     ["another type, which is fixed", { type: "public" }, confidential, ["/type"]],
     ["another id", { client_id: "a2", id: "a2" }, confidential, ["/client_id", "/id"]],
     ["a secret", { client_secret: "x" }, confidential, ["/client_secret"]],
@@ -196,22 +196,22 @@ describe("changeApp() names each error of", () => {
     ["a URL with redirect URIs that do not fit it",
       { url: "https://harbour.example/", redirect_uris: ["https://orders.example/cb"] },
       confidential, ["/redirect_uris/0"]],
-    ["redirect URIs that do not fit the URL as it is",
+    ["redirect URIs that do not fit the current URL",
       { redirect_uris: ["https://harbour.example/"] }, confidential, ["/redirect_uris/0"]],
-    ["client_credentials for a public app", { grants: ["client_credentials"] }, open,
+    ["client_credentials for a public app", { grants: ["client_credentials"] }, publicApp,
       ["/grants/0"]],
-    ["introspection for a public app", { resource_server: true }, open, ["/resource_server"]],
-    ["all that does not fit together",
+    ["introspection for a public app", { resource_server: true }, publicApp, ["/resource_server"]],
+    ["everything that does not fit together",
       {
         resource_server: true,
         grants: ["password", "client_credentials"],
         url: "https://b.example/",
         redirect_uris: ["https://b.example/cb", "https://orders.example/cb"],
       },
-      open, ["/grants/1", "/redirect_uris/1", "/resource_server"]],
-    ["null, which is no removal", { name: null, trusted: null, scopes: null }, confidential,
+      publicApp, ["/grants/1", "/redirect_uris/1", "/resource_server"]],
+    ["null where it removes nothing", { name: null, trusted: null, scopes: null }, confidential,
       ["/name", "/scopes", "/trusted"]],
-    ["a rate that is none", { rate: "5 a minute" }, confidential, ["/rate"]],
+    ["an invalid rate", { rate: "5 a minute" }, confidential, ["/rate"]],
     ["an unknown status", { status: "deleted" }, confidential, ["/status"]],
   ];
   for (const [what, value, app, pointers] of table) {
@@ -219,7 +219,7 @@ describe("changeApp() names each error of", () => {
   }
 });
 
-test("null removes the redirect URIs, and with them the rule that they be listed", () => {
+test("redirect_uris null removes the list, and the prefix rule holds then", () => {
   const app = sampleApp({ redirectUris: ["https://orders.example/cb"] });
   const changed = change({ redirect_uris: null, url: "https://harbour.example/" }, app);
   assert.deepEqual(changed.redirectUris, []);
@@ -227,14 +227,14 @@ test("null removes the redirect URIs, and with them the rule that they be listed
   assert.equal(toAppRecord(changed).redirect_rule, "prefix");
 });
 
-test("null takes a rate away, and a change without one leaves it", () => {
+test("rate null removes the rate, and a change without rate keeps it", () => {
   const app = sampleApp({ rate: "5/1m" });
   assert.equal(change({ name: "Harbour" }, app).rate, "5/1m");
   assert.equal(change({ rate: "1/1d" }, app).rate, "1/1d");
   assert.equal(change({ rate: null }, app).rate, null);
 });
 
-test("toAppRecord() shows no more of an app than its record has", () => {
+test("toAppRecord() shows the fields of the record, and no secret", () => {
   const stored = { ...sampleApp(), secret: new Uint8Array(32), oldSecret: null };
   assert.deepEqual(toAppRecord(stored), {
     client_id: stored.id,

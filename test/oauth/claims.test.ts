@@ -16,7 +16,7 @@ const INPUT = {
   ttlMs: 3_600_000,
 };
 
-test("accessTokenClaims() has the claims of RFC 9068 §2.2, times in whole seconds", () => {
+test("accessTokenClaims() returns the claims of RFC 9068 §2.2, times in whole seconds", () => {
   const { claims } = accessTokenClaims(INPUT);
   const { jti, ...rest } = claims;
   const iat = Math.floor(NOW_MS / 1000);
@@ -32,21 +32,21 @@ test("accessTokenClaims() has the claims of RFC 9068 §2.2, times in whole secon
   assert.equal(typeof jti, "string");
 });
 
-test("accessTokenClaims() tells when the token expires, as exp does", () => {
+test("accessTokenClaims() returns the same expiry as exp", () => {
   const { claims, expiresAtMs } = accessTokenClaims(INPUT);
   assert.equal(expiresAtMs, Number(claims["exp"]) * 1000);
 });
 
-test("accessTokenClaims() issues no token in the future", () => {
+test("accessTokenClaims() never sets iat in the future", () => {
   assert.ok(Number(accessTokenClaims(INPUT).claims["iat"]) * 1000 <= NOW_MS);
 });
 
-test("accessTokenClaims() gives a token a second of life at least", () => {
+test("accessTokenClaims() gives a token a lifetime of at least a second", () => {
   const { claims } = accessTokenClaims({ ...INPUT, ttlMs: 1 });
   assert.equal(Number(claims["exp"]) - Number(claims["iat"]), 1);
 });
 
-test("accessTokenClaims() gives each token an id of its own that begins with its grant's", () => {
+test("accessTokenClaims() gives each token a unique id that begins with its grant's id", () => {
   const ids = new Set<string>();
   for (let count = 0; count < 1_000; count++) {
     const jti = String(accessTokenClaims(INPUT).claims["jti"]);
@@ -70,7 +70,7 @@ test("parseAccessClaims() reads what accessTokenClaims() wrote", () => {
   });
 });
 
-test("parseAccessClaims() tells an app from a user by its id, which never confuses them", () => {
+test("parseAccessClaims() recognizes an app by its id", () => {
   const { claims } = accessTokenClaims({ ...INPUT, sub: "a1" });
   assert.equal(parseAccessClaims(claims, ISSUER, NOW_MS)?.kind, "app");
 });
@@ -80,7 +80,7 @@ test("parseAccessClaims() reads an empty scope as no scopes", () => {
   assert.deepEqual(parseAccessClaims(claims, ISSUER, NOW_MS)?.scopes, []);
 });
 
-test("parseAccessClaims() takes a token to its last millisecond (RFC 7519 §4.1.4)", () => {
+test("parseAccessClaims() accepts a token until its last millisecond (RFC 7519 §4.1.4)", () => {
   const { claims, expiresAtMs } = accessTokenClaims(INPUT);
   assert.ok(parseAccessClaims(claims, ISSUER, expiresAtMs - 1));
   assert.equal(parseAccessClaims(claims, ISSUER, expiresAtMs), undefined);
@@ -97,7 +97,7 @@ describe("parseAccessClaims() refuses (RFC 9068 §4)", () => {
     ["a list of audiences, which this service never issues", { aud: [ISSUER] }],
     ["no audience", { aud: undefined }],
     ["no exp", { exp: undefined }],
-    ["an exp that is a text", { exp: "9999999999" }],
+    ["an exp that is a string", { exp: "9999999999" }],
     ["an exp that is null", { exp: null }],
     ["no iat", { iat: undefined }],
     ["no sub", { sub: undefined }],
@@ -108,8 +108,8 @@ describe("parseAccessClaims() refuses (RFC 9068 §4)", () => {
     ["no jti", { jti: undefined }],
     ["a jti that is a number", { jti: 1 }],
     ["a jti without a grant", { jti: "0123456789abcdef0123456789abcdef0123456789" }],
-    ["a jti that is a grant's id alone", { jti: grantId }],
-    ["a jti of another kind's id", { jti: `u${grantId.slice(1)}0123456789abcdef` }],
+    ["a jti that is only a grant's id", { jti: grantId }],
+    ["a jti that begins with another kind's id", { jti: `u${grantId.slice(1)}0123456789abcdef` }],
     ["no scope", { scope: undefined }],
     ["a scope that is a list", { scope: ["consumer"] }],
     ["a scope with two spaces", { scope: "consumer  orders" }],
@@ -123,7 +123,7 @@ describe("parseAccessClaims() refuses (RFC 9068 §4)", () => {
   }
 });
 
-test("a token for another resource says so: this service refuses it, its issuer knows it", () => {
+test("parseAccessClaims() returns the audience of a token for another resource", () => {
   const { claims } = accessTokenClaims(INPUT);
   const aud = "https://mcp.example/mcp";
   assert.equal(parseAccessClaims({ ...claims, aud }, ISSUER, NOW_MS)?.audience, aud);
@@ -131,7 +131,7 @@ test("a token for another resource says so: this service refuses it, its issuer 
   assert.ok(own && !("audience" in own));
 });
 
-test("a token of an app that a document describes names its URL, and the app beside it", () => {
+test("a token has the app's metadata URL as client_id, and the app's id besides", () => {
   const metadataUrl = "https://app.example/client.json";
   const { claims } = accessTokenClaims({ ...INPUT, metadataUrl });
   assert.equal(claims.client_id, metadataUrl);

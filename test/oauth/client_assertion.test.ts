@@ -22,7 +22,7 @@ const APP = newApp({
   jwks: { keys: [{ kty: "OKP", crv: "Ed25519", x, kid: "k1" }] },
 }, { id: "arobot", createdAtMs: 1 });
 
-/** What an assertion of these claims proves at a time. */
+/** Verifies an assertion with these claims at this time. */
 function verify(change: object, nowMs = NOW_S * 1000) {
   const claims = { iss: APP.id, sub: APP.id, aud: ISSUER, exp: NOW_S + 60, jti: "j1", ...change };
   const jwt = parseJwt(signJwt("JWT", claims, KEY));
@@ -30,26 +30,27 @@ function verify(change: object, nowMs = NOW_S * 1000) {
   return verifyAssertion(jwt, APP, ISSUER, nowMs);
 }
 
-describe("verifyAssertion() takes exp as it is; clocks may else differ by a minute:", () => {
+describe("verifyAssertion() allows clocks to differ by a minute, but not for exp:", () => {
   const table: [what: string, change: object, isGood: boolean][] = [
-    ["exp to come", { exp: NOW_S + 0.001 }, true],
-    ["exp that has come", { exp: NOW_S }, false],
-    ["exp five minutes ahead", { exp: NOW_S + 300 }, true],
-    ["exp more than five minutes ahead", { exp: NOW_S + 300.001 }, false],
-    ["iat a minute ahead", { iat: NOW_S + 60 }, true],
-    ["iat more than a minute ahead", { iat: NOW_S + 60.001 }, false],
-    ["iat less than six minutes ago", { iat: NOW_S - 359.999 }, true],
-    ["iat six minutes ago", { iat: NOW_S - 360 }, false],
-    ["nbf a minute ahead", { nbf: NOW_S + 60 }, true],
-    ["nbf more than a minute ahead", { nbf: NOW_S + 60.001 }, false],
-    ["nbf long ago", { nbf: 0 }, true],
+    ["an exp in the future", { exp: NOW_S + 0.001 }, true],
+    ["an exp that has passed", { exp: NOW_S }, false],
+    ["an exp five minutes ahead", { exp: NOW_S + 300 }, true],
+    ["an exp more than five minutes ahead", { exp: NOW_S + 300.001 }, false],
+    ["an iat a minute ahead", { iat: NOW_S + 60 }, true],
+    ["an iat more than a minute ahead", { iat: NOW_S + 60.001 }, false],
+    ["an iat less than six minutes ago", { iat: NOW_S - 359.999 }, true],
+    ["an iat six minutes ago", { iat: NOW_S - 360 }, false],
+    ["an nbf a minute ahead", { nbf: NOW_S + 60 }, true],
+    ["an nbf more than a minute ahead", { nbf: NOW_S + 60.001 }, false],
+    ["an nbf long ago", { nbf: 0 }, true],
   ];
   for (const [what, change, isGood] of table) {
-    test(what, () => assert.equal(verify(change) !== undefined, isGood));
+    const name = `${isGood ? "accepts" : "refuses"} ${what}`;
+    test(name, () => assert.equal(verify(change) !== undefined, isGood));
   }
 });
 
-test("a used assertion is remembered for longer than it is good, and then purged", async (t) => {
+test("a used assertion is remembered for longer than it is valid, and then purged", async (t) => {
   const database = openDatabase(t);
   const proof = verify({});
   assert.ok(proof);
@@ -65,7 +66,7 @@ test("a used assertion is remembered for longer than it is good, and then purged
   assert.equal(await useAssertion(database, APP.id, proof), true);
 });
 
-test("a jti is another app's own", async (t) => {
+test("a jti is remembered for each app separately", async (t) => {
   const database = openDatabase(t);
   const proof = { jti: "j1", untilMs: 1 };
   assert.equal(await useAssertion(database, "a1", proof), true);

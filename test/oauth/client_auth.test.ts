@@ -27,9 +27,9 @@ describe("parseClientAuth() reads the body (RFC 6749 §2.3.1, §3.2.1)", () => {
     ["an id and a secret", "client_id=a&client_secret=b", "a", ["b"]],
     ["an id alone: a public app", "client_id=a", "a", []],
     ["an empty secret, which counts as none", "client_id=a&client_secret=", "a", []],
-    ["an encoded secret, once", "client_id=a&client_secret=b%2Bc%2525", "a", ["b+c%25"]],
-    ["a plus sign as the space that it is", "client_id=a&client_secret=b+c", "a", ["b c"]],
-    ["other parameters beside", "grant_type=x&client_id=a&scope=y", "a", []],
+    ["a secret that is decoded once", "client_id=a&client_secret=b%2Bc%2525", "a", ["b+c%25"]],
+    ["a plus sign as a space", "client_id=a&client_secret=b+c", "a", ["b c"]],
+    ["an id beside other parameters", "grant_type=x&client_id=a&scope=y", "a", []],
   ];
   for (const [what, body, clientId, secrets] of table) {
     test(what, () => {
@@ -38,7 +38,7 @@ describe("parseClientAuth() reads the body (RFC 6749 §2.3.1, §3.2.1)", () => {
   }
 });
 
-describe("parseClientAuth() takes client_id beside Basic (RFC 6749 §3.2.1)", () => {
+describe("parseClientAuth() accepts client_id beside Basic (RFC 6749 §3.2.1)", () => {
   const table: [what: string, pair: string, body: string, secrets: string[]][] = [
     ["the same id", "a:b", "client_id=a", ["b"]],
     ["the same id, encoded in Basic", "%61:b", "client_id=a", ["b"]],
@@ -63,20 +63,20 @@ describe("parseClientAuth() refuses mixtures as invalid_request (RFC 6749 §2.3)
     ["another id in the body, with its secret", basic("a:b"), "client_id=c&client_secret=d"],
     ["an id in another case", basic("a:b"), "client_id=A"],
     ["another id beside an empty password", basic("a:"), "client_id=c"],
-    ["the raw reading of an encoded id", basic("%61:b"), "client_id=%2561"],
+    ["an id that equals Basic's only before decoding", basic("%61:b"), "client_id=%2561"],
   ];
   for (const [what, authorization, body] of table) {
     test(what, () => checkRefusal(authorization, body, "invalid_request"));
   }
 });
 
-describe("parseClientAuth() refuses as invalid_client what names no app (RFC 6749 §5.2)", () => {
+describe("parseClientAuth() refuses a missing app as invalid_client (RFC 6749 §5.2)", () => {
   for (const body of ["", "client_id=", "client_secret=b", "client_id=&client_secret=b", "a=b"]) {
     test(`"${body}"`, () => checkRefusal(undefined, body, "invalid_client"));
   }
 });
 
-test("refusals repeat nothing of the credentials", () => {
+test("refusals do not repeat the credentials", () => {
   const inputs: [authorization: string | undefined, body: string][] = [
     [basic("hunter2:hunter2"), "client_id=a"],
     [basic("hunter2:hunter2"), "client_secret=hunter2"],
@@ -90,7 +90,7 @@ test("refusals repeat nothing of the credentials", () => {
   }
 });
 
-test("clientAuthFailed() is one 401 with the challenge (RFC 6749 §5.2)", () => {
+test("clientAuthFailed() returns a 401 with the challenge (RFC 6749 §5.2)", () => {
   const error = clientAuthFailed();
   assert.equal(error.code, "invalid_client");
   assert.equal(error.status, 401);

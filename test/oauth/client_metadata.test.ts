@@ -14,7 +14,7 @@ import {
   UNREADABLE_REDIRECTS,
 } from "../corpus/client_metadata.ts";
 
-/** As it comes out of a response. */
+/** Parses a document as it comes from a response. */
 const parse = (document: unknown) =>
   parseClientDocument(DOCUMENT_URL, JSON.parse(JSON.stringify(document)));
 
@@ -23,7 +23,7 @@ describe("a client_id is the URL of a document", () => {
     test(url, () => assert.equal(isDocumentUrl(url, "on"), true));
   }
 
-  test("at the hosts that are taken, and at no other", () => {
+  test("only at the configured hosts", () => {
     assert.equal(isDocumentUrl(DOCUMENT_URL, "off"), false);
     assert.equal(isDocumentUrl(DOCUMENT_URL, []), false);
     assert.equal(isDocumentUrl(DOCUMENT_URL, ["other.example", "example"]), false);
@@ -39,7 +39,7 @@ describe("a client_id is no URL of a document with", () => {
   }
 });
 
-describe("a document is taken with", () => {
+describe("a document is accepted with", () => {
   for (const [document, what] of TAKEN_DOCUMENTS) {
     test(what, () => {
       const taken = parse(document);
@@ -48,7 +48,7 @@ describe("a document is taken with", () => {
     });
   }
 
-  test("redirect URIs of which those are left out that are never taken", () => {
+  test("redirect URIs, without those that are never accepted", () => {
     const redirect_uris = ["javascript:alert(1)", "https://app.example/cb", "http://a.example/"];
     const taken = parse({ client_id: DOCUMENT_URL, redirect_uris });
     assert.deepEqual(taken, { name: "app.example", redirectUris: ["https://app.example/cb"] });
@@ -60,20 +60,20 @@ describe("a document is refused with", () => {
     test(what, () => {
       const refused = parse(document);
       assert.ok("reason" in refused);
-      assert.doesNotMatch(refused.reason, /secret"|evil|alert/); // nothing of what it says
+      assert.doesNotMatch(refused.reason, /secret"|evil|alert/); // nothing of its content
     });
   }
 });
 
-describe("of redirect URIs that no app URL bounds", () => {
+describe("isListedRedirectUri()", () => {
   for (const uri of TAKEN_REDIRECTS) {
-    test(`${uri} is one`, () => assert.equal(isListedRedirectUri(uri, LISTED), true));
+    test(`accepts ${uri}`, () => assert.equal(isListedRedirectUri(uri, LISTED), true));
   }
   for (const uri of REFUSED_REDIRECTS) {
-    test(`${uri} is none`, () => assert.equal(isListedRedirectUri(uri, LISTED), false));
+    test(`refuses ${uri}`, () => assert.equal(isListedRedirectUri(uri, LISTED), false));
   }
   for (const uri of UNREADABLE_REDIRECTS) {
-    test(`${uri} is none, though it is listed`, () => {
+    test(`refuses ${uri}, although it is listed`, () => {
       assert.equal(isListedRedirectUri(uri, [uri]), false);
     });
   }

@@ -5,7 +5,7 @@ import { newUserCode, nextPoll, parseUserCode } from "../../src/oauth/device_cod
 
 const CODES = 20 ** 8;
 
-test("user codes are eight consonants in two halves, and each letter is as likely", () => {
+test("user codes are two groups of four consonants, each letter equally likely", () => {
   const counts = new Map<string, number>();
   const rounds = 20_000;
   for (let round = 0; round < rounds; round++) {
@@ -21,7 +21,7 @@ test("user codes are eight consonants in two halves, and each letter is as likel
   }
 });
 
-test("what users type is read in any case, with anything between (RFC 8628 §6.1)", () => {
+test("parseUserCode() ignores case and all other characters (RFC 8628 §6.1)", () => {
   for (const typed of [
     "BCDF-GHJK", "bcdfghjk", "bCdF gHjK", " bcdf-ghjk\n", "BCDF–GHJK", "B.C.D.F.G.H.J.K",
     "b\u00a0cdf\u200bghjk", "BCDF-GHJK1", "aBeCiDoF-GHJK",
@@ -33,14 +33,14 @@ test("what users type is read in any case, with anything between (RFC 8628 §6.1
   }
 });
 
-test("every new user code is read as itself", () => {
+test("parseUserCode() reads every new user code", () => {
   for (let round = 0; round < 1_000; round++) {
     const code = newUserCode();
     assert.equal(parseUserCode(code.toLowerCase().replace("-", "")), code);
   }
 });
 
-test("a poll is too early before its time, but for what it may be faster on its way", () => {
+test("a poll is too early if it comes more than a second before its time", () => {
   const last = { atMs: 100_000, intervalMs: 5_000 };
   for (const [nowMs, isEarly] of [
     [100_000, true], [103_999, true], [104_000, false], [105_000, false], [99_000, false],
@@ -50,7 +50,7 @@ test("a poll is too early before its time, but for what it may be faster on its 
   }
 });
 
-test("who guesses as fast as the limits allow hits one code in ten minutes by 2^-32", () => {
+test("guesses at the limits hit a code in ten minutes with probability under 2^-32", () => {
   let nowMs = 0;
   const windowMs = 15 * 60_000;
   const admitted = (limit: number, forMs: number) => {

@@ -28,7 +28,7 @@ describe("OAuthError has its code's status (RFC 6749 §5.2, RFC 6750 §3.1, RFC 
   }
 });
 
-test("OAuthError takes a status and headers (RFC 9110 §10.2.3)", () => {
+test("OAuthError accepts a status and headers (RFC 9110 §10.2.3)", () => {
   const options = { status: 429, headers: { "Retry-After": "60" } };
   const error = new OAuthError("temporarily_unavailable", "Too many failures.", options);
   assert.equal(error.status, 429);
@@ -48,7 +48,7 @@ test("other errors carry no challenge of their own (RFC 6749 §5.2)", () => {
   assert.deepEqual(new OAuthError("invalid_grant", "x").headers, {});
 });
 
-test("a description has only the characters that are allowed (RFC 6749 §5.2)", () => {
+test("a description has only allowed characters (RFC 6749 §5.2)", () => {
   for (let code = 0; code < 0x180; code++) {
     const character = String.fromCharCode(code);
     const { message } = new OAuthError("invalid_request", `a${character}b`);
@@ -58,7 +58,7 @@ test("a description has only the characters that are allowed (RFC 6749 §5.2)", 
   }
 });
 
-test("a description replaces one character by one (RFC 6749 §5.2)", () => {
+test("a description replaces each forbidden character by one character (RFC 6749 §5.2)", () => {
   const error = new OAuthError("invalid_request", 'say "\\" \u{1f511}\r\n');
   assert.equal(error.message, "say '/' ???");
 });

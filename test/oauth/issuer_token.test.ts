@@ -20,28 +20,28 @@ function read(claims: Members = {}, header: Members = {}, issuer: Members = {}) 
   return readIssuerToken(jwt, { ...ISSUER, ...issuer }, BASE_URL, NOW_MS);
 }
 
-test("readIssuerToken() returns what a token of RFC 9068 says", () => {
+test("readIssuerToken() returns the contents of an RFC 9068 token", () => {
   assert.deepEqual(read(), {
     kid: "k1", sub: "alice", scopes: ["orders"], expiresAtMs: CLAIMS.exp * 1000,
   });
 });
 
-describe("readIssuerToken() takes", () => {
+describe("readIssuerToken() accepts", () => {
   const GOOD: readonly (readonly [what: string, claims: Members, header?: Members,
     issuer?: Members])[] = [
     ["application/at+jwt", {}, { typ: "application/at+jwt" }],
     ["a type in capitals", {}, { typ: "AT+JWT" }],
-    ["all of it in capitals", {}, { typ: "APPLICATION/AT+JWT" }],
-    ["typ JWT where the record says so", {}, { typ: "JWT" }, { jwtType: true }],
-    ["at+jwt there too", {}, {}, { jwtType: true }],
-    ["more in the header", {}, { x5t: "x", nonce: "x", jku: "https://evil.example" }],
+    ["application/at+jwt in capitals", {}, { typ: "APPLICATION/AT+JWT" }],
+    ["typ JWT if the issuer's record allows it", {}, { typ: "JWT" }, { jwtType: true }],
+    ["at+jwt if the record allows JWT", {}, {}, { jwtType: true }],
+    ["other header parameters", {}, { x5t: "x", nonce: "x", jku: "https://evil.example" }],
     ["one of several audiences", { aud: ["account", BASE_URL] }],
     ["the record's audience", { aud: "api://orders" }, {}, { audience: "api://orders" }],
     ["no iat", { iat: undefined }],
     ["a clock that is 60 s ahead", { iat: NOW_MS / 1000 + 60, nbf: NOW_MS / 1000 + 60 }],
     ["fractions of a second", { exp: NOW_S + 0.75, iat: NOW_S - 0.5 }],
-    ["255 characters of a subject", { sub: "x".repeat(255) }],
-    ["a subject of any language", { sub: "ålice|日本" }],
+    ["a subject of 255 characters", { sub: "x".repeat(255) }],
+    ["a subject in any script", { sub: "ålice|日本" }],
   ];
   for (const [what, ...parts] of GOOD) {
     test(what, () => assert.equal(read(...parts)?.kid, "k1"));
@@ -55,7 +55,7 @@ describe("readIssuerToken() refuses", () => {
     ["typ logout+jwt", { typ: "logout+jwt" }],
     ["typ dpop+jwt", { typ: "dpop+jwt" }],
     ["typ text/at+jwt", { typ: "text/at+jwt" }],
-    ["typ twice", { typ: "application/application/at+jwt" }],
+    ["a typ with two prefixes", { typ: "application/application/at+jwt" }],
     ["no typ", { typ: undefined }],
     ["a typ in a list", { typ: ["at+jwt"] }],
     ["no kid", { kid: undefined }],
@@ -73,27 +73,27 @@ describe("readIssuerToken() refuses", () => {
 
   const claims: readonly (readonly [what: string, claims: Members])[] = [
     ["another audience", { aud: "https://other.example" }],
-    ["an audience that begins alike", { aud: `${BASE_URL}/` }],
+    ["an audience with the same beginning", { aud: `${BASE_URL}/` }],
     ["an audience inside another text", { aud: `x ${BASE_URL}` }],
     ["no audience", { aud: undefined }],
     ["an empty list of audiences", { aud: [] }],
-    ["an audience in a list in a list", { aud: [[BASE_URL]] }],
-    ["an audience as a member", { aud: { [BASE_URL]: true } }],
+    ["an audience in a nested list", { aud: [[BASE_URL]] }],
+    ["an audience as a member's name", { aud: { [BASE_URL]: true } }],
     ["aud null", { aud: null }],
-    ["an end that has come", { exp: NOW_S }],
-    ["an end that comes now", { exp: NOW_MS / 1000 }],
-    ["no end", { exp: undefined }],
-    ["an end that is text", { exp: String(NOW_S + 60) }],
-    ["an end that is null", { exp: null }],
-    ["an end after all times", { exp: 1e300 }],
-    ["an end that RFC 3339 cannot write", { exp: 253_402_300_800 }],
-    ["an end in milliseconds", { exp: NOW_MS + 60_000_000_000_000 }],
-    ["a negative end", { exp: -1 }],
-    ["a beginning 61 s ahead", { nbf: NOW_S + 62 }],
-    ["an issue 61 s ahead", { iat: NOW_S + 62 }],
-    ["a beginning that is text", { nbf: "0" }],
-    ["a beginning that is null", { nbf: null }],
-    ["an issue that is text", { iat: "0" }],
+    ["an exp that has passed", { exp: NOW_S }],
+    ["an exp that is now", { exp: NOW_MS / 1000 }],
+    ["no exp", { exp: undefined }],
+    ["an exp that is a string", { exp: String(NOW_S + 60) }],
+    ["an exp that is null", { exp: null }],
+    ["an exp beyond all dates", { exp: 1e300 }],
+    ["an exp that RFC 3339 cannot express", { exp: 253_402_300_800 }],
+    ["an exp in milliseconds", { exp: NOW_MS + 60_000_000_000_000 }],
+    ["a negative exp", { exp: -1 }],
+    ["an nbf 61 s ahead", { nbf: NOW_S + 62 }],
+    ["an iat 61 s ahead", { iat: NOW_S + 62 }],
+    ["an nbf that is a string", { nbf: "0" }],
+    ["an nbf that is null", { nbf: null }],
+    ["an iat that is a string", { iat: "0" }],
     ["no subject", { sub: undefined }],
     ["an empty subject", { sub: "" }],
     ["a subject that is a number", { sub: 7 }],
@@ -101,7 +101,7 @@ describe("readIssuerToken() refuses", () => {
     ["a subject of 256 characters", { sub: "x".repeat(256) }],
     ["a subject with a line feed", { sub: "alice\n" }],
     ["a subject with NUL", { sub: "a\0b" }],
-    ["a subject with marks that turn text", { sub: "a\u{202e}b" }],
+    ["a subject with a mark that reverses text", { sub: "a\u{202e}b" }],
     ["a token that is bound to a key (RFC 7800)", { cnf: { jkt: "x" } }],
     ["cnf null", { cnf: null }],
   ];
@@ -109,7 +109,7 @@ describe("readIssuerToken() refuses", () => {
     test(what, () => assert.equal(read(change), undefined));
   }
 
-  test("the base URL where the record has another audience", () => {
+  test("the base URL if the record has another audience", () => {
     assert.equal(read({}, {}, { audience: "api://orders" }), undefined);
   });
 });

@@ -29,18 +29,18 @@ describe("checkRedirectUri() refuses (RFC 6749 §3.1.2, RFC 9700 §2.1 and §4.1
   }
 });
 
-const POSABLE = ["http://localhost:8123/cb", "http://app.localhost/cb", "http://127.0.0.1/cb",
+const IMPERSONABLE = ["http://localhost:8123/cb", "http://app.localhost/cb", "http://127.0.0.1/cb",
   "http://127.8.9.10/cb", "http://[::1]:80/cb", "https://localhost/cb", "com.example.app:/cb"];
 const OWN = [CALLBACK, "https://localhost.example/cb", "https://notlocalhost/cb",
   "https://127.0.0.1.example/cb", "https://app.example/localhost"];
 
-test("isImpersonable() is true of public apps whose code others may take (RFC 8252 §8.6)", () => {
-  for (const uri of POSABLE) assert.ok(isImpersonable({ type: "public" }, uri), uri);
+test("isImpersonable() is true for public apps whose code others may get (RFC 8252 §8.6)", () => {
+  for (const uri of IMPERSONABLE) assert.ok(isImpersonable({ type: "public" }, uri), uri);
   for (const uri of OWN) assert.ok(!isImpersonable({ type: "public" }, uri), uri);
-  for (const uri of POSABLE) assert.ok(!isImpersonable({ type: "confidential" }, uri), uri);
+  for (const uri of IMPERSONABLE) assert.ok(!isImpersonable({ type: "confidential" }, uri), uri);
 });
 
-test("originOf() is what a policy can name: the scheme of what has no origin", () => {
+test("originOf() returns the origin, or the scheme if there is no origin", () => {
   assert.equal(originOf("com.example.app:/cb"), "com.example.app:");
   assert.equal(originOf(`${CALLBACK}?a=b`), "https://app.example");
 });
@@ -74,9 +74,9 @@ describe("redirectWith() puts the response into the query (RFC 6749 §4.1.2, RFC
   type Params = Record<string, string | undefined>;
   const table: [what: string, uri: string, params: Params, to: string][] = [
     ["adds a query", CALLBACK, { code: "c", state: "s" }, `${CALLBACK}?code=c&state=s`],
-    ["leaves undefined out", CALLBACK, { code: "c", state: undefined }, `${CALLBACK}?code=c`],
+    ["leaves out undefined", CALLBACK, { code: "c", state: undefined }, `${CALLBACK}?code=c`],
     ["keeps an empty value", CALLBACK, { state: "" }, `${CALLBACK}?state=`],
-    ["adds nothing for nothing", CALLBACK, {}, CALLBACK],
+    ["adds nothing without parameters", CALLBACK, {}, CALLBACK],
     ["fills an empty query", `${CALLBACK}?`, { code: "c" }, `${CALLBACK}?code=c`],
     ["extends a query", `${CALLBACK}?a=b`, { code: "c" }, `${CALLBACK}?a=b&code=c`],
     ["keeps odd bytes", `${CALLBACK}?a=+%2f&&b;c=d?`, { code: "c" },
@@ -87,26 +87,26 @@ describe("redirectWith() puts the response into the query (RFC 6749 §4.1.2, RFC
     ["replaces a code without a value", `${CALLBACK}?code`, { code: "c" }, `${CALLBACK}?code=c`],
     ["replaces an encoded code", `${CALLBACK}?%63od%65=x`, { code: "c" }, `${CALLBACK}?code=c`],
     ["replaces a state", `${CALLBACK}?state=evil`, { state: "s" }, `${CALLBACK}?state=s`],
-    ["takes a state out that was not given", `${CALLBACK}?state=evil`, { code: "c" },
+    ["removes a state that was not given", `${CALLBACK}?state=evil`, { code: "c" },
       `${CALLBACK}?code=c`],
-    ["takes an issuer out", `${CALLBACK}?iss=evil`, { code: "c" }, `${CALLBACK}?code=c`],
-    ["takes errors out of a success",
+    ["removes an issuer", `${CALLBACK}?iss=evil`, { code: "c" }, `${CALLBACK}?code=c`],
+    ["removes errors from a success",
       `${CALLBACK}?error=x&error_description=y&error_uri=z&a=b`, { code: "c" },
       `${CALLBACK}?a=b&code=c`],
-    ["takes a code out of an error", `${CALLBACK}?code=x`, { error: "access_denied" },
+    ["removes a code from an error", `${CALLBACK}?code=x`, { error: "access_denied" },
       `${CALLBACK}?error=access_denied`],
-    ["replaces what is a code to some parsers alone",
+    ["replaces what only some parsers read as a code",
       `${CALLBACK}?code[]=1&%20code=2&+code=3&[code]=4&code[a]=5&%5Bstate%5D=6&a[code]=b&a=b`,
       { code: "c" }, `${CALLBACK}?a[code]=b&a=b&code=c`],
-    ["replaces a code in any case, which ASP.NET does not tell apart",
+    ["replaces a code in any case, since ASP.NET ignores case",
       `${CALLBACK}?CODE=1&State=2&ISS=3&Error_Description=4&a=b`, { code: "c" },
       `${CALLBACK}?a=b&code=c`],
-    ["replaces a code behind a semicolon, which older parsers take for an ampersand",
+    ["replaces a code after a semicolon, which older parsers read as an ampersand",
       `${CALLBACK}?a=b;code=1&c=d`, { code: "c" }, `${CALLBACK}?c=d&code=c`],
     ["keeps names that only begin like a code", `${CALLBACK}?codes=1&?code=2`, { code: "c" },
       `${CALLBACK}?codes=1&?code=2&code=c`],
-    ["replaces whatever it sends itself", `${CALLBACK}?a=1&b=2`, { a: "3" }, `${CALLBACK}?b=2&a=3`],
-    ["mends a lone surrogate", CALLBACK, { state: "\ud800" }, `${CALLBACK}?state=%EF%BF%BD`],
+    ["replaces what it adds itself", `${CALLBACK}?a=1&b=2`, { a: "3" }, `${CALLBACK}?b=2&a=3`],
+    ["replaces a lone surrogate", CALLBACK, { state: "\ud800" }, `${CALLBACK}?state=%EF%BF%BD`],
     ["encodes the value", CALLBACK, { iss: "https://as.example/a" },
       `${CALLBACK}?iss=https%3A%2F%2Fas.example%2Fa`],
   ];
@@ -130,7 +130,7 @@ describe("redirectWith() carries state exactly (RFC 6749 §4.1.2)", () => {
       assert.match(to, /^[\x21-\x7e]+$/);
       assert.equal(new URL(to).href, to);
       const raw = /[?&]state=([^&]*)/.exec(to)?.[1] ?? "";
-      assert.equal(decodeURIComponent(raw), state, "for decoders that know no plus sign");
+      assert.equal(decodeURIComponent(raw), state, "for decoders that do not know the plus sign");
     });
   }
 });
