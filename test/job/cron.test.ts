@@ -11,7 +11,7 @@ interface Bench {
   readonly cron: Cron;
   /** How far the elapsed time is ahead of the timers. */
   aheadMs: number;
-  /** Lets time pass, and what follows from it. */
+  /** Lets time pass, and awaits what follows. */
   pass(ms: number): Promise<void>;
 }
 
@@ -62,7 +62,7 @@ test("a job runs for the first time after one period, and then every period", as
   assert.equal(runs, 11);
 });
 
-test("turns that come late do not shift those after them", async (t) => {
+test("a late run does not shift the due times after it", async (t) => {
   const bench = setUp(t);
   const { cron, pass } = bench;
   const startMs = Date.now();
@@ -79,7 +79,7 @@ test("turns that come late do not shift those after them", async (t) => {
   assert.deepEqual(lateness, [0, 0, 0, 0, 0]);
 });
 
-test("a timer that fires a little early does not cost the turn", async (t) => {
+test("a timer that fires a little early does not cost a run", async (t) => {
   const bench = setUp(t);
   const { cron, pass } = bench;
   let runs = 0;
@@ -91,7 +91,7 @@ test("a timer that fires a little early does not cost the turn", async (t) => {
   assert.equal(runs, 1);
 });
 
-test("turns that were slept through are made up for by one run", async (t) => {
+test("due times that were missed during sleep lead to one run", async (t) => {
   const bench = setUp(t);
   const { cron, pass } = bench;
   let runs = 0;
@@ -99,13 +99,13 @@ test("turns that were slept through are made up for by one run", async (t) => {
   bench.aheadMs = 10_300;
   await pass(1000);
   assert.equal(runs, 1);
-  await pass(699); // the next turn of the grid is at 12,000
+  await pass(699); // the next due time is 12,000
   assert.equal(runs, 1);
   await pass(1);
   assert.equal(runs, 2);
 });
 
-test("a job never overlaps itself: a turn that comes while it runs is passed over", async (t) => {
+test("a job never overlaps itself: a due time while it runs is skipped", async (t) => {
   const { cron, pass } = setUp(t);
   const job = createLongJob();
   cron.start({ name: "a", everyMs: 1000, run: job.run });
@@ -118,7 +118,7 @@ test("a job never overlaps itself: a turn that comes while it runs is passed ove
   assert.equal(job.runs.length, 2);
 });
 
-test("one job does not hold up another", async (t) => {
+test("a slow job does not delay another one", async (t) => {
   const { cron, pass } = setUp(t);
   let runs = 0;
   cron.start({ name: "slow", everyMs: 1000, run: createLongJob().run });
@@ -128,7 +128,7 @@ test("one job does not hold up another", async (t) => {
   assert.equal(runs, 2);
 });
 
-test("a job that fails runs again, and its error is listed until it goes well", async (t) => {
+test("a job that fails runs again, and its error is listed until a run succeeds", async (t) => {
   const { cron, pass } = setUp(t);
   let fails = true;
   cron.start({
@@ -145,7 +145,7 @@ test("a job that fails runs again, and its error is listed until it goes well", 
   assert.equal(cron.list()[0]?.lastError, null);
 });
 
-test("a period beyond the reach of a timer passes in full", async (t) => {
+test("a period longer than the longest timer passes in full", async (t) => {
   const { cron, pass } = setUp(t);
   let runs = 0;
   cron.start({ name: "a", everyMs: 60 * DAY_MS, run: () => void runs++ });
@@ -155,7 +155,7 @@ test("a period beyond the reach of a timer passes in full", async (t) => {
   assert.equal(runs, 1);
 });
 
-test("Node's own timers are never given more than they can take", async (t) => {
+test("Node's timers never get a delay that is too long for them", async (t) => {
   const warnings: string[] = [];
   const note = ({ name }: Error) => warnings.push(name);
   process.on("warning", note);
@@ -163,12 +163,12 @@ test("Node's own timers are never given more than they can take", async (t) => {
   const cron = createCron({ log, now: Date.now, elapsedMs: () => performance.now() });
   let runs = 0;
   cron.start({ name: "a", everyMs: 25 * DAY_MS, run: () => void runs++ });
-  await sleep(20); // a delay that overflows is one of 1 ms
+  await sleep(20); // a delay that overflows becomes 1 ms
   await cron.stop(0);
   assert.deepEqual([runs, warnings], [0, []]);
 });
 
-test("run() runs a job now and leaves its turns as they are", async (t) => {
+test("run() runs a job now and keeps its due times", async (t) => {
   const { cron, pass } = setUp(t);
   let runs = 0;
   cron.start({ name: "a", everyMs: 1000, run: () => void runs++ });
@@ -180,7 +180,7 @@ test("run() runs a job now and leaves its turns as they are", async (t) => {
   assert.equal(runs, 2);
 });
 
-test("run() refuses a job that runs, and does not know one that there is not", async (t) => {
+test("run() returns running for a running job, and unknown for a missing one", async (t) => {
   const { cron, pass } = setUp(t);
   const job = createLongJob();
   cron.start({ name: "a", everyMs: 1000, run: job.run });
@@ -191,7 +191,7 @@ test("run() refuses a job that runs, and does not know one that there is not", a
   assert.equal(cron.run("b"), "unknown");
 });
 
-test("run() can do other work in the job's place", async (t) => {
+test("run() can do other work instead of the job", async (t) => {
   const { cron, pass } = setUp(t);
   const done: string[] = [];
   cron.start({ name: "a", everyMs: 1000, run: () => void done.push("job") });
@@ -200,7 +200,7 @@ test("run() can do other work in the job's place", async (t) => {
   assert.deepEqual(done, ["work"]);
 });
 
-test("list() says when each job ran, how long, and when it runs next", async (t) => {
+test("list() shows when each job ran, how long, and when it runs next", async (t) => {
   const { cron, pass } = setUp(t);
   const startMs = Date.now();
   const job = createLongJob();
@@ -225,7 +225,7 @@ test("start() refuses a name that is taken", (t) => {
   assert.throws(() => cron.start({ name: "a", everyMs: 2000, run() {} }), /already/);
 });
 
-test("stop() tells a job that runs, and waits for it", async (t) => {
+test("stop() aborts a running job, and waits for it", async (t) => {
   const { cron, pass } = setUp(t);
   const job = createLongJob();
   cron.start({ name: "a", everyMs: 1000, run: job.run });
@@ -240,9 +240,9 @@ test("stop() tells a job that runs, and waits for it", async (t) => {
   await stopped;
 });
 
-test("a job that ends because of stop() has not failed", async (t) => {
+test("a job that ends because of stop() is not logged as failed", async (t) => {
   const { cron } = setUp(t);
-  const told = t.mock.method(log, "info");
+  const logged = t.mock.method(log, "info");
   const failed = t.mock.method(log, "error");
   const run = (signal: AbortSignal) =>
     new Promise<void>((_, reject) => {
@@ -252,10 +252,10 @@ test("a job that ends because of stop() has not failed", async (t) => {
   cron.run("a");
   await cron.stop(5000);
   assert.equal(failed.mock.callCount(), 0);
-  assert.deepEqual(told.mock.calls.map(({ arguments: [message] }) => message), ["job stopped"]);
+  assert.deepEqual(logged.mock.calls.map(({ arguments: [message] }) => message), ["job stopped"]);
 });
 
-test("stop() waits no longer than its grace", async (t) => {
+test("stop() waits no longer than its grace period", async (t) => {
   const { cron, pass } = setUp(t);
   cron.start({ name: "a", everyMs: 1000, run: createLongJob().run });
   await pass(1000);
@@ -264,7 +264,7 @@ test("stop() waits no longer than its grace", async (t) => {
   await stopped;
 });
 
-test("after stop() nothing runs any more, by turn or by wish", async (t) => {
+test("after stop() no job runs, neither when due nor by run()", async (t) => {
   const { cron, pass } = setUp(t);
   let runs = 0;
   cron.start({ name: "a", everyMs: 1000, run: () => void runs++ });
@@ -274,7 +274,7 @@ test("after stop() nothing runs any more, by turn or by wish", async (t) => {
   assert.equal(runs, 0);
 });
 
-test("after stop() no timer keeps the process, not even of a job that comes later", async () => {
+test("after stop() no timer keeps the process, not even of a job started later", async () => {
   const countTimers = () =>
     process.getActiveResourcesInfo().filter((resource) => resource === "Timeout").length;
   const before = countTimers();
@@ -299,7 +299,7 @@ test("a failure that repeats is logged once a minute, and another one at once", 
   await pass(1000);
   assert.equal(failed.mock.callCount(), 3);
   assert.equal(cron.list()[0]?.lastError, "disk full");
-  error = new Error("no descriptors"); // by turns
+  error = new Error("no descriptors"); // again, within a minute
   await pass(1000);
   assert.equal(failed.mock.callCount(), 3);
 });

@@ -18,9 +18,9 @@ const HOUR_MS = 3_600_000;
 /** A process that knows the job "report". */
 interface Worker {
   readonly shared: ReturnType<typeof createSharedCron>;
-  /** The registry's turn: looks whether the job is due, and waits for the run. */
+  /** Does what the timer does: runs the job if it is due, and awaits the run. */
   look(): Promise<void>;
-  /** Asks the run to end, and waits until it has. */
+  /** Aborts the run, and waits until it has ended. */
   stop(): Promise<void>;
 }
 
@@ -49,9 +49,9 @@ async function setUp(t: TestContext): Promise<Office> {
       const now = () => office.nowMs + aheadMs;
       const cron = createCron({ log, now, elapsedMs: now });
       t.after(() => cron.stop(0));
-      let turn: IntervalJob["run"] = () => {};
+      let runIfDue: IntervalJob["run"] = () => {};
       let idle = Promise.resolve();
-      // The registry itself, but its turns are taken by hand.
+      // The real registry, but the test does what its timers would do.
       const work = (name: string, each: IntervalJob["run"]) => {
         let end = () => {};
         const before = idle;
@@ -79,23 +79,23 @@ async function setUp(t: TestContext): Promise<Office> {
         cron: {
           ...cron,
           start(job) {
-            turn = job.run;
+            runIfDue = job.run;
             cron.start({ ...job, everyMs: 1000 * HOUR_MS });
           },
-          run: (name, each = turn) => work(name, each),
+          run: (name, each = runIfDue) => work(name, each),
         },
       });
       shared.start({ name: "report", everyMs, run });
-      const settle = async () => {
+      const untilIdle = async () => {
         await idle;
         await nextTurn(); // the registry has noticed the end, too
       };
-      await settle();
+      await untilIdle();
       return {
         shared,
         async look() {
-          work("report", turn);
-          await settle();
+          work("report", runIfDue);
+          await untilIdle();
         },
         stop: () => cron.stop(1000),
       };
@@ -123,7 +123,7 @@ function createLongRun() {
   return long;
 }
 
-test("a shared job runs one period after it was first known, and not before", async (t) => {
+test("a shared job runs one period after it was registered, and not before", async (t) => {
   const office = await setUp(t);
   const counter = createCounter();
   const { look } = await office.open(counter.run);
@@ -136,7 +136,7 @@ test("a shared job runs one period after it was first known, and not before", as
   assert.equal(counter.runs, 1);
 });
 
-test("of several processes that look at once one runs the job, once per due time", async (t) => {
+test("one of several processes runs a job, once per due time, if all look at once", async (t) => {
   const office = await setUp(t);
   const counter = createCounter();
   const workers = [await office.open(counter.run), await office.open(counter.run)];
@@ -147,7 +147,7 @@ test("of several processes that look at once one runs the job, once per due time
   }
 });
 
-test("a late run makes up for all that were missed, and shifts none after it", async (t) => {
+test("one late run stands for all missed ones, and does not shift later due times", async (t) => {
   const office = await setUp(t);
   const counter = createCounter();
   const { look, shared } = await office.open(counter.run);
@@ -159,7 +159,7 @@ test("a late run makes up for all that were missed, and shifts none after it", a
   assert.equal(state?.nextAtMs, START_MS + 4 * HOUR_MS);
 });
 
-test("a restart does not put off a job, and runs at once what was missed", async (t) => {
+test("a restart does not postpone a job, and runs a missed one at once", async (t) => {
   const office = await setUp(t);
   const counter = createCounter();
   await office.open(counter.run);
@@ -171,7 +171,7 @@ test("a restart does not put off a job, and runs at once what was missed", async
   assert.equal(counter.runs, 1);
 });
 
-test("a job whose period became shorter does not wait for the end of the old one", async (t) => {
+test("a job whose period became shorter does not wait for its old due time", async (t) => {
   const office = await setUp(t);
   const counter = createCounter();
   await office.open(counter.run);
@@ -181,7 +181,7 @@ test("a job whose period became shorter does not wait for the end of the old one
   assert.equal(counter.runs, 1);
 });
 
-test("a job that another process still runs is not begun again, by turn or by wish", async (t) => {
+test("a job that another process runs is started neither when due nor by run()", async (t) => {
   const office = await setUp(t);
   const long = createLongRun();
   const first = await office.open(long.run);
@@ -216,7 +216,7 @@ test("a job of a process that died is taken over when its lease has ended", asyn
   dead.end();
 });
 
-test("a run that takes long is begun by nobody else, and then by whoever wants", async (t) => {
+test("a long run keeps others from starting the job until it has ended", async (t) => {
   t.mock.timers.enable({ apis: ["setInterval"] });
   const office = await setUp(t);
   const long = createLongRun();
@@ -239,7 +239,7 @@ test("a run that takes long is begun by nobody else, and then by whoever wants",
   assert.equal(long.runs, 2);
 });
 
-test("a job of a process that is known to have ended waits for no lease, others' do", async (t) => {
+test("releaseCronjobs() frees the jobs of one process before their leases end", async (t) => {
   const office = await setUp(t);
   const dead = createLongRun();
   const counter = createCounter();
@@ -253,12 +253,12 @@ test("a job of a process that is known to have ended waits for no lease, others'
   assert.equal(await second.shared.run("report"), "running");
   await office.database.write([releaseCronjobs("c1")]);
   await second.look();
-  assert.equal(counter.runs, 0, "the run that was lost is not made up for");
+  assert.equal(counter.runs, 0, "the lost run is not repeated");
   assert.equal(await second.shared.run("report"), "started");
   dead.end();
 });
 
-test("run() runs a job that is not due, and leaves its due time", async (t) => {
+test("run() runs a job that is not due, and keeps its due time", async (t) => {
   const office = await setUp(t);
   const counter = createCounter();
   const { shared } = await office.open(counter.run);
@@ -270,7 +270,7 @@ test("run() runs a job that is not due, and leaves its due time", async (t) => {
   assert.deepEqual([state?.lastAtMs, state?.nextAtMs], [START_MS + 60_000, START_MS + HOUR_MS]);
 });
 
-test("run() runs a job that no look has registered", async (t) => {
+test("run() runs a job that is not registered yet", async (t) => {
   const office = await setUp(t);
   office.isClockRight = false;
   const counter = createCounter();
@@ -279,7 +279,7 @@ test("run() runs a job that no look has registered", async (t) => {
   assert.equal(counter.runs, 1);
 });
 
-test("jobs of this process alone are run and listed beside those that all share", async (t) => {
+test("jobs of this process only are run and listed beside shared ones", async (t) => {
   const cron = createCron({ log, now: () => START_MS, elapsedMs: () => 0 });
   t.after(() => cron.stop(0));
   const shared = createSharedCron({
@@ -299,7 +299,7 @@ test("jobs of this process alone are run and listed beside those that all share"
   while ((await shared.list())[1]?.isRunning) await nextTurn();
 });
 
-test("every process lists how the last run went, wherever it ran", async (t) => {
+test("every process lists the last run of a job, wherever it ran", async (t) => {
   const office = await setUp(t);
   const first = await office.open(() => {
     office.elapsedMs += 250;
@@ -323,7 +323,7 @@ test("every process lists how the last run went, wherever it ran", async (t) => 
   assert.equal((await first.shared.list())[0]?.lastError, null);
 });
 
-test("of a long error the first 500 characters are listed", async (t) => {
+test("list() shows the first 500 characters of a long error", async (t) => {
   const office = await setUp(t);
   const { look, shared } = await office.open(() => {
     throw new Error(`no luck${" at all".repeat(1_000)}`);
@@ -335,7 +335,7 @@ test("of a long error the first 500 characters are listed", async (t) => {
   assert.equal(lastError?.length, 500);
 });
 
-test("a job that throws an Error whose message is no text has failed all the same", async (t) => {
+test("a job that throws an Error whose message is no string has failed", async (t) => {
   const office = await setUp(t);
   const { look, shared } = await office.open(() => {
     throw Object.assign(new Error(), { message: { code: 1 } });
@@ -345,7 +345,7 @@ test("a job that throws an Error whose message is no text has failed all the sam
   assert.equal((await shared.list())[0]?.lastError, "[object Object]");
 });
 
-test("a run that ends because its process stops leaves and takes away no error", async (t) => {
+test("a run that ends because its process stops does not change the listed error", async (t) => {
   const fail = () => {
     throw new Error("no luck");
   };
@@ -366,7 +366,7 @@ test("a run that ends because its process stops leaves and takes away no error",
   }
 });
 
-test("clocks that differ by less than two seconds make no run more", async (t) => {
+test("clocks that differ by less than two seconds cause no additional run", async (t) => {
   const office = await setUp(t);
   const counter = createCounter();
   const { look } = await office.open(counter.run, 2_000);
@@ -378,7 +378,7 @@ test("clocks that differ by less than two seconds make no run more", async (t) =
   assert.ok(counter.runs <= 31, `${counter.runs} runs`);
 });
 
-test("nothing is run by a clock that is wrong", async (t) => {
+test("no job runs while the clock is wrong", async (t) => {
   const office = await setUp(t);
   const counter = createCounter();
   const { look } = await office.open(counter.run);
@@ -391,7 +391,7 @@ test("nothing is run by a clock that is wrong", async (t) => {
   assert.equal(counter.runs, 1);
 });
 
-/** Writes that are stored while `isLost`, but nobody is told. */
+/** A database that stores writes, but reports an unknown outcome while `isLost`. */
 function losingResponses({ database }: Office) {
   const lossy = {
     isLost: false,
@@ -407,7 +407,7 @@ function losingResponses({ database }: Office) {
   return lossy;
 }
 
-test("a claim that was stored, but not known to be, is run at the next look, once", async (t) => {
+test("a stored claim with an unknown outcome is run once, at the next look", async (t) => {
   const office = await setUp(t);
   const counter = createCounter();
   const lossy = losingResponses(office);
@@ -425,7 +425,7 @@ test("a claim that was stored, but not known to be, is run at the next look, onc
   assert.equal(counter.runs, 1);
 });
 
-test("a claim that was not stored is left to who was faster", async (t) => {
+test("a claim that was not stored leaves the job to another process", async (t) => {
   const office = await setUp(t);
   const counter = createCounter();
   let isFull = false;
@@ -445,7 +445,7 @@ test("a claim that was not stored is left to who was faster", async (t) => {
   assert.equal(counter.runs, 1);
 });
 
-test("a run whose claim was long not known to be stored keeps others from the next", async (t) => {
+test("a run that was claimed without knowing it keeps others from a second run", async (t) => {
   const office = await setUp(t);
   const long = createLongRun();
   const lossy = losingResponses(office);
@@ -459,7 +459,7 @@ test("a run whose claim was long not known to be stored keeps others from the ne
   const running = look();
   while (long.runs === 0) await nextTurn();
   const looked = other.look();
-  for (let turn = 0; turn < 20; turn++) await nextTurn();
+  for (let step = 0; step < 20; step++) await nextTurn();
   long.end();
   await Promise.all([running, looked]);
   assert.equal(long.runs, 1);

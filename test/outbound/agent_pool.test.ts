@@ -9,7 +9,7 @@ import { createAgentPool } from "../../src/outbound/agent_pool.ts";
 const LIFE_MS = 60_000;
 const REQUEST = { path: "/", method: "GET", body: null };
 
-/** A server that never responds: where it is, and how many connections it has been given. */
+/** A server that never responds, and its origin. */
 async function serveNothing(t: TestContext) {
   const server = createServer(() => {}).listen(0, "127.0.0.1");
   t.after(() => {
@@ -41,7 +41,7 @@ function openPool(t: TestContext) {
   return { pool, send, wait: (ms: number) => void (waitedMs += ms) };
 }
 
-test("close() aborts what is in flight, on connections that are used no more too", async (t) => {
+test("close() aborts requests in flight, also on connections past their lifetime", async (t) => {
   const { server, origin } = await serveNothing(t);
   const { pool, send, wait } = openPool(t);
   const first = send(origin);

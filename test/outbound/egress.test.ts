@@ -86,7 +86,7 @@ function open(t: Scope, options: Partial<EgressOptions> = {}): Egress {
   return egress;
 }
 
-/** The body of the answer, or the code of the failure. */
+/** The body of the response, or the code of the failure. */
 async function send(
   egress: Egress,
   url: string,
@@ -124,7 +124,7 @@ for (const scheme of ["http", "https"]) {
     assert.deepEqual(dialled, []);
   });
 
-  test(`no refused address is dialled when a name leads to it over ${scheme}`, async (t) => {
+  test(`no refused address is dialled when a name resolves to it over ${scheme}`, async (t) => {
     for (const { text } of LITERALS.filter(({ verdict }) => verdict === "refused")) {
       const egress = open(t, { allow: [], lookup: answering(text) });
       assert.equal(await send(egress, `${scheme}://name.example:${port}/`), "EGRESS_REFUSED", text);
@@ -139,14 +139,14 @@ for (const url of ["ftp://8.8.8.8/", "file:///etc/hosts", "data:,x", "ws://8.8.8
   });
 }
 
-test("isReachableUrl() leaves names to the time of dialling", () => {
+test("isReachableUrl() accepts names, which are checked when they are dialled", () => {
   for (const url of ["http://example.com/", "http://localhost/", "http://metadata.internal/"]) {
     assert.equal(isReachableUrl(new URL(url), []), true);
   }
 });
 
 for (const host of [PUBLIC, "127.2", "0x7f000002", "[::ffff:127.0.0.2]"]) {
-  test(`an allowed block opens its addresses, also written as ${host}`, () => {
+  test(`an allowed block permits its addresses, also written as ${host}`, () => {
     assert.equal(isReachableUrl(new URL(`http://${host}/`), [ALLOWED]), true);
   });
 }
@@ -158,7 +158,7 @@ test("an allowed literal is reached and its neighbour is not", async (t) => {
   assert.deepEqual(dialled, [PUBLIC]);
 });
 
-test("a refusal is the cause of fetch's failure and reads unreachable outwards", async (t) => {
+test("a refusal is the cause of fetch's error, and is classified as unreachable", async (t) => {
   const egress = open(t, { lookup: answering(PRIVATE) });
   const failing = egress.send(`http://name.example:${port}/`, { method: "POST", body: "{}" });
   const error: unknown = await failing.catch((reason: unknown) => reason);
@@ -172,14 +172,14 @@ const MIXED: readonly (readonly string[])[] = [
   ["::ffff:127.0.0.1", "::ffff:127.0.0.2"],
 ];
 for (const answers of MIXED) {
-  test(`of the answers ${answers.join(", ")} the public one alone is dialled`, async (t) => {
+  test(`of the addresses ${answers.join(", ")} only the public one is dialled`, async (t) => {
     const egress = open(t, { lookup: answering(...answers) });
     assert.equal(await send(egress, `http://name.example:${port}/`), PUBLIC);
     assert.deepEqual(dialled, [PUBLIC]);
   });
 }
 
-test("a vetted address is dialled where sockets try one by default, too", async (t) => {
+test("a vetted address is dialled even if sockets try only one by default", async (t) => {
   t.after(() => net.setDefaultAutoSelectFamily(true));
   net.setDefaultAutoSelectFamily(false);
   const egress = open(t, { lookup: answering(PRIVATE, PUBLIC) });
@@ -210,7 +210,7 @@ async function openNames(t: Scope, answer: Answerer) {
   return { server, create };
 }
 
-test("a name that is public when asked first and private later is dialled as vetted", async (t) => {
+test("a name that changes from public to private is dialled once, then refused", async (t) => {
   const { server, create } = await openNames(t, (_, __, asked) => [asked === 1 ? PUBLIC : PRIVATE]);
   const egress = open(t, { lookup: create(2_000) });
   assert.equal(await send(egress, `http://rebind.example:${port}/close`), PUBLIC);
@@ -220,7 +220,7 @@ test("a name that is public when asked first and private later is dialled as vet
   assert.deepEqual(dialled, [PUBLIC]);
 });
 
-test("a connection kept alive goes on to the address vetted when it was made", async (t) => {
+test("a kept-alive connection keeps the address that was vetted for it", async (t) => {
   const { server, create } = await openNames(t, (_, __, asked) => [asked === 1 ? PUBLIC : PRIVATE]);
   const egress = open(t, { lookup: create(2_000), connectionsPerOrigin: 1 });
   assert.equal(await send(egress, `http://rebind.example:${port}/`), PUBLIC);
@@ -229,7 +229,7 @@ test("a connection kept alive goes on to the address vetted when it was made", a
   assert.deepEqual(dialled, [PUBLIC]);
 });
 
-test("names of the hosts file are vetted as others are, and localhost is refused", async (t) => {
+test("names of the hosts file are vetted like others, and localhost is refused", async (t) => {
   const { create } = await openNames(t, () => "no such name");
   const egress = open(t, { lookup: create(2_000) });
   assert.equal(await send(egress, `http://outside.example:${port}/`), PUBLIC);
@@ -239,7 +239,7 @@ test("names of the hosts file are vetted as others are, and localhost is refused
   assert.equal(await send(egress, `http://missing.example:${port}/`), "NAME_LOOKUP_FAILED");
 });
 
-test("a name that hangs ends by its own timeout and holds no other up", async (t) => {
+test("a name that hangs ends by its own timeout and delays no other", async (t) => {
   const { create } = await openNames(t, (name) => (name.startsWith("hang") ? "hang" : [PUBLIC]));
   const egress = open(t, { lookup: create(1_000), connectionsPerOrigin: 1 });
   let hung = 0;
@@ -260,7 +260,7 @@ test("an aborted request whose name hangs ends at once", async (t) => {
   assert.equal(await send(egress, `http://name.example:${port}/`, { signal }), "TimeoutError");
 });
 
-test("more requests than connections all get their answer", async (t) => {
+test("more requests than connections all get their responses", async (t) => {
   const egress = open(t, { lookup: answering(PUBLIC), connectionsPerOrigin: 2 });
   const url = `http://name.example:${port}/`;
   const answers = await Promise.all(Array.from({ length: 12 }, () => send(egress, url)));
@@ -268,14 +268,14 @@ test("more requests than connections all get their answer", async (t) => {
   assert.equal(dialled.length, 2);
 });
 
-test("a redirect to a refused address is not followed there", async (t) => {
+test("a redirect to a refused address is not followed", async (t) => {
   const egress = open(t);
   const following = await send(egress, `http://${PUBLIC}:${port}/fade`, { redirect: "follow" });
   assert.equal(following, "EGRESS_REFUSED");
   assert.deepEqual(dialled, [PUBLIC]);
 });
 
-test("of this service itself its receivers alone are reached, by their own address", async (t) => {
+test("of this service, only its receivers are reached, by their own address", async (t) => {
   const receivers = `http://${PRIVATE}:${port}/console/receiver/`;
   const egress = open(t, { allow: [], receivers, lookup: answering(PRIVATE) });
   const id = "a".repeat(32);
@@ -290,12 +290,12 @@ test("of this service itself its receivers alone are reached, by their own addre
   for (const url of tries) assert.equal(await send(egress, url), "EGRESS_REFUSED", url);
   assert.deepEqual(dialled, [PRIVATE]);
   const away = `${receivers}${"a".repeat(28)}fade`;
-  assert.equal(await send(egress, away), PRIVATE, "a redirect is an answer");
+  assert.equal(await send(egress, away), PRIVATE, "a redirect is a response");
   assert.equal(await send(egress, away, { redirect: "follow" }), "EGRESS_REFUSED");
-  assert.equal(await send(open(t, { allow: [] }), receivers + id), "EGRESS_REFUSED", "it has none");
+  assert.equal(await send(open(t, { allow: [] }), receivers + id), "EGRESS_REFUSED", "none here");
 });
 
-test("over https the vetted address is dialled and sent the name", async (t) => {
+test("over https the vetted address is dialled, and gets the name in the handshake", async (t) => {
   const hello = Promise.withResolvers<string>();
   const listener = net.createServer((socket) => {
     socket.on("error", () => {});
@@ -320,7 +320,7 @@ test("over https the vetted address is dialled and sent the name", async (t) => 
   assert.doesNotMatch(bytes, /\x02h2/);
 });
 
-test("after close() nothing is sent any more, whether or not anything was before", async (t) => {
+test("after close() nothing is sent, whether or not something was sent before", async (t) => {
   for (const isUsed of [false, true]) {
     const egress = open(t);
     if (isUsed) await send(egress, `http://${PUBLIC}:${port}/`);
@@ -331,43 +331,43 @@ test("after close() nothing is sent any more, whether or not anything was before
   }
 });
 
-test("readStart() waits for no byte behind those it wants", { timeout: 5_000 }, async () => {
-  let isLetGo = false;
+test("readStart() does not wait for bytes that it does not need", { timeout: 5_000 }, async () => {
+  let isCancelled = false;
   const body = new ReadableStream({
     start(controller) {
       for (const text of ["ab", "cd"]) controller.enqueue(Buffer.from(text));
     },
-    cancel: () => void (isLetGo = true),
+    cancel: () => void (isCancelled = true),
   });
   assert.equal(String(await readStart(new Response(body), 4)), "abcd");
-  assert.ok(isLetGo);
+  assert.ok(isCancelled);
 });
 
-test("selfTest() finds this Node's fetch obedient, whatever is allowed", async (t) => {
+test("selfTest() passes with this Node's fetch, whatever is allowed", async (t) => {
   assert.deepEqual(await open(t, { allow: [] }).selfTest(), { ok: true });
   assert.deepEqual(await open(t, { allow: [block("127.0.0.0/8")] }).selfTest(), { ok: true });
 });
 
 const SELF_TEST_FAILURES: readonly (readonly [string, Request, RegExp])[] = [
   ["reaches nothing", () => Promise.reject(new TypeError("fetch failed")), /was not reached/],
-  ["is answered by somebody else", async () => new Response("hello"), /something else/],
-  ["never dials", answerOrRefuse(async () => new Response(null, { status: 204 })), /no request/],
+  ["gets another server's response", async () => new Response("hello"), /something else/],
+  ["never dials", passOrRefuse(async () => new Response(null, { status: 204 })), /no request/],
   ["ignores the guard", postAlike, /was not refused/],
   ["ignores it for https alone", (url, init) => {
     return url.startsWith("https:") ? postAlike(url) : fetch(url, init);
   }, /^https:.* was not refused/],
-  ["dials before it refuses", answerOrRefuse(postAlike), /opened a connection/],
+  ["dials before it refuses", passOrRefuse(postAlike), /opened a connection/],
   ["sends no body", (url) => post(url, ""), /body/],
 ];
 for (const [what, request, reason] of SELF_TEST_FAILURES) {
-  test(`selfTest() finds a fetch that ${what}`, async (t) => {
+  test(`selfTest() detects a fetch that ${what}`, async (t) => {
     const outcome = await open(t, { request }).selfTest();
     assert.ok(!outcome.ok);
     assert.match(outcome.reason, reason);
   });
 }
 
-test("selfTest() says what this process lacks", async (t) => {
+test("selfTest() reports a shortage of descriptors in this process", async (t) => {
   // Without a descriptor to dial with, and without one for the listener to accept with.
   for (const code of ["EMFILE", "UND_ERR_SOCKET", "ECONNRESET"]) {
     const cause = Object.assign(new Error("no descriptor"), { code });
@@ -378,7 +378,7 @@ test("selfTest() says what this process lacks", async (t) => {
   }
 });
 
-test("selfTest() says what came in place of a refusal, unless that was too late", async (t) => {
+test("selfTest() reports the error that came instead of a refusal", async (t) => {
   const ended = new DOMException("Too slow", "TimeoutError");
   for (const [dials, code] of [[false, "TimeoutError"], [true, undefined]] as const) {
     let sent = 0;
@@ -404,8 +404,8 @@ function postAlike(url: string): Promise<Response> {
   return post(url, '"gatepost"');
 }
 
-/** Answers the self-test's first two requests, and refuses the others after having sent them. */
-function answerOrRefuse(request: (url: string) => Promise<Response>): Request {
+/** Passes the self-test's first two requests, and refuses the others after sending them. */
+function passOrRefuse(request: (url: string) => Promise<Response>): Request {
   let sent = 0;
   return async (url) => {
     sent += 1;
@@ -415,7 +415,7 @@ function answerOrRefuse(request: (url: string) => Promise<Response>): Request {
   };
 }
 
-test("without undici's Agent nothing is sent and selfTest() says so", async (t) => {
+test("without undici's Agent nothing is sent and selfTest() fails", async (t) => {
   const key = Symbol.for("undici.globalDispatcher.2");
   const current: unknown = Reflect.get(globalThis, key);
   t.after(() => Reflect.set(globalThis, key, current));

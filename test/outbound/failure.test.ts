@@ -36,13 +36,13 @@ for (const [kind, codes] of KINDS) {
   }
 }
 
-test("classifyFailure() tells a refused address and a failed name alike", () => {
+test("classifyFailure() gives a refused address and a failed name the same kind", () => {
   const refused = fetchFailed(new EgressError("EGRESS_REFUSED", "not reachable"));
   const unknown = fetchFailed(new EgressError("NAME_LOOKUP_FAILED", "missing.example"));
   assert.equal(classifyFailure(refused), classifyFailure(unknown));
 });
 
-test("classifyFailure() knows a timeout signal from an abort", async () => {
+test("classifyFailure() distinguishes a timeout signal from an abort", async () => {
   const timeout = AbortSignal.timeout(0);
   await new Promise((resolve) => timeout.addEventListener("abort", resolve));
   assert.equal(classifyFailure(timeout.reason), "timeout");
@@ -54,7 +54,7 @@ test("classifyFailure() looks into the errors of several attempts", () => {
   assert.equal(classifyFailure(fetchFailed(attempts)), "refused");
 });
 
-test("classifyFailure() has a kind for what is no error, or has no code", () => {
+test("classifyFailure() returns other for what is no error, or has no code", () => {
   for (const error of [undefined, null, "ECONNRESET", { code: "ECONNRESET" }, new Error("plain")]) {
     assert.equal(classifyFailure(error), "other");
   }

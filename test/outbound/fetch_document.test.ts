@@ -31,7 +31,7 @@ beforeEach(() => {
   receiver.clear();
 });
 
-/** What a receiver's reaction is fetched as. */
+/** Fetches from a receiver that reacts like this. */
 async function fetched(reaction: Reaction) {
   receiver.react("/", reaction);
   return await open()(`${receiver.url}/`, LIMITS);
@@ -40,7 +40,7 @@ async function fetched(reaction: Reaction) {
 const json = (body: string, headers = {}): Reaction =>
   ({ kind: "answer", status: 200, body, headers });
 
-test("a JSON object is fetched by a GET that says nothing but who asks", async () => {
+test("a JSON object is fetched by a GET that reveals only the User-Agent", async () => {
   const result = await fetched(json('{"a":[1]}'));
   assert.deepEqual(result, { document: { a: [1] }, freshMs: 300_000 });
   const [request] = receiver.requests();
@@ -62,24 +62,24 @@ const FRESH: readonly (readonly [cacheControl: string, seconds: number])[] = [
   ['max-age="600"', 600],
 ];
 for (const [header, seconds] of FRESH) {
-  test(`Cache-Control: ${header} makes it fresh for ${seconds} seconds`, async () => {
+  test(`Cache-Control: ${header} makes a document fresh for ${seconds} seconds`, async () => {
     const result = await fetched(json("{}", { "cache-control": header }));
     assert.deepEqual(result, { document: {}, freshMs: seconds * 1_000 });
   });
 }
 
-const TYPES: readonly (readonly [type: string | undefined, isTaken: boolean])[] = [
+const TYPES: readonly (readonly [type: string | undefined, isGood: boolean])[] = [
   [undefined, true], ["application/json", true], ["Application/JSON ; charset=utf-8", true],
   ["application/vnd.client+json", true], ["text/plain", false], ["application/octet-stream", false],
   ["text/html, application/json", false], ["application/json5", false], ["", false],
 ];
-for (const [type, isTaken] of TYPES) {
-  test(`a document of the type ${type} is ${isTaken ? "" : "not "}taken as typed`, async () => {
+for (const [type, isGood] of TYPES) {
+  test(`a document of type ${type} is ${isGood ? "" : "not "}accepted as JSON`, async () => {
     receiver.react("/", json("{}", type === undefined ? {} : { "content-type": type }));
     const typed = await open()(`${receiver.url}/`, { ...LIMITS, isTyped: true });
     assert.deepEqual(
       typed,
-      isTaken ? { document: {}, freshMs: 300_000 } : { reason: "its type is not JSON" },
+      isGood ? { document: {}, freshMs: 300_000 } : { reason: "its type is not JSON" },
     );
     assert.ok("document" in await open()(`${receiver.url}/`, LIMITS)); // many serve keys as bytes
   });
@@ -95,13 +95,13 @@ test("a document of exactly the limit is read", async () => {
 
 const REFUSED: readonly (readonly [what: string, reaction: Reaction, reason: string])[] = [
   ["a byte too many", json(filled(1_025)), "it is longer than 1024 bytes"],
-  ["no end", { kind: "endless" }, "it is longer than 1024 bytes"],
+  ["an endless body", { kind: "endless" }, "it is longer than 1024 bytes"],
   ["an announced terabyte", {
     kind: "raw", bytes: `${head("content-length: 1099511627776")}${filled(2_000)}`,
   }, "it is longer than 1024 bytes"],
   ["slow bytes", { kind: "drip", everyMs: 50 }, "timeout"],
   ["no response", { kind: "hang" }, "timeout"],
-  ["a redirect to what would be good", {
+  ["a redirect to a good document", {
     kind: "answer", status: 302, headers: { location: "/good" },
   }, "status 302"],
   ["a body and an error", { kind: "answer", status: 500, body: "{}" }, "status 500"],
@@ -110,20 +110,20 @@ const REFUSED: readonly (readonly [what: string, reaction: Reaction, reason: str
   ["a gzip bomb", {
     kind: "raw", bytes: `${head("content-encoding: gzip", "connection: close")}${gzip}`,
   }, "it is encoded"],
-  ["more encodings than fetch reads, and a break", {
+  ["too many encodings and a broken body", {
     kind: "raw",
     bytes: `${head(`content-encoding: ${"br, ".repeat(5)}br`, "transfer-encoding: chunked")}zz\r\n`,
   }, "it is no JSON object"],
   ["an array", json("[]"), "it is no JSON object"],
   ["null", json("null"), "it is no JSON object"],
-  ["a text", json('"{}"'), "it is no JSON object"],
+  ["a string", json('"{}"'), "it is no JSON object"],
   ["HTML", json("<p>secret</p>"), "it is no JSON object"],
   ["nothing", json(""), "it is no JSON object"],
   ["a byte order mark", json("\u{feff}{}"), "it is no JSON object"],
   ["__proto__", json('{"__proto__":{}}'), "it is no JSON object"],
   ["deep nesting", json(`{"a":${"[".repeat(400)}${"]".repeat(400)}}`), "it is no JSON object"],
   ["a reset", { kind: "reset" }, "reset"],
-  ["no HTTP", { kind: "raw", bytes: "hello\r\n\r\n" }, "protocol"],
+  ["a response other than HTTP", { kind: "raw", bytes: "hello\r\n\r\n" }, "protocol"],
   ["half a body", {
     kind: "raw", bytes: `${head("content-length: 10")}{}`,
   }, "reset"],
@@ -136,26 +136,26 @@ for (const [what, reaction, reason] of REFUSED) {
   });
 }
 
-test("a document has nothing behind it, and what is left of a body is let go", async () => {
+test("the unread rest of a refused body is cancelled", async () => {
   const whole = filled(LIMITS.limitBytes);
   const cases = [[200, "it is longer than 1024 bytes"], [500, "status 500"]] as const;
   for (const [status, reason] of cases) {
-    let isLetGo = false;
+    let isCancelled = false;
     const body = new ReadableStream({
       start: (controller) => controller.enqueue(Buffer.from(whole)),
       pull: (controller) => controller.enqueue(Buffer.from(" ")),
-      cancel: () => void (isLetGo = true),
+      cancel: () => void (isCancelled = true),
     });
     const fetchDocument = createDocumentFetch({
       send: async () => new Response(body, { status }),
       selfTest: async () => ({ ok: true }),
     });
     assert.deepEqual(await fetchDocument(receiver.url, LIMITS), { reason });
-    assert.ok(isLetGo, reason);
+    assert.ok(isCancelled, reason);
   }
 });
 
-test("what the guard refuses is not asked, and reads as what has no name", async () => {
+test("a refused address is not connected, and looks like a missing name", async () => {
   const fetchDocument = open({ allow: [] });
   const secure = receiver.url.replace("http:", "https:");
   for (const url of [receiver.url, secure, "https://10.0.0.1/", "https://nowhere.invalid/"]) {
@@ -164,7 +164,7 @@ test("what the guard refuses is not asked, and reads as what has no name", async
   assert.equal(receiver.connections(), 0);
 });
 
-test("http is for this machine alone, and what is no URL for nobody", async () => {
+test("a URL that is neither https nor http of this machine is refused", async () => {
   const everything = ["0.0.0.0/0", "::/0"].map(parseCidr).filter((cidr) => cidr !== undefined);
   const fetchDocument = open({ allow: everything });
   const urls = ["http://192.0.2.1/", "http://example.com/", "ftp://127.0.0.1/", "file:///etc/hosts",
@@ -174,14 +174,14 @@ test("http is for this machine alone, and what is no URL for nobody", async () =
   }
 });
 
-test("a certificate that nobody vouches for is refused", async (t) => {
+test("an untrusted certificate is refused", async (t) => {
   const secure = await startReceiver({ tls: createCertificate() });
   t.after(() => secure.close());
   secure.react("/", json("{}"));
   assert.deepEqual(await open()(`${secure.url}/`, LIMITS), { reason: "tls" });
 });
 
-test("nothing is fetched by a fetch that does not obey the guard", async () => {
+test("nothing is fetched if fetch does not obey the address guard", async () => {
   const urls: string[] = [];
   const fetchDocument = open({
     request: async (url) => {
@@ -194,7 +194,7 @@ test("nothing is fetched by a fetch that does not obey the guard", async () => {
   assert.ok(!urls.includes(`${receiver.url}/`));
 });
 
-test("a guard that could not be tested is tested again", async (t) => {
+test("a guard whose test failed is tested again, until it passes", async (t) => {
   const egress = createEgress({ allow, connectionsPerOrigin: 4, timeoutMs: 5_000 });
   t.after(() => egress.close());
   const tests = [{ ok: false, reason: "no descriptor was left" }, { ok: true }] as const;

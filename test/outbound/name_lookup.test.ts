@@ -51,18 +51,18 @@ async function lookUp(name: string, options: Options = {}) {
 }
 
 const RESOLVED: readonly (readonly [string, string, readonly string[]])[] = [
-  ["asks for both families and names IPv4 first", "both.example",
+  ["asks for both families and returns IPv4 first", "both.example",
     ["192.0.2.1", "192.0.2.2", "2001:db8::1"]],
-  ["takes IPv4 alone", "four.example", ["192.0.2.4"]],
-  ["takes IPv6 alone", "six.example", ["2001:db8::6"]],
-  ["does not wait out a family that hangs", "half.example", ["192.0.2.3"]],
+  ["accepts IPv4 alone", "four.example", ["192.0.2.4"]],
+  ["accepts IPv6 alone", "six.example", ["2001:db8::6"]],
+  ["does not wait for a family that hangs", "half.example", ["192.0.2.3"]],
   ["follows an alias", "alias.example", ["192.0.2.9"]],
-  ["takes a trailing dot and upper case", "FOUR.Example.", ["192.0.2.4"]],
+  ["accepts a trailing dot and upper case", "FOUR.Example.", ["192.0.2.4"]],
   ["finds the hosts file's addresses", "intranet.example", ["10.0.0.5", "10.0.0.6", "fd00::5"]],
   ["finds a name of the hosts file with a trailing dot", "Intranet.", ["10.0.0.5"]],
-  ["holds localhost to be loopback", "localhost", ["127.0.0.1", "::1"]],
-  ["holds localhost with a trailing dot to be loopback", "LOCALHOST.", ["127.0.0.1", "::1"]],
-  ["holds what is below localhost to be loopback", "a.b.localhost", ["127.0.0.1", "::1"]],
+  ["returns loopback for localhost", "localhost", ["127.0.0.1", "::1"]],
+  ["returns loopback for localhost with a trailing dot", "LOCALHOST.", ["127.0.0.1", "::1"]],
+  ["returns loopback for a name below localhost", "a.b.localhost", ["127.0.0.1", "::1"]],
 ];
 for (const [what, name, expected] of RESOLVED) {
   test(`createNameLookup() ${what}`, async () => {
@@ -70,14 +70,14 @@ for (const [what, name, expected] of RESOLVED) {
   });
 }
 
-test("createNameLookup() asks nobody for the hosts file's names and localhost", async () => {
+test("createNameLookup() asks no server for names of the hosts file and localhost", async () => {
   await lookUp("intranet.example");
   await lookUp("localhost");
   assert.equal(server.asked("intranet.example", "A"), 0);
   assert.equal(server.asked("localhost", "A"), 0);
 });
 
-test("createNameLookup() asks anew each time", async () => {
+test("createNameLookup() asks again each time, without a cache", async () => {
   const lookup = create();
   assert.deepEqual((await lookup("rebind.example")).map(formatAddress), ["192.0.2.1"]);
   assert.deepEqual((await lookup("rebind.example")).map(formatAddress), ["192.0.2.2"]);
@@ -90,7 +90,7 @@ for (const name of ["missing.example", "empty.example", "unsure.example", "hidde
   });
 }
 
-test("createNameLookup() goes on without a hosts file that it cannot read", async () => {
+test("createNameLookup() works without a readable hosts file", async () => {
   const readHosts = () => Promise.reject(new Error("no access"));
   assert.deepEqual(await lookUp("four.example", { readHosts }), ["192.0.2.4"]);
 });
@@ -101,7 +101,7 @@ test("createNameLookup() distinguishes a shortage from a name without an address
   await assert.rejects(lookUp("four.example", { readHosts: always }), lacking);
   let reads = 0;
   const fromNowOn = async () => {
-    if (reads++ > 0) throw lacking; // the resolver has met with it, but does not say so
+    if (reads++ > 0) throw lacking; // the resolver had it too, but does not report it
     return "";
   };
   await assert.rejects(lookUp("missing.example", { readHosts: fromNowOn }), lacking);
@@ -123,7 +123,7 @@ test("createNameLookup() finds a shortage of descriptors without access to the h
   assert.equal(String(stdout), "NAME_LOOKUP_UNANSWERED EMFILE\n");
 });
 
-test("createNameLookup() says where no name server can be asked", async () => {
+test("createNameLookup() reports that no name server can be reached", async () => {
   const closed = await openDnsServer(answer);
   closed.close();
   const lookingUp = lookUp("four.example", { servers: [closed.address] });
@@ -131,12 +131,12 @@ test("createNameLookup() says where no name server can be asked", async () => {
 });
 
 for (const name of ["failed.example", "refused.example"]) {
-  test(`createNameLookup() says that no name server could say: ${name}`, async () => {
+  test(`createNameLookup() reports that no name server could answer for ${name}`, async () => {
     await assert.rejects(lookUp(name), { name: "EgressError", code: "NAME_LOOKUP_UNANSWERED" });
   });
 }
 
-test("createNameLookup() has time for the next name server where the first is dead", async (t) => {
+test("createNameLookup() has time for the next name server if the first is dead", async (t) => {
   const dead = await openDnsServer(() => "hang");
   t.after(() => dead.close());
   const servers = [dead.address, server.address];
@@ -144,7 +144,7 @@ test("createNameLookup() has time for the next name server where the first is de
   assert.ok(dead.asked("four.example", "A") > 0);
 });
 
-test("createNameLookup() ends at its own timeout when nobody answers", async () => {
+test("createNameLookup() ends at its own timeout when no server answers", async () => {
   const begun = performance.now();
   const lookingUp = lookUp("hang.example", { timeoutMs: 200 });
   await assert.rejects(lookingUp, { code: "NAME_LOOKUP_UNANSWERED" });
@@ -158,7 +158,7 @@ test("createNameLookup() ends at its own timeout when the hosts file hangs", asy
   await assert.rejects(lookingUp, { code: "NAME_LOOKUP_UNANSWERED" });
 });
 
-test("createNameLookup() answers other names while many hang", async () => {
+test("createNameLookup() finds other names while many hang", async () => {
   const lookup = create({ timeoutMs: 1_500 });
   const order: string[] = [];
   const hanging = Array.from({ length: 50 }, (_, index) =>
@@ -170,7 +170,7 @@ test("createNameLookup() answers other names while many hang", async () => {
   assert.equal(order[0], "answered");
 });
 
-test("findInHosts() ignores comments, lines without names and what is no address", () => {
+test("findInHosts() ignores comments, lines without names, and invalid addresses", () => {
   assert.deepEqual(findInHosts(HOSTS, "hidden.example"), []);
   assert.deepEqual(findInHosts(HOSTS, "10.0.0.1"), []);
   assert.deepEqual(findInHosts(HOSTS, "zone.example"), []);

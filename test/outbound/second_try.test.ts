@@ -4,7 +4,7 @@ import { trySecond } from "../../src/outbound/second_try.ts";
 
 const RESET = Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" });
 
-/** An exchange, with what its handler has seen and how often it was made again. */
+/** An exchange, with what its handler has seen and how often it was tried again. */
 function open(isNew: boolean, canAgain = true) {
   const seen: string[] = [];
   let again = 0;
@@ -24,27 +24,27 @@ function open(isNew: boolean, canAgain = true) {
   return { handler, seen, again: () => again };
 }
 
-test("what has not been sent when its connection breaks is tried again", () => {
+test("a request that was not sent when its connection broke is tried again", () => {
   const { handler, seen, again } = open(false);
   handler.onResponseError(null, RESET);
   assert.deepEqual([seen, again()], [[], 1]);
 });
 
-test("what was sent on a connection that is not new is tried again", () => {
+test("a request that was sent on a reused connection is tried again", () => {
   const { handler, seen, again } = open(false);
   handler.onRequestStart(null, null);
   handler.onResponseError(null, RESET);
   assert.deepEqual([seen, again()], [["start"], 1]);
 });
 
-test("what was sent on a new connection fails", () => {
+test("a request that was sent on a new connection fails", () => {
   const { handler, seen, again } = open(true);
   handler.onRequestStart(null, null);
   handler.onResponseError(null, RESET);
   assert.deepEqual([seen, again()], [["start", RESET.message], 0]);
 });
 
-test("what has begun to get a response fails", () => {
+test("a request whose response has begun fails", () => {
   const { handler, seen, again } = open(false);
   handler.onRequestStart(null, null);
   handler.onResponseStarted?.();
@@ -52,13 +52,13 @@ test("what has begun to get a response fails", () => {
   assert.deepEqual([seen, again()], [["start", "response", RESET.message], 0]);
 });
 
-test("another error is not tried again", () => {
+test("a request with another error is not tried again", () => {
   const { handler, seen, again } = open(false);
   handler.onResponseError(null, new DOMException("late", "TimeoutError"));
   assert.deepEqual([seen, again()], [["late"], 0]);
 });
 
-test("what breaks again is not tried a third time", () => {
+test("a request that breaks again is not tried a third time", () => {
   const { handler, seen, again } = open(false);
   handler.onRequestStart(null, null);
   handler.onResponseError(null, RESET);
@@ -67,7 +67,7 @@ test("what breaks again is not tried a third time", () => {
   assert.deepEqual([seen, again()], [["start", "start", RESET.message], 1]);
 });
 
-test("where it cannot be tried again it fails", () => {
+test("a request that cannot be tried again fails", () => {
   const { handler, seen } = open(false, false);
   handler.onResponseError(null, RESET);
   assert.deepEqual(seen, [RESET.message]);

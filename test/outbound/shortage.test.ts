@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { networkInterfaces } from "node:os";
 import { describe, test } from "node:test";
 import { findShortage } from "../../src/outbound/shortage.ts";
 
@@ -38,7 +39,7 @@ describe("findShortage()", () => {
     ["ETIMEDOUT", "192.0.2.1", []],
   ];
   for (const [code, address, own] of CASES) {
-    test(`finds ${code} of ${address} a shortage with ${own.join(", ") || "nothing"}`, () => {
+    test(`counts ${code} of ${address} as a shortage with ${own.join(", ") || "nothing"}`, () => {
       const error = failed(code, address);
       const found = Object.entries(NETWORKS)
         .filter(([, interfaces]) => findShortage(error, () => interfaces) === code)
@@ -56,7 +57,7 @@ describe("findShortage()", () => {
     assert.equal(findShortage(all, () => NETWORKS["IPv6 alone"]), undefined);
   });
 
-  test("finds none where this machine's addresses cannot be read, but what any call lacks", () => {
+  test("finds only general shortages if this machine's addresses cannot be read", () => {
     const unreadable = () => {
       throw new Error("uv_interface_addresses");
     };
@@ -66,8 +67,9 @@ describe("findShortage()", () => {
     assert.equal(findShortage(failed("EMFILE"), unreadable), "EMFILE");
   });
 
-  test("asks this machine for its addresses, and finds nothing in what is no error", () => {
-    assert.equal(findShortage(failed("EMFILE", "192.0.2.1")), "EMFILE");
+  test("uses this machine's addresses by default, and finds none without an error", () => {
+    const error = failed("NAME_LOOKUP_UNANSWERED");
+    assert.equal(findShortage(error), findShortage(error, networkInterfaces));
     assert.equal(findShortage(undefined), undefined);
   });
 });
