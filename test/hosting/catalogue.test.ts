@@ -23,7 +23,7 @@ test("catalogue() lists every declared event once, by name", () => {
   assert.deepEqual(catalogue([]), []);
 });
 
-test("catalogue() takes the first schema and the first example, wherever they are declared", () => {
+test("catalogue() uses the first schema and the first example, wherever they are declared", () => {
   const [data, other] = [shown({ type: "null" }), shown({})];
   const event = { name: "a", scope: [] };
   const endpoints = [

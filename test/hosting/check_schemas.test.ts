@@ -32,7 +32,7 @@ describe("an endpoint with schemas loads:", () => {
   }
 });
 
-describe("wrong schemas stop the start, each with a line:", () => {
+describe("wrong schemas prevent the start, with a line for each error:", () => {
   const meaning = "its body has no meaning (RFC 9110 §9.3).";
   const event = (more: object) => ({ emits: { a: { description: "A", ...more } } });
   const cases: [fields: Readonly<Record<string, unknown>>, reasons: string[]][] = [
@@ -71,7 +71,7 @@ describe("wrong schemas stop the start, each with a line:", () => {
   }
 });
 
-test("checkData() returns the data as its schema has it, or throws every error", async () => {
+test("checkData() returns the data that its schema makes, or throws all errors", async () => {
   const shapeOf = (schema: unknown) => schemaOf("output").parse(schema, assert.fail);
   const order = shapeOf({ ...OBJECT, properties: { n: { type: "integer" }, m: { default: 1 } } });
   assert.deepEqual(checkData(order, { n: 2 }), { n: 2, m: 1 });

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { Context } from "../../src/mod.ts";
 import { callHosted, HOSTED_CALLER, loadedEndpoint } from "../helpers/hosting.ts";
 
-/** Calls an endpoint that does this with its context, behind these functions. */
+/** Calls an endpoint with this handler, after these `before` functions. */
 const callWith = (
   handle: (context: Context) => unknown,
   ...before: readonly ((context: Context) => unknown)[]
@@ -22,7 +22,7 @@ test("the context has the client's address and the request's id", async () => {
   assert.deepEqual(json, ["192.0.2.1", "r1"]);
 });
 
-test("a copy of the context has every member, and each is what it was", async () => {
+test("a copy of the context has every member with the same value", async () => {
   const { status } = await callWith((context) => {
     const { params, ...rest } = context;
     for (const copy of [{ ...context }, Object.assign({}, context), { params, ...rest }]) {
@@ -41,7 +41,7 @@ test("a copy of the context has every member, and each is what it was", async ()
   assert.equal(status, 204);
 });
 
-test("before runs once the caller is known, in order, and adds to the context", async () => {
+test("before functions run in order, know the caller and add to the context", async () => {
   const { json } = await callWith(
     (context) => [Reflect.get(context, "user"), Reflect.get({ ...context }, "again")],
     ({ caller }) => ({ user: caller?.sub }),
@@ -64,14 +64,14 @@ test("an endpoint's own before is called as its method", async () => {
   assert.equal(json, "/orders");
 });
 
-test("events that before dispatches are the request's", async () => {
+test("events that before dispatches belong to the request", async () => {
   const dispatch = (context: Context) => void context.dispatch("a", 1);
   assert.deepEqual((await callWith(dispatch, dispatch)).stored, ["a", "a"]);
   const refused = await callWith(dispatch, dispatch, () => ({ status: 403 }));
   assert.deepEqual([refused.status, refused.stored], [403, []]);
 });
 
-test("what before throws or returns as a refusal ends the request", async () => {
+test("a refusal that before throws or returns ends the request", async () => {
   const refusal = { status: 403, detail: "Not yours." };
   const error = () => Object.assign(new Error("own"), { refusal });
   const refusals = [() => refusal, () => Promise.reject(refusal), () => ({ status: 403 }), error];
@@ -81,7 +81,7 @@ test("what before throws or returns as a refusal ends the request", async () => 
   }
 });
 
-test("what before returns that is nothing to add is its author's mistake: 500", async () => {
+test("a value from before that cannot be added to the context leads to a 500", async () => {
   const wrong = [
     ...[null, true, "user", 7, [], new Map(), new Response(null, { status: 401 }), () => {}],
     ...[{ status: 302, headers: { location: "/" } }, { status: "active" }],
@@ -97,7 +97,7 @@ test("what before returns that is nothing to add is its author's mistake: 500", 
   assert.equal((await callWith(() => assert.fail("called"), add, add)).status, 500);
 });
 
-test("an Error in place of the fields of a line is written, beside the request's id", async () => {
+test("log accepts an Error in place of the fields, and adds the request's id", async () => {
   const error = new Error("no stock");
   const { lines } = await callWith(({ log }) => {
     Reflect.apply(log.error, log, ["failed", error]);
@@ -105,7 +105,7 @@ test("an Error in place of the fields of a line is written, beside the request's
   assert.partialDeepStrictEqual(lines, [{ msg: "failed", error, request_id: "r1" }]);
 });
 
-test("a throwing getter among the fields of a line costs that field alone", async () => {
+test("a field of a log line whose getter throws is left out, the others are written", async () => {
   const { status, lines } = await callWith(({ log }) => {
     log.info("here", { a: 1, get b() { throw new Error("no"); } });
   });

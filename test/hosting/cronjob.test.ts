@@ -30,7 +30,7 @@ test("runCronjob() gives dispatch, signal and log, and stores events after the r
   assert.deepEqual(order, [id, "ran", [{ id, name: "tick", json: "1", subject: null }]]);
 });
 
-test("a run that throws stores nothing, and the error is handed on", async () => {
+test("a run that throws stores nothing, and runCronjob() rejects with its error", async () => {
   const error = new Error("failed");
   let kept: Dispatch | undefined;
   await assert.rejects(
@@ -44,7 +44,7 @@ test("a run that throws stores nothing, and the error is handed on", async () =>
   assert.throws(() => kept?.("tick", 1), /settled/);
 });
 
-test("what a run throws that is no Error is one with its content", async () => {
+test("a thrown value that is no Error becomes a TypeError that shows it", async () => {
   for (const [thrown, message] of [
     [{ status: 409, detail: "Shut." }, "Threw { status: 409, detail: 'Shut.' }"],
     ["text", "Threw 'text'"],
@@ -56,14 +56,14 @@ test("what a run throws that is no Error is one with its content", async () => {
   }
 });
 
-test("a run without events commits nothing, and a failed commit is handed on", async () => {
+test("a run without events commits nothing, and a failed commit rejects", async () => {
   await runOnce(() => undefined, () => assert.fail("committed"));
   const cause = new Error("disk full");
   const run = ({ dispatch }: CronjobContext): unknown => dispatch("a", 1);
   await assert.rejects(runOnce(run, () => Promise.reject(cause)), { cause });
 });
 
-test("what a run has flushed stays, whatever becomes of the run", async () => {
+test("events that a run has flushed stay stored if the run fails", async () => {
   const stored: unknown[] = [];
   const error = new Error("failed");
   await assert.rejects(
@@ -78,7 +78,7 @@ test("what a run has flushed stays, whatever becomes of the run", async () => {
   assert.deepEqual(stored, [["1", "7"]]);
 });
 
-test("what a run logs names its job", async () => {
+test("a line that a run logs has the name of its job", async () => {
   const lines: unknown[] = [];
   const write = (...line: readonly unknown[]) => void lines.push(line);
   const services = hostingServices({

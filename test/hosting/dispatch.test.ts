@@ -12,7 +12,7 @@ import { hostingServices, type StoredEvent } from "../helpers/hosting.ts";
 
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
 
-/** A collector, and what reads what it would store in the end. */
+/** A collector, and a function that closes it and returns the stored events. */
 function collector(
   maxPayloadBytes = 64,
   emits: readonly DeclaredEvent[] = [],
@@ -33,7 +33,7 @@ function declared(name: string, data?: Shape<unknown>): DeclaredEvent {
   return { name, description: "", scope: [], data };
 }
 
-test("dispatch() encodes at once: what is changed later is not sent", async () => {
+test("dispatch() encodes data at once, so that later changes are not sent", async () => {
   const { dispatch, read } = collector();
   const order = { n: 1, when: new Date(0), left: undefined };
   const id = dispatch("order.created", order);
@@ -42,7 +42,7 @@ test("dispatch() encodes at once: what is changed later is not sent", async () =
   assert.deepEqual(await read(), [{ id, name: "order.created", json, subject: null }]);
 });
 
-test("all or none are stored, and what is stored is counted and announced", async (t) => {
+test("all events are stored or none; stored ones are counted and announced", async (t) => {
   const database = openDatabase(t);
   const seen: unknown[] = [];
   const services = hostingServices({
@@ -72,7 +72,7 @@ test("all or none are stored, and what is stored is counted and announced", asyn
   assert.deepEqual(seen, [["gatepost_events_dispatched_total", 2], "wake"]);
 });
 
-test("at most 10,000 events go into one commit; past that dispatch() is a RangeError", async () => {
+test("at most 10,000 events go into one commit; then dispatch() throws RangeError", async () => {
   const { dispatch, read } = collector();
   for (let index = 0; index < 10_000; index++) dispatch("a", index);
   assert.throws(() => dispatch("a", 1), RangeError);
@@ -94,7 +94,7 @@ test("at most 64 MiB of data go into one commit, or one larger event alone", asy
   assert.equal((await read()).length, 6);
 });
 
-test("dispatch() takes a key of 1 to 256 characters, and refuses any other", async () => {
+test("dispatch() accepts a key of 1 to 256 characters, and refuses any other", async () => {
   const { dispatch, read } = collector();
   const good = ["7", "x".repeat(256), "😀".repeat(256), "a\nb", " "];
   for (const key of good) dispatch("a", 1, { key });
@@ -106,7 +106,7 @@ test("dispatch() takes a key of 1 to 256 characters, and refuses any other", asy
   assert.deepEqual((await read()).map(({ key }) => key), good);
 });
 
-test("what an event's schema does not take is a TypeError with every error, no event", async () => {
+test("data that an event's schema refuses is a TypeError with every error, no event", async () => {
   const { dispatch, read } = collector(64, [declared("a", object({ b: TEXT, c: TEXT }))]);
   assert.throws(() => dispatch("a", { b: "secret", c: 1, "d/e": "secret" }), (error) => {
     assert.ok(error instanceof TypeError);
@@ -119,14 +119,14 @@ test("what an event's schema does not take is a TypeError with every error, no e
   assert.deepEqual((await read()).map(({ json }) => json), ['{"b":"","c":""}']);
 });
 
-test("what is stored is what an event's schema made of the data", async () => {
+test("the stored data is what the event's schema makes of it", async () => {
   const shape: Shape<unknown> = { ...TEXT, parse: (value) => ({ made: value }) };
   const { dispatch, read } = collector(64, [declared("a", shape)]);
   dispatch("a", 1);
   assert.deepEqual((await read()).map(({ json }) => json), ['{"made":1}']);
 });
 
-test("an event's schema that is asynchronous is a TypeError, however it ends", async () => {
+test("an asynchronous schema of an event is a TypeError, however it ends", async () => {
   for (const parse of [async () => 1, async () => Promise.reject(new Error("late"))]) {
     const { dispatch, read } = collector(64, [declared("a", { ...TEXT, parse })]);
     assert.throws(() => dispatch("a", 1), { name: "TypeError", message: /synchronous/ });
@@ -135,7 +135,7 @@ test("an event's schema that is asynchronous is a TypeError, however it ends", a
   }
 });
 
-test("the schema of an event is the endpoint's own, else that of whoever declares it", () => {
+test("an event's schema is that of the endpoint's declaration, or else of another one", () => {
   const events = [declared("a", TEXT), declared("b", TEXT)];
   const services = hostingServices({ events });
   const { dispatch } = collectEvents(services, [declared("a")], { source: "POST /a" });
@@ -143,7 +143,7 @@ test("the schema of an event is the endpoint's own, else that of whoever declare
   assert.throws(() => dispatch("b", 1), TypeError);
 });
 
-test("a name that no module declares is dispatched, and warned of once in a process", async () => {
+test("an event that no module declares is dispatched, with one warning a name", async () => {
   const lines: unknown[] = [];
   const { dispatch, read } = collector(64, [declared("a")], (...line) => void lines.push(line));
   for (const name of ["a", "unknown.1", "unknown.1", "unknown.2"]) dispatch(name, 1);
@@ -154,14 +154,14 @@ test("a name that no module declares is dispatched, and warned of once in a proc
   assert.deepEqual(lines, [[warning, { event: "unknown.1" }], [warning, { event: "unknown.2" }]]);
 });
 
-test("of names that no module declares, so many are warned of and no more", () => {
+test("warnings of events that no module declares are limited in number", () => {
   const lines: unknown[] = [];
   const { dispatch } = collector(64, [], (...line) => void lines.push(line));
   for (let index = 0; index < 2_000; index++) dispatch(`made.of.input.${index}`, 1);
   assert.ok(lines.length > 0 && lines.length <= 1_000, `${lines.length} lines`);
 });
 
-test("dispatch() takes names of 1 to 128 of A-Za-z0-9._:- and refuses every other", async () => {
+test("dispatch() accepts names of 1 to 128 of A-Za-z0-9._:- and refuses others", async () => {
   const { dispatch, read } = collector();
   const good = ["a", "A-Za-z0-9._:-", "x".repeat(128), "gatepost", "gatepostal.x", "Gatepost.x"];
   const bad = ["", "x".repeat(129), "a b", "a/b", "é", "a\n", "gatepost.", "gatepost.x.y"];
@@ -173,7 +173,7 @@ test("dispatch() takes names of 1 to 128 of A-Za-z0-9._:- and refuses every othe
   assert.deepEqual((await read()).map(({ name }) => name), good);
 });
 
-test("dispatch() takes what JSON can hold and refuses the rest", async () => {
+test("dispatch() accepts what JSON can hold and refuses the rest", async () => {
   const { dispatch, read } = collector();
   const cycle: unknown[] = [];
   cycle.push(cycle);
@@ -194,7 +194,7 @@ test("dispatch() counts the payload in bytes of UTF-8", async () => {
   assert.equal((await read()).length, 4);
 });
 
-test("dispatch() delivers to one principal where a subject is given", async () => {
+test("dispatch() stores the subject that is given", async () => {
   const { dispatch, read } = collector();
   dispatch("a", 1, { subject: "u00000001" });
   dispatch("a", 1, { subject: "a00000001" });
@@ -203,7 +203,7 @@ test("dispatch() delivers to one principal where a subject is given", async () =
   assert.deepEqual(subjects, ["u00000001", "a00000001", null]);
 });
 
-test("a subject that is there but no id is refused, never a broadcast", async () => {
+test("a subject that is given and no id is refused, and is never a broadcast", async () => {
   const { dispatch, read } = collector();
   const cases: unknown[] = [
     { subject: undefined },
@@ -235,7 +235,7 @@ test("a subject that is there but no id is refused, never a broadcast", async ()
   assert.deepEqual(await read(), []);
 });
 
-test("dispatch() throws after close(), and what it refused is not collected", async () => {
+test("dispatch() throws after close(), and does not collect the event", async () => {
   const { dispatch, read } = collector();
   dispatch("a", 1);
   assert.equal((await read()).length, 1);

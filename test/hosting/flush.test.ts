@@ -34,7 +34,7 @@ function heldCollector() {
 const DISK_FULL = new Error("disk full");
 const NOT_STORED = { name: "Problem", status: 503, cause: DISK_FULL };
 
-test("flush() stores what has been dispatched so far, and the end stores the rest", async () => {
+test("flush() stores what was dispatched so far, and close() stores the rest", async () => {
   const { dispatch, close, end, names } = heldCollector();
   dispatch("a", 1);
   dispatch("b", 1);
@@ -49,7 +49,7 @@ test("flush() stores what has been dispatched so far, and the end stores the res
   assert.deepEqual(names(), [["a", "b"], ["c"]]);
 });
 
-test("what was flushed is stored, and what was dropped is not", async () => {
+test("flushed events are stored, and dropped ones are not", async () => {
   const { dispatch, close, end, names } = heldCollector();
   dispatch("a", 1);
   const flushed = dispatch.flush();
@@ -67,7 +67,7 @@ test("flush() without events commits nothing", async () => {
   assert.deepEqual(names(), []);
 });
 
-test("flush() that cannot store rejects, and its events are not stored later", async () => {
+test("flush() rejects if it cannot store, and its events are not stored later", async () => {
   const { dispatch, close, end, names, lines } = heldCollector();
   dispatch("a", 1);
   const flushed = dispatch.flush();
@@ -82,7 +82,7 @@ test("flush() that cannot store rejects, and its events are not stored later", a
   assert.deepEqual(names(), [["a"], ["b"]]);
 });
 
-test("flush() while another runs waits for it, also with nothing of its own", async () => {
+test("flush() waits for another that runs, even without events of its own", async () => {
   const { dispatch, end, names } = heldCollector();
   const ended: string[] = [];
   dispatch("a", 1);
@@ -99,7 +99,7 @@ test("flush() while another runs waits for it, also with nothing of its own", as
   assert.deepEqual(ended, ["first", "second", "third"]);
 });
 
-test("flush() fails with the one that it waits for, and none of its events is stored", async () => {
+test("flush() fails if the one that it waits for fails, and stores no events", async () => {
   const { dispatch, end, names } = heldCollector();
   dispatch("a", 1);
   const first = dispatch.flush();
@@ -112,7 +112,7 @@ test("flush() fails with the one that it waits for, and none of its events is st
 });
 
 for (const how of ["store", "drop"] as const) {
-  test(`close("${how}") waits for a flush that nobody waited for, and fails with it`, async () => {
+  test(`close("${how}") waits for a flush that was not awaited, and fails with it`, async () => {
     const { dispatch, close, end, names } = heldCollector();
     dispatch("a", 1);
     void dispatch.flush();
@@ -124,7 +124,7 @@ for (const how of ["store", "drop"] as const) {
   });
 }
 
-test("a flush that nobody waits for is written once, before the rest", async () => {
+test("a flush that is not awaited is stored once, before the rest", async () => {
   const { dispatch, close, end, names } = heldCollector();
   dispatch("a", 1);
   void dispatch.flush();
@@ -136,7 +136,7 @@ test("a flush that nobody waits for is written once, before the rest", async () 
   assert.deepEqual(names(), [["a"], ["b"]]);
 });
 
-test("a flush that fails and that nobody waits for does not end the process", async (t) => {
+test("a failed flush that is not awaited does not end the process", async (t) => {
   const { dispatch, close, end } = heldCollector();
   const onError = t.mock.fn();
   process.once("unhandledRejection", onError);

@@ -15,7 +15,7 @@ const onError = (name: string) =>
   `export function onError(error) { error.push("${name}"); if (error.length > 2) return {
     status: 409, detail: error.join() }; }`;
 
-/** What comes of every endpoint of these modules, by path. */
+/** Calls every endpoint of these modules; the JSON of each response, by path. */
 async function callAll(t: TestContext, files: Readonly<Record<string, string>>) {
   const { endpoints } = await loadEndpoints(await writeFolder(t, files));
   const outcomes = endpoints.map(async (endpoint: LoadedEndpoint) =>
@@ -73,7 +73,7 @@ test("an endpoint that is exported again elsewhere keeps the hooks of its folder
   );
 });
 
-test("what a link leads to as well keeps the hooks of the folder that it is in", async (t) => {
+test("an endpoint that a link also leads to keeps the hooks of its own folder", async (t) => {
   const folder = await writeFolder(t, {
     "secure/hooks.mjs": before("secure"),
     "secure/deep/x.mjs": `export const x = ${at("/x")};`,
@@ -86,7 +86,7 @@ test("what a link leads to as well keeps the hooks of the folder that it is in",
   assert.deepEqual((await callHosted(endpoint)).json, ["secure", "deep"]);
 });
 
-test("the hooks of a folder that is one of several names count wherever it is", async (t) => {
+test("hooks also work for a folder given by a relative path", async (t) => {
   const folder = await writeFolder(t, {
     "a.mjs": `${before("root")} export const x = ${at("/x")};`,
   });

@@ -8,14 +8,14 @@ import { createDataFolder, runNode } from "../helpers/process.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const TSC = join(ROOT, "node_modules/typescript/bin/tsc");
-/** Where each document's modules are, as a reader would save them. */
+/** The folder for the modules of each document, as a reader would save them. */
 const DOCUMENTS = {
   readme: "README.md",
   handbook: "src/hosting/README.md",
   production: "src/cli/OPERATIONS.md",
 };
 
-/** A module of TypeScript, and the name that it should have if it says one. */
+/** A module of TypeScript, and its file name if it has one. */
 const BLOCK = /^```ts\n(?:\/\/ (\S+)\n)?(.*?)^```$/gms;
 
 let folder: string;
@@ -46,13 +46,13 @@ test("every module in the documents compiles as in a folder of `gatepost init`",
   assert.deepEqual([code, stdout], [0, ""]);
 });
 
-test("every module in the handbook is one that the server loads", async () => {
+test("every module in the handbook is loaded by the server", async () => {
   const { endpoints, scopes } = await loadEndpoints(join(folder, "handbook"));
   const paths = endpoints.map(({ pattern }) => pattern.text).sort();
   assert.deepEqual([paths, scopes.length], [["/mcp", "/orders", "/ticks"], 2]);
 });
 
-test("what the handbook quotes of this repository is there", async () => {
+test("every quotation of this repository in the documents is exact", async () => {
   assert.ok(quoted.length > 0);
   for (const [path, code] of quoted) {
     assert.ok((await readFile(join(ROOT, path), "utf8")).includes(code), path);

@@ -50,7 +50,7 @@ const ADA = {
 } as const;
 const CALLER: Caller = { ...ADA, grantId: "g1", jti: "g12", expiresAtMs: 1 };
 
-/** Lets one handler answer one request, and tells all that came of it. */
+/** Has one handler respond to one request, and returns everything that results. */
 async function call(handle: Handle, sent: Sent = {}, setting: Setting = {}): Promise<Outcome> {
   const stored: StoredEvent[] = [];
   const lines: Outcome["lines"][number][] = [];
@@ -133,7 +133,7 @@ test("a handler gets the path, query, caller and body of its request", async () 
   ]);
 });
 
-test("a handler gets what the schemas of its endpoint have made of a request", async () => {
+test("a handler gets what the schemas of its endpoint make of a request", async () => {
   const shape = { type: "object", properties: { n: { type: "integer", default: 1 } } };
   const { response } = await call(
     ({ params, query, body }) => [params, query, body],
@@ -148,7 +148,7 @@ test("a handler of a public endpoint has no caller", async () => {
   assert.equal(response?.body, "[true]");
 });
 
-test("a body is parsed by its type, and left unread where the type is another", async () => {
+test("a body is parsed by its type, and is not read if the type is another", async () => {
   const cases: [sent: Sent, body: unknown, reads: number][] = [
     [{ type: JSON_TYPE, body: "[1]" }, [1], 1],
     [{ type: JSON_TYPE, body: "null" }, null, 1],
@@ -177,7 +177,7 @@ test("a body is parsed by its type, and left unread where the type is another", 
   }
 });
 
-test("a body that cannot be taken is refused before the handler is called", async () => {
+test("an invalid or too large body is refused before the handler is called", async () => {
   const cases: [sent: Sent, setting: Setting, status: number, code: string][] = [
     [{ type: JSON_TYPE, body: "{" }, {}, 400, "malformed"],
     [{ type: JSON_TYPE, body: Uint8Array.of(0x22, 0xff, 0x22) }, {}, 400, "malformed"],
@@ -208,7 +208,7 @@ test("a body that cannot be taken is refused before the handler is called", asyn
   }
 });
 
-test("maxBody takes the place of the general limit, for forms too", async () => {
+test("maxBody replaces the general limit, for forms too", async () => {
   const cases: [sent: Sent, setting: Setting][] = [
     [{ type: JSON_TYPE, body: "[1,2]" }, { maxBodyBytes: 4, ownMaxBody: "5B" }],
     [{ type: FORM_TYPE, body: "a".repeat(65_537) }, { ownMaxBody: "65537B" }],
@@ -221,7 +221,7 @@ test("maxBody takes the place of the general limit, for forms too", async () => 
   }
 });
 
-test("request is a web Request with the address, headers and body of this one", async () => {
+test("request is a web Request with the URL, headers and body of the request", async () => {
   const { response } = await call(
     async ({ request }) => [
       request instanceof Request,
@@ -241,7 +241,7 @@ test("request is a web Request with the address, headers and body of this one", 
   ]);
 });
 
-test("request holds the body byte for byte where it was parsed too", async () => {
+test("request has the body byte for byte, even if it was parsed", async () => {
   const body = '{ "a" :1 }';
   const { response, reads } = await call(
     async ({ request }) => ({ text: await request.text() }),
@@ -250,7 +250,7 @@ test("request holds the body byte for byte where it was parsed too", async () =>
   assert.deepEqual([response?.body, reads], [JSON.stringify({ text: body }), 1]);
 });
 
-test("a form or JSON that request finds not well-formed is refused, not a failure", async () => {
+test("a malformed form or JSON that request reads is refused, and no failure", async () => {
   const boundary = "multipart/form-data; boundary=x";
   const rows: ["formData" | "json", type: string | undefined, body: string, status: number][] = [
     ["formData", boundary, "no form", 400],
@@ -274,7 +274,7 @@ test("a form or JSON that request finds not well-formed is refused, not a failur
   }
 });
 
-test("a form that request finds well-formed is read, one that is too large is 413", async () => {
+test("request reads a well-formed form, and one that is too large gets 413", async () => {
   const sent = {
     type: "multipart/form-data; boundary=x",
     body: '--x\r\ncontent-disposition: form-data; name="a"\r\n\r\n1\r\n--x--\r\n',
@@ -285,7 +285,7 @@ test("a form that request finds well-formed is read, one that is too large is 41
   assert.equal((await call(read, sent, { maxBodyBytes: 8 })).problem?.status, 413);
 });
 
-test("a body that is read twice is its handler's mistake: 500", async () => {
+test("a handler that reads a body twice has failed: 500", async () => {
   for (const as of ["formData", "json"] as const) {
     const { problem, lines } = await call(async ({ request }) => {
       await request.text();
@@ -295,7 +295,7 @@ test("a body that is read twice is its handler's mistake: 500", async () => {
   }
 });
 
-test("request of a GET has no body", async () => {
+test("request has no body for GET and HEAD", async () => {
   for (const method of ["GET", "HEAD"]) {
     const { response } = await call(
       ({ request, body }) => [request.method, request.body === null, body],
@@ -305,7 +305,7 @@ test("request of a GET has no body", async () => {
   }
 });
 
-test("request is made once, only when it is read, and its body only then", async () => {
+test("request is made once, and its body is read only on demand", async () => {
   let isSame = false;
   const { reads } = await call((context) => {
     isSame = context.request === context.request && context.query === context.query;
@@ -313,7 +313,7 @@ test("request is made once, only when it is read, and its body only then", async
   assert.deepEqual([isSame, reads], [true, 0]);
 });
 
-test("the whole context can be handed on", async () => {
+test("the whole context can be passed on", async () => {
   const { response } = await call((context) => {
     const handOn = ({ request, query, log, dispatch, signal }: typeof context) =>
       ({ request, query, log, dispatch, signal });
@@ -324,7 +324,7 @@ test("the whole context can be handed on", async () => {
   assert.equal(response?.body, '["https://api.example/base/orders/7?a=1","1",false]');
 });
 
-test("an unread body past the limit is the caller's 413, not a failure", async () => {
+test("a body past the limit that the handler reads itself gets 413, not 500", async () => {
   const sent = { type: "text/plain", body: "12345", chunked: true };
   const { problem, lines } = await call(({ request }) => request.text(), sent, {
     ownMaxBody: "4B",
@@ -332,7 +332,7 @@ test("an unread body past the limit is the caller's 413, not a failure", async (
   assert.deepEqual([problem?.status, problem?.code, lines.length], [413, "too_large", 0]);
 });
 
-test("a token that ended while the body came in is refused, whoever reads the body", async () => {
+test("a token that ended while the body came is refused, whoever reads the body", async () => {
   const problem = new Problem(401, "invalid_token", "It has ended.");
   const authenticateAgain = () => Promise.reject(problem);
   const setting = { caller: CALLER, authenticateAgain };
@@ -373,7 +373,7 @@ test("every line that a handler logs carries the request's id", async () => {
   ]);
 });
 
-test("the events of a request are stored together, in order, before it is answered", async () => {
+test("the events of a request are stored together, in order, before its response", async () => {
   const commits: (readonly StoredEvent[])[] = [];
   let isStored = false;
   const { response } = await call(async ({ dispatch }) => {
@@ -400,7 +400,7 @@ test("a request without events commits nothing", async () => {
   assert.equal((await call(() => undefined, {}, { store })).response?.status, 204);
 });
 
-test("events are stored for a response below 500 and for no other", async () => {
+test("events are stored for a returned response below 500 and for no other", async () => {
   const cases: [handle: Handle, count: number][] = [
     [() => ({ status: 200 }), 1],
     [() => ({ status: 404 }), 1],
@@ -427,7 +427,7 @@ test("events are stored for a response below 500 and for no other", async () => 
   }
 });
 
-test("a failed commit is a logged 503 with Retry-After, and ends the stream", async () => {
+test("a failed commit leads to a logged 503 with Retry-After, and ends the stream", async () => {
   const ends: string[] = [];
   const abort = () => void ends.push("signal");
   const { problem, stored, lines } = await call(({ dispatch }) => {
@@ -444,7 +444,7 @@ test("a failed commit is a logged 503 with Retry-After, and ends the stream", as
   ]);
 });
 
-test("a Response that cannot be sent is a 500, and its stream ends", async () => {
+test("a Response that cannot be sent becomes a 500, and its stream ends", async () => {
   const ends: string[] = [];
   const { problem } = await call(() =>
     new Response(new ReadableStream({ cancel: () => void ends.push("stream") }), {
@@ -453,7 +453,7 @@ test("a Response that cannot be sent is a 500, and its stream ends", async () =>
   assert.deepEqual([problem?.status, ends], [500, ["signal", "stream"]]);
 });
 
-test("what a handler has flushed stays, whatever becomes of the request", async () => {
+test("events that a handler has flushed stay stored if the request fails", async () => {
   const fates: Handle[] = [
     () => ({ status: 500 }),
     () => {
@@ -472,7 +472,7 @@ test("what a handler has flushed stays, whatever becomes of the request", async 
   }
 });
 
-test("a flush that fails is a 503 unless the handler catches it", async () => {
+test("a failed flush leads to a 503, unless the handler catches the error", async () => {
   let commits = 0;
   const store = () => ++commits % 2 === 1 ? Promise.reject(new Error("full")) : Promise.resolve();
   const flush: Handle = async ({ dispatch }) => {
@@ -491,7 +491,7 @@ test("a flush that fails is a 503 unless the handler catches it", async () => {
   assert.deepEqual([caught.response?.status, commits], [202, 2]);
 });
 
-test("the response waits for a flush that its handler did not wait for", async () => {
+test("the response waits for a flush that its handler did not await", async () => {
   const ends: Handle[] = [
     () => ({ status: 200 }),
     () => ({ status: 500 }),
@@ -557,7 +557,7 @@ test("dispatch throws once the handler has settled", async () => {
   }
 });
 
-test("a thrown plain object with the status of an error is that problem", async () => {
+test("a thrown plain object with an error status becomes that problem", async () => {
   const cases: [thrown: unknown, status: number, code: string, detail: string][] = [
     [{ status: 404, detail: "No such order." }, 404, "not_found", "No such order."],
     [{ status: 409 }, 409, "conflict", "Conflict"],
@@ -574,7 +574,7 @@ test("a thrown plain object with the status of an error is that problem", async 
   }
 });
 
-test("anything else thrown is a 500 that tells nothing, and a log line", async () => {
+test("any other thrown value becomes a 500 without details, and a log line", async () => {
   const secret = "s3cret";
   class NotFound extends Error {
     readonly status = 404;
@@ -610,7 +610,7 @@ test("anything else thrown is a 500 that tells nothing, and a log line", async (
     const { problem, lines } = await call(() => Promise.reject(error));
     assert.deepEqual([problem?.status, problem?.code, problem?.errors], [500, "internal", []]);
     assert.ok(!problem?.message.includes(secret));
-    // The rest becomes one: test/hosting/on_error.test.ts.
+    // The others become an Error: see test/hosting/on_error.test.ts.
     const logged = error instanceof Error ? error : lines[0]?.fields["error"];
     assert.deepEqual(lines, [{
       msg: "endpoint failed",
@@ -619,14 +619,14 @@ test("anything else thrown is a 500 that tells nothing, and a log line", async (
   }
 });
 
-test("a handler that throws at once is a 500 too", async () => {
+test("a handler that throws synchronously leads to a 500 too", async () => {
   const { problem } = await call(() => {
     throw new Error("now");
   });
   assert.equal(problem?.status, 500);
 });
 
-test("what an author's dispatch refuses is a 500 unless the author catches it", async () => {
+test("an error of dispatch() leads to a 500, unless the handler catches it", async () => {
   assert.equal((await call(({ dispatch }) => dispatch("no name", 1))).problem?.status, 500);
   const { response, stored } = await call(({ dispatch }) => {
     dispatch("kept", 1);

@@ -24,7 +24,7 @@ const CALLER: Caller = {
   expiresAtMs: 1,
 };
 
-test("an endpoint with scopes is an operation that needs them all", () => {
+test("an endpoint with scopes becomes an operation that needs them all", () => {
   const find = routerOf(endpoint("GET", "/orders/:id", ["orders", "read"]));
   assert.deepEqual(find("GET", "/orders/7")?.operation?.access, ["orders", "read"]);
 });
@@ -39,12 +39,12 @@ test("an endpoint without scopes is public", () => {
   assert.equal(find("GET", "/orders")?.operation?.access, "public");
 });
 
-test("an operation has the pattern's path for the log, never the path that was asked for", () => {
+test("an operation has the path of the pattern for the log, not the requested path", () => {
   const find = routerOf(endpoint("GET", "/orders/:id", []));
   assert.equal(find("GET", "/orders/secret")?.operation?.path, "/orders/:id");
 });
 
-test("every hosted operation takes CORS and has problem details for errors", () => {
+test("every hosted operation allows CORS and uses problem details for errors", () => {
   const find = routerOf(endpoint("GET", "/orders", []));
   const operation = find("GET", "/orders")?.operation;
   assert.equal(operation?.cors, PAGES_OF_APPS);
@@ -61,7 +61,7 @@ test("a 401 that a handler throws names the scopes of its endpoint (RFC 6750 §3
   });
 });
 
-test("the document, which anybody may read, does not tell where the server's files are", () => {
+test("the OpenAPI document does not reveal the paths of the server's files", () => {
   const file = "/srv/gatepost/endpoints/orders.ts";
   const services = hostingServices();
   const operation = hostedOperation({ ...endpoint("GET", "/orders", []), file }, services);
@@ -74,7 +74,7 @@ test("the document, which anybody may read, does not tell where the server's fil
   assert.doesNotMatch(JSON.stringify(document), /orders\.ts|\/srv/);
 });
 
-test("the document says what an endpoint declares", () => {
+test("the OpenAPI document describes what an endpoint declares", () => {
   const services = hostingServices();
   const output = shown({ type: "object", properties: { ok: { type: "boolean" } } });
   const operation = hostedOperation({
@@ -110,7 +110,7 @@ test("the document says what an endpoint declares", () => {
   }
 });
 
-test("the document has an output for each status with which a method may return it", () => {
+test("the OpenAPI document has the output at each success status of a method", () => {
   const output = shown({ type: "object" });
   const services = hostingServices();
   const statuses = (["GET", "POST", "PUT", "PATCH", "DELETE"] as const).map((method) =>
@@ -120,7 +120,7 @@ test("the document has an output for each status with which a method may return 
   assert.deepEqual(statuses, [["200"], created, created, created, ["200"]]);
 });
 
-test("this service's callback is refused, not another Gatepost's or a forwarded one", async () => {
+test("a callback of this service is refused, one of another Gatepost is not", async () => {
   const services = hostingServices({ deliveries: ["d1"] });
   const find = createRouter([hostedOperation(endpoint("POST", "/hook", undefined), services)]);
   const ask = (agent: string, id: string) =>
@@ -153,7 +153,7 @@ function routerOf(...endpoints: LoadedEndpoint[]): Router {
   return createRouter(endpoints.map((each) => hostedOperation(each, services)));
 }
 
-/** Calls what is found as the pipeline does. */
+/** Calls the operation that is found, as the pipeline does. */
 function call(
   find: Router,
   method: string,

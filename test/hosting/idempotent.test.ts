@@ -29,7 +29,7 @@ function errorsOf(more: Members): readonly FieldError[] {
   return errors;
 }
 
-test("idempotent is for endpoints that dispatch, other than GET", () => {
+test("idempotent is allowed only for endpoints that emit events, and not for GET", () => {
   assert.deepEqual(errorsOf({}), []);
   assert.deepEqual(errorsOf({ idempotent: false, method: "GET", emits: {} }), []);
   for (const more of [{ method: "GET" }, { emits: {} }, { emits: undefined }]) {
@@ -81,14 +81,14 @@ test("a repeat makes no second event, and gets the first response with its heade
   assert.deepEqual(await events(), ["{}"]);
 });
 
-test("where it is not declared the key is ignored", async () => {
+test("the key is ignored if the endpoint is not idempotent", async () => {
   const { send, events } = stage(dispatching, { idempotent: false });
   await send();
   await send('{"n":2}');
   assert.deepEqual(await events(), ["{}", '{"n":2}']);
 });
 
-test("a body of any type is told from another, and the handler can read it", async () => {
+test("bodies of any type are compared, and the handler can read them", async () => {
   const { send, events } = stage(async ({ request, dispatch }) => {
     dispatch("order.placed", await request.text());
   });
@@ -98,7 +98,7 @@ test("a body of any type is told from another, and the handler can read it", asy
   assert.deepEqual(await events(), ['"a"']);
 });
 
-test("a request that is not valid does not use its key up", async () => {
+test("an invalid request does not use up its key", async () => {
   const schema = { type: "object", required: ["n"] };
   const { send, events } = stage(dispatching, { input: { body: schema } });
   await assert.rejects(send("{}"), { status: 400 });
@@ -106,7 +106,7 @@ test("a request that is not valid does not use its key up", async () => {
   assert.deepEqual(await events(), ['{"n":1}']);
 });
 
-test("flush() rejects, and nothing is stored", async () => {
+test("flush() in an idempotent endpoint rejects, and nothing is stored", async () => {
   const { send, events } = stage(async ({ dispatch }) => {
     dispatch("order.placed", 1);
     await dispatch.flush();
@@ -127,7 +127,7 @@ test("an event's own key still makes one event of two requests", async () => {
   assert.deepEqual(await events(), ["[1]"]);
 });
 
-test("a stream is a 500 before anything is stored, and is cancelled", async (t) => {
+test("a stream is cancelled and becomes a 500, and nothing is stored", async (t) => {
   const cancel = t.mock.fn();
   const { send, events } = stage(({ dispatch }) => {
     dispatch("order.placed", 1);
@@ -138,7 +138,7 @@ test("a stream is a 500 before anything is stored, and is cancelled", async (t) 
   assert.deepEqual(await events(), []);
 });
 
-test("an unknown outcome is 503, and the repeat makes no second event", async () => {
+test("an unknown outcome leads to 503, and a repeat makes no second event", async () => {
   const memory = createMemoryDatabase();
   let writes = 0;
   const { send, events } = stage(dispatching, {}, {
@@ -154,7 +154,7 @@ test("an unknown outcome is 503, and the repeat makes no second event", async ()
   assert.deepEqual(await events(), ["{}"]);
 });
 
-test("a refusal is repeated, and stores no event", async () => {
+test("a repeat gets the same refusal, which stores no event", async () => {
   let runs = 0;
   const { send, events } = stage(({ dispatch }) => {
     dispatch("order.placed", 1);

@@ -21,7 +21,7 @@ const standard = (validate: (value: unknown) => unknown) =>
   ({ "~standard": { version: 1, vendor: "v", validate } });
 const objectOf = (properties: object, more: object = {}) => ({ ...OBJECT, properties, ...more });
 
-/** What an endpoint of these fields gets of a request. */
+/** Reads a request as an endpoint with these fields does. */
 async function read(fields: Readonly<Record<string, unknown>>, sent: Sent = {}, again = () => {}) {
   const { params = {}, query = "", body, type = JSON_TYPE } = sent;
   const endpoint = loadedEndpoint({
@@ -39,7 +39,7 @@ async function read(fields: Readonly<Record<string, unknown>>, sent: Sent = {}, 
   return await createInputReader(endpoint, limits)(request, params, async () => again());
 }
 
-/** What an endpoint that takes this says of a request: the problem's status, and its errors. */
+/** How an endpoint with these fields refuses a request: the problem's status, and its errors. */
 async function refusal(fields: Readonly<Record<string, unknown>>, sent: Sent): Promise<unknown[]> {
   try {
     await read(fields, sent);
@@ -51,7 +51,7 @@ async function refusal(fields: Readonly<Record<string, unknown>>, sent: Sent): P
   return assert.fail("not refused");
 }
 
-test("params, query and body are what their schemas make of them", async () => {
+test("params, query and body become what their schemas make of them", async () => {
   const input = {
     params: objectOf({ id: INTEGER }),
     query: objectOf({ limit: { type: "integer", default: 10 }, q: { type: "string" } }),
@@ -67,7 +67,7 @@ test("params, query and body are what their schemas make of them", async () => {
   assert.deepEqual(body, { item: "lamp", count: 1 });
 });
 
-test("without schemas everything is as it came", async () => {
+test("without schemas everything stays as it was received", async () => {
   const params = { id: "7" };
   const input = await read({}, { params, query: "a=1", body: "[1]" });
   assert.equal(input.params, params);
@@ -76,7 +76,7 @@ test("without schemas everything is as it came", async () => {
   assert.deepEqual([other.params, other.query, other.body], [params, {}, undefined]);
 });
 
-describe("a text of a query becomes what its schema says:", () => {
+describe("a text in a query becomes what its schema says:", () => {
   const rows: [schema: unknown, query: string, value: unknown][] = [
     [INTEGER, "a=-7", -7], [{ type: "number" }, "a=1.5e1", 15],
     [{ type: ["number", "null"] }, "a=0", 0], [{ type: "boolean" }, "a=false", false],
@@ -140,7 +140,7 @@ describe("a text of a query becomes what its schema says:", () => {
     [{ minimum: 5, anyOf: [INTEGER, { const: true }] }, "a=x", ["/a Must be one of: true."]],
   ];
   for (const [schema, query, errors] of wrong) {
-    test(`not ${query} by ${JSON.stringify(schema)}`, async () => {
+    test(`${query} is refused by ${JSON.stringify(schema)}`, async () => {
       assert.deepEqual(await refusal({ input: { query: objectOf({ a: schema }) } }, { query }), [
         400, "The query is not valid; see errors.", ...errors,
       ]);
@@ -148,13 +148,13 @@ describe("a text of a query becomes what its schema says:", () => {
   }
 });
 
-test("names of a query that a prototype has too are ordinary names", async () => {
+test("names in a query that are also properties of prototypes are ordinary names", async () => {
   const query = objectOf({ a: INTEGER }, { additionalProperties: INTEGER });
   const { query: read1 } = await read({ input: { query } }, { query: "__proto__=1&constructor=2" });
   assert.deepEqual(Object.entries(Object(read1)), [["__proto__", 1], ["constructor", 2]]);
 });
 
-test("what no schema speaks of may be there more than once, and is an array of texts", async () => {
+test("a member that no schema describes may be repeated, as an array of texts", async () => {
   const query = objectOf({ any: {}, a: INTEGER });
   const asked = "any=1&any=2&a=3&utm=x&utm=y";
   for (const more of [{}, { additionalProperties: true }]) {
@@ -170,7 +170,7 @@ test("what no schema speaks of may be there more than once, and is an array of t
   ]);
 });
 
-test("all errors of a request are listed at once, and say of which part they are", async () => {
+test("all errors of a request are listed at once, each with its part", async () => {
   const input = {
     params: objectOf({ id: INTEGER }),
     query: objectOf({ id: INTEGER }, { additionalProperties: false }),
@@ -192,7 +192,7 @@ test("all errors of a request are listed at once, and say of which part they are
   assert.equal((await refusal({ input: all }, { body: many })).length, 2 + 100);
 });
 
-test("errors are as many as have room together, however long a request's names are", async () => {
+test("the listed errors have a limited size, however long a request's names are", async () => {
   const name = "n".repeat(20_000);
   const lists = { ...OBJECT, additionalProperties: { items: INTEGER } };
   const body = JSON.stringify({ [name]: Array(200).fill("x") });
@@ -202,7 +202,7 @@ test("errors are as many as have room together, however long a request's names a
   assert.equal((await refusal({ input: { body: lists } }, { body: longer })).length, 2 + 1);
 });
 
-test("a body that is missing is an error, unless a library's schema takes it", async () => {
+test("a missing body is an error, unless a library's schema accepts it", async () => {
   for (const body of [undefined, ""]) {
     assert.deepEqual(await refusal({ input: { body: {} } }, { body }), [
       400, "The body is not valid; see errors.", " Is required.",
@@ -212,7 +212,7 @@ test("a body that is missing is an error, unless a library's schema takes it", a
   assert.equal((await read({ input: { body } })).body, "none");
 });
 
-test("bodies of types that are not taken are 415", async () => {
+test("a body of a type that is not accepted gets 415", async () => {
   const refused = async (fields: object, type: string): Promise<unknown[]> =>
     await refusal({ ...fields }, { body: "a=1", type });
   const json = [415, "Send the body as application/json."];
@@ -239,7 +239,7 @@ test("a form that is accepted is checked as an object of texts", async () => {
   assert.ok(body instanceof URLSearchParams);
 });
 
-test("a form of several kinds is what the alternative that fits makes of it", async () => {
+test("a form becomes what the alternative that fits makes of it", async () => {
   const body = { ...OBJECT, properties: { tags: { type: "array" } }, anyOf: [
     objectOf({ kind: { const: "a" }, n: INTEGER }, { required: ["kind", "n"] }),
     objectOf({ kind: { const: "b" }, n: { type: "boolean" } }, { required: ["kind"] }),
@@ -253,7 +253,7 @@ test("a form of several kinds is what the alternative that fits makes of it", as
   }
 });
 
-test("the default of a query's member is a value, and no text of it", async () => {
+test("a default in a query is a value, and is not converted from text", async () => {
   const { query } = await read({
     input: { query: objectOf({ a: { type: "array", default: [1] }, b: { default: ["x"] } }) },
   });
@@ -262,7 +262,7 @@ test("the default of a query's member is a value, and no text of it", async () =
   await assert.rejects(read({ input: text }), ({ message }) => message.includes("/a/default"));
 });
 
-test("a library's schema gets texts, and may take its time", async () => {
+test("a library's schema gets texts, and may be asynchronous", async () => {
   const seen: unknown[] = [];
   const schema = standard(async (value) => {
     seen.push(value);
@@ -279,13 +279,13 @@ test("a library's schema gets texts, and may take its time", async () => {
   assert.deepEqual(seen, [{ id: "1" }, { a: "1", b: ["2", "3"] }, { c: "4" }]);
 });
 
-test("what a library's schema throws is thrown as it is", async () => {
+test("an error that a library's schema throws is not changed", async () => {
   const thrown = new Error("broken");
   const body = standard(() => { throw thrown; });
   await assert.rejects(read({ input: { body } }, { body: "1" }), thrown);
 });
 
-test("a query that is not well-formed is refused where it has a schema", async () => {
+test("a malformed query is refused if it has a schema", async () => {
   for (const query of ["a=%", "a=%FF"]) {
     assert.deepEqual(await refusal({ input: { query: OBJECT } }, { query }), [
       400, "The query is not well-formed.",
@@ -293,7 +293,7 @@ test("a query that is not well-formed is refused where it has a schema", async (
   }
 });
 
-test("the token is looked at again once the body came, before it is checked", async () => {
+test("the token is checked again when the body has come, before the body's schema", async () => {
   const ended = new Error("ended");
   const again = () => { throw ended; };
   await assert.rejects(read({ input: { body: INTEGER } }, { body: '"x"' }, again), ended);

@@ -30,7 +30,7 @@ const endpoint = (fields: string): string =>
 const cronjob = (fields: string): string =>
   `export const x = { name: "x", every: "5m", run() {}, ${fields} };`;
 
-test("loadEndpoints() takes endpoints and cronjobs of every kind of module", async () => {
+test("loadEndpoints() loads endpoints and cronjobs from every kind of module", async () => {
   const { endpoints, cronjobs } = await loadEndpoints(FIXTURES);
   assert.deepEqual(
     endpoints.map(({ file, exportName, method, pattern, scopes, maxBodyBytes }) =>
@@ -48,7 +48,7 @@ test("loadEndpoints() takes endpoints and cronjobs of every kind of module", asy
   );
 });
 
-test("loadEndpoints() reads what an endpoint declares to emit", async () => {
+test("loadEndpoints() reads the events that an endpoint declares", async () => {
   const { endpoints } = await loadEndpoints(FIXTURES);
   const undescribed = { data: undefined, example: undefined };
   assert.deepEqual(endpoints.find(({ exportName }) => exportName === "createOrder")?.emits, [
@@ -102,13 +102,13 @@ async function loadApart(folder: string): Promise<unknown[]> {
 }
 
 const MANIFESTS = [
-  ["no package.json", {}],
-  ["one without a type", { "package.json": "{}" }],
-  ["one of CommonJS", { "package.json": '{ "type": "commonjs" }' }],
+  ["without a package.json", {}],
+  ["below a package.json without a type", { "package.json": "{}" }],
+  ["below a package.json of CommonJS", { "package.json": '{ "type": "commonjs" }' }],
 ] as const;
 
-for (const [what, above] of MANIFESTS) {
-  test(`modules load as ES modules below ${what}, without a word on stderr`, async (t) => {
+for (const [where, above] of MANIFESTS) {
+  test(`modules load as ES modules ${where}, without output on stderr`, async (t) => {
     const at = (path: string): string =>
       `export const x = { method: "GET", path: "${path}", public: true, handle() {} };`;
     const folder = await writeFolder(t, {
@@ -130,7 +130,7 @@ for (const [what, above] of MANIFESTS) {
     assert.deepEqual(await loadApart(folder), [0, "/a,/b,/c,/d,/f-function,/e", ""]);
   });
 
-  test(`modules import others of later folders and behind links, below ${what}`, async (t) => {
+  test(`modules import others from later folders and through links ${where}`, async (t) => {
     const folder = await writeFolder(t, {
       ...above,
       "in/api/a.js": `import { path } from "../lib/path.js"; import "../lib/b.js";
@@ -144,7 +144,7 @@ for (const [what, above] of MANIFESTS) {
   });
 }
 
-test("a module that ends the process while it loads is named, and exit code is 1", async (t) => {
+test("a module that ends the process while it loads is named, with exit code 1", async (t) => {
   const folder = await writeFolder(t, {
     "a.js": endpoint(""),
     "b.js": "await 1; process.exit(0);",
@@ -156,7 +156,7 @@ test("a module that ends the process while it loads is named, and exit code is 1
   assert.equal(process.listenerCount("exit"), listening);
 });
 
-test("declarations, tests, hidden files, node_modules and others are left alone", async (t) => {
+test("declarations, tests, hidden files, node_modules and others are not loaded", async (t) => {
   const folder = await writeFolder(t, {
     "a.d.ts": "throw 1;",
     "b.d.mts": "throw 1;",
@@ -186,7 +186,7 @@ test("declarations, tests, hidden files, node_modules and others are left alone"
   });
 });
 
-test("links are followed, in circles once, and a module behind two is taken once", async (t) => {
+test("links are followed, in circles once, and a module of two links loads once", async (t) => {
   const folder = await writeFolder(t, { "..data/a.js": endpoint("") });
   await symlink("..data/a.js", join(folder, "a.js"));
   await symlink("..data/a.js", join(folder, "b.js"));
@@ -207,7 +207,7 @@ test("a folder, link or module that cannot be read is an error", async (t) => {
   }
 });
 
-test("what is not meant to be served is left alone, its lookalikes passed over", async (t) => {
+test("other exports are ignored, and those like an endpoint listed as passed over", async (t) => {
   const folder = await writeFolder(t, {
     "a.mjs": `
       export const text = "x", number = 1, nothing = null, missing = undefined;
@@ -237,7 +237,7 @@ test("what is not meant to be served is left alone, its lookalikes passed over",
   ]);
 });
 
-test("what a list has is taken, each item once and named by its place", async (t) => {
+test("the items of a list are loaded, each once and named by its place", async (t) => {
   const folder = await writeFolder(t, {
     "a.mjs": `const at = (path) => ({ method: "GET", path, public: true, handle() {} });
       export const one = at("/1");
@@ -288,7 +288,7 @@ test("a module that does not load is an error with its file, message and place",
   }
 });
 
-test("an import without type is named where the package is installed too", async (t) => {
+test("an import without type is named even if the package is installed", async (t) => {
   const folder = await writeFolder(t, {
     "a.ts": "import { Endpoint } from 'gatepost'; export type E = Endpoint;",
     "node_modules/gatepost/package.json": '{ "type": "module", "main": "mod.js" }',
@@ -297,7 +297,7 @@ test("an import without type is named where the package is installed too", async
   assert.match((await errorsOf(folder)).join(), /'Endpoint'; write "import type".* \(a\.ts:1\)$/);
 });
 
-test("modules that hang on one that hangs are waited for together", async (t) => {
+test("modules that import one that hangs are waited for together", async (t) => {
   const waiting = Array.from({ length: 8 }, (_, at) => [`${at}.mjs`, 'import "./.hangs.mjs";']);
   const folder = await writeFolder(t, {
     ".hangs.mjs": "await new Promise(() => {});",
@@ -315,7 +315,7 @@ test("an endpoint with a getter that throws is an error with its file and export
   assert.match(errors.join("\n"), /^a\.mjs, export x: Error: no PREFIX \(a\.mjs:1\)$/m);
 });
 
-test("a module that may not be read, or reads what it may not, is named with it", async (t) => {
+test("a module that imports a file without permission is named with the file", async (t) => {
   const folder = await writeFolder(t, {
     "in/a.mjs": 'import "../outside.mjs";',
     "outside.mjs": "",
@@ -336,7 +336,7 @@ test("a module that may not be read, or reads what it may not, is named with it"
   assert.match(out, /; GATEPOST_ENDPOINTS must name a folder that holds this too/);
 });
 
-test("an export of a bad shape is an error for every bad field", async (t) => {
+test("an export with bad fields leads to an error for each", async (t) => {
   const oneScope = "Must be 1 to 64 printable ASCII characters without space, comma, quote or " +
     "backslash.";
   const missing = "/scope Is required: one or several, [] for any valid token; or else " +
@@ -413,7 +413,7 @@ test("an export of a bad shape is an error for every bad field", async (t) => {
     [endpoint('emits: { a: { description: "d", scope: "" } }'), [
       `/emits/a/scope/0 ${oneScope}`,
     ]],
-    // What would be read as if it were empty.
+    // Values that would be read as if they were empty.
     [endpoint("input: Promise.resolve({ query: {} })"), [`/input ${ofClass}`]],
     [endpoint("cors: new Map([['origins', '*']])"), [`/cors ${ofClass}`]],
     [endpoint("emits: new Map([['a', 'd']])"), [
@@ -456,7 +456,7 @@ test("an export of a bad shape is an error for every bad field", async (t) => {
   }
 });
 
-test("what is at the edge of the rules loads", async (t) => {
+test("exports at the edge of the rules load", async (t) => {
   const cases = [
     ...["/", "/a", "/:a", "/*", "/:a/backend", "/*/system", "/a/:b?", "/a/:b(\\\\d+)", "/a{/:b}?"],
     ...["/backends", "/Backend", "/.well-known-x", "/caf\u00e9", "/a/...", "/a%20b"],
@@ -477,7 +477,7 @@ test("what is at the edge of the rules loads", async (t) => {
   }
 });
 
-test("a first segment of the service's own is an error", async (t) => {
+test("a path that begins with a segment of the service is an error", async (t) => {
   const segments = [
     ...["authorization", "consumer", "backend", "system", "console", ".well-known"],
     ...["account", "openapi.json", "asyncapi.json"],
@@ -493,7 +493,7 @@ test("a first segment of the service's own is an error", async (t) => {
   }
 });
 
-test("two endpoints on one method and path shape are an error, over all files", async (t) => {
+test("two endpoints with one method and path shape are an error, also in two files", async (t) => {
   const at = (path: string, method = "GET"): string =>
     endpoint(`method: "${method}", path: String.raw\`${path}\``);
   const cases: [first: string, second: string, isRefused: boolean][] = [
@@ -522,14 +522,14 @@ test("two endpoints on one method and path shape are an error, over all files", 
   }
 });
 
-test("two cronjobs of one name are an error", async (t) => {
+test("two cronjobs with one name are an error", async (t) => {
   const folder = await writeFolder(t, { "a.mjs": cronjob(""), "b.mjs": cronjob('every: "1h"') });
   assert.deepEqual(await errorsOf(folder), [
     'b.mjs, export x: name "x" is already used by x of a.mjs',
   ]);
 });
 
-test("loadEndpoints() reads scopes in words", async (t) => {
+test("loadEndpoints() reads the descriptions of scopes", async (t) => {
   const folder = await writeFolder(t, {
     "a.mjs": 'export const scopes = { "a:b": "Do a", c: { description: "Do c", grave: true } };',
     "b.js": 'export const scopes = { c: { description: "Do c", grave: true } };',
@@ -547,7 +547,7 @@ test("loadEndpoints() reads scopes in words", async (t) => {
   );
 });
 
-test("scopes whose words are not in order are an error", async (t) => {
+test("an invalid description of a scope is an error", async (t) => {
   const cases: [scopes: string, reasons: string[]][] = [
     ["{ a: 1 }", ["/a/description Must be a string."]],
     ["{ a: {} }", ["/a/description Is required."]],
@@ -568,7 +568,7 @@ test("scopes whose words are not in order are an error", async (t) => {
   }
 });
 
-test("two modules that say different things of one scope are an error", async (t) => {
+test("two modules that describe one scope differently are an error", async (t) => {
   const say = (words: string) => `export const scopes = { a: ${words}, b: "Do b" };`;
   for (const [first, second, isRefused] of [
     ['"Do a"', '"Do a"', false],
@@ -586,7 +586,7 @@ test("two modules that say different things of one scope are an error", async (t
   }
 });
 
-test("a scope's words that differ are held against the first that were said", async (t) => {
+test("a description of a scope is compared with the first one", async (t) => {
   const say = (words: string) => `export const scopes = { a: "${words}" };`;
   const folder = await writeFolder(t, {
     "a.mjs": say("Do a"),

@@ -9,7 +9,7 @@ import { test } from "node:test";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 
-/** The example of a module that authors were first given, letter for letter. */
+/** The first example of a module that authors got, unchanged. */
 const FIRST_EXAMPLE = `
 import type { Endpoint } from "gatepost";
 
@@ -82,7 +82,7 @@ export const job: Cronjob = {
 };
 `;
 
-/** What schemas, events and scope make of the handler's types. */
+/** A handler's types, inferred from schemas, events and scope. */
 const TYPED = `
 import type { DefineEndpoint, Endpoint, StandardSchema } from "gatepost";
 const endpoint: DefineEndpoint = (given) => given;
@@ -207,7 +207,7 @@ declare const context: Parameters<typeof plain.handle>[0];
 plain.handle(context);
 `;
 
-/** Each line is a mistake of its own that the compiler must find. */
+/** Each line has one mistake that the compiler must find. */
 const MISTAKES = `
 import type { DefineEndpoint, Endpoint, Cronjob, Scopes, StandardSchema } from "gatepost";
 const endpoint: DefineEndpoint = (given) => given;
@@ -239,7 +239,7 @@ export const keyword = endpoint({ ...base, public: true, output: { type: "text" 
 export const third: Cronjob = { ...every, run: (c) => c.dispatch("a", 1, { subjct: "u1" }) };
 `;
 
-/** Compiles one module as an author with `strict` does, and returns the lines with an error. */
+/** Compiles one module as an author with `strict` does; returns the lines that have an error. */
 async function compile(source: string): Promise<{ output: string; lines: number[] }> {
   const folder = await mkdtemp(join(tmpdir(), "gatepost-types-"));
   try {
@@ -287,7 +287,7 @@ test("a handler's types follow from its endpoint's schemas, events and scope", a
   assert.equal((await compile(TYPED)).output, "");
 });
 
-test("the compiler finds each mistake that the types are there to find", async () => {
+test("the compiler finds each mistake that the types should find", async () => {
   const { output, lines } = await compile(MISTAKES);
   const expected = MISTAKES.split("\n").flatMap((line, index) =>
     line.startsWith("export const") ? [index + 1] : []

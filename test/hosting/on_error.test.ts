@@ -5,7 +5,7 @@ import { callHosted, loadedEndpoint } from "../helpers/hosting.ts";
 
 const failure = new Error("no such row");
 
-/** Calls an endpoint that ends like this, in folders with these; the innermost comes first. */
+/** Calls an endpoint with this handler, in folders with these hooks, the innermost first. */
 const callWith = (handle: () => unknown, ...onError: OnError[]) => {
   const endpoint = loadedEndpoint({ method: "GET", path: "/", public: true, handle });
   return callHosted({ ...endpoint, onError });
@@ -13,7 +13,7 @@ const callWith = (handle: () => unknown, ...onError: OnError[]) => {
 const fail = () => Promise.reject(failure);
 const skip = () => undefined;
 
-test("a refusal that onError makes is the response, and nothing is logged", async () => {
+test("a refusal from onError is the response, and nothing is logged", async () => {
   const refusal = { status: 404, detail: "No such order.", headers: { "x-a": "b" } };
   for (const onError of [() => refusal, () => Promise.reject(refusal), async () => refusal]) {
     const { status, json, headers, lines } = await callWith(fail, onError);
@@ -22,14 +22,14 @@ test("a refusal that onError makes is the response, and nothing is logged", asyn
   }
 });
 
-test("onError gets error and context; what returns nothing leaves it to the next", async () => {
+test("onError gets error and context; if it returns nothing, the next one is called", async () => {
   const seen: unknown[] = [];
   const note: OnError = (error, { requestId }) => void seen.push(error, requestId);
   const { status } = await callWith(fail, note, note, () => ({ status: 409 }), note);
   assert.deepEqual([status, seen], [409, [failure, "r1", failure, "r1"]]);
 });
 
-test("where nobody makes a refusal of it, the error is a 500 and logged", async () => {
+test("an error that no onError turns into a refusal becomes a 500, and is logged", async () => {
   const { status, lines } = await callWith(fail, skip, skip);
   assert.equal(status, 500);
   assert.deepEqual(lines, [
@@ -37,7 +37,7 @@ test("where nobody makes a refusal of it, the error is a 500 and logged", async 
   ]);
 });
 
-test("what is thrown and no Error is a TypeError in the log, with its content", async () => {
+test("a thrown value that is no Error is logged as a TypeError that shows it", async () => {
   for (const [thrown, content] of [
     [undefined, "undefined"],
     [null, "null"],
@@ -56,7 +56,7 @@ test("what is thrown and no Error is a TypeError in the log, with its content", 
   }
 });
 
-test("what onError throws takes the error's place, and both are logged", async () => {
+test("an error that onError throws replaces the first one, and both are logged", async () => {
   const other = new Error("onError failed");
   const seen: unknown[] = [];
   const { status, lines } = await callWith(fail, () => Promise.reject(other), (error) => {
@@ -66,7 +66,7 @@ test("what onError throws takes the error's place, and both are logged", async (
   assert.partialDeepStrictEqual(lines, [{ error: other, thrown: failure }]);
 });
 
-test("what onError returns that is no refusal, or cannot be sent, is a TypeError", async () => {
+test("a value from onError that is no refusal, or cannot be sent, is a TypeError", async () => {
   const bad = { status: 404, headers: { "content-length": 1 } };
   for (const returned of [{ status: 200 }, "x", null, { detail: "x" }, bad]) {
     const { status, lines: [line] } = await callWith(fail, () => returned as never);
@@ -75,7 +75,7 @@ test("what onError returns that is no refusal, or cannot be sent, is a TypeError
   }
 });
 
-test("a refusal is none of onError's", async () => {
+test("a refusal is not passed to onError", async () => {
   const own = Object.assign(new Error("x"), { refusal: { status: 402 } });
   for (const thrown of [{ status: 402 }, own]) {
     const { status } = await callWith(() => Promise.reject(thrown), () => assert.fail("called"));
@@ -83,24 +83,24 @@ test("a refusal is none of onError's", async () => {
   }
 });
 
-test("onError gets an answer that cannot be made, and what before throws", async () => {
-  const turn: OnError = (error) => ({ status: 418, detail: String(error) });
+test("onError gets the error of an invalid response, and what before throws", async () => {
+  const refuse: OnError = (error) => ({ status: 418, detail: String(error) });
   const mistakes = [
     () => 1n,
     () => ({ status: 200, headers: { te: "x" } }),
     () => Promise.reject({ status: 404, errors: "x" }),
   ];
   for (const handle of mistakes) {
-    const { status, json } = await callWith(handle, turn);
+    const { status, json } = await callWith(handle, refuse);
     assert.equal(status, 418);
     assert.match(JSON.stringify(json), /TypeError/);
   }
   const endpoint = loadedEndpoint({ method: "GET", path: "/", public: true, handle: skip });
-  const { status } = await callHosted({ ...endpoint, before: [fail], onError: [turn] });
+  const { status } = await callHosted({ ...endpoint, before: [fail], onError: [refuse] });
   assert.equal(status, 418);
 });
 
-test("onError dispatches nothing: the request has failed", async () => {
+test("onError cannot dispatch, since the request has failed", async () => {
   const { status, lines } = await callWith(fail, (_error, { dispatch }) => {
     dispatch("a", 1);
     return { status: 404 };

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { callHosted, loadedEndpoint } from "../helpers/hosting.ts";
 
-/** What comes of one that dispatches an event and then does this, behind a token or public. */
+/** Calls an endpoint, public unless `access` differs, that dispatches an event and does this. */
 const callWith = (handle: () => unknown, access: object = { public: true }) =>
   callHosted(loadedEndpoint({
     method: "GET",
@@ -14,7 +14,7 @@ const callWith = (handle: () => unknown, access: object = { public: true }) =>
     },
   }));
 
-/** What comes of throwing this. */
+/** Calls an endpoint that throws this. */
 const callThrowing = (thrown: unknown, access?: object) =>
   callWith(() => Promise.reject(thrown), access);
 
@@ -24,7 +24,7 @@ class OutOfStock extends Error {
 
 const ERRORS = [{ pointer: "/item", detail: "Is required." }, { pointer: "", detail: "Is odd." }];
 
-test("a refusal goes out with its status, detail, errors and headers, and no event", async () => {
+test("a refusal is sent with status, detail, errors and headers, and stores no event", async () => {
   const refusal = { status: 422, detail: "See errors.", errors: ERRORS, headers: { "x-a": 1 } };
   for (const handle of [() => refusal, () => Promise.reject(refusal)]) {
     const { status, json, headers, stored, lines } = await callWith(handle);
@@ -44,21 +44,21 @@ test("a refusal goes out with its status, detail, errors and headers, and no eve
   }
 });
 
-test("an Error of one's own refuses with its member refusal, and tells nothing else", async () => {
+test("an author's Error refuses with its member refusal, and reveals nothing else", async () => {
   const { status, json, headers, stored, lines } = await callThrowing(new OutOfStock("s3cret"));
   assert.deepEqual([status, stored, lines, headers["x-stock"]], [409, [], [], "0"]);
   assert.partialDeepStrictEqual(json, { detail: "None is left." });
   assert.ok(!JSON.stringify(json).includes("s3cret"));
 });
 
-test("an Error whose refusal is none is a 500", async () => {
+test("an Error whose refusal is invalid becomes a 500", async () => {
   for (const refusal of [{ status: 200 }, { detail: "x" }, new OutOfStock(), "x", null]) {
     const { status, lines } = await callThrowing(Object.assign(new Error("x"), { refusal }));
     assert.deepEqual([status, lines.length], [500, 1]);
   }
 });
 
-test("what is returned is a refusal with detail or errors alone, else what it was", async () => {
+test("a returned object is a refusal if it has an error status and detail or errors", async () => {
   const cases: [returned: unknown, status: number, isRefusal: boolean][] = [
     [{ status: 404, detail: "No such order." }, 404, true],
     [{ status: 404, detail: undefined }, 404, true],
@@ -78,14 +78,14 @@ test("what is returned is a refusal with detail or errors alone, else what it wa
   }
 });
 
-test("an Error that is returned was meant to be thrown", async () => {
+test("a returned Error counts as thrown", async () => {
   const refused = await callWith(() => new OutOfStock());
   assert.deepEqual([refused.status, refused.stored, refused.lines], [409, [], []]);
   const failed = await callWith(() => new TypeError("secret"));
   assert.deepEqual([failed.status, failed.stored, failed.lines.length], [500, [], 1]);
 });
 
-test("cookies go out as a list, and an own Cache-Control in place of the service's", async () => {
+test("cookies are sent as a list, and a Cache-Control replaces the service's", async () => {
   const headers = { "Set-Cookie": ["a=1", "b=2"], "cache-control": "max-age=5" };
   const { headers: sent } = await callThrowing({ status: 404, headers });
   assert.deepEqual(sent["set-cookie"], ["a=1", "b=2"]);
@@ -93,7 +93,7 @@ test("cookies go out as a list, and an own Cache-Control in place of the service
   assert.equal(sent["cache-control"], undefined);
 });
 
-test("a 429 and a 503 have a time to wait: their author's, else 2 seconds", async () => {
+test("a 429 and a 503 have Retry-After: the author's, or 2 seconds", async () => {
   for (const status of [429, 503]) {
     const waitOf = async (headers?: object): Promise<unknown> =>
       (await callThrowing({ status, headers })).headers["Retry-After"];
@@ -103,7 +103,7 @@ test("a 429 and a 503 have a time to wait: their author's, else 2 seconds", asyn
   }
 });
 
-test("a 401 has the challenge of RFC 6750 §3 where the endpoint has a scope", async () => {
+test("a 401 has the challenge of RFC 6750 §3 if the endpoint has a scope", async () => {
   const challengeOf = async (access: object, headers?: object): Promise<unknown> =>
     (await callThrowing({ status: 401, headers }, access)).headers["WWW-Authenticate"];
   const own = { "www-authenticate": 'Basic realm="shop"' };
@@ -114,7 +114,7 @@ test("a 401 has the challenge of RFC 6750 §3 where the endpoint has a scope", a
   assert.equal(await challengeOf({ public: true }, own), 'Basic realm="shop"');
 });
 
-test("a refusal that cannot be sent is its author's mistake: a 500, and a log line", async () => {
+test("a refusal that cannot be sent becomes a 500 and a log line without its content", async () => {
   const wrong: object[] = [
     { headers: { "x-a": "a\r\nset-cookie: s3cret" } },
     { headers: { "content-length": 1 } },

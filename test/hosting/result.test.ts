@@ -31,11 +31,11 @@ test("a plain object with an integer status and no other keys is a response", ()
   }
 });
 
-test("undefined is 204", () => {
+test("undefined becomes 204", () => {
   assert.deepEqual(toResponse(undefined), { status: 204 });
 });
 
-test("everything else is 200 with its JSON", () => {
+test("everything else becomes 200 with its JSON", () => {
   class Order {
     readonly status = 201;
   }
@@ -79,7 +79,7 @@ test("strings and bytes with a content type of their own are sent as they are", 
   }
 });
 
-test("headers go out by lower-case names, several values of one as a list", () => {
+test("headers are sent with lower-case names, several values as a list", () => {
   const cookies = new Headers([["X-A", "1"], ["set-cookie", "a=1"], ["set-cookie", "b=2"]]);
   const cases: [given: unknown, sent: unknown][] = [
     [{ "X-Number": 5, ETag: '"x"' }, { "x-number": "5", etag: '"x"' }],
@@ -95,7 +95,7 @@ test("headers go out by lower-case names, several values of one as a list", () =
   }
 });
 
-test("headers that the service may send too go out in its spelling, and so once", () => {
+test("headers that the service may also send get its spelling, so that they are sent once", () => {
   const names = ["Vary", "X-Content-Type-Options", "Access-Control-Allow-Origin",
     "Access-Control-Expose-Headers", "Cache-Control", "Retry-After", "WWW-Authenticate"];
   for (const name of names) {
@@ -142,13 +142,13 @@ test("headers that cannot be sent are an error", () => {
   }
 });
 
-test("a header of a Response that HTTP cannot carry, though fetch lets it be, is an error", () => {
+test("a header of a Response that fetch allows and HTTP does not is an error", () => {
   for (const value of ["a\x01b", "\x0b", "\x7f"]) {
     assert.throws(() => toResponse(new Response("x", { headers: { "x-a": value } })), TypeError);
   }
 });
 
-test("what JSON cannot hold is an error", () => {
+test("a value that JSON cannot hold is an error", () => {
   const cycle: unknown[] = [];
   cycle.push(cycle);
   for (const value of [() => 1, Symbol("s"), 1n, { n: 1n }, NaN, [Infinity], cycle]) {
@@ -157,7 +157,7 @@ test("what JSON cannot hold is an error", () => {
   }
 });
 
-test("a stream or bytes of another kind are an error rather than {}, or a stream's inside", () => {
+test("a stream, or bytes of another kind, are an error and do not become an object", () => {
   async function* ticks() {
     yield 1;
   }
@@ -194,11 +194,11 @@ test("a Response passes through with its status, headers and stream", async () =
   assert.equal(await new Response(sent.body).text(), "text");
 });
 
-test("a Response without a body is answered without one", () => {
+test("a Response without a body is sent without one", () => {
   assert.deepEqual(toResponse(new Response(null, { status: 204 })), { status: 204, headers: {} });
 });
 
-test("headers of one hop and those that Connection names are left out of a Response", () => {
+test("hop-by-hop headers, and those that Connection names, are left out of a Response", () => {
   const headers = {
     connection: "x-hop, Keep-Alive",
     "keep-alive": "timeout=5",
@@ -211,7 +211,7 @@ test("headers of one hop and those that Connection names are left out of a Respo
   assert.deepEqual(toResponse(new Response(null, { headers })).headers, { "x-kept": "1" });
 });
 
-test("what a browser shows as a page with scripts goes out in a sandbox", () => {
+test("a body that a browser shows as a page with scripts is sent with a sandbox policy", () => {
   const pages = [
     "text/html",
     "Text/HTML; Charset=UTF-8",
@@ -246,14 +246,14 @@ test("what a browser shows as a page with scripts goes out in a sandbox", () => 
   }
 });
 
-test("a policy of the module's own stays alone", () => {
+test("a module's own policy is not changed", () => {
   const headers = { "content-type": "text/html", "Content-Security-Policy": "default-src 'self'" };
   for (const result of [{ status: 200, headers, body: "x" }, new Response("x", { headers })]) {
     assert.equal(toResponse(result).headers?.["content-security-policy"], "default-src 'self'");
   }
 });
 
-test("a Response that is used up, or is an error's, is an error", async () => {
+test("a Response that is used, locked or an error is refused", async () => {
   const read = new Response("x");
   await read.text();
   const locked = new Response("x");
@@ -263,7 +263,7 @@ test("a Response that is used up, or is an error's, is an error", async () => {
   }
 });
 
-test("a Response that came from fetch is passed on decoded", async () => {
+test("a Response from fetch is passed on decoded", async () => {
   const server = createServer((_, response) => {
     response.writeHead(200, { "content-encoding": "gzip", "x-kept": "1" });
     response.end(gzipSync("plain text"));
