@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { prefersHtml, takesCoding } from "../../src/http/accept.ts";
 
-test("prefersHtml() tells browsers from programs (RFC 9110 §12.5.1)", () => {
+test("prefersHtml() distinguishes browsers from programs (RFC 9110 §12.5.1)", () => {
   const browsers = [
     "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8",
     "text/html",
@@ -29,7 +29,7 @@ test("prefersHtml() tells browsers from programs (RFC 9110 §12.5.1)", () => {
   for (const accept of programs) assert.equal(prefersHtml(accept), false, String(accept));
 });
 
-test("takesCoding() takes what is named and not refused (RFC 9110 §12.5.3)", () => {
+test("takesCoding() accepts a coding that is named and not refused (RFC 9110 §12.5.3)", () => {
   for (const accepted of ["br", "gzip, deflate, br", "GZIP;q=0.1,BR ; q=0.5", "br;q=1.0"]) {
     assert.equal(takesCoding(accepted, "br"), true, accepted);
   }

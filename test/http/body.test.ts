@@ -20,11 +20,11 @@ const TYPES: [what: string, headers: Headers, isJson: boolean, isForm: boolean][
   ["charset utf-8", { "content-type": "application/json; charset=utf-8" }, true, false],
   ["charset in quotes and upper case", { "content-type": 'application/json;Charset="UTF-8"' }, true,
     false],
-  ["charset utf8, as the Encoding Standard has it too",
+  ["charset utf8, a name that the Encoding Standard has too",
     { "content-type": "application/json; charset=utf8" }, true, false],
   ["another parameter", { "content-type": "application/json; version=1" }, true, false],
   ["a +json type", { "content-type": "application/vnd.orders.v1+json" }, true, false],
-  ["a +json type that is no application", { "content-type": "text/x+json" }, true, false],
+  ["a +json type outside application/", { "content-type": "text/x+json" }, true, false],
   ["identity in any case", { "content-type": "application/json", "content-encoding": "Identity" },
     true, false],
   ["another charset", { "content-type": "application/json; charset=utf-16" }, false, false],
@@ -32,7 +32,7 @@ const TYPES: [what: string, headers: Headers, isJson: boolean, isForm: boolean][
   ["a form", { "content-type": "application/x-www-form-urlencoded" }, false, true],
   ["a form in UTF-8", { "content-type": "application/x-www-form-urlencoded;charset=UTF-8" }, false,
     true],
-  ["a form of which Apache HttpClient 4 says that it is latin 1",
+  ["a form that is labelled latin 1, as by Apache HttpClient 4",
     { "content-type": "application/x-www-form-urlencoded; charset=ISO-8859-1" }, false, true],
   ["a form in UTF-16", { "content-type": "application/x-www-form-urlencoded;charset=utf-16" },
     false, false],
@@ -42,15 +42,15 @@ const TYPES: [what: string, headers: Headers, isJson: boolean, isForm: boolean][
   ["text/json", { "content-type": "text/json" }, false, false],
   ["multipart", { "content-type": "multipart/form-data; boundary=x" }, false, false],
   ["two types", { "content-type": "text/plain, application/json" }, false, false],
-  ["a type that begins alike", { "content-type": "application/jsonp" }, false, false],
-  ["a type that only names it", { "content-type": "text/plain; application/json" }, false, false],
+  ["a type with the same beginning", { "content-type": "application/jsonp" }, false, false],
+  ["a type that only names JSON", { "content-type": "text/plain; application/json" }, false, false],
   ["compressed JSON", { "content-type": "application/json", "content-encoding": "gzip" }, false,
     false],
-  ["JSON as it is", { "content-type": "application/json", "content-encoding": "identity" }, true,
+  ["plain JSON", { "content-type": "application/json", "content-encoding": "identity" }, true,
     false],
 ];
 
-test("readAnyBody() refuses by its length what is left to be read on demand", async () => {
+test("readAnyBody() checks the length of a body that is read only on demand", async () => {
   const rules = { kinds: ["other"], maxBytes: MAX, maxFormBytes: MAX, readsAll: false } as const;
   const ofLength = (length: number) =>
     readAnyBody(send({ "content-type": "image/png", "content-length": String(length) }, ""), rules);
@@ -58,7 +58,7 @@ test("readAnyBody() refuses by its length what is left to be read on demand", as
   assert.equal(await statusOf(ofLength(MAX + 1)), 413);
 });
 
-test("readAnyBody() gives the value of JSON and of a form, and the bytes of all", async () => {
+test("readAnyBody() returns the value of JSON and of a form, and all bytes", async () => {
   const rules = { kinds: ["json", "form", "other"], maxBytes: MAX, maxFormBytes: MAX } as const;
   const read = async (type: string, body: string) => {
     const request = send({ "content-type": type, "content-length": `${body.length}` }, body);
@@ -91,7 +91,7 @@ describe("readForm() by content type: 415 unless it is a form in UTF-8", () => {
   }
 });
 
-test("readJson() tells in a 415 what it takes", async () => {
+test("readJson() says in a 415 what it accepts", async () => {
   await assert.rejects(readJson(send({}, "{}"), MAX), (error: unknown) => {
     assert.ok(error instanceof Problem);
     assert.equal(error.code, "unsupported_media_type");
@@ -104,21 +104,21 @@ for (const [what, headers] of [
   ["compressed", { "content-encoding": "gzip" }],
   ["in another charset", { "content-type": "application/json; charset=utf-16" }],
 ] as const) {
-  test(`JSON that is ${what} is told so, and not that it is no JSON`, async () => {
+  test(`JSON that is ${what} gets a 415 that names the reason`, async () => {
     const request = send({ "content-type": "application/json", ...headers }, "{}");
     await assert.rejects(readJson(request, MAX), { status: 415, message: /UTF-8, not compressed/ });
   });
 }
 
-test("a 415 says that a body must not be encoded where that is what is wrong", async () => {
-  const told = async (headers: Headers) => {
+test("a 415 has Accept-Encoding: identity only if the body is encoded", async () => {
+  const fieldsOf = async (headers: Headers) => {
     const request = send({ "content-type": "application/json", ...headers }, "{}");
     const error: unknown = await readJson(request, MAX).catch((reason: unknown) => reason);
     assert.ok(error instanceof Problem);
     return error.headers;
   };
-  assert.deepEqual(await told({ "content-encoding": "gzip" }), { "Accept-Encoding": "identity" });
-  assert.deepEqual(await told({ "content-type": "application/json; charset=utf-16" }), {});
+  assert.deepEqual(await fieldsOf({ "content-encoding": "gzip" }), { "Accept-Encoding": "identity" });
+  assert.deepEqual(await fieldsOf({ "content-type": "application/json; charset=utf-16" }), {});
 });
 
 test("readJson() reads any JSON value", async () => {
@@ -131,9 +131,9 @@ test("readJson() reads any JSON value", async () => {
 describe("readJson() refuses with 400", () => {
   const table: [what: string, body: string | Uint8Array][] = [
     ["no body", ""],
-    ["what is no JSON", "{"],
+    ["invalid JSON", "{"],
     ["two values", "{}{}"],
-    ["bytes that are no UTF-8", Buffer.from([0x22, 0xff, 0x22])],
+    ["invalid UTF-8", Buffer.from([0x22, 0xff, 0x22])],
     ["a byte order mark", "\ufeff{}"],
     ["a member named __proto__", '{"__proto__":{}}'],
     ["65 levels", "[".repeat(65) + "]".repeat(65)],
@@ -143,7 +143,7 @@ describe("readJson() refuses with 400", () => {
   }
 });
 
-test("readJson() takes as many bytes as it is allowed, and no more", async () => {
+test("readJson() accepts as many bytes as are allowed, and no more", async () => {
   const body = `"${"x".repeat(MAX - 2)}"`;
   assert.equal(await statusOf(readJson(json(body), MAX)), "read");
   assert.equal(await statusOf(readJson(json(`${body} `), MAX)), 413);
@@ -170,7 +170,7 @@ test("a long content type takes linear time", async () => {
   assert.ok(performance.now() - startMs < 1_000);
 });
 
-test("readForm() reads the pairs, and is undefined for a form that is broken", async () => {
+test("readForm() reads the pairs, and returns undefined for a malformed form", async () => {
   const headers = { "content-type": "application/x-www-form-urlencoded" };
   const form = await readForm(send(headers, "a=b+c&d=%C3%BC"));
   assert.equal(form?.get("a"), "b c");
@@ -178,7 +178,7 @@ test("readForm() reads the pairs, and is undefined for a form that is broken", a
   assert.equal(await readForm(send(headers, "a=%zz")), undefined);
 });
 
-test("readForm() takes 64 KiB and no more", async () => {
+test("readForm() accepts 64 KiB and no more", async () => {
   const headers = { "content-type": "application/x-www-form-urlencoded" };
   assert.equal(MAX_FORM_BYTES, 65_536);
   const body = `a=${"x".repeat(65_534)}`;

@@ -15,35 +15,35 @@ describe("clientAddress() behind trusted proxies", () => {
   type Row = [what: string, socket: string, forwardedFor: string, client: string];
   const table: Row[] = [
     ["is the socket's without the header", "10.0.0.1", "", "10.0.0.1"],
-    ["is what the proxy says", "10.0.0.1", "192.0.2.7", "192.0.2.7"],
-    ["is the socket's of one that is no proxy", "192.0.2.9", "192.0.2.7", "192.0.2.9"],
-    ["is never what the client wrote itself", "10.0.0.1", "203.0.113.5, 192.0.2.7", "192.0.2.7"],
-    ["is behind several proxies", "10.0.0.1", "192.0.2.7, 10.0.0.2, 10.0.0.3", "192.0.2.7"],
-    ["stops at one that is no proxy", "10.0.0.1", "10.9.9.9, 192.0.2.7, 10.0.0.2", "192.0.2.7"],
-    ["is the outermost where all are proxies", "10.0.0.1", "10.0.0.3, 10.0.0.2", "10.0.0.3"],
-    ["stops where it cannot be read", "10.0.0.1", "192.0.2.7, unknown, 10.0.0.2", "10.0.0.2"],
-    ["is the proxy's where it says nothing readable", "10.0.0.1", "unknown", "10.0.0.1"],
-    ["leaves out a port (RFC 7239 §6)", "10.0.0.1", "192.0.2.7:51234", "192.0.2.7"],
-    ["leaves out brackets and a port", "10.0.0.1", "[2001:db8::7]:443", "2001:db8::7"],
-    ["leaves out brackets", "10.0.0.1", "[2001:db8::7]", "2001:db8::7"],
-    ["reads past a proxy with a port", "10.0.0.1", "192.0.2.7, 10.0.0.2:80", "192.0.2.7"],
-    ["does not guess at what only resembles a port", "10.0.0.1", "192.0.2.7:x", "10.0.0.1"],
-    ["takes no port for a part of IPv6", "10.0.0.1", "2001:db8::7:443", "2001:db8::7:443"],
-    ["takes spaces around", "10.0.0.1", "  203.0.113.5 ,\t192.0.2.7  ", "192.0.2.7"],
-    ["reads an IPv4 address of an IPv6 socket", "::ffff:10.0.0.1", "192.0.2.7", "192.0.2.7"],
-    ["reads IPv6, in its canonical form", "2001:db8:ffff::1", "2001:DB8:0:0::7", "2001:db8::7"],
-    ["knows a link-local proxy, which has a zone", "fe80::1%eth0", "192.0.2.7", "192.0.2.7"],
+    ["is what the proxy reports", "10.0.0.1", "192.0.2.7", "192.0.2.7"],
+    ["is the socket's if that is no proxy", "192.0.2.9", "192.0.2.7", "192.0.2.9"],
+    ["is never what the client itself wrote", "10.0.0.1", "203.0.113.5, 192.0.2.7", "192.0.2.7"],
+    ["is found behind several proxies", "10.0.0.1", "192.0.2.7, 10.0.0.2, 10.0.0.3", "192.0.2.7"],
+    ["is the last one that is no proxy", "10.0.0.1", "10.9.9.9, 192.0.2.7, 10.0.0.2", "192.0.2.7"],
+    ["is the outermost if all are proxies", "10.0.0.1", "10.0.0.3, 10.0.0.2", "10.0.0.3"],
+    ["is the last one that can be read", "10.0.0.1", "192.0.2.7, unknown, 10.0.0.2", "10.0.0.2"],
+    ["is the proxy's if it reports nothing readable", "10.0.0.1", "unknown", "10.0.0.1"],
+    ["is read without a port (RFC 7239 §6)", "10.0.0.1", "192.0.2.7:51234", "192.0.2.7"],
+    ["is read without brackets and a port", "10.0.0.1", "[2001:db8::7]:443", "2001:db8::7"],
+    ["is read without brackets", "10.0.0.1", "[2001:db8::7]", "2001:db8::7"],
+    ["is found behind a proxy with a port", "10.0.0.1", "192.0.2.7, 10.0.0.2:80", "192.0.2.7"],
+    ["is not read before an invalid port", "10.0.0.1", "192.0.2.7:x", "10.0.0.1"],
+    ["has no port at the end of IPv6", "10.0.0.1", "2001:db8::7:443", "2001:db8::7:443"],
+    ["is read without spaces around", "10.0.0.1", "  203.0.113.5 ,\t192.0.2.7  ", "192.0.2.7"],
+    ["is found behind a mapped IPv4 proxy", "::ffff:10.0.0.1", "192.0.2.7", "192.0.2.7"],
+    ["is IPv6 in canonical form", "2001:db8:ffff::1", "2001:DB8:0:0::7", "2001:db8::7"],
+    ["is found behind a link-local proxy with a zone", "fe80::1%eth0", "192.0.2.7", "192.0.2.7"],
     ["has no zone itself", "fe80::1%eth0", "unknown", "fe80::1"],
     ["knows a mapped proxy in the header", "10.0.0.1", "192.0.2.7, ::ffff:10.0.0.2", "192.0.2.7"],
-    ["is canonical without any header too", "2001:DB8:0::1", "", "2001:db8::1"],
-    ["is a mapped address as the IPv4 one", "::ffff:192.0.2.7", "", "192.0.2.7"],
+    ["is canonical without a header too", "2001:DB8:0::1", "", "2001:db8::1"],
+    ["is the IPv4 address of a mapped one", "::ffff:192.0.2.7", "", "192.0.2.7"],
   ];
   for (const [what, socket, forwardedFor, client] of table) {
     test(what, () => assert.equal(clientAddress(socket, forwardedFor, PROXIES), client));
   }
 });
 
-test("clientAddress() believes no header where no proxy is trusted", () => {
+test("clientAddress() ignores the header if no proxy is trusted", () => {
   for (const socket of ["127.0.0.1", "10.0.0.1", "::1"]) {
     assert.equal(clientAddress(socket, "192.0.2.7", []), socket);
   }
@@ -55,7 +55,7 @@ test("clientAddress() takes linear time over a long header", () => {
   assert.ok(performance.now() - startMs < 1_000);
 });
 
-test("isTrustedProxy() is true within the blocks, and for nothing that is not an address", () => {
+test("isTrustedProxy() is true within the blocks, and false for what is no address", () => {
   assert.equal(isTrustedProxy(parseAddress("10.255.255.255"), PROXIES), true);
   assert.equal(isTrustedProxy(parseAddress("11.0.0.0"), PROXIES), false);
   assert.equal(isTrustedProxy(parseAddress("unknown"), PROXIES), false);
@@ -88,7 +88,7 @@ describe("throttleAddress() counts", () => {
 });
 
 describe("throttleNetworks() counts", () => {
-  test("an IPv4 address alone", () => {
+  test("only an IPv4 address itself", () => {
     const network = { first: "192.0.2.7", last: "192.0.2.7", share: 1 };
     assert.deepEqual(throttleNetworks("192.0.2.7"), [network]);
     assert.deepEqual(throttleNetworks("64:ff9b::c000:207"), [network]);
@@ -100,7 +100,7 @@ describe("throttleNetworks() counts", () => {
       { first: "20010db800010000", last: "20010db80001ffff", share: 16 },
     ]);
   });
-  test("what is no address as it is", () => {
+  test("text that is no address unchanged", () => {
     assert.deepEqual(throttleNetworks("?"), [{ first: "?", last: "?", share: 1 }]);
   });
 });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { GrowingBytes } from "../../src/http/growing_bytes.ts";
 
-test("pieces of any size are put together as they came", () => {
+test("pieces of any size are joined in order", () => {
   const pieces = Array.from({ length: 300 }, (_, n) => Buffer.alloc(n * 7, n));
   const bytes = new GrowingBytes();
   for (const piece of pieces) bytes.append(piece);
@@ -10,17 +10,17 @@ test("pieces of any size are put together as they came", () => {
   assert.equal(bytes.length, Buffer.concat(pieces).length);
 });
 
-test("its room is told as it grows, never past the largest", () => {
+test("append() returns how much the buffer grows, never past maxBytes", () => {
   const bytes = new GrowingBytes();
-  let room = 0;
+  let size = 0;
   for (let count = 1; count <= 1000; count++) {
-    room += bytes.append(Buffer.alloc(10), 10_000);
-    assert.ok(room >= bytes.length && room <= 10_000, `${room} for ${bytes.length}`);
+    size += bytes.append(Buffer.alloc(10), 10_000);
+    assert.ok(size >= bytes.length && size <= 10_000, `${size} for ${bytes.length}`);
   }
   assert.equal(bytes.length, 10_000);
 });
 
-test("what was outgrown or dropped is free at once", () => {
+test("outgrown and cleared buffers are freed at once", () => {
   const piece = Buffer.alloc(64 * 1024);
   const startBytes = process.memoryUsage().arrayBuffers;
   for (let round = 0; round < 50; round++) {

@@ -6,7 +6,7 @@ import { DEFAULT_LIMITS, limitsFor } from "../../src/http/limits.ts";
 const MIB = 1024 * 1024;
 const HANDBOOK = readFileSync(new URL("../../src/cli/OPERATIONS.md", import.meta.url), "utf8");
 
-test("the handbook has the limits that hold", () => {
+test("the handbook states the limits of the code", () => {
   const limits = DEFAULT_LIMITS;
   const number = (value: number) => value.toLocaleString("en");
   const { maxPipelinedBytes, maxHeldBodyBytes, maxParsedBytes, maxHeldResponseBytes } = limits;
@@ -31,7 +31,7 @@ test("limitsFor() keeps the defaults for bodies of the usual size", () => {
   assert.deepEqual(limitsFor(MIB), DEFAULT_LIMITS);
 });
 
-test("limitsFor() gives large bodies memory for two of them, and time to arrive", () => {
+test("limitsFor() gives large bodies memory for two of them, and more time to arrive", () => {
   const { maxHeldBodyBytes, maxParsedBytes, requestTimeoutMs, ...others } = limitsFor(256 * MIB);
   assert.equal(maxHeldBodyBytes, 512 * MIB);
   assert.equal(maxParsedBytes, 4096 * MIB);

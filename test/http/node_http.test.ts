@@ -24,7 +24,7 @@ const CONNECT = `CONNECT a:1 HTTP/1.1\r\n${HOST}\r\n`;
 interface Stage {
   readonly port: number;
   readonly server: Server;
-  /** What came through, in order. */
+  /** The requests that the handler got, in order. */
   readonly requests: HttpRequest[];
   readonly refusals: number[];
   readonly log: string[];
@@ -32,7 +32,7 @@ interface Stage {
 
 type Handle = (request: HttpRequest) => Promise<HttpResponse> | HttpResponse;
 
-/** Returns what it was asked; reads the body of POST and PUT. */
+/** Responds with what was requested; reads the body of POST and PUT. */
 async function echo(request: HttpRequest): Promise<HttpResponse> {
   const { method, path, query } = request;
   const reads = method === "POST" || method === "PUT";
@@ -61,8 +61,8 @@ async function startStage(
     async handle(request) {
       requests.push(request);
       try {
-        const { headers, ...answer } = await handle(request);
-        return { ...answer, headers: { ...HEADERS, "X-Request-Id": request.id, ...headers } };
+        const { headers, ...response } = await handle(request);
+        return { ...response, headers: { ...HEADERS, "X-Request-Id": request.id, ...headers } };
       } catch (error) {
         const problem = error instanceof Problem ? error : new Problem(500, "internal", "Failed.");
         return problemResponse(problem, request.id);
@@ -86,7 +86,7 @@ async function startStage(
   return { port: address.port, server, requests, refusals, log: lines };
 }
 
-/** What every refusal has, whoever made it. */
+/** Asserts what every refusal has, whichever part made it. */
 function assertProblem(response: RawResponse | undefined, status: number, note = ""): void {
   assert.ok(response, note);
   assert.equal(response.status, status, `${note} ${response.body}`);
@@ -114,7 +114,7 @@ const REFUSED: readonly [what: string, bytes: string, status: number][] = [
   ["a path in Host", "GET / HTTP/1.1\r\nHost: a/b\r\n\r\n", 400],
   ["credentials in Host", "GET / HTTP/1.1\r\nHost: a@b\r\n\r\n", 400],
   ["a space in Host", "GET / HTTP/1.1\r\nHost: a b\r\n\r\n", 400],
-  ["a port in Host that is none", "GET / HTTP/1.1\r\nHost: a:b\r\n\r\n", 400],
+  ["an invalid port in Host", "GET / HTTP/1.1\r\nHost: a:b\r\n\r\n", 400],
   ["half an IPv6 address in Host", "GET / HTTP/1.1\r\nHost: [::1\r\n\r\n", 400],
   ["quotes in Host", "GET / HTTP/1.0\r\nHost: \"a\"\r\n\r\n", 400],
   [
@@ -157,7 +157,7 @@ const REFUSED: readonly [what: string, bytes: string, status: number][] = [
   ["a fragment in the target", `GET /a#b HTTP/1.1\r\n${HOST}\r\n`, 400],
   ["a target without a slash", `GET a HTTP/1.1\r\n${HOST}\r\n`, 400],
   ["an unknown method", `FOO / HTTP/1.1\r\n${HOST}\r\n`, 400],
-  ["HTTP/2 without asking", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400],
+  ["HTTP/2 with prior knowledge", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400],
   ["HTTP/2.0", `GET / HTTP/2.0\r\n${HOST}\r\n`, 400],
   ["HTTP/1.2", `GET / HTTP/1.2\r\n${HOST}\r\n`, 400],
   ["CONNECT", CONNECT, 405],
@@ -165,9 +165,9 @@ const REFUSED: readonly [what: string, bytes: string, status: number][] = [
   ["headers past 16 KiB", `GET / HTTP/1.1\r\n${HOST}X: ${LONG}\r\n\r\n`, 431],
   ["a target past 16 KiB", `GET /${LONG} HTTP/1.1\r\n${HOST}\r\n`, 431],
   ["more than 200 headers", `GET / HTTP/1.1\r\n${HOST}${"a:\r\n".repeat(200)}\r\n`, 431],
-  ["another expectation", post("Expect: 200-ok\r\nContent-Length: 1\r\n", "a"), 417],
-  ["a body that is announced too large", post(`Content-Length: ${MAX_BODY + 1}\r\n`), 413],
-  ["a chunk size that is none", post(CHUNKED, "zz\r\n"), 400],
+  ["an unknown expectation", post("Expect: 200-ok\r\nContent-Length: 1\r\n", "a"), 417],
+  ["an announced length that is too large", post(`Content-Length: ${MAX_BODY + 1}\r\n`), 413],
+  ["an invalid chunk size", post(CHUNKED, "zz\r\n"), 400],
   ["a chunk without its end", post(CHUNKED, `1\r\nab\r\n${END}`), 400],
   ["a chunk size past 64 bits", post(CHUNKED, `${"f".repeat(20)}\r\n`), 400],
   ["chunk extensions past 16 KiB", post(CHUNKED, `1;${LONG}\r\na\r\n${END}`), 413],
@@ -190,7 +190,7 @@ for (const [what, bytes, status] of REFUSED) {
   });
 }
 
-test("CONNECT behind a request ends the connection, and harms nobody", async (t) => {
+test("CONNECT after a request ends the connection, and the server goes on", async (t) => {
   const { port } = await startStage(t, { handle: () => ({ status: 404 }) });
   const unread = post("Expect: 100-continue\r\nContent-Length: 4\r\n", "abcd");
   const { isClosed } = await exchangeRaw(port, unread + CONNECT, { waitMs: 3000 });
@@ -199,7 +199,7 @@ test("CONNECT behind a request ends the connection, and harms nobody", async (t)
   assert.equal(responses[0]?.status, 405);
 });
 
-test("a client that resets its connection after CONNECT harms nobody", async (t) => {
+test("a client that resets its connection after CONNECT does not harm the server", async (t) => {
   const { port } = await startStage(t);
   for (let each = 0; each < 50; each++) {
     const socket = connectSocket({ port, host: "127.0.0.1" }).on("error", () => {});
@@ -211,8 +211,8 @@ test("a client that resets its connection after CONNECT harms nobody", async (t)
   assert.equal(responses[0]?.status, 200);
 });
 
-// the request, what the handler is given of it
-const TAKEN: readonly [bytes: string, given: Record<string, unknown>][] = [
+// the request, what the handler gets of it
+const ACCEPTED: readonly [bytes: string, given: Record<string, unknown>][] = [
   ["GET /a?b=c HTTP/1.0\r\n\r\n", { method: "GET", path: "/a", query: "b=c" }],
   [`\r\n\r\nGET / HTTP/1.1\r\n${HOST}\r\n`, { path: "/", query: "" }],
   [`GET http://b/c?d HTTP/1.1\r\n${HOST}\r\n`, { path: "/c", query: "d" }],
@@ -234,8 +234,8 @@ const TAKEN: readonly [bytes: string, given: Record<string, unknown>][] = [
   [post(`Content-Length: ${MAX_BODY}\r\n`, "x".repeat(MAX_BODY)), { bytes: MAX_BODY }],
 ];
 
-for (const [bytes, given] of TAKEN) {
-  test(`a request is taken: ${JSON.stringify(bytes.slice(0, 70))}`, async (t) => {
+for (const [bytes, given] of ACCEPTED) {
+  test(`a request is accepted: ${JSON.stringify(bytes.slice(0, 70))}`, async (t) => {
     const { port } = await startStage(t);
     const { responses } = await exchangeRaw(port, bytes);
     assert.equal(responses.length, 1);
@@ -244,7 +244,7 @@ for (const [bytes, given] of TAKEN) {
   });
 }
 
-test("Expect: 100-continue is answered when the body is wanted", async (t) => {
+test("100 Continue is sent when the handler reads the body", async (t) => {
   const { port } = await startStage(t);
   const socket = await openRaw(port);
   socket.write(post("Expect: 100-continue\r\nContent-Length: 2\r\n"));
@@ -256,7 +256,7 @@ test("Expect: 100-continue is answered when the body is wanted", async (t) => {
   socket.destroy();
 });
 
-test("a body that is refused is not asked for with 100 Continue", async (t) => {
+test("100 Continue is not sent for a body that is refused", async (t) => {
   const { port } = await startStage(t);
   const head = post(`Expect: 100-continue\r\nContent-Length: ${MAX_BODY + 1}\r\n`);
   const { responses, text } = await exchangeRaw(port, head, { waitMs: 3000 });
@@ -264,7 +264,7 @@ test("a body that is refused is not asked for with 100 Continue", async (t) => {
   assertProblem(responses[0], 413);
 });
 
-test("HTTP/1.0 is not sent 100 Continue (RFC 9110 §10.1.1)", async (t) => {
+test("100 Continue is not sent to an HTTP/1.0 client (RFC 9110 §10.1.1)", async (t) => {
   const { port } = await startStage(t);
   const bytes = "POST / HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\nab";
   const { text } = await exchangeRaw(port, bytes);
@@ -272,7 +272,7 @@ test("HTTP/1.0 is not sent 100 Continue (RFC 9110 §10.1.1)", async (t) => {
   assert.match(text, /"bytes":2/);
 });
 
-test("pipelined requests are answered in order", async (t) => {
+test("pipelined requests get their responses in order", async (t) => {
   const { port } = await startStage(t, {
     async handle(request) {
       if (request.path === "/slow") await delay(50);
@@ -284,7 +284,7 @@ test("pipelined requests are answered in order", async (t) => {
   assert.deepEqual(responses.map(({ body }) => JSON.parse(body).path), ["/slow", "/b", "/c"]);
 });
 
-test("a response that breaks off before its turn ends the connection", async (t) => {
+test("a response that breaks before an earlier one is sent ends the connection", async (t) => {
   const streams: Record<string, ReadableStream> = {
     "/broken": new ReadableStream({ pull: () => Promise.reject(new Error("broken")) }),
     "/endless": new ReadableStream({ pull: () => delay(10) }),
@@ -304,7 +304,7 @@ test("a response that breaks off before its turn ends the connection", async (t)
   }
 });
 
-test("a request to upgrade is answered, and nothing waits behind it", async (t) => {
+test("a request to upgrade gets a response, and the connection ends", async (t) => {
   const { port } = await startStage(t);
   const get = (path: string, more = "") => `GET ${path} HTTP/1.1\r\n${HOST}${more}\r\n`;
   const upgrade = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n";
@@ -313,7 +313,7 @@ test("a request to upgrade is answered, and nothing waits behind it", async (t) 
   assert.deepEqual(responses.map(({ body }) => JSON.parse(body).path), ["/a", "/b"]);
   assert.equal(responses[1]?.headers["connection"], "close");
   assert.ok(isClosed);
-  // Named in Connection or not offered at all (RFC 9110 §7.8).
+  // An upgrade counts only if Connection names it (RFC 9110 §7.8).
   const { responses: all } = await exchangeRaw(port, get("/d", "Upgrade: h2c\r\n") + get("/e"));
   assert.deepEqual(all.map(({ body }) => JSON.parse(body).path), ["/d", "/e"]);
 });
@@ -351,7 +351,7 @@ test("an invalid request after good pipelined ones is refused after their respon
   assert.deepEqual(refusals, [400]);
 });
 
-test("nothing behind a refused head is taken for a request", async (t) => {
+test("nothing after a refused head is read as a request", async (t) => {
   const { port, requests } = await startStage(t);
   const smuggled = `GET /smuggled HTTP/1.1\r\n${HOST}\r\n`;
   const encoding = "Transfer-Encoding: gzip, chunked";
@@ -361,7 +361,7 @@ test("nothing behind a refused head is taken for a request", async (t) => {
   assert.deepEqual(requests, []);
 });
 
-test("of too many requests ahead the first are answered, then the connection ends", async (t) => {
+test("the first of too many pipelined requests get responses, then all ends", async (t) => {
   const { port, requests } = await startStage(t, {
     limits: { maxPipelined: 4 },
     async handle(request) {
@@ -380,7 +380,7 @@ test("of too many requests ahead the first are answered, then the connection end
   assert.deepEqual([all.responses.length, all.isClosed], [4, false]);
 });
 
-test("what is sent too far ahead is not even parsed", async (t) => {
+test("requests past the pipelining limit are not even parsed", async (t) => {
   const { port, server, requests } = await startStage(t, {
     limits: { maxPipelined: 4 },
     handle: () => new Promise(() => {}),
@@ -393,7 +393,7 @@ test("what is sent too far ahead is not even parsed", async (t) => {
   }
 });
 
-test("bodies in small chunks keep nobody waiting", async (t) => {
+test("bodies in small chunks do not delay other clients", async (t) => {
   const { port, server } = await startStage(t);
   const accepted: Socket[] = [];
   server.on("connection", (socket: Socket) => accepted.push(socket));
@@ -410,7 +410,7 @@ test("bodies in small chunks keep nobody waiting", async (t) => {
   for (const socket of [patient, ...flooding]) socket.destroy();
 });
 
-test("bodies in small chunks that nobody reads take little memory", async (t) => {
+test("unread bodies in small chunks take little memory", async (t) => {
   const { port, requests } = await startStage(t, {
     async handle({ path }) {
       await delay(path === "/x" ? 0 : 60_000, undefined, { ref: false });
@@ -432,7 +432,7 @@ test("bodies in small chunks that nobody reads take little memory", async (t) =>
   for (const socket of flooding) socket.destroy();
 });
 
-test("a body that nobody read ends the connection, after the whole response", async (t) => {
+test("an unread body ends the connection, after the whole response", async (t) => {
   const body = "y".repeat(10_000);
   const { port, requests } = await startStage(t, { handle: () => ({ status: 200, body }) });
   const bytes = post("Content-Length: 50000\r\n", "x".repeat(20_000));
@@ -443,7 +443,7 @@ test("a body that nobody read ends the connection, after the whole response", as
   assert.equal(requests.length, 1);
 });
 
-test("a client that still sends its too large body gets the whole response", async (t) => {
+test("a client that is still sending a too large body gets the whole response", async (t) => {
   const { port } = await startStage(t);
   const url = `http://127.0.0.1:${port}/`;
   for (let count = 0; count < 5; count++) {
@@ -453,7 +453,7 @@ test("a client that still sends its too large body gets the whole response", asy
   }
 });
 
-test("a client that reads once it has sent its body gets the whole stream", async (t) => {
+test("a client that reads only after it has sent its body gets the whole stream", async (t) => {
   const { port } = await startStage(t, {
     handle: () => ({ status: 403, body: new Response("no").body ?? undefined }),
   });
@@ -467,7 +467,7 @@ test("a client that reads once it has sent its body gets the whole stream", asyn
   assert.equal(response.body, "no");
 });
 
-test("a stream does not wait for a body that is not sent without 100 Continue", async (t) => {
+test("a stream does not wait for a body that waits for 100 Continue", async (t) => {
   const { port } = await startStage(t, {
     handle: () => ({ status: 403, body: new Response("no").body ?? undefined }),
   });
@@ -477,7 +477,7 @@ test("a stream does not wait for a body that is not sent without 100 Continue", 
   assert.ok(isClosed);
 });
 
-test("a small body that nobody read keeps the connection", async (t) => {
+test("a small unread body keeps the connection", async (t) => {
   const { port } = await startStage(t, { handle: () => ({ status: 200, body: "ok" }) });
   const bytes = post("Content-Length: 3\r\n", "abc").repeat(2);
   const { responses, isClosed } = await exchangeRaw(port, bytes);
@@ -485,7 +485,7 @@ test("a small body that nobody read keeps the connection", async (t) => {
   assert.equal(isClosed, false);
 });
 
-test("a client that closes its side gets what it waits for, in case it has not left", async (t) => {
+test("a client that closes its side of the connection still gets its responses", async (t) => {
   const aborted: boolean[] = [];
   const { port, log } = await startStage(t, {
     async handle(request) {
@@ -516,7 +516,7 @@ const counting = (ms: number) => () => new ReadableStream<Uint8Array>({
 const EVENTS = { "content-type": "text/event-stream" };
 const silent = () => new ReadableStream<Uint8Array>();
 
-test("a stream whose client closes its side is cut off, and seen to be", async (t) => {
+test("a stream whose client closes its side is visibly cut off", async (t) => {
   const body = counting(100);
   const { port, server } = await startStage(t, { handle: () => ({ status: 200, body: body() }) });
   const socket = await openRaw(port);
@@ -556,7 +556,7 @@ test("an event stream that begins while the server stops is ended", async (t) =>
   assert.match((await exchangeRaw(port, GET, { waitMs: 2000 })).text, /\r\n0\r\n\r\n$/);
 });
 
-test("what still works for a response that has gone is not aborted, nor by a stop", async (t) => {
+test("the signal of a finished response is not aborted, not even by a stop", async (t) => {
   const stop = new AbortController();
   const { port, requests } = await startStage(t, {
     stopping: stop.signal,
@@ -575,7 +575,7 @@ test("an idle connection is kept for longer than proxies keep theirs", async (t)
   assert.ok(Number(seconds) > 120); // Caddy's two minutes
 });
 
-test("a server that closes does not wait for who has got the rest of a stream", async (t) => {
+test("a server that closes ends a connection when the rest of its stream is sent", async (t) => {
   const { port, server } = await startStage(t, {
     handle: () => ({ status: 200, body: counting(100)() }),
   });
@@ -588,7 +588,7 @@ test("a server that closes does not wait for who has got the rest of a stream", 
   assert.ok(isClosed);
 });
 
-test("a stream that waits for its turn is cancelled when its client leaves", async (t) => {
+test("a stream that waits for an earlier response is cancelled if its client leaves", async (t) => {
   const cancelled = Promise.withResolvers<string>();
   const { port, requests } = await startStage(t, {
     async handle({ path }) {
@@ -605,7 +605,7 @@ test("a stream that waits for its turn is cancelled when its client leaves", asy
   assert.equal(await Promise.race([cancelled.promise, delay(2000, "held")]), "cancelled");
 });
 
-test("a stream is cancelled where what it has cannot be sent", async (t) => {
+test("a stream is cancelled if its content cannot be sent", async (t) => {
   const cancelled = Promise.withResolvers<string>();
   const body = new ReadableStream({
     start: (controller) => controller.enqueue({ no: "bytes" }),
@@ -616,7 +616,7 @@ test("a stream is cancelled where what it has cannot be sent", async (t) => {
   assert.equal(await Promise.race([cancelled.promise, delay(2000, "held")]), "cancelled");
 });
 
-test("a stream does not wait for ever for the rest of a body that nobody read", async (t) => {
+test("a stream does not wait forever for the rest of an unread body", async (t) => {
   const { port } = await startStage(t, {
     handle: () => ({ status: 403, body: new Response("no").body ?? undefined }),
   });
@@ -626,7 +626,7 @@ test("a stream does not wait for ever for the rest of a body that nobody read", 
   assert.ok(isClosed);
 });
 
-test("streams in a row on one connection leave nothing behind there", async (t) => {
+test("many streams in a row on one connection cause no warning", async (t) => {
   const warnings: string[] = [];
   const note = ({ message }: Error) => void warnings.push(message);
   process.on("warning", note);
@@ -643,7 +643,7 @@ test("streams in a row on one connection leave nothing behind there", async (t) 
   assert.deepEqual(warnings, []);
 });
 
-test("a stream whose turn never comes is cancelled", async (t) => {
+test("a stream that begins after its client has left is cancelled", async (t) => {
   const begin = Promise.withResolvers<void>();
   const cancelled = Promise.withResolvers<string>();
   const { port, requests } = await startStage(t, {
@@ -663,7 +663,7 @@ test("a stream whose turn never comes is cancelled", async (t) => {
   assert.equal(await Promise.race([cancelled.promise, delay(2000, "held")]), "cancelled");
 });
 
-test("as many streams as may be sent ahead wait for their turns without a warning", async (t) => {
+test("as many streams as may be pipelined wait without a warning", async (t) => {
   const warnings: string[] = [];
   const note = ({ message }: Error) => void warnings.push(message);
   process.on("warning", note);
@@ -679,7 +679,7 @@ test("as many streams as may be sent ahead wait for their turns without a warnin
   assert.deepEqual(warnings, []);
 });
 
-test("204 has no length, nor 304, which would say the document's (RFC 9110 §8.6)", async (t) => {
+test("204 and 304 have no Content-Length (RFC 9110 §8.6)", async (t) => {
   const stage = await startStage(t, {
     handle: ({ path }) => ({ status: Number(path.slice(1)) }),
   });
@@ -720,7 +720,7 @@ test("a slow body is cut off with 408 as the response to its request", async (t)
   assert.ok(isClosed);
 });
 
-test("a body whose client has gone before it is read is refused, and not waited for", async (t) => {
+test("a body whose client has left before it is read is refused at once", async (t) => {
   const outcome = Promise.withResolvers<unknown>();
   const { port } = await startStage(t, {
     async handle(request) {
@@ -765,7 +765,7 @@ const STALLED: readonly [what: string, bytes: string, response: () => Partial<Ht
   ],
 ];
 for (const [what, bytes, response] of STALLED) {
-  test(`a client that takes nothing of ${what} is cut off`, async (t) => {
+  test(`a client that reads nothing of ${what} is cut off`, async (t) => {
     const { port, server } = await startStage(t, {
       limits: { stallTimeoutMs: 150 },
       handle: () => ({ status: 200, ...response() }),
@@ -795,7 +795,7 @@ test("a client that leaves after CONNECT is noticed", { timeout: 20_000 }, async
   await aborted.promise;
 });
 
-test("a stream that is silent for longer than a stall is not cut off", async (t) => {
+test("a stream that is silent for longer than the stall timeout is not cut off", async (t) => {
   const { port } = await startStage(t, {
     limits: { stallTimeoutMs: 100 },
     handle: () => ({
@@ -814,7 +814,7 @@ test("a stream that is silent for longer than a stall is not cut off", async (t)
   assert.equal(await response.text(), "begin end");
 });
 
-test("a silent stream does not pay for clients that take nothing", async (t) => {
+test("a silent stream is not cut off for clients that read nothing", async (t) => {
   const { port } = await startStage(t, {
     limits: { maxHeldResponseBytes: 100_000 },
     handle: ({ path }) => ({
@@ -837,7 +837,7 @@ test("a silent stream does not pay for clients that take nothing", async (t) => 
   socket.destroy();
 });
 
-test("a client that takes nothing is cut off, also after a slow handler", async (t) => {
+test("a client that reads nothing is cut off, also after a slow handler", async (t) => {
   const { port, server } = await startStage(t, {
     limits: { stallTimeoutMs: 100 },
     async handle() {
@@ -857,7 +857,7 @@ test("a client that takes nothing is cut off, also after a slow handler", async 
   socket.destroy();
 });
 
-test("one connection too many of an address is closed at once", async (t) => {
+test("a connection past the limit of its address is closed at once", async (t) => {
   const { port } = await startStage(t, { limits: { maxConnectionsPerAddress: 2 } });
   const kept = [await openRaw(port), await openRaw(port)];
   const request = `GET / HTTP/1.1\r\n${HOST}\r\n`;
@@ -871,7 +871,7 @@ test("one connection too many of an address is closed at once", async (t) => {
   kept[1]?.destroy();
 });
 
-test("a trusted proxy's connections are those of many clients, and not limited", async (t) => {
+test("connections of a trusted proxy are not limited by address", async (t) => {
   const loopback = parseCidr("127.0.0.0/8");
   assert.ok(loopback);
   const { port } = await startStage(t, {
@@ -883,7 +883,7 @@ test("a trusted proxy's connections are those of many clients, and not limited",
   for (const socket of kept) socket.destroy();
 });
 
-test("no more connections are taken than may be, where all are in use", async (t) => {
+test("a connection past the limit is closed if all others are in use", async (t) => {
   const { port, requests } = await startStage(t, {
     limits: { maxConnections: 2 },
     handle: () => new Promise(() => {}),
@@ -896,7 +896,7 @@ test("no more connections are taken than may be, where all are in use", async (t
   for (const socket of busy) socket.destroy();
 });
 
-test("where all connections are taken, idle ones make room", async (t) => {
+test("at the limit of connections, idle ones are closed for new ones", async (t) => {
   const { port } = await startStage(t, { limits: { maxConnections: 2 } });
   const idle = [await openRaw(port), await openRaw(port)];
   for (const socket of idle) {
@@ -910,7 +910,7 @@ test("where all connections are taken, idle ones make room", async (t) => {
   for (const socket of idle) socket.destroy();
 });
 
-test("bodies past the budget cost the one that has been coming longest", async (t) => {
+test("past the budget of bodies, those that have been coming longest are refused", async (t) => {
   const { port } = await startStage(t, { limits: { maxHeldBodyBytes: 2 * MAX_BODY } });
   const begun = post(`Content-Length: ${MAX_BODY}\r\n`, "x".repeat(MAX_BODY - 1));
   const hoarders = [];
@@ -927,7 +927,7 @@ test("bodies past the budget cost the one that has been coming longest", async (
   assert.equal(first?.headers["retry-after"], "1");
 });
 
-/** A handler that reads each body and responds once it may; and what lets it. */
+/** A handler that reads each body, and responds once `open` is called. */
 function holdAll(): { readonly handle: Handle; readonly open: () => void } {
   const { promise, resolve: open } = Promise.withResolvers<void>();
   const handle: Handle = async (request) => {
@@ -945,12 +945,12 @@ const HELD: readonly [what: string, limits: Partial<HttpLimits>, request: string
     post("Content-Length: 50000\r\n", "x".repeat(50_000)),
   ],
   [
-    "what is made of JSON", // 99 bytes of an object each
+    "values parsed from JSON", // 99 bytes for each object
     { maxParsedBytes: 2 * MAX_BODY },
     post("Content-Type: application/json\r\nContent-Length: 2401\r\n", `[${"{},".repeat(800)}`),
   ],
   [
-    "what is made of a form",
+    "values parsed from a form",
     { maxParsedBytes: 2 * MAX_BODY },
     post(
       "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 2400\r\n",
@@ -958,7 +958,7 @@ const HELD: readonly [what: string, limits: Partial<HttpLimits>, request: string
     ),
   ],
   [
-    "what is made of a form of files",
+    "values parsed from a form of files",
     { maxParsedBytes: 2 * MAX_BODY },
     post(
       "Content-Type: multipart/form-data; boundary=b\r\nContent-Length: 300\r\n",
@@ -967,7 +967,7 @@ const HELD: readonly [what: string, limits: Partial<HttpLimits>, request: string
   ],
 ];
 
-test("what is made of a body may be more than the budget where that is not used up", async (t) => {
+test("a parsed value may exceed the budget if that is not used up yet", async (t) => {
   const { handle, open } = holdAll();
   const { port, requests } = await startStage(t, { limits: { maxParsedBytes: 10 }, handle });
   const exchanges = [];
@@ -983,7 +983,7 @@ test("what is made of a body may be more than the budget where that is not used 
 });
 
 for (const [what, limits, request] of HELD) {
-  test(`${what}, past the budget while they are worked on, are refused`, async (t) => {
+  test(`${what} are refused past the budget while others are in use`, async (t) => {
     const { handle, open } = holdAll();
     const { port, requests } = await startStage(t, { limits, handle });
     const exchanges = [];
@@ -1000,7 +1000,7 @@ for (const [what, limits, request] of HELD) {
   });
 }
 
-test("of requests sent ahead as many are held as fit, then the connection ends", async (t) => {
+test("as many pipelined requests are held as fit, then the connection ends", async (t) => {
   const { handle, open } = holdAll();
   const limits = { maxPipelinedBytes: 100_000 };
   const { port, requests } = await startStage(t, { limits, handle });
@@ -1019,7 +1019,7 @@ test("of requests sent ahead as many are held as fit, then the connection ends",
   assert.equal((await exchangeRaw(port, large.repeat(3))).responses.length, 3);
 });
 
-test("where heads are long a turn takes fewer of the requests that come at once", async (t) => {
+test("requests with long heads are handled in several turns of the event loop", async (t) => {
   let inTurn = 0;
   let most = 0;
   const { port, requests } = await startStage(t, {
@@ -1039,7 +1039,7 @@ test("where heads are long a turn takes fewer of the requests that come at once"
   assert.ok(most < 150, `${most} in one turn`);
 });
 
-test("bodies whose responses have gone cost no later one", async (t) => {
+test("bodies whose responses have been sent do not count any more", async (t) => {
   const { port } = await startStage(t, { limits: { maxHeldBodyBytes: 2 * MAX_BODY } });
   const whole = post(`Content-Length: ${MAX_BODY}\r\n`, "x".repeat(MAX_BODY));
   for (let count = 0; count < 5; count++) {
@@ -1047,7 +1047,7 @@ test("bodies whose responses have gone cost no later one", async (t) => {
   }
 });
 
-test("a client that took its large response is not cut off for others'", {
+test("a client that has read its large response is not cut off for others", {
   timeout: 20_000,
 }, async (t) => {
   const size = 20_000_000; // more than the kernel takes
@@ -1067,7 +1067,7 @@ test("a client that took its large response is not cut off for others'", {
   second.destroy();
 });
 
-test("responses past the budget cost the client that has taken none for longest", async (t) => {
+test("past the budget of responses, the client that reads nothing is cut off", async (t) => {
   const size = 20_000_000; // more than the kernel takes
   const { port, server } = await startStage(t, {
     limits: { maxHeldResponseBytes: 1.5 * size },
@@ -1095,7 +1095,7 @@ test("a response that cannot be sent ends the connection and is logged", async (
   assert.doesNotMatch(log.join(""), /secret/);
 });
 
-test("the head of a stream goes out at once, however long its first byte takes", async (t) => {
+test("the head of a stream is sent at once, however long its first byte takes", async (t) => {
   const { promise: hasHead, resolve: goOn } = Promise.withResolvers<void>();
   const { port } = await startStage(t, {
     handle: () => ({
@@ -1117,8 +1117,8 @@ test("the head of a stream goes out at once, however long its first byte takes",
   assert.equal(await response.text(), "begin");
 });
 
-test("an event stream is neither held back nor kept by proxies, unless it says so", async (t) => {
-  const asked = async (given: Record<string, string>) => {
+test("an event stream forbids proxies to buffer and cache it by default", async (t) => {
+  const headersOf = async (given: Record<string, string>) => {
     const { port } = await startStage(t, {
       handle: () => ({ status: 200, headers: given, body: new Blob(["data: 1\n\n"]).stream() }),
     });
@@ -1127,10 +1127,10 @@ test("an event stream is neither held back nor kept by proxies, unless it says s
     return [headers?.["x-accel-buffering"], headers?.["cache-control"]];
   };
   const type = { "content-type": "text/event-stream; charset=utf-8" };
-  assert.deepEqual(await asked(type), ["no", "no-store"]);
+  assert.deepEqual(await headersOf(type), ["no", "no-store"]);
   const own = { ...type, "x-accel-buffering": "yes", "Cache-Control": "max-age=1" };
-  assert.deepEqual(await asked(own), ["yes", "max-age=1"]);
-  assert.deepEqual(await asked({ "content-type": "text/csv" }), [undefined, undefined]);
+  assert.deepEqual(await headersOf(own), ["yes", "max-age=1"]);
+  assert.deepEqual(await headersOf({ "content-type": "text/csv" }), [undefined, undefined]);
 });
 
 test("a stream that breaks cuts the response off", async (t) => {
@@ -1168,7 +1168,7 @@ test("once the server closes, a response ends its connection", async (t) => {
   await closed;
 });
 
-test("once the server closes, all that was sent ahead is still answered", async (t) => {
+test("once the server closes, pipelined requests still get their responses", async (t) => {
   const { port, server, requests } = await startStage(t, {
     handle: (request) => delay(100).then(() => echo(request)),
   });
@@ -1178,7 +1178,7 @@ test("once the server closes, all that was sent ahead is still answered", async 
   assert.deepEqual((await exchange).responses.map(({ status }) => status), [200, 200, 200]);
 });
 
-test("what came while the process was busy is answered before it closes", async (t) => {
+test("a request that came while the process was busy is served before the close", async (t) => {
   const { port, server } = await startStage(t);
   const socket = await openRaw(port);
   socket.write(GET);
@@ -1193,7 +1193,7 @@ test("what came while the process was busy is answered before it closes", async 
   await closed;
 });
 
-test("connections that wait to be accepted are taken before the server closes", async (t) => {
+test("connections that wait to be accepted are served before the server closes", async (t) => {
   const { port, server } = await startStage(t);
   const exchanges = Array.from({ length: 20 }, () => exchangeRaw(port, GET, { waitMs: 2000 }));
   await new Promise(process.nextTick); // they connect
@@ -1202,7 +1202,7 @@ test("connections that wait to be accepted are taken before the server closes", 
   await closed;
 });
 
-test("a head goes out in Latin-1 whatever the body is", async (t) => {
+test("a head is sent in Latin-1 whatever the body is", async (t) => {
   const close = (stream: ReadableStreamDefaultController) => delay(20).then(() => stream.close());
   const slow = () => new ReadableStream({ start: close });
   const bodies = { "/empty": () => "", "/text": () => "ü", "/slow": slow };
@@ -1221,7 +1221,7 @@ test("a head goes out in Latin-1 whatever the body is", async (t) => {
   }
 });
 
-test("a sane X-Request-Id is kept, any other replaced", async (t) => {
+test("a valid X-Request-Id is kept, any other is replaced", async (t) => {
   const { port } = await startStage(t);
   const ask = async (id: string) => {
     const bytes = `GET / HTTP/1.1\r\n${HOST}X-Request-Id: ${id}\r\n\r\n`;

@@ -5,7 +5,7 @@ import { estimateParsed } from "../../src/http/parsed_size.ts";
 
 const SIZE = 2 ** 20;
 
-/** JSON of that size, whose members are what `make` returns. */
+/** JSON of `SIZE` bytes, with members made by `make`. */
 function listOf(make: (index: number) => string): string {
   const members: string[] = [];
   for (let length = 2; length < SIZE; length += members.at(-1)?.length ?? 0, length++) {
@@ -14,7 +14,7 @@ function listOf(make: (index: number) => string): string {
   return `[${members.join(",")}]`;
 }
 
-/** Bytes that V8 takes for what `parse` makes of the text, in a process of its own. */
+/** The bytes that V8 needs for the result of `parse`, measured in another process. */
 function measure(parse: string, text: string): number {
   const code = `const text = require("fs").readFileSync(0, "latin1");
     gc(); const before = process.memoryUsage().heapUsed;
@@ -28,15 +28,15 @@ const TEXTS: readonly [what: string, text: string][] = [
   ["empty objects", listOf(() => "{}")],
   ["empty arrays", listOf(() => "[]")],
   ["arrays in arrays", listOf(() => "[[]]")],
-  ["objects in objects with a number for a name", listOf(() => '{"99":{}}')],
-  ["objects with a number for a name", listOf(() => '{"1023":0}')],
-  ["objects of their own shapes", listOf((index) => `{"${index.toString(36)}":{}}`)],
+  ["objects in objects with a number as a name", listOf(() => '{"99":{}}')],
+  ["objects with a number as a name", listOf(() => '{"1023":0}')],
+  ["objects of different shapes", listOf((index) => `{"${index.toString(36)}":{}}`)],
   ["strings", listOf((index) => `"${index.toString(36)}"`)],
   ["fractions beside an object", `[{},${listOf(() => "1.5").slice(1)}`],
 ];
 
 for (const [what, text] of TEXTS) {
-  test(`what is made of JSON of ${what} takes no more than is estimated`, () => {
+  test(`parsed JSON of ${what} takes no more memory than estimated`, () => {
     const bytes = measure("JSON.parse(text)", text);
     const estimated = estimateParsed("application/json", Buffer.from(text));
     assert.ok(bytes > SIZE, "it was measured");
@@ -45,7 +45,7 @@ for (const [what, text] of TEXTS) {
   });
 }
 
-test("what is made of a form takes no more than is estimated", () => {
+test("a parsed form takes no more memory than estimated", () => {
   for (const pair of ["a&", "ab=cd&", "a=b&"]) {
     const text = pair.repeat(60_000);
     const bytes = measure("new URLSearchParams(text)", text);
@@ -54,7 +54,7 @@ test("what is made of a form takes no more than is estimated", () => {
   }
 });
 
-test("nothing is made of a body of another type", () => {
+test("the estimate is 0 for a body of another type", () => {
   assert.equal(estimateParsed("text/plain", Buffer.from("[{},{}]")), 0);
   assert.equal(estimateParsed(undefined, Buffer.from("[{},{}]")), 0);
 });

@@ -32,7 +32,7 @@ async function untilResumed({ socket }: Sender): Promise<void> {
   for (let turns = 0; turns < 100 && socket.isPaused(); turns++) await nextTurn();
 }
 
-test("what fits into a turn pauses nobody", async () => {
+test("work that fits into one turn of the event loop pauses no connection", async () => {
   const { senders, send } = openSenders();
   for (let turns = 0; turns < 3; turns++) {
     await send(MAX_REQUESTS - 1);
@@ -44,7 +44,7 @@ test("what fits into a turn pauses nobody", async () => {
   }
 });
 
-test("of requests with many fields a turn takes fewer", async () => {
+test("requests with many fields reach the limit earlier", async () => {
   const { senders, send } = openSenders();
   await send(MAX_REQUESTS / 20 - 1, senders[0], "long head");
   assert.deepEqual(arePaused(senders), [false]);
@@ -52,7 +52,7 @@ test("of requests with many fields a turn takes fewer", async () => {
   assert.deepEqual(arePaused(senders), [true]);
 });
 
-test("past the limit nothing more is read in this turn, and all goes on after it", async () => {
+test("past the limit no connection is read for a moment, and then all are again", async () => {
   const { senders, send } = openSenders(2);
   const [first = newSender()] = senders;
   await send(5000);
@@ -66,7 +66,7 @@ test("past the limit nothing more is read in this turn, and all goes on after it
   assert.deepEqual(arePaused(senders), [false, false]);
 });
 
-test("what is made of bodies, and waits for clients, counts by its bytes", async () => {
+test("bytes of parsed values and of waiting responses count", async () => {
   const senders = [newSender()];
   const [sender] = senders;
   const { count } = createTurnLimit(() => senders);
@@ -80,7 +80,7 @@ test("what is made of bodies, and waits for clients, counts by its bytes", async
   assert.deepEqual(arePaused(senders), [true]);
 });
 
-test("what was paused before stays so", async () => {
+test("a connection that was paused before stays paused", async () => {
   const { senders, send } = openSenders(2);
   const [first = newSender(), second = newSender()] = senders;
   first.socket.pause();
@@ -89,7 +89,7 @@ test("what was paused before stays so", async () => {
   assert.deepEqual(arePaused(senders), [true, false]);
 });
 
-test("what is about to go on stays paused, too", async () => {
+test("a connection that is about to resume is paused, too", async () => {
   const { senders, send } = openSenders();
   const [first = newSender()] = senders;
   first.socket.pause().resume();
@@ -112,7 +112,7 @@ test("a connection that is opened meanwhile waits with the others", async () => 
   assert.deepEqual(arePaused([...senders, later]), [false, false]);
 });
 
-test("who sends least goes on first, and of those who have sent nothing the newest", async () => {
+test("the sender of least cost resumes first, and of equal ones the newest", async () => {
   const { senders, send } = openSenders(4);
   const [flooding = newSender(), , , known = newSender()] = senders;
   const order: number[] = [];
