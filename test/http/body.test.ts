@@ -111,14 +111,14 @@ for (const [what, headers] of [
 }
 
 test("a 415 has Accept-Encoding: identity only if the body is encoded", async () => {
-  const fieldsOf = async (headers: Headers) => {
+  const fields = async (headers: Headers) => {
     const request = send({ "content-type": "application/json", ...headers }, "{}");
     const error: unknown = await readJson(request, MAX).catch((reason: unknown) => reason);
     assert.ok(error instanceof Problem);
     return error.headers;
   };
-  assert.deepEqual(await fieldsOf({ "content-encoding": "gzip" }), { "Accept-Encoding": "identity" });
-  assert.deepEqual(await fieldsOf({ "content-type": "application/json; charset=utf-16" }), {});
+  assert.deepEqual(await fields({ "content-encoding": "gzip" }), { "Accept-Encoding": "identity" });
+  assert.deepEqual(await fields({ "content-type": "application/json; charset=utf-16" }), {});
 });
 
 test("readJson() reads any JSON value", async () => {
