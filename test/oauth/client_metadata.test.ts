@@ -42,16 +42,16 @@ describe("a client_id is no URL of a document with", () => {
 describe("a document is accepted with", () => {
   for (const [document, what] of TAKEN_DOCUMENTS) {
     test(what, () => {
-      const taken = parse(document);
-      assert.ok(!("reason" in taken), JSON.stringify(taken));
-      assert.ok(taken.redirectUris.length > 0 && taken.name.length > 0);
+      const accepted = parse(document);
+      assert.ok(!("reason" in accepted), JSON.stringify(accepted));
+      assert.ok(accepted.redirectUris.length > 0 && accepted.name.length > 0);
     });
   }
 
   test("redirect URIs, without those that are never accepted", () => {
     const redirect_uris = ["javascript:alert(1)", "https://app.example/cb", "http://a.example/"];
-    const taken = parse({ client_id: DOCUMENT_URL, redirect_uris });
-    assert.deepEqual(taken, { name: "app.example", redirectUris: ["https://app.example/cb"] });
+    const accepted = parse({ client_id: DOCUMENT_URL, redirect_uris });
+    assert.deepEqual(accepted, { name: "app.example", redirectUris: ["https://app.example/cb"] });
   });
 });
 

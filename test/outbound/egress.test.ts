@@ -263,8 +263,8 @@ test("an aborted request whose name hangs ends at once", async (t) => {
 test("more requests than connections all get their responses", async (t) => {
   const egress = open(t, { lookup: answering(PUBLIC), connectionsPerOrigin: 2 });
   const url = `http://name.example:${port}/`;
-  const answers = await Promise.all(Array.from({ length: 12 }, () => send(egress, url)));
-  assert.deepEqual(answers, new Array(12).fill(PUBLIC));
+  const responses = await Promise.all(Array.from({ length: 12 }, () => send(egress, url)));
+  assert.deepEqual(responses, new Array(12).fill(PUBLIC));
   assert.equal(dialled.length, 2);
 });
 
