@@ -89,13 +89,15 @@ test("a connection that was paused before stays paused", async () => {
   assert.deepEqual(arePaused(senders), [true, false]);
 });
 
-test("a connection that is about to resume is paused, too", async () => {
+test("a connection that is about to resume is paused after that", async () => {
   const { senders, send } = openSenders();
   const [first = newSender()] = senders;
   first.socket.pause().resume();
+  const events: string[] = [];
+  for (const event of ["pause", "resume"]) first.socket.on(event, () => events.push(event));
   await send(MAX_REQUESTS);
   await nextTurn();
-  assert.deepEqual(arePaused(senders), [true]);
+  assert.deepEqual(events, ["resume", "pause"]);
   await untilResumed(first);
   assert.deepEqual(arePaused(senders), [false]);
 });
