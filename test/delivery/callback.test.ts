@@ -422,7 +422,7 @@ describe("a connection that was kept alive", () => {
     ["is closed", (socket) => socket.end()],
   ];
   for (const [what, then] of BREAKS) {
-    test(`and ${what} before a response: the request is tried once on a new one`, async (t) => {
+    test(`and ${what} before a response: the request is tried again on a new one`, async (t) => {
       const { endpoint, counts } = await startOnce(t, then);
       const { outcome } = await send({ endpoint });
       assert.deepEqual(outcome, { kind: "response", status: 204, retryAfterMs: undefined });

@@ -82,7 +82,7 @@ async function subscriptionTimes(database: Database) {
   return row;
 }
 
-test("clock set back: a backlog stays due, resends and leases keep their true times", async (t) => {
+test("after a step back a backlog stays due, resends and leases keep their times", async (t) => {
   const { machine, followed, start } = await openMachine(t);
   const { check } = await start();
   await addDeliveries(machine.database, [
@@ -103,7 +103,7 @@ test("clock set back: a backlog stays due, resends and leases keep their true ti
   assert.deepEqual(followed, [-HOUR_MS]);
 });
 
-test("clock set on one machine only, and corrected later: nothing is shifted", async (t) => {
+test("a step on one machine only shifts nothing, nor does its correction", async (t) => {
   const { machine, start } = await openMachine(t);
   const { clock, check, isRight } = await start();
   await addDeliveries(machine.database, [{ id: "d1", dueMs: START_MS + 10_000, attempt: 1 }]);
@@ -125,7 +125,7 @@ test("clock set on one machine only, and corrected later: nothing is shifted", a
   assert.deepEqual(await dueIn(machine.database, START_MS), { d1: 10_000 });
 });
 
-test("clock wrong at the start: isRight() is false until it is corrected", async (t) => {
+test("a clock that is wrong at the start is not right until it is corrected", async (t) => {
   const { machine, followed, start } = await openMachine(t);
   machine.wallMs -= HOUR_MS;
   machine.isRight = false;
@@ -143,7 +143,7 @@ test("clock wrong at the start: isRight() is false until it is corrected", async
   assert.deepEqual(await dueIn(machine.database, machine.wallMs), { d1: 10_000 });
 });
 
-test("clock set after others have shifted stored times: nothing is shifted again", async (t) => {
+test("a step that other machines have shifted already is not shifted again", async (t) => {
   const { machine, start } = await openMachine(t);
   const { clock, check } = await start();
   await addDeliveries(machine.database, [{ id: "d1", dueMs: START_MS + 10_000, attempt: 1 }]);
@@ -157,7 +157,7 @@ test("clock set after others have shifted stored times: nothing is shifted again
   assert.deepEqual(await dueIn(machine.database, START_MS), { d1: 10_000 });
 });
 
-test("clock set forward: no resend comes early, no lease ends, due work stays due", async (t) => {
+test("after a step forward no resend comes early, no lease ends, due work stays due", async (t) => {
   const { machine, start } = await openMachine(t);
   const { check } = await start();
   await addDeliveries(machine.database, [
@@ -175,7 +175,7 @@ test("clock set forward: no resend comes early, no lease ends, due work stays du
   assert.equal((await subscriptionTimes(machine.database))?.failingMs, machine.wallMs);
 });
 
-test("clock set forward and back between two checks: nothing is shifted", async (t) => {
+test("a step forward and back between two checks shifts nothing", async (t) => {
   const { machine, start } = await openMachine(t);
   const { clock, check } = await start();
   machine.wallMs += 2 * HOUR_MS;
@@ -213,7 +213,7 @@ test("a step is shifted by another process if the one that shifted before is gon
   assert.deepEqual(await dueIn(machine.database, machine.wallMs), { d1: 10_000 });
 });
 
-test("clock set again during a shift: the stored times are shifted by both steps", async (t) => {
+test("a second step during a shift is shifted, too", async (t) => {
   const { machine, start } = await openMachine(t);
   const { database } = machine;
   await addDeliveries(database, [{ id: "d1", dueMs: START_MS + 10_000, attempt: 1 }]);
@@ -245,7 +245,7 @@ test("two checks at the same time shift the stored times once", async (t) => {
   assert.deepEqual(await dueIn(machine.database, machine.wallMs), { d1: 10_000 });
 });
 
-test("clock corrected by small amounts: it is followed, and nothing is shifted", async (t) => {
+test("small corrections of the clock are followed, and shift nothing", async (t) => {
   const { machine, start } = await openMachine(t);
   const { clock, check } = await start();
   await addDeliveries(machine.database, [{ id: "d1", dueMs: START_MS + 10_000, attempt: 1 }]);

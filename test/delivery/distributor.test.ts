@@ -52,7 +52,7 @@ const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
 
 type Ending = number | "timeout" | "shortage";
 
-/** An attempt that waits for the test to say how it ends. */
+/** An attempt that the test ends. */
 interface Attempt {
   readonly callback: Callback;
   end(ending: Ending): void;
@@ -957,11 +957,11 @@ describe("several processes", () => {
     holder.distributor.wake();
     await untilIdle(holder);
     const other = stage.startProcess({ name: "c2", respond: () => 204 });
-    stage.nowMs += 2 * TIMEOUT_MS + 30_000 - 1; // one attempt that is waited for, and its own
+    stage.nowMs += 2 * TIMEOUT_MS + 30_000 - 1; // the lease: two attempts and a margin
     other.distributor.wake();
     await untilIdle(other);
     assert.equal(other.begun.length, 0);
-    stage.nowMs += 10; // each claim has a lease of its own
+    stage.nowMs += 10; // each claim has its own lease
     other.distributor.wake();
     await until(async () => (await stage.counts())["delivered"] === 16);
   });
@@ -1383,7 +1383,7 @@ describe("after the clock is set, until the stored times are shifted,", () => {
           const changes = await stage.database.write(batch);
           const isClaim = batch[0]?.sql.includes("SET claim = ?") ?? false;
           if (!isClaim || failed++ > 0) return changes;
-          stage.isClockWrong = true; // so that nobody looks for it before
+          stage.isClockWrong = true; // so that no round finds it before the shift
           throw new OutcomeUnknownError("no answer");
         },
       },
@@ -1455,7 +1455,7 @@ describe("stop()", () => {
     );
   });
 
-  test("leaves to others what cannot be recorded", { timeout: 20_000 }, async (t) => {
+  test("leaves an unrecorded delivery to other processes", { timeout: 20_000 }, async (t) => {
     const stage = await openStage(t);
     await stage.subscribe();
     await stage.dispatch();

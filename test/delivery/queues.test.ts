@@ -148,7 +148,7 @@ describe("next() for subscriptions of unknown health", () => {
   test("leaves the slots of one subscription to healthy ones", () => {
     for (const [total, perSubscription, unproven] of [
       [64, 8, 56],
-      [8, 4, 5], // one more than those that fail may have
+      [8, 4, 5], // one more than failing ones may have
       [5, 2, 3],
       [3, 8, 2],
       [1, 1, 1],
@@ -275,7 +275,7 @@ describe("release()", () => {
     put(queues, 1, 1);
     sendAll(queues);
     queues.finish(1, false, 5);
-    put(queues, 1, 8, "healthy"); // claimed by what was stored before the failure
+    put(queues, 1, 8, "healthy"); // by the health that was stored before the failure
     assert.equal(sendAll(queues).length, 1);
     queues.release(1);
   });

@@ -41,7 +41,7 @@ test("a copy of the context has every member with the same value", async () => {
   assert.equal(status, 204);
 });
 
-test("before functions run in order, know the caller and add to the context", async () => {
+test("before() functions run in order, know the caller and add to the context", async () => {
   const { json } = await callWith(
     (context) => [Reflect.get(context, "user"), Reflect.get({ ...context }, "again")],
     ({ caller }) => ({ user: caller?.sub }),
@@ -51,7 +51,7 @@ test("before functions run in order, know the caller and add to the context", as
   assert.deepEqual(json, [HOSTED_CALLER.sub, `${HOSTED_CALLER.sub}!`]);
 });
 
-test("an endpoint's own before is called as its method", async () => {
+test("an endpoint's own before() is called as its method", async () => {
   const { json } = await callHosted(loadedEndpoint({
     method: "GET",
     path: "/orders",
@@ -64,14 +64,14 @@ test("an endpoint's own before is called as its method", async () => {
   assert.equal(json, "/orders");
 });
 
-test("events that before dispatches belong to the request", async () => {
+test("events that before() dispatches belong to the request", async () => {
   const dispatch = (context: Context) => void context.dispatch("a", 1);
   assert.deepEqual((await callWith(dispatch, dispatch)).stored, ["a", "a"]);
   const refused = await callWith(dispatch, dispatch, () => ({ status: 403 }));
   assert.deepEqual([refused.status, refused.stored], [403, []]);
 });
 
-test("a refusal that before throws or returns ends the request", async () => {
+test("a refusal that before() throws or returns ends the request", async () => {
   const refusal = { status: 403, detail: "Not yours." };
   const error = () => Object.assign(new Error("own"), { refusal });
   const refusals = [() => refusal, () => Promise.reject(refusal), () => ({ status: 403 }), error];
@@ -81,7 +81,7 @@ test("a refusal that before throws or returns ends the request", async () => {
   }
 });
 
-test("a value from before that cannot be added to the context leads to a 500", async () => {
+test("a result of before() that cannot be added to the context leads to a 500", async () => {
   const wrong = [
     ...[null, true, "user", 7, [], new Map(), new Response(null, { status: 401 }), () => {}],
     ...[{ status: 302, headers: { location: "/" } }, { status: "active" }],

@@ -30,7 +30,7 @@ async function errorOf(t: TestContext, files: Readonly<Record<string, string>>) 
   return error instanceof LoadError ? error.message.replaceAll(`${folder}/`, "") : "";
 }
 
-test("before of a folder runs for all endpoints in and below it, outermost first", async (t) => {
+test("before() of a folder runs for all endpoints in and below it, outermost first", async (t) => {
   const own = 'before(context) { context.way.push("own"); }';
   assert.deepEqual(
     await callAll(t, {
@@ -50,7 +50,7 @@ test("before of a folder runs for all endpoints in and below it, outermost first
   );
 });
 
-test("onError of a folder gets the errors of its endpoints, the innermost first", async (t) => {
+test("onError() of a folder gets the errors of its endpoints, the innermost first", async (t) => {
   const { "/x": json } = await callAll(t, {
     "a.mjs": onError("root"),
     "b/a.mjs": onError("b"),
@@ -105,7 +105,7 @@ test("cronjobs have no hooks", async (t) => {
   ]);
 });
 
-test("two hooks of one kind in a folder, or one that is no function, stop the start", async (t) => {
+test("two hooks of one kind in a folder, or one that is no function, are an error", async (t) => {
   assert.equal(
     await errorOf(t, { "a.mjs": before("a"), "b.mjs": before("b"), "c/a.mjs": before("c") }),
     "b.mjs, export before: its folder has before of a.mjs already",

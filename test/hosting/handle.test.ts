@@ -250,7 +250,7 @@ test("request has the body byte for byte, even if it was parsed", async () => {
   assert.deepEqual([response?.body, reads], [JSON.stringify({ text: body }), 1]);
 });
 
-test("a malformed form or JSON that request reads is refused, and no failure", async () => {
+test("malformed form data or JSON that request reads gets 400 or 415, not 500", async () => {
   const boundary = "multipart/form-data; boundary=x";
   const rows: ["formData" | "json", type: string | undefined, body: string, status: number][] = [
     ["formData", boundary, "no form", 400],
@@ -285,7 +285,7 @@ test("request reads a well-formed form, and one that is too large gets 413", asy
   assert.equal((await call(read, sent, { maxBodyBytes: 8 })).problem?.status, 413);
 });
 
-test("a handler that reads a body twice has failed: 500", async () => {
+test("a handler that reads a body twice leads to a 500", async () => {
   for (const as of ["formData", "json"] as const) {
     const { problem, lines } = await call(async ({ request }) => {
       await request.text();

@@ -336,7 +336,7 @@ test("a module that imports a file without permission is named with the file", a
   assert.match(out, /; GATEPOST_ENDPOINTS must name a folder that holds this too/);
 });
 
-test("an export with bad fields leads to an error for each", async (t) => {
+test("each bad field of an export is an error", async (t) => {
   const oneScope = "Must be 1 to 64 printable ASCII characters without space, comma, quote or " +
     "backslash.";
   const missing = "/scope Is required: one or several, [] for any valid token; or else " +

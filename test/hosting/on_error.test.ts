@@ -13,7 +13,7 @@ const callWith = (handle: () => unknown, ...onError: OnError[]) => {
 const fail = () => Promise.reject(failure);
 const skip = () => undefined;
 
-test("a refusal from onError is the response, and nothing is logged", async () => {
+test("a refusal from onError() is the response, and nothing is logged", async () => {
   const refusal = { status: 404, detail: "No such order.", headers: { "x-a": "b" } };
   for (const onError of [() => refusal, () => Promise.reject(refusal), async () => refusal]) {
     const { status, json, headers, lines } = await callWith(fail, onError);
@@ -22,14 +22,14 @@ test("a refusal from onError is the response, and nothing is logged", async () =
   }
 });
 
-test("onError gets error and context; if it returns nothing, the next one is called", async () => {
+test("onError() gets error and context; if it returns nothing, the next is called", async () => {
   const seen: unknown[] = [];
   const note: OnError = (error, { requestId }) => void seen.push(error, requestId);
   const { status } = await callWith(fail, note, note, () => ({ status: 409 }), note);
   assert.deepEqual([status, seen], [409, [failure, "r1", failure, "r1"]]);
 });
 
-test("an error that no onError turns into a refusal becomes a 500, and is logged", async () => {
+test("an error that no onError() makes a refusal of becomes a 500, and is logged", async () => {
   const { status, lines } = await callWith(fail, skip, skip);
   assert.equal(status, 500);
   assert.deepEqual(lines, [
@@ -56,7 +56,7 @@ test("a thrown value that is no Error is logged as a TypeError that shows it", a
   }
 });
 
-test("an error that onError throws replaces the first one, and both are logged", async () => {
+test("an error that onError() throws replaces the first one, and both are logged", async () => {
   const other = new Error("onError failed");
   const seen: unknown[] = [];
   const { status, lines } = await callWith(fail, () => Promise.reject(other), (error) => {
@@ -66,7 +66,7 @@ test("an error that onError throws replaces the first one, and both are logged",
   assert.partialDeepStrictEqual(lines, [{ error: other, thrown: failure }]);
 });
 
-test("a value from onError that is no refusal, or cannot be sent, is a TypeError", async () => {
+test("a result of onError() that is no refusal, or cannot be sent, is a TypeError", async () => {
   const bad = { status: 404, headers: { "content-length": 1 } };
   for (const returned of [{ status: 200 }, "x", null, { detail: "x" }, bad]) {
     const { status, lines: [line] } = await callWith(fail, () => returned as never);
@@ -75,7 +75,7 @@ test("a value from onError that is no refusal, or cannot be sent, is a TypeError
   }
 });
 
-test("a refusal is not passed to onError", async () => {
+test("a refusal is not passed to onError()", async () => {
   const own = Object.assign(new Error("x"), { refusal: { status: 402 } });
   for (const thrown of [{ status: 402 }, own]) {
     const { status } = await callWith(() => Promise.reject(thrown), () => assert.fail("called"));
@@ -83,7 +83,7 @@ test("a refusal is not passed to onError", async () => {
   }
 });
 
-test("onError gets the error of an invalid response, and what before throws", async () => {
+test("onError() gets the error of an invalid response, and what before() throws", async () => {
   const refuse: OnError = (error) => ({ status: 418, detail: String(error) });
   const mistakes = [
     () => 1n,
@@ -100,7 +100,7 @@ test("onError gets the error of an invalid response, and what before throws", as
   assert.equal(status, 418);
 });
 
-test("onError cannot dispatch, since the request has failed", async () => {
+test("onError() cannot dispatch, since the request has failed", async () => {
   const { status, lines } = await callWith(fail, (_error, { dispatch }) => {
     dispatch("a", 1);
     return { status: 404 };

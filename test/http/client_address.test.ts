@@ -70,7 +70,7 @@ describe("throttleAddress() counts", () => {
     ["2001:db8:1:3::", "20010db800010003"],
     ["::1", "0000000000000000"],
     ["fe80::1:2%eth0", "fe80000000000000"],
-    ["64:ff9b::192.0.2.7", "192.0.2.7"], // of a translator, which has all of IPv4 in one /64
+    ["64:ff9b::192.0.2.7", "192.0.2.7"], // NAT64 has all of IPv4 in one /64
     ["64:ff9b:0:0:1::c000:207", "0064ff9b00000000"],
     ["unreadable", "unreadable"],
   ];

@@ -326,7 +326,7 @@ test("a request to upgrade whose body does not come, or breaks off, is refused",
   const rows: [bytes: string, status: number, end?: true][] = [
     ["Content-Length: 5\r\n\r\nabc", 408],
     ["Content-Length: 5\r\n\r\nabc", 400, true],
-    ["Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nx", 408], // the parser is silent
+    ["Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nx", 408], // the parser reports no error
     ["Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nx", 400, true],
   ];
   for (const [bytes, status, end] of rows) {
@@ -361,7 +361,7 @@ test("nothing after a refused head is read as a request", async (t) => {
   assert.deepEqual(requests, []);
 });
 
-test("the first of too many pipelined requests get responses, then all ends", async (t) => {
+test("of too many pipelined requests the first are served, then the connection ends", async (t) => {
   const { port, requests } = await startStage(t, {
     limits: { maxPipelined: 4 },
     async handle(request) {
@@ -380,7 +380,7 @@ test("the first of too many pipelined requests get responses, then all ends", as
   assert.deepEqual([all.responses.length, all.isClosed], [4, false]);
 });
 
-test("requests past the pipelining limit are not even parsed", async (t) => {
+test("requests far past the pipelining limit are not even parsed", async (t) => {
   const { port, server, requests } = await startStage(t, {
     limits: { maxPipelined: 4 },
     handle: () => new Promise(() => {}),
@@ -904,7 +904,7 @@ test("at the limit of connections, idle ones are closed for new ones", async (t)
     await once(socket, "data");
   }
   const request = `GET / HTTP/1.1\r\n${HOST}\r\n`;
-  await exchangeRaw(port, request, { waitMs: 1000 }); // dropped, and the idle ones with it
+  await exchangeRaw(port, request, { waitMs: 1000 }); // it is dropped, and the idle ones are closed
   await delay(50);
   assert.equal((await exchangeRaw(port, request)).responses[0]?.status, 200);
   for (const socket of idle) socket.destroy();
@@ -1000,7 +1000,7 @@ for (const [what, limits, request] of HELD) {
   });
 }
 
-test("as many pipelined requests are held as fit, then the connection ends", async (t) => {
+test("pipelined requests past their memory budget end the connection", async (t) => {
   const { handle, open } = holdAll();
   const limits = { maxPipelinedBytes: 100_000 };
   const { port, requests } = await startStage(t, { limits, handle });
@@ -1185,7 +1185,7 @@ test("a request that came while the process was busy is served before the close"
   await once(socket, "data");
   const closed = closeServer(server, 5000, 50);
   await delay(10);
-  await new Promise(setImmediate); // timers come before what can be read then
+  await new Promise(setImmediate); // timers run before the next reads
   socket.write(GET);
   for (const untilMs = performance.now() + 100; performance.now() < untilMs;);
   const [response] = await once(socket, "data");
@@ -1239,7 +1239,7 @@ function countConnections(server: Server): Promise<number> {
 }
 
 after(() => {
-  // What a test leaves open would keep the run from ending.
+  // A server that a test leaves open would keep the run from ending.
   const servers = process.getActiveResourcesInfo().filter((name) => name === "TCPServerWrap");
   assert.ok(servers.length <= 1);
 });

@@ -34,7 +34,7 @@ function setUp(t: TestContext): Bench {
   return bench;
 }
 
-/** A job that runs until it is asked to end. */
+/** A job that runs until `end` is called. */
 function createLongJob() {
   let end = () => {};
   const runs: AbortSignal[] = [];

@@ -29,7 +29,7 @@ interface Office {
   nowMs: number;
   elapsedMs: number;
   isClockRight: boolean;
-  /** Begins a process; its first look is done. */
+  /** Starts a process, and awaits its first look. */
   open(
     run: IntervalJob["run"],
     everyMs?: number,
@@ -109,7 +109,7 @@ function createCounter() {
   return counter;
 }
 
-/** A run that goes on until it is asked to end. */
+/** A run that lasts until `end` is called. */
 function createLongRun() {
   const { promise, resolve } = Promise.withResolvers<void>();
   const long = {
@@ -147,7 +147,7 @@ test("one of several processes runs a job, once per due time, if all look at onc
   }
 });
 
-test("one late run stands for all missed ones, and does not shift later due times", async (t) => {
+test("one late run replaces all missed ones, and does not shift later due times", async (t) => {
   const office = await setUp(t);
   const counter = createCounter();
   const { look, shared } = await office.open(counter.run);
@@ -445,7 +445,7 @@ test("a claim that was not stored leaves the job to another process", async (t) 
   assert.equal(counter.runs, 1);
 });
 
-test("a run that was claimed without knowing it keeps others from a second run", async (t) => {
+test("a claim found stored after its lease has ended excludes other processes", async (t) => {
   const office = await setUp(t);
   const long = createLongRun();
   const lossy = losingResponses(office);

@@ -22,7 +22,7 @@ import { openDnsServer } from "../helpers/dns_server.ts";
 import type { Answerer } from "../helpers/dns_server.ts";
 
 // Nothing public can be reached from a test: here 127.0.0.2 stands for a public address, because
-// it is allowed, and 127.0.0.1 for a private one. Both have a server on one and the same port.
+// it is allowed, and 127.0.0.1 for a private one. Both have a server on the same port.
 const PUBLIC = "127.0.0.2";
 const PRIVATE = "127.0.0.1";
 const ALLOWED = block(`${PUBLIC}/32`);
