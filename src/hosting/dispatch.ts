@@ -20,7 +20,7 @@ import { checkData } from "./check_data.ts";
 export type DispatchServices =
   & Pick<Services, "config" | "database" | "events" | "log" | "metrics" | "wake" | "now">;
 
-/** The most events in one commit, and the most characters of their data: other commits wait. */
+/** The most events in one commit, and the most bytes of their data: other commits wait. */
 const [EVENT_LIMIT, DATA_LIMIT] = [10_000, 64 * 2 ** 20];
 
 const { subject, key } = NewEvent.members;
@@ -40,20 +40,20 @@ export function collectEvents(
   idempotent = false,
 ) {
   const events: Event[] = [];
-  let characters = 0;
+  let size = 0;
   let isOpen = true;
   let storing: Promise<void> | undefined;
 
   function dispatch(name: unknown, data: unknown, options?: unknown): string {
     if (!isOpen) throw new Error("dispatch() was called after the handler had settled.");
-    const event = createEvent(services, emits, name, data, options);
-    const total = characters + event.json.length;
+    const { event, bytes } = createEvent(services, emits, name, data, options);
+    const total = size + bytes;
     if (events.length === EVENT_LIMIT || (total > DATA_LIMIT && events.length > 0)) {
       const limits = `${EVENT_LIMIT} events, and ${DATA_LIMIT / 2 ** 20} MiB of their data`;
       throw new RangeError(`At most ${limits}, go into one commit: use flush().`);
     }
     events.push({ ...event, ...origin });
-    characters = total;
+    size = total;
     return event.id;
   }
   dispatch.flush = flush;
@@ -68,7 +68,7 @@ export function collectEvents(
   function store(more: readonly Sql[] = []): Promise<void> | undefined {
     if (events.length + more.length === 0) return storing;
     const batch = events.splice(0);
-    characters = 0;
+    size = 0;
     const next = () => storeEvents(batch, more, services, origin);
     const stored = storing ? storing.then(next) : next();
     stored.catch(() => {
@@ -121,7 +121,7 @@ function createEvent(
   name: unknown,
   data: unknown,
   options: unknown,
-): Event {
+): { readonly event: Event; readonly bytes: number } {
   if (typeof name !== "string" || checkDispatchableName(name) !== undefined) {
     throw new TypeError(
       "An event's name is 1 to 128 of A-Za-z0-9._:- and does not start with gatepost.",
@@ -147,7 +147,8 @@ function createEvent(
   }
   if (!declared) warnOnce(name, log);
   const createdAtMs = now();
-  return { id: newId("e", createdAtMs), name, json, subject, key, createdAtMs };
+  const id = newId("e", createdAtMs);
+  return { event: { id, name, json, subject, key, createdAtMs }, bytes };
 }
 
 /** Names that were warned of, up to a limit: names may be made of what callers send. */

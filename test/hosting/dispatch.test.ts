@@ -83,7 +83,7 @@ test("at most 10,000 events go into one commit; then dispatch() throws RangeErro
 
 test("at most 64 MiB of data go into one commit, or one larger event alone", async () => {
   const { dispatch, read } = collector(128 * 2 ** 20);
-  const ofMiB = (count: number) => "x".repeat(count * 2 ** 20 - 2);
+  const ofMiB = (count: number) => "ü".repeat(count * 2 ** 19 - 1);
   dispatch("a", ofMiB(65));
   assert.throws(() => dispatch("a", 1), RangeError);
   await dispatch.flush();
