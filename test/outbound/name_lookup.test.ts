@@ -23,6 +23,7 @@ const answer: Answerer = (name, type, asked) => {
   if (name === "four.example") return type === "A" ? ["192.0.2.4"] : [];
   if (name === "six.example") return type === "A" ? [] : ["2001:db8::6"];
   if (name === "half.example") return type === "A" ? ["192.0.2.3"] : "hang";
+  if (name === "lost.example") return asked === 1 ? "hang" : type === "A" ? ["192.0.2.8"] : [];
   if (name === "alias.example") return type === "A" ? ["real.example", "192.0.2.9"] : [];
   if (name === "empty.example") return [];
   if (name === "failed.example") return "failed";
@@ -56,6 +57,7 @@ const RESOLVED: readonly (readonly [string, string, readonly string[]])[] = [
   ["accepts IPv4 alone", "four.example", ["192.0.2.4"]],
   ["accepts IPv6 alone", "six.example", ["2001:db8::6"]],
   ["does not wait for a family that hangs", "half.example", ["192.0.2.3"]],
+  ["asks once more if a question is lost", "lost.example", ["192.0.2.8"]],
   ["follows an alias", "alias.example", ["192.0.2.9"]],
   ["accepts a trailing dot and upper case", "FOUR.Example.", ["192.0.2.4"]],
   ["finds the hosts file's addresses", "intranet.example", ["10.0.0.5", "10.0.0.6", "fd00::5"]],
