@@ -45,7 +45,7 @@ const actOf = (page: ClientResponse, kind: string) => {
   return act;
 };
 
-/** What people read on a page. */
+/** The text that people see on a page. */
 const wordsOf = ({ text }: ClientResponse) =>
   text.replace(/^.*?<main/s, "<main").replace(/<[^>]*>/g, " ").replace(/\s+/g, " ");
 
@@ -67,8 +67,8 @@ async function assertDone(
   return page;
 }
 
-describe("the page of one's account", () => {
-  test("asks for a login first, and comes then, wherever one began", async () => {
+describe("the account page", () => {
+  test("asks for a login first, then shows what was requested", async () => {
     const browser = gatepost.openBrowser();
     const login = await browser.get(`${ACCOUNT}?do=password`);
     assertLoginPage(login);
@@ -78,7 +78,7 @@ describe("the page of one's account", () => {
     assert.match(page.text, /<h1>Change your password<\/h1>/);
   });
 
-  test("is for the user's eyes alone: no script, no frame, no cache, no other window", async () => {
+  test("has no script and is kept out of frames, caches and other windows", async () => {
     const { page } = await openAccount();
     assert.doesNotMatch(page.text, /<script|\sstyle=|\son[a-z]+=/i);
     const policy = page.headers.get("content-security-policy") ?? "";
@@ -92,7 +92,7 @@ describe("the page of one's account", () => {
     assert.equal(page.headers.get("access-control-allow-origin"), null);
   });
 
-  test("shows apps, browsers and tokens of the user, and of nobody else", async () => {
+  test("shows the apps and browsers of its user alone", async () => {
     const user = await gatepost.createUser({ scopes: ["consumer", "orders"] });
     const stranger = await openAccount();
     const scopes = ["consumer", "orders"];
@@ -109,11 +109,11 @@ describe("the page of one's account", () => {
     assert.match(wordsOf(other), /No app may\..*None\. With one, a script of yours can act/);
   });
 
-  test("is open whatever the user's scopes", async () => {
+  test("opens for a user who has no scope", async () => {
     await openAccount(await gatepost.createUser({ scopes: [] }));
   });
 
-  test("says that an act is unknown, and that a page or an app is", async () => {
+  test("responds 400 to an unknown action, 404 to an unknown page or app", async () => {
     const { browser, page } = await openAccount();
     const fields = { csrf: page.forms()[1]?.fields["csrf"] ?? "", do: "nonsense" };
     const response = await browser.postForm(ACCOUNT, fields, OWN_PAGE);
@@ -125,7 +125,7 @@ describe("the page of one's account", () => {
   });
 });
 
-test("an app is withdrawn after its end has been spelled out, subscriptions too", async () => {
+test("the page says what withdrawing an app ends, and then ends the app's token", async () => {
   const { user, browser } = await openAccount();
   const app = await gatepost.createApp({ name: "Northwind Shop" });
   const { access_token: token } = await gatepost.codeTokens(app, user);
@@ -146,7 +146,7 @@ test("an app is withdrawn after its end has been spelled out, subscriptions too"
 });
 
 describe("browsers", () => {
-  test("one is signed out, or all but this one", async () => {
+  test("the user signs out one other browser, then all others", async () => {
     const { user, browser } = await openAccount();
     const [second, third] = [await openAccount(user), await openAccount(user)];
     const page = await browser.get(ACCOUNT);
@@ -164,7 +164,7 @@ describe("browsers", () => {
     assert.deepEqual((await auditOf(user)).slice(0, 2), ["session.end", "session.end"]);
   });
 
-  test("this one signs out, and comes back by a login", async () => {
+  test("the user signs out this browser and logs in again", async () => {
     const { user, browser, page } = await openAccount();
     const [form] = page.forms();
     const login = await browser.follow(await browser.submit(page, {}, form?.buttons[0]?.value));
@@ -180,7 +180,7 @@ describe("personal tokens", () => {
   const make = async (browser: Client, fields: Fields) =>
     press(browser, await browser.get(`${ACCOUNT}?do=make`), "make", fields);
 
-  test("one is made with what was ticked, shown once, listed, used and ended", async () => {
+  test("a token has the chosen scopes, is shown once, listed, used and ended", async () => {
     const scopes = ["consumer", "orders", "backend"];
     const { user, browser } = await openAccount(await gatepost.createUser({ scopes }));
     const made = await make(browser, { name: "my script", "scope orders": "on", days: "7" });
@@ -198,7 +198,7 @@ describe("personal tokens", () => {
     assert.deepEqual((await auditOf(user)).slice(0, 2), acts);
   });
 
-  test("none is made that may do nothing; what was typed and ticked stays", async () => {
+  test("a form without a scope or a name is refused and keeps the user's input", async () => {
     const user = await gatepost.createUser({ scopes: ["consumer", "orders"] });
     const { browser } = await openAccount(user);
     const bare = await make(browser, { name: '"my" script', days: "90" });
@@ -212,7 +212,7 @@ describe("personal tokens", () => {
     assert.deepEqual((await auditOf(user))[0], "user.login");
   });
 
-  test("none is made without a name, for ever, or by a session that has ended", async () => {
+  test("a token needs a name, a lifetime of at most 366 days and a live session", async () => {
     const { user, browser } = await openAccount();
     for (const fields of [{ name: " " }, { name: "x", days: "367" }, { name: "x", days: "" }]) {
       const again = await make(browser, fields);
@@ -235,7 +235,7 @@ describe("the password", () => {
       new: wanted,
     });
 
-  test("is changed: all tokens and other browsers end, this one goes on anew", async () => {
+  test("when changed, ends a login token and other sessions, and renews this session", async () => {
     const { user, browser } = await openAccount();
     const other = await openAccount(user);
     const login = await gatepost.login(user);
@@ -251,7 +251,7 @@ describe("the password", () => {
     assert.deepEqual((await auditOf(user)).slice(1, 3), ["user.login", "user.change_password"]);
   });
 
-  test("is not changed to one that is too short, or by one that is wrong", async () => {
+  test("is not changed if the new one is too short or the current one is wrong", async () => {
     const { user, browser } = await openAccount();
     const short = await change(browser, PASSWORD, "short");
     assert.equal(short.status, 400);
@@ -263,7 +263,7 @@ describe("the password", () => {
     assert.equal((await gatepost.tryLogin(user)).status, 200);
   });
 
-  test("is of any length to the browser, which would count other units than bytes", async () => {
+  test("has no length limit in the form, because browsers do not count bytes", async () => {
     const { user, browser } = await openAccount();
     const page = await browser.get(`${ACCOUNT}?do=password`);
     assert.doesNotMatch(page.text, /minlength|maxlength/);
@@ -272,7 +272,7 @@ describe("the password", () => {
     assert.equal((await gatepost.tryLogin({ ...user, password: short })).status, 200);
   });
 
-  test("is guessed as seldom as at a login", async () => {
+  test("is throttled after 10 wrong guesses from one address", async () => {
     const { user, browser, page } = await openAccount();
     const csrf = page.forms()[1]?.fields["csrf"] ?? "";
     const headers = { ...OWN_PAGE, "x-forwarded-for": newAddress() };
@@ -282,12 +282,12 @@ describe("the password", () => {
     const throttled = await guess();
     assert.equal(throttled.status, 429);
     assert.ok(Number(throttled.headers.get("retry-after")) > 0);
-    assert.equal((await gatepost.tryLogin(user)).status, 200, "from elsewhere");
+    assert.equal((await gatepost.tryLogin(user)).status, 200, "from another address");
   });
 });
 
-describe("only the user's own click does any of this", () => {
-  /** A user with all that can be ended, and a form for each act. */
+describe("only the user's own click changes the account", () => {
+  /** A user with an app, a second session and a token, and the fields of each action. */
   async function openAll() {
     const { user, browser } = await openAccount();
     await openAccount(user);
@@ -319,7 +319,7 @@ describe("only the user's own click does any of this", () => {
     };
   }
 
-  test("not a form without its token, or with that of another page or browser", async () => {
+  test("a form needs the CSRF token of its own page and browser", async () => {
     const { acts, browser, assertUntouched } = await openAll();
     const other = (await openAccount()).page.forms()[1]?.fields["csrf"] ?? "";
     const page = await browser.get(`${ACCOUNT}?do=password`);
@@ -342,7 +342,7 @@ describe("only the user's own click does any of this", () => {
     { ...OWN_PAGE, "sec-fetch-dest": "empty" },
     { ...OWN_PAGE, "sec-fetch-dest": "iframe" },
   ]) {
-    test(`not a form sent with ${JSON.stringify(headers)}`, async () => {
+    test(`a form sent with ${JSON.stringify(headers)} is refused`, async () => {
       const { acts, browser, csrf, assertUntouched } = await openAll();
       for (const fields of acts) {
         const response = await browser.postForm(ACCOUNT, { ...fields, csrf }, headers);
@@ -352,7 +352,7 @@ describe("only the user's own click does any of this", () => {
     });
   }
 
-  test("no page reads it, a hosted one of this origin neither", async () => {
+  test("scripts, frames and objects cannot read the page, even from this origin", async () => {
     const { browser } = await openAll();
     for (const query of ["", "?do=make", "?do=password"]) {
       for (const dest of ["empty", "iframe", "object"]) {
@@ -364,7 +364,7 @@ describe("only the user's own click does any of this", () => {
     }
   });
 
-  test("not without a session: the login page comes", async () => {
+  test("without a session, a form leads to the login page", async () => {
     const { acts, csrf, assertUntouched } = await openAll();
     const browser = gatepost.openBrowser();
     for (const fields of acts) {
@@ -373,7 +373,7 @@ describe("only the user's own click does any of this", () => {
     await assertUntouched();
   });
 
-  test("and what is another user's stays", async () => {
+  test("a form cannot change what belongs to another user", async () => {
     const { acts, assertUntouched } = await openAll();
     const { browser, page } = await openAccount();
     const csrf = page.forms()[1]?.fields["csrf"] ?? "";

@@ -29,7 +29,7 @@ let gatepost: Gatepost;
 let user: TestUser;
 /** Asks for consent. */
 let app: TestApp;
-/** Does not. */
+/** Does not ask for consent. */
 let trustedApp: TestApp;
 before(async () => {
   gatepost = await startGatepost();
@@ -42,17 +42,17 @@ after(() => gatepost.stop());
 
 const openLoggedIn = (as = user) => gatepost.openLoggedIn(trustedApp, as);
 
-/** Signs the browser's user out; the login page comes again. */
+/** Signs the browser's user out, and returns the login page. */
 async function signOut(browser: Client): Promise<ClientResponse> {
   return browser.submit(await gatepost.authorize(browser, app), {}, "switch");
 }
 
 describe("the login page", () => {
-  test("is what an anonymous browser gets", async () => {
+  test("is shown to an anonymous browser", async () => {
     assertLoginPage(await gatepost.authorize(gatepost.openBrowser(), app));
   });
 
-  test("says which app asks, by its name and its origin", async () => {
+  test("shows the name and the origin of the app", async () => {
     const asking = await gatepost.createApp({ name: "Harbour <Orders>", url: "https://h.example" });
     const { text } = await gatepost.authorize(gatepost.openBrowser(), asking);
     for (const shown of ["Harbour &lt;Orders&gt;", "https://h.example"]) {
@@ -60,7 +60,7 @@ describe("the login page", () => {
     }
   });
 
-  test("has the name that the app hints at, until another is typed", async () => {
+  test("fills in login_hint until the user types another name or switches", async () => {
     const browser = gatepost.openBrowser();
     const hint = { login_hint: `"${user.username}` };
     const page = await gatepost.authorize(browser, app, hint);
@@ -72,7 +72,7 @@ describe("the login page", () => {
     assert.equal(switched.forms()[0]?.fields["username"], "");
   });
 
-  test("comes again after a wrong password, with the name and without the password", async () => {
+  test("comes again after a wrong password, with the user name but no password", async () => {
     const browser = gatepost.openBrowser();
     const page = await gatepost.authorize(browser, app);
     const { username } = user;
@@ -85,7 +85,7 @@ describe("the login page", () => {
     assertConsentPage(await passLogin(browser, again, user));
   });
 
-  test("says the same to a wrong password, an unknown and a disabled user", async () => {
+  test("shows the same for a wrong password, an unknown user and a disabled user", async () => {
     const disabled = await gatepost.createUser();
     await gatepost.change(disabled, { status: "disabled" });
     const texts = new Set<string>();
@@ -105,7 +105,7 @@ describe("the login page", () => {
     assert.equal(texts.size, 1);
   });
 
-  test("is throttled with the login, with Retry-After", async () => {
+  test("is throttled together with the login endpoint, and sends Retry-After", async () => {
     const victim = await gatepost.createUser();
     const from = { "x-forwarded-for": newAddress() };
     const { username } = victim;
@@ -122,7 +122,7 @@ describe("the login page", () => {
     assertConsentPage(await passLogin(browser, refused, victim));
   });
 
-  test("spares a browser that the user has signed in with the limit of its address", async () => {
+  test("ignores the address limit in a browser where the user logged in before", async () => {
     const [one, other] = [await gatepost.createUser(), await gatepost.createUser()];
     const browser = await openLoggedIn(one);
     await passLogin(browser, await signOut(browser), other);
@@ -150,7 +150,7 @@ describe("the login page", () => {
     }
   });
 
-  test("remembers the device in a cookie without a name, for this host and no script", async () => {
+  test("remembers the browser in an HttpOnly cookie that does not name the user", async () => {
     const browser = gatepost.openBrowser();
     const page = await gatepost.authorize(browser, app);
     const { username, password } = user;
@@ -163,7 +163,7 @@ describe("the login page", () => {
     assert.ok(!device.includes(username) && !device.includes(user.id));
   });
 
-  test("takes the user name in any case", async () => {
+  test("accepts the user name in upper case", async () => {
     const browser = gatepost.openBrowser();
     const page = await gatepost.authorize(browser, app);
     const username = user.username.toUpperCase();
@@ -182,7 +182,7 @@ describe("the consent page", () => {
     assert.ok(!page.text.includes("stock"), "the user has no scope stock");
   });
 
-  test("tells apart what was allowed before and what is new", async () => {
+  test("separates new scopes from those allowed before", async () => {
     const someone = await gatepost.createUser({ scopes: ["consumer", "orders"] });
     const browser = gatepost.openBrowser();
     await gatepost.allow(browser, app, someone, { scope: "consumer" });
@@ -190,7 +190,7 @@ describe("the consent page", () => {
     assert.match(page.text, /id="new"[^]*>orders<[^]*id="before"[^]*>consumer</);
   });
 
-  test("grants what it showed", async () => {
+  test("grants the scopes that it showed", async () => {
     const callback = await gatepost.allow(gatepost.openBrowser(), app, user);
     const code = callback.searchParams.get("code") ?? "";
     const fields = { grant_type: "authorization_code", code };
@@ -211,7 +211,7 @@ describe("the consent page", () => {
     assert.ok(next.text.includes(other.username) && !next.text.includes(one.username));
   });
 
-  test("logs the browser out when it switches, on record", async () => {
+  test("ends the session when the user switches, and audits that", async () => {
     const one = await gatepost.createUser();
     const browser = await openLoggedIn(one);
     const [before] = browser.cookies();
@@ -226,7 +226,7 @@ describe("the consent page", () => {
     assert.match(JSON.stringify(items), /"target":"b[0-9a-f]{24}","address":"10\./);
   });
 
-  test("comes again, and grants nothing, where its form has gone stale", async () => {
+  test("comes again and grants nothing if its CSRF token is invalid", async () => {
     const browser = await openLoggedIn(await gatepost.createUser());
     const page = await gatepost.authorize(browser, app);
     const response = await browser.submit(page, { csrf: "stale" }, "allow");
@@ -237,7 +237,7 @@ describe("the consent page", () => {
     assertCode(gatepost, await browser.submit(response, {}, "allow"), app);
   });
 
-  test("grants nothing to who was disabled while it was open", async () => {
+  test("grants nothing to a user who was disabled while it was open", async () => {
     const leaver = await gatepost.createUser();
     const browser = await openLoggedIn(leaver);
     const page = await gatepost.authorize(browser, app);
@@ -246,7 +246,7 @@ describe("the consent page", () => {
     assert.doesNotMatch(response.location ?? "", /[?&]code=/);
   });
 
-  test("grants no scope that was lost while it was open", async () => {
+  test("grants no scope that the user lost while it was open", async () => {
     const demoted = await gatepost.createUser({ scopes: ["consumer", "orders"] });
     const browser = await openLoggedIn(demoted);
     const page = await gatepost.authorize(browser, app, { scope: "orders" });
@@ -265,28 +265,28 @@ describe("the consent page", () => {
 });
 
 describe("a session", () => {
-  test("spares the login", async () => {
+  test("skips the login page", async () => {
     assertConsentPage(await gatepost.authorize(await openLoggedIn(), await gatepost.createApp()));
   });
 
-  test("is the browser's own", async () => {
+  test("is not shared with another browser", async () => {
     await openLoggedIn();
     assertLoginPage(await gatepost.authorize(gatepost.openBrowser(), app));
   });
 
   const ends: [what: string, end: (of: TestUser) => Promise<unknown>][] = [
-    ["a new password", (of) => gatepost.change(of, { password: `${PASSWORD} 2` })],
-    ["its user's being disabled", async (of) => {
+    ["the password changes", (of) => gatepost.change(of, { password: `${PASSWORD} 2` })],
+    ["its user is disabled", async (of) => {
       await gatepost.change(of, { status: "disabled" });
       await gatepost.change(of, { status: "active" });
     }],
-    ["its user", (of) =>
+    ["its user is deleted", (of) =>
       gatepost.api.send("DELETE", `/backend/user/${of.id}`, {
         headers: bearer(gatepost.adminToken),
       })],
   ];
   for (const [what, end] of ends) {
-    test(`ends with ${what}`, async () => {
+    test(`ends when ${what}`, async () => {
       const someone = await gatepost.createUser();
       const browser = await openLoggedIn(someone);
       await end(someone);
@@ -294,7 +294,7 @@ describe("a session", () => {
     });
   }
 
-  test("is not a login anywhere else: the API takes tokens alone", async () => {
+  test("does not open the API, which accepts only tokens", async () => {
     const browser = await openLoggedIn();
     assert.equal((await browser.get("/authorization/whoami")).status, 401);
     assert.equal((await browser.get("/consumer/subscription")).status, 401);
@@ -322,12 +322,12 @@ describe("a consent is remembered", () => {
     assertCode(gatepost, await visit({ scope: "orders" }), at);
   });
 
-  test("for no more scopes", async () => {
+  test("but not for more scopes", async () => {
     assertConsentPage(await visit({ scope: "orders stock" }));
     assertConsentPage(await visit({}));
   });
 
-  test("beside one that is given later for other scopes", async () => {
+  test("after a later consent to other scopes", async () => {
     const later = await gatepost.createUser({ scopes: ["consumer", "orders", "stock"] });
     for (const scope of ["consumer orders", "stock"]) {
       await gatepost.allow(gatepost.openBrowser(), at, later, { scope });
@@ -337,16 +337,16 @@ describe("a consent is remembered", () => {
     }
   });
 
-  test("for no other user", async () => {
+  test("but not for another user", async () => {
     assertConsentPage(await visit({ scope: "orders" }, user));
   });
 
-  test("for no other app", async () => {
+  test("but not for another app", async () => {
     assertConsentPage(await visit({ scope: "orders" }, someone, app));
   });
 
   for (const party of ["app", "user"] as const) {
-    test(`until the ${party} loses the scope: given back, it is asked for anew`, async () => {
+    test(`until the ${party} loses a scope, even if the scope is given back`, async () => {
       const owner = await gatepost.createUser({ scopes: ["consumer", "orders"] });
       const own = await gatepost.createApp({ scopes: ["consumer", "orders"] });
       const browser = await openLoggedIn(owner);
@@ -364,7 +364,7 @@ describe("a consent is remembered", () => {
     });
   }
 
-  test("but not a denial", async () => {
+  test("but a denial is not", async () => {
     const careful = await gatepost.createUser();
     const browser = await openLoggedIn(careful);
     await browser.submit(await gatepost.authorize(browser, at), {}, "deny");
@@ -375,8 +375,8 @@ describe("a consent is remembered", () => {
   });
 });
 
-describe("an app that is asked about", () => {
-  /** Allows twice in one browser; says whether the second visit asked. */
+describe("how often a user is asked for consent:", () => {
+  /** Allows an app, visits again in the same browser, and returns whether that asked again. */
   async function asksAgain(fields: Readonly<Record<string, unknown>>, scope = "consumer") {
     const someone = await gatepost.createUser({ scopes: ["consumer", "backend"] });
     const at = await gatepost.createApp({ scopes: ["consumer", "backend"], ...fields });
@@ -387,31 +387,34 @@ describe("an app that is asked about", () => {
   }
   const table: [what: string, fields: Readonly<Record<string, unknown>>, scope: string,
     asks: boolean][] = [
-    ["once: confidential", {}, "consumer", false],
-    ["once: public on the web", { type: "public" }, "consumer", false],
-    ["once: confidential on localhost", { url: "http://localhost:3000" }, "consumer", false],
-    ["always: public on 127.0.0.1", { type: "public", url: "http://127.0.0.1" }, "consumer", true],
-    ["always: public on [::1]", { type: "public", url: "http://[::1]:9" }, "consumer", true],
-    ["always: public on localhost", { type: "public", url: "http://localhost" }, "consumer", true],
-    ["always: public on https://localhost", { type: "public", url: "https://localhost:1" },
+    ["once for a confidential app", {}, "consumer", false],
+    ["once for a public app on the web", { type: "public" }, "consumer", false],
+    ["once for a confidential app on localhost", { url: "http://localhost:1" }, "consumer", false],
+    ["always for a public app on 127.0.0.1", { type: "public", url: "http://127.0.0.1" },
       "consumer", true],
-    ["always: public on localhost and trusted",
+    ["always for a public app on [::1]", { type: "public", url: "http://[::1]:9" },
+      "consumer", true],
+    ["always for a public app on localhost", { type: "public", url: "http://localhost" },
+      "consumer", true],
+    ["always for a public app on https://localhost", { type: "public", url: "https://localhost:1" },
+      "consumer", true],
+    ["always for a trusted public app on localhost",
       { type: "public", url: "http://localhost", trusted: true }, "consumer", true],
-    ["always: scope backend", {}, "backend", true],
-    ["always: scope backend of a trusted app", { trusted: true }, "consumer backend", true],
+    ["always for scope backend", {}, "backend", true],
+    ["always for scope backend and a trusted app", { trusted: true }, "consumer backend", true],
   ];
   for (const [what, fields, scope, asks] of table) {
     test(what, async () => assert.equal(await asksAgain(fields, scope), asks));
   }
 
-  test("never: trusted", async () => {
+  test("never for a trusted app", async () => {
     const browser = gatepost.openBrowser();
     const page = await gatepost.authorize(browser, trustedApp);
     const response = await passLogin(browser, page, user);
     assertCode(gatepost, response, trustedApp);
   });
 
-  test("and backend is granted only to who has it", async () => {
+  test("a trusted app gets scope backend only from a user who has it", async () => {
     const at = await gatepost.createApp({ scopes: ["consumer", "backend"], trusted: true });
     const callback = await gatepost.allow(gatepost.openBrowser(), at, user, {
       scope: "consumer backend",
@@ -422,7 +425,7 @@ describe("an app that is asked about", () => {
   });
 });
 
-test("the whole flow works for an app that knows only the documented interface", async () => {
+test("the code flow works with only the required parameters", async () => {
   const plain = await gatepost.createApp();
   const query = new URLSearchParams({ client_id: plain.id, redirect_uri: plain.redirectUri });
   const browser = gatepost.openBrowser();

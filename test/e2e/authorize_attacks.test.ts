@@ -49,19 +49,19 @@ async function countRows(folder: string, tables: readonly string[]) {
   return (await queryDatabase(folder, `SELECT ${count.join()}`))[0];
 }
 
-/** Checks that the app is sent nothing but, perhaps, an error. */
+/** Checks that the response is an error and that no code is sent to the app. */
 function assertNoCode(response: ClientResponse): void {
   const location = response.headers.get("location") ?? "";
   assert.ok(!/[?&]code=/.test(location), location);
   assert.ok(response.status >= 400, String(response.status));
 }
 
-describe("a login form is taken only as this server gave it to this browser", () => {
+describe("a login form is refused", () => {
   const credentials = () => ({ username: user.username, password: user.password });
   const forgeries: [what: string, fields: (page: ClientResponse) => Promise<Fields>][] = [
-    ["without its token", async () => credentials()],
+    ["without its CSRF token", async () => credentials()],
     ["with an empty token", async () => ({ csrf: "", ...credentials() })],
-    ["with a token of another browser", async () => {
+    ["with the token of another browser", async () => {
       const foreign = await gatepost.authorize(gatepost.openBrowser(), app);
       return { ...fieldsOf(foreign), ...credentials() };
     }],
@@ -69,7 +69,7 @@ describe("a login form is taken only as this server gave it to this browser", ()
       const csrf = fieldsOf(page)["csrf"] ?? "";
       return { csrf: csrf.slice(0, -1) + (csrf.endsWith("A") ? "B" : "A"), ...credentials() };
     }],
-    ["with a token of a consent page", async () => {
+    ["with the token of a consent page", async () => {
       const consent = await gatepost.authorize(await openLoggedIn(), app);
       return { ...fieldsOf(consent), ...credentials() };
     }],
@@ -92,7 +92,7 @@ describe("a login form is taken only as this server gave it to this browser", ()
     assert.equal(await isLoggedIn(browser), false);
   });
 
-  test("for no other request than the one it was made for", async () => {
+  test("for another authorization request", async () => {
     const browser = gatepost.openBrowser();
     const page = await gatepost.authorize(browser, app, { state: "1" });
     const path = authorizePath(otherApp, { state: "1" });
@@ -101,7 +101,7 @@ describe("a login form is taken only as this server gave it to this browser", ()
     assert.equal(await isLoggedIn(browser), false);
   });
 
-  test("and is not enough for a second login once it has been used", async () => {
+  test("a second time", async () => {
     const browser = gatepost.openBrowser();
     const page = await gatepost.authorize(browser, app);
     const fields = { ...fieldsOf(page), ...credentials() };
@@ -110,7 +110,7 @@ describe("a login form is taken only as this server gave it to this browser", ()
   });
 });
 
-describe("a consent is taken only as this server asked for it in this browser", () => {
+describe("a consent form is refused", () => {
   let browser: Client;
   before(async () => {
     browser = await openLoggedIn();
@@ -121,13 +121,13 @@ describe("a consent is taken only as this server asked for it in this browser", 
     return page;
   };
 
-  test("and not in one where nobody has logged in", async () => {
+  test("in a browser where nobody has logged in", async () => {
     const page = await consent();
     const fields = { ...fieldsOf(page), decision: "allow" };
     assertNoCode(await gatepost.openBrowser().postForm(page.url, fields, OWN_PAGE));
   });
 
-  test("and not in one where somebody else has logged in", async () => {
+  test("in a browser where another user has logged in", async () => {
     const page = await consent();
     const fields = { ...fieldsOf(page), decision: "allow" };
     const other = gatepost.openBrowser();
@@ -136,11 +136,11 @@ describe("a consent is taken only as this server asked for it in this browser", 
   });
 
   const forgeries: [what: string, fields: (page: ClientResponse) => Promise<Fields>][] = [
-    ["without its token", async () => ({})],
+    ["without its CSRF token", async () => ({})],
     ["with an empty token", async () => ({ csrf: "" })],
-    ["with a token of another session of the same user", async () =>
+    ["with the token of another session of the same user", async () =>
       fieldsOf(await consent(await openLoggedIn()))],
-    ["with a token of a login page", async () =>
+    ["with the token of a login page", async () =>
       fieldsOf(await gatepost.authorize(gatepost.openBrowser(), app))],
   ];
   for (const [what, fields] of forgeries) {
@@ -154,7 +154,7 @@ describe("a consent is taken only as this server asked for it in this browser", 
   const altered: [what: string, path: () => string][] = [
     ["another app", () => authorizePath(otherApp, { scope: "consumer", state: "1" })],
     ["more scopes", () => authorizePath(app, { scope: "consumer orders", state: "1" })],
-    ["no scope, which means all", () => authorizePath(app, { state: "1" })],
+    ["no scope, which means all scopes", () => authorizePath(app, { state: "1" })],
     ["another state", () => authorizePath(app, { scope: "consumer", state: "2" })],
     ["another redirect URI", () =>
       authorizePath(app, { scope: "consumer", state: "1", redirect_uri: `${app.url}/other` })],
@@ -165,16 +165,16 @@ describe("a consent is taken only as this server asked for it in this browser", 
         code_challenge: "A".repeat(43),
         code_challenge_method: "S256",
       })],
-    ["a parameter more", () => `${authorizePath(app, { scope: "consumer", state: "1" })}&x=1`],
+    ["one more parameter", () => `${authorizePath(app, { scope: "consumer", state: "1" })}&x=1`],
   ];
   for (const [what, path] of altered) {
-    test(`for the request it was made for: not ${what}`, async () => {
+    test(`for a request that differs by ${what}`, async () => {
       const sent = { ...fieldsOf(await consent()), decision: "allow" };
       assertNoCode(await browser.postForm(path(), sent, OWN_PAGE));
     });
   }
 
-  test("and nothing in the form's own fields changes what was asked for", async () => {
+  test("but not for a scope, client_id or redirect_uri of its own: it ignores these", async () => {
     const own = await gatepost.createApp({ scopes: ["consumer", "orders"] });
     const page = await gatepost.authorize(browser, own, { scope: "consumer" });
     const sent = {
@@ -194,14 +194,14 @@ describe("a consent is taken only as this server asked for it in this browser", 
   });
 
   for (const decision of ["", "ALLOW", "yes", "allow deny"]) {
-    test(`with a decision that it knows: not "${decision}"`, async () => {
+    test(`with the unknown decision "${decision}"`, async () => {
       const page = await gatepost.authorize(await openLoggedIn(), otherApp);
       const sent = { ...fieldsOf(page), decision };
       assertNoCode(await browser.postForm(page.url, sent, OWN_PAGE));
     });
   }
 
-  test("with one decision", async () => {
+  test("with two decisions", async () => {
     const by = await openLoggedIn();
     const page = await gatepost.authorize(by, otherApp);
     const body = `${new URLSearchParams(fieldsOf(page))}&decision=deny&decision=allow`;
@@ -209,7 +209,7 @@ describe("a consent is taken only as this server asked for it in this browser", 
     assertNoCode(await by.send("POST", page.url, { headers, body }));
   });
 
-  test("never from a link: a decision in the query is none", async () => {
+  test("as a link: a decision in the query is ignored", async () => {
     const by = await openLoggedIn();
     const page = await gatepost.authorize(by, otherApp);
     const query = new URLSearchParams({ ...fieldsOf(page), decision: "allow" });
@@ -218,30 +218,31 @@ describe("a consent is taken only as this server asked for it in this browser", 
   });
 });
 
-describe("a form that another site sends is refused in spite of its token (RFC 9700 §4.9)", () => {
-  const headers: [what: string, headers: Fields][] = [
-    ["Origin of another site", { origin: "https://evil.example" }],
-    ["Origin of the app", { origin: "https://app.example" }],
-    ["Origin of this host on another port", { origin: "http://127.0.0.1:1" }],
-    ["Sec-Fetch-Site cross-site", { "sec-fetch-site": "cross-site" }],
-    ["Sec-Fetch-Site same-site", { "sec-fetch-site": "same-site" }],
-    ["Sec-Fetch-Site none", { "sec-fetch-site": "none" }],
-    ["Sec-Fetch-Site cross-site under our own Origin", { "sec-fetch-site": "cross-site" }],
-    ["Origin null without Sec-Fetch-Site, from a sandboxed frame", { origin: "null" }],
+describe("a form of another site is refused even with a valid CSRF token (RFC 9700 §4.9)", () => {
+  const headers: [what: string, headers: () => Fields][] = [
+    ["Origin of another site", () => ({ origin: "https://evil.example" })],
+    ["Origin of the app", () => ({ origin: "https://app.example" })],
+    ["Origin of this host on another port", () => ({ origin: "http://127.0.0.1:1" })],
+    ["Sec-Fetch-Site cross-site", () => ({ "sec-fetch-site": "cross-site" })],
+    ["Sec-Fetch-Site same-site", () => ({ "sec-fetch-site": "same-site" })],
+    ["Sec-Fetch-Site none", () => ({ "sec-fetch-site": "none" })],
+    ["Sec-Fetch-Site cross-site with our own Origin", () =>
+      ({ origin: new URL(gatepost.issuer).origin, "sec-fetch-site": "cross-site" })],
+    ["Origin null without Sec-Fetch-Site, from a sandboxed frame", () => ({ origin: "null" })],
   ];
   for (const [what, sent] of headers) {
     test(`${what}: no login`, async () => {
       const browser = gatepost.openBrowser();
       const page = await gatepost.authorize(browser, app);
       const fields = { ...fieldsOf(page), username: user.username, password: user.password };
-      assert.equal((await browser.postForm(page.url, fields, sent)).status, 403);
+      assert.equal((await browser.postForm(page.url, fields, sent())).status, 403);
       assert.equal(await isLoggedIn(browser), false);
     });
     test(`${what}: no consent`, async () => {
       const browser = await openLoggedIn();
       const page = await gatepost.authorize(browser, otherApp);
       const fields = { ...fieldsOf(page), decision: "allow" };
-      assert.equal((await browser.postForm(page.url, fields, sent)).status, 403);
+      assert.equal((await browser.postForm(page.url, fields, sent())).status, 403);
     });
   }
 
@@ -250,10 +251,10 @@ describe("a form that another site sends is refused in spite of its token (RFC 9
     ["our own Origin and same-origin", () =>
       ({ origin: new URL(gatepost.issuer).origin, "sec-fetch-site": "same-origin" })],
     ["Origin null and same-origin, as no-referrer makes it", () => OWN_PAGE],
-    ["neither header, as an old browser", () => ({})],
+    ["neither header, as from an old browser", () => ({})],
   ];
   for (const [what, sent] of own) {
-    test(`but not one with ${what}`, async () => {
+    test(`a form with ${what} is accepted`, async () => {
       const browser = gatepost.openBrowser();
       const page = await gatepost.authorize(browser, app);
       const fields = { ...fieldsOf(page), username: user.username, password: user.password };
@@ -262,7 +263,7 @@ describe("a form that another site sends is refused in spite of its token (RFC 9
   }
 
   for (const type of ["text/plain", "application/json", "multipart/form-data; boundary=x"]) {
-    test(`a body of type ${type}`, async () => {
+    test(`a form of type ${type} is refused`, async () => {
       const browser = await openLoggedIn();
       const page = await gatepost.authorize(browser, otherApp);
       const body = new URLSearchParams({ ...fieldsOf(page), decision: "allow" }).toString();
@@ -272,21 +273,21 @@ describe("a form that another site sends is refused in spite of its token (RFC 9
   }
 });
 
-describe("what the browser says is no window that goes to the page (Fetch Metadata)", () => {
+describe("a request that is not a navigation of a window (Fetch Metadata)", () => {
   const others: Fields[] = [
     { "sec-fetch-dest": "empty" },
     { "sec-fetch-dest": "iframe" },
     { "sec-fetch-dest": "empty", "sec-fetch-mode": "cors", "sec-fetch-site": "same-origin" },
   ];
   for (const sent of others) {
-    test(`is shown no form: ${JSON.stringify(sent)}`, async () => {
+    test(`gets no form: ${JSON.stringify(sent)}`, async () => {
       const browser = await openLoggedIn();
       const page = await browser.get(authorizePath(otherApp), sent);
       assert.equal(page.status, 403);
       assert.deepEqual(page.forms(), []);
       assertNoCode(await browser.get(authorizePath(trustedApp), sent));
     });
-    test(`is not taken as a form: ${JSON.stringify(sent)}`, async () => {
+    test(`cannot submit a form: ${JSON.stringify(sent)}`, async () => {
       const browser = await openLoggedIn();
       const page = await gatepost.authorize(browser, otherApp);
       const fields = { ...fieldsOf(page), decision: "allow" };
@@ -294,7 +295,7 @@ describe("what the browser says is no window that goes to the page (Fetch Metada
     });
   }
 
-  test("but a window is", async () => {
+  test("but a navigation gets the form and submits it", async () => {
     const browser = await openLoggedIn();
     const sent = { "sec-fetch-dest": "document" };
     const page = await browser.get(authorizePath(await gatepost.createApp()), sent);
@@ -304,7 +305,7 @@ describe("what the browser says is no window that goes to the page (Fetch Metada
   });
 });
 
-test("HEAD of the page makes no code, stores nothing and opens no session", async () => {
+test("a HEAD request to the page makes no code, stores nothing and opens no session", async () => {
   const browser = await openLoggedIn();
   const tables = ["codes", "grants", "consents", "sessions", "audit"];
   const before = await countRows(gatepost.server.folder, tables);
@@ -328,14 +329,14 @@ describe("the session cookie", () => {
     return browser.submit(page, { username, password });
   }
 
-  test("under http is HttpOnly, SameSite=Lax, for the whole host, for 12 hours", async () => {
+  test("is HttpOnly, SameSite=Lax, for the whole host and for 12 hours under http", async () => {
     const browser = gatepost.openBrowser();
     const [line = ""] = readSetCookie(await logIn(browser));
     const attributes = line.split("; ").slice(1).sort();
     assert.deepEqual(attributes, ["HttpOnly", "Max-Age=43200", "Path=/", "SameSite=Lax"]);
   });
 
-  test("under https is __Host- and Secure as well, on every step", async () => {
+  test("is also __Host- and Secure under https, before and after the login", async () => {
     const secure = await startGatepost({ env: { GATEPOST_BASE_URL: "https://gate.example" } });
     try {
       const at = await secure.createApp();
@@ -377,10 +378,10 @@ describe("the session cookie", () => {
     assert.equal(await isLoggedIn(browser), true);
     const cookie = `${planted?.name}=${planted?.value}`;
     const response = await gatepost.api.get(authorizePath(trustedApp), { cookie });
-    assert.equal(response.status, 200, "whoever planted it is not logged in with it");
+    assert.equal(response.status, 200, "the planted cookie does not log anybody in");
   });
 
-  test("changes at each login, and ends the one before", async () => {
+  test("changes when the user signs out and in again, and the old one is worthless", async () => {
     const browser = gatepost.openBrowser();
     await logIn(browser);
     const [first] = browser.cookies();
@@ -395,7 +396,7 @@ describe("the session cookie", () => {
 
   const junk = ["", "x", "x".repeat(43), "x".repeat(5000), "../..", "%00", '"quoted"', "ü"];
   for (const value of junk) {
-    test(`that is junk is nobody's: ${JSON.stringify(value.slice(0, 12))}`, async () => {
+    test(`logs nobody in if its value is ${JSON.stringify(value.slice(0, 12))}`, async () => {
       const browser = gatepost.openBrowser();
       await gatepost.authorize(browser, app);
       const [{ name } = { name: "" }] = browser.cookies();
@@ -406,7 +407,7 @@ describe("the session cookie", () => {
     });
   }
 
-  test("that comes twice, planted and own, is never the planted one", async () => {
+  test("is not replaced by one that an attacker planted beside it", async () => {
     const victim = await openLoggedIn();
     const [own] = victim.cookies();
     const attacker = gatepost.openBrowser();
@@ -418,26 +419,26 @@ describe("the session cookie", () => {
     assert.ok(!page.text.includes(other.username));
   });
 
-  test("is no other whose name begins with a blank of Unicode, which has no __Host-", async () => {
+  test("is not read from a cookie whose name begins with a Unicode space", async () => {
     const [own] = (await openLoggedIn()).cookies();
     const pair = `${own?.name}=${own?.value}`;
-    // Of a header's text each character is a byte, as in Set-Cookie.
+    // Each character of a header is one byte, as in Set-Cookie.
     const sendPlanted = (first: string) =>
       gatepost.api.get(authorizePath(trustedApp), { cookie: `${first}\xa0${pair}` });
-    assert.equal((await sendPlanted("")).status, 200, "nobody is logged in with it");
+    assert.equal((await sendPlanted("")).status, 200, "the planted cookie does not log anybody in");
     const beside = await sendPlanted(`${pair}; `);
-    assert.equal(beside.status, 303, "nor does it keep out the true one");
+    assert.equal(beside.status, 303, "and it does not hide the real one");
   });
 });
 
-describe("a session that ends while its consent's form is still coming gives no code, by", () => {
+describe("a consent form gives no code if its session ends while it is being sent, by", () => {
   const ENDINGS: [what: string, end: (of: TestUser, browser: Client) => Promise<unknown>][] = [
     ["a new password", (of) => gatepost.change(of, { password: "another long password" })],
-    ["the user's being disabled, and enabled again", async (of) => {
+    ["disabling and enabling the user", async (of) => {
       await gatepost.change(of, { status: "disabled" });
       await gatepost.change(of, { status: "active" });
     }],
-    ["a sign-out elsewhere", async (_, browser) =>
+    ["a sign-out in another tab", async (_, browser) =>
       browser.submit(await gatepost.authorize(browser, otherApp), {}, "switch")],
   ];
   for (const [what, end] of ENDINGS) {
@@ -478,7 +479,7 @@ describe("every page", () => {
     }],
   ];
   for (const [what, open] of pages) {
-    test(`(${what}) is kept out of caches, frames, referrers and guesses of its type`, async () => {
+    test(`(${what}) is not cached, framed, sniffed or sent as a referrer`, async () => {
       const { headers } = await open();
       assert.match(headers.get("content-type") ?? "", /^text\/html; *charset=utf-8$/i);
       assert.equal(headers.get("cache-control"), "no-store");
@@ -487,7 +488,7 @@ describe("every page", () => {
       assert.equal(headers.get("x-frame-options"), "DENY");
     });
 
-    test(`(${what}) has a policy that lets nothing in`, async () => {
+    test(`(${what}) has a CSP that allows no script and no foreign content`, async () => {
       const response = await open();
       const policy = response.headers.get("content-security-policy") ?? "";
       const directives = new Map(policy.split(";").map((text) => {
@@ -503,7 +504,7 @@ describe("every page", () => {
     });
   }
 
-  test("lets its form lead to the app's origin and nowhere else", async () => {
+  test("lets its form lead only to this origin and to the app's", async () => {
     const response = await gatepost.authorize(gatepost.openBrowser(), app);
     const policy = response.headers.get("content-security-policy") ?? "";
     assert.match(policy, /form-action 'self' https:\/\/app\.example(?:;|$)/);
@@ -519,7 +520,7 @@ describe("text from outside is shown as text", () => {
     assert.doesNotMatch(page.text, /<script|<img/);
   });
 
-  test("in a state or any other parameter", async () => {
+  test("in state or any other parameter", async () => {
     const parameters = { state: markup, scope: "consumer", [markup]: markup };
     const browser = gatepost.openBrowser();
     const page = await gatepost.authorize(browser, await gatepost.createApp(), parameters);
@@ -532,7 +533,7 @@ describe("text from outside is shown as text", () => {
     assert.equal(new URL(done.location ?? "").searchParams.get("state"), markup);
   });
 
-  test("in a user name that failed", async () => {
+  test("in the user name of a failed login", async () => {
     const browser = gatepost.openBrowser();
     const page = await gatepost.authorize(browser, app);
     const again = await browser.submit(page, { username: markup, password: "x" });
@@ -540,7 +541,7 @@ describe("text from outside is shown as text", () => {
     assert.equal(again.forms()[0]?.fields["username"], markup);
   });
 
-  test("in what an error page says", async () => {
+  test("in an error page", async () => {
     const query = new URLSearchParams({ client_id: markup, redirect_uri: markup });
     const page = await gatepost.api.get(`/authorization/authorize?${query}`);
     assert.equal(page.status, 400);
@@ -552,8 +553,7 @@ test("10,000 anonymous visits store no row", async () => {
   const quiet = await startGatepost({ env: { GATEPOST_CRON: "off" } });
   try {
     const at = await quiet.createApp();
-    // The service itself looks now and then whether it may write settings, and counts sign-ins; a
-    // cluster has a row for each write.
+    // The service itself writes settings and counts sign-ins; a cluster has a row for each write.
     const rows = await queryDatabase(quiet.server.folder, `SELECT name FROM sqlite_schema
       WHERE type = 'table' AND name NOT LIKE 'sqlite_%' 
         AND name NOT IN ('settings', 'figures', 'write_groups')`);
@@ -581,7 +581,7 @@ test("10,000 anonymous visits store no row", async () => {
   }
 });
 
-test("no log line has a password, code, token, secret, state or form's token", async () => {
+test("no log line has a password, code, token, secret, cookie, state or CSRF token", async () => {
   const browser = gatepost.openBrowser();
   const state = newName("state");
   const page = await gatepost.authorize(browser, app, { state });

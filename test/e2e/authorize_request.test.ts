@@ -29,7 +29,7 @@ let gatepost: Gatepost;
 let user: TestUser;
 /** Asks for consent. */
 let app: TestApp;
-/** Does not. */
+/** Does not ask for consent. */
 let trustedApp: TestApp;
 before(async () => {
   gatepost = await startGatepost();
@@ -42,7 +42,7 @@ after(() => gatepost.stop());
 
 const openLoggedIn = () => gatepost.openLoggedIn(trustedApp, user);
 
-describe("an authorization request whose redirect URI cannot be trusted is an error page " +
+describe("an authorization request whose redirect URI cannot be trusted gets an error page " +
   "(RFC 6749 §4.1.2.1)", () => {
   const cases: [what: string, query: () => string][] = [
     ["no parameters", () => ""],
@@ -63,7 +63,7 @@ describe("an authorization request whose redirect URI cannot be trusted is an er
     ["redirect_uri twice, once with its name escaped", () =>
       `client_id=${app.id}&redirect_uri=${app.redirectUri}&redirect%5furi=https://evil.example/`],
     ["a foreign redirect_uri", () => `client_id=${app.id}&redirect_uri=https://evil.example/cb`],
-    ["a bad escape anywhere", () =>
+    ["an invalid percent-encoding anywhere", () =>
       `client_id=${app.id}&redirect_uri=${app.redirectUri}&state=%zz`],
   ];
   for (const [what, query] of cases) {
@@ -82,7 +82,7 @@ describe("an authorization request whose redirect URI cannot be trusted is an er
     assertErrorPage(await gatepost.authorize(gatepost.openBrowser(), disabled));
   });
 
-  test("which names the app and the value, and says which rule it broke", async () => {
+  test("that names the app and the value, and says which rule the value breaks", async () => {
     const name = "Harbour & Orders";
     const listed = await gatepost.createApp({ name, redirect_uris: ["https://app.example/cb"] });
     const open = await gatepost.createApp({ name, url: "https://app.example/shop" });
@@ -110,7 +110,7 @@ describe("an authorization request whose redirect URI cannot be trusted is an er
       for (const [raw, what] of uris) {
         const query = new URLSearchParams({ client_id, redirect_uri: raw });
         const response = await gatepost.api.get(`${PAGE}?${query}`);
-        const isTooLong = raw.length > 16_000; // for the line of any request
+        const isTooLong = raw.length > 16_000; // longer than any request line may be
         assert.equal(response.status, isTooLong ? 431 : 400, `${what}: ${raw.slice(0, 200)}`);
         assert.equal(response.headers.get("location"), null, what);
       }
@@ -118,7 +118,7 @@ describe("an authorization request whose redirect URI cannot be trusted is an er
   }
 
   for (const { app: rule, cases: uris } of goodRedirects) {
-    test(`but no good redirect URI of an app at "${rule.url}", ${rule.redirectUris.length} listed`,
+    test(`but not for good URIs of an app at "${rule.url}" with ${rule.redirectUris.length} listed`,
       async () => {
         const at = await gatepost.createApp({ url: rule.url, redirect_uris: listed(rule) });
         for (const [raw, what] of uris) {
@@ -141,9 +141,9 @@ describe("other errors of an authorization request go to the app (RFC 6749 §4.1
     ["response_mode fragment", { response_mode: "fragment" }, "invalid_request"],
     ["response_mode form_post", { response_mode: "form_post" }, "invalid_request"],
     ["a scope that the app may not have", { scope: "other" }, "invalid_scope"],
-    ["such a scope beside good ones", { scope: "consumer,other" }, "invalid_scope"],
+    ["such a scope beside allowed ones", { scope: "consumer,other" }, "invalid_scope"],
     ["scope backend, which the app may not have", { scope: "backend" }, "invalid_scope"],
-    ["a scope that is none", { scope: 'con"sumer' }, "invalid_scope"],
+    ["an invalid scope name", { scope: 'con"sumer' }, "invalid_scope"],
     ["a code_challenge without a method (RFC 7636 §4.3: plain)", { code_challenge },
       "invalid_request"],
     ["a method without a code_challenge", { code_challenge_method: "S256" }, "invalid_request"],
@@ -164,7 +164,7 @@ describe("other errors of an authorization request go to the app (RFC 6749 §4.1
       "invalid_request"],
   ];
   for (const [what, query, error] of cases) {
-    test(`${what}: ${error}, before anybody logs in`, async () => {
+    test(`${what}: ${error}, before a login`, async () => {
       const more = typeof query === "string" ? query : new URLSearchParams(query).toString();
       const path = `${authorizePath(app, { state: "s 1" })}&${more}`;
       const response = await gatepost.api.get(path);
@@ -183,7 +183,7 @@ describe("other errors of an authorization request go to the app (RFC 6749 §4.1
     assertErrorRedirect(gatepost, response, publicApp, { error: "invalid_request" });
   });
 
-  test("an app that may not use the grant: unauthorized_client, and how to allow it", async () => {
+  test("an app that may not use the grant: unauthorized_client, with advice", async () => {
     const other = await gatepost.createApp({ grants: ["client_credentials"] });
     const response = await gatepost.authorize(gatepost.api, other);
     assertErrorRedirect(gatepost, response, other, { error: "unauthorized_client" });
@@ -191,7 +191,7 @@ describe("other errors of an authorization request go to the app (RFC 6749 §4.1
     assert.match(description, /add authorization_code to the grants of the app/);
   });
 
-  test("no scope that the user has: invalid_scope, once that is known", async () => {
+  test("no scope that the user has: invalid_scope, after the login", async () => {
     const browser = gatepost.openBrowser();
     const page = await gatepost.authorize(browser, app, { scope: "stock", state: "x" });
     assertLoginPage(page);
@@ -199,7 +199,7 @@ describe("other errors of an authorization request go to the app (RFC 6749 §4.1
     assertErrorRedirect(gatepost, response, app, { error: "invalid_scope", state: "x" });
   });
 
-  test("the user's Deny: access_denied", async () => {
+  test("the user denies: access_denied", async () => {
     const browser = await openLoggedIn();
     const page = await gatepost.authorize(browser, app, { state: "x" });
     const response = await browser.submit(page, {}, "deny");
@@ -210,11 +210,11 @@ describe("other errors of an authorization request go to the app (RFC 6749 §4.1
 describe("an authorization request may", () => {
   const cases: [what: string, parameters: Fields][] = [
     ["leave response_type out", {}],
-    ["say response_type=code", { response_type: "code" }],
-    ["say it with no value", { response_type: "" }],
-    ["say response_mode=query, as is the default", { response_mode: "query" }],
-    ["leave values empty", { scope: "", state: "", code_challenge: "", resource: "" }],
-    ["have parameters that nobody knows", { prompt: "none", x: "1", "": "y" }],
+    ["send response_type=code", { response_type: "code" }],
+    ["send an empty response_type", { response_type: "" }],
+    ["send response_mode=query, the default", { response_mode: "query" }],
+    ["send empty values", { scope: "", state: "", code_challenge: "", resource: "" }],
+    ["have unknown parameters", { prompt: "none", x: "1", "": "y" }],
     ["use PKCE", newPkce().challenge],
     ["separate scopes by commas", { scope: "consumer,orders" }],
   ];
@@ -232,13 +232,13 @@ describe("an authorization request may", () => {
   });
 });
 
-describe("the way back to the app", () => {
+describe("the redirect back to the app", () => {
   let browser: Client;
   before(async () => {
     browser = await openLoggedIn();
   });
 
-  test("is 303, for no cache, without a referrer (RFC 9700 §4.12)", async () => {
+  test("is a 303 that is not cached and sends no referrer (RFC 9700 §4.12)", async () => {
     const response = await gatepost.authorize(browser, trustedApp);
     assert.equal(response.status, 303);
     assert.equal(response.headers.get("cache-control"), "no-store");
@@ -246,7 +246,7 @@ describe("the way back to the app", () => {
     assert.equal(response.text, "");
   });
 
-  test("carries code and iss alone where there was no state", async () => {
+  test("carries only code and iss if the request had no state", async () => {
     const response = await gatepost.authorize(browser, trustedApp);
     const parameters = readCallback(gatepost, response, trustedApp);
     assert.deepEqual([...parameters.keys()].sort(), ["code", "iss"]);
@@ -278,12 +278,12 @@ describe("the way back to the app", () => {
       const parameters = readCallback(gatepost, response, trustedApp);
       assert.equal(parameters.get("state"), state);
       assert.deepEqual([...parameters.keys()].sort(), ["code", "iss", "state"]);
-      // A decoder that knows no "+" must read the same.
+      // A decoder that does not know "+" must read the same.
       const [, raw = ""] = /[?&]state=([^&]*)/.exec(response.headers.get("location") ?? "") ?? [];
       assert.equal(decodeURIComponent(raw), state);
     });
 
-    test(`and back with an error, state ${JSON.stringify(state.slice(0, 24))}`, async () => {
+    test(`carries state ${JSON.stringify(state.slice(0, 24))} exactly with an error`, async () => {
       const response = await gatepost.authorize(browser, app, { state, scope: "other" });
       assertErrorRedirect(gatepost, response, app, { error: "invalid_scope", state });
     });
@@ -295,7 +295,7 @@ describe("the way back to the app", () => {
     assert.ok(response.headers.get("location")?.startsWith(`${redirect_uri}&code=`));
   });
 
-  test("replaces what there speaks for the server: code, state, iss, error", async () => {
+  test("replaces code, state, iss and error in that query", async () => {
     const query = "code=evil&iss=evil&state=evil&error=evil&error_description=evil&%63ode=evil&a=1";
     const redirect_uri = `${trustedApp.redirectUri}?${query}`;
     const response = await gatepost.authorize(browser, trustedApp, { redirect_uri });
@@ -305,7 +305,7 @@ describe("the way back to the app", () => {
     assert.deepEqual([...parameters.keys()].sort(), ["a", "code", "iss"]);
   });
 
-  test("carries another code each time", async () => {
+  test("carries a new code each time", async () => {
     const codes = new Set<string | null>();
     for (let count = 0; count < 5; count++) {
       const response = await gatepost.authorize(browser, trustedApp);
@@ -314,7 +314,7 @@ describe("the way back to the app", () => {
     assert.equal(codes.size, 5);
   });
 
-  test("goes to a loopback app at the port it named (RFC 8252 §7.3)", async () => {
+  test("goes to the port that a loopback app named (RFC 8252 §7.3)", async () => {
     const native = await gatepost.createApp({ type: "public", url: "http://127.0.0.1" });
     const redirect_uri = "http://127.0.0.1:51004/cb";
     const pair = newPkce();
