@@ -40,7 +40,7 @@ async function expectStatus(status: number, response: Promise<ClientResponse>): 
   return given.text === "" ? {} : readObject(given);
 }
 
-/** Checks a 400 in the form of RFC 9457, and returns the places of its errors. */
+/** Checks a 400 in the form of RFC 9457, and returns the pointers of its errors. */
 async function expectErrors(response: Promise<ClientResponse>): Promise<unknown[]> {
   const given = await response;
   assert.equal(given.status, 400, given.text);
@@ -63,9 +63,9 @@ const createPasswordApp = (more: Item = {}) =>
   gatepost.createApp({ grants: ["password", "refresh_token", "client_credentials"], ...more });
 
 const BAD_SCOPES: readonly (readonly [string, unknown, string])[] = [
-  ["no list", "consumer", "/scopes"],
-  ["null", null, "/scopes"],
-  ["a number among them", ["consumer", 1], "/scopes/1"],
+  ["a string instead of a list", "consumer", "/scopes"],
+  ["null instead of a list", null, "/scopes"],
+  ["a number in the list", ["consumer", 1], "/scopes/1"],
   ["an empty name", [""], "/scopes/0"],
   ["a comma", ["a,b"], "/scopes/0"],
   ["a space", ["a b"], "/scopes/0"],
@@ -81,7 +81,7 @@ const BAD_PASSWORDS: readonly (readonly [string, unknown])[] = [
   ["7 bytes", "1234567"],
   ["1,025 bytes", "p".repeat(1025)],
   ["1,026 bytes in 513 letters", "ü".repeat(513)],
-  ["half of a character at its end", "long enough \ud83d"],
+  ["half of a surrogate pair at its end", "long enough \ud83d"],
 ];
 
 const BAD_NEW_USERS: readonly (readonly [string, object, readonly string[]])[] = [
@@ -100,9 +100,9 @@ const BAD_NEW_USERS: readonly (readonly [string, object, readonly string[]])[] =
   ...BAD_SCOPES.map(([what, scopes, at]) => [`scopes with ${what}`, { scopes }, [at]] as const),
   ["an unknown member", { admin: true }, ["/admin"]],
   ["an unknown member with a slash", { "a/b~c": 1 }, ["/a~1b~0c"]],
-  ["a rate that is none", { rate: "100" }, ["/rate"]],
+  ["an invalid rate", { rate: "100" }, ["/rate"]],
   ["a number as rate", { rate: 100 }, ["/rate"]],
-  ["a status, which is not chosen", { status: "active" }, ["/status"]],
+  ["a status, which cannot be chosen", { status: "active" }, ["/status"]],
   [
     "every error at once",
     { username: "", password: "short", scopes: ["a b", "ok", 3], id: "u1" },
@@ -111,20 +111,20 @@ const BAD_NEW_USERS: readonly (readonly [string, object, readonly string[]])[] =
 ];
 
 for (const [what, fields, pointers] of BAD_NEW_USERS) {
-  test(`a new user with ${what} is refused, and each error named`, async () => {
+  test(`a new user with ${what} is refused with a pointer to each error`, async () => {
     const errors = await expectErrors(send("POST", "/backend/user", newUser(fields)));
     assert.deepEqual(errors, pointers);
   });
 }
 
 for (const [name, body] of [["list", []], ["string", "x"], ["null", null]] as const) {
-  test(`a ${name} is neither a user nor an app`, async () => {
+  test(`a JSON ${name} is refused as a new user and as a new app`, async () => {
     assert.deepEqual(await expectErrors(send("POST", "/backend/user", body)), [""]);
     assert.deepEqual(await expectErrors(send("POST", "/backend/app", body)), [""]);
   });
 }
 
-test("a new user is answered without the password, and found where it says", async () => {
+test("the record of a new user has no password and is found at its Location", async () => {
   const user = newUser({ scopes: ["consumer", "orders"] });
   const response = await send("POST", "/backend/user", user);
   assert.equal(response.status, 201, response.text);
@@ -160,21 +160,21 @@ for (const [what, more] of GOOD_USERS) {
   });
 }
 
-test("a new user has scope consumer by default, and may have none", async () => {
+test("a new user has scope consumer by default, and may have no scope", async () => {
   const first = await expectStatus(201, send("POST", "/backend/user", newUser()));
   assert.deepEqual(first["scopes"], ["consumer"]);
   const second = await expectStatus(201, send("POST", "/backend/user", newUser({ scopes: [] })));
   assert.deepEqual(second["scopes"], []);
 });
 
-test("a name that is taken is refused, whatever its case", async () => {
+test("a user name that exists is refused, also in upper case", async () => {
   const { username } = await gatepost.createUser();
   for (const name of [username, username.toUpperCase()]) {
     await expectStatus(409, send("POST", "/backend/user", newUser({ username: name })));
   }
 });
 
-test("of many that add one name at once exactly one succeeds", async () => {
+test("exactly one of six simultaneous requests for a user name succeeds", async () => {
   const user = newUser();
   const responses = await Promise.all(
     Array.from({ length: 6 }, () => send("POST", "/backend/user", user)),
@@ -188,9 +188,9 @@ const BAD_USER_CHANGES: readonly (readonly [string, object, readonly string[]])[
     [`a password of ${what}`, { password }, ["/password"]] as const
   ),
   ...BAD_SCOPES.map(([what, scopes, at]) => [`scopes with ${what}`, { scopes }, [at]] as const),
-  ["a status that there is not", { status: "locked" }, ["/status"]],
+  ["an unknown status", { status: "locked" }, ["/status"]],
   ["null as status", { status: null }, ["/status"]],
-  ["a user name, which is fixed", { username: "other" }, ["/username"]],
+  ["a user name, which cannot change", { username: "other" }, ["/username"]],
   [
     "every error at once",
     { password: "x", scopes: [1], status: 1, id: "u" },
@@ -198,7 +198,7 @@ const BAD_USER_CHANGES: readonly (readonly [string, object, readonly string[]])[
   ],
 ];
 
-test("a bad change of a user is refused with each error, and nothing is changed", async () => {
+test("an invalid change of a user is refused with every error and changes nothing", async () => {
   const user = await gatepost.createUser();
   const path = `/backend/user/${user.id}`;
   const before = await expectStatus(200, send("GET", path));
@@ -210,7 +210,7 @@ test("a bad change of a user is refused with each error, and nothing is changed"
   assert.equal((await tryLogin(user.username, user.password)).status, 200);
 });
 
-test("a change of nothing changes nothing", async () => {
+test("an empty change of a user changes nothing", async () => {
   const user = await gatepost.createUser();
   const token = await gatepost.login(user);
   const before = await expectStatus(200, send("GET", `/backend/user/${user.id}`));
@@ -219,7 +219,7 @@ test("a change of nothing changes nothing", async () => {
 });
 
 for (const [kind, id] of [["user", "u0"], ["user", "%00"], ["app", "a0"], ["app", "login"]]) {
-  test(`a ${kind} ${id} that there is not is 404 for every method`, async () => {
+  test(`/backend/${kind}/${id}, which does not exist, is 404 for every method`, async () => {
     const path = `/backend/${kind}/${id}`;
     await expectStatus(404, send("GET", path));
     await expectStatus(404, send("PATCH", path, { scopes: [] }));
@@ -241,7 +241,7 @@ const CLOSED: readonly (readonly [string, string])[] = [
   ["POST", "/backend/app/a0/secret"],
 ];
 
-test("users and apps are closed without a token and without scope backend", async () => {
+test("users and apps need a token with scope backend", async () => {
   const token = await gatepost.login(await gatepost.createUser());
   for (const [method, path] of CLOSED) {
     await expectStatus(401, send(method, path, undefined, {}));
@@ -249,14 +249,14 @@ test("users and apps are closed without a token and without scope backend", asyn
   }
 });
 
-test("no page of another origin may call the backend", async () => {
+test("the backend does not allow the origin of an app (CORS)", async () => {
   const app = await gatepost.createApp();
   const headers = { ...bearer(gatepost.adminToken), origin: new URL(app.url).origin };
   const response = await send("GET", "/backend/user", undefined, headers);
   assert.equal(response.headers.get("access-control-allow-origin"), null);
 });
 
-test("a body that is not JSON, or not said to be, is refused", async () => {
+test("a body that is not JSON or has another media type is refused", async () => {
   const headers = bearer(gatepost.adminToken);
   const post = (type: string, body: string) =>
     gatepost.api.send("POST", "/backend/user", {
@@ -272,7 +272,7 @@ for (const [kind, create] of [
   ["user", () => gatepost.createUser()],
   ["app", () => gatepost.createApp()],
 ] as const) {
-  test(`${kind}s are listed newest first, part by part, each once`, async () => {
+  test(`a list of ${kind}s is newest first, and its pages hold each one once`, async () => {
     const made: string[] = [];
     for (let i = 0; i < 3; i++) made.unshift((await create()).id);
     const listed: unknown[] = [];
@@ -292,7 +292,7 @@ for (const [kind, create] of [
     assert.equal(all["next_cursor"], null);
   });
 
-  test(`a list of ${kind}s is for no cache to keep`, async () => {
+  test(`a list of ${kind}s is not cached`, async () => {
     const response = await send("GET", `/backend/${kind}`);
     assert.equal(response.headers.get("cache-control"), "no-store");
   });
@@ -304,15 +304,15 @@ for (const [kind, create] of [
     });
   }
 
-  test(`a list of ${kind}s refuses a made-up cursor, but no unknown parameter`, async () => {
+  test(`a list of ${kind}s refuses an invalid cursor, but no unknown parameter`, async () => {
     const bad = send("GET", `/backend/${kind}?cursor=%27%20OR&limit=0`);
     assert.deepEqual((await expectErrors(bad)).toSorted(), ["/cursor", "/limit"]);
     await expectStatus(200, send("GET", `/backend/${kind}?colour=red`));
   });
 }
 
-/** Everything that lets somebody act for a user: it must end, or live on, together. */
-interface Foothold {
+/** Everything that lets somebody act for a user. */
+interface Credentials {
   readonly loginToken: string;
   readonly accessToken: string;
   readonly refreshToken: string;
@@ -321,7 +321,7 @@ interface Foothold {
   readonly app: TestApp;
 }
 
-async function takeFoothold(user: TestUser): Promise<Foothold> {
+async function createCredentials(user: TestUser): Promise<Credentials> {
   const app = await gatepost.createApp({ trusted: true });
   const tokens = await gatepost.codeTokens(app, user);
   const browser = gatepost.openBrowser();
@@ -336,15 +336,15 @@ async function takeFoothold(user: TestUser): Promise<Foothold> {
   };
 }
 
-/** Whether each is good: login token, access token, refresh token, code, browser session. */
-async function probe(foothold: Foothold): Promise<Item> {
-  const { app, code } = foothold;
+/** Whether each is valid: login token, access token, refresh token, code, browser session. */
+async function probe(credentials: Credentials): Promise<Item> {
+  const { app, code } = credentials;
   return {
-    loginToken: await gatepost.isAlive(foothold.loginToken),
-    accessToken: await gatepost.isAlive(foothold.accessToken),
+    loginToken: await gatepost.isAlive(credentials.loginToken),
+    accessToken: await gatepost.isAlive(credentials.accessToken),
     code: (await gatepost.token(app, { grant_type: "authorization_code", code })).status === 200,
-    refreshToken: (await gatepost.refresh(app, foothold.refreshToken)).status === 200,
-    browser: (await gatepost.authorize(foothold.browser, app)).status === 303,
+    refreshToken: (await gatepost.refresh(app, credentials.refreshToken)).status === 200,
+    browser: (await gatepost.authorize(credentials.browser, app)).status === 303,
   };
 }
 
@@ -364,38 +364,38 @@ const DEAD = {
 };
 
 const ENDINGS: readonly (readonly [string, (user: TestUser) => Promise<unknown>])[] = [
-  ["disabling", (user) => gatepost.change(user, { status: "disabled" })],
+  ["disabling a user", (user) => gatepost.change(user, { status: "disabled" })],
   [
-    "disabling and enabling again",
+    "disabling and enabling a user",
     async (user) => {
       await gatepost.change(user, { status: "disabled" });
       await gatepost.change(user, { status: "active" });
     },
   ],
   ["a new password", (user) => gatepost.change(user, { password: "a new long password" })],
-  ["the same password anew", (user) => gatepost.change(user, { password: user.password })],
-  ["deleting", (user) => expectStatus(204, send("DELETE", `/backend/user/${user.id}`))],
+  ["setting the same password again", (user) => gatepost.change(user, { password: user.password })],
+  ["deleting a user", (user) => expectStatus(204, send("DELETE", `/backend/user/${user.id}`))],
 ];
 
 for (const [what, end] of ENDINGS) {
-  test(`${what} ends a user's login tokens, grants, codes and browser sessions`, async () => {
+  test(`${what} ends the login tokens, grants, codes and browser sessions`, async () => {
     const [user, neighbour] = [await gatepost.createUser(), await gatepost.createUser()];
-    const foothold = await takeFoothold(user);
-    const spared = await takeFoothold(neighbour);
+    const credentials = await createCredentials(user);
+    const spared = await createCredentials(neighbour);
     await end(user);
-    assert.deepEqual(await probe(foothold), DEAD);
+    assert.deepEqual(await probe(credentials), DEAD);
     assert.deepEqual(await probe(spared), ALIVE);
   });
 }
 
-test("a disabled user is refused as an unknown one is, until enabled again", async () => {
+test("a disabled user is refused like an unknown one until enabled again", async () => {
   const user = await gatepost.createUser();
   const app = await createPasswordApp();
   await gatepost.change(user, { status: "disabled" });
   const refused = await tryLogin(user.username, user.password);
   const unknown = await tryLogin(newName("nobody"), user.password);
-  const told = ({ text }: ClientResponse) => ({ ...JSON.parse(text), request_id: "" });
-  assert.deepEqual([refused.status, told(refused)], [401, told(unknown)]);
+  const problemOf = ({ text }: ClientResponse) => ({ ...JSON.parse(text), request_id: "" });
+  assert.deepEqual([refused.status, problemOf(refused)], [401, problemOf(unknown)]);
   const { username, password } = user;
   const response = await gatepost.token(app, { grant_type: "password", username, password });
   assertOAuthError(response, 400, "invalid_grant");
@@ -403,18 +403,18 @@ test("a disabled user is refused as an unknown one is, until enabled again", asy
   assert.equal(await gatepost.isAlive(await gatepost.login(user)), true);
 });
 
-test("after a new password the old one opens nothing, and the new one does", async () => {
+test("after a change of password only the new one works for a login", async () => {
   const user = await gatepost.createUser();
   await gatepost.change(user, { password: "a new long password" });
   assert.equal((await tryLogin(user.username, user.password)).status, 401);
   assert.equal((await tryLogin(user.username, "a new long password")).status, 200);
 });
 
-test("no login that was under way with the old password outlives the new one", async () => {
+test("a login that is under way while the password changes leaves no valid token", async () => {
   const user = await gatepost.createUser();
   const login = () => tryLogin(user.username, user.password);
-  const logins = Array.from({ length: 4 }, login); // most of these come before it
-  // The new password is hashed in its turn; logins that came before it is stored have theirs.
+  const logins = Array.from({ length: 4 }, login); // most of these come before the change
+  // The new password waits in the queue of hashes, so these logins come before it is stored.
   const changed = gatepost.change(user, { password: "a new long password" });
   logins.push(...Array.from({ length: 12 }, login));
   await changed;
@@ -423,7 +423,7 @@ test("no login that was under way with the old password outlives the new one", a
   }
 });
 
-test("no login that was under way carries a scope that was taken away", async () => {
+test("a login that is under way while a scope is removed does not get that scope", async () => {
   const user = await gatepost.createUser({ scopes: ["consumer", "orders"] });
   const logins = Promise.all(
     Array.from({ length: 12 }, () => tryLogin(user.username, user.password)),
@@ -440,20 +440,21 @@ test("no login that was under way carries a scope that was taken away", async ()
   }
 });
 
-test("of a change of status and a change of password at once neither is lost", async () => {
+test("simultaneous changes of a user's status and password are both stored", async () => {
   const user = await gatepost.createUser();
   for (let i = 0; i < 5; i++) {
     await Promise.all([
-      gatepost.change(user, { password: "a new long password" }),
+      gatepost.change(user, { password: `a new long password ${i}` }),
       gatepost.change(user, { status: "disabled" }),
     ]);
     const record = await expectStatus(200, send("GET", `/backend/user/${user.id}`));
     assert.equal(record["status"], "disabled");
     await gatepost.change(user, { status: "active" });
+    assert.equal((await tryLogin(user.username, `a new long password ${i}`)).status, 200);
   }
 });
 
-test("of changes of two members of an app at once neither is lost", async () => {
+test("simultaneous changes of three members of an app are all stored", async () => {
   const app = await gatepost.createApp();
   for (let i = 0; i < 5; i++) {
     await Promise.all([
@@ -470,7 +471,7 @@ test("of changes of two members of an app at once neither is lost", async () => 
   }
 });
 
-test("a scope that a user loses revokes the grants that carry it, and no others", async () => {
+test("removing a user's scope revokes the grants that carry it, and no others", async () => {
   const user = await gatepost.createUser({ scopes: ["consumer", "orders"] });
   const app = await createPasswordApp({ scopes: ["consumer", "orders"] });
   const carries = await gatepost.passwordTokens(app, user, { scope: "consumer orders" });
@@ -486,7 +487,7 @@ test("a scope that a user loses revokes the grants that carry it, and no others"
 });
 
 for (const kind of ["user", "app"] as const) {
-  test(`a scope that a ${kind} loses ends the codes with it: it comes back with none`, async () => {
+  test(`removing a scope of a ${kind} ends the codes with it, even if given back`, async () => {
     const scopes = ["consumer", "orders"];
     const user = await gatepost.createUser({ scopes });
     const app = await gatepost.createApp({ scopes });
@@ -502,14 +503,14 @@ for (const kind of ["user", "app"] as const) {
   });
 }
 
-test("a scope that a user gets revokes nothing", async () => {
+test("giving a user another scope revokes nothing", async () => {
   const user = await gatepost.createUser();
-  const foothold = await takeFoothold(user);
+  const credentials = await createCredentials(user);
   await gatepost.change(user, { scopes: ["consumer", "orders"] });
-  assert.deepEqual(await probe(foothold), ALIVE);
+  assert.deepEqual(await probe(credentials), ALIVE);
 });
 
-test("a scope whose name begins like a lost one is not lost with it", async () => {
+test("removing a scope keeps grants with scopes whose names begin with its name", async () => {
   const user = await gatepost.createUser({ scopes: ["order", "orders", "order.read"] });
   const app = await createPasswordApp({ scopes: ["orders", "order.read"] });
   const spared = await gatepost.passwordTokens(app, user);
@@ -517,18 +518,18 @@ test("a scope whose name begins like a lost one is not lost with it", async () =
   assert.equal(await gatepost.isAlive(spared.access_token), true);
 });
 
-test("a deleted user's name is free again, and the new one inherits nothing", async () => {
+test("a deleted user's name is free again, and the next user of it inherits nothing", async () => {
   const user = await gatepost.createUser();
-  const foothold = await takeFoothold(user);
+  const credentials = await createCredentials(user);
   await expectStatus(204, send("DELETE", `/backend/user/${user.id}`));
   const { username } = user;
   const record = await expectStatus(201, send("POST", "/backend/user", newUser({ username })));
   assert.notEqual(record["id"], user.id);
-  assert.deepEqual(await probe(foothold), DEAD);
+  assert.deepEqual(await probe(credentials), DEAD);
 });
 
 const BAD_URIS: readonly (readonly [string, unknown, string])[] = [
-  ["no list", "https://app.example/cb", "/redirect_uris"],
+  ["a string instead of a list", "https://app.example/cb", "/redirect_uris"],
   ["another origin", ["https://app.example/cb", "https://evil.example/cb"], "/redirect_uris/1"],
   ["a fragment", ["https://app.example/cb#x"], "/redirect_uris/0"],
   ["a dot segment", ["https://app.example/a/../cb"], "/redirect_uris/0"],
@@ -541,8 +542,8 @@ const BAD_APP_MEMBERS: readonly (readonly [string, object, readonly string[]])[]
   ["a name of spaces", { name: "   " }, ["/name"]],
   ["a name of 101 characters", { name: "n".repeat(101) }, ["/name"]],
   ["a line feed in the name", { name: "a\nb" }, ["/name"]],
-  ["half of a character in the name", { name: "a\ud83d" }, ["/name"]],
-  ["text that is no URL", { url: "app.example" }, ["/url"]],
+  ["half of a surrogate pair in the name", { name: "a\ud83d" }, ["/name"]],
+  ["a string that is not a URL", { url: "app.example" }, ["/url"]],
   ["plain http", { url: "http://app.example" }, ["/url"]],
   ["another scheme", { url: "ftp://app.example" }, ["/url"]],
   ["a query in the URL", { url: "https://app.example/?a=1" }, ["/url"]],
@@ -551,22 +552,22 @@ const BAD_APP_MEMBERS: readonly (readonly [string, object, readonly string[]])[]
   ["a URL that is not canonical", { url: "https://APP.example" }, ["/url"]],
   ["the default port in the URL", { url: "https://app.example:443" }, ["/url"]],
   ...BAD_SCOPES.map(([what, scopes, at]) => [`scopes with ${what}`, { scopes }, [at]] as const),
-  ["a grant that there is not", { grants: ["refresh_token", "implicit"] }, ["/grants/1"]],
-  ["grants as text", { grants: "refresh_token" }, ["/grants"]],
+  ["an unknown grant", { grants: ["refresh_token", "implicit"] }, ["/grants/1"]],
+  ["a string as grants", { grants: "refresh_token" }, ["/grants"]],
   ...BAD_URIS.map(([what, uris, at]) =>
     [`redirect URIs with ${what}`, { redirect_uris: uris }, [at]] as const
   ),
-  ["text as trusted", { trusted: "yes" }, ["/trusted"]],
+  ["a string as trusted", { trusted: "yes" }, ["/trusted"]],
   ["a number as resource_server", { resource_server: 1 }, ["/resource_server"]],
-  ["text as require_pkce", { require_pkce: "yes" }, ["/require_pkce"]],
-  ["keys that are a list", { jwks: [] }, ["/jwks"]],
-  ["a secret of one's own", { client_secret: "s" }, ["/client_secret"]],
+  ["a string as require_pkce", { require_pkce: "yes" }, ["/require_pkce"]],
+  ["a list as jwks", { jwks: [] }, ["/jwks"]],
+  ["a client_secret", { client_secret: "s" }, ["/client_secret"]],
 ];
 
 const BAD_NEW_APPS: readonly (readonly [string, object, readonly string[]])[] = [
   ["no name", { name: undefined }, ["/name"]],
   ["no URL", { url: undefined }, ["/url"]],
-  ["a type that there is not", { type: "native" }, ["/type"]],
+  ["an unknown type", { type: "native" }, ["/type"]],
   [
     "client_credentials for a public app",
     { type: "public", grants: ["client_credentials"] },
@@ -577,7 +578,7 @@ const BAD_NEW_APPS: readonly (readonly [string, object, readonly string[]])[] = 
     { type: "public", resource_server: true },
     ["/resource_server"],
   ],
-  ["a status, which is not chosen", { status: "active" }, ["/status"]],
+  ["a status, which cannot be chosen", { status: "active" }, ["/status"]],
   ...BAD_APP_MEMBERS,
   [
     "every error at once",
@@ -607,20 +608,20 @@ const BAD_NEW_APPS: readonly (readonly [string, object, readonly string[]])[] = 
 ];
 
 for (const [what, fields, pointers] of BAD_NEW_APPS) {
-  test(`a new app with ${what} is refused, and each error named`, async () => {
+  test(`a new app with ${what} is refused with a pointer to each error`, async () => {
     const errors = await expectErrors(send("POST", "/backend/app", newApp(fields)));
     assert.deepEqual(errors.toSorted(), pointers);
   });
 }
 
-test("a bad change of an app is refused with each error, and nothing is changed", async () => {
+test("an invalid change of an app is refused with every error and changes nothing", async () => {
   const app = await gatepost.createApp();
   const path = `/backend/app/${app.id}`;
   const before = await expectStatus(200, send("GET", path));
   const changes: typeof BAD_APP_MEMBERS = [
     ...BAD_APP_MEMBERS,
-    ["a type, which is fixed", { type: "public" }, ["/type"]],
-    ["a status that there is not", { status: "gone" }, ["/status"]],
+    ["a type, which cannot change", { type: "public" }, ["/type"]],
+    ["an unknown status", { status: "gone" }, ["/status"]],
     ["a client_id", { client_id: "a1" }, ["/client_id"]],
   ];
   for (const [what, change, pointers] of changes) {
@@ -630,7 +631,7 @@ test("a bad change of an app is refused with each error, and nothing is changed"
   assert.deepEqual(await expectStatus(200, send("GET", path)), before);
 });
 
-test("a new app has what the contract gives by default, and its secret is shown once", async () => {
+test("a new app has the default members, and its secret is shown once", async () => {
   const response = await send("POST", "/backend/app", newApp());
   assert.equal(response.status, 201, response.text);
   const { client_secret: secret, ...record } = readObject(response);
@@ -660,7 +661,7 @@ test("a new app has what the contract gives by default, and its secret is shown 
   assert.deepEqual(await expectStatus(200, send("GET", location)), record);
 });
 
-test("a public app has no secret, and not the grant that needs one", async () => {
+test("a public app has no secret and not the grant client_credentials", async () => {
   const app = newApp({ type: "public", url: "http://127.0.0.1" });
   const record = await expectStatus(201, send("POST", "/backend/app", app));
   assert.equal("client_secret" in record, false);
@@ -668,7 +669,7 @@ test("a public app has no secret, and not the grant that needs one", async () =>
   await expectStatus(409, send("POST", `/backend/app/${record["client_id"]}/secret`));
 });
 
-test("every member of an app can be changed, and stays so", async () => {
+test("every changeable member of an app can be changed in one request", async () => {
   const app = await gatepost.createApp();
   const change = {
     name: "Renamed",
@@ -694,7 +695,7 @@ test("every member of an app can be changed, and stays so", async () => {
   assert.deepEqual([members, type, rule], [expected, "confidential", "listed"]);
 });
 
-test("what users allowed an app at one origin is asked anew at another", async () => {
+test("an app that moves to another origin loses its consents and codes", async () => {
   const user = await gatepost.createUser();
   const app = await gatepost.createApp({ url: "https://old.example/app" });
   const browser = gatepost.openBrowser();
@@ -711,7 +712,7 @@ test("what users allowed an app at one origin is asked anew at another", async (
   assertOAuthError(await gatepost.token(app, exchange), 400, "invalid_grant");
 });
 
-test("redirect URIs are removed by null alone, and the response says what holds then", async () => {
+test("only null removes redirect URIs, and the response names the rule that applies", async () => {
   const uri = "https://app.example/cb";
   const app = await gatepost.createApp({ redirect_uris: [uri] });
   const path = `/backend/app/${app.id}`;
@@ -729,7 +730,7 @@ test("redirect URIs are removed by null alone, and the response says what holds 
 });
 
 for (const kind of ["app", "user"] as const) {
-  test(`what a slow change of a ${kind} returns holds, whatever came meanwhile`, async () => {
+  test(`a slow change of a ${kind} overwrites what was changed meanwhile`, async () => {
     const party = kind === "app" ? await gatepost.createApp() : await gatepost.createUser();
     const path = `/backend/${kind}/${party.id}`;
     const flag = kind === "app" ? { trusted: false } : {};
@@ -749,7 +750,7 @@ for (const kind of ["app", "user"] as const) {
   });
 }
 
-test("an app's URL cannot leave the listed redirect URIs behind", async () => {
+test("an app's URL cannot change to one that its redirect URIs do not match", async () => {
   const app = await gatepost.createApp({ redirect_uris: ["https://app.example/cb"] });
   const path = `/backend/app/${app.id}`;
   const url = "https://new.example";
@@ -757,7 +758,7 @@ test("an app's URL cannot leave the listed redirect URIs behind", async () => {
   await expectStatus(200, send("PATCH", path, { url, redirect_uris: [`${url}/cb`] }));
 });
 
-test("disabling an app ends its tokens and closes every door; enabling revives none", async () => {
+test("disabling an app ends its tokens and codes, and enabling it revives none", async () => {
   const user = await gatepost.createUser();
   const app = await createPasswordApp({
     grants: ["password", "refresh_token", "client_credentials", "authorization_code"],
@@ -781,7 +782,7 @@ test("disabling an app ends its tokens and closes every door; enabling revives n
   assert.equal(await gatepost.isAlive(spared), true);
 });
 
-test("a scope that an app loses revokes its grants that carry it, and no others", async () => {
+test("removing an app's scope revokes its grants that carry it, and no others", async () => {
   const user = await gatepost.createUser({ scopes: ["consumer", "orders"] });
   const app = await createPasswordApp({ scopes: ["consumer", "orders"] });
   const another = await createPasswordApp({ scopes: ["consumer", "orders"] });
@@ -796,7 +797,7 @@ test("a scope that an app loses revokes its grants that carry it, and no others"
   assertOAuthError(await gatepost.refresh(app, carries.refresh_token), 400, "invalid_grant");
 });
 
-test("deleting an app ends its tokens, and what it was allowed", async () => {
+test("deleting an app ends its tokens and removes it from its users' grants", async () => {
   const user = await gatepost.createUser();
   const app = await gatepost.createApp();
   const tokens = await gatepost.codeTokens(app, user);
@@ -808,7 +809,7 @@ test("deleting an app ends its tokens, and what it was allowed", async () => {
   assert.deepEqual(readObject(grants)["items"], []);
 });
 
-test("disabling a user or an app disables the subscriptions too", async () => {
+test("disabling a user or an app disables its subscriptions", async () => {
   const user = await gatepost.createUser();
   const app = await gatepost.createApp();
   const own = readTokens(await gatepost.token(app, { grant_type: "client_credentials" }));
@@ -830,18 +831,18 @@ test("disabling a user or an app disables the subscriptions too", async () => {
   }
 });
 
-const proves = async (app: TestApp, secret: string) =>
+const isSecretValid = async (app: TestApp, secret: string) =>
   (await gatepost.token({ ...app, secret }, { grant_type: "client_credentials" })).status === 200;
 
-test("a new secret opens beside the old one, which is forgotten with the next", async () => {
+test("the last two secrets of an app are valid, and older ones are not", async () => {
   const app = await gatepost.createApp();
   const rotate = () => expectStatus(200, send("POST", `/backend/app/${app.id}/secret`));
   const { client_id: id, client_secret: second } = await rotate();
   assert.equal(id, app.id);
-  for (const secret of [app.secret, String(second)]) assert.equal(await proves(app, secret), true);
+  for (const secret of [app.secret, String(second)]) assert.ok(await isSecretValid(app, secret));
   const { client_secret: third } = await rotate();
   const secrets = [app.secret, String(second), String(third)];
-  assert.deepEqual(await Promise.all(secrets.map((secret) => proves(app, secret))), [
+  assert.deepEqual(await Promise.all(secrets.map((secret) => isSecretValid(app, secret))), [
     false,
     true,
     true,
@@ -853,8 +854,8 @@ test("a new secret with revoke ends the old one at once", async () => {
   const path = `/backend/app/${app.id}/secret`;
   const bad = send("POST", path, { revoke: "yes", x: 1 });
   assert.deepEqual(await expectErrors(bad), ["/revoke", "/x"]);
-  assert.equal(await proves(app, app.secret), true);
+  assert.equal(await isSecretValid(app, app.secret), true);
   const { client_secret: secret } = await expectStatus(200, send("POST", path, { revoke: true }));
-  assert.equal(await proves(app, app.secret), false);
-  assert.equal(await proves(app, String(secret)), true);
+  assert.equal(await isSecretValid(app, app.secret), false);
+  assert.equal(await isSecretValid(app, String(secret)), true);
 });

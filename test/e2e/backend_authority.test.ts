@@ -78,7 +78,7 @@ async function list(path: string): Promise<Item[]> {
   return items;
 }
 
-/** Tries every 50 ms until it holds; what must be within a second may not take longer. */
+/** Tries every 50 ms until the condition holds, and fails after the given time. */
 async function within(ms: number, holds: () => Promise<boolean>, what: string): Promise<void> {
   const endMs = Date.now() + ms;
   while (!await holds()) {
@@ -106,7 +106,7 @@ const ROUTES: readonly (readonly [string, string])[] = [
 ];
 
 for (const [method, path] of ROUTES) {
-  test(`${method} ${path} is closed without a token and without scope backend`, async () => {
+  test(`${method} ${path} needs a token with scope backend`, async () => {
     const user = await gatepost.createUser();
     await expectStatus(401, send(method, path, undefined, ""));
     const response = await expectStatus(
@@ -117,7 +117,7 @@ for (const [method, path] of ROUTES) {
   });
 }
 
-test("grants are listed newest first, by user and by app, and no others with them", async () => {
+test("grants are listed newest first, and can be filtered by user and by app", async () => {
   const user = await gatepost.createUser();
   const app = await createPasswordApp();
   await gatepost.login(user);
@@ -153,7 +153,7 @@ test("a grant of an app for itself has no user", async () => {
   assert.deepEqual([grant?.["user"], grant?.["type"]], [null, "client_credentials"]);
 });
 
-test("a list of grants goes on where its cursor says", async () => {
+test("a list of grants continues at its cursor", async () => {
   const user = await gatepost.createUser();
   for (let i = 0; i < 3; i++) await gatepost.login(user);
   const path = `/backend/grant?user=${user.id}&limit=2`;
@@ -166,7 +166,7 @@ test("a list of grants goes on where its cursor says", async () => {
   assert.equal(rest["next_cursor"], null);
 });
 
-test("a revoked grant ends with its access token and its refresh token, and says so", async () => {
+test("revoking a grant ends its tokens, and the list shows it as revoked", async () => {
   const user = await gatepost.createUser();
   const app = await createPasswordApp();
   const tokens = await gatepost.passwordTokens(app, user);
@@ -190,11 +190,11 @@ test("a revocation takes effect within a second in another process on the databa
   await within(1000, async () => !await other.isAlive(token), "the token is dead there");
 });
 
-test("a grant that there is not cannot be revoked", async () => {
+test("revoking a grant that does not exist is 404", async () => {
   await expectStatus(404, send("DELETE", "/backend/grant/g0"));
 });
 
-test("revoking by user ends a browser session, too", async () => {
+test("revoking by user ends that user's browser session too", async () => {
   const user = await gatepost.createUser();
   const app = await gatepost.createApp({ trusted: true });
   const browser = gatepost.openBrowser();
@@ -205,7 +205,7 @@ test("revoking by user ends a browser session, too", async () => {
   assert.ok(page.forms()[0]?.inputs.some(({ name }) => name === "password"), page.text);
 });
 
-test("revoking by user ends every grant of theirs and nobody else's", async () => {
+test("revoking by user ends every grant of that user and of nobody else", async () => {
   const [user, neighbour] = [await gatepost.createUser(), await gatepost.createUser()];
   const app = await createPasswordApp();
   const tokens = await gatepost.passwordTokens(app, user);
@@ -226,7 +226,7 @@ test("revoking by user ends every grant of theirs and nobody else's", async () =
   assert.equal(await gatepost.isAlive(await gatepost.login(user)), true, "they may log in again");
 });
 
-test("revoking by app ends what anyone gave it, and leaves other apps' grants", async () => {
+test("revoking by app ends every grant of that app and of no other", async () => {
   const user = await gatepost.createUser();
   const [app, another] = [await createPasswordApp(), await createPasswordApp()];
   const tokens = await gatepost.passwordTokens(app, user);
@@ -244,7 +244,7 @@ test("revoking by app ends what anyone gave it, and leaves other apps' grants", 
   assert.equal((await gatepost.refresh(app, tokens.refresh_token)).status, 400);
 });
 
-test("revoking by user and app ends what this user gave this app", async () => {
+test("revoking by user and app ends only that user's grants to that app", async () => {
   const [user, neighbour] = [await gatepost.createUser(), await gatepost.createUser()];
   const app = await createPasswordApp();
   const tokens = await gatepost.passwordTokens(app, user);
@@ -257,7 +257,7 @@ test("revoking by user and app ends what this user gave this app", async () => {
   for (const token of spared) assert.equal(await gatepost.isAlive(token), true);
 });
 
-test("a code that waits ends with the grants of its user", async () => {
+test("a code that was not yet exchanged ends with the grants of its user or app", async () => {
   const user = await gatepost.createUser();
   const app = await gatepost.createApp();
   for (const body of [{ user: user.id }, { user: user.id, app: app.id }, { app: app.id }]) {
@@ -268,7 +268,7 @@ test("a code that waits ends with the grants of its user", async () => {
   }
 });
 
-test("what was allowed before is asked anew after a revocation, and of nobody else", async () => {
+test("a revocation ends the consents of its user and app, and no others", async () => {
   const [user, neighbour] = [await gatepost.createUser(), await gatepost.createUser()];
   const [app, another] = [await gatepost.createApp(), await gatepost.createApp()];
   const trusted = await gatepost.createApp({ trusted: true });
@@ -294,21 +294,21 @@ test("what was allowed before is asked anew after a revocation, and of nobody el
 
 const BAD_REVOCATIONS: readonly (readonly [string, unknown, readonly string[]])[] = [
   ["nothing", {}, ["/user"]],
-  ["no object", [], [""]],
+  ["a list", [], [""]],
   ["numbers", { user: 1, app: 2 }, ["/user", "/app"]],
-  ["text that is no id", { user: "admin", app: "shop" }, ["/user", "/app"]],
+  ["invalid ids", { user: "admin", app: "shop" }, ["/user", "/app"]],
   ["an unknown member", { app: "login", all: true }, ["/all"]],
 ];
 
 for (const [what, body, pointers] of BAD_REVOCATIONS) {
-  test(`a revocation of ${what} is refused with every error`, async () => {
+  test(`a revocation by ${what} is refused with every error`, async () => {
     const response = await expectStatus(400, send("POST", "/backend/grant/revoke", body));
     const errors = readObject(response)["errors"] as Item[];
     assert.deepEqual(errors.map(({ pointer }) => pointer), pointers);
   });
 }
 
-test("a revocation of a user or an app that there is not is 404", async () => {
+test("a revocation by a user or an app that does not exist is 404", async () => {
   const { id } = await gatepost.createUser();
   const none = (kind: string) => kind + id.slice(1);
   await expectStatus(404, send("POST", "/backend/grant/revoke", { app: none("a") }));
@@ -323,11 +323,10 @@ for (const query of ["user=admin", "app=shop", "limit=0", "cursor=.", "user=u1&a
   });
 }
 
-
 const isAudited = async (target: string, action: string) =>
   (await list(`/backend/audit?target=${target}&action=${action}`)).length > 0;
 
-test("changes are audited with who made them, and from where", async () => {
+test("changes are audited with their actor and address", async () => {
   const user = await gatepost.createUser();
   await gatepost.change(user, { scopes: ["consumer", "orders"] });
   await send("DELETE", `/backend/user/${user.id}`);
@@ -344,7 +343,7 @@ test("changes are audited with who made them, and from where", async () => {
   }
 });
 
-test("logins are audited: the endpoint, the page, and the app of a password grant", async () => {
+test("logins are audited: at the endpoint, on the page and by a password grant", async () => {
   const user = await gatepost.createUser();
   const app = await gatepost.createApp({ grants: ["password", "authorization_code"] });
   await gatepost.login(user);
@@ -354,13 +353,13 @@ test("logins are audited: the endpoint, the page, and the app of a password gran
   assert.deepEqual(logins.map(({ actor }) => actor), [user.id, app.id, user.id]);
 });
 
-test("a failed login is audited with the account that was meant, wherever it came in", async () => {
+test("a failed login is audited with its account: endpoint, page and password grant", async () => {
   const app = await createPasswordApp();
   const wrong = { password: "not the right one" };
   const failures: readonly [
     what: string,
     fail: (user: TestUser) => Promise<ClientResponse>,
-    reason: string,
+    actor: string,
   ][] = [
     [
       "endpoint",
@@ -391,7 +390,7 @@ test("a failed login is audited with the account that was meant, wherever it cam
   }
 });
 
-test("a disabled user's right password is audited as a failure", async () => {
+test("a disabled user's login with the right password is audited as failed", async () => {
   const user = await gatepost.createUser();
   await gatepost.change(user, { status: "disabled" });
   const { username, password } = user;
@@ -399,7 +398,7 @@ test("a disabled user's right password is audited as a failure", async () => {
   await within(3000, () => isAudited(user.id, "user.login_failed"), "the failure");
 });
 
-test("what was typed as a name is audited as unknown, and stored nowhere", async () => {
+test("an unknown user name of a failed login is not in the audit", async () => {
   const address = newAddress();
   const typed = "My-Password-In-The-Wrong-Field-1";
   const headers = { "x-forwarded-for": address };
@@ -417,7 +416,7 @@ test("what was typed as a name is audited as unknown, and stored nowhere", async
   assert.ok(!all.text.includes(typed) && !all.text.includes("alice the user"));
 });
 
-test("a failed client authentication is audited, with the app where there is one", async () => {
+test("a failed client authentication is audited with its app, or as unknown", async () => {
   const app = await gatepost.createApp();
   const wrong = { ...app, secret: "not the secret" };
   await expectStatus(401, gatepost.token(wrong, { grant_type: "client_credentials" }));
@@ -431,24 +430,24 @@ test("a failed client authentication is audited, with the app where there is one
   await within(
     3000,
     async () => (await list(path)).some((entry) => entry["address"] === address),
-    "the unknown one's",
+    "the failure of an unknown app",
   );
 });
 
-test("failures from one address do not fill the audit", async () => {
+test("15 failed logins of one user from one address make one audit entry", async () => {
   const user = await gatepost.createUser();
   const headers = { "x-forwarded-for": newAddress() };
   const body = { username: user.username, password: "not the right one" };
   const responses = await Promise.all(
     Array.from({ length: 15 }, () => gatepost.api.postJson("/consumer/login", body, headers)),
   );
-  assert.ok(responses.some(({ status }) => status === 429), "throttled ones are among them");
+  assert.ok(responses.some(({ status }) => status === 429), "some are throttled");
   await within(3000, () => isAudited(user.id, "user.login_failed"), "the first failure");
-  await sleep(1200); // another flush has come
+  await sleep(1200); // the next entries have been stored too
   assert.equal((await list(`/backend/audit?target=${user.id}&action=user.login_failed`)).length, 1);
 });
 
-test("a reused refresh token and a replayed code are audited once", async () => {
+test("a reused refresh token and a replayed code are each audited once", async () => {
   const user = await gatepost.createUser();
   const app = await gatepost.createApp();
   const tokens = await gatepost.codeTokens(app, user);
@@ -471,7 +470,7 @@ test("a reused refresh token and a replayed code are audited once", async () => 
   ]);
 });
 
-test("revocations are audited", async () => {
+test("revocations by grant and by user are audited", async () => {
   const user = await gatepost.createUser();
   await gatepost.login(user);
   const { id } = await grantOf(user, "login");
@@ -482,7 +481,7 @@ test("revocations are audited", async () => {
   }
 });
 
-test("a consent, the grant that comes of it and its end are audited, with the app", async () => {
+test("a consent, its grant and the grant's revocation are audited with the app", async () => {
   const user = await gatepost.createUser();
   const app = await gatepost.createApp();
   const browser = gatepost.openBrowser();
@@ -497,7 +496,7 @@ test("a consent, the grant that comes of it and its end are audited, with the ap
   const allowed = await list(`/backend/audit?actor=${user.id}&action=grant.allow`);
   assert.deepEqual(allowed.map((entry) => entry["app"]), [app.id, app.id]);
   assert.equal(allowed[0]?.["target"], id);
-  for (const { address } of allowed) assert.match(String(address), /^10\./); // consent or none
+  for (const { address } of allowed) assert.match(String(address), /^10\./);
   await gatepost.api.postForm("/authorization/revoke", {
     token: tokens.refresh_token,
     client_id: app.id,
@@ -507,7 +506,7 @@ test("a consent, the grant that comes of it and its end are audited, with the ap
   assert.equal(end?.["actor"], app.id);
 });
 
-test("a refresh and an app's tokens for itself leave no entry", async () => {
+test("an app's tokens for itself, their refresh and revocation are not audited", async () => {
   const app = await gatepost.createApp();
   const own = readTokens(await gatepost.token(app, { grant_type: "client_credentials" }));
   readTokens(await gatepost.refresh(app, own.refresh_token));
@@ -519,7 +518,7 @@ test("a refresh and an app's tokens for itself leave no entry", async () => {
   assert.deepEqual(await list(`/backend/audit?actor=${app.id}`), []);
 });
 
-test("what an app does with a user's token is entered with the app", async () => {
+test("what an app does with a user's token is audited with the app", async () => {
   const scopes = ["consumer", "backend"];
   const user = await gatepost.createUser({ scopes });
   const app = await gatepost.createApp({ scopes, grants: ["password", "client_credentials"] });
@@ -551,7 +550,7 @@ test("what an app does with a user's token is entered with the app", async () =>
   ]);
 });
 
-test("the audit holds no secret of what happened here", async () => {
+test("the audit has no password, secret, token or user name", async () => {
   const user = await gatepost.createUser();
   const app = await gatepost.createApp();
   const { username } = user;
@@ -565,7 +564,7 @@ test("the audit holds no secret of what happened here", async () => {
   }
 });
 
-test("the audit is narrowed by actor, action, target and time", async () => {
+test("the audit can be filtered by actor, action, target and time", async () => {
   const user = await gatepost.createUser();
   await sleep(5);
   const since = new Date().toISOString();
@@ -592,7 +591,7 @@ async function findJob(name: string): Promise<Item> {
   return job;
 }
 
-test("cronjobs are listed, the service's own and those of endpoint modules", async () => {
+test("the list of cronjobs has the service's own and those of endpoint modules", async () => {
   const jobs = await list("/backend/cronjob");
   const names = jobs.map(({ name }) => name);
   for (const name of ["gatepost.distribute", "gatepost.purge", "quick", "slow", "failing"]) {
@@ -612,7 +611,7 @@ test("cronjobs are listed, the service's own and those of endpoint modules", asy
   assert.ok(waitMs > 86_000_000 && waitMs <= 86_400_000, String(waitMs));
 });
 
-test("an own job that runs again and again says when it ran", async () => {
+test("a job of the service shows when it last ran and for how long", async () => {
   const ran = async () => (await findJob("gatepost.distribute"))["last_run"] !== null;
   await within(3000, ran, "a run");
   const { last_run: last, duration_ms: ms, error } = await findJob("gatepost.distribute");
@@ -633,7 +632,7 @@ test("a list of cronjobs has pages", async () => {
   assert.deepEqual(names, (await list("/backend/cronjob")).map(({ name }) => name));
 });
 
-test("a cronjob is run now by hand, and keeps its due time", async () => {
+test("running a cronjob by hand does not change its next run", async () => {
   const before = await findJob("quick");
   await expectStatus(202, send("POST", "/backend/cronjob/quick/run"));
   await within(2000, async () => (await findJob("quick"))["duration_ms"] !== null, "the run");
@@ -643,12 +642,12 @@ test("a cronjob is run now by hand, and keeps its due time", async () => {
   assert.equal(await isAudited("quick", "cronjob.run"), true);
 });
 
-test("an own job is run now by hand", async () => {
+test("a job of the service can be run by hand", async () => {
   await expectStatus(202, send("POST", "/backend/cronjob/gatepost.purge/run"));
   await within(2000, async () => (await findJob("gatepost.purge"))["last_run"] !== null, "the run");
 });
 
-test("a cronjob that runs is not run a second time, from another process neither", async () => {
+test("a cronjob that is running is not run again, not even by another process", async () => {
   await expectStatus(202, send("POST", "/backend/cronjob/slow/run"));
   assert.equal((await findJob("slow"))["status"], "running");
   await expectStatus(409, send("POST", "/backend/cronjob/slow/run"));
@@ -658,12 +657,12 @@ test("a cronjob that runs is not run a second time, from another process neither
   assert.equal(elsewhere.status, 409, elsewhere.text);
 });
 
-test("a cronjob that fails says why", async () => {
+test("a cronjob that fails shows its error", async () => {
   await expectStatus(202, send("POST", "/backend/cronjob/failing/run"));
   await within(2000, async () => (await findJob("failing"))["error"] !== null, "the error");
   assert.equal((await findJob("failing"))["error"], "no luck today");
 });
 
-test("a cronjob that there is not cannot be run", async () => {
+test("running a cronjob that does not exist is 404", async () => {
   await expectStatus(404, send("POST", `/backend/cronjob/${newName("none")}/run`));
 });

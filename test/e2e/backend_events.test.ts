@@ -42,7 +42,7 @@ const get = (path: string) => stage.call("GET", path, stage.admin);
 const post = (path: string, body?: unknown) => stage.call("POST", path, stage.admin, body);
 const patch = (path: string, body: unknown) => stage.call("PATCH", path, stage.admin, body);
 
-/** The time of the database's clock, which ids and lists go by. */
+/** The current time as since and until take it. */
 const now = () => new Date().toISOString();
 
 /** Actions on a target, as they are audited. */
@@ -69,7 +69,7 @@ async function fail(
 }
 
 describe("POST /backend/event", () => {
-  test("dispatches: 202 with the event's id, and subscribers get the data", async () => {
+  test("dispatches an event: responds 202 with its id, and subscribers get the data", async () => {
     const subscription = await stage.subscribe(consumer, newName("e"));
     const data = { a: [1, "ä"] };
     const response = await post("/backend/event", { name: subscription.event, data });
@@ -83,14 +83,14 @@ describe("POST /backend/event", () => {
     assert.deepEqual(await audited(String(id)), ["event.dispatch"]);
   });
 
-  test("takes null as data", async () => {
+  test("accepts null as data", async () => {
     const subscription = await stage.subscribe(consumer, newName("e"));
     await stage.dispatch(subscription.event, null);
     const [sent] = await stage.receiver.waitFor(1, PATIENCE_MS, subscription.path);
     assert.equal(String(sent?.body), "null");
   });
 
-  test("with a subject reaches that principal alone", async () => {
+  test("delivers an event with a subject to that principal alone", async () => {
     const user = await stage.gatepost.createUser();
     const event = newName("e");
     const meant = await stage.subscribe(await stage.gatepost.login(user), event);
@@ -100,7 +100,7 @@ describe("POST /backend/event", () => {
     await stage.deliveries(other);
   });
 
-  test("with a key stores one event: later ones are answered with its id", async () => {
+  test("stores one event for a key and responds to later ones with its id", async () => {
     const name = newName("e");
     const subscription = await stage.subscribe(consumer, name);
     const first = await stage.dispatch(name, 1, { key: "7" });
@@ -118,7 +118,7 @@ describe("POST /backend/event", () => {
     assert.deepEqual(bodies.sort(), ["1", "3"]);
   });
 
-  test("keeps an event with a scope from a subscriber who has lost that scope", async () => {
+  test("does not deliver an event with a scope to a subscriber who lost that scope", async () => {
     const [one, two] = await Promise.all([1, 2].map(() =>
       stage.gatepost.createUser({ scopes: ["consumer", "secrets"] })
     ));
@@ -131,7 +131,7 @@ describe("POST /backend/event", () => {
     await stage.deliveries({ ...lost, token: await stage.gatepost.login(two) });
   });
 
-  test("checks and completes data by the schema that declares the event", async () => {
+  test("checks data against the event's schema and adds its defaults", async () => {
     const lit = await stage.subscribe(consumer, "lamp.lit");
     const body = { name: "lamp.lit", data: { watt: "7", colour: 1 } };
     const wrong = await post("/backend/event", body);
@@ -145,16 +145,16 @@ describe("POST /backend/event", () => {
   });
 
   const INVALID = [
-    ["nothing", {}, ["/data", "/name"]],
-    ["a name of the service", { name: "gatepost.delivery.failed", data: 1 }, ["/name"]],
-    ["a name that is none", { name: "order created", data: 1 }, ["/name"]],
-    ["a name that is no text", { name: 7, data: 1 }, ["/name"]],
+    ["an empty object", {}, ["/data", "/name"]],
+    ["an event name of the service", { name: "gatepost.delivery.failed", data: 1 }, ["/name"]],
+    ["an invalid name", { name: "order created", data: 1 }, ["/name"]],
+    ["a name that is no string", { name: 7, data: 1 }, ["/name"]],
     ["a subject that is no id", { name: "a", data: 1, subject: "admin" }, ["/subject"]],
     ["a subject that is null", { name: "a", data: 1, subject: null }, ["/subject"]],
     ["a key that is empty", { name: "a", data: 1, key: "" }, ["/key"]],
     ["a key that is too long", { name: "a", data: 1, key: "x".repeat(257) }, ["/key"]],
-    ["a key that is no text", { name: "a", data: 1, key: 7 }, ["/key"]],
-    ["a member that is unknown", { name: "a", data: 1, scope: "b" }, ["/scope"]],
+    ["a key that is no string", { name: "a", data: 1, key: 7 }, ["/key"]],
+    ["an unknown member", { name: "a", data: 1, scope: "b" }, ["/scope"]],
     [
       "all errors at once",
       { name: "", subject: "x", more: 1 },
@@ -167,7 +167,7 @@ describe("POST /backend/event", () => {
     });
   }
 
-  test("refuses a number that is past what JSON's readers hold", async () => {
+  test("refuses a number that is too large for JSON.parse", async () => {
     const response = await stage.gatepost.api.send("POST", "/backend/event", {
       headers: { authorization: `Bearer ${stage.admin}`, "content-type": "application/json" },
       body: '{"name":"a","data":1e999}',
@@ -182,20 +182,20 @@ describe("POST /backend/event", () => {
     ["1e30", true],
     ["0.1", true],
   ] as const;
-  for (const [text, isTaken] of INTEGERS) {
-    test(`${isTaken ? "takes" : "refuses"} ${text}, which comes out ${
-      isTaken ? "the same" : "as another number"
+  for (const [text, isAccepted] of INTEGERS) {
+    test(`${isAccepted ? "accepts" : "refuses"} ${text}, which JSON.parse ${
+      isAccepted ? "keeps" : "changes"
     }`, async () => {
       const response = await stage.gatepost.api.send("POST", "/backend/event", {
         headers: { authorization: `Bearer ${stage.admin}`, "content-type": "application/json" },
         body: `{"name":"a","data":{"id":[${text}]}}`,
       });
-      if (isTaken) assert.equal(response.status, 202, response.text);
+      if (isAccepted) assert.equal(response.status, 202, response.text);
       else assert.deepEqual(assertProblem(response, 400), ["/data"]);
     });
   }
 
-  test("takes data up to GATEPOST_MAX_PAYLOAD, and returns 413 past it", async () => {
+  test("accepts data up to GATEPOST_MAX_PAYLOAD, and responds 413 to more", async () => {
     const fits = "x".repeat(MAX_PAYLOAD - 2); // with its quotes
     assert.equal((await post("/backend/event", { name: "a", data: fits })).status, 202);
     assertProblem(await post("/backend/event", { name: "a", data: `${fits}x` }), 413);
@@ -205,7 +205,7 @@ describe("POST /backend/event", () => {
 });
 
 describe("GET /backend/event", () => {
-  test("lists by name, newest first, part by part", async () => {
+  test("lists events by name, newest first, in pages", async () => {
     const name = newName("e");
     const ids: string[] = [];
     for (const n of [1, 2, 3]) ids.unshift(await stage.dispatch(name, { n }));
@@ -225,7 +225,7 @@ describe("GET /backend/event", () => {
     assert.ok(ids.every((id) => all.includes(id)));
   });
 
-  test("lists by status", async () => {
+  test("lists events by status", async () => {
     const name = newName("e");
     const id = await stage.dispatch(name, 1);
     const path = `/backend/event?name=${name}&status=`;
@@ -236,7 +236,7 @@ describe("GET /backend/event", () => {
     assert.deepEqual(readItems(await get(`${path}pending`)), []);
   });
 
-  test("refuses filters that are none, all at once", async () => {
+  test("refuses invalid filters of events with all errors", async () => {
     const path = "/backend/event?status=new&name=a%20b&limit=0&cursor=-";
     const pointers = assertProblem(await get(path), 400);
     assert.deepEqual(pointers, ["/cursor", "/limit", "/name", "/status"]);
@@ -247,7 +247,7 @@ describe("GET /backend/event", () => {
     assert.deepEqual(assertProblem(await get(path), 400), ["/status"]);
   });
 
-  test("shows one with its data and its deliveries, these in parts", async () => {
+  test("shows an event with its data and pages of its deliveries", async () => {
     const name = newName("e");
     const subscriptions = await Promise.all([1, 2, 3].map(() => stage.subscribe(consumer, name)));
     const id = await stage.dispatch(name, { a: [1] });
@@ -267,13 +267,13 @@ describe("GET /backend/event", () => {
     assert.ok(deliveries.every(({ event, status }) => event === id && status === "delivered"));
   });
 
-  test("knows no event of another id", async () => {
+  test("responds 404 to an unknown event id", async () => {
     assertProblem(await get(`/backend/event/e${"0".repeat(24)}`), 404);
   });
 });
 
 describe("/backend/delivery", () => {
-  test("lists by status, subscription and event, alone and together", async () => {
+  test("lists deliveries by status, subscription and event, alone and combined", async () => {
     const name = newName("e");
     const good = await stage.subscribe(consumer, name);
     const bad = await stage.subscribe(consumer, name, 500);
@@ -302,12 +302,12 @@ describe("/backend/delivery", () => {
     assert.ok(allFailed.length >= 2 && allFailed.every(({ status }) => status === "failed"));
   });
 
-  test("knows no delivery of a subscription that there never was", async () => {
+  test("lists no deliveries for a subscription that does not exist", async () => {
     const path = `/backend/delivery?subscription=s${"0".repeat(24)}`;
     assert.deepEqual(readItems(await get(path)), []);
   });
 
-  test("refuses filters that are none, all at once", async () => {
+  test("refuses invalid filters of deliveries with all errors", async () => {
     const path = "/backend/delivery?status=lost&subscription=1&event=order.created&limit=x";
     assert.deepEqual(
       assertProblem(await get(path), 400),
@@ -315,7 +315,7 @@ describe("/backend/delivery", () => {
     );
   });
 
-  test("shows one with its attempts and how each response began", async () => {
+  test("shows a delivery with its attempts and the snippet of each response", async () => {
     const { ids: [id] } = await fail(1);
     const record = readObject(await get(`/backend/delivery/${id}`));
     const attempts = record["attempts"] as Record<string, unknown>[];
@@ -326,7 +326,7 @@ describe("/backend/delivery", () => {
     assertProblem(await get(`/backend/delivery/d${"0".repeat(32)}`), 404);
   });
 
-  test("sends a failed one again, as often as wanted", async () => {
+  test("resends a failed delivery, without the rate limit of consumers", async () => {
     const { subscription, ids: [id] } = await fail(1);
     for (const sent of [4, 6, 8, 10, 12, 14, 16]) {
       assert.equal((await post(`/backend/delivery/${id}/resend`)).status, 202);
@@ -336,7 +336,7 @@ describe("/backend/delivery", () => {
     assert.deepEqual(new Set(await audited(String(id))), new Set(["delivery.resend"]));
   });
 
-  test("refuses to send again what has not failed, or whose subscription has ended", async () => {
+  test("refuses to resend a delivery that did not fail or whose subscription ended", async () => {
     const delivered = await stage.subscribe(consumer, newName("e"));
     await stage.dispatch(delivered.event, 1);
     const [delivery] = await stage.deliveries(delivered, "delivered");
@@ -347,12 +347,12 @@ describe("/backend/delivery", () => {
     assertProblem(await post(`/backend/delivery/${id}/resend`), 409);
     assert.equal((await stage.call("DELETE", path, stage.admin)).status, 204);
     assertProblem(await post(`/backend/delivery/${id}/resend`), 409);
-    assert.deepEqual(await audited(String(id)), [], "what is refused is not recorded as done");
+    assert.deepEqual(await audited(String(id)), [], "a refused resend is not audited");
   });
 });
 
 describe("POST /backend/delivery/resend", () => {
-  test("sends again all of a subscription that failed, and counts them", async () => {
+  test("resends all failed deliveries of a subscription and returns their number", async () => {
     const { subscription, ids } = await fail(3, 204);
     const other = await fail(1, 204);
     const body = { status: "failed", subscription: subscription.id };
@@ -372,7 +372,7 @@ describe("POST /backend/delivery/resend", () => {
     assert.deepEqual(none.json(), { count: 0 });
   });
 
-  test("takes those of events since and until a time", async () => {
+  test("resends failed deliveries of events since and until a time", async () => {
     const subscription = await stage.subscribe(consumer, newName("e"), 500);
     const times: string[] = [];
     for (const n of [1, 2, 3]) {
@@ -399,7 +399,7 @@ describe("POST /backend/delivery/resend", () => {
     }
   });
 
-  test("sends what failed of every subscription where none is named", async () => {
+  test("resends failed deliveries of every subscription if none is named", async () => {
     const since = now();
     const one = await fail(1, 204);
     const two = await fail(1, 204);
@@ -410,7 +410,7 @@ describe("POST /backend/delivery/resend", () => {
     assert.ok((await audited("failed")).length > 0);
   });
 
-  test("leaves out what has nowhere to go", async () => {
+  test("leaves out deliveries of a disabled subscription", async () => {
     const { subscription } = await fail(1);
     await patch(`/backend/subscription/${subscription.id}`, { status: "disabled" });
     const body = { status: "failed", subscription: subscription.id };
@@ -418,11 +418,11 @@ describe("POST /backend/delivery/resend", () => {
   });
 
   const INVALID = [
-    ["nothing", {}, ["/status"]],
+    ["an empty object", {}, ["/status"]],
     ["another status", { status: "gone" }, ["/status"]],
-    ["times that are none", { status: "failed", since: "today", until: 7 }, ["/since", "/until"]],
+    ["invalid times", { status: "failed", since: "today", until: 7 }, ["/since", "/until"]],
     ["a day without a time", { status: "failed", since: "2026-01-31" }, ["/since"]],
-    ["a subscription that is no id", { status: "failed", subscription: "1" }, ["/subscription"]],
+    ["an invalid subscription id", { status: "failed", subscription: "1" }, ["/subscription"]],
     ["an unknown member", { status: "failed", event: "e" }, ["/event"]],
   ] as const;
   for (const [name, body, pointers] of INVALID) {
@@ -433,7 +433,7 @@ describe("POST /backend/delivery/resend", () => {
 });
 
 describe("/backend/subscription", () => {
-  test("lists everybody's, newest first, part by part", async () => {
+  test("lists the subscriptions of all principals, newest first, in pages", async () => {
     const ids = [
       await stage.subscribe(consumer, newName("e")),
       await stage.subscribe(await stage.newConsumer(), newName("e")),
@@ -448,7 +448,7 @@ describe("/backend/subscription", () => {
     assert.ok(!first.text.includes("whsec_"));
   });
 
-  test("shows one, pauses it, gives it another endpoint and makes it active", async () => {
+  test("shows a subscription, pauses it, changes its endpoint and activates it", async () => {
     const subscription = await stage.subscribe(consumer, newName("e"));
     const path = `/backend/subscription/${subscription.id}`;
     assert.equal(readObject(await get(path))["event"], subscription.event);
@@ -466,7 +466,7 @@ describe("/backend/subscription", () => {
     );
   });
 
-  test("disables one with a reason, which its owner sees, and cancels what waits", async () => {
+  test("disables a subscription with a reason and cancels its pending deliveries", async () => {
     const subscription = await stage.subscribe(consumer, newName("e"));
     const path = `/backend/subscription/${subscription.id}`;
     await patch(path, { status: "paused" });
@@ -483,7 +483,7 @@ describe("/backend/subscription", () => {
     assert.ok(!("disabled_reason" in active));
   });
 
-  test("makes none active whose user is disabled", async () => {
+  test("does not activate a subscription whose user is disabled", async () => {
     const user = await stage.gatepost.createUser();
     const subscription = await stage.subscribe(await stage.gatepost.login(user), newName("e"));
     await stage.gatepost.change(user, { status: "disabled" });
@@ -494,7 +494,7 @@ describe("/backend/subscription", () => {
     assert.equal((await patch(path, { status: "active" })).status, 200);
   });
 
-  test("refuses an endpoint that its owner could not give it, and unknown members", async () => {
+  test("refuses an endpoint that its owner could not set, and invalid members", async () => {
     const subscription = await stage.subscribe(consumer, newName("e"));
     const path = `/backend/subscription/${subscription.id}`;
     for (const endpoint of ["ftp://a.example/", "http://10.0.0.1/", stage.gatepost.server.url]) {
@@ -505,7 +505,7 @@ describe("/backend/subscription", () => {
     assert.deepEqual(await audited(subscription.id), ["subscription.create"]);
   });
 
-  test("of many who delete one at once one does, and that is recorded", async () => {
+  test("one of eight simultaneous deletions succeeds, and only that one is audited", async () => {
     const subscription = await stage.subscribe(consumer, newName("e"));
     const user = await stage.gatepost.createUser();
     const app = await stage.gatepost.createApp();
@@ -527,7 +527,7 @@ describe("/backend/subscription", () => {
     }
   });
 
-  test("refuses an event and endpoint that the owner has already", async () => {
+  test("refuses an endpoint that the owner already has for the same event", async () => {
     const event = newName("e");
     const one = await stage.subscribe(consumer, event);
     const two = await stage.subscribe(consumer, event);
@@ -535,7 +535,7 @@ describe("/backend/subscription", () => {
     assertProblem(await patch(`/backend/subscription/${two.id}`, change), 409);
   });
 
-  test("deletes one, for its owner too", async () => {
+  test("deletes a subscription, for its owner too", async () => {
     const subscription = await stage.subscribe(consumer, newName("e"));
     const path = `/backend/subscription/${subscription.id}`;
     assert.equal((await stage.call("DELETE", path, stage.admin)).status, 204);

@@ -31,7 +31,7 @@ after(async () => {
 
 type Item = Readonly<Record<string, unknown>>;
 
-/** Sends as an administrator who has just logged in: no withdrawn key ends that token. */
+/** Sends as an administrator who has just logged in, since withdrawing a key ends tokens. */
 async function send(method: string, path: string, body?: unknown): Promise<ClientResponse> {
   const token = await gatepost.login({ id: "", username: "admin", password: PASSWORD });
   return gatepost.api.sendJson(method, path, body, bearer(token));
@@ -47,7 +47,7 @@ async function publishedKids(of: Gatepost): Promise<unknown[]> {
   return (keys as Item[]).map(({ kid }) => kid);
 }
 
-/** Promised: within 1 s in any other process. */
+/** Waits at most 1 s, the limit that is promised for every other process. */
 async function withinASecond(holds: () => Promise<boolean>, what: string): Promise<void> {
   const endMs = Date.now() + 1000;
   while (!await holds()) {
@@ -58,7 +58,7 @@ async function withinASecond(holds: () => Promise<boolean>, what: string): Promi
 
 const kidOf = (token: string) => decodeJwt(token).header["kid"];
 
-test("keys are closed without a token and without scope backend", async () => {
+test("keys need a token with scope backend", async () => {
   const token = bearer(await gatepost.login(user));
   for (const [method, path] of [["GET", ""], ["POST", ""], ["DELETE", "/k0"]] as const) {
     const target = `/backend/key${path}`;
@@ -67,7 +67,7 @@ test("keys are closed without a token and without scope backend", async () => {
   }
 });
 
-test("keys are listed with their state and their public parts alone", async () => {
+test("keys are listed with their status and only their public parts", async () => {
   const keys = await listKeys();
   assert.deepEqual(keys.filter(({ status }) => status === "signing").length, 1);
   assert.deepEqual(
@@ -94,7 +94,7 @@ test("keys are listed with their state and their public parts alone", async () =
   }
 });
 
-test("a new key is published everywhere for 10 minutes while the one before signs", async () => {
+test("a new key is published in every process 10 minutes before it signs", async () => {
   const response = await expectStatus(201, send("POST", "/backend/key"));
   const { kid, status, signs_from: signsFrom } = readObject(response);
   assert.equal(new URL(response.location ?? "").pathname, `/backend/key/${kid}`);
@@ -107,11 +107,11 @@ test("a new key is published everywhere for 10 minutes while the one before sign
   await withinASecond(isThere, "it is published there");
   const signing = (await listKeys()).find((key) => key["status"] === "signing");
   const until = Date.parse(String(signing?.["published_until"])) - Date.parse(String(signsFrom));
-  assert.ok(until >= 3_600_000 && until < 3_610_000, "until its last token of 1 h has expired");
+  assert.ok(until >= 3_600_000 && until < 3_610_000, "until its last token (1 h) has expired");
   await expectStatus(204, send("DELETE", `/backend/key/${kid}`));
 });
 
-test("a key made at once signs, in another process too, and older tokens live on", async () => {
+test("a key made with at_once signs in every process, and older tokens stay valid", async () => {
   const old = await gatepost.login(user);
   const response = await expectStatus(201, send("POST", "/backend/key", { at_once: true }));
   const { kid, status } = readObject(response);
@@ -125,7 +125,7 @@ test("a key made at once signs, in another process too, and older tokens live on
   assert.equal(retired?.["status"], "retired");
 });
 
-test("a withdrawn key ends its tokens everywhere, and a successor signs at once", async () => {
+test("withdrawing a key ends its tokens in every process, and a new key signs", async () => {
   const token = await gatepost.login(user);
   const known = (await listKeys()).map((key) => key["kid"]);
   const kid = kidOf(token);
@@ -134,20 +134,20 @@ test("a withdrawn key ends its tokens everywhere, and a successor signs at once"
   assert.equal(await gatepost.isAlive(token), false);
   assert.ok(!(await publishedKids(gatepost)).includes(kid));
   const next = kidOf(await gatepost.login(user));
-  assert.ok(!known.includes(next), "a new one: an older one never signs again");
-  await withinASecond(async () => !await other.isAlive(token), "the key is dead there");
+  assert.ok(!known.includes(next), "a new key: an older one never signs again");
+  await withinASecond(async () => !await other.isAlive(token), "the token is invalid there");
   assert.equal(kidOf(await other.login(user)), next);
   await expectStatus(404, send("DELETE", `/backend/key/${kid}`));
 });
 
-test("a token of a withdrawn key stays dead although it was seen alive before", async () => {
+test("a token that was accepted before is refused once its key is withdrawn", async () => {
   const token = await gatepost.login(user);
   for (let i = 0; i < 3; i++) assert.equal(await gatepost.isAlive(token), true);
   await expectStatus(204, send("DELETE", `/backend/key/${kidOf(token)}`));
   for (let i = 0; i < 3; i++) assert.equal(await gatepost.isAlive(token), false);
 });
 
-test("keys are listed newest first, part by part", async () => {
+test("keys are listed newest first, in pages", async () => {
   await expectStatus(201, send("POST", "/backend/key", { at_once: true }));
   const kids = (await listKeys()).map(({ kid }) => kid);
   assert.deepEqual(kids, kids.toSorted().reverse());
@@ -160,7 +160,7 @@ test("keys are listed newest first, part by part", async () => {
   }
 });
 
-test("rotations and withdrawals are audited", async () => {
+test("rotations and withdrawals of keys are audited", async () => {
   const { kid } = readObject(await expectStatus(201, send("POST", "/backend/key", {})));
   await expectStatus(204, send("DELETE", `/backend/key/${kid}`));
   const response = await send("GET", `/backend/audit?target=${kid}`);
@@ -168,7 +168,7 @@ test("rotations and withdrawals are audited", async () => {
   assert.deepEqual(entries.map(({ action }) => action), ["key.withdraw", "key.rotate"]);
 });
 
-test("a request for a key with anything but at_once is refused", async () => {
+test("a request for a new key is refused if it has more than a boolean at_once", async () => {
   const count = (await listKeys()).length;
   for (const body of [{ at_once: "yes" }, { now: true }, [], null]) {
     await expectStatus(400, send("POST", "/backend/key", body));

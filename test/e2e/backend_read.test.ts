@@ -4,7 +4,7 @@ import { bearer, basicAuth, expectStatus, readObject, readTokens } from "../help
 import { type EventStage, readItems, startEventStage } from "../helpers/event_stage.ts";
 
 let stage: EventStage;
-/** A token of somebody who may read the backend, and nothing else. */
+/** A token that has only scope backend:read. */
 let reader: string;
 
 before(async () => {
@@ -13,7 +13,7 @@ before(async () => {
 });
 after(() => stage.stop());
 
-/** Every operation of the backend, with ids of nothing in its path. */
+/** Every operation of the backend, with unknown ids in its path. */
 async function listOperations(): Promise<[method: string, path: string, opens: string[]][]> {
   const { paths }: { paths: Record<string, Record<string, { security: object[] }>> } =
     JSON.parse((await stage.gatepost.api.get("/openapi.json")).text);
@@ -27,7 +27,7 @@ async function listOperations(): Promise<[method: string, path: string, opens: s
     );
 }
 
-test("backend:read opens every GET of /backend, and refuses all else by name", async () => {
+test("backend:read allows every GET of /backend and nothing else, as OpenAPI says", async () => {
   const operations = await listOperations();
   assert.ok(operations.length > 30);
   for (const [method, path, opens] of operations) {
@@ -44,25 +44,25 @@ test("backend:read opens every GET of /backend, and refuses all else by name", a
 });
 
 for (const path of ["/system/metrics", "/consumer/subscription"]) {
-  test(`backend:read does not open ${path}`, async () => {
+  test(`backend:read does not allow ${path}`, async () => {
     await expectStatus(403, stage.gatepost.api.get(path, bearer(reader)));
   });
 }
 
-test("backend opens the backend alone: a scope that it does not carry is refused", async () => {
+test("backend does not include scope consumer", async () => {
   const operator = await stage.newConsumer(["backend"]);
   await expectStatus(200, stage.gatepost.api.get("/backend/user", bearer(operator)));
   await expectStatus(403, stage.gatepost.api.get("/consumer/subscription", bearer(operator)));
 });
 
-test("backend:read does not show the parts of readiness, nor introspect", async () => {
+test("backend:read shows no parts of readiness and may not introspect", async () => {
   const { api } = stage.gatepost;
   assert.equal(readObject(await api.get("/system/ready", bearer(reader)))["parts"], undefined);
   const form = { token: reader };
   await expectStatus(403, api.postForm("/authorization/introspect", form, bearer(reader)));
 });
 
-test("how a response began is for backend alone", async () => {
+test("only scope backend shows the snippet of a response", async () => {
   const consumer = await stage.newConsumer();
   const subscription = await stage.subscribe(consumer, "read.snippet", 200);
   await stage.dispatch("read.snippet", {});
@@ -82,7 +82,7 @@ test("how a response began is for backend alone", async () => {
   assert.deepEqual(await read(reader), [undefined]);
 });
 
-test("backend:read is granted by name only, and never offered", async () => {
+test("backend:read is granted only if named, and resource metadata leaves it out", async () => {
   const { gatepost } = stage;
   const app = await gatepost.createApp({ scopes: ["consumer", "backend:read"] });
   const ask = async (more: Readonly<Record<string, string>>) => {
@@ -97,7 +97,7 @@ test("backend:read is granted by name only, and never offered", async () => {
   assert.deepEqual(scopes_supported.filter((scope) => scope.startsWith("backend")), []);
 });
 
-test("a trusted app does not get backend:read unseen", async () => {
+test("a trusted app gets backend:read only after the consent page", async () => {
   const { gatepost } = stage;
   const app = await gatepost.createApp({ scopes: ["backend:read"], trusted: true });
   const user = await gatepost.createUser({ scopes: ["backend:read"] });
