@@ -721,8 +721,8 @@ test("only null removes redirect URIs, and the response names the rule that appl
   ]);
   const kept = await expectStatus(200, send("GET", path));
   assert.deepEqual([kept["redirect_uris"], kept["redirect_rule"]], [[uri], "listed"]);
-  const taken = await expectStatus(200, send("PATCH", path, { redirect_uris: null }));
-  assert.deepEqual([taken["redirect_uris"], taken["redirect_rule"]], [[], "prefix"]);
+  const removed = await expectStatus(200, send("PATCH", path, { redirect_uris: null }));
+  assert.deepEqual([removed["redirect_uris"], removed["redirect_rule"]], [[], "prefix"]);
   const none = newApp({ redirect_uris: null });
   const made = await expectStatus(201, send("POST", "/backend/app", none));
   assert.equal(made["redirect_rule"], "prefix");

@@ -42,7 +42,7 @@ const get = (path: string) => stage.call("GET", path, stage.admin);
 const post = (path: string, body?: unknown) => stage.call("POST", path, stage.admin, body);
 const patch = (path: string, body: unknown) => stage.call("PATCH", path, stage.admin, body);
 
-/** The current time as since and until take it. */
+/** The current time, in the format of since and until. */
 const now = () => new Date().toISOString();
 
 /** Actions on a target, as they are audited. */

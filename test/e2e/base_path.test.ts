@@ -1,4 +1,4 @@
-// On SQLite alone: it is about paths.
+// On SQLite alone: it is about paths, not about the database.
 import assert from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -37,10 +37,10 @@ after(async () => {
   await rm(endpoints, { recursive: true });
 });
 
-/** The server at its root, past the base path. */
+/** A client of the server's root, without the base path. */
 const root = () => createClient(gatepost.server.url);
 
-describe("a base URL with a path prefixes", () => {
+describe("a base URL with a path is the prefix of", () => {
   const paths = [
     "/authorization/whoami",
     "/authorization/authorize",
@@ -52,18 +52,18 @@ describe("a base URL with a path prefixes", () => {
     "/.well-known/jwks.json",
   ];
   for (const path of paths) {
-    test(`${path}, which is not there without it`, async () => {
+    test(`${path}, which is 404 without the prefix`, async () => {
       assert.notEqual((await gatepost.api.get(path)).status, 404);
       assert.equal((await root().get(path)).status, 404);
     });
   }
 
-  test("a hosted endpoint, whose request has the public address", async () => {
+  test("a hosted endpoint, whose request has the public URL", async () => {
     const { text } = await gatepost.api.get("/where/a%20b?x=1");
     assert.deepEqual(JSON.parse(text), [`${ISSUER}/where/a%20b?x=1`, "a b"]);
   });
 
-  test("nothing beside it", async () => {
+  test("no route outside the base path", async () => {
     const { origin } = new URL(gatepost.url);
     for (const path of ["/", "/gate", "/gate/v12/system/health", "/gate/system/health",
       "/GATE/v1/system/health", "/gate/v1/gate/v1/system/health", "/gate//v1/system/health"]) {
@@ -72,28 +72,28 @@ describe("a base URL with a path prefixes", () => {
   });
 });
 
-describe("metadata of an issuer with a path is at the inserted form too", () => {
+describe("metadata of an issuer with a path", () => {
   const documents: [rfc: string, name: string, member: string][] = [
     ["RFC 8414 §3.1", "oauth-authorization-server", "issuer"],
     ["RFC 8414 §5", "openid-configuration", "issuer"],
     ["RFC 9728 §3.1", "oauth-protected-resource", "resource"],
   ];
   for (const [rfc, name, member] of documents) {
-    test(`${name} (${rfc})`, async () => {
+    test(`${name} is also at the inserted path (${rfc})`, async () => {
       const response = await root().get(`/.well-known/${name}/gate/v1`);
       assert.equal(response.status, 200);
       assert.equal(readObject(response)[member], ISSUER);
       assert.equal((await gatepost.api.get(`/.well-known/${name}`)).text, response.text);
     });
 
-    test(`${name} has nothing at another path`, async () => {
+    test(`${name} is 404 at any other path`, async () => {
       for (const path of ["/gate", "/gate/v1/", "/gate/v2", "/x/gate/v1", "gate/v1"]) {
         assert.equal((await root().get(`/.well-known/${name}${path}`)).status, 404, path);
       }
     });
   }
 
-  test("and a challenge points to it (RFC 9728 §5.1)", async () => {
+  test("is at the inserted path that a challenge names (RFC 9728 §5.1)", async () => {
     const path = "/authorization/whoami";
     const response = await gatepost.api.get(path);
     const url = `https://api.example/.well-known/oauth-protected-resource/gate/v1${path}`;
@@ -101,7 +101,7 @@ describe("metadata of an issuer with a path is at the inserted form too", () => 
     assert.equal(response.headers.get("www-authenticate"), expected);
   });
 
-  test("and that of a path has it after the base path (RFC 9728 §3.1)", async () => {
+  test("of a protected path has that path after the base path (RFC 9728 §3.1)", async () => {
     const name = "/.well-known/oauth-protected-resource";
     const response = await root().get(`${name}/gate/v1/authorization/whoami`);
     assert.equal(readObject(response)["resource"], `${ISSUER}/authorization/whoami`);
@@ -112,7 +112,7 @@ describe("metadata of an issuer with a path is at the inserted form too", () => 
     }
   });
 
-  test("and every address in it has the path", async () => {
+  test("has only URLs that begin with the issuer", async () => {
     const metadata = readObject(await gatepost.api.get("/.well-known/oauth-authorization-server"));
     const urls = Object.entries(metadata).filter(([name]) => /_endpoint$|_uri$/.test(name));
     assert.ok(urls.length >= 5);
@@ -121,12 +121,12 @@ describe("metadata of an issuer with a path is at the inserted form too", () => 
 });
 
 describe("under a base URL with a path", () => {
-  test("tokens have it as issuer and audience", () => {
+  test("tokens have that URL as issuer and audience", () => {
     const { claims } = decodeJwt(gatepost.adminToken);
     assert.deepEqual([claims["iss"], claims["aud"]], [ISSUER, ISSUER]);
   });
 
-  test("the Location of what was made is found", async () => {
+  test("the Location of a new user can be requested", async () => {
     const body = { username: "somebody", password: "long enough" };
     const response = await gatepost.api.postJson(
       "/backend/user",
@@ -140,7 +140,7 @@ describe("under a base URL with a path", () => {
     assert.equal(found.status, 200);
   });
 
-  test("login and consent lead to a code that is good", async () => {
+  test("login and consent lead to a valid code", async () => {
     const [user, app] = [await gatepost.createUser(), await gatepost.createApp()];
     const callback = await allowByHand(user, app);
     assert.equal(callback.searchParams.get("iss"), ISSUER);
@@ -149,7 +149,7 @@ describe("under a base URL with a path", () => {
   });
 });
 
-/** Through the pages with the cookie carried by hand: over http no client keeps a Secure one. */
+/** Passes the pages and carries the cookie itself: over http no client keeps a Secure one. */
 async function allowByHand(
   user: { readonly username: string; readonly password: string },
   app: { readonly id: string; readonly redirectUri: string },

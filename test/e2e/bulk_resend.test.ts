@@ -22,7 +22,7 @@ const BULK = "/backend/delivery/resend";
 const post = (path: string, body: unknown, token = stage.admin) =>
   stage.call("POST", path, token, body);
 
-/** A subscription whose `count` deliveries were answered with a status, later ones with 204. */
+/** A subscription whose receiver responded to `count` deliveries with a status, then with 204. */
 async function deliver(status: number, count: number): Promise<StagedSubscription> {
   const responses = Array<number>(count).fill(status);
   const subscription = await stage.subscribe(consumer, newName("e"), ...responses, 204);
@@ -36,7 +36,7 @@ const sentIds = ({ path }: StagedSubscription) =>
   stage.receiver.requests(path).map(({ headers }) => String(headers["webhook-id"]));
 
 describe("POST /backend/delivery/resend", () => {
-  test("delivered ones go out again, each under its own webhook-id", async () => {
+  test("resends delivered ones, each with its own webhook-id", async () => {
     const subscription = await deliver(204, 2);
     const response = await post(BULK, { status: "delivered", subscription: subscription.id });
     const { id, count } = readObject(response);
@@ -49,19 +49,19 @@ describe("POST /backend/delivery/resend", () => {
     assert.deepEqual([state, done, status, of], ["done", 2, "delivered", subscription.id]);
   });
 
-  test("a dry run counts, and stores and sends nothing", async () => {
+  test("counts in a dry run, which stores and sends nothing", async () => {
     const subscription = await deliver(500, 2);
     const body = { status: "failed", subscription: subscription.id, dry_run: true };
     const response = await post(BULK, body);
     assert.deepEqual([response.status, response.json()], [200, { count: 2 }]);
-    const trial = await post(BULK, { ...body, first: "one" });
-    assert.deepEqual([trial.status, trial.json()], [200, { count: 1 }]);
+    const one = await post(BULK, { ...body, first: "one" });
+    assert.deepEqual([one.status, one.json()], [200, { count: 1 }]);
     await stage.deliveries(subscription, "failed", "failed");
     const list = readObject(await stage.call("GET", "/backend/resend", stage.admin));
     assert.ok(!JSON.stringify(list).includes(subscription.id));
   });
 
-  test("a trial sends the first alone and says which that is", async () => {
+  test("resends only the first one and names it if asked for one", async () => {
     const subscription = await deliver(500, 3);
     const [oldest] = sentIds(subscription);
     const body = { status: "failed", subscription: subscription.id, first: "one" };
@@ -70,7 +70,7 @@ describe("POST /backend/delivery/resend", () => {
     assert.deepEqual(sentIds(subscription).slice(3), [oldest]);
   });
 
-  test("goes by what a list can be narrowed by", async () => {
+  test("selects deliveries by the filters of the list", async () => {
     const one = await deliver(503, 2);
     const two = await deliver(500, 1);
     const count = async (more: object) =>
@@ -87,7 +87,7 @@ describe("POST /backend/delivery/resend", () => {
     return String(Object(readObject(response)["items"])[0].id);
   }
 
-  test("needs scope backend, and a status that there is", async () => {
+  test("needs scope backend and a valid filter", async () => {
     assertProblem(await post(BULK, { status: "failed" }, consumer), 403);
     assert.deepEqual(assertProblem(await post(BULK, { status: "due", answer: "5x", first: 1 }),
       400), ["/answer", "/first", "/status"]);
@@ -100,7 +100,7 @@ describe("POST /backend/delivery/resend", () => {
 describe("POST /consumer/subscription/{id}/resend", () => {
   const path = ({ id }: StagedSubscription) => `/consumer/subscription/${id}/resend`;
 
-  test("sends the owner's again, and nobody else's", async () => {
+  test("resends deliveries of that subscription, for its owner alone", async () => {
     const subscription = await deliver(500, 2);
     const other = await deliver(500, 1);
     const stranger = await stage.newConsumer();
@@ -114,7 +114,7 @@ describe("POST /consumer/subscription/{id}/resend", () => {
     await stage.deliveries(other, "failed");
   });
 
-  test("counts as a resend, but for a dry run", async () => {
+  test("counts against the limit of resends, unless it is a dry run", async () => {
     const subscription = await deliver(500, 1);
     for (let tries = 0; tries < 8; tries++) {
       const body = { status: "failed", dry_run: true };
@@ -126,10 +126,10 @@ describe("POST /consumer/subscription/{id}/resend", () => {
     assertProblem(await post(path(subscription), { status: "failed" }, consumer), 429);
   });
 
-  test("is listed and shown to its caller alone, by its own subscription", async () => {
+  test("is shown only to the consumer who asked for it, and below its subscription", async () => {
     const subscription = await deliver(500, 1);
     const other = await deliver(500, 1);
-    await post(BULK, { status: "failed", subscription: subscription.id }); // by somebody else
+    await post(BULK, { status: "failed", subscription: subscription.id }); // by an administrator
     await stage.deliveries(subscription, "delivered");
     const resend = async (of: StagedSubscription) =>
       String(readObject(await post(path(of), { status: "delivered" }, consumer))["id"]);
@@ -162,8 +162,8 @@ describe("POST /consumer/subscription/{id}/resend", () => {
   });
 });
 
-describe("sending one again", () => {
-  test("takes a delivered one whose status is said, and no other", async () => {
+describe("resending one delivery", () => {
+  test("resends a delivered one only if the request names that status", async () => {
     const subscription = await deliver(204, 1);
     const [id] = sentIds(subscription);
     const own = `/consumer/subscription/delivery/${id}/resend`;

@@ -25,9 +25,9 @@ const TIMEOUT_MS = 600;
 let stage: EventStage;
 let secure: Receiver;
 let token: string;
-/** Where nobody listens any more. */
+/** A URL where no server listens any more. */
 let closedUrl: string;
-/** Whose certificate the server is configured to trust. */
+/** A receiver whose certificate the server is configured to trust. */
 let trusted: Receiver;
 const folder = mkdtempSync(join(tmpdir(), "gatepost-callback-"));
 before(async () => {
@@ -52,7 +52,7 @@ after(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** Subscribes any address. */
+/** Subscribes any URL to a new event. */
 async function subscribe(endpoint: string): Promise<StagedSubscription> {
   const event = newName("e");
   const response = await stage.call("POST", "/consumer/subscription", token, { event, endpoint });
@@ -60,13 +60,13 @@ async function subscribe(endpoint: string): Promise<StagedSubscription> {
   return { id: String(readObject(response)["id"]), path: new URL(endpoint).pathname, event, token };
 }
 
-/** Dispatches from a hosted endpoint, as its code would. */
+/** Dispatches an event by the code of a hosted endpoint. */
 async function dispatch(name: string, data: unknown): Promise<void> {
   const response = await stage.gatepost.api.postJson("/dispatch", { events: [{ name, data }] });
   assert.equal(response.status, 202, response.text);
 }
 
-/** The subscription's one delivery once it is at its end, with its attempts. */
+/** The status of the subscription's only delivery once it has ended, and its attempts. */
 async function finished(subscription: StagedSubscription) {
   const path = `/consumer/subscription/${subscription.id}/delivery`;
   let delivery: Readonly<Record<string, unknown>> = {};
@@ -101,7 +101,7 @@ describe("a callback", () => {
     });
   }
 
-  test("says who sends it, and of the event its name, the attempt and a signature", async () => {
+  test("has headers for its sender, event, attempt and signature, and no other data", async () => {
     const path = `/${newName("hook")}`;
     const event = newName("e");
     const made = await stage.call("POST", "/consumer/subscription", token, {
@@ -128,7 +128,7 @@ describe("a callback", () => {
     assert.deepEqual(Object.keys(headers).filter((name) => !known.includes(name)), []);
   });
 
-  test("is the same on a resend, but for time, signature and the attempt's number", async () => {
+  test("is the same on a resend except for time, signature and attempt number", async () => {
     const subscription = await stage.subscribe(token, newName("e"), 500, 204);
     await dispatch(subscription.event, { text: "ä", n: [1, 2] });
     const [first, second] = await stage.receiver.waitFor(2, PATIENCE_MS, subscription.path);
@@ -141,7 +141,7 @@ describe("a callback", () => {
     assert.deepEqual(same(second), { ...same(first), "gatepost-attempt": "2" });
   });
 
-  test("is one for each subscription of an event, each with an id of its own", async () => {
+  test("goes to each subscription of an event with an id of its own", async () => {
     const event = newName("e");
     const subscriptions = [
       await stage.subscribe(token, event),
@@ -155,7 +155,7 @@ describe("a callback", () => {
     assert.equal(new Set(requests.flat().map(({ headers }) => headers["webhook-id"])).size, 4);
   });
 
-  test("keeps no cookie", async () => {
+  test("sends no cookie that a response has set", async () => {
     const path = `/${newName("hook")}`;
     stage.receiver.answer(path, 204, { "set-cookie": "id=1; Path=/" });
     const { event } = await subscribe(stage.receiver.url + path);
@@ -169,7 +169,7 @@ describe("a callback", () => {
 
 describe("a success", () => {
   for (const status of [200, 201, 202, 204, 299]) {
-    test(`is ${status}: one POST`, async () => {
+    test(`is status ${status}, and is sent once`, async () => {
       const subscription = await stage.subscribe(token, newName("e"), status);
       await dispatch(subscription.event, 1);
       const { status: state, attempts } = await finished(subscription);
@@ -179,7 +179,7 @@ describe("a success", () => {
     });
   }
 
-  test("comes over https as over http", async () => {
+  test("is possible over https", async () => {
     const subscription = await subscribe(`${trusted.url}/hook`);
     await dispatch(subscription.event, { a: 1 });
     assert.equal((await finished(subscription)).status, "delivered");
@@ -187,18 +187,18 @@ describe("a success", () => {
     assert.equal(String(request?.body), '{"a":1}');
   });
 
-  test("needs no more of the response than its first 4 KiB", async () => {
+  test("needs only the beginning of the response", async () => {
     const { url, written, close } = await startEndless();
     const subscription = await subscribe(url);
     await dispatch(subscription.event, 1);
     assert.equal((await finished(subscription)).status, "delivered");
-    assert.ok(await written < 16 * 1024 * 1024, "more than what sockets hold in their buffers");
+    assert.ok(await written < 16 * 1024 * 1024, "no more is read than the sockets buffer");
     await close();
   });
 });
 
 describe("a failure", () => {
-  const REACTIONS: readonly (readonly [what: string, reaction: Reaction, told: unknown])[] = [
+  const REACTIONS: readonly (readonly [what: string, reaction: Reaction, shown: unknown])[] = [
     ["301", { kind: "answer", status: 301, headers: { location: "/elsewhere" } }, 301],
     ["302", { kind: "answer", status: 302, headers: { location: "/elsewhere" } }, 302],
     ["304", { kind: "answer", status: 304 }, 304],
@@ -211,9 +211,9 @@ describe("a failure", () => {
     ["500", { kind: "answer", status: 500 }, 500],
     ["503", { kind: "answer", status: 503 }, 503],
     ["429 with Retry-After", { kind: "answer", status: 429, headers: { "retry-after": "0" } }, 429],
-    ["no answer", { kind: "hang" }, "timeout"],
-    ["a late answer", { kind: "answer", delayMs: 3 * TIMEOUT_MS }, "timeout"],
-    ["a body that drips", { kind: "drip", everyMs: 50 }, "timeout"],
+    ["no response", { kind: "hang" }, "timeout"],
+    ["a late response", { kind: "answer", delayMs: 3 * TIMEOUT_MS }, "timeout"],
+    ["a body that comes slowly", { kind: "drip", everyMs: 50 }, "timeout"],
     ["a closed connection", { kind: "close" }, "reset"],
     ["a reset connection", { kind: "reset" }, "reset"],
     ["not HTTP", { kind: "raw", bytes: "220 smtp.example\r\n" }, "protocol"],
@@ -222,7 +222,7 @@ describe("a failure", () => {
       bytes: "\0\0\u0012\u0004\0\0\0\0\0",
     }, "protocol"],
   ];
-  for (const [what, reaction, told] of REACTIONS) {
+  for (const [what, reaction, shown] of REACTIONS) {
     test(`is ${what}, which is resent like any other`, async () => {
       const path = `/${newName("hook")}`;
       stage.receiver.react(path, reaction);
@@ -231,36 +231,36 @@ describe("a failure", () => {
       const { status, attempts } = await finished(subscription);
       assert.equal(status, "failed");
       const seen = attempts.map((attempt) => attempt["status"] ?? attempt["error"]);
-      assert.deepEqual(seen, [told, told]);
-      // On a connection that was kept alive, an attempt may come twice where it is reset.
-      const came = stage.receiver.requests(path).map(({ headers }) => headers["gatepost-attempt"]);
-      assert.deepEqual(told === "reset" ? [...new Set(came)] : came, ["1", "2"]);
+      assert.deepEqual(seen, [shown, shown]);
+      // An attempt over a kept-alive connection that is reset may be sent twice.
+      const sent = stage.receiver.requests(path).map(({ headers }) => headers["gatepost-attempt"]);
+      assert.deepEqual(shown === "reset" ? [...new Set(sent)] : sent, ["1", "2"]);
       assert.equal(stage.receiver.count("/elsewhere"), 0);
     });
   }
 
-  const ADDRESSES: readonly (readonly [what: string, endpoint: () => string, told: string])[] = [
-    ["a port where nobody listens", () => closedUrl, "refused"],
-    ["a certificate that nobody vouches for", () => `${secure.url}/`, "tls"],
-    ["a name that there is not", () => "http://no-such-name.invalid/", "unreachable"],
-    ["http spoken to https", () => secure.url.replace("https", "http"), "reset"],
-    ["https spoken to http", () => stage.receiver.url.replace("http", "https"), "tls"],
+  const ADDRESSES: readonly (readonly [what: string, endpoint: () => string, shown: string])[] = [
+    ["a port where no server listens", () => closedUrl, "refused"],
+    ["a certificate of an unknown authority", () => `${secure.url}/`, "tls"],
+    ["a host name that does not exist", () => "http://no-such-name.invalid/", "unreachable"],
+    ["http sent to an https server", () => secure.url.replace("https", "http"), "reset"],
+    ["https sent to an http server", () => stage.receiver.url.replace("http", "https"), "tls"],
   ];
-  for (const [what, endpoint, told] of ADDRESSES) {
-    const skip = told === "unreachable" && OFFLINE;
+  for (const [what, endpoint, shown] of ADDRESSES) {
+    const skip = shown === "unreachable" && OFFLINE;
     test(`is ${what}, which is resent like any other`, { skip }, async () => {
       const subscription = await subscribe(endpoint());
       await dispatch(subscription.event, 1);
       const { status, attempts } = await finished(subscription);
       assert.equal(status, "failed");
       const errors = attempts.map((attempt) => attempt["error"] ?? attempt["status"]);
-      if (what !== "http spoken to https") assert.deepEqual(errors, [told, told]);
-      else assert.equal(errors.length, 2); // OpenSSL answers it with an HTTP 400 of its own or none
+      if (what !== "http sent to an https server") assert.deepEqual(errors, [shown, shown]);
+      else assert.equal(errors.length, 2); // OpenSSL may send an HTTP 400 of its own
       assert.equal(secure.count(), 0);
     });
   }
 
-  test("is a timeout of the whole exchange, not of its parts", async () => {
+  test("is a timeout that counts the whole exchange", async () => {
     const path = `/${newName("hook")}`;
     stage.receiver.react(path, { kind: "drip", everyMs: 50 });
     const subscription = await subscribe(stage.receiver.url + path);
@@ -274,7 +274,7 @@ describe("a failure", () => {
 });
 
 describe("the address guard", () => {
-  test("is there by default: the loopback is neither subscribed to nor reached", async (t) => {
+  test("by default refuses loopback, both at subscribing and at sending", async (t) => {
     const modules = { GATEPOST_ENDPOINTS: ENDPOINTS, GATEPOST_RESEND_DELAYS: "20ms" };
     const gatepost = await startGatepost({ env: modules });
     t.after(() => gatepost.stop());
@@ -288,7 +288,7 @@ describe("the address guard", () => {
     const { port } = new URL(stage.receiver.url);
     const named = { event, endpoint: `http://localhost:${port}${path}` };
     const made = await gatepost.api.postJson("/consumer/subscription", named, headers);
-    assert.equal(made.status, 201, "a name is looked up when it is called");
+    assert.equal(made.status, 201, "a host name is resolved only when the callback is sent");
     await gatepost.api.postJson("/dispatch", { events: [{ name: event, data: 1 }] });
     const list = `/consumer/subscription/${String(readObject(made)["id"])}/delivery`;
     let delivery: Readonly<Record<string, unknown>> = {};
@@ -304,7 +304,7 @@ describe("the address guard", () => {
     assert.equal(stage.receiver.count(path), 0);
   });
 
-  test("that a proxy of fetch passes by sends nothing, says so and is not ready", async (t) => {
+  test("stops delivery, logs that and is not ready if fetch uses a proxy", async (t) => {
     const proxy = await startReceiver();
     t.after(() => proxy.close());
     const passed = await startEventStage({
@@ -323,7 +323,7 @@ describe("the address guard", () => {
   });
 });
 
-/** A server whose response does not end; `written` gives its length once its connection ended. */
+/** A server whose response never ends; `written` is its length when the connection closed. */
 async function startEndless() {
   const sockets = new Set<Socket>();
   const first = Promise.withResolvers<number>();

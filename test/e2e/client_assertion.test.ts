@@ -32,7 +32,7 @@ const ISSUER = "http://gatepost.test";
 const env = { GATEPOST_BASE_URL: ISSUER };
 const CREDENTIALS = { grant_type: "client_credentials" };
 
-/** An app that proves itself by a key. */
+/** An app that authenticates by a key. */
 interface KeyedApp extends TestApp {
   readonly privateKey: KeyObject;
   readonly jwk: PublishedKey;
@@ -67,21 +67,21 @@ const send = (fields: Fields, headers: Fields = {}, at = gatepost): Promise<Clie
 const patch = (of: TestApp, fields: object) =>
   gatepost.api.sendJson("PATCH", `/backend/app/${of.id}`, fields, bearer(gatepost.adminToken));
 
-describe("an assertion proves the app that has registered its key (RFC 7523 §2.2)", () => {
+describe("an assertion authenticates the app that registered its key (RFC 7523 §2.2)", () => {
   const nowS = () => Math.floor(Date.now() / 1000);
   const cases: [what: string, claims: () => object, header?: object][] = [
-    ["as it is", () => ({})],
+    ["with all usual claims", () => ({})],
     ["without typ", () => ({}), { typ: undefined }],
     ["with typ client-authentication+jwt", () => ({}), { typ: "client-authentication+jwt" }],
-    ["with the full name of that media type", () => ({}),
+    ["with that typ as a full media type", () => ({}),
       { typ: "application/client-authentication+jwt" }],
     ["without kid", () => ({}), { kid: undefined }],
     ["with aud as a list of the issuer", () => ({ aud: [ISSUER] })],
     ["without iat", () => ({ iat: undefined })],
     ["with nbf", () => ({ nbf: nowS() })],
     ["with exp 5 minutes ahead", () => ({ exp: nowS() + 300 })],
-    ["by a clock that is some seconds ahead", () => ({ iat: nowS() + 5, nbf: nowS() + 5 })],
-    ["with claims that mean nothing here", () => ({ scope: "backend", x: [1] })],
+    ["from a clock that is 5 s ahead", () => ({ iat: nowS() + 5, nbf: nowS() + 5 })],
+    ["with claims that have no meaning here", () => ({ scope: "backend", x: [1] })],
   ];
   for (const [what, claims, header] of cases) {
     test(what, async () => {
@@ -90,12 +90,12 @@ describe("an assertion proves the app that has registered its key (RFC 7523 §2.
     });
   }
 
-  test("beside its own client_id", async () => {
+  test("together with its own client_id", async () => {
     readTokens(await send({ ...prove(app), client_id: app.id }));
   });
 
   for (const alg of ["ES256", "RS256", "EdDSA"] as const satisfies SigningAlgorithm[]) {
-    test(`of ${alg}, among other keys`, async () => {
+    test(`signed with ${alg}, by one of several keys`, async () => {
       const key = importKey("mine", alg, await generatePrivateKey(alg));
       const jwk = key.publicKey.export({ format: "jwk" });
       const keys = [app.jwk, { ...jwk, kid: "mine", key_ops: ["verify"], ext: true }];
@@ -105,7 +105,7 @@ describe("an assertion proves the app that has registered its key (RFC 7523 §2.
     });
   }
 
-  test("for codes and refresh tokens, and at revocation and introspection", async () => {
+  test("for codes, refresh tokens, revocation and introspection", async () => {
     const user = await gatepost.createUser();
     const { challenge, verifier } = newPkce();
     const code = await gatepost.code(app, user, challenge);
@@ -120,10 +120,10 @@ describe("an assertion proves the app that has registered its key (RFC 7523 §2.
   });
 });
 
-test("no bad assertion is accepted, and the response to each is the same", async (t) => {
-  const prey = { ...app, app: app.id, issuer: ISSUER };
+test("invalid assertions are refused, and all failures have the same response", async (t) => {
+  const attacked = { ...app, app: app.id, issuer: ISSUER };
   const rival = { app: other.id, kid: other.jwk.kid, privateKey: other.privateKey };
-  const cases = badAssertions({ ...prey, other: rival });
+  const cases = badAssertions({ ...attacked, other: rival });
   const bodies = { with: new Set<string>(), without: new Set<string>() };
   const hasAssertion = (fields: Fields) =>
     Object.keys(fields).some((name) => name.startsWith("client_assertion"));
@@ -137,7 +137,7 @@ test("no bad assertion is accepted, and the response to each is the same", async
   t.diagnostic(`${cases.length} assertions`);
 });
 
-test("whose assertion is refused learns what one must be (RFC 7521 §4.2.1)", async () => {
+test("a refused assertion gets a response that states the rules (RFC 7521 §4.2.1)", async () => {
   const inAnHour = { exp: Math.floor(Date.now() / 1000) + 3600 }; // what Authlib sends by default
   const response = await send(prove(app, inAnHour));
   assertOAuthError(response, 401, "invalid_client");
@@ -145,7 +145,7 @@ test("whose assertion is refused learns what one must be (RFC 7521 §4.2.1)", as
   assert.match(String(readObject(response)["error_description"]), rule);
 });
 
-test("no forged token is accepted as an assertion, and the true one is, once", async (t) => {
+test("forged assertions are refused, and the genuine one is accepted once", async (t) => {
   const good = prove(app);
   const token = good["client_assertion"] ?? "";
   const forged = forgedTokens({ token, jwk: app.jwk });
@@ -157,7 +157,7 @@ test("no forged token is accepted as an assertion, and the true one is, once", a
   t.diagnostic(`${forged.length} forgeries`);
 });
 
-test("assertions are refused beside a secret or a token, and in the query", async () => {
+test("an assertion with a secret or a token, or in the query, is refused", async () => {
   const { authorization } = basicAuth({ id: app.id, secret: "x" });
   assertOAuthError(await send(prove(app), { authorization }), 400, "invalid_request");
   const query = new URLSearchParams(prove(app));
@@ -168,7 +168,7 @@ test("assertions are refused beside a secret or a token, and in the query", asyn
   assertOAuthError(revoke, 400, "invalid_request");
 });
 
-test("50 assertions that fail make the next failure of their address 429", async () => {
+test("after 50 failed assertions the next failure from that address is 429", async () => {
   const from = { "x-forwarded-for": newAddress() };
   for (let count = 0; count < 50; count++) {
     assertOAuthError(await send(prove(app, { jti: "" }), from), 401, "invalid_client");
@@ -177,7 +177,7 @@ test("50 assertions that fail make the next failure of their address 429", async
   readTokens(await send(prove(app), from));
 });
 
-test("a jti is good once for an app: at both processes, at once, after a restart", async () => {
+test("an app can use a jti once, at two processes and after a restart too", async () => {
   const { folder } = gatepost.server;
   const second = await startGatepost({ env, folder });
   const [used, raced] = [prove(app), prove(app)];
@@ -190,21 +190,21 @@ test("a jti is good once for an app: at both processes, at once, after a restart
   await second.stop();
   const restarted = await startGatepost({ env, folder });
   assertOAuthError(await send(used, {}, restarted), 401, "invalid_client");
-  const [jti] = [assertionClaims(app.id, ISSUER).jti];
+  const { jti } = assertionClaims(app.id, ISSUER);
   readTokens(await send(prove(app, { jti }), {}, restarted));
   readTokens(await send(prove(other, { jti }), {}, restarted));
   await restarted.stop();
 });
 
 describe("the keys of an app", () => {
-  test("are shown, and then there is no secret", async () => {
+  test("are shown, and the app has no secret", async () => {
     const path = `/backend/app/${app.id}`;
     const record = readObject(await gatepost.api.get(path, bearer(gatepost.adminToken)));
     assert.deepEqual(record["jwks"], { keys: [app.jwk] });
     assert.equal(app.secret, "");
   });
 
-  test("cannot be others' or hold anything private; each error has its pointer", async () => {
+  test("are refused if they are invalid or private, with a pointer to the error", async () => {
     for (const [what, jwks, pointer] of badKeys()) {
       const response = await patch(app, { jwks });
       assert.equal(response.status, 400, what);
@@ -214,12 +214,12 @@ describe("the keys of an app", () => {
     readTokens(await send(prove(app)));
   });
 
-  test("are for confidential apps alone", async () => {
+  test("are refused for a public app", async () => {
     const open = await gatepost.createApp({ type: "public" });
     assert.equal((await patch(open, { jwks: { keys: [app.jwk] } })).status, 400);
   });
 
-  test("take the place of both secrets at once, and a secret can take theirs", async () => {
+  test("replace both secrets at once, and a secret can replace the keys", async () => {
     const first = await gatepost.createApp();
     const replace = (of: TestApp) =>
       gatepost.api.postJson(`/backend/app/${of.id}/secret`, {}, bearer(gatepost.adminToken));
@@ -241,14 +241,14 @@ describe("the keys of an app", () => {
     readTokens(await send({}, basicAuth(third)));
   });
 
-  test("that are replaced are good no more, at another process a second later", async () => {
+  test("are invalid once they are replaced, within a second at another process", async () => {
     const second = await startGatepost({ env, folder: gatepost.server.folder });
     const moved = await addKeyedApp("old");
     readTokens(await send(prove(moved), {}, second));
     const jwk = generateKeyPairSync("ed25519").publicKey.export({ format: "jwk" });
     await gatepost.change(moved, { jwks: { keys: [jwk] } });
     assertOAuthError(await send(prove(moved)), 401, "invalid_client");
-    await sleep(1000); // what is promised of other processes
+    await sleep(1000); // the promised limit for other processes
     assertOAuthError(await send(prove(moved), {}, second), 401, "invalid_client");
     await second.stop();
   });

@@ -49,7 +49,7 @@ after(async () => {
 
 let names = 0;
 
-/** A client whose document is at a path of its own, changed as given. */
+/** A client with a document at a path of its own, with these members changed. */
 function newClient(more: Readonly<Record<string, unknown>> = {}) {
   const path = `/client-${++names}.json`;
   const id = site.url + path;
@@ -69,7 +69,7 @@ function newClient(more: Readonly<Record<string, unknown>> = {}) {
   return { app, path, publish };
 }
 
-/** The page that is asked for by a client, with PKCE, in a browser of its own. */
+/** Opens the authorize page for a client, with PKCE, in a new browser. */
 function ask(app: TestApp, more = {}, at = gatepost) {
   return at.authorize(at.openBrowser(), app, { ...newPkce().challenge, ...more });
 }
@@ -87,13 +87,13 @@ async function findRecord(app: TestApp): Promise<AppRecord | undefined> {
   return items.find((item: AppRecord) => item.metadata_url === app.id);
 }
 
-test("the metadata of the server says that documents are taken", async () => {
+test("the server's metadata says that it supports client metadata documents", async () => {
   const metadata = await gatepost.api.get("/.well-known/oauth-authorization-server");
   assert.equal(readObject(metadata)["client_id_metadata_document_supported"], true);
 });
 
-describe("a client that nobody has registered", () => {
-  test("logs a user in, refreshes, and is an app from the consent on", async () => {
+describe("a client that is not registered", () => {
+  test("logs a user in, refreshes, and becomes an app with the consent", async () => {
     const { app, path } = newClient();
     const browser = gatepost.openBrowser();
     const pair = newPkce();
@@ -123,7 +123,7 @@ describe("a client that nobody has registered", () => {
     assert.equal(site.count(path), 1, "the document is remembered");
   });
 
-  test("is asked for consent each time, on the user's device and on the web", async () => {
+  test("needs a consent each time, with a loopback and with a web redirect URI", async () => {
     const redirectUri = "https://a.example/cb";
     const web = { ...newClient({ redirect_uris: [redirectUri] }).app, redirectUri };
     for (const app of [newClient().app, web]) {
@@ -135,7 +135,7 @@ describe("a client that nobody has registered", () => {
     }
   });
 
-  test("has no id in the audit that it is denied by: that is made with the first consent",
+  test("has no id in the audit if it is denied before its first consent",
     async () => {
       const { app } = newClient();
       const careful = await gatepost.createUser();
@@ -147,7 +147,7 @@ describe("a client that nobody has registered", () => {
       assert.partialDeepStrictEqual(items, [{ app: null, target: "unknown" }]);
     });
 
-  test("never gets a scope of the backend, must use PKCE, and hears what is wrong", async () => {
+  test("gets an error for a backend scope, no PKCE or a foreign resource", async () => {
     const { app } = newClient();
     const browser = gatepost.openBrowser();
     await passLogin(browser, await gatepost.authorize(browser, app, newPkce().challenge), user);
@@ -162,7 +162,7 @@ describe("a client that nobody has registered", () => {
     assertErrorRedirect(gatepost, foreign, app, { error: "invalid_target" });
   });
 
-  test("sends nobody on who has not signed in (RFC 9700 §4.11.2)", async () => {
+  test("gets no redirect before the user has logged in (RFC 9700 §4.11.2)", async () => {
     const { app } = newClient();
     for (const parameters of [{}, { ...newPkce().challenge, scope: "backend" }]) {
       const browser = gatepost.openBrowser();
@@ -178,7 +178,7 @@ describe("a client that nobody has registered", () => {
     }
   });
 
-  test("may have the scopes of a resource that it names, and keeps them", async () => {
+  test("gets the scopes of a resource that it names, and keeps them", async () => {
     const { app } = newClient();
     const owner = await gatepost.createUser({ scopes: ["consumer", "stock"] });
     const url = "https://stock.example";
@@ -188,12 +188,12 @@ describe("a client that nobody has registered", () => {
     assert.equal(made.status, 201, made.text);
     const there = await gatepost.codeTokens(app, owner, { resource: url });
     assert.equal(there.scope, "stock");
-    await gatepost.codeTokens(app, owner); // which names none
+    await gatepost.codeTokens(app, owner); // which names no resource
     const renewed = await gatepost.refresh(app, there.refresh_token, { resource: url });
     assert.equal(readTokens(renewed).scope, "stock");
   });
 
-  test("has no other grant", async () => {
+  test("cannot use client credentials or the device grant", async () => {
     const { app } = newClient();
     await gatepost.codeTokens(app, user);
     const fields = { grant_type: "client_credentials" };
@@ -203,7 +203,7 @@ describe("a client that nobody has registered", () => {
     assert.match(device.text, /an administrator can register it/);
   });
 
-  test("that two users allow at once is one app", async () => {
+  test("becomes one app if four users allow it at once", async () => {
     const { app } = newClient();
     const users = await Promise.all([1, 2, 3, 4].map(() => gatepost.createUser()));
     const tokens = await Promise.all(
@@ -213,13 +213,13 @@ describe("a client that nobody has registered", () => {
     assert.equal(new Set(apps).size, 1);
   });
 
-  test("is disabled and deleted as apps are", async () => {
+  test("can be disabled and deleted like an app", async () => {
     const { app } = newClient();
     const tokens = await gatepost.codeTokens(app, user);
     const path = `/backend/app/${(await findRecord(app))?.client_id}`;
     const asAdmin = bearer(gatepost.adminToken);
     const renamed = await gatepost.api.sendJson("PATCH", path, { name: "Mine" }, asAdmin);
-    assert.equal(renamed.status, 400, "its document says its name");
+    assert.equal(renamed.status, 400, "its name comes from its document");
     const fromMs = performance.now();
     const disabled = await gatepost.api.sendJson("PATCH", path, { status: "disabled" }, asAdmin);
     assert.equal(disabled.status, 200, disabled.text);
@@ -234,7 +234,7 @@ describe("a client that nobody has registered", () => {
     assertOAuthError(await gatepost.refresh(app, tokens.refresh_token), 400, "invalid_grant");
   });
 
-  test("is not known by the id that it is listed by", async () => {
+  test("cannot use the id of its app record as client_id", async () => {
     const { app } = newClient();
     const tokens = await gatepost.codeTokens(app, user);
     const listed = { ...app, id: (await findRecord(app))?.client_id ?? "" };
@@ -244,7 +244,7 @@ describe("a client that nobody has registered", () => {
 });
 
 describe("redirect URIs of a document", () => {
-  test("on this device take any port, and no other path or host", async () => {
+  test("on localhost match any port, but no other path or host", async () => {
     const { app } = newClient({ redirect_uris: ["http://localhost/cb", "https://a.example/cb"] });
     for (const uri of ["http://localhost:51234/cb", "https://a.example/cb"]) {
       assert.equal((await ask({ ...app, redirectUri: uri })).status, 200, uri);
@@ -254,7 +254,7 @@ describe("redirect URIs of a document", () => {
     }
   });
 
-  test("may have a private-use scheme, to which the page's policy lets the form lead", async () => {
+  test("may have a private-use scheme, which the CSP of the page allows", async () => {
     const redirectUri = "com.example.app:/cb";
     const { app } = newClient({ redirect_uris: [redirectUri] });
     const browser = gatepost.openBrowser();
@@ -269,10 +269,10 @@ describe("redirect URIs of a document", () => {
 });
 
 describe("a document", () => {
-  test("counts as it is now: what it listed before is refused", async () => {
+  test("is used as it is now: a redirect URI that it dropped is refused", async () => {
     const { app, publish } = newClient();
     await gatepost.codeTokens(app, user);
-    // At processes that do not remember it.
+    // The other processes have not cached it.
     publish({ client_name: "Quay Orders", redirect_uris: ["http://127.0.0.1/elsewhere"] });
     assertErrorPage(await ask(app, {}, second));
     await second.codeTokens({ ...app, redirectUri: "http://127.0.0.1/elsewhere" }, user);
@@ -286,7 +286,7 @@ describe("a document", () => {
     }
   });
 
-  test("that fails is fetched again by the next request", async () => {
+  test("is fetched again after a fetch that failed", async () => {
     const { app, path, publish } = newClient();
     site.react(path, { kind: "answer", status: 500 });
     const page = await ask(app);
@@ -297,14 +297,14 @@ describe("a document", () => {
     assert.equal(site.count(path), 2);
   });
 
-  test("that many ask for at once is fetched once", async () => {
+  test("is fetched once for 20 simultaneous requests", async () => {
     const { app, path } = newClient();
     const pages = await Promise.all(Array.from({ length: 20 }, () => ask(app)));
     assert.deepEqual(new Set(pages.map(({ status }) => status)), new Set([200]));
     assert.equal(site.count(path), 1);
   });
 
-  test("is taken with status 200 alone, without redirects, whole, and no larger than 5 KiB",
+  test("is accepted only as whole JSON of at most 5 KiB with status 200",
     async () => {
       const { app, path } = newClient();
       const body = JSON.stringify({ client_id: app.id, redirect_uris: [CALLBACK] });
@@ -337,7 +337,7 @@ describe("a document", () => {
       assert.equal(await findRecord(app), undefined);
     });
 
-  test("that comes too slowly is not waited for", async () => {
+  test("is refused if it comes too slowly", async () => {
     const clients = [newClient(), newClient()];
     site.react(clients[0]?.path ?? "", { kind: "hang" });
     site.react(clients[1]?.path ?? "", { kind: "drip", everyMs: 100 });
@@ -346,7 +346,7 @@ describe("a document", () => {
 });
 
 describe("nothing is fetched from", () => {
-  test("what is no URL of a document", async () => {
+  test("a client_id that cannot be the URL of a document", async () => {
     const before = site.count();
     for (const [id] of REFUSED_URLS) {
       assertErrorPage(await ask({ id, secret: "", url: id, redirectUri: CALLBACK }));
@@ -354,7 +354,7 @@ describe("nothing is fetched from", () => {
     assert.equal(site.count(), before);
   });
 
-  test("addresses that are not public, as literals or as what a name resolves to", async () => {
+  test("addresses that are not public, as literals or through a name", async () => {
     const strict = await startGatepost({ env: { ...env, GATEPOST_CALLBACK_ALLOW: "" } });
     const own = await startReceiver();
     const { port } = new URL(own.url);
@@ -370,8 +370,8 @@ describe("nothing is fetched from", () => {
     }
   });
 
-  test("hosts that are not listed; and their clients get no tokens any more", async () => {
-    const redirectUri = `${site.url}/callback`; // which an app may list that is registered by hand
+  test("hosts that are not listed, and their clients get no more tokens", async () => {
+    const redirectUri = `${site.url}/callback`; // which a registered app may list too
     const client = newClient({ redirect_uris: [redirectUri] });
     const [app, path] = [{ ...client.app, redirectUri }, client.path];
     const tokens = await gatepost.codeTokens(app, user);
@@ -389,7 +389,7 @@ describe("nothing is fetched from", () => {
     assert.ok(readTokens(await gatepost.refresh(app, tokens.refresh_token)));
   });
 
-  test("more URLs than one address may ask for", async () => {
+  test("more than 30 URLs for one client address", async () => {
     const browser = gatepost.openBrowser();
     const headers = { "x-forwarded-for": newAddress() };
     const statuses: number[] = [];

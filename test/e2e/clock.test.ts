@@ -8,7 +8,7 @@ import { bearer, newName } from "../helpers/gatepost.ts";
 import { PATIENCE_MS } from "../helpers/until.ts";
 
 const HOUR_MS = 3_600_000;
-/** How long the clock is wrong at least before the server must have noticed: two looks. */
+/** Within this time the server notices that the clock has been set: two checks. */
 const NOTICED_MS = 2_500;
 
 let stage: EventStage;
@@ -30,11 +30,11 @@ after(async () => {
   await clock.remove();
 });
 
-/** Sets the server's clock so far ahead of the true one, or behind it. */
+/** Sets the server's clock this far ahead of the true one, or behind it if negative. */
 const setClock = (aheadMs: number) => clock.set(aheadMs, 0);
 
-/** On a cluster a node is not ready whose clock differs from those of the others. */
-async function isAsReadyAsMayBe(): Promise<boolean> {
+/** In a cluster, a node whose clock differs from those of the others is not ready. */
+async function isReadyAsExpected(): Promise<boolean> {
   const isReady = (await stage.gatepost.api.get("/system/ready")).status === 200;
   return isReady !== isOnRqlite;
 }
@@ -43,7 +43,7 @@ function warnings(): readonly string[] {
   return stage.gatepost.server.lines.filter((line) => line.includes("the clock has been set"));
 }
 
-test("what is dispatched after the clock was set goes out, whatever the interval", async () => {
+test("an event after the clock was set is delivered at once, at any interval", async () => {
   const other = await startEventStage({ ...clock.env, GATEPOST_DISTRIBUTE_INTERVAL: "1h" });
   try {
     const { event, path } = await other.subscribe(await other.newConsumer(), newName("e"));
@@ -56,27 +56,27 @@ test("what is dispatched after the clock was set goes out, whatever the interval
   }
 });
 
-describe("when the clock on the wall is set", () => {
-  const SETTINGS = [["back by an hour", -HOUR_MS], ["forward by two", 2 * HOUR_MS]] as const;
+describe("when the wall clock is set", () => {
+  const SETTINGS = [["an hour behind", -HOUR_MS], ["two hours ahead", 2 * HOUR_MS]] as const;
   for (const [what, aheadMs] of SETTINGS) {
-    test(`${what}, a resend comes at its true time, and what is dispatched goes out`, async () => {
+    test(`${what}, a resend keeps its true delay, and new events are delivered`, async () => {
       const { event, path } = await stage.subscribe(token, newName("e"), 500, 204);
       await stage.dispatch(event, { n: 1 });
       await stage.receiver.waitFor(1, PATIENCE_MS, path);
-      await sleep(200); // it is recorded
+      await sleep(200); // until it is recorded
       const before = warnings().length;
       await setClock(aheadMs);
       const [first, second] = await stage.receiver.waitFor(2, 8_000, path);
       const waitMs = (second?.atMs ?? 0) - (first?.atMs ?? 0);
       assert.ok(waitMs >= 2_300, `after ${waitMs} ms`);
-      assert.equal(await isAsReadyAsMayBe(), true);
+      assert.equal(await isReadyAsExpected(), true);
       assert.equal(warnings().length, before + 1);
       await stage.dispatch(event, { n: 2 });
       await stage.receiver.waitFor(3, PATIENCE_MS, path);
     });
   }
 
-  test("back by 30 s, a backlog goes on going out, each delivery once", async () => {
+  test("30 s behind, a backlog is still delivered, each delivery once", async () => {
     await setClock(0);
     await sleep(NOTICED_MS);
     const { event, path } = await stage.subscribe(token, newName("e"));
@@ -88,10 +88,10 @@ describe("when the clock on the wall is set", () => {
     await sleep(500);
     assert.equal(stage.receiver.count(path), 60);
     assert.equal(new Set(requests.map(({ headers }) => headers["webhook-id"])).size, 60);
-    assert.equal(await isAsReadyAsMayBe(), true);
+    assert.equal(await isReadyAsExpected(), true);
   });
 
-  test("forward by two hours for half a second, a failed attempt is sent again", async () => {
+  test("two hours ahead for half a second, a failed delivery is resent", async () => {
     await setClock(0);
     await sleep(NOTICED_MS);
     const { event, path } = await stage.subscribe(token, newName("e"), 500, 204);
@@ -103,14 +103,14 @@ describe("when the clock on the wall is set", () => {
     await stage.receiver.waitFor(2, 12_000, path);
   });
 
-  test("forward past a token's life and back, a token that was revoked stays so", async () => {
+  test("past a token's expiry and back, a revoked token stays revoked", async () => {
     await setClock(0);
     await sleep(NOTICED_MS);
     const revoked = await stage.newConsumer();
     await stage.gatepost.api.send("POST", "/authorization/revoke", { headers: bearer(revoked) });
     assert.equal(await stage.gatepost.isAlive(revoked), false);
     await setClock(31 * 24 * HOUR_MS);
-    await sleep(1_000); // two looks at what has been revoked
+    await sleep(1_000); // two checks for new revocations
     await setClock(0);
     await sleep(100);
     assert.equal(await stage.gatepost.isAlive(revoked), false);

@@ -11,7 +11,7 @@ import { PATIENCE_MS, until } from "../helpers/until.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-/** How long the clock is wrong at least before the server must have noticed: two looks. */
+/** Within this time the server notices that the clock has been set: two checks. */
 const NOTICED_MS = 2_500;
 
 let clock: Clock;
@@ -42,9 +42,9 @@ const start = (env: Readonly<Record<string, string>> = {}) =>
     },
   });
 
-// The nodes of a cluster have clocks of their own, by which this one is judged.
-describe("what a clock that was wrong has put far ahead", { skip: isOnRqlite }, () => {
-  test("a user whose password was changed then logs in, also after a restart", async () => {
+// In a cluster the clock of a node is compared with those of the others.
+describe("after the clock was wrong", { skip: isOnRqlite }, () => {
+  test("a user whose password was changed meanwhile can log in, after a restart too", async () => {
     await clock.set(400 * DAY_MS);
     let gatepost = await start();
     const user = await gatepost.createUser();
@@ -63,10 +63,10 @@ describe("what a clock that was wrong has put far ahead", { skip: isOnRqlite }, 
   });
 
   for (const [what, firstMs, secondMs] of [
-    ["behind at a start", 0, -DAY_MS],
-    ["ahead before a start", DAY_MS, 0],
+    ["a day behind at a start", 0, -DAY_MS],
+    ["a day ahead before a start", DAY_MS, 0],
   ] as const) {
-    test(`a resend waits for an hour at most where the clock was ${what}`, async () => {
+    test(`a resend waits for at most an hour if the clock was ${what}`, async () => {
       await clock.set(firstMs);
       const first = await start();
       receiver.react("/hook", { kind: "answer", status: 500 });
@@ -77,7 +77,7 @@ describe("what a clock that was wrong has put far ahead", { skip: isOnRqlite }, 
       await expectStatus(201, api.postJson("/consumer/subscription", subscription, asAdmin));
       await expectStatus(202, api.postJson("/backend/event", { name: "e", data: 1 }, asAdmin));
       await receiver.waitFor(count + 1, PATIENCE_MS, "/hook");
-      await sleep(200); // it is recorded
+      await sleep(200); // until it is recorded
       await first.stop();
       await clock.set(secondMs);
       const second = await start();
@@ -91,10 +91,10 @@ describe("what a clock that was wrong has put far ahead", { skip: isOnRqlite }, 
   }
 });
 
-test("what a clock ahead at a start shows as expired is kept", { skip: isOnRqlite }, async () => {
+test("a clock that is ahead at a start purges no valid token", { skip: isOnRqlite }, async () => {
   const purge = async ({ api, adminToken }: Awaited<ReturnType<typeof start>>) => {
     const path = "/backend/cronjob/gatepost.purge/run";
-    // 409 while it runs, since it has been due.
+    // 409 while it is running because it was due.
     await until(async () =>
       (await api.postJson(path, undefined, bearer(adminToken))).status === 202
     );
@@ -126,7 +126,7 @@ test("what a clock ahead at a start shows as expired is kept", { skip: isOnRqlit
   await second.stop();
 });
 
-test("the time without a server disables no subscription", { skip: isOnRqlite }, async () => {
+test("time without a server does not disable a subscription", { skip: isOnRqlite }, async () => {
   const env = { GATEPOST_RESEND_DELAYS: "none" };
   receiver.react("/down", { kind: "answer", status: 500 });
   let location = "";

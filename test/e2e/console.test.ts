@@ -18,7 +18,7 @@ describe("the console", () => {
   });
   after(() => gatepost.stop());
 
-  test("is one page at every address below it, which loads nothing but its own files", async () => {
+  test("is one page at all of its paths, and may load only its own files", async () => {
     for (const path of ["/console", "/console/", "/console/deliveries", "/console/users/u1"]) {
       const page = await gatepost.api.get(path);
       assert.equal(page.status, 200, path);
@@ -30,18 +30,18 @@ describe("the console", () => {
         "frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'",
       ]) assert.ok(policy.split("; ").includes(part), `${part} in ${policy}`);
       assert.equal(page.headers.get("cache-control"), "no-store");
-      assert.ok(page.text.length <= 3072 + 30 * 80, "a shell, and its preloads");
+      assert.ok(page.text.length <= 3072 + 30 * 80, "a small page, and its preloads");
     }
     assert.equal((await gatepost.api.get("/console/a/b/c")).status, 404);
   });
 
-  test("has its files compressed, for ever under names that change with them", async () => {
+  test("has compressed files that are cached for ever, at versioned URLs", async () => {
     const { text } = await gatepost.api.get("/console");
     const [, main = ""] = /<script type="module" src="([^"]*)"/.exec(text) ?? [];
     const plain = await gatepost.api.get(main, { "accept-encoding": "identity" });
     assert.match(plain.headers.get("content-type") ?? "", /^text\/javascript/);
     assert.match(plain.headers.get("cache-control") ?? "", /immutable/);
-    for (const encoding of ["br", "gzip"]) { // fetch unpacks it
+    for (const encoding of ["br", "gzip"]) { // fetch decompresses it
       const packed = await gatepost.api.get(main, { "accept-encoding": encoding });
       assert.equal(packed.headers.get("content-encoding"), encoding);
       assert.equal(packed.text, plain.text);
@@ -53,7 +53,7 @@ describe("the console", () => {
     assert.equal((await gatepost.api.get(main.replace("main.js", "nothing.js"))).status, 404);
   });
 
-  test("needs no consent, and gets tokens of ten minutes that refresh", async () => {
+  test("needs no consent, and gets tokens for ten minutes and a refresh token", async () => {
     const { tokens, browser, location } = await tokensOf(gatepost, admin);
     assert.equal(`${location.origin}${location.pathname}`, `${gatepost.issuer}/console`);
     assert.equal(tokens.scope, "backend consumer");
@@ -64,7 +64,7 @@ describe("the console", () => {
     assert.equal((await gatepost.api.get("/backend/user", { authorization })).status, 200);
     assert.equal((await gatepost.api.get("/consumer/session", { authorization })).status, 200);
     const { text } = await gatepost.api.get("/backend/audit?limit=1", { authorization });
-    assert.match(text, /"action":"user.login"/, "nothing more is recorded whenever it is loaded");
+    assert.match(text, /"action":"user.login"/, "loading the console adds no entry");
     const again = await browser.postForm("/authorization/token", {
       grant_type: "refresh_token",
       client_id: "console",
@@ -73,7 +73,7 @@ describe("the console", () => {
     assert.equal(again.status, 200, again.text);
   });
 
-  test("leads nowhere but to itself", async () => {
+  test("has no redirect URI except its own page", async () => {
     const own = ["/console/x", "/orders", "/console?x", "/CONSOLE"]
       .map((each) => gatepost.issuer + each);
     for (const redirect_uri of ["https://evil.example/console", ...own]) {
@@ -84,7 +84,7 @@ describe("the console", () => {
     }
   });
 
-  test("lets in who has a scope of the backend, with no more than that", async () => {
+  test("gets only the backend scope that its user has, and needs one of them", async () => {
     const reader = await gatepost.createUser({ scopes: ["backend:read", "consumer"] });
     const { tokens } = await tokensOf(gatepost, reader);
     assert.equal(tokens.scope, "backend:read consumer");
@@ -99,7 +99,7 @@ describe("the console", () => {
     assert.equal(location.pathname, "/console");
   });
 
-  test("is an app that nobody lists, changes or removes", async () => {
+  test("is an app that cannot be listed, changed or deleted", async () => {
     const authorization = `Bearer ${gatepost.adminToken}`;
     const { text } = await gatepost.api.get("/backend/app", { authorization });
     assert.ok(!text.includes('"console"'));
@@ -110,7 +110,7 @@ describe("the console", () => {
     }
   });
 
-  test("the end of a session is that of a code that waits for its exchange", async () => {
+  test("the end of a session ends a code that was not yet exchanged", async () => {
     const user = await gatepost.createUser({ scopes: ["backend", "consumer"] });
     const visit = await signIn(gatepost, user, "backend");
     const headers = { authorization: `Bearer ${await gatepost.login(user)}` };
@@ -120,7 +120,7 @@ describe("the console", () => {
     assert.equal(late.status, 400, late.text);
   });
 
-  test("a session that there is not ends nothing", async () => {
+  test("ending a session that does not exist is 404 and ends no token", async () => {
     const user = await gatepost.createUser({ scopes: ["backend", "consumer"] });
     const { tokens } = await tokensOf(gatepost, user);
     const headers = { authorization: `Bearer ${await gatepost.login(user)}` };
@@ -130,14 +130,14 @@ describe("the console", () => {
     assert.equal(await gatepost.isAlive(tokens.access_token), true);
   });
 
-  test("signing out on a page of consent ends its tokens at once", async () => {
+  test("a sign-out on a consent page ends its tokens at once", async () => {
     const { browser, tokens } = await tokensOf(gatepost, admin);
     const consent = await gatepost.authorize(browser, await gatepost.createApp());
     await browser.submit(consent, {}, "switch");
     assert.equal(await gatepost.isAlive(tokens.access_token), false);
   });
 
-  test("its user's signing in once more in the same browser ends none of them", async () => {
+  test("a second login of its user in the same browser does not end its tokens", async () => {
     const { browser, tokens } = await tokensOf(gatepost, admin);
     const page = await gatepost.authorize(browser, await gatepost.createApp(), { max_age: "0" });
     const { username, password } = admin;
@@ -149,7 +149,7 @@ describe("the console", () => {
   test("another user's login in the same browser ends the tokens of the first", async () => {
     const { browser, tokens } = await tokensOf(gatepost, admin);
     const other = await gatepost.createUser({ scopes: ["consumer"] });
-    const fields = { csrf: "of a page", username: "x", password: "y" }; // open before the login
+    const fields = { csrf: "of a page", username: "x", password: "y" }; // of before the login
     const at = `/authorization/authorize?${new URLSearchParams({
       client_id: "console", redirect_uri: `${gatepost.issuer}/console`, scope: "consumer",
       code_challenge: "a".repeat(43), code_challenge_method: "S256",
@@ -166,7 +166,7 @@ describe("the console", () => {
     assert.equal(refreshed.status, 400, refreshed.text);
   });
 
-  test("subscriptions made in it outlive the grant by which they were made", async () => {
+  test("a subscription made in it stays active after its grant is revoked", async () => {
     const user = await gatepost.createUser({ scopes: ["backend", "consumer"] });
     const { browser, tokens } = await tokensOf(gatepost, user);
     const body = { event: "order.created", endpoint: "https://hooks.example/x" };
@@ -180,13 +180,13 @@ describe("the console", () => {
     const { text } = await gatepost.api.get(path, bearer(await gatepost.login(user)));
     const { items } = JSON.parse(text);
     assert.deepEqual(items.map(({ status }: { status: string }) => status), ["active"]);
-    // A window that closes is no news.
+    // Closing a window is not audited.
     const audit = "/backend/audit?action=grant.revoke&actor=console";
     const { text: entries } = await gatepost.api.get(audit, bearer(gatepost.adminToken));
     assert.deepEqual(JSON.parse(entries).items, []);
   });
 
-  test("subscriptions made in it are its user's own, and outlive the window", async () => {
+  test("a subscription made on the webhooks page stays active after the session", async () => {
     const user = await gatepost.createUser({ scopes: ["consumer"] });
     const visit = await signIn(gatepost, user, "consumer", `${gatepost.issuer}/account/webhooks`);
     const tokens = await visit.exchange(visit.location.searchParams.get("code") ?? "");
@@ -198,7 +198,7 @@ describe("the console", () => {
     const ended = await gatepost.api.send("DELETE", "/consumer/session", { headers });
     assert.equal(ended.status, 204, ended.text);
     const late = await gatepost.api.get("/consumer/subscription", { authorization });
-    assert.equal(late.status, 401, "the session's end is the end of its tokens");
+    assert.equal(late.status, 401, "the end of the session ends its tokens");
     const own = { authorization: `Bearer ${await gatepost.login(user)}` };
     const { text } = await gatepost.api.get("/consumer/subscription", own);
     const { items } = JSON.parse(text);
@@ -206,7 +206,7 @@ describe("the console", () => {
   });
 });
 
-test("the console has its own listener where that is wanted, the public one none", async () => {
+test("a console with its own listener is not served by the public one", async () => {
   const gatepost = await startGatepost({ env: { GATEPOST_CONSOLE: "127.0.0.1:0" } });
   try {
     const line = gatepost.server.lines.find((each) => each.includes('"listening"')) ?? "{}";
@@ -236,7 +236,7 @@ test("the console has its own listener where that is wanted, the public one none
   }
 });
 
-test("a listener of its own counts as this service: for callbacks and in the metrics", async () => {
+test("the console's own listener is part of the service for callbacks and metrics", async () => {
   const token = "metrics-token-of-a-test";
   const gatepost = await startGatepost({
     env: {
@@ -248,9 +248,9 @@ test("a listener of its own counts as this service: for callbacks and in the met
   try {
     const line = gatepost.server.lines.find((each) => each.includes('"listening"')) ?? "{}";
     const { origin, port, hostname } = new URL(String(JSON.parse(line).console));
-    const wish = { event: "order.placed", endpoint: `${origin}/hook` };
+    const body = { event: "order.placed", endpoint: `${origin}/hook` };
     const refused = await gatepost.api
-      .postJson("/consumer/subscription", wish, bearer(gatepost.adminToken));
+      .postJson("/consumer/subscription", body, bearer(gatepost.adminToken));
     assert.equal(refused.status, 400, refused.text);
     assert.match(refused.text, /Must not be an address of this service/);
     const count = () => readMetric(gatepost, token, "gatepost_http_connections");
@@ -264,7 +264,7 @@ test("a listener of its own counts as this service: for callbacks and in the met
   }
 });
 
-test("a listener of its own has the path of the base URL too", async () => {
+test("the console's own listener has the path of the base URL too", async () => {
   const env = { GATEPOST_BASE_URL: "http://gatepost.test/gate", GATEPOST_CONSOLE: "127.0.0.1:0" };
   const gatepost = await startGatepost({ env });
   try {
@@ -279,8 +279,8 @@ test("a listener of its own has the path of the base URL too", async () => {
   }
 });
 
-test("a module whose path begins with a parameter gets nothing of the console or the account, " +
-  "passwords least", async (t) => {
+test("a module with a parameter as its first segment gets no request for the console or the " +
+  "account page", async (t) => {
   const any = `public: true, handle: ({ params }) => params`;
   const paths = ["/:one", "/:one/:two"].flatMap((path) =>
     ["GET", "POST"].map((method) => ({ method, path })));
@@ -301,19 +301,19 @@ test("a module whose path begins with a parameter gets nothing of the console or
     assert.equal((await gatepost.api.get("/anything")).status, 200);
     const worker = await gatepost.api.get("/sw.js", { "service-worker": "script" });
     const scope = worker.headers.get("service-worker-allowed");
-    assert.equal(scope, "/sw.js/", "no worker of a module stands before these pages");
+    assert.equal(scope, "/sw.js/", "a module's service worker cannot control these pages");
   } finally {
     await gatepost.stop();
   }
 });
 
-test("the console is nowhere where it is off", async () => {
+test("a console that is off is not served, but the webhooks page is", async () => {
   const gatepost = await startGatepost({ env: { GATEPOST_CONSOLE: "off" } });
   try {
     assert.equal((await gatepost.api.get("/console")).status, 404);
     const { text } = await gatepost.api.get("/account/webhooks");
     assert.match(text, /<title>Your webhooks/);
-    assert.ok(text.includes(`>${gatepost.issuer}/account/webhooks</a>`), "names itself");
+    assert.ok(text.includes(`>${gatepost.issuer}/account/webhooks</a>`), "shows its own URL");
     const at = { client_id: "console", redirect_uri: `${gatepost.issuer}/console` };
     const address = `/authorization/authorize?${new URLSearchParams(at)}`;
     assert.equal((await gatepost.api.get(address)).status, 400);
@@ -326,7 +326,7 @@ test("the console is nowhere where it is off", async () => {
     assert.doesNotMatch(login.text, /Console/);
     const headers = { authorization: `Bearer ${gatepost.adminToken}` };
     const receiver = await gatepost.api.postJson("/backend/receiver", undefined, headers);
-    assert.equal(receiver.status, 404, "the built-in receiver is part of it");
+    assert.equal(receiver.status, 404, "the built-in receiver is part of the console");
   } finally {
     await gatepost.stop();
   }

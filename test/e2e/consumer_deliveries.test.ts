@@ -59,7 +59,7 @@ async function disable({ id }: StagedSubscription): Promise<void> {
 }
 
 describe("GET /consumer/subscription/{id}/delivery", () => {
-  test("lists that subscription's deliveries, newest first, part by part", async () => {
+  test("lists the deliveries of that subscription, newest first, in pages", async () => {
     const subscription = await stage.subscribe(consumer, newName("e"));
     await stage.subscribe(consumer, subscription.event);
     for (const n of [1, 2, 3]) await stage.dispatch(subscription.event, { n });
@@ -78,7 +78,7 @@ describe("GET /consumer/subscription/{id}/delivery", () => {
     assert.deepEqual(new Set(all.map(({ event }) => event)), new Set([subscription.event]));
   });
 
-  test("refuses limit and cursor that are none, both at once", async () => {
+  test("refuses an invalid limit and cursor with both errors", async () => {
     const { id } = await stage.subscribe(consumer, newName("e"));
     const path = `/consumer/subscription/${id}/delivery?limit=201&cursor=A`;
     assert.deepEqual(
@@ -89,7 +89,7 @@ describe("GET /consumer/subscription/{id}/delivery", () => {
 });
 
 describe("one delivery", () => {
-  test("shows its attempts with time, number, status and duration, and no response", async () => {
+  test("shows its attempts with time, number, status and duration, but no body", async () => {
     const { subscription, delivery } = await fail();
     const response = await stage.call("GET", deliveryPath(subscription, delivery), consumer);
     assert.equal(response.status, 200, response.text);
@@ -109,7 +109,7 @@ describe("one delivery", () => {
     assert.ok(!response.text.includes("not for you"), response.text);
   });
 
-  test("says what went wrong where there was no response", async () => {
+  test("shows the error of an attempt that had no response", async () => {
     const subscription = await stage.subscribe(consumer, newName("e"));
     stage.receiver.react(subscription.path, { kind: "reset" });
     await stage.dispatch(subscription.event, null);
@@ -125,7 +125,7 @@ describe("one delivery", () => {
     assert.ok(!("status" in attempts[0]));
   });
 
-  test("is found by its own id too, and under no other subscription", async () => {
+  test("is also found by its own id, but not below another subscription", async () => {
     const { subscription, delivery } = await fail();
     const own = await stage.call("GET", deliveryPath(subscription, delivery), consumer);
     const short = await stage.call("GET", `/consumer/subscription/delivery/${delivery}`, consumer);
@@ -135,7 +135,7 @@ describe("one delivery", () => {
     assertProblem(await stage.call("GET", deliveryPath(other, delivery), consumer), 404);
   });
 
-  test("is nobody else's", async () => {
+  test("is 404 for another consumer", async () => {
     const { subscription, delivery } = await fail();
     const stranger = await stage.newConsumer();
     const paths = [
@@ -152,7 +152,7 @@ describe("one delivery", () => {
     assert.equal(stage.receiver.count(subscription.path), 2);
   });
 
-  test("is hidden from an app that the subscription was not made through", async () => {
+  test("is 404 for an app that did not make its subscription", async () => {
     const { gatepost } = stage;
     const user = await gatepost.createUser();
     const own = await stage.subscribe(await gatepost.login(user), newName("e"));
@@ -177,10 +177,10 @@ describe("one delivery", () => {
 });
 
 describe("resending", () => {
-  for (const form of ["with the subscription", "by the delivery alone"]) {
-    test(`${form}: goes out as the first attempt again, under the same webhook-id`, async () => {
+  for (const form of ["by subscription and delivery", "by the delivery alone"]) {
+    test(`${form}: sends attempt 1 again with the same webhook-id`, async () => {
       const { subscription, delivery } = await fail(204);
-      const path = form === "with the subscription"
+      const path = form === "by subscription and delivery"
         ? deliveryPath(subscription, delivery)
         : `/consumer/subscription/delivery/${delivery}`;
       const response = await stage.call("POST", `${path}/resend`, consumer);
@@ -201,7 +201,7 @@ describe("resending", () => {
     });
   }
 
-  test("has a fresh budget, and fails again when that is used up", async () => {
+  test("allows as many attempts again, and then fails again", async () => {
     const { subscription, delivery } = await fail();
     await stage.call("POST", `${deliveryPath(subscription, delivery)}/resend`, consumer);
     await stage.receiver.waitFor(4, PATIENCE_MS, subscription.path);
@@ -209,13 +209,13 @@ describe("resending", () => {
     assert.equal(stage.receiver.count(subscription.path), 4);
   });
 
-  test("refuses a delivery that has been delivered", async () => {
+  test("refuses a delivery that was delivered", async () => {
     const subscription = await stage.subscribe(consumer, newName("e"));
     await stage.dispatch(subscription.event, 1);
     const [delivery] = await stage.deliveries(subscription, "delivered");
     const path = `${deliveryPath(subscription, delivery?.["id"])}/resend`;
     for (let tries = 0; tries < 8; tries++) {
-      assertProblem(await stage.call("POST", path, consumer), 409); // and none counts as a resend
+      assertProblem(await stage.call("POST", path, consumer), 409); // none counts as a resend
     }
     assert.equal(stage.receiver.count(subscription.path), 1);
   });
@@ -229,7 +229,7 @@ describe("resending", () => {
     assertProblem(await stage.call("POST", path, consumer), 409);
   });
 
-  test("refuses while the subscription is disabled", async () => {
+  test("refuses a delivery while its subscription is disabled", async () => {
     const { subscription, delivery } = await fail();
     await disable(subscription);
     const path = `${deliveryPath(subscription, delivery)}/resend`;
@@ -260,7 +260,7 @@ describe("POST /consumer/subscription/{id}/test", () => {
     assert.equal(stage.receiver.count(other.path), 0);
   });
 
-  test("delivers the example of an event that has one", async () => {
+  test("delivers the example of an event if it has one", async () => {
     const buyer = await stage.newConsumer(["consumer", "orders"]);
     const subscription = await stage.subscribe(buyer, "order.created");
     const response = await sendTest(subscription);
@@ -269,14 +269,14 @@ describe("POST /consumer/subscription/{id}/test", () => {
     assert.equal(String(sent?.body), '{"id":7}');
   });
 
-  test("is resent when it fails, like any delivery", async () => {
+  test("resends a test that fails, like any delivery", async () => {
     const subscription = await stage.subscribe(consumer, newName("e"), 500, 204);
     await sendTest(subscription);
     await stage.receiver.waitFor(2, PATIENCE_MS, subscription.path);
     await stage.deliveries(subscription, "delivered");
   });
 
-  test("waits while the subscription is paused", async () => {
+  test("does not send while the subscription is paused", async () => {
     const subscription = await stage.subscribe(consumer, newName("e"));
     await patch(subscription, { status: "paused" });
     assert.equal((await sendTest(subscription)).status, 202);
@@ -286,14 +286,14 @@ describe("POST /consumer/subscription/{id}/test", () => {
     await stage.receiver.waitFor(1, PATIENCE_MS, subscription.path);
   });
 
-  test("refuses while the subscription is disabled", async () => {
+  test("refuses a test while the subscription is disabled", async () => {
     const subscription = await stage.subscribe(consumer, newName("e"));
     await disable(subscription);
     assertProblem(await sendTest(subscription), 409);
     await stage.deliveries(subscription);
   });
 
-  test("of many at once six go out, and the others hear 429 with Retry-After", async () => {
+  test("sends six of ten simultaneous tests; the others get 429 with Retry-After", async () => {
     const subscription = await stage.subscribe(consumer, newName("e"));
     const responses = await Promise.all(Array.from({ length: 10 }, () => sendTest(subscription)));
     assert.deepEqual(
@@ -309,7 +309,7 @@ describe("POST /consumer/subscription/{id}/test", () => {
     assert.equal((await sendTest(await stage.subscribe(consumer, newName("e")))).status, 202);
   });
 
-  test("gives no more to one that is deleted and made anew", async () => {
+  test("keeps the limit for a subscription that is deleted and made again", async () => {
     const [token, event] = [await stage.newConsumer(), newName("e")];
     const subscription = await stage.subscribe(token, event);
     for (let tests = 0; tests < 6; tests++) {
@@ -322,7 +322,7 @@ describe("POST /consumer/subscription/{id}/test", () => {
     assertProblem(await sendTest(anew), 429);
   });
 
-  test("counts all of a principal: thirty a minute, and no other's", async () => {
+  test("limits all subscriptions of a principal together to thirty tests a minute", async () => {
     const token = await stage.newConsumer();
     const statuses: number[] = [];
     for (let subscriptions = 0; subscriptions < 6; subscriptions++) {
@@ -334,7 +334,7 @@ describe("POST /consumer/subscription/{id}/test", () => {
     assert.equal((await sendTest(other)).status, 202);
   });
 
-  test("counts together with resends", async () => {
+  test("counts tests and resends together", async () => {
     const { subscription, delivery } = await fail();
     for (let tests = 0; tests < 6; tests++) {
       assert.equal((await sendTest(subscription)).status, 202);
@@ -347,7 +347,7 @@ describe("POST /consumer/subscription/{id}/test", () => {
 });
 
 describe("PATCH and DELETE /consumer/subscription/{id}", () => {
-  test("activating a paused subscription sends what has waited, to a new endpoint", async () => {
+  test("activating a paused subscription sends what is pending to the new endpoint", async () => {
     const subscription = await stage.subscribe(consumer, newName("e"));
     await patch(subscription, { status: "paused" });
     for (const n of [1, 2, 3]) await stage.dispatch(subscription.event, { n });
@@ -358,7 +358,7 @@ describe("PATCH and DELETE /consumer/subscription/{id}", () => {
     assert.equal(stage.receiver.count(subscription.path), 0);
   });
 
-  test("disabling cancels what waits; active again, what comes after goes out", async () => {
+  test("disabling cancels what is pending, and activating delivers only later events", async () => {
     const subscription = await stage.subscribe(consumer, newName("e"));
     await patch(subscription, { status: "paused" });
     await stage.dispatch(subscription.event, "before");
@@ -387,7 +387,7 @@ describe("PATCH and DELETE /consumer/subscription/{id}", () => {
     assert.equal(typeof record["disabled_reason"], "string");
   });
 
-  test("deleting cancels what waits", async () => {
+  test("deleting cancels what is pending", async () => {
     const subscription = await stage.subscribe(consumer, newName("e"));
     await patch(subscription, { status: "paused" });
     const event = await stage.dispatch(subscription.event, 1);
@@ -410,12 +410,12 @@ describe("GET /consumer/event", () => {
   };
   const CATALOGUE = [
     {
-      name: "nobody",
+      name: "a consumer without an event's scope",
       scopes: ["consumer"],
       events: [{ name: "shop.opened", description: "The shop has opened" }],
     },
     {
-      name: "one with the scope of one",
+      name: "a consumer with the scope of one event",
       scopes: ["consumer", "orders"],
       events: [
         CREATED,
@@ -423,7 +423,7 @@ describe("GET /consumer/event", () => {
       ],
     },
     {
-      name: "one with every scope",
+      name: "a consumer with every scope",
       scopes: ["consumer", "orders", "money"],
       events: [
         CREATED,
@@ -434,7 +434,7 @@ describe("GET /consumer/event", () => {
   ] as const;
 
   for (const { name, scopes, events } of CATALOGUE) {
-    test(`shows what ${name} in particular may subscribe to`, async () => {
+    test(`shows the events that ${name} may subscribe to`, async () => {
       const token = await stage.newConsumer(scopes);
       const response = await stage.call("GET", "/consumer/event", token);
       assert.deepEqual(readItems(response), events);
@@ -442,7 +442,7 @@ describe("GET /consumer/event", () => {
     });
   }
 
-  test("comes in parts", async () => {
+  test("has pages", async () => {
     const token = await stage.newConsumer(["consumer", "orders", "money"]);
     const names: unknown[] = [];
     let path = "/consumer/event?limit=2";

@@ -49,7 +49,7 @@ test("a user without apps has an empty list", async () => {
   assert.deepEqual(readObject(await getGrants(token)), { items: [], next_cursor: null });
 });
 
-test("an app that was allowed twice is listed once, with name, url and scopes", async () => {
+test("an app that was allowed twice is listed once, with the scopes of both", async () => {
   const user = await gatepost.createUser({ scopes: ["consumer", "orders", "rest"] });
   const scopes = ["consumer", "orders", "rest"];
   const app = await gatepost.createApp({ name: "The Shop", scopes });
@@ -65,7 +65,7 @@ test("an app that was allowed twice is listed once, with name, url and scopes", 
   });
 });
 
-test("a remembered consent is enough to be listed, and so is a valid grant", async () => {
+test("an app is listed if it has a remembered consent or a valid grant", async () => {
   const user = await gatepost.createUser();
   const consented = await gatepost.createApp();
   await gatepost.code(consented, user); // never exchanged
@@ -77,7 +77,7 @@ test("a remembered consent is enough to be listed, and so is a valid grant", asy
   assert.deepEqual(await listedIds(token), [given.id, trusted.id, consented.id]);
 });
 
-test("what ended elsewhere is listed no more", async () => {
+test("an app whose grant was revoked or that was disabled is not listed", async () => {
   const user = await gatepost.createUser();
   const app = await gatepost.createApp({ grants: ["password", "refresh_token"] });
   const disabled = await gatepost.createApp();
@@ -94,7 +94,7 @@ test("what ended elsewhere is listed no more", async () => {
   assert.deepEqual(await listGrants(token), []);
 });
 
-test("scopes that user or app have lost since are listed no more", async () => {
+test("scopes that the user or the app has lost are not listed", async () => {
   const user = await gatepost.createUser({ scopes: ["consumer", "orders", "stock"] });
   const app = await gatepost.createApp({ scopes: ["consumer", "orders", "stock"] });
   await gatepost.code(app, user);
@@ -104,7 +104,7 @@ test("scopes that user or app have lost since are listed no more", async () => {
   assert.deepEqual(item?.["scopes"], ["consumer"]);
 });
 
-test("nobody sees or ends what others have allowed", async () => {
+test("a user cannot see or withdraw the apps of another user", async () => {
   const [user, neighbour] = [await gatepost.createUser(), await gatepost.createUser()];
   const app = await gatepost.createApp();
   const { access_token: accessToken } = await gatepost.codeTokens(app, user);
@@ -114,7 +114,7 @@ test("nobody sees or ends what others have allowed", async () => {
   assert.equal(await gatepost.isAlive(accessToken), true);
 });
 
-test("the list has parts, newest app first", async () => {
+test("the list has pages, newest app first", async () => {
   const user = await gatepost.createUser();
   const apps = [await gatepost.createApp(), await gatepost.createApp(), await gatepost.createApp()];
   for (const app of apps) await gatepost.code(app, user);
@@ -129,7 +129,7 @@ test("the list has parts, newest app first", async () => {
   assert.equal(rest["next_cursor"], null);
 });
 
-test("only a login token opens it: no app's token does, even with scope consumer", async () => {
+test("the list needs a login token with scope consumer, not an app's token", async () => {
   const user = await gatepost.createUser();
   const app = await gatepost.createApp({ grants: ["authorization_code", "client_credentials"] });
   const ofUser = await gatepost.codeTokens(app, user);
@@ -143,7 +143,7 @@ test("only a login token opens it: no app's token does, even with scope consumer
   assert.equal((await getGrants(await gatepost.login(bare))).status, 403);
 });
 
-test("withdrawal ends the app's tokens and codes for this user, and nothing else", async () => {
+test("a withdrawal ends the app's tokens and codes for this user, and nothing else", async () => {
   const [user, neighbour] = [await gatepost.createUser(), await gatepost.createUser()];
   const [app, another] = [await gatepost.createApp(), await gatepost.createApp()];
   const ended = await gatepost.codeTokens(app, user);
@@ -167,7 +167,7 @@ test("withdrawal ends the app's tokens and codes for this user, and nothing else
   assert.equal((await withdraw(token, app.id)).status, 404);
 });
 
-test("after a withdrawal the app must be allowed anew", async () => {
+test("after a withdrawal the app needs a new consent", async () => {
   const user = await gatepost.createUser();
   const app = await gatepost.createApp();
   const browser = gatepost.openBrowser();
@@ -178,7 +178,7 @@ test("after a withdrawal the app must be allowed anew", async () => {
   assert.ok(page.forms()[0]?.buttons.some(({ value }) => value === "allow"), page.text);
 });
 
-test("withdrawal disables the subscriptions that the app made for this user alone", async () => {
+test("a withdrawal disables only the subscriptions that the app made for this user", async () => {
   const user = await gatepost.createUser();
   const app = await gatepost.createApp();
   const { access_token: ofApp } = await gatepost.codeTokens(app, user);
@@ -211,7 +211,7 @@ test("a withdrawal is audited", async () => {
   assert.deepEqual(entries.map(({ actor }) => actor), [user.id]);
 });
 
-test("past 100 grants of an app the user's oldest ends, on the next request", async () => {
+test("the 101st grant of a user to an app ends the oldest at once", async () => {
   const user = await gatepost.createUser();
   const app = await gatepost.createApp({ trusted: true });
   const browser = gatepost.openBrowser();
@@ -232,7 +232,7 @@ test("past 100 grants of an app the user's oldest ends, on the next request", as
   assert.equal(readObject(await gatepost.token(app, refresh))["error"], "invalid_grant");
 });
 
-test("a withdrawal holds after a restart, and for what was refreshed", async () => {
+test("a withdrawal ends refreshed tokens too, also after a restart", async () => {
   const folder = await createDataFolder();
   const stages: Gatepost[] = [];
   try {

@@ -1,4 +1,4 @@
-// On SQLite alone: it is about headers, which no database knows.
+// On SQLite alone: it is about headers, not about the database.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -71,7 +71,7 @@ describe("CORS is open to a registered app's origin (Fetch standard §3.2)", () 
       assert.match(response.headers.get("vary") ?? "", /\borigin\b/i);
     });
 
-    test(`in the response to ${method} ${path}, an error too`, async () => {
+    test(`in the response to ${method} ${path}, even if it is an error`, async () => {
       const headers = { origin: APP_ORIGIN, ...FORM };
       const response = await gatepost.api.send(method, path, { headers });
       assert.equal(allowed(response), APP_ORIGIN, response.text);
@@ -79,7 +79,7 @@ describe("CORS is open to a registered app's origin (Fetch standard §3.2)", () 
     });
   }
 
-  test("whose Swagger UI asks for a token", async () => {
+  test("for a token request of Swagger UI, with X-Requested-With", async () => {
     const response = await gatepost.api.send("OPTIONS", "/authorization/token", {
       headers: {
         origin: APP_ORIGIN,
@@ -92,7 +92,7 @@ describe("CORS is open to a registered app's origin (Fetch standard §3.2)", () 
     assert.match(headers, /(^|, )X-Requested-With(,|$)/);
   });
 
-  test("so that a page can read why it has to wait or log in", async () => {
+  test("which may read WWW-Authenticate and Retry-After", async () => {
     const headers = { origin: APP_ORIGIN };
     const response = await gatepost.api.get("/consumer/subscription", headers);
     const exposed = (response.headers.get("access-control-expose-headers") ?? "").toLowerCase();
@@ -107,11 +107,11 @@ describe("CORS is open to a registered app's origin (Fetch standard §3.2)", () 
 
 describe("CORS is open to every origin for", () => {
   for (const path of PUBLIC) {
-    test(`${path}, whatever headers a page sends along`, async () => {
+    test(`${path}, with any request header`, async () => {
       for (const origin of [APP_ORIGIN, "https://stranger.example", "null"]) {
         const response = await gatepost.api.get(path, { origin });
         assert.equal(allowed(response), "*");
-        // One for all caches.
+        // A cache may use one response for all origins.
         assert.doesNotMatch(response.headers.get("vary") ?? "", /\borigin\b/i);
         const asked = await preflight(path, origin, "GET");
         assert.deepEqual([asked.status, allowed(asked)], [204, "*"]);
@@ -174,7 +174,7 @@ describe("CORS is never open", () => {
     }
   });
 
-  test("to the origin of an app that is disabled or removed", async () => {
+  test("to the origin of an app that is disabled or deleted", async () => {
     const app = await gatepost.createApp({ url: "https://brief.example" });
     const isOpen = async () =>
       allowed(await preflight("/consumer/login", "https://brief.example")) !== null;
@@ -197,7 +197,7 @@ describe("CORS is never open", () => {
   });
 });
 
-test("a request without Origin is answered as ever, and says that Origin matters", async () => {
+test("a request without Origin gets its usual response, with Vary: Origin", async () => {
   const app = await gatepost.createApp();
   const fields = { grant_type: "client_credentials" };
   const response = await gatepost.api.postForm("/authorization/token", fields, basicAuth(app));

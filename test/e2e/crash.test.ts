@@ -1,4 +1,4 @@
-// On SQLite alone: its points are commits to the file.
+// On SQLite alone: the points at which it kills are commits to the file.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { findCrashFaults } from "../crash/faults.ts";
@@ -6,7 +6,7 @@ import { runCrashMatrix } from "../crash/matrix.ts";
 import { KILL_POINTS } from "../crash/points.ts";
 import { openRandom } from "../helpers/random.ts";
 
-test("killed at every point it loses nothing, and resends only what was in flight", async (t) => {
+test("a server that is killed loses nothing and resends only what was in flight", async (t) => {
   const kills = 15; // of which each named point is one
   const figures = await runCrashMatrix({ kills, random: openRandom(t) });
   t.diagnostic(JSON.stringify(figures));

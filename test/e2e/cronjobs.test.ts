@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { bearer, readObject, startGatepost } from "../helpers/gatepost.ts";
 import { until } from "../helpers/until.ts";
 
-/** Each run leaves a line in the file: which process, and when. */
+/** A module whose cronjob writes a line into the file at each run: its process and the time. */
 function writesTo(file: string, body = ""): string {
   return `
 import { appendFileSync } from "node:fs";
@@ -59,7 +59,7 @@ test("a cronjob of three processes on one database runs once per due time", asyn
   assert.ok(Array.isArray(items) && Math.abs(items.length - ran.length) <= 1, response.text);
 });
 
-test("a run that takes longer than its period is not joined by another process", async () => {
+test("while a cronjob runs longer than its period, no other process runs it", async () => {
   const { folder, env, runs } = await setUp((file) =>
     writesTo(
       file,
@@ -73,12 +73,12 @@ test("a run that takes longer than its period is not joined by another process",
   const second = await startGatepost({ env, folder: first.server.folder });
   await sleep(3000);
   const ran = await runs();
-  await Promise.all([second.stop(), first.stop()]); // each tells its run to end, and waits for it
+  await Promise.all([second.stop(), first.stop()]); // each aborts its run and waits for it
   await rm(folder, { recursive: true });
   assert.equal(ran.length, 1);
 });
 
-test("with the cron feature off no cronjob runs, and none is listed", async () => {
+test("with the cron feature off no cronjob runs or is listed", async () => {
   const { folder, env, runs } = await setUp(writesTo);
   const gatepost = await startGatepost({ env: { ...env, GATEPOST_CRON: "off" } });
   await sleep(2200);

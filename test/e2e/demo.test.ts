@@ -11,7 +11,7 @@ import { isGenuine } from "../../scripts/demo/subscriber.ts";
 const DEMO = fileURLToPath(new URL("../../scripts/demo.ts", import.meta.url));
 const LIMIT_MS = 40_000;
 
-/** A server that listens and says yes to everything. */
+/** A server that responds with 200 to everything. */
 const YES_SERVER = `
   import { createServer } from "node:http";
   const server = createServer((request, response) => response.end("{}"));
@@ -58,14 +58,14 @@ function startDemo(context: TestContext, args: readonly string[] = []): Demo {
   };
 }
 
-/** Every process that the demo said it had started is gone. */
+/** Checks that both processes that the demo started have ended. */
 function assertEnded(output: string): void {
   const pids = [...output.matchAll(/\(process (\d+)\)/g)].map((match) => Number(match[1]));
   assert.equal(pids.length, 2, output);
   for (const pid of pids) assert.throws(() => process.kill(pid, 0), { code: "ESRCH" });
 }
 
-test("the demo goes the whole way, leaves nothing running and shows no secret", async (context) => {
+test("the demo completes, leaves no process running and shows no secret", async (context) => {
   const demo = startDemo(context);
   assert.equal(await demo.exitCode, 0, demo.output());
   const text = demo.output();
@@ -76,7 +76,7 @@ test("the demo goes the whole way, leaves nothing running and shows no secret", 
   assert.doesNotMatch(text, /✗/);
   assert.equal(text.match(/⇠ attempt \d/g)?.length, 9);
   assertEnded(text);
-  // Piped: no colours. Nowhere: a token, a code, a secret or a password.
+  // A pipe gets no colours; nobody gets a token, a code, a secret or a password.
   assert.doesNotMatch(text, /\u001b/);
   const unsigned = text.replaceAll(/v1,[\w+/]{43}=/g, ""); // a signature may look like anything
   assert.notEqual(unsigned, text);
@@ -90,7 +90,7 @@ test("the demo goes the whole way, leaves nothing running and shows no secret", 
   }
 });
 
-test("the demo says what differs from the contract, and fails", async (context) => {
+test("the demo shows what differs from the contract, and exits with 1", async (context) => {
   const folder = await mkdtemp(join(tmpdir(), "gatepost-demo-"));
   context.after(() => rm(folder, { recursive: true, force: true }));
   const server = join(folder, "server.mjs");
@@ -103,7 +103,7 @@ test("the demo says what differs from the contract, and fails", async (context) 
   assertEnded(demo.output());
 });
 
-test("an interrupted demo ends everything that it started", async (context) => {
+test("an interrupted demo ends both processes that it started", async (context) => {
   const demo = startDemo(context);
   await demo.shows(/3 {2}Without a token/);
   demo.child.kill("SIGINT");
@@ -111,7 +111,7 @@ test("an interrupted demo ends everything that it started", async (context) => {
   assertEnded(demo.output());
 });
 
-test("--serve says where to go and how to log in, until it is asked to stop", async (context) => {
+test("--serve shows the URLs and the password, and runs until interrupted", async (context) => {
   const demo = startDemo(context, ["--serve"]);
   await demo.shows(/Ctrl\+C/);
   const [, app = ""] = await demo.shows(/app +(http:\S+)/);
@@ -136,7 +136,7 @@ test("--serve says where to go and how to log in, until it is asked to stop", as
   for (const url of [app, gatepost]) await assert.rejects(fetch(url));
 });
 
-// The example of the Standard Webhooks specification, and what is wrong with each change of it.
+// The example of the Standard Webhooks specification, and changes of it.
 const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const body = '{"test": 2432232314}';
 const sentAtMs = 1_614_265_330_000;
@@ -160,13 +160,13 @@ const callbacks: readonly (readonly [string, boolean, Parameters<typeof isGenuin
   ],
   ["with another body", false, [headers, `${body} `, secret, sentAtMs]],
   ["with another secret", false, [headers, body, "whsec_AAAA", sentAtMs]],
-  ["under another id", false, [{ ...headers, "webhook-id": "msg_1" }, body, secret, sentAtMs]],
+  ["with another id", false, [{ ...headers, "webhook-id": "msg_1" }, body, secret, sentAtMs]],
   ["without a signature", false, [{ "webhook-id": "a" }, body, secret, sentAtMs]],
-  ["an hour later", false, [headers, body, secret, sentAtMs + 3_600_000]],
+  ["after an hour", false, [headers, body, secret, sentAtMs + 3_600_000]],
 ];
 
 for (const [what, expected, args] of callbacks) {
-  test(`the demo's subscriber ${expected ? "believes" : "refuses"} a callback ${what}`, () => {
+  test(`the demo's subscriber ${expected ? "accepts" : "refuses"} a callback ${what}`, () => {
     assert.equal(isGenuine(...args), expected);
   });
 }

@@ -26,7 +26,7 @@ import {
   type TestUser,
 } from "../helpers/gatepost.ts";
 
-// Behind one address; without it each process would be an issuer of its own.
+// Both processes need one base URL: without it each would be an issuer of its own.
 const ISSUER = "http://gatepost.test";
 const env = { GATEPOST_BASE_URL: ISSUER };
 const grants = [DEVICE_GRANT, "refresh_token"];
@@ -51,7 +51,7 @@ after(async () => {
 });
 
 describe("POST /authorization/device (RFC 8628 §3.1, §3.2)", () => {
-  test("returns the codes and where the user goes with them, for no cache", async () => {
+  test("returns the codes and the URLs for the user, and is not cached", async () => {
     const response = await askForDevice(gatepost, app, { scope: "orders" });
     assert.equal(response.status, 200, response.text);
     assert.equal(response.headers.get("cache-control"), "no-store");
@@ -66,7 +66,7 @@ describe("POST /authorization/device (RFC 8628 §3.1, §3.2)", () => {
     });
   });
 
-  test("is for public apps and for apps with a key, too", async () => {
+  test("accepts public apps and apps with a key", async () => {
     await newDevice(gatepost, publicApp);
     const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
     const jwk = { ...publicKey.export({ format: "jwk" }), kid: "k" };
@@ -82,7 +82,7 @@ describe("POST /authorization/device (RFC 8628 §3.1, §3.2)", () => {
     assertOAuthError(polled, 400, "authorization_pending");
   });
 
-  test("refuses what the token endpoint refuses, in the same form", async () => {
+  test("refuses invalid requests with the errors of the token endpoint", async () => {
     const stranger = { ...app, secret: "wrong" };
     assertOAuthError(await askForDevice(gatepost, stranger), 401, "invalid_client");
     const nobody = { ...publicApp, id: "a000000000000000000000000" };
@@ -95,11 +95,10 @@ describe("POST /authorization/device (RFC 8628 §3.1, §3.2)", () => {
     assertOAuthError(foreign, 400, "invalid_target");
     const json = await gatepost.api.postJson("/authorization/device", {});
     assertOAuthError(json, 400, "invalid_request");
-    const head = await gatepost.api.get("/authorization/device");
-    assert.equal(head.status, 405);
+    assert.equal((await gatepost.api.get("/authorization/device")).status, 405);
   });
 
-  test("gives one address so many codes, and then 429 with Retry-After", async () => {
+  test("gives one address 100 codes, and then 429 with Retry-After", async () => {
     const from = { "x-forwarded-for": newAddress() };
     for (let count = 0; count < 100; count++) {
       assert.equal((await askForDevice(gatepost, publicApp, {}, from)).status, 200);
@@ -110,7 +109,7 @@ describe("POST /authorization/device (RFC 8628 §3.1, §3.2)", () => {
     await newDevice(gatepost, publicApp);
   });
 
-  test("stores no code, only SHA-256", async () => {
+  test("stores only the SHA-256 of the codes", async () => {
     const device = await newDevice(gatepost, app);
     const { folder } = gatepost.server;
     const rows = await queryDatabase(folder, "SELECT hex(hash) || hex(userCode) FROM device_codes");
@@ -122,7 +121,7 @@ describe("POST /authorization/device (RFC 8628 §3.1, §3.2)", () => {
 });
 
 describe("the token endpoint (RFC 8628 §3.4, §3.5)", () => {
-  test("says that it waits, then gives tokens of the user, as of any other grant", async () => {
+  test("responds authorization_pending until the user allows, then gives tokens", async () => {
     const device = await newDevice(gatepost, app);
     assertOAuthError(await poll(gatepost, app, device), 400, "authorization_pending");
     assert.equal((await decide(gatepost, user, device)).status, 200);
@@ -146,7 +145,7 @@ describe("the token endpoint (RFC 8628 §3.4, §3.5)", () => {
     assert.equal(readTokens(await poll(gatepost, plain, device)).refresh_token, undefined);
   });
 
-  test("gives what was asked for and the user has, and backend by name only", async () => {
+  test("grants the requested scopes that the user has, and backend by name only", async () => {
     const poor = await gatepost.createUser({ scopes: ["orders", "backend"] });
     const wide = await gatepost.createApp({ scopes: [...scopes, "backend"], grants });
     for (const [scope, granted] of [
@@ -160,7 +159,7 @@ describe("the token endpoint (RFC 8628 §3.4, §3.5)", () => {
     }
   });
 
-  test("says slow_down to a device that does not wait, and waits 5 seconds longer", async () => {
+  test("responds slow_down to each early poll, which adds 5 seconds", async () => {
     const device = await newDevice(gatepost, app);
     assertOAuthError(await poll(gatepost, app, device), 400, "authorization_pending");
     for (const seconds of [10, 15, 20]) {
@@ -172,7 +171,7 @@ describe("the token endpoint (RFC 8628 §3.4, §3.5)", () => {
     assertOAuthError(await poll(gatepost, app, other), 400, "authorization_pending");
   });
 
-  test("says at once that a resource is not known, or is not this service", async () => {
+  test("responds invalid_target to an unknown resource and to a registered one", async () => {
     const { device_code } = await newDevice(gatepost, app);
     const url = "https://known.example";
     const added = await gatepost.api.postJson("/backend/resource", { url, scopes },
@@ -184,7 +183,7 @@ describe("the token endpoint (RFC 8628 §3.4, §3.5)", () => {
     }
   });
 
-  test("writes nothing for a poll", async () => {
+  test("stores nothing for a poll", async () => {
     const device = await newDevice(gatepost, publicApp);
     const { folder } = gatepost.server;
     const read = () => queryDatabase(folder, "SELECT * FROM device_codes ORDER BY hash");
@@ -193,14 +192,14 @@ describe("the token endpoint (RFC 8628 §3.4, §3.5)", () => {
     assert.deepEqual(await read(), before);
   });
 
-  test("says access_denied once the user has denied", async () => {
+  test("responds access_denied after the user has denied", async () => {
     const device = await newDevice(gatepost, app);
     await decide(gatepost, user, device, "deny");
     assertOAuthError(await poll(gatepost, app, device), 400, "access_denied");
     assertOAuthError(await poll(gatepost, app, device), 400, "access_denied");
   });
 
-  test("can be withdrawn before the device has its tokens", async () => {
+  test("responds invalid_grant if the user withdraws the app before the exchange", async () => {
     const device = await newDevice(gatepost, app);
     const owner = await gatepost.createUser();
     await decide(gatepost, owner, device);
@@ -213,7 +212,7 @@ describe("the token endpoint (RFC 8628 §3.4, §3.5)", () => {
     assert.equal(await pollFor(gatepost, app, device), "invalid_grant");
   });
 
-  test("exchanges a code once; a second time ends what came of it, as of other codes", async () => {
+  test("exchanges a code once, and a second exchange ends its tokens", async () => {
     const device = await newDevice(gatepost, app);
     await decide(gatepost, user, device);
     const tokens = readTokens(await poll(gatepost, app, device));
@@ -221,7 +220,7 @@ describe("the token endpoint (RFC 8628 §3.4, §3.5)", () => {
     assert.equal(await gatepost.isAlive(tokens.access_token), false);
   });
 
-  test("exchanges it once of many times at once, at two processes", async () => {
+  test("accepts one of 20 simultaneous exchanges at two processes", async () => {
     const device = await newDevice(gatepost, app);
     await decide(gatepost, user, device);
     const responses = await Promise.all(Array.from({ length: 20 }, (_, index) =>
@@ -233,7 +232,7 @@ describe("the token endpoint (RFC 8628 §3.4, §3.5)", () => {
     }
   });
 
-  test("takes a code of the app that got it alone, and no other text", async () => {
+  test("accepts a code only from the app that requested it, and no other string", async () => {
     const device = await newDevice(gatepost, app);
     await decide(gatepost, user, device);
     assertOAuthError(await poll(gatepost, publicApp, device), 400, "invalid_grant");
@@ -245,7 +244,7 @@ describe("the token endpoint (RFC 8628 §3.4, §3.5)", () => {
     assert.equal(await pollFor(gatepost, app, device), "consumer orders");
   });
 
-  test("does not take a device code as an authorization code", async () => {
+  test("does not accept a device code as an authorization code", async () => {
     const both = await gatepost.createApp({ grants: [DEVICE_GRANT, "authorization_code"] });
     const device = await newDevice(gatepost, both);
     await decide(gatepost, user, device);
@@ -274,7 +273,7 @@ describe("the token endpoint (RFC 8628 §3.4, §3.5)", () => {
       gatepost.api.postJson("/backend/grant/revoke", { user: of.id }, bearer(gatepost.adminToken))],
   ];
   for (const [what, end] of ends) {
-    test(`gives nothing for what was allowed before ${what}`, async () => {
+    test(`gives no tokens if ${what} after the consent`, async () => {
       const of = await gatepost.createUser({ scopes });
       const by = await gatepost.createApp({ scopes, grants });
       const device = await newDevice(gatepost, by);
@@ -288,20 +287,20 @@ describe("the token endpoint (RFC 8628 §3.4, §3.5)", () => {
 });
 
 describe("two processes on one database", () => {
-  test("let a user allow at one what was asked for and is polled at the other", async () => {
+  test("let a user allow at one process what a device requested at the other", async () => {
     const device = await newDevice(gatepost, app);
     await decide(second, user, device);
     assert.equal(await pollFor(gatepost, app, device), "consumer orders");
   });
 
-  test("count polls each for itself", async () => {
+  test("count polls separately", async () => {
     const device = await newDevice(gatepost, app);
     assert.equal(await pollFor(gatepost, app, device), "authorization_pending");
     assert.equal(await pollFor(second, app, device), "authorization_pending");
     assert.equal(await pollFor(gatepost, app, device), "slow_down");
   });
 
-  test("take one decision of two at once", async () => {
+  test("accept one of two simultaneous decisions", async () => {
     for (let round = 0; round < 5; round++) {
       const device = await newDevice(gatepost, app);
       const pages = await Promise.all([gatepost, second].map(async (at) => {
@@ -319,7 +318,7 @@ describe("two processes on one database", () => {
   });
 });
 
-test("the metadata names endpoint and grant (RFC 8628 §4), in profile 2.1 too", async () => {
+test("metadata has the device endpoint and grant, in profile 2.1 too (RFC 8628 §4)", async () => {
   const strict = await startGatepost({ env: { ...env, GATEPOST_PROFILE: "2.1" } });
   try {
     for (const at of [gatepost, strict]) {

@@ -52,10 +52,10 @@ async function start(): Promise<void> {
   gatepost = await startGatepost({ folder, env });
 }
 
-test("the wait that slow_down has lengthened stays so", async () => {
+test("the longer interval after slow_down stays for later polls", async () => {
   const device = await newDevice(gatepost, app);
   const polls: unknown[] = [];
-  for (const seconds of [0, 1, 8, 25, 41, 62]) { // 10 seconds, then 15 more
+  for (const seconds of [0, 1, 8, 25, 41, 62]) { // 10 s, then 15 s
     await clock.set(seconds * 1_000);
     polls.push(await pollFor(gatepost, app, device));
   }
@@ -65,7 +65,7 @@ test("the wait that slow_down has lengthened stays so", async () => {
   assert.equal(await pollFor(gatepost, app, device), early);
 });
 
-test("a device that polls every five seconds is never told to slow down", async () => {
+test("a device that polls every five seconds never gets slow_down", async () => {
   const device = await newDevice(gatepost, app);
   for (let seconds = 0; seconds < 40; seconds += 5) {
     await clock.set(seconds * 1_000);
@@ -73,7 +73,7 @@ test("a device that polls every five seconds is never told to slow down", async 
   }
 });
 
-test("after ten minutes a code has expired for its user and for its device", async () => {
+test("a code expires after ten minutes, for its user and for its device", async () => {
   const [waiting, open, allowed] = [
     await newDevice(gatepost, app),
     await newDevice(gatepost, app),
@@ -95,7 +95,7 @@ test("after ten minutes a code has expired for its user and for its device", asy
   }
 });
 
-test("what was acknowledged outlives a kill -9: codes, decisions and exchanges", async () => {
+test("acknowledged codes, decisions and exchanges survive a kill -9", async () => {
   const crash = async () => {
     await gatepost.server.kill();
     await start();
