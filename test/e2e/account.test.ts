@@ -152,7 +152,7 @@ describe("browsers", () => {
     const page = await browser.get(ACCOUNT);
     assert.equal(actsOf(page).filter((act) => act.startsWith("session ")).length, 2);
     assert.match(wordsOf(page), / 10\.0\.0\.\d+ · signed in 1 min ago/);
-    // Newest first.
+    // The list begins with the newest session, so this ends the third.
     const fewer = await assertDone(browser, await press(browser, page, actOf(page, "session")),
       /signed out in that browser/);
     assertLoginPage(await third.browser.get(ACCOUNT));

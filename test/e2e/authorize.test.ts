@@ -27,9 +27,9 @@ type Fields = Readonly<Record<string, string>>;
 
 let gatepost: Gatepost;
 let user: TestUser;
-/** Asks for consent. */
+/** An app that asks for consent. */
 let app: TestApp;
-/** Does not ask for consent. */
+/** An app that does not. */
 let trustedApp: TestApp;
 before(async () => {
   gatepost = await startGatepost();

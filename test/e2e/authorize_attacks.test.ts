@@ -407,7 +407,7 @@ describe("the session cookie", () => {
     });
   }
 
-  test("is not replaced by one that an attacker planted beside it", async () => {
+  test("does not log in the attacker if it comes twice, own and planted", async () => {
     const victim = await openLoggedIn();
     const [own] = victim.cookies();
     const attacker = gatepost.openBrowser();

@@ -187,7 +187,7 @@ test("a revocation takes effect within a second in another process on the databa
   assert.equal(await other.isAlive(token), true);
   const { id } = await grantOf(user, "login");
   await send("DELETE", `/backend/grant/${id}`);
-  await within(1000, async () => !await other.isAlive(token), "the token is dead there");
+  await within(1000, async () => !await other.isAlive(token), "the token is invalid there");
 });
 
 test("revoking a grant that does not exist is 404", async () => {
@@ -443,7 +443,7 @@ test("15 failed logins of one user from one address make one audit entry", async
   );
   assert.ok(responses.some(({ status }) => status === 429), "some are throttled");
   await within(3000, () => isAudited(user.id, "user.login_failed"), "the first failure");
-  await sleep(1200); // the next entries have been stored too
+  await sleep(1200); // by now later failures would be stored
   assert.equal((await list(`/backend/audit?target=${user.id}&action=user.login_failed`)).length, 1);
 });
 

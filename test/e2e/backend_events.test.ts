@@ -45,7 +45,7 @@ const patch = (path: string, body: unknown) => stage.call("PATCH", path, stage.a
 /** The current time, in the format of since and until. */
 const now = () => new Date().toISOString();
 
-/** Actions on a target, as they are audited. */
+/** The audited actions on a target, oldest first. */
 async function audited(target: string): Promise<unknown[]> {
   const entries = "SELECT action, actor, address FROM audit WHERE target = ? ORDER BY id";
   const rows = await queryDatabase(stage.gatepost.server.folder, entries, target);

@@ -260,7 +260,7 @@ describe("a failure", () => {
     });
   }
 
-  test("is a timeout that counts the whole exchange", async () => {
+  test("is a timeout if the whole exchange takes too long", async () => {
     const path = `/${newName("hook")}`;
     stage.receiver.react(path, { kind: "drip", everyMs: 50 });
     const subscription = await subscribe(stage.receiver.url + path);

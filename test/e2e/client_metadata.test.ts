@@ -120,7 +120,7 @@ describe("a client that is not registered", () => {
     assert.equal(await second.isAlive(renewed.access_token), true);
     const record = await findRecord(app);
     assert.match(record?.client_id ?? "", /^a[0-9a-z]+$/);
-    assert.equal(site.count(path), 1, "the document is remembered");
+    assert.equal(site.count(path), 1, "the document is cached");
   });
 
   test("needs a consent each time, with a loopback and with a web redirect URI", async () => {

@@ -130,7 +130,7 @@ describe("the console", () => {
     assert.equal(await gatepost.isAlive(tokens.access_token), true);
   });
 
-  test("a sign-out on a consent page ends its tokens at once", async () => {
+  test("a sign-out on a consent page ends the console's tokens at once", async () => {
     const { browser, tokens } = await tokensOf(gatepost, admin);
     const consent = await gatepost.authorize(browser, await gatepost.createApp());
     await browser.submit(consent, {}, "switch");
@@ -149,7 +149,7 @@ describe("the console", () => {
   test("another user's login in the same browser ends the tokens of the first", async () => {
     const { browser, tokens } = await tokensOf(gatepost, admin);
     const other = await gatepost.createUser({ scopes: ["consumer"] });
-    const fields = { csrf: "of a page", username: "x", password: "y" }; // of before the login
+    const fields = { csrf: "of a page", username: "x", password: "y" }; // an old page's
     const at = `/authorization/authorize?${new URLSearchParams({
       client_id: "console", redirect_uri: `${gatepost.issuer}/console`, scope: "consumer",
       code_challenge: "a".repeat(43), code_challenge_method: "S256",

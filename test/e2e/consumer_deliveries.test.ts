@@ -280,6 +280,9 @@ describe("POST /consumer/subscription/{id}/test", () => {
     const subscription = await stage.subscribe(consumer, newName("e"));
     await patch(subscription, { status: "paused" });
     assert.equal((await sendTest(subscription)).status, 202);
+    const other = await stage.subscribe(consumer, newName("e"));
+    await sendTest(other);
+    await stage.deliveries(other, "delivered"); // so the other test would have been sent too
     await stage.deliveries(subscription, "pending");
     assert.equal(stage.receiver.count(subscription.path), 0);
     await patch(subscription, { status: "active" });

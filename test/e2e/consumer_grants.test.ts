@@ -232,7 +232,7 @@ test("the 101st grant of a user to an app ends the oldest at once", async () => 
   assert.equal(readObject(await gatepost.token(app, refresh))["error"], "invalid_grant");
 });
 
-test("a withdrawal ends refreshed tokens too, also after a restart", async () => {
+test("a withdrawal ends refreshed tokens too, and still holds after a restart", async () => {
   const folder = await createDataFolder();
   const stages: Gatepost[] = [];
   try {

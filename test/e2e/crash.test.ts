@@ -7,7 +7,7 @@ import { KILL_POINTS } from "../crash/points.ts";
 import { openRandom } from "../helpers/random.ts";
 
 test("a server that is killed loses nothing and resends only what was in flight", async (t) => {
-  const kills = 15; // of which each named point is one
+  const kills = 15; // at least one at each named point
   const figures = await runCrashMatrix({ kills, random: openRandom(t) });
   t.diagnostic(JSON.stringify(figures));
   assert.deepEqual(findCrashFaults(figures), []);

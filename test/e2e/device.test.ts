@@ -171,7 +171,7 @@ describe("the token endpoint (RFC 8628 §3.4, §3.5)", () => {
     assertOAuthError(await poll(gatepost, app, other), 400, "authorization_pending");
   });
 
-  test("responds invalid_target to an unknown resource and to a registered one", async () => {
+  test("responds invalid_target to every resource except this service", async () => {
     const { device_code } = await newDevice(gatepost, app);
     const url = "https://known.example";
     const added = await gatepost.api.postJson("/backend/resource", { url, scopes },
