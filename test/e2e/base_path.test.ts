@@ -93,7 +93,7 @@ describe("metadata of an issuer with a path", () => {
     });
   }
 
-  test("is at the inserted path that a challenge names (RFC 9728 §5.1)", async () => {
+  test("is named in a challenge by its inserted path (RFC 9728 §5.1)", async () => {
     const path = "/authorization/whoami";
     const response = await gatepost.api.get(path);
     const url = `https://api.example/.well-known/oauth-protected-resource/gate/v1${path}`;

@@ -43,7 +43,7 @@ function warnings(): readonly string[] {
   return stage.gatepost.server.lines.filter((line) => line.includes("the clock has been set"));
 }
 
-test("an event after the clock was set is delivered at once, at any interval", async () => {
+test("an event after the clock was set is delivered even with an interval of 1 h", async () => {
   const other = await startEventStage({ ...clock.env, GATEPOST_DISTRIBUTE_INTERVAL: "1h" });
   try {
     const { event, path } = await other.subscribe(await other.newConsumer(), newName("e"));
