@@ -389,7 +389,8 @@ describe("how often a user is asked for consent:", () => {
     asks: boolean][] = [
     ["once for a confidential app", {}, "consumer", false],
     ["once for a public app on the web", { type: "public" }, "consumer", false],
-    ["once for a confidential app on localhost", { url: "http://localhost:1" }, "consumer", false],
+    ["once for a confidential app on localhost", { url: "http://localhost:3000" }, "consumer",
+      false],
     ["always for a public app on 127.0.0.1", { type: "public", url: "http://127.0.0.1" },
       "consumer", true],
     ["always for a public app on [::1]", { type: "public", url: "http://[::1]:9" },
