@@ -49,7 +49,7 @@ test("a public app has no secret, and lists may be empty", async (t) => {
   assert.deepEqual([found?.scopes, found?.grants, found?.redirectUris], [[], [], []]);
 });
 
-test("an app that is not there is undefined, and `login` is none", async (t) => {
+test("an unknown id finds no app, nor does `login`", async (t) => {
   const database = openDatabase(t);
   const id = await addApp(database);
   for (const other of ["", "login", id.slice(0, -1), id.toUpperCase()]) {
@@ -71,7 +71,7 @@ test("apps are listed newest first, page by page", async (t) => {
   assert.equal(second.next, undefined);
 });
 
-test("hasAppOrigin() knows the origins of active apps' URLs, and no others", async (t) => {
+test("hasAppOrigin() is true for the origins of active apps' URLs alone", async (t) => {
   const database = openDatabase(t);
   await addApp(database, { url: "https://orders.example:8443/app/" });
   await addApp(database, { url: "https://old.example/", status: "disabled" });
@@ -91,7 +91,7 @@ test("hasAppOrigin() knows the origins of active apps' URLs, and no others", asy
   }
 });
 
-test("hasAppOrigin() knows that of a document while its host's are taken", async (t) => {
+test("hasAppOrigin() is true for an app of a document while its host is allowed", async (t) => {
   const database = openDatabase(t);
   const origin = "https://client.example";
   await addApp(database, { url: origin, metadataUrl: `${origin}/oauth/client.json` });
@@ -101,7 +101,7 @@ test("hasAppOrigin() knows that of a document while its host's are taken", async
   assert.equal(await hasAppOrigin(database, origin, "off"), false);
 });
 
-test("updateApp() stores what differs, the origin with the URL", async (t) => {
+test("updateApp() stores the changed fields, and the origin with the URL", async (t) => {
   const database = openDatabase(t);
   const before = sampleApp();
   await database.write([insertApp(before, SECRET)]);
@@ -140,7 +140,7 @@ test("updateApp() of an app that has changed meanwhile stores nothing of its bat
   assert.deepEqual(Buffer.from(found?.secret ?? []), SECRET);
 });
 
-test("replaceAppSecret() keeps the one before until its time, and no older one", async (t) => {
+test("replaceAppSecret() keeps the previous secret until its time, and no older one", async (t) => {
   const database = openDatabase(t);
   const app = sampleApp();
   await database.write([insertApp(app, SECRET)]);
@@ -175,7 +175,7 @@ test("revokeTokensOfApp() ends the tokens of earlier grants, its own and its use
   assert.equal(await findValue(database, end), NOW_MS + 10);
 });
 
-test("deleteApp() removes the app and the consents it was given", async (t) => {
+test("deleteApp() removes the app and all consents to it", async (t) => {
   const database = openDatabase(t);
   const app = await addApp(database);
   const user = await addUser(database);

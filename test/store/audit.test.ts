@@ -55,7 +55,7 @@ const keyed = () =>
     key: "k",
   });
 
-/** Each change, and what keeps it from changing anything. */
+/** Each change, and the SQL after which it changes nothing. */
 const CHANGES: readonly [what: string, make: () => Change | undefined, spoil: string][] = [
   ["a user", () => updateUser(MARTA, MARTA), "DELETE FROM users"],
   ["a user's tokens", () => revokeTokensOfUser(USER, NOW_MS, 1)[0], "DELETE FROM users"],
@@ -76,14 +76,14 @@ const CHANGES: readonly [what: string, make: () => Change | undefined, spoil: st
     "UPDATE subscriptions SET status = 'deleted'"],
   ["the end of a subscription", () => deleteSubscription(SUBSCRIPTION.id, NOW_MS)[0],
     "UPDATE subscriptions SET status = 'deleted'"],
-  ["what is sent again", () => resendDeliveries(["d1"], NOW_MS)[0],
+  ["a resend", () => resendDeliveries(["d1"], NOW_MS)[0],
     "UPDATE subscriptions SET status = 'disabled'"],
 ];
 
-describe("an audit entry is stored with a change, and not where nothing is changed:", () => {
+describe("an audit entry is stored with a change, and not if nothing changes:", () => {
   for (const [what, make, spoil] of CHANGES) {
     for (const isSpoilt of [false, true]) {
-      test(`${what}${isSpoilt ? ", spoilt" : ""}`, async (t) => {
+      test(`${what}${isSpoilt ? ", without effect" : ""}`, async (t) => {
         const database = openDatabase(t);
         await addApp(database, APP);
         await addUser(database, MARTA);
@@ -96,7 +96,7 @@ describe("an audit entry is stored with a change, and not where nothing is chang
         if (isSpoilt) await database.write([{ sql: spoil, params: [] }]);
         const change = make();
         assert.ok(change);
-        // Between the two an engine may put what changes a row, or none.
+        // Between the two an engine may run a statement that changes a row, or none.
         const between = sql`UPDATE users SET phc = phc WHERE ${isSpoilt ? 1 : 0}`;
         const audit = insertAudit(ENTRY, NOW_MS, change.when);
         const [audited, , changed] = await database.write([audit, between, change]);
@@ -108,7 +108,7 @@ describe("an audit entry is stored with a change, and not where nothing is chang
 
 // A replicated engine runs each statement at every node: what depends on the node, on the time or
 // on the statements around it would differ from node to node.
-test("no SQL depends on where, when or after what it runs", () => {
+test("no SQL depends on the node, the time or the statement before it", () => {
   const forbidden = new RegExp(
     String.raw`\b(?:changes|total_changes|last_insert_rowid|random|randomblob|unixepoch|datetime|` +
       String.raw`date|time|timediff|julianday|strftime)\s*\(|\bCURRENT_|'now'`,
@@ -120,7 +120,7 @@ test("no SQL depends on where, when or after what it runs", () => {
     for (const { kind, text, line } of scanSource(readFileSync(join("src", name), "utf8"))) {
       if (kind !== "template" && kind !== "string") continue;
       texts++;
-      // The ledger counts for the statement right before it, which it puts there itself.
+      // The ledger counts the changes of the statement that it puts right before it itself.
       const isLedger = text.includes("counts || changes()") && name === "database/rqlite_ledger.ts";
       // Each node is asked for its own time.
       const isClock = text.includes("unixepoch") && name === "database/rqlite_clock.ts";
@@ -130,11 +130,11 @@ test("no SQL depends on where, when or after what it runs", () => {
   assert.ok(texts > 1000);
 });
 
-test("an entry names the app whose token acts for somebody, the console too", () => {
+test("an audit entry names the app that acts for a user, the console too", () => {
   const appOf = (clientId: string, sub = USER) =>
     actorOf({ sub, clientId }, { address: "192.0.2.1" }).app;
   assert.equal(appOf("console"), "console");
   assert.equal(appOf(APP.id), APP.id);
   assert.equal(appOf("login"), null);
-  assert.equal(appOf(APP.id, APP.id), null, "the app itself");
+  assert.equal(appOf(APP.id, APP.id), null, "an app that acts for itself");
 });

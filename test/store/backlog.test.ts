@@ -79,7 +79,7 @@ test("an empty database has no backlog and no age", async (t) => {
   assert.deepEqual(await measure(), none);
 });
 
-test("what is finished does not count", async (t) => {
+test("finished events and deliveries do not count", async (t) => {
   const { addEvent, addDeliveries, measure } = await openStage(t);
   addEvent(START_MS, "distributed");
   addDeliveries("active", ["delivered", "failed", "cancelled"].map((status, index) => (
@@ -89,7 +89,7 @@ test("what is finished does not count", async (t) => {
   assert.deepEqual([events, deliveries, oldestMs], [0, 0, undefined]);
 });
 
-test("the age is the oldest's since its dispatch, the delay the most overdue's", async (t) => {
+test("the age counts from the oldest dispatch, the delay from the earliest due time", async (t) => {
   const { addDeliveries, measure } = await openStage(t);
   addDeliveries("active", [
     { dispatchedAtMs: START_MS + 5000, dueAtMs: NOW_MS - 1000 },
@@ -104,7 +104,7 @@ test("the age is the oldest's since its dispatch, the delay the most overdue's",
   });
 });
 
-test("a paused subscription's deliveries count and have no age", async (t) => {
+test("a paused subscription's deliveries count, but have no age", async (t) => {
   const { addDeliveries, measure } = await openStage(t);
   addDeliveries("paused", [{ dispatchedAtMs: START_MS, dueAtMs: START_MS }]);
   const { deliveries, oldestMs, overdueSinceMs } = await measure();
@@ -122,24 +122,24 @@ test("an event that is not fanned out counts, and is overdue since its dispatch"
   });
 });
 
-test("many are counted in parts, and other work runs between them", async (t) => {
+test("many deliveries are counted in parts, and other work runs in between", async (t) => {
   const { addDeliveries, measure } = await openStage(t);
   const many = Array.from({ length: 40_001 }, (_, index) => (
     { dispatchedAtMs: START_MS + index, dueAtMs: NOW_MS + index }
   ));
   addDeliveries("active", many);
-  let turns = 0;
+  let rounds = 0;
   let other = setImmediate(function work() {
-    turns++;
+    rounds++;
     other = setImmediate(work);
   });
   const { deliveries, oldestMs } = await measure();
   clearImmediate(other);
   assert.deepEqual([deliveries, oldestMs], [40_001, START_MS]);
-  assert.ok(turns >= 2, `${turns}`);
+  assert.ok(rounds >= 2, `${rounds}`);
 });
 
-test("more than a million are not counted", async () => {
+test("measureBacklog() stops counting at a million", async () => {
   const endless: Pick<Database, "query"> = {
     async query<Row>() {
       return [{ id: null, dueAtMs: null, count: 20_000, last: "d" } as Row];

@@ -41,7 +41,7 @@ test("a shift that is called again after an error shifts every row once", async 
   assert.deepEqual(await database.query(left), []);
 });
 
-/** So many subscriptions, each with a delivery that waits to be sent again. */
+/** Inserts that many subscriptions, each with a delivery that waits for its resend. */
 function addWaiting(count: number, dueAtMs: number) {
   const each = sql`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n
     WHERE i < ${count})`;
@@ -63,7 +63,7 @@ async function listTimes(database: Database) {
   return found.map((row) => Object.values(row));
 }
 
-test("a shift moves what waits once, however many there are", async (t) => {
+test("a shift moves every waiting delivery and subscription once, however many", async (t) => {
   const database = openDatabase(t);
   await database.write(addWaiting(1_201, NOW_MS + HOUR_MS));
   await createShift(database, NOW_MS, STEP_MS)();
@@ -71,7 +71,7 @@ test("a shift moves what waits once, however many there are", async (t) => {
   assert.deepEqual(await listTimes(database), [[movedMs, movedMs, NOW_MS + STEP_MS]]);
 });
 
-test("a shift moves since when they fail, and what waits of those that do not", async (t) => {
+test("a shift moves the failing-since time and the due time, whichever is set", async (t) => {
   const database = openDatabase(t);
   await database.write([
     ...addWaiting(3, NOW_MS + HOUR_MS),
@@ -88,7 +88,7 @@ test("a shift moves since when they fail, and what waits of those that do not", 
   ]);
 });
 
-test("when the clock is set back, or was before the start, users can log in again", async (t) => {
+test("after the clock was set back, running or stopped, users can log in again", async (t) => {
   const follow: ((database: Database) => Promise<void>)[] = [
     (database) => createShift(database, NOW_MS + HOUR_MS, -HOUR_MS)(),
     (database) => correctTimesAhead(database, NOW_MS, HOUR_MS),
@@ -105,7 +105,7 @@ test("when the clock is set back, or was before the start, users can log in agai
   }
 });
 
-test("at a start what waits too long is due in time, of however many", async (t) => {
+test("at the start due times too far ahead are brought back, however many", async (t) => {
   const database = openDatabase(t);
   await database.write([
     ...addWaiting(1_201, NOW_MS + 400 * 24 * HOUR_MS),
@@ -119,7 +119,7 @@ test("at a start what waits too long is due in time, of however many", async (t)
   ]);
 });
 
-test("at a start no resend waits for too long, and none fails from a later time on", async (t) => {
+test("at the start due times and failing-since times ahead are brought back", async (t) => {
   const database = openDatabase(t);
   const delivery = (id: string, dueAtMs: number, claim: string | null = null) =>
     sql`INSERT INTO deliveries (id, event, subscription, status, dueAtMs, attempt, claim)
@@ -146,7 +146,7 @@ test("at a start no resend waits for too long, and none fails from a later time 
   ]);
 });
 
-test("the time without a process is left out once, before the job that was due", async (t) => {
+test("leaveOutIdleTime() adds the time without a process to failingSinceMs once", async (t) => {
   const database = openDatabase(t);
   const [failingSinceMs, stoppedMs] = [NOW_MS - 3 * HOUR_MS, NOW_MS];
   await database.write([
@@ -162,22 +162,22 @@ test("the time without a process is left out once, before the job that was due",
     return row?.atMs;
   };
   await leaveOutIdleTime(database, "purge", stoppedMs + HOUR_MS - 1);
-  assert.equal(await failingSince(), failingSinceMs); // a restart
+  assert.equal(await failingSince(), failingSinceMs); // a short restart
   const startMs = stoppedMs + 1000 * HOUR_MS;
   await Promise.all([1, 2, 3].map(() => leaveOutIdleTime(database, "purge", startMs)));
   assert.equal(await failingSince(), startMs - 3 * HOUR_MS);
   assert.equal((await findCronjob(database, "report"))?.nextAtMs, stoppedMs);
   await leaveOutIdleTime(database, "unknown", startMs + 1000 * HOUR_MS);
   assert.equal(await failingSince(), startMs - 3 * HOUR_MS);
-  const endMs = startMs + 5 * HOUR_MS; // of the lease of a run that began when it was due
+  const endMs = startMs + 5 * HOUR_MS; // of the lease of a run
   await database.write([sql`UPDATE cronjobs SET leaseUntilMs = ${endMs}`]);
   await leaveOutIdleTime(database, "purge", endMs - 1);
-  assert.equal(await failingSince(), startMs - 3 * HOUR_MS); // another process is at it
+  assert.equal(await failingSince(), startMs - 3 * HOUR_MS); // another process is running it
   await leaveOutIdleTime(database, "purge", endMs + 2 * HOUR_MS);
   assert.equal(await failingSince(), startMs - HOUR_MS);
 });
 
-test("a run that takes for hours is no time without a process", async (t) => {
+test("a run of several hours does not count as time without a process", async (t) => {
   const database = openDatabase(t);
   const failingSinceMs = NOW_MS + HOUR_MS;
   const runAt = (atMs: number) => createCronjobRun(database, "purge", "p", atMs);
@@ -189,7 +189,7 @@ test("a run that takes for hours is no time without a process", async (t) => {
       VALUES ('s1', 'u1', 'login', 'a', 'https://a.example/', 'active', '', 0, ${failingSinceMs})`,
   ]);
   await run.claim(60_000, NOW_MS + 30_000, false);
-  const isLeft = async () => {
+  const assertUnchanged = async () => {
     const rows = await database.query<{ atMs: number }>(
       sql`SELECT failingSinceMs AS atMs FROM subscriptions`);
     assert.deepEqual(rows, [{ atMs: failingSinceMs }]);
@@ -197,11 +197,11 @@ test("a run that takes for hours is no time without a process", async (t) => {
   const laterMs = NOW_MS + 3 * HOUR_MS;
   await run.renew(laterMs + 30_000);
   await leaveOutIdleTime(database, "purge", laterMs);
-  await isLeft();
+  await assertUnchanged();
   await run.finish(laterMs - NOW_MS, undefined);
   await leaveOutIdleTime(database, "purge", laterMs + 1000);
-  await isLeft();
-  // How long that one took says nothing of the next, with which its process dies.
+  await assertUnchanged();
+  // The process of the next run dies: how long the run before took does not matter.
   const leaseUntilMs = laterMs + 32_000;
   await runAt(laterMs + 2000).claim(60_000, leaseUntilMs, false);
   await leaveOutIdleTime(database, "purge", leaseUntilMs + 2 * HOUR_MS);

@@ -53,7 +53,7 @@ test("the text of a code is not stored, only its SHA-256", async (t) => {
   assert.doesNotMatch(JSON.stringify(rows), /"code"/);
 });
 
-test("redeemCode() turns a code into the grant of that id, and no other", async (t) => {
+test("redeemCode() turns one code into the grant with the code's id", async (t) => {
   const { database, code, redemption } = await openWithCode(t);
   const other = sampleCode(code.app, code.user);
   const session = await addSession(database, code.user);
@@ -76,7 +76,7 @@ test("redeemCode() turns a code into the grant of that id, and no other", async 
   assert.equal((await findRedeemedCode(database, code.id, HASH))?.app, code.app);
 });
 
-test("a grant without a refresh token has none", async (t) => {
+test("redeemCode() without a refresh token stores none", async (t) => {
   const { database, code, redemption } = await openWithCode(t);
   const without = { ...redemption, refresh: undefined, refreshUntilMs: 0 };
   assert.equal(await redeemCode(database, without, NOW_MS), true);
@@ -114,7 +114,7 @@ test("of many redemptions at once in two processes exactly one succeeds", async 
   }
 });
 
-test("findRedeemedCode() knows nothing of a code that waits, nor of another hash", async (t) => {
+test("findRedeemedCode() finds neither an unredeemed code nor another hash", async (t) => {
   const { database, code, redemption } = await openWithCode(t);
   assert.equal(await findRedeemedCode(database, code.id, HASH), undefined);
   await redeemCode(database, redemption, NOW_MS);
@@ -127,9 +127,9 @@ describe("redeemCode() refuses, and leaves nothing behind,", () => {
     ["a code that has expired", async () => {}, UNTIL_MS],
     ["a code whose user was disabled", (database, code) =>
       changeUser(database, code.user, { status: "disabled" }), NOW_MS + 5],
-    ["a code whose user was cut off since", (database, code) =>
+    ["a code whose user's tokens were revoked since", (database, code) =>
       database.write(revokeTokensOfUser(code.user, NOW_MS + 3, 1)), NOW_MS + 5],
-    ["a code whose user was cut off in the same millisecond", async (database, code) => {
+    ["a code made in the millisecond of its user's revocation", async (database, code) => {
       const [row] = await database.query<{ id: string }>(sql`SELECT id FROM codes`);
       const madeAtMs = parseInt(row?.id.slice(1, 10) ?? "", 36);
       await database.write(revokeTokensOfUser(code.user, madeAtMs, 1));
@@ -138,7 +138,7 @@ describe("redeemCode() refuses, and leaves nothing behind,", () => {
       NOW_MS + 5],
     ["a code whose app was disabled", (database, { app }) =>
       database.write([sql`UPDATE apps SET status = 'disabled' WHERE id = ${app}`]), NOW_MS + 5],
-    ["a code whose app was cut off since", (database, code) =>
+    ["a code whose app's tokens were revoked since", (database, code) =>
       database.write(revokeTokensOfApp(code.app, NOW_MS + 3, 1)), NOW_MS + 5],
     ["a code whose app was deleted", (database, code) => database.write([deleteApp(code.app)]),
       NOW_MS + 5],
@@ -177,7 +177,7 @@ describe("a code is not stored, nor the consent that was given with it,", () => 
       const other = await addUser(database);
       await database.write([sql`UPDATE sessions SET user = ${other}`]);
     }],
-    ["once its user has been cut off, were the session still there",
+    ["once its user's tokens were revoked, even if a session is left",
       (database, { user }, session) =>
         database.write([
           ...revokeTokensOfUser(user, 2_000, 1),
@@ -208,7 +208,7 @@ describe("a code is not stored, nor the consent that was given with it,", () => 
   }
 });
 
-test("a code is stored for a session of a clock that was set back", async (t) => {
+test("a code is stored for a session that began after the clock was set back", async (t) => {
   const database = openDatabase(t);
   const code = sampleCode(await addApp(database), await addUser(database));
   const nowMs = NOW_MS - 30 * 86_400_000;
@@ -227,7 +227,7 @@ test("deleteCodesOf() removes the codes of one app alone", async (t) => {
   assert.deepEqual(await findCode(database, other.id, HASH), other);
 });
 
-test("a code may be redeemed to the last millisecond of its life", async (t) => {
+test("a code can be redeemed until the last millisecond of its life", async (t) => {
   const { database, redemption } = await openWithCode(t);
   assert.equal(await redeemCode(database, redemption, UNTIL_MS - 1), true);
 });

@@ -24,7 +24,7 @@ test("columnsOf() names columns as fields, and stores lists as JSON and flags as
   assert.deepEqual(values(ITEM), { sql: "?, ?, ?, ?, ?", params: STORED });
 });
 
-test("columnsOf() reads of a row what was stored, and leaves its other columns", () => {
+test("columnsOf() decodes its own columns of a row, and leaves the others", () => {
   const [name, redirectUris, jwks, resourceServer, rate] = STORED;
   const row = { id: "a1", name, redirectUris, jwks, resourceServer, rate };
   assert.deepEqual(read(row), { id: "a1", ...ITEM });

@@ -45,7 +45,7 @@ test("a consent is found for its user and its app, and for no other", async (t) 
   assert.deepEqual(await findConsentedScopes(database, user, otherApp), []);
 });
 
-test("a new consent adds to the one before", async (t) => {
+test("a new consent adds its scopes to the earlier one", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database);
   const app = await addApp(database);
@@ -55,7 +55,7 @@ test("a new consent adds to the one before", async (t) => {
   assert.deepEqual(await findConsentedScopes(database, user, app), ["consumer", "orders"]);
 });
 
-test("no consent is remembered where its code was not stored", async (t) => {
+test("no consent is stored if its code is not", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database);
   const app = await addApp(database);
@@ -64,7 +64,7 @@ test("no consent is remembered where its code was not stored", async (t) => {
   assert.deepEqual(await findConsentedScopes(database, user, app), []);
 });
 
-test("withdrawConsent() forgets one consent alone", async (t) => {
+test("withdrawConsent() removes the consent of that user and app alone", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database);
   const [app, other] = [await addApp(database), await addApp(database)];
@@ -77,7 +77,7 @@ test("withdrawConsent() forgets one consent alone", async (t) => {
   assert.deepEqual(await findConsentedScopes(database, user, app), ["orders"]);
 });
 
-test("withdrawConsent() ends the pair's earlier grants and codes, and no others", async (t) => {
+test("withdrawConsent() ends the user's grants and codes of that app, and no others", async (t) => {
   const database = openDatabase(t);
   const [user, otherUser] = [await addUser(database), await addUser(database)];
   const [app, otherApp] = [await addApp(database), await addApp(database)];
@@ -147,14 +147,16 @@ test("a withdrawal lasts as long as the longest-lived token of any key", async (
   assert.ok(row && row.untilMs >= NOW_MS + 5 * HOUR_MS, String(row?.untilMs));
 });
 
-test("withdrawConsent() by a user or of an app that has just gone stores no consent", async (t) => {
+test("withdrawConsent() stores nothing for a user or an app that does not exist", async (t) => {
   const database = openDatabase(t);
-  const user = await addUser(database);
-  await database.write(withdrawConsent(user, "a1", END, NOW_MS, HOUR_MS));
+  const pairs = [[await addUser(database), "a1"], ["u1", await addApp(database)]] as const;
+  for (const [user, app] of pairs) {
+    await database.write(withdrawConsent(user, app, END, NOW_MS, HOUR_MS));
+  }
   assert.deepEqual(await database.query(sql`SELECT 1 FROM consents`), []);
 });
 
-test("forgetConsentsOf() forgets all of a user, or all of an app", async (t) => {
+test("forgetConsentsOf() removes all consents of a user, or of an app", async (t) => {
   const database = openDatabase(t);
   const [user, other] = [await addUser(database), await addUser(database)];
   const [app, otherApp] = [await addApp(database), await addApp(database)];
@@ -167,13 +169,13 @@ test("forgetConsentsOf() forgets all of a user, or all of an app", async (t) => 
   assert.deepEqual(await database.write(await forgetConsentsOf(database, { user })), [2]);
   assert.deepEqual(await left(), [0, 0, 1, 1]);
   const forget = await forgetConsentsOf(database, { app });
-  assert.deepEqual(await left(), [0, 0, 1, 1], "a few are forgotten in the batch alone");
+  assert.deepEqual(await left(), [0, 0, 1, 1], "a few are removed by the returned batch alone");
   await consent(database, user, app, ["orders"]); // meanwhile
   assert.deepEqual(await database.write(forget), [2]);
   assert.deepEqual(await left(), [0, 0, 0, 1]);
 });
 
-test("forgetConsentsOf() forgets very many of an app in writes that are bounded", async (t) => {
+test("forgetConsentsOf() removes very many consents of an app in bounded writes", async (t) => {
   const database = openDatabase(t);
   const [app, otherApp] = [await addApp(database), await addApp(database)];
   const numbers = sql`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n
@@ -184,7 +186,7 @@ test("forgetConsentsOf() forgets very many of an app in writes that are bounded"
     sql`INSERT INTO consents (user, app, scopes) ${numbers}
       SELECT 'u' || printf('%06d', i), ${app}, '["orders"]' FROM n`,
   ]);
-  const user = "u000007"; // who has withdrawn something: that must outlast what is forgotten
+  const user = "u000007"; // has withdrawn a consent: the row that says so must stay
   await consent(database, user, otherApp, ["orders"]);
   await database.write(withdrawConsent(user, app, END, NOW_MS + HOUR_MS, HOUR_MS));
   await consent(database, user, app, ["orders"]);
@@ -205,12 +207,12 @@ describe("listActingApps() lists", () => {
   const give = (database: Database, app: string, user: string, more: object = {}) =>
     insertGrant(database, sampleGrant(app, user, more));
   const table: [what: string, arrange: Arrange, scopes: string[] | undefined][] = [
-    ["no app that was never allowed anything", async () => {}, undefined],
+    ["no app without a consent, a grant and a subscription", async () => {}, undefined],
     ["an app with a consent", (database, user, app) => consent(database, user, app, ["orders"]),
       ["orders"]],
     ["an app with a valid grant", (database, user, app) => give(database, app, user),
       ["consumer"]],
-    ["what both say, each scope once", async (database, user, app) => {
+    ["the scopes of a consent and a grant, each once", async (database, user, app) => {
       await consent(database, user, app, ["orders", "consumer"]);
       await give(database, app, user);
     }, ["orders", "consumer"]],
@@ -226,11 +228,11 @@ describe("listActingApps() lists", () => {
       await subscribe(database, user, app);
       await database.write(endSubscriptions({ user, app }, END, NOW_MS));
     }, undefined],
-    ["no app whose grant was made before its user was cut off", async (database, user, app) => {
+    ["no app of a user whose tokens were revoked since", async (database, user, app) => {
       await give(database, app, user);
       await database.write(revokeTokensOfUser(user, NOW_MS + HOUR_MS, HOUR_MS));
     }, undefined],
-    ["no app from which the user has withdrawn it", async (database, user, app) => {
+    ["no app whose consent the user has withdrawn", async (database, user, app) => {
       await consent(database, user, app, ["orders"]);
       await give(database, app, user);
       const atMs = NOW_MS + HOUR_MS;
@@ -262,7 +264,7 @@ describe("listActingApps() lists", () => {
   }
 });
 
-test("listActingApps() reads a bounded number of grants", async (t) => {
+test("listActingApps() reads at most 500 grants", async (t) => {
   const database = openDatabase(t);
   const [user, app] = [await addUser(database), await addApp(database)];
   await database.write([sql`INSERT INTO grants

@@ -22,7 +22,7 @@ const SUCCESS = {
   snippet: undefined,
 } as const;
 
-test("an attempt is recorded of its own delivery alone, while that is claimed", async (t) => {
+test("an attempt is recorded only for its own delivery, while that is claimed", async (t) => {
   const database = openDatabase(t);
   const event = newId("e", NOW_MS);
   const names = ["own", "another", "taken over", "cancelled"] as const;
@@ -57,7 +57,7 @@ test("an attempt is recorded of its own delivery alone, while that is claimed", 
   }
 });
 
-test("what attempts say of their subscription is of the endpoint that they called", async (t) => {
+test("attempts at an earlier endpoint do not change the subscription's health", async (t) => {
   const database = openDatabase(t);
   const event = newId("e", NOW_MS);
   const ids = [0, 1, 2, 3].map((index) => `d${event.slice(1)}0000000${index}`);
@@ -100,7 +100,7 @@ test("what attempts say of their subscription is of the endpoint that they calle
   assert.deepEqual(await after(1, 500, ENDPOINT, NOW_MS), { ...failing, lastStatus: 500 });
   assert.deepEqual(await after(2, 204, old, NOW_MS + 1), { ...failing, lastStatus: 204 });
   assert.deepEqual(await after(3, 500, ENDPOINT, NOW_MS + 2),
-    { ...failing, meanMs: 303, lastStatus: 500 }, "since the first that failed");
+    { ...failing, meanMs: 303, lastStatus: 500 }, "since the first failure");
   await database.write([
     sql`UPDATE deliveries SET claim = 'claim', status = 'pending', attempt = 0`,
     sql`DELETE FROM attempts`,
@@ -109,7 +109,7 @@ test("what attempts say of their subscription is of the endpoint that they calle
     { failingSinceMs: null, hasSucceeded: 1, meanMs: 300, lastStatus: 204, lastError: null });
 });
 
-test("a subscription of which something has been claimed is behind all that are due", async (t) => {
+test("a subscription whose delivery was claimed comes last among those due", async (t) => {
   const database = openDatabase(t);
   const event = newId("e", NOW_MS);
   const rows = [1, 2].map((seq) => [newId("s", NOW_MS), seq, `d${event.slice(1)}0000000${seq}`]);
@@ -146,7 +146,7 @@ test("a subscription of which something has been claimed is behind all that are 
     [{ seq: 2, dueAtMs: 2 }, { seq: 1, dueAtMs: NOW_MS }], "also once its attempt is recorded");
 });
 
-test("of very many attempts the last hundred are listed, the first of them first", async (t) => {
+test("listAttempts() lists the last 100 attempts, the oldest first", async (t) => {
   const database = openDatabase(t);
   await database.write([
     sql`INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, createdAtMs)

@@ -17,10 +17,10 @@ import { addApp, addSession, addUser, openDatabase, sampleGrant } from "../helpe
 
 const NOW_MS = Date.UTC(2026, 0, 1);
 const HOUR_MS = 3_600_000;
-/** As a clock showed that has been set back since. */
+/** A time that the clock showed before it was set back. */
 const AHEAD_MS = NOW_MS + 400 * 24 * HOUR_MS;
 
-/** The same in every process, whatever ids it has made before. */
+/** The id of a grant that was made then, whatever ids were made before. */
 const grantId = (atMs: number) => idBound("g", atMs).padEnd(25, "0");
 
 const addGrant = (database: Database, app: string, user: string, atMs: number) =>
@@ -34,14 +34,14 @@ type End = (user: string, app: string) => readonly Sql[];
 const ENDS: [of: string, app: string | undefined, end: End][] = [
   ["a user", undefined, (user) => revokeTokensOfUser(user, AHEAD_MS, HOUR_MS)],
   ["an app", undefined, (_user, app) => revokeTokensOfApp(app, AHEAD_MS, HOUR_MS)],
-  ["a user through an app", undefined, (user, app) =>
+  ["an app for a user", undefined, (user, app) =>
     withdrawConsent(user, app, REVOKED, AHEAD_MS, HOUR_MS)],
   ["the login endpoint", "login", (_user, app) =>
     revokeGrantsOf({ app }, REVOKED, AHEAD_MS, HOUR_MS)],
 ];
 
 for (const [of, builtIn, end] of ENDS) {
-  describe(`what ended of ${of} while the clock was ahead`, () => {
+  describe(`when the clock is set back to before a revocation of ${of},`, () => {
     async function openStage(t: TestContext) {
       const database = openDatabase(t);
       const user = await addUser(database);
@@ -57,7 +57,7 @@ for (const [of, builtIn, end] of ENDS) {
       return { database, user, app, caller };
     }
 
-    test("has ended when it is set back, also for who starts then", async (t) => {
+    test("revoked tokens stay revoked, also for a process that starts then", async (t) => {
       const { database, caller } = await openStage(t);
       const early = await loadRevocations(database, () => NOW_MS);
       await dateEndsAhead(database, NOW_MS);
@@ -71,7 +71,7 @@ for (const [of, builtIn, end] of ENDS) {
       assert.equal((await findGrant(database, grantId(AHEAD_MS + 1)))?.revokedAtMs, null);
     });
 
-    test("is followed by what begins then", async (t) => {
+    test("tokens that are issued then are valid", async (t) => {
       const { database, user, app, caller } = await openStage(t);
       const early = await loadRevocations(database, () => NOW_MS);
       await dateEndsAhead(database, NOW_MS);
@@ -85,14 +85,14 @@ for (const [of, builtIn, end] of ENDS) {
   });
 }
 
-test("sessions that had ended stay so, and new ones live", async (t) => {
+test("after the clock is set back ended sessions stay ended, and new ones are valid", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database);
   const [old, young] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];
   const untilMs = AHEAD_MS + 12 * HOUR_MS;
   await database.write([
     ...revokeTokensOfUser(user, AHEAD_MS, HOUR_MS),
-    insertSession(old, user, AHEAD_MS, untilMs), // of a password that was checked before that
+    insertSession(old, user, AHEAD_MS, untilMs), // its password was checked before
   ]);
   await dateEndsAhead(database, NOW_MS);
   await database.write([insertSession(young, user, NOW_MS + 1, untilMs)]);
@@ -100,7 +100,7 @@ test("sessions that had ended stay so, and new ones live", async (t) => {
   assert.equal((await findSession(database, young, NOW_MS + 1))?.user, user);
 });
 
-test("a code that had ended buys no tokens when the clock is set back", async (t) => {
+test("a revoked code cannot be redeemed after the clock is set back", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database);
   const app = await addApp(database);
@@ -120,7 +120,7 @@ test("a code that had ended buys no tokens when the clock is set back", async (t
   assert.equal(await redeemCode(database, redemption, NOW_MS + 1), false);
 });
 
-test("who has signed in since, or has only withdrawn one app, stays signed in", async (t) => {
+test("a session that began later, or whose user only withdrew a consent, stays valid", async (t) => {
   const database = openDatabase(t);
   const [since, other] = [await addUser(database), await addUser(database)];
   const app = await addApp(database);
@@ -139,7 +139,7 @@ test("who has signed in since, or has only withdrawn one app, stays signed in", 
   assert.deepEqual((await Promise.all(found)).map((each) => each?.user), [since, other]);
 });
 
-test("nobody else loses a token, a code or a session, and no end becomes shorter", async (t) => {
+test("others keep tokens, codes and sessions, and no revocation becomes shorter", async (t) => {
   const database = openDatabase(t);
   const [user, other, app] = [
     await addUser(database),
@@ -154,13 +154,13 @@ test("nobody else loses a token, a code or a session, and no end becomes shorter
     id: grantId(AHEAD_MS - 1_000), app, user: other, scopes: ["consumer"], redirectUri: "",
     challenge: null, untilMs: AHEAD_MS + 59_000, resource: null,
   };
-  const isLong = sql`SELECT max(untilMs) AS untilMs FROM revocations WHERE target = ${user}`;
+  const selectLongest = sql`SELECT max(untilMs) AS untilMs FROM revocations WHERE target = ${user}`;
   await database.write([
     ...revokeTokensOfUser(user, AHEAD_MS - 1, 9 * HOUR_MS),
     ...revokeTokensOfUser(user, AHEAD_MS, HOUR_MS),
     insertCode(code, hash, session, AHEAD_MS - 1_000),
   ]);
-  const longest = await database.query(isLong);
+  const longest = await database.query(selectLongest);
   await addGrant(database, app, other, NOW_MS - 1);
   await addGrant(database, app, other, AHEAD_MS - HOUR_MS);
   await dateEndsAhead(database, NOW_MS);
@@ -173,10 +173,10 @@ test("nobody else loses a token, a code or a session, and no end becomes shorter
   }
   assert.equal((await database.query(sql`SELECT id FROM codes`)).length, 1);
   assert.equal((await findSession(database, session, NOW_MS + 1))?.user, other);
-  assert.deepEqual(await database.query(isLong), longest);
+  assert.deepEqual(await database.query(selectLongest), longest);
 });
 
-test("of all built-in apps what ended while the clock was ahead is dated", async (t) => {
+test("revocations that lie ahead are dated back for every built-in app", async (t) => {
   const database = openDatabase(t);
   for (const app of ["login", "personal", "console"]) {
     await database.write(revokeGrantsOf({ app }, REVOKED, AHEAD_MS, HOUR_MS));
@@ -186,7 +186,7 @@ test("of all built-in apps what ended while the clock was ahead is dated", async
   assert.deepEqual(ends.map(({ notBeforeMs }) => notBeforeMs), [NOW_MS, NOW_MS, NOW_MS]);
 });
 
-test("of several ends that are ahead the last counts", async (t) => {
+test("of several revocations that lie ahead the last one counts", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database);
   const end = (atMs: number) =>
@@ -201,7 +201,7 @@ test("of several ends that are ahead the last counts", async (t) => {
   assert.equal(revocations.has(caller), true);
 });
 
-test("an end that is ahead is dated though its revocation has been purged", async (t) => {
+test("a user's notBeforeMs that lies ahead is dated back without a revocation", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database);
   await database.write(revokeTokensOfUser(user, AHEAD_MS, HOUR_MS));
@@ -211,7 +211,7 @@ test("an end that is ahead is dated though its revocation has been purged", asyn
   assert.equal(found?.notBeforeMs, NOW_MS);
 });
 
-test("nothing is written where no end is ahead", async (t) => {
+test("nothing is written if no revocation lies ahead", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database);
   await database.write(revokeTokensOfUser(user, NOW_MS, HOUR_MS));

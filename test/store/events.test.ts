@@ -36,7 +36,7 @@ function sampleEvent(more: Partial<Event> = {}): Event {
   };
 }
 
-/** Stores events in one batch, and tells which of them were. */
+/** Stores events in one batch: 1 for each that was stored, 0 for the others. */
 async function store(database: Database, ...events: readonly Event[]): Promise<number[]> {
   return database.write(events.map(insertEvent));
 }
@@ -46,7 +46,7 @@ async function listIds(database: Database): Promise<string[]> {
   return items.map(({ id }) => id).sort();
 }
 
-test("where a distributor runs an event is pending while it has a subscriber", async (t) => {
+test("with a distributor an event is pending only if it has a subscriber", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database);
   const dispatchWith = async (...statuses: readonly string[]) => {
@@ -70,14 +70,14 @@ test("where a distributor runs an event is pending while it has a subscriber", a
   assert.deepEqual(await dispatchWith("paused"), ["pending", "distributed"]);
 });
 
-test("where none runs an event is pending, whoever is subscribed", async (t) => {
+test("without a distributor an event is pending even if it has no subscriber", async (t) => {
   const database = openDatabase(t);
   const events = [sampleEvent(), sampleEvent()];
   await database.write([insertEvents(events, false)]);
   for (const { id } of events) assert.equal((await findEvent(database, id))?.status, "pending");
 });
 
-test("of all events of one name and key one is stored, in one batch or several", async (t) => {
+test("of events with the same name and key one is stored, in one batch or several", async (t) => {
   const database = openDatabase(t);
   const first = sampleEvent({ key: "7" });
   assert.deepEqual(await store(database, first, sampleEvent({ key: "7", json: "2" })), [1, 0]);
@@ -86,7 +86,7 @@ test("of all events of one name and key one is stored, in one batch or several",
   assert.equal(await findEventByKey(database, "order.created", "7"), first.id);
 });
 
-test("events of one statement are stored as they are, of one name and key the first", async (t) => {
+test("insertEvents() stores events as given, but only the first of a name and key", async (t) => {
   const database = openDatabase(t);
   const origin = { source: "POST /a", request: "r1" };
   const events = [
@@ -119,7 +119,7 @@ test("an event is found with the scopes that were declared when it was stored", 
   assert.deepEqual(await Promise.all(scopes), [null, "orders a:b"]);
 });
 
-test("another name or key is another event, and without a key each is one", async (t) => {
+test("events with different names or keys, or without a key, are all stored", async (t) => {
   const database = openDatabase(t);
   const events = [
     sampleEvent({ key: "7" }),
@@ -133,7 +133,7 @@ test("another name or key is another event, and without a key each is one", asyn
   assert.deepEqual(await listIds(database), events.map(({ id }) => id).sort());
 });
 
-test("an id that is there already is a conflict, with a key too", async (t) => {
+test("an event whose id is stored already is a conflict, also with another key", async (t) => {
   const database = openDatabase(t);
   const event = sampleEvent({ key: "7" });
   await store(database, event);
@@ -151,7 +151,7 @@ test("two processes that store one key at once store one event", async (t) => {
   assert.deepEqual(stored.map((changes) => changes.flat().sort()), stored.map(() => [0, 1]));
 });
 
-test("a key is kept for as long as its event is, and free again after that", async (t) => {
+test("a key is free again once its event is purged", async (t) => {
   const database = openDatabase(t);
   const retention = { eventsMs: DAY_MS, auditMs: DAY_MS };
   const { signal } = new AbortController();
@@ -164,7 +164,7 @@ test("a key is kept for as long as its event is, and free again after that", asy
   assert.deepEqual(await store(database, sampleEvent({ key: "7" })), [1]);
 });
 
-test("a database of 0.1.0 takes keys once it has been migrated", async (t) => {
+test("a migrated database of version 0.1.0 stores events with keys", async (t) => {
   const path = join(makeFolder(t), "gatepost.db");
   writeOldDatabase(path);
   prepareSqliteFile(path);

@@ -47,7 +47,7 @@ test("revokeGrant() ends a grant and its access tokens, and no other grant", asy
   assert.equal(revocations.has(callerOf(other)), false);
 });
 
-test("revokeBareGrant() ends a grant without a refresh token, once, and no other", async (t) => {
+test("revokeBareGrant() ends one grant once, and none that has a refresh token", async (t) => {
   const { database, grant } = await openWithGrant(t);
   const bare = { refresh: undefined, refreshUntilMs: 0 };
   const grants = {
@@ -63,7 +63,7 @@ test("revokeBareGrant() ends a grant without a refresh token, once, and no other
   assert.deepEqual(await revoked(database, grants), ["one"]);
 });
 
-test("subscriptions end with the grant that they were made by, and with no other", async (t) => {
+test("revokeGrant() disables the subscriptions made by that grant, and no others", async (t) => {
   const { database, grant } = await openWithGrant(t);
   const other = sampleGrant(grant.app, grant.user);
   await insertGrant(database, other);
@@ -72,7 +72,7 @@ test("subscriptions end with the grant that they were made by, and with no other
   assert.deepEqual(await subscribed(database), [other.id]);
 });
 
-test("revokeGrant() takes effect though the clock is before the grant's own time", async (t) => {
+test("revokeGrant() takes effect though the clock is behind the time of the grant", async (t) => {
   const { database, grant } = await openWithGrant(t);
   const revocations = await loadRevocations(database, () => NOW_MS - HOUR_MS);
   await database.write(revokeGrant(grant.id, NOW_MS - HOUR_MS));
@@ -80,7 +80,7 @@ test("revokeGrant() takes effect though the clock is before the grant's own time
   assert.equal(revocations.has(callerOf(grant)), true);
 });
 
-test("revokeGrant() again changes nothing, and stores no second entry", async (t) => {
+test("a second revokeGrant() changes nothing and stores no second revocation", async (t) => {
   const { database, grant } = await openWithGrant(t);
   for (const nowMs of [NOW_MS + 1, NOW_MS + 2, NOW_MS + 3]) {
     await database.write(revokeGrant(grant.id, nowMs));
@@ -89,14 +89,14 @@ test("revokeGrant() again changes nothing, and stores no second entry", async (t
   assert.equal((await database.query(sql`SELECT 1 FROM revocations`)).length, 1);
 });
 
-test("a revocation lasts as long as the grant's last access token", async (t) => {
+test("a revocation is kept until the grant's last access token expires", async (t) => {
   const { database, grant } = await openWithGrant(t);
   await database.write(revokeGrant(grant.id, NOW_MS + 1));
   const rows = await database.query<{ untilMs: number }>(sql`SELECT untilMs FROM revocations`);
   assert.deepEqual(rows.map(({ untilMs }) => untilMs), [grant.accessUntilMs]);
 });
 
-test("the revocation of a token ends it and nothing else of its grant", async (t) => {
+test("revoking one access token leaves the other tokens of its grant valid", async (t) => {
   const { database, grant } = await openWithGrant(t);
   const one = callerOf(grant);
   await database.write([revocation(one.jti, NOW_MS + HOUR_MS, NOW_MS + HOUR_MS)]);
@@ -132,7 +132,7 @@ test("revokeOwnOf() ends a user's logins, and revokeAllOf() those of all users",
   assert.deepEqual(await revoked(database, grants), ["mine", "theirs"]);
 });
 
-test("revokeOwnOf() of consoles ends their codes and subscriptions, and no others", async (t) => {
+test("revokeOwnOf() of the console ends its codes and subscriptions, and no others", async (t) => {
   const database = openDatabase(t);
   const [user, other] = [await addUser(database), await addUser(database)];
   for (const [app, by] of [["console", user], ["console", other], ["login", user]] as const) {
@@ -140,14 +140,14 @@ test("revokeOwnOf() of consoles ends their codes and subscriptions, and no other
     await subscribe(database, `${app} ${by}`, { app, user: by, id: null });
   }
   await database.write(revokeOwnOf(user, "login", NOW_MS));
-  assert.equal((await listCodes(database)).length, 3, "of a login there are none");
+  assert.equal((await listCodes(database)).length, 3, "logins have no codes to end");
   assert.deepEqual(await subscribed(database), [`console ${user}`, `console ${other}`].sort());
   await database.write(revokeOwnOf(user, "console", NOW_MS));
   assert.deepEqual(await listCodes(database), [`console ${other}`, `login ${user}`]);
   assert.deepEqual(await subscribed(database), [`console ${other}`]);
 });
 
-test("revokeOthersOf() ends all that acts for a user but one grant, and no other's", async (t) => {
+test("revokeOthersOf() ends all that acts for a user except one grant", async (t) => {
   const database = openDatabase(t);
   const app = await addApp(database);
   const [user, other] = [await addUser(database), await addUser(database)];
@@ -170,7 +170,7 @@ test("revokeOthersOf() ends all that acts for a user but one grant, and no other
   assert.deepEqual(left.map((each) => each?.user), [undefined, other]);
 });
 
-test("what was made ahead of the clock ends too, codes and subscriptions included", async (t) => {
+test("revokeGrantsOf() ends grants, codes and subscriptions made ahead of the clock", async (t) => {
   const { database, grant } = await openWithGrant(t);
   const { app, user } = grant;
   assert.ok(user);
@@ -190,7 +190,7 @@ test("what was made ahead of the clock ends too, codes and subscriptions include
   assert.deepEqual(await subscribed(database), [other.app]);
 });
 
-test("an end lasts for as long as any process's tokens may", async (t) => {
+test("a revocation is kept as long as the longest-lived tokens of any process", async (t) => {
   const database = openDatabase(t);
   const untilMs = async (ttlMs: number) => {
     await database.write(revokeGrantsOf({ app: "a1" }, REVOKED, NOW_MS, ttlMs));
@@ -209,7 +209,7 @@ test("an end lasts for as long as any process's tokens may", async (t) => {
   assert.equal(await untilMs(4 * HOUR_MS), NOW_MS + 4 * HOUR_MS + 1_000);
 });
 
-test("revokeAllOf() ends very many in writes that are bounded", async (t) => {
+test("revokeAllOf() ends very many grants in bounded writes", async (t) => {
   const database = openDatabase(t);
   await addMany(database, "login", "consumer");
   const oldest = { id: idBound("g", 1).padEnd(25, "0") };
@@ -221,7 +221,7 @@ test("revokeAllOf() ends very many in writes that are bounded", async (t) => {
   assert.equal(await countValid(database), 1);
 });
 
-test("revokeGrantsOf() of logins ends those made by then, and no app's", async (t) => {
+test("revokeGrantsOf() of logins ends those made up to its time, and no app's grant", async (t) => {
   const { database, grant } = await openWithGrant(t);
   const login = sampleGrant("login", grant.user, { type: "login" });
   const revocations = await loadRevocations(database, () => NOW_MS);
@@ -232,7 +232,7 @@ test("revokeGrantsOf() of logins ends those made by then, and no app's", async (
   assert.equal(revocations.has(callerOf(grant)), false);
 });
 
-test("revokeGrantsWithScopes() ends the grants that carry any, by whole names", async (t) => {
+test("revokeGrantsWithScopes() ends grants with one of the scopes, by whole names", async (t) => {
   const database = openDatabase(t);
   const scopes = ["a", "b", "ab", "a-b", "%", "orders"];
   const app = await addApp(database, { scopes });
@@ -258,7 +258,7 @@ test("revokeGrantsWithScopes() ends the grants that carry any, by whole names", 
   assert.equal(revocations.has(callerOf(grants.ab)), false);
 });
 
-test("revokeGrantsWithScopes() ends the codes that carry any, too", async (t) => {
+test("revokeGrantsWithScopes() also ends codes with one of the scopes", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database, { scopes: ["a", "ab"] });
   const otherUser = await addUser(database, { scopes: ["a", "ab"] });
@@ -280,7 +280,7 @@ test("revokeGrantsWithScopes() ends the codes that carry any, too", async (t) =>
 });
 
 for (const [age, from] of [["old", "g"], ["new", idBound("g", NOW_MS - 1_000)]] as const) {
-  test(`revokeGrantsWithScopes() ends very many ${age} of an app in bounded writes`, async (t) => {
+  test(`revokeGrantsWithScopes() ends very many ${age} grants in bounded writes`, async (t) => {
     const database = openDatabase(t);
     const app = await addApp(database);
     await addMany(database, app, "orders", from);
@@ -292,11 +292,11 @@ for (const [age, from] of [["old", "g"], ["new", idBound("g", NOW_MS - 1_000)]] 
     for (const grant of Object.values(others)) assert.ok(await insertGrant(database, grant));
     const { counted, changes } = countChanges(database);
     const batch = await revokeGrantsWithScopes(counted, { app }, ["orders"], NOW_MS + 1);
-    assert.deepEqual(changes, [500, 500], "what fits one step is left to the batch");
+    assert.deepEqual(changes, [500, 500], "the rest, which fits one step, is left to the batch");
     const scopes = ["orders"];
     const made = (atMs: number) =>
       sampleGrant(app, user, { id: idBound("g", atMs).padEnd(ID_LENGTH, "x"), scopes });
-    // The id of one that comes from a code is as old as that.
+    // A grant made from a code has the code's id, and so looks as old as the code.
     const later = { meanwhile: made(NOW_MS), redeemed: made(NOW_MS - 10 * 60_000) };
     for (const grant of Object.values(later)) assert.ok(await insertGrant(database, grant));
     await counted.write(batch);
@@ -306,7 +306,7 @@ for (const [age, from] of [["old", "g"], ["new", idBound("g", NOW_MS - 1_000)]] 
   });
 }
 
-test("revokeGrantsWithScopes() writes nothing of its own where a step is enough", async (t) => {
+test("revokeGrantsWithScopes() leaves a few grants to the batch that it returns", async (t) => {
   const { database, grant } = await openWithGrant(t);
   const { counted, changes } = countChanges(database);
   const batch = await revokeGrantsWithScopes(counted, { app: grant.app }, grant.scopes, NOW_MS + 1);
@@ -315,7 +315,7 @@ test("revokeGrantsWithScopes() writes nothing of its own where a step is enough"
   assert.equal(await countValid(database), 0);
 });
 
-test("revokeGrantsWithScopes() of no scopes does nothing", async (t) => {
+test("revokeGrantsWithScopes() without scopes does nothing", async (t) => {
   const database = openDatabase(t);
   assert.deepEqual(await revokeGrantsWithScopes(database, { user: "u" }, [], NOW_MS), []);
 });
@@ -371,7 +371,7 @@ function callerOf({ id, app, user }: NewGrant) {
   return { jti: `${id}0123456789abcdef`, grantId: id, sub: user ?? app, clientId: app };
 }
 
-/** The names of those that have been revoked. */
+/** The names of the grants that are revoked. */
 async function revoked(
   database: Database,
   grants: Readonly<Record<string, NewGrant>>,

@@ -15,7 +15,7 @@ import { addApp, addSession, addUser, openDatabase, sampleGrant } from "../helpe
 const NOW_MS = Date.UTC(2026, 0, 1);
 const HOUR_MS = 3_600_000;
 
-test("a user has 100 grants through an app: each one more ends the oldest", async (t) => {
+test("a user has at most 100 grants of an app: each further one ends the oldest", async (t) => {
   const database = openDatabase(t);
   const [user, app] = [await addUser(database), await addApp(database)];
   const neighbours = [
@@ -35,7 +35,7 @@ test("a user has 100 grants through an app: each one more ends the oldest", asyn
   assert.equal((await listEnded(database)).some((id) => neighbours.includes(id)), false);
 });
 
-test("a login whose token was revoked is none of the 100", async (t) => {
+test("a login whose token was revoked does not count for the limit of 100", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database);
   const [oldest, second = ""] = await addMany(database, "login", user, 100);
@@ -51,7 +51,7 @@ test("a login whose token was revoked is none of the 100", async (t) => {
   assert.deepEqual(audited, [{ actor: user }], "it was the user's own login");
 });
 
-test("a user has 500 grants in all", async (t) => {
+test("a user has at most 500 grants in all: each further one ends the oldest", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database);
   const ids: string[] = [];
@@ -64,7 +64,7 @@ test("a user has 500 grants in all", async (t) => {
   assert.deepEqual(await listEnded(database), ids.slice(0, 2));
 });
 
-test("what ends as one of 100 leaves room for it in the 500", async (t) => {
+test("a grant that the limit of 100 ends does not count for the limit of 500", async (t) => {
   const database = openDatabase(t);
   const [user, app] = [await addUser(database), await addApp(database)];
   for (let count = 0; count < 4; count++) {
@@ -75,7 +75,7 @@ test("what ends as one of 100 leaves room for it in the 500", async (t) => {
   assert.deepEqual(await listEnded(database), [oldest]);
 });
 
-test("personal tokens are no part of the 500, and do not end for others", async (t) => {
+test("personal tokens do not count for the limit of 500, and are not ended by it", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database);
   const personal = await addGrant(database, "personal", user);
@@ -89,7 +89,7 @@ test("personal tokens are no part of the 500, and do not end for others", async 
   assert.ok(personal < (ids[0] ?? ""), "it is the oldest");
 });
 
-test("a redeemed code counts, and what ends is refused at once", async (t) => {
+test("a redeemed code counts as a grant, and the ended grant is refused at once", async (t) => {
   const database = openDatabase(t);
   const [user, app] = [await addUser(database), await addApp(database)];
   const [oldest = "", next = ""] = await addMany(database, app, user, 100);
@@ -126,7 +126,7 @@ test("a redeemed code counts, and what ends is refused at once", async (t) => {
   assert.equal(revocations.has(tokenOf(next)), false);
 });
 
-test("an app that acts for itself is not limited, nor does it count for any user", async (t) => {
+test("grants of an app that acts for itself are not limited, and count for no user", async (t) => {
   const database = openDatabase(t);
   const [user, app] = [await addUser(database), await addApp(database)];
   await addMany(database, app, null, 600);
@@ -144,7 +144,7 @@ test("a grant that is refused ends no other", async (t) => {
   assert.deepEqual(await listEnded(database), []);
 });
 
-test("a grant is good where the oldest cannot be ended, and the next one ends two", async (t) => {
+test("a grant is stored though the oldest cannot be ended; the next one ends two", async (t) => {
   const database = openDatabase(t);
   const [user, app] = [await addUser(database), await addApp(database)];
   const ids = await addMany(database, app, user, 100);
@@ -160,7 +160,7 @@ test("a grant is good where the oldest cannot be ended, and the next one ends tw
   assert.deepEqual(await listEnded(database), ids.slice(0, 2));
 });
 
-test("an error that is none of the database's reaches who makes the grant", async (t) => {
+test("insertGrant() throws an error that is not the database's", async (t) => {
   const database = openDatabase(t);
   const [user, app] = [await addUser(database), await addApp(database)];
   await addMany(database, app, user, 100);
@@ -173,7 +173,7 @@ test("an error that is none of the database's reaches who makes the grant", asyn
   await assert.rejects(insertGrant(wrong, sampleGrant(app, user)), { message: "wrong" });
 });
 
-test("no tokens are given out before what ended for them is refused", async (t) => {
+test("endExcessGrants() waits until the ended grants are refused", async (t) => {
   const database = openDatabase(t);
   const [user, app] = [await addUser(database), await addApp(database)];
   await addMany(database, app, user, 101);
@@ -187,7 +187,7 @@ test("no tokens are given out before what ended for them is refused", async (t) 
   assert.equal(isRefused, true);
 });
 
-test("that a console was loaded again and again is nothing for the audit", async (t) => {
+test("the end of a console grant by the limit is not audited", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database);
   const ids = await addMany(database, "console", user, 100);
@@ -196,7 +196,7 @@ test("that a console was loaded again and again is nothing for the audit", async
   assert.deepEqual(await database.query(sql`SELECT 1 FROM audit`), []);
 });
 
-test("of very many from before the limit, 500 end at once, the newest first", async (t) => {
+test("of very many grants over the limit 500 to 1,000 end at once, the newest first", async (t) => {
   const database = openDatabase(t);
   const [user, app] = [await addUser(database), await addApp(database)];
   const ids = await addMany(database, app, user, 2_000);
@@ -206,7 +206,7 @@ test("of very many from before the limit, 500 end at once, the newest first", as
   assert.equal(ended.at(-1), ids[2_000 - 100]);
 });
 
-test("of an app for itself 500 refresh tokens outlast their access tokens", async (t) => {
+test("the purge keeps an app's 500 newest own grants once access tokens expired", async (t) => {
   const database = openDatabase(t);
   const [user, app] = [await addUser(database), await addApp(database)];
   const other = await addApp(database);

@@ -24,7 +24,7 @@ async function open(t: Parameters<typeof openDatabase>[0], principals: number) {
   return { database, count };
 }
 
-test("very many principals are removed in steps, and none of them comes back", async (t) => {
+test("very many principals are removed in steps, and none is created again", async (t) => {
   const { database, count } = await open(t, 1_700);
   const { counted, changes } = countChanges(database);
   await deletePrincipalsOf(counted, ID);
@@ -35,7 +35,7 @@ test("very many principals are removed in steps, and none of them comes back", a
   assert.equal(await count(), 0);
 });
 
-test("few principals are left to go with their issuer", async (t) => {
+test("few principals are left to be removed with their issuer", async (t) => {
   const { database, count } = await open(t, 499);
   await deletePrincipalsOf(database, ID);
   assert.equal(await count(), 499);

@@ -22,7 +22,7 @@ const START_MS = Date.UTC(2040, 0, 1);
 interface Ringing {
   readonly database: Database;
   nowMs: number;
-  /** By the clock to delete by, where that is another. */
+  /** The time of the clock that deletions go by, where it is another. */
   cautiousMs?: number;
   /** Another process on the same database. */
   open(more?: {
@@ -57,7 +57,7 @@ const kids = (ring: KeyRing) => ring.published().map(({ kid }) => kid);
 const storedKeys = (database: Database) =>
   database.query<{ kid: string; private: string }>(sql`SELECT kid, private FROM keys ORDER BY kid`);
 
-test("a ring on an empty database makes one key, which signs without end", async (t) => {
+test("a key ring on an empty database makes one key, which does not expire", async (t) => {
   const ringing = await setUp(t);
   const ring = await ringing.open();
   const { kid } = ring.signing();
@@ -75,21 +75,21 @@ test("a second process on the database signs with the same key", async (t) => {
   assert.equal(second.published().length, 1);
 });
 
-test("of several processes one makes the first key, though its time may be later", async (t) => {
+test("a process whose clock is behind uses the first key that another has made", async (t) => {
   const { open } = await setUp(t);
   const [ahead, behind] = [await open({ aheadMs: 200 }), await open()];
   assert.deepEqual(kids(behind), kids(ahead));
   assert.equal(behind.signing().kid, ahead.signing().kid);
 });
 
-test("of many processes that start at once one makes the first key", async (t) => {
+test("of many processes that start at once, only one makes the first key", async (t) => {
   const { database, open } = await setUp(t);
   const rings = await Promise.all(Array.from({ length: 4 }, () => open()));
   assert.equal((await storedKeys(database)).length, 1);
   assert.equal(new Set(rings.map((ring) => ring.signing().kid)).size, 1);
 });
 
-test("a rotated key is published 10 minutes before it signs", async (t) => {
+test("a new key is published 10 minutes before it signs", async (t) => {
   const ringing = await setUp(t);
   const ring = await ringing.open();
   const before = ring.signing().kid;
@@ -101,7 +101,7 @@ test("a rotated key is published 10 minutes before it signs", async (t) => {
   assert.equal(ring.signing().kid, kid);
 });
 
-test("a key that signs no more stays until its last token has expired", async (t) => {
+test("a replaced key stays published until its last token has expired", async (t) => {
   const ringing = await setUp(t);
   const ring = await ringing.open();
   const before = ring.signing().kid;
@@ -118,7 +118,7 @@ test("a key that signs no more stays until its last token has expired", async (t
   assert.deepEqual((await storedKeys(ringing.database)).map((key) => key.kid), [kid]);
 });
 
-test("a clock that is wrong for a while takes no key away whose tokens live on", async (t) => {
+test("a clock that is ahead for a while removes no key whose tokens are still valid", async (t) => {
   const ringing = await setUp(t);
   const ring = await ringing.open();
   const before = ring.signing().kid;
@@ -140,7 +140,7 @@ test("a key rotated in at once signs at once, and the one before still verifies"
   assert.ok(ring.find(before));
 });
 
-test("a key that is rotated in at once signs until one that waits has its turn", async (t) => {
+test("a key rotated in at once signs until the time at which a waiting key starts", async (t) => {
   const ringing = await setUp(t);
   const ring = await ringing.open();
   const waiting = await ring.rotate(ROTATION_LEAD_MS);
@@ -161,7 +161,7 @@ test("withdrawing the key that signs makes a successor that signs at once", asyn
   assert.deepEqual(kids(ring), [ring.signing().kid]);
 });
 
-test("withdrawing the key that signs never brings an older one back to sign", async (t) => {
+test("withdrawing the key that signs never makes an older key sign again", async (t) => {
   const ringing = await setUp(t);
   const ring = await ringing.open();
   const old = ring.signing().kid;
@@ -170,10 +170,10 @@ test("withdrawing the key that signs never brings an older one back to sign", as
   ringing.nowMs += MINUTE_MS;
   await ring.withdraw(kid);
   assert.ok(![old, kid].includes(ring.signing().kid));
-  assert.ok(ring.find(old), "its tokens live on");
+  assert.ok(ring.find(old), "its tokens stay valid");
 });
 
-test("withdrawing a key that waits leaves the one that signs without a successor", async (t) => {
+test("withdrawing a key that does not sign yet leaves the signing key as it was", async (t) => {
   const { open } = await setUp(t);
   const ring = await open();
   const { kid } = ring.signing();
@@ -191,7 +191,7 @@ const listAudit = (database: Database) =>
     sql`SELECT actor, action, target FROM audit ORDER BY id`,
   );
 
-test("withdrawing a key that does not exist changes nothing, and is not recorded", async (t) => {
+test("withdrawing a key that does not exist changes nothing, and is not audited", async (t) => {
   const { open, database } = await setUp(t);
   const ring = await open();
   const { kid } = ring.signing();
@@ -200,7 +200,7 @@ test("withdrawing a key that does not exist changes nothing, and is not recorded
   assert.deepEqual(await listAudit(database), []);
 });
 
-test("a change is recorded by whom it is made, the first key by nobody", async (t) => {
+test("the audit says who rotates and withdraws keys, and leaves out the first key", async (t) => {
   const { open, database } = await setUp(t);
   const ring = await open();
   const { kid } = await ring.rotate(0, BY);
@@ -211,7 +211,7 @@ test("a change is recorded by whom it is made, the first key by nobody", async (
   ]);
 });
 
-test("of two processes that withdraw a key at once one does, and records it", async (t) => {
+test("of two processes that withdraw a key at once, one does so and is audited", async (t) => {
   const { open, database } = await setUp(t);
   const rings = await Promise.all([open(), open()]);
   const kid = rings[0].signing().kid;
@@ -221,7 +221,7 @@ test("of two processes that withdraw a key at once one does, and records it", as
   assert.equal((await storedKeys(database)).length, 1, "the successor");
 });
 
-test("the private half of a withdrawn key is stored no more", async (t) => {
+test("a withdrawn key is removed from the database", async (t) => {
   const { open, database } = await setUp(t);
   const ring = await open();
   const { kid } = ring.signing();
@@ -253,18 +253,8 @@ test("a key that another process has just made can be withdrawn", async (t) => {
   assert.equal(first.find(kid), undefined);
 });
 
-test("of two processes that withdraw the same key at once one makes the successor", async (t) => {
-  const { open } = await setUp(t);
-  const [first, second] = [await open(), await open()];
-  const { kid } = first.signing();
-  const withdrawn = await Promise.all([first.withdraw(kid), second.withdraw(kid)]);
-  await first.refresh();
-  assert.deepEqual(withdrawn.filter(Boolean), [true]);
-  assert.equal(first.published().length, 1);
-});
-
 for (const alg of ["ES256", "RS256", "EdDSA"] as const) {
-  test(`a key for ${alg} signs what any process verifies, and shows no private part`, async (t) => {
+  test(`any process verifies tokens of an ${alg} key, and publishes no private part`, async (t) => {
     const { open } = await setUp(t);
     const ring = await open({ alg });
     const token = signJwt("at+jwt", { sub: "u1" }, ring.signing());
@@ -276,7 +266,7 @@ for (const alg of ["ES256", "RS256", "EdDSA"] as const) {
   });
 }
 
-test("another algorithm is for new keys: those that are there keep theirs", async (t) => {
+test("another signing algorithm is used for new keys; existing keys keep theirs", async (t) => {
   const { open } = await setUp(t);
   const old = await open({ alg: "RS256" });
   const token = signJwt("at+jwt", { sub: "u1" }, old.signing());
@@ -287,7 +277,7 @@ test("another algorithm is for new keys: those that are there keep theirs", asyn
   assert.deepEqual(verifyJwt(token, "at+jwt", ring.find), { sub: "u1" });
 });
 
-test("private keys are stored sealed, and open with the same secret key alone", async (t) => {
+test("private keys are stored encrypted, and only the same secret key decrypts them", async (t) => {
   const { open, database } = await setUp(t);
   const key = randomBytes(32);
   const ring = await open({ key });
@@ -298,7 +288,7 @@ test("private keys are stored sealed, and open with the same secret key alone", 
   await assert.rejects(open(), SealError);
 });
 
-test("who cannot decrypt a new key follows a withdrawal, and signs by no older key", async (t) => {
+test("a process that cannot decrypt a new key obeys withdrawals and does not sign", async (t) => {
   const ringing = await setUp(t);
   const [first, second] = [randomBytes(32), randomBytes(32)];
   const ring = await ringing.open({ key: first });
@@ -308,14 +298,14 @@ test("who cannot decrypt a new key follows a withdrawal, and signs by no older k
   await other.rotate(0);
   await assert.rejects(ring.refresh(), SealError);
   assert.throws(() => ring.signing(), { name: "UnavailableError" });
-  assert.deepEqual(kids(ring), [oldest, kid], "these verify");
+  assert.deepEqual(kids(ring), [oldest, kid], "the older keys still verify");
   await other.withdraw(kid);
   await assert.rejects(ring.refresh(), SealError);
   assert.deepEqual([kids(ring), ring.find(kid)], [[oldest], undefined]);
   assert.equal(ring.findSigning(), undefined);
 });
 
-test("a key stays for as long as the longest-lived tokens of any process", async (t) => {
+test("a key stays published as long as the longest-lived tokens of any process", async (t) => {
   const ringing = await setUp(t);
   const long = await ringing.open({ ttlMs: 24 * TTL_MS });
   const before = long.signing().kid;
@@ -330,7 +320,7 @@ test("a key stays for as long as the longest-lived tokens of any process", async
   }
 });
 
-test("a process that raises one key's life for its own tokens cuts no other's", async (t) => {
+test("a process that lengthens the life of one key does not shorten another's", async (t) => {
   const ringing = await setUp(t);
   const before = (await ringing.open({ ttlMs: 24 * TTL_MS })).signing().kid;
   await (await ringing.open({ ttlMs: MINUTE_MS })).rotate(0);
@@ -349,8 +339,8 @@ test("a clock that was set back does not leave the service without a key", async
   assert.ok(ring.find(kid));
 });
 
-for (const [when, leadMs] of [["at once", 0], ["later", ROTATION_LEAD_MS]] as const) {
-  test(`after the clock was set back a key that is to sign ${when} does, and stays`, async (t) => {
+for (const [when, leadMs] of [["at once", 0], ["with a delay", ROTATION_LEAD_MS]] as const) {
+  test(`a key rotated in ${when} after the clock was set back signs, and goes on`, async (t) => {
     const ringing = await setUp(t);
     const ring = await ringing.open();
     const { kid } = ring.signing();
@@ -374,7 +364,7 @@ test("withdrawing the only key after the clock was set back makes a successor", 
   assert.equal(ring.published().length, 1);
 });
 
-test("while an RSA key is made other work goes on", async () => {
+test("other work goes on while an RSA key is made", async () => {
   let isMade = false;
   const made = generatePrivateKey("RS256").then(() => {
     isMade = true;

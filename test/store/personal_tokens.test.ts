@@ -26,7 +26,7 @@ function make(user: string, isIn: Sql, scopes: readonly string[] = [], id = newI
   return insertPersonalToken(grant, user, HASH, isIn, NOW_MS);
 }
 
-test("a token that was revoked alone leaves no personal token behind", async (t) => {
+test("a caller whose token was revoked makes no personal token", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database);
   const grant = sampleGrant("console", user, { id: newId("g", NOW_MS) });
@@ -37,14 +37,14 @@ test("a token that was revoked alone leaves no personal token behind", async (t)
   assert.deepEqual(await database.write(batch), [1, 1, 1, 0]);
 });
 
-test("a personal token has no scope that its user has lost", async (t) => {
+test("a personal token with a scope that its user does not have is not stored", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database, { scopes: ["orders"] });
   const batch = [["orders"], ["orders", "stock"]].map((scopes) => make(user, sql`TRUE`, scopes));
   assert.deepEqual(await database.write(batch), [1, 0]);
 });
 
-test("who calls by a personal token is known by its whole text, until it ends", async (t) => {
+test("a personal token is found by its hash while it is valid and its user active", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database);
   const grantId = newId("g", NOW_MS);

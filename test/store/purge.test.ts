@@ -13,10 +13,10 @@ const NOW_MS = Date.UTC(2026, 0, 31);
 const DAY_MS = 86_400_000;
 const RETENTION = { eventsMs: DAY_MS, auditMs: DAY_MS };
 const SIGNAL = new AbortController().signal;
-/** How many rows that must stay one purge looks at, and how many at once. */
-const [AT_ONCE, BATCH] = [20_000, 500];
+/** How many rows that stay one purge looks at, and how many in one query. */
+const [PER_PURGE, BATCH] = [20_000, 500];
 
-/** So many deliveries of an old event that were finished at a time. */
+/** Adds that many deliveries of an old event, all finished at that time. */
 async function addDelivered(database: Database, count: number, finishedAtMs: number) {
   await database.write([
     sql`INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, createdAtMs)
@@ -28,14 +28,14 @@ async function addDelivered(database: Database, count: number, finishedAtMs: num
   ]);
 }
 
-/** A database that keeps how the walk through what was delivered goes. */
+/** A database that records the queries by which the purge reads delivered deliveries. */
 function watch(t: TestContext) {
   const stored = openDatabase(t);
-  const looks: { after: unknown; rows: number; turn: number }[] = [];
-  let turn = 0;
+  const looks: { after: unknown; rows: number; round: number }[] = [];
+  let round = 0;
   let counting = setImmediate(count);
   function count(): void {
-    turn++;
+    round++;
     counting = setImmediate(count);
   }
   t.after(() => clearImmediate(counting));
@@ -44,7 +44,7 @@ function watch(t: TestContext) {
     async query<Row>(statement: Sql) {
       const rows = await stored.query<Row>(statement);
       if (statement.sql.includes("status = 'delivered'")) {
-        looks.push({ after: statement.params.at(1), rows: rows.length, turn });
+        looks.push({ after: statement.params.at(1), rows: rows.length, round });
       }
       return rows;
     },
@@ -52,15 +52,15 @@ function watch(t: TestContext) {
   return { database, looks };
 }
 
-test("the purge lets other work have its turn while it looks at what must stay", async (t) => {
+test("the purge lets other work run between its queries of rows that stay", async (t) => {
   const { database, looks } = watch(t);
   await addDelivered(database, 5 * BATCH, NOW_MS);
   await purge(database, RETENTION, NOW_MS, SIGNAL);
   assert.ok(looks.length >= 5, `${looks.length} looks`);
-  assert.equal(new Set(looks.map(({ turn }) => turn)).size, looks.length);
+  assert.equal(new Set(looks.map(({ round }) => round)).size, looks.length);
 });
 
-test("the purge leaves the writer to others for as long as each of its steps took", async (t) => {
+test("after each write the purge leaves the writer free for as long as it took", async (t) => {
   const stored = openDatabase(t);
   await stored.write([sql`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n
       WHERE i < ${3 * BATCH})
@@ -82,9 +82,9 @@ test("the purge leaves the writer to others for as long as each of its steps too
   assert.ok(restedMs.length > 3 && restedMs.every((ms) => ms > 8), `${restedMs}`);
 });
 
-test("what must stay is looked at part by part, a part at each purge", async (t) => {
+test("each purge looks at the next 20,000 rows that stay, and begins again after all", async (t) => {
   const { database, looks } = watch(t);
-  await addDelivered(database, 2 * AT_ONCE + BATCH, NOW_MS);
+  await addDelivered(database, 2 * PER_PURGE + BATCH, NOW_MS);
   const progress: PurgeProgress = new Map();
   const parts: (readonly [first: unknown, rows: number])[] = [];
   for (let purges = 0; purges < 4; purges++) {
@@ -92,20 +92,20 @@ test("what must stay is looked at part by part, a part at each purge", async (t)
     const done = looks.splice(0);
     parts.push([done[0]?.after, done.reduce((sum, { rows }) => sum + rows, 0)]);
   }
-  assert.deepEqual(parts.map(([, rows]) => rows), [AT_ONCE, AT_ONCE, BATCH, AT_ONCE]);
+  assert.deepEqual(parts.map(([, rows]) => rows), [PER_PURGE, PER_PURGE, BATCH, PER_PURGE]);
   const [first, second, third, fourth] = parts.map(([after]) => String(after));
-  assert.ok(first === "" && fourth === "", "from the end it begins again");
+  assert.ok(first === "" && fourth === "", "it begins again after the end");
   assert.ok(second && third && second < third);
 });
 
-test("what may go is removed at one purge, however much it is", async (t) => {
+test("one purge removes all expired deliveries, however many", async (t) => {
   const { database } = watch(t);
-  await addDelivered(database, AT_ONCE + BATCH, NOW_MS - 2 * DAY_MS);
+  await addDelivered(database, PER_PURGE + BATCH, NOW_MS - 2 * DAY_MS);
   await purge(database, RETENTION, NOW_MS, SIGNAL, new Map());
   assert.deepEqual(await database.query(sql`SELECT 1 FROM deliveries`), []);
 });
 
-test("no step of the purge removes more than 2 MiB of events, or one that is larger", async (t) => {
+test("a step of the purge removes at most 2 MiB of events, or one larger event", async (t) => {
   const stored = openDatabase(t);
   const numbers = (rows: number) =>
     sql`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${rows})`;
@@ -145,7 +145,7 @@ test("no step of the purge removes more than 2 MiB of events, or one that is lar
   assert.deepEqual([large, left], [[], { rows: 0, data: 0, responses: 0 }]);
 });
 
-test("the purge goes on although entries of the audit come as fast as they go", async (t) => {
+test("the purge ends though audit entries are added as fast as it removes them", async (t) => {
   const stored = openDatabase(t);
   const stop = new AbortController();
   let trims = 0;
@@ -161,7 +161,7 @@ test("the purge goes on although entries of the audit come as fast as they go", 
   assert.equal(trims, 2);
 });
 
-test("an event stays for as long as one of its deliveries, and goes with the last", async (t) => {
+test("an event is kept as long as one of its deliveries, and removed with the last", async (t) => {
   const database = openDatabase(t);
   const old = NOW_MS - 2 * DAY_MS;
   const event = (digit: number) => `${idBound("e", old)}${String(digit).repeat(15)}`;
@@ -195,7 +195,7 @@ test("an event stays for as long as one of its deliveries, and goes with the las
   assert.deepEqual(await list(), ["2: 1", "4: 0"]);
 });
 
-test("a delivery that is sent again while the purge looks at it stays", async (t) => {
+test("a delivery that is resent while the purge looks at it is kept", async (t) => {
   const database = openDatabase(t);
   await addDelivered(database, 2, NOW_MS - 2 * DAY_MS);
   const [again] = await database.query<{ id: string }>(sql`SELECT id FROM deliveries ORDER BY id`);
@@ -213,7 +213,7 @@ test("a delivery that is sent again while the purge looks at it stays", async (t
   assert.deepEqual(await database.query(sql`SELECT id FROM deliveries`), [again]);
 });
 
-test("a deleted subscription goes with its last delivery, and no other does", async (t) => {
+test("a deleted subscription is removed with its last delivery; others are kept", async (t) => {
   const database = openDatabase(t);
   await addDelivered(database, 1, NOW_MS);
   await database.write([
@@ -231,7 +231,7 @@ test("a deleted subscription goes with its last delivery, and no other does", as
   assert.deepEqual(await list(), ["disabled", "paused"]);
 });
 
-test("a purge that is to stop ends after the batch that it is at", async (t) => {
+test("a purge that is aborted ends after its current batch", async (t) => {
   const stored = openDatabase(t);
   await addDelivered(stored, 3 * BATCH, NOW_MS - 2 * DAY_MS);
   await stored.write([sql`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n
@@ -244,8 +244,8 @@ test("a purge that is to stop ends after the batch that it is at", async (t) => 
       ...stored,
       async write(batch) {
         const changes = await stored.write(batch);
-        const isOfIt = batch.some((each) => each.sql.startsWith(`DELETE FROM ${table} `));
-        if (isOfIt && changes[0] === BATCH) stopping.abort();
+        const isOfTable = batch.some((each) => each.sql.startsWith(`DELETE FROM ${table} `));
+        if (isOfTable && changes[0] === BATCH) stopping.abort();
         return changes;
       },
     }, RETENTION, NOW_MS, stopping.signal);
@@ -256,7 +256,7 @@ test("a purge that is to stop ends after the batch that it is at", async (t) => 
   }
 });
 
-test("what has expired is removed of every kind, and nothing else", async (t) => {
+test("the purge removes expired rows of every table, and nothing else", async (t) => {
   const database = openDatabase(t);
   const [past, later] = [NOW_MS, NOW_MS + 1];
   const both = (insert: (what: string, untilMs: number) => Sql) =>
@@ -327,7 +327,7 @@ test("what has expired is removed of every kind, and nothing else", async (t) =>
 });
 
 for (const action of ["grant.allow", "grant.deny"]) {
-  test(`of ${action}, which who is logged in can cause, the newest 100,000 are kept`, async (t) => {
+  test(`the purge keeps the newest 100,000 audit entries of ${action}`, async (t) => {
     const database = openDatabase(t);
     await database.write([sql`WITH RECURSIVE n (i) AS
         (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100001)

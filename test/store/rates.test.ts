@@ -8,7 +8,7 @@ import { addApp, addUser, changeUser, countRows, openDatabase } from "../helpers
 
 const RATE = { count: 5, windowMs: 60_000 };
 
-test("loadRates() knows users and apps that have a rate, and no others", async (t) => {
+test("loadRates() loads the rates of the users and apps that have one", async (t) => {
   const database = openDatabase(t);
   const [user, app, other] = [
     await addUser(database, { rate: "5/1m" }),
@@ -19,7 +19,7 @@ test("loadRates() knows users and apps that have a rate, and no others", async (
   assert.deepEqual([user, app, other].map(rates.find), [RATE, RATE, undefined]);
 });
 
-test("a rate that is given, changed or taken away holds after the next look", async (t) => {
+test("a rate that was set, changed or removed takes effect with the next refresh()", async (t) => {
   const database = openDatabase(t);
   const rates = await loadRates(database);
   const user = await addUser(database, { rate: "5/1m" });
@@ -44,7 +44,7 @@ test("a rate that is given, changed or taken away holds after the next look", as
   assert.equal(rates.find(user), undefined);
 });
 
-test("of very many rates the first 50,000 or so are held", async (t) => {
+test("about 50,000 rates are kept in memory, and no more", async (t) => {
   const database = openDatabase(t);
   const template = await addUser(database, { rate: "5/1m" });
   await database.write([sql`WITH RECURSIVE n (i) AS
@@ -53,12 +53,12 @@ test("of very many rates the first 50,000 or so are held", async (t) => {
     SELECT ${template} || printf('%06d', i), 'many' || i, phc, scopes, status, createdAtMs, rate
     FROM n, users WHERE id = ${template}`]);
   const rates = await loadRates(database);
-  const isHeld = (count: number) =>
+  const isKept = (count: number) =>
     rates.find(template + String(count).padStart(6, "0")) !== undefined;
-  assert.deepEqual([1, 49_000, 52_001, 54_000].map(isHeld), [true, true, false, false]);
+  assert.deepEqual([1, 49_000, 52_001, 54_000].map(isKept), [true, true, false, false]);
 });
 
-test("as long as no account changes, a look reads one row", async (t) => {
+test("refresh() reads one row if no account has changed", async (t) => {
   const database = openDatabase(t);
   for (let made = 0; made < 3; made++) await addUser(database, { rate: "5/1m" });
   const { counted, found } = countRows(database);

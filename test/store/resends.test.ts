@@ -50,7 +50,7 @@ async function countByStatus(database: Database): Promise<Record<string, number>
   return Object.fromEntries(rows.map(({ status, count }) => [status, count]));
 }
 
-test("a resend goes on batch by batch until all are sent", async (context) => {
+test("a resend makes deliveries pending in batches of 500 until all are", async (context) => {
   const database = await open(context);
   const { resend, count } = await begin(database);
   assert.equal(count, COUNT);
@@ -83,7 +83,7 @@ test("a resend makes its own subscription due, and no other", async (context) =>
   assert.deepEqual(due.map(({ dueAtMs }) => dueAtMs), [NOW_MS, NOW_MS + 9]);
 });
 
-test("of two that run at once each goes on by itself", async (context) => {
+test("two resends that run at once each keep their own progress", async (context) => {
   const database = await open(context);
   const { resend } = await begin(database);
   const other = (await begin(database)).resend;
@@ -95,20 +95,20 @@ test("of two that run at once each goes on by itself", async (context) => {
   assert.deepEqual(await countByStatus(database), { pending: COUNT });
 });
 
-test("of many who go on with the same step one does, whatever fails meanwhile", async (context) => {
+test("a step of a resend runs once, though several processes or a late one try", async (context) => {
   const database = await open(context);
   const { resend } = await begin(database);
   await Promise.all([1, 2, 3].map(() => continueResend(database, resend, NOW_MS)));
   assert.equal((await findResend(database, resend.id))?.done, 500);
   await database.write([sql`UPDATE deliveries SET status = 'failed' WHERE status = 'pending'`]);
-  await continueResend(database, resend, NOW_MS); // by who was late
+  await continueResend(database, resend, NOW_MS); // by a process that is late
   assert.deepEqual(await countByStatus(database), { failed: COUNT });
   assert.equal((await findResend(database, resend.id))?.done, 500);
   while (await continueResends(database, NOW_MS));
   assert.deepEqual(await countByStatus(database), { failed: 500, pending: 700 });
 });
 
-test("a resend that is stopped sends no more", async (context) => {
+test("a stopped resend sends no more deliveries", async (context) => {
   const database = await open(context);
   const { resend } = await begin(database);
   await continueResends(database, NOW_MS);
@@ -117,12 +117,12 @@ test("a resend that is stopped sends no more", async (context) => {
   assert.deepEqual(await database.write([stopResend(resend.id, NOW_MS + 2)]), [0]);
   const stopped = await findResend(database, resend.id);
   assert.deepEqual([stopped?.state, stopped?.endedAtMs], ["stopped", NOW_MS + 1]);
-  // Who has read it before goes on with it now.
+  // A process that has read the resend before goes on with it now.
   await continueResend(database, { ...resend, reached: stopped?.reached ?? "" }, NOW_MS);
   assert.deepEqual(await countByStatus(database), { failed: 700, pending: 500 });
 });
 
-test("it comes to what was dispatched in the time that is asked for alone", async (context) => {
+test("a resend covers only what was dispatched between `since` and `until`", async (context) => {
   const database = await open(context);
   const early = `${idBound("d", NOW_MS - 1_000)}1`;
   await database.write([
@@ -136,7 +136,7 @@ test("it comes to what was dispatched in the time that is asked for alone", asyn
   assert.equal((await begin(database, { since: NOW_MS })).count, COUNT);
 });
 
-test("it comes to nothing of an event dispatched after it began", async (context) => {
+test("a resend leaves out events dispatched after it began", async (context) => {
   const database = await open(context);
   const { resend, count } = await begin(database, { until: NOW_MS + 60_000 });
   assert.equal(count, COUNT);
@@ -150,7 +150,7 @@ test("it comes to nothing of an event dispatched after it began", async (context
   assert.deepEqual(await countByStatus(database), { failed: 1, pending: COUNT });
 });
 
-test("of one subscription one runs at a time, and any number of others", async (context) => {
+test("one resend of a subscription runs at a time, and any number of others", async (context) => {
   const database = await open(context);
   assert.equal((await begin(database)).inserted, 1);
   assert.equal((await begin(database)).inserted, 1);
@@ -162,7 +162,7 @@ test("of one subscription one runs at a time, and any number of others", async (
   assert.equal((await begin(database, only)).inserted, 1);
 });
 
-test("nothing is sent to a subscription that has ended, nor what is not meant", async (context) => {
+test("a resend leaves out ended subscriptions and deliveries not asked for", async (context) => {
   const database = await open(context, "delivered");
   assert.equal((await begin(database)).count, 0);
   assert.equal((await begin(database, { status: "delivered", name: "y" })).count, 0);
@@ -181,7 +181,7 @@ test("nothing is sent to a subscription that has ended, nor what is not meant", 
   assert.equal((await begin(database, { status: "pending" })).count, 0);
 });
 
-test("what has been delivered is not sent again, nor a test to what has ended", async (context) => {
+test("a delivered delivery is not resent, a disabled subscription not tested", async (context) => {
   const database = await open(context, "delivered");
   const rows = await database.query<{ id: string }>(sql`SELECT id FROM deliveries LIMIT 2`);
   const [, ...others] = await database.write(resendDeliveries(rows.map(({ id }) => id), NOW_MS));
@@ -195,7 +195,7 @@ test("what has been delivered is not sent again, nor a test to what has ended", 
   assert.deepEqual(await database.write(insert), [1, 1, 1]);
 });
 
-test("of those that wait, what is in flight or due is not sent beside that", async (context) => {
+test("a resend of pending deliveries leaves out those in flight or due", async (context) => {
   const database = await open(context, "pending");
   const laterMs = NOW_MS + 3_600_000;
   await database.write([
@@ -219,7 +219,7 @@ test("of those that wait, what is in flight or due is not sent beside that", asy
   ]);
 });
 
-test("of more than a million no more are counted", async () => {
+test("countResend() stops counting at a million", async () => {
   const endless: Pick<Database, "query"> = {
     async query<Row>() {
       return [{ looked: 5_000, count: 5_000, last: "d", first: "d" } as Row];

@@ -16,17 +16,17 @@ async function open(t: TestContext) {
   const resource = {
     id: newId("p", NOW_MS), url: "https://mcp.example", scopes: ["consumer"], createdAtMs: NOW_MS,
   };
-  // One that stays as it is, whatever becomes of the other.
+  // One that is never changed.
   const other = { ...resource, id: newId("p", NOW_MS), url: "https://other.example" };
   await database.write([RESOURCES.insert(other), RESOURCES.insert(resource)]);
   const [app, user] = [await addApp(database), await addUser(database)];
   return { database, resource, app, user };
 }
 
-/** What takes from a grant for a resource what it needs, between a look-up and the commit. */
+/** Changes of a resource after which nothing may be stored for it any more. */
 const ENDS: readonly (readonly [string, (database: Database, id: string) => Promise<unknown>])[] = [
-  ["is removed", (database, id) => database.write([RESOURCES.remove(id)])],
-  ["loses a scope", async (database, id) => {
+  ["was removed", (database, id) => database.write([RESOURCES.remove(id)])],
+  ["has lost its scope", async (database, id) => {
     const before = await RESOURCES.find(database, id);
     assert.ok(before);
     await database.write([RESOURCES.update(before, { ...before, scopes: ["x"] })]);
@@ -41,7 +41,7 @@ test("a resource is found by its id and by its URL, with a slash or without", as
   assert.equal(await findResource(database, "https://mcp.example/x"), undefined);
 });
 
-test("a resource is changed as it was read, or not at all", async (t) => {
+test("a change of a resource that has changed since it was read is a conflict", async (t) => {
   const { database, resource } = await open(t);
   const change = (scopes: string[]) =>
     database.write([RESOURCES.update(resource, { ...resource, scopes })]);
@@ -51,15 +51,14 @@ test("a resource is changed as it was read, or not at all", async (t) => {
 });
 
 for (const [what, end] of ENDS) {
-  test(`a resource that ${what} gets no new grant, also where that is just being stored`,
-    async (t) => {
-      const { database, resource: { id: resource }, app, user } = await open(t);
-      assert.equal(await insertGrant(database, sampleGrant(app, user, { resource })), true);
-      await end(database, resource);
-      assert.equal(await insertGrant(database, sampleGrant(app, user, { resource })), false);
-    });
+  test(`no grant is stored for a resource that ${what}`, async (t) => {
+    const { database, resource: { id: resource }, app, user } = await open(t);
+    assert.equal(await insertGrant(database, sampleGrant(app, user, { resource })), true);
+    await end(database, resource);
+    assert.equal(await insertGrant(database, sampleGrant(app, user, { resource })), false);
+  });
 
-  test(`a code for a resource that ${what} is not made and not redeemed`, async (t) => {
+  test(`a code for a resource that ${what} is neither stored nor redeemed`, async (t) => {
     const { database, resource: { id: resource }, app, user } = await open(t);
     const session = await addSession(database, user);
     const newCode = () => ({

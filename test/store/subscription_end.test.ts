@@ -35,7 +35,7 @@ import { createDataFolder } from "../helpers/process.ts";
 
 const NOW_MS = 1_900_000_000_000;
 const DAY_MS = 86_400_000;
-/** How many deliveries a request cancels, and one that makes a subscription active again. */
+/** The most deliveries that ending a subscription cancels, and that clearSubscription() does. */
 const [AT_ONCE, AT_MOST] = [500, 10_000];
 const EVENT = newId("e", NOW_MS);
 const GRANT = newId("g", NOW_MS);
@@ -123,12 +123,12 @@ async function activate(): Promise<number | undefined> {
 }
 
 const ENDS = [
-  ["disabling", () => disableSubscription(id, "why", NOW_MS)],
-  ["deleting", () => deleteSubscription(id, NOW_MS)],
+  ["disabling a subscription", () => disableSubscription(id, "why", NOW_MS)],
+  ["deleting a subscription", () => deleteSubscription(id, NOW_MS)],
 ] as const;
 
 for (const [name, end] of ENDS) {
-  test(`${name} cancels a bounded part at once and shows all as cancelled`, async () => {
+  test(`${name} cancels 500 deliveries at once, and all are shown as cancelled`, async () => {
     await fill(AT_ONCE + 700);
     const changes = await database.write(end());
     assert.ok(Math.max(...changes) <= AT_ONCE, String(changes));
@@ -146,7 +146,7 @@ for (const [name, end] of ENDS) {
     assert.deepEqual([shown?.status, shown?.nextAttemptAtMs], ["cancelled", null]);
   });
 
-  test(`${name} leaves nothing that is claimed`, async () => {
+  test(`${name} leaves no delivery that can be claimed`, async () => {
     await fill(AT_ONCE + 700);
     await database.write(end());
     const except = { subscriptions: [], principals: [] };
@@ -156,7 +156,7 @@ for (const [name, end] of ENDS) {
     assert.deepEqual(await claimsOf(database, "c1").claim(request, NOW_MS + 9999, NOW_MS), []);
   });
 
-  test(`${name} leaves what remains to be cleared step by step`, async () => {
+  test(`the deliveries that ${name} leaves are cancelled step by step`, async () => {
     await fill(2 * AT_ONCE + 700);
     await database.write(end());
     await clearEndedSubscriptions(database, () => NOW_MS, new AbortController().signal);
@@ -165,7 +165,7 @@ for (const [name, end] of ENDS) {
   });
 }
 
-test("a disabled subscription is active again only when nothing is left of it", async () => {
+test("a disabled subscription becomes active only once its deliveries are cancelled", async () => {
   await fill(AT_ONCE + 1);
   await database.write(disableSubscription(id, "why", NOW_MS));
   assert.equal(await activate(), 0);
@@ -177,7 +177,7 @@ test("a disabled subscription is active again only when nothing is left of it", 
   assert.equal(await countShown("pending"), 0);
 });
 
-test("what was claimed of a subscription before its end is not sent after it", async () => {
+test("a delivery claimed before its subscription was disabled is not sent afterwards", async () => {
   await fill(3);
   const [lease, claim] = [NOW_MS + 9999, "c1"];
   const request = [{ subscription: seq, count: 2 }];
@@ -192,7 +192,7 @@ test("what was claimed of a subscription before its end is not sent after it", a
   assert.equal(await countStored("cancelled"), 3);
 });
 
-test("clearing a subscription stops after a bounded part, and goes on from there", async () => {
+test("clearSubscription() stops after 10,000 deliveries, and goes on from there", async () => {
   await fill(AT_ONCE + AT_MOST + 1);
   await database.write(disableSubscription(id, "why", NOW_MS));
   assert.equal(await clearSubscription(database, id, NOW_MS), false);
@@ -201,13 +201,13 @@ test("clearing a subscription stops after a bounded part, and goes on from there
   assert.equal(await countStored("pending"), 0);
 });
 
-test("clearing leaves the pending deliveries of an active subscription alone", async () => {
+test("clearSubscription() leaves deliveries of an active subscription pending", async () => {
   await fill(3);
   assert.equal(await clearSubscription(database, id, NOW_MS), true);
   assert.equal(await countStored("pending"), 3);
 });
 
-test("disabling dispatches one event, and disabling again none", async () => {
+test("disabling a subscription dispatches one event, and disabling it again none", async () => {
   const given = { ...DISABLED, limit: 200 };
   const count = async () => (await listPart(database, EVENT_LIST, given)).items.length;
   const known = await count();
@@ -223,9 +223,9 @@ test("disabling dispatches one event, and disabling again none", async () => {
 
 const HERE = "https://subscriber.example/";
 const CLAIMS = [
-  ["disables while the claim holds", "c1", HERE, "disabled"],
+  ["disables its subscription while the claim holds", "c1", HERE, "disabled"],
   ["disables nothing once another process has the claim", "c2", HERE, "active"],
-  ["disables nothing where another endpoint is called now", "c1", "https://old.example/", "active"],
+  ["disables nothing once the endpoint is another", "c1", "https://old.example/", "active"],
 ] as const;
 for (const [name, holder, called, status] of CLAIMS) {
   test(`a failed delivery ${name}`, async () => {
@@ -238,13 +238,13 @@ for (const [name, holder, called, status] of CLAIMS) {
     const { before, after } = disableAfterFailure(seq, isClaimed, { goneEndpoint }, NOW_MS);
     await database.write([...before, ...after]);
     assert.equal((await findSubscription(database, id))?.status, status);
-    // The one that was called is left to the record of its attempt.
+    // The delivery that was called is left to the record of its attempt.
     assert.equal(await countStored("pending"), status === "disabled" ? 1 : 2);
   });
 }
 
 for (const [name, end] of ENDS) {
-  test(`${name} leaves an attempt in flight alone, and clears what is released`, async () => {
+  test(`${name} leaves an attempt in flight alone, and cancels what is released`, async () => {
     await fill(3);
     const request = [{ subscription: seq, count: 1 }];
     const claim = newId("c", NOW_MS);
@@ -261,7 +261,7 @@ for (const [name, end] of ENDS) {
   });
 }
 
-test("the purge removes a deleted subscription once its deliveries have gone", async () => {
+test("the purge removes a deleted subscription together with its deliveries", async () => {
   await fill(AT_ONCE + 200);
   await database.write(deleteSubscription(id, NOW_MS));
   const count = async () =>

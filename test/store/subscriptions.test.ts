@@ -56,15 +56,15 @@ const ENDS: readonly (readonly [name: string, end: (stage: Stage) => Sql[]])[] =
   ["its user is disabled", ({ user }) => 
     [sql`UPDATE users SET status = 'disabled' WHERE id = ${user}`]],
   ["its user is deleted", ({ user }) => [deleteUser(user)]],
-  ["its user is cut off", ({ user, grant }) =>
+  ["the tokens of its user are revoked", ({ user, grant }) =>
     revokeTokensOfUser(user, idTimeMs(grant.id), HOUR_MS)],
   ["its app is disabled", ({ app }) => [updateApp(app, { ...app, status: "disabled" })]],
   ["its app is deleted", ({ app }) => [deleteApp(app.id)]],
-  ["its app is cut off", ({ app, grant }) =>
+  ["the tokens of its app are revoked", ({ app, grant }) =>
     revokeTokensOfApp(app.id, idTimeMs(grant.id), HOUR_MS)],
 ];
 for (const [name, end] of ENDS) {
-  test(`a token makes and changes no subscription once ${name}`, async (t) => {
+  test(`a token can neither make nor change a subscription once ${name}`, async (t) => {
     const stage = await openStage(t);
     const { database, grant } = stage;
     const { id, inserted } = await insert(stage, "https://a.example/");
@@ -83,7 +83,7 @@ for (const [name, end] of ENDS) {
   });
 }
 
-test("an app that acts for itself subscribes until it ends", async (t) => {
+test("an app that acts for itself can subscribe until it is disabled", async (t) => {
   const stage = await openStage(t);
   const own = { ...stage, user: stage.app.id, grant: sampleGrant(stage.app.id, null) };
   assert.equal(await insertGrant(stage.database, own.grant), true);
@@ -92,7 +92,7 @@ test("an app that acts for itself subscribes until it ends", async (t) => {
   assert.equal((await insert(own, "https://b.example/")).inserted, 0);
 });
 
-test("replaced secrets sign for a day after the last one, the newest of many", async (t) => {
+test("replaced secrets are kept for 24 h after the last change; of many, the newest", async (t) => {
   const stage = await openStage(t);
   const { id } = await insert(stage, "https://a.example/");
   const replace = async (secret: string, nowMs: number) => {
@@ -117,23 +117,23 @@ test("replaced secrets sign for a day after the last one, the newest of many", a
   assert.ok(many.length < 50, String(many.length));
 });
 
-test("what becomes active forgets that it failed, told to or by itself", async (t) => {
+test("a subscription made active, by a request or by time, is no longer failing", async (t) => {
   const stage = await openStage(t);
   const { database } = stage;
   const UNTIL_MS = NOW_MS + HOUR_MS;
   const ways: readonly (() => Promise<unknown>)[] = [
-    () => database.write([updateSubscription(told.id, { status: "active" }, stage.grant)]),
+    () => database.write([updateSubscription(changed.id, { status: "active" }, stage.grant)]),
     () => wakePaused(database, UNTIL_MS),
   ];
-  const told = await insert(stage, "https://a.example/");
+  const changed = await insert(stage, "https://a.example/");
   const { id } = await insert(stage, "https://b.example/");
   await database.write([
     sql`UPDATE subscriptions SET failingSinceMs = 1, hasSucceeded = 1, meanMs = 2000`,
-    ...[told.id, id].map((each) =>
+    ...[changed.id, id].map((each) =>
       updateSubscription(each, { paused_until: UNTIL_MS, status: "paused" }, stage.grant)),
   ]);
-  for (const way of ways) await way();
-  for (const each of [told.id, id]) {
+  for (const activate of ways) await activate();
+  for (const each of [changed.id, id]) {
     const found = await findSubscription(database, each);
     assert.deepEqual([found?.status, found?.failingSinceMs], ["active", null]);
   }

@@ -50,7 +50,7 @@ test("a user without scopes is read back without any", async (t) => {
   assert.deepEqual((await findUser(database, id))?.scopes, []);
 });
 
-test("a user that is not there is undefined", async (t) => {
+test("an unknown id or name finds no user", async (t) => {
   const database = openDatabase(t);
   await addUser(database, { username: "marta" });
   assert.equal(await findUser(database, "u0"), undefined);
@@ -59,7 +59,7 @@ test("a user that is not there is undefined", async (t) => {
   }
 });
 
-test("a user is found by name whatever its case, with the hash", async (t) => {
+test("a user is found by name in any case, with the password hash", async (t) => {
   const database = openDatabase(t);
   const id = await addUser(database, { username: "Marta", phc: "$phc" });
   for (const name of ["Marta", "marta", "MARTA"]) {
@@ -69,7 +69,7 @@ test("a user is found by name whatever its case, with the hash", async (t) => {
   }
 });
 
-test("a name is taken whatever its case: ConflictError", async (t) => {
+test("a name that is taken, in whatever case, is a conflict", async (t) => {
   const database = openDatabase(t);
   await addUser(database, { username: "Marta" });
   await assert.rejects(addUser(database, { username: "mARTA" }), ConflictError);
@@ -100,7 +100,7 @@ test("users are listed newest first, page by page, each once", async (t) => {
   assert.deepEqual(seen, ids);
 });
 
-test("a page that holds all that there is has no next one", async (t) => {
+test("a page that holds all users has no next page", async (t) => {
   const database = openDatabase(t);
   await addUser(database);
   await addUser(database);
@@ -108,7 +108,7 @@ test("a page that holds all that there is has no next one", async (t) => {
   assert.equal(all.next, undefined);
 });
 
-test("a printed password is used, kept, and forgotten with a new one", async (t) => {
+test("passwordPrinted is 1, 0 once used, null once the password is kept or replaced", async (t) => {
   const database = openDatabase(t);
   const id = newId("u", NOW_MS);
   const user = { id, username: "admin", phc: "$phc", scopes: [], createdAtMs: NOW_MS };
@@ -140,10 +140,10 @@ test("a printed password is used, kept, and forgotten with a new one", async (t)
   }
   await database.write([deleteUser(id), insertUser({ ...user, passwordPrinted: 1 })]);
   await addUser(database);
-  assert.equal(await findUnusedFirstUser(database), undefined, "there are others");
+  assert.equal(await findUnusedFirstUser(database), undefined, "there are other users");
 });
 
-test("a one-time password is used once, in time, and while it is the user's", async (t) => {
+test("a one-time password works once, before it expires, and while it is current", async (t) => {
   const database = openDatabase(t);
   const oneTime = { username: "admin", phc: "$phc", passwordUntilMs: NOW_MS + HOUR_MS };
   await addUser(database, oneTime);
@@ -166,17 +166,17 @@ test("a password is replaced in a valid session only", async (t) => {
   await assert.rejects(replace(), ConflictError);
   await database.write([insertSession(hash, id, NOW_MS, NOW_MS + HOUR_MS)]);
   await replace();
-  await assert.rejects(replace(), ConflictError, "it has ended the session");
+  await assert.rejects(replace(), ConflictError, "the replacement has ended the session");
 });
 
-test("hasUsers() tells whether there is any", async (t) => {
+test("hasUsers() says whether there is any user", async (t) => {
   const database = openDatabase(t);
   assert.equal(await hasUsers(database), false);
   await addUser(database);
   assert.equal(await hasUsers(database), true);
 });
 
-test("insertUser() stores a first user where there is none, and none beside any", async (t) => {
+test("insertUser() with HAS_NO_USER stores a user only if there is none", async (t) => {
   const database = openDatabase(t);
   const record = (username: string) => ({
     id: newId("u", NOW_MS),
@@ -207,7 +207,7 @@ test("of two processes that store a first user at once exactly one does", async 
   assert.deepEqual(changes.flat().sort(), [0, 1]);
 });
 
-test("updateUser() stores what differs, and a new password, of that user alone", async (t) => {
+test("updateUser() stores changed fields and a new password of that user alone", async (t) => {
   const database = openDatabase(t);
   const id = await addUser(database, { username: "marta", phc: "$one", scopes: ["a"] });
   const other = await addUser(database, { username: "otto", phc: "$two", scopes: ["b"] });
@@ -233,7 +233,7 @@ test("updateUser() stores what differs, and a new password, of that user alone",
 const notBeforeMsOf = (database: Database, id: string) =>
   findValue<number>(database, sql`SELECT notBeforeMs FROM users WHERE id = ${id}`);
 
-test("revokeTokensOfUser() ends sessions, and earlier grants and login tokens", async (t) => {
+test("revokeTokensOfUser() ends the user's sessions and earlier tokens", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database);
   const other = await addUser(database);
@@ -257,7 +257,7 @@ test("revokeTokensOfUser() ends sessions, and earlier grants and login tokens", 
   assert.equal(await notBeforeMsOf(database, user), NOW_MS + 10);
 });
 
-test("revokeTokensOfUser() never moves a cut back", async (t) => {
+test("revokeTokensOfUser() never moves notBeforeMs back", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database);
   await database.write(revokeTokensOfUser(user, NOW_MS + 100, HOUR_MS));
@@ -265,7 +265,7 @@ test("revokeTokensOfUser() never moves a cut back", async (t) => {
   assert.equal(await notBeforeMsOf(database, user), NOW_MS + 100);
 });
 
-test("revokeTokensOfUser() outlasts tokens issued when their lifetime was longer", async (t) => {
+test("revokeTokensOfUser() also holds for tokens issued with a longer lifetime", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database);
   const app = await addApp(database);
@@ -298,12 +298,12 @@ test("revokeTokensOfUser() outlasts tokens issued when their lifetime was longer
   assert.ok((rows[0]?.untilMs ?? 0) >= madeAtMs + 24 * HOUR_MS);
 });
 
-test("revokeTokensOfUser() ends what has ids ahead of a clock that stepped back", async (t) => {
+test("revokeTokensOfUser() ends grants and codes made before the clock was set back", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database);
   const app = await addApp(database);
   const aheadMs = Date.UTC(2026, 2, 1);
-  const cutMs = aheadMs - HOUR_MS;
+  const revokedMs = aheadMs - HOUR_MS;
   const id = newId("g", aheadMs);
   await insertGrant(database, {
     id,
@@ -320,17 +320,17 @@ test("revokeTokensOfUser() ends what has ids ahead of a clock that stepped back"
     sql`INSERT INTO codes (id, hash, app, user, scopes, redirectUri, untilMs)
        VALUES (${code}, x'00', ${app}, ${user}, '["consumer"]', '', ${aheadMs})`,
   ]);
-  await database.write(revokeTokensOfUser(user, cutMs, HOUR_MS));
-  const revocations = await loadRevocations(database, () => cutMs);
+  await database.write(revokeTokensOfUser(user, revokedMs, HOUR_MS));
+  const revocations = await loadRevocations(database, () => revokedMs);
   assert.equal(revocations.has(caller(user, app, id)), true);
   const [grant] = await database.query<{ revokedAtMs: number }>(
     sql`SELECT revokedAtMs FROM grants`,
   );
-  assert.equal(grant?.revokedAtMs, cutMs);
+  assert.equal(grant?.revokedAtMs, revokedMs);
   assert.deepEqual(await database.query(sql`SELECT 1 FROM codes`), []);
 });
 
-test("deleteUser() removes the user, consents with them, and frees the name", async (t) => {
+test("deleteUser() removes the user and the user's consents, and frees the name", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database, { username: "marta" });
   const other = await addUser(database, { username: "otto" });

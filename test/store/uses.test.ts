@@ -7,7 +7,7 @@ import { addUser, openDatabase, sampleGrant } from "../helpers/database.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 1);
 
-test("a use is stored once a flush, and never goes back", async (t) => {
+test("a token's last use is stored once a flush, and never moves back", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database);
   const grant = sampleGrant("login", user);
@@ -66,7 +66,7 @@ test("a use that the database refuses is stored by the next flush", async (t) =>
   assert.deepEqual([used.get(once.id), used.get(again.id)], [NOW_MS, NOW_MS + 60_000]);
 });
 
-test("what is noted between two flushes is bounded", async (t) => {
+test("at most 5,000 uses are kept between two flushes", async (t) => {
   const database = openDatabase(t);
   const uses = createUses(database, () => NOW_MS);
   for (let count = 0; count < 20_000; count++) {
@@ -81,7 +81,7 @@ test("what is noted between two flushes is bounded", async (t) => {
   assert.equal(length, 5_000);
 });
 
-test("what is noted while the database refuses it is bounded, and the oldest stays", async (t) => {
+test("while the database refuses, at most 5,000 uses are kept, and the oldest stay", async (t) => {
   const database = openDatabase(t);
   const uses = createUses(database, () => NOW_MS);
   const sent: [grant: string, atMs: number][][] = [];
