@@ -7,7 +7,7 @@ import { sql, type Sql } from "../../src/database/sql.ts";
 import { loadRevocations } from "../../src/store/revocations.ts";
 import { addApp, addUser, changeUser, openDatabase } from "../helpers/database.ts";
 
-test("createAccounts() reads an app or a user once, for as long as none changes", async (t) => {
+test("createAccounts() reads an app or a user once, as long as none changes", async (t) => {
   const database = openDatabase(t);
   const app = await addApp(database);
   const user = await addUser(database);
@@ -27,7 +27,7 @@ test("createAccounts() reads an app or a user once, for as long as none changes"
   assert.equal(reads, 2);
 });
 
-test("whom a token speaks for is told without the database, too: as it is known", async (t) => {
+test("nameHolder() names what it has in memory if the database is unavailable", async (t) => {
   const database = openDatabase(t);
   const [app, user, other] = [await addApp(database), await addUser(database),
     await addUser(database)];
@@ -52,7 +52,7 @@ test("whom a token speaks for is told without the database, too: as it is known"
   await assert.rejects(name(other, "login"), TypeError);
 });
 
-test("a change of an app or a user, by whomever, is seen after the next refresh", async (t) => {
+test("a change of an app or a user is seen after the next refresh()", async (t) => {
   const database = openDatabase(t);
   const app = await addApp(database);
   const user = await addUser(database);
@@ -80,7 +80,7 @@ test("a change of an app or a user, by whomever, is seen after the next refresh"
   assert.equal(await accounts.findClient(app), undefined);
 });
 
-test("an account that is not there is looked for each time", async (t) => {
+test("an account that does not exist is looked up each time", async (t) => {
   const database = openDatabase(t);
   const accounts = createAccounts(database, await load(database));
   assert.equal(await accounts.findUser("u0mkf3q1c000aaaaaaaaaaaa"), undefined);
@@ -124,7 +124,7 @@ test("a row that was read before a change is not kept after it", async (t) => {
   assert.equal((await accounts.findUser(user))?.status, "active");
 });
 
-test("ten thousand are remembered, whoever asks for how many", async (t) => {
+test("10,000 accounts are kept in memory, and the oldest are evicted", async (t) => {
   const stored = openDatabase(t);
   await addUser(stored);
   const rows = await stored.query(sql`SELECT * FROM users`);
@@ -132,10 +132,10 @@ test("ten thousand are remembered, whoever asks for how many", async (t) => {
   const database: Database = { ...stored, query: async () => (reads++, rows as never[]) };
   const accounts = createAccounts(database, await load(stored));
   for (let count = 0; count < 15_000; count++) await accounts.findUser(`u${count}`);
-  await accounts.findUser("u14999");
+  await accounts.findUser("u5000");
   assert.equal(reads, 15_000);
-  await accounts.findUser("u0");
-  assert.equal(reads, 15_001, "the first is forgotten");
+  await accounts.findUser("u4999");
+  assert.equal(reads, 15_001, "an older one was evicted");
 });
 
 const load = (database: Database) => loadRevocations(database, () => 0);

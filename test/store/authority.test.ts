@@ -46,7 +46,7 @@ interface Row {
   readonly reason: string | null;
 }
 
-/** An app that users have allowed something. */
+/** A database with one app. */
 async function openStage(t: TestContext) {
   const database = openDatabase(t);
   const app = sampleApp();
@@ -69,7 +69,7 @@ async function openStage(t: TestContext) {
     return { ...record, grant: { id: grant.id, scopes: tokenScopes } };
   }
 
-  /** Copies a subscription: so many of as many users, each with a delivery that waits. */
+  /** Makes that many copies of a subscription, each with a pending delivery. */
   async function multiply(count: number): Promise<void> {
     const { id } = await subscribe();
     await database.write([
@@ -93,7 +93,7 @@ async function openStage(t: TestContext) {
     return rows.map((row) => ({ ...row }));
   }
 
-  /** How many deliveries a new event of the name gets. */
+  /** Dispatches an event, and counts the deliveries that it gets. */
   async function dispatch(): Promise<number> {
     const id = newId("e", NOW_MS);
     await database.write([
@@ -130,7 +130,7 @@ const subscription = (principal: string, app: string, granted: string | null) =>
       ${granted && JSON.stringify(granted.split("+"))}, 'a', ${`https://${app}.${granted}/`},
       'active', '', 1)`;
 
-test("who receives is active, as its app or issuer is, and has each scope by all", async (t) => {
+test("mayReceive() holds for active parties that all have every needed scope", async (t) => {
   const database = openDatabase(t);
   const all = ["consumer", "orders"];
   const apps = { all: sampleApp(), disabled: sampleApp(), plain: sampleApp() };
@@ -194,7 +194,7 @@ test("who receives is active, as its app or issuer is, and has each scope by all
   assert.deepEqual(await whoReceive("backend", "orders"), new Set());
 });
 
-test("an ending concerns those of its owner before it, by what they were granted", async (t) => {
+test("an ending applies to its owner's earlier subscriptions, by granted scopes", async (t) => {
   const database = openDatabase(t);
   await database.write([
     subscription("u1", "login", null),
@@ -231,7 +231,7 @@ test("an ending concerns those of its owner before it, by what they were granted
   assert.deepEqual(await concerned("u3", true, null), []);
 });
 
-test("many that end get nothing from the commit on, and are disabled step by step", async (t) => {
+test("many ended subscriptions get no event any more, and are disabled step by step", async (t) => {
   const stage = await openStage(t);
   const all = 2 * AT_ONCE + 300;
   await stage.multiply(all);
@@ -250,7 +250,7 @@ test("many that end get nothing from the commit on, and are disabled step by ste
   assert.equal(await stage.count("subscription_endings"), 0);
 });
 
-test("no step changes more than 500 rows, and others have the writer after it", async (t) => {
+test("a step changes at most 500 rows, and then leaves the writer to others", async (t) => {
   const stage = await openStage(t);
   await stage.multiply(3 * AT_ONCE);
   await stage.end({ app: stage.app });
@@ -273,7 +273,7 @@ test("no step changes more than 500 rows, and others have the writer after it", 
   assert.ok(steps >= 3, `${steps} steps`);
 });
 
-test("ending many goes on where a stop has left it", async (t) => {
+test("ending many subscriptions goes on where it was stopped", async (t) => {
   const stage = await openStage(t);
   await stage.multiply(3 * AT_ONCE);
   await stage.end({ app: stage.app });
@@ -288,7 +288,7 @@ test("ending many goes on where a stop has left it", async (t) => {
   assert.equal(await stage.count("subscriptions WHERE status = 'disabled'"), 3 * AT_ONCE);
 });
 
-test("what is made or set active after an ending does not fall under it", async (t) => {
+test("a subscription made or set active after an ending is not ended by it", async (t) => {
   const stage = await openStage(t);
   await stage.multiply(AT_ONCE + 1);
   const early = await stage.subscribe();
@@ -303,7 +303,7 @@ test("what is made or set active after an ending does not fall under it", async 
   ]);
 });
 
-test("those of a deleted app are deleted, also what was disabled before", async (t) => {
+test("subscriptions of a deleted app are deleted, also those disabled before", async (t) => {
   const stage = await openStage(t);
   await stage.multiply(2 * AT_ONCE);
   await stage.database.write([
@@ -317,7 +317,7 @@ test("those of a deleted app are deleted, also what was disabled before", async 
   assert.equal(await stage.count(announced), 2 * AT_ONCE - 3);
 });
 
-test("a lost scope ends what was made by grants of it, by narrower tokens too", async (t) => {
+test("a lost scope ends subscriptions of grants with it, by narrower tokens too", async (t) => {
   const stage = await openStage(t);
   const [both, narrowed, other] = [
     await stage.subscribe(["consumer", "orders"]),
@@ -332,7 +332,7 @@ test("a lost scope ends what was made by grants of it, by narrower tokens too", 
   ]);
 });
 
-test("ends what an app made for a user, what lives by a grant, or all of a user", async (t) => {
+test("endSubscriptions() ends those of an app for a user, of a grant or of a user", async (t) => {
   const stage = await openStage(t);
   const [first, second, third, spared] = [
     await stage.subscribe(),
@@ -349,7 +349,7 @@ test("ends what an app made for a user, what lives by a grant, or all of a user"
   );
 });
 
-test("only a grant of its own makes an ended subscription active again", async (t) => {
+test("an ended subscription becomes active again only by a grant", async (t) => {
   const stage = await openStage(t);
   const { id, grant } = await stage.subscribe();
   await stage.end({ grant: grant.id });
@@ -358,7 +358,7 @@ test("only a grant of its own makes an ended subscription active again", async (
   assert.equal(await stage.dispatch(), 1);
 });
 
-test("an app's subscription that its user sets active has the scopes of that login", async (t) => {
+test("an app's subscription set active by its user has the scopes of that login", async (t) => {
   const stage = await openStage(t);
   const { id, principal, grant } = await stage.subscribe();
   const login = { id: grant.id, scopes: ["consumer"] };
@@ -370,7 +370,7 @@ test("an app's subscription that its user sets active has the scopes of that log
   assert.deepEqual((await stage.list()).map(({ status }) => status), ["disabled"]);
 });
 
-test("what is granted, the app and the user must each have what an event needs", async (t) => {
+test("the grant, the app and the user must each have the scopes of an event", async (t) => {
   const stage = await openStage(t);
   const { database } = stage;
   await database.write([declareEvents([{ name: "a", scope: ["consumer"] }])]);
@@ -394,7 +394,7 @@ test("what is granted, the app and the user must each have what an event needs",
   }
 });
 
-test("scopes are those declared last, and stay when the name is declared no more", async (t) => {
+test("an event has the scopes declared last, and keeps them beside other names", async (t) => {
   const database = openDatabase(t);
   const declare = (name: string, scope: readonly string[]) =>
     database.write([declareEvents([{ name, scope }])]);
@@ -406,7 +406,7 @@ test("scopes are those declared last, and stay when the name is declared no more
   assert.deepEqual(await findEventScopes(database, "a"), []);
 });
 
-test("subscriptions of 0.1.0 live by the newest earlier grant that has not ended", async (t) => {
+test("a subscription of 0.1.0 gets the newest earlier grant that has not ended", async (t) => {
   const path = join(makeFolder(t), "gatepost.db");
   const old = openEmptyOldDatabase(path);
   const at = (ms: number) => newId("g", NOW_MS + ms);
@@ -476,7 +476,7 @@ test("subscriptions of 0.1.0 live by the newest earlier grant that has not ended
   ]);
 });
 
-test("those of 0.1.0 whose grants are gone keep what their app need not ask for", async (t) => {
+test("a subscription of 0.1.0 without a grant keeps the scopes that need no consent", async (t) => {
   const path = join(makeFolder(t), "gatepost.db");
   const old = openEmptyOldDatabase(path);
   const later = newId("g", NOW_MS + 9);

@@ -57,7 +57,7 @@ async function openWithDevice(t: TestContext, opened?: Database) {
   return { database, device, user, session, code, decide, countAudit };
 }
 
-test("a device is found by its hash and by that of its user code alone", async (t) => {
+test("a device code is found by its hash or by that of its user code alone", async (t) => {
   const { database, device } = await openWithDevice(t);
   const expected = { ...device, decision: null };
   for (const [by, hash] of [["hash", HASH], ["userCode", USER_CODE]] as const) {
@@ -68,7 +68,7 @@ test("a device is found by its hash and by that of its user code alone", async (
   assert.equal(await findDeviceCode(database, "userCode", HASH), undefined);
 });
 
-test("who is allowed gets a code by the same hash, once", async (t) => {
+test("an allowed device gets a code with the same hash, once", async (t) => {
   const { database, code, decide, countAudit } = await openWithDevice(t);
   assert.equal(await decide(code), true);
   assert.deepEqual(await findCode(database, code.id, HASH), { ...code, resource: null });
@@ -80,7 +80,7 @@ test("who is allowed gets a code by the same hash, once", async (t) => {
   assert.equal(await countAudit(), 1);
 });
 
-test("who is denied gets none, and cannot be allowed later", async (t) => {
+test("a denied device gets no code, and cannot be allowed later", async (t) => {
   const { database, code, decide, countAudit } = await openWithDevice(t);
   assert.equal(await decide(undefined), true);
   assert.equal((await findDeviceCode(database, "hash", HASH))?.decision, DENIED);
@@ -89,7 +89,7 @@ test("who is denied gets none, and cannot be allowed later", async (t) => {
   assert.equal(await countAudit(), 1);
 });
 
-test("of decisions at once in two processes one is stored", async (t) => {
+test("of simultaneous decisions in two processes exactly one is stored", async (t) => {
   const path = join(makeFolder(t), "gatepost.db");
   const one = openDatabase(t, path);
   const two = openDatabase(t, path);
@@ -102,7 +102,7 @@ test("of decisions at once in two processes one is stored", async (t) => {
   assert.equal(await countAudit(), 1);
 });
 
-test("nothing is decided, and nothing left, once a party or the time has ended", async (t) => {
+test("no decision is stored after the code's end, or the end of a party's rights", async (t) => {
   const cases: ((stage: Awaited<ReturnType<typeof openWithDevice>>) => Promise<unknown>)[] = [
     async ({ decide, code }) => assert.equal(await decide(code, UNTIL_MS), false),
     async ({ decide }) => assert.equal(await decide(undefined, UNTIL_MS), false),
@@ -121,26 +121,26 @@ test("nothing is decided, and nothing left, once a party or the time has ended",
   }
 });
 
-test("an app has so many devices that wait, and the app beside it still some", async (t) => {
+test("the device codes that wait are limited for each app and for all together", async (t) => {
   const database = openDatabase(t);
   const fill = (app: string, untilMs: number) => database.write([
     sql`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${MOST_OF_APP})
       INSERT INTO device_codes (hash, userCode, app, scopes, untilMs)
       SELECT CAST(${app} || i AS BLOB), CAST(${app} || i AS BLOB), ${app}, '[]', ${untilMs} FROM n`,
   ]);
-  await fill("a0", NOW_MS); // they do not wait any more
+  await fill("a0", NOW_MS); // these have expired
   await fill("a1", UNTIL_MS);
   assert.equal(await insert(database, "a1", "x"), false);
   assert.equal(await insert(database, "a2", "y"), true);
   await database.write([sql`DELETE FROM device_codes WHERE hash = CAST('a11' AS BLOB)`]);
   assert.equal(await insert(database, "a1", "x"), true);
   assert.equal(await insert(database, "a1", "z"), false);
-  await fill("a3", UNTIL_MS); // now it is all of them together
+  await fill("a3", UNTIL_MS); // now the limit for all together is reached
   assert.equal(await insert(database, "a4", "z"), false);
   assert.equal(await insert(database, "a4", "z", UNTIL_MS), true);
 });
 
-test("a user code that is there already is not given to another device", async (t) => {
+test("a user code that is in use is not given to another device", async (t) => {
   const { database, device } = await openWithDevice(t);
   const other = { ...device, hash: sha256("other") };
   assert.equal(await insertDeviceCode(database, other, USER_CODE, NOW_MS), false);

@@ -120,7 +120,7 @@ test("a revoked code cannot be redeemed after the clock is set back", async (t) 
   assert.equal(await redeemCode(database, redemption, NOW_MS + 1), false);
 });
 
-test("a session that began later, or whose user only withdrew a consent, stays valid", async (t) => {
+test("a session begun later, or whose user only withdrew a consent, stays valid", async (t) => {
   const database = openDatabase(t);
   const [since, other] = [await addUser(database), await addUser(database)];
   const app = await addApp(database);

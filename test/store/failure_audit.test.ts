@@ -58,7 +58,7 @@ async function setUp(t: TestContext, keep = 1000): Promise<Book> {
   return book;
 }
 
-test("no more failures of a kind are kept than configured, even without a purge", async (t) => {
+test("at most the configured number of failures is kept, even without a purge", async (t) => {
   const book = await setUp(t, 3);
   for (const [index, target] of ["u1", "u2", "u3", "u4", "u5"].entries()) {
     book.nowMs = START_MS + index;
@@ -68,7 +68,7 @@ test("no more failures of a kind are kept than configured, even without a purge"
   assert.deepEqual(await book.targets(), ["u5", "u4", "u3"]);
 });
 
-test("where nothing else is said, 100,000 of a kind are kept", async (t) => {
+test("by default 100,000 failures of an action are kept", async (t) => {
   const database = openDatabase(t);
   await database.write([sql`WITH RECURSIVE n (i) AS
       (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100005)
@@ -82,7 +82,7 @@ test("where nothing else is said, 100,000 of a kind are kept", async (t) => {
   assert.equal(await findValue(database, sql`SELECT count(*) AS count FROM audit`), 100_000);
 });
 
-test("a failure is stored by the next flush, and nothing is before it", async (t) => {
+test("a failure is stored by the next flush, and not before it", async (t) => {
   const book = await setUp(t);
   book.fail("192.0.2.1");
   assert.deepEqual(await book.targets(), []);
@@ -101,7 +101,7 @@ test("the same failure from the same address is stored once a minute", async (t)
   assert.equal(await book.count(), 2);
 });
 
-test("failures from other addresses and of other accounts are stored beside it", async (t) => {
+test("failures from other addresses and of other accounts are stored separately", async (t) => {
   const book = await setUp(t);
   book.fail("192.0.2.1");
   book.fail("192.0.2.2");
@@ -109,7 +109,7 @@ test("failures from other addresses and of other accounts are stored beside it",
   assert.equal(await book.count(), 3);
 });
 
-test("a flood stores a hundred at once and then one a second", async (t) => {
+test("of a flood a hundred failures are stored at once, then one a second", async (t) => {
   const book = await setUp(t);
   let address = 0;
   const flood = () => {
@@ -155,7 +155,7 @@ test("a failure that the database refuses is stored later, and once", async (t) 
   assert.equal(page.items.length, 100);
 });
 
-test("a clock that was set back does not end the recording", async (t) => {
+test("failures are still recorded after the clock was set back during a flood", async (t) => {
   const book = await setUp(t);
   for (let i = 0; i < 100; i++) book.fail(`192.0.2.${i}`);
   assert.equal(await book.count(), 100);
@@ -167,7 +167,7 @@ test("a clock that was set back does not end the recording", async (t) => {
   assert.equal(await book.count(), 101);
 });
 
-test("a clock that was set back loses no failure that is no flood", async (t) => {
+test("without a flood every failure is recorded after the clock was set back", async (t) => {
   const book = await setUp(t);
   await book.failures.flush();
   book.nowMs -= 3_600_000;

@@ -42,7 +42,7 @@ async function openStage(t: TestContext) {
 
 for (const isForOne of [false, true]) {
   const what = isForOne ? "for one principal" : "for all";
-  test(`an event ${what} reaches them as they were when it was dispatched, once`, async (t) => {
+  test(`an event ${what} reaches the subscriptions of its dispatch time, once`, async (t) => {
     const { database, subscribe, dispatch, pending, receivers } = await openStage(t);
     const [one, other] = [await addUser(database), await addUser(database)];
     for (const principal of [one, other, one, other]) await subscribe(principal);
@@ -62,7 +62,7 @@ for (const isForOne of [false, true]) {
   });
 }
 
-test("who is slower to make deliveries makes the rest of its batch, and none twice", async (t) => {
+test("a slower process makes only the deliveries that another has not made", async (t) => {
   const { database, subscribe, dispatch, pending, receivers } = await openStage(t);
   const principal = await addUser(database);
   for (let count = 0; count < 4; count++) await subscribe(principal);
@@ -75,7 +75,7 @@ test("who is slower to make deliveries makes the rest of its batch, and none twi
   assert.deepEqual([await receivers(both), await receivers(own)], [[1, 2], [1, 2]]);
 });
 
-test("who is slower does not move an event back, or past what has been made", async (t) => {
+test("a slower process moves an event neither back nor past what has been made", async (t) => {
   const { database, subscribe, dispatch, pending, receivers } = await openStage(t);
   const principal = await addUser(database);
   for (let count = 0; count < 6; count++) await subscribe(principal);
@@ -90,7 +90,7 @@ test("who is slower does not move an event back, or past what has been made", as
   assert.deepEqual(await receivers(id), [1, 2, 3, 4, 5, 6]);
 });
 
-test("a slot is kept for no subscription that gets nothing now", async (t) => {
+test("findFanOutPart() offers only idle subscriptions that receive the event", async (t) => {
   const { database, subscribe, dispatch, pending } = await openStage(t);
   const principal = await addUser(database);
   await subscribe(await addUser(database, { scopes: [] }));
@@ -109,7 +109,7 @@ test("a slot is kept for no subscription that gets nothing now", async (t) => {
   assert.equal(one.idle.length, 1);
 });
 
-test("a fan-out makes those due whom it gives a delivery, and nobody later", async (t) => {
+test("a fan-out makes its receivers due, and delays no subscription that is due", async (t) => {
   const { database, subscribe, dispatch, pending } = await openStage(t);
   const principal = await addUser(database);
   await subscribe(await addUser(database, { scopes: [] }));
@@ -125,7 +125,7 @@ test("a fan-out makes those due whom it gives a delivery, and nobody later", asy
   assert.deepEqual(due.map(({ dueAtMs }) => dueAtMs), [null, NOW_MS - 5, NOW_MS, NOW_MS, LEASE_MS]);
 });
 
-test("the newest events need not wait behind many old ones", async (t) => {
+test("listPendingEvents() lists the newest events beside the oldest ones", async (t) => {
   const { database, dispatch } = await openStage(t);
   const ids: string[] = [];
   for (let count = 0; count < 9; count++) ids.push(await dispatch());
@@ -133,7 +133,7 @@ test("the newest events need not wait behind many old ones", async (t) => {
   assert.deepEqual(listed, [...ids.slice(0, 3), ...ids.slice(-2)]);
 });
 
-test("of few pending events none is listed twice, and no finished one", async (t) => {
+test("listPendingEvents() lists no event twice, and no distributed one", async (t) => {
   const { database, dispatch } = await openStage(t);
   const ids = [await dispatch(), await dispatch(), await dispatch(), await dispatch()];
   const newest = await dispatch();

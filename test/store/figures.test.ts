@@ -12,7 +12,7 @@ import { backendCaller, sampleRequest } from "../helpers/http_request.ts";
 const HOUR_MS = 3_600_000;
 const NOON_MS = Date.UTC(2026, 5, 1, 12);
 
-test("nothing is written where nothing happened", async (t) => {
+test("nothing is written if nothing was counted", async (t) => {
   const database = openDatabase(t);
   let writes = 0;
   const write: typeof database.write = (batch) => {
@@ -28,7 +28,7 @@ test("nothing is written where nothing happened", async (t) => {
   assert.equal(writes, 1);
 });
 
-test("what is counted over the border of an hour belongs to both hours", async (t) => {
+test("counts before and after the full hour belong to their own minute and hour", async (t) => {
   const database = openDatabase(t);
   let nowMs = NOON_MS - 1;
   const figures = createFigureCounter(database, () => nowMs);
@@ -67,7 +67,7 @@ test("two processes add to the same minute, at the same time", async (t) => {
   assert.deepEqual(minute?.figures.slice(0, 4), [40, 0, 0, 380]);
 });
 
-test("what was refused is stored later, what may have been stored is not", async (t) => {
+test("refused counts are stored later; counts of unknown outcome are not", async (t) => {
   const database = openDatabase(t);
   let error: Error | undefined = new UnavailableError("full");
   const write: typeof database.write = (batch) =>
@@ -87,7 +87,7 @@ test("what was refused is stored later, what may have been stored is not", async
   assert.deepEqual(minute?.figures.slice(0, 3), [0, 1, 1]);
 });
 
-test("the memory of what cannot be stored is bounded", async (t) => {
+test("counts of 60 minutes at most are kept while they cannot be stored", async (t) => {
   const database = openDatabase(t);
   let refuses = true;
   const write: typeof database.write = (batch) =>
@@ -121,7 +121,7 @@ test("minutes are kept for two days, hours for 400", async (t) => {
   assert.deepEqual(await left(400 * 24 + 1), []);
 });
 
-test("of a series the first 1,000 intervals are read", async (t) => {
+test("listFigures() reads the first 1,000 intervals of a series", async (t) => {
   const database = openDatabase(t);
   const figures = createFigureCounter(database, () => NOON_MS);
   figures.add("deliveries", true);
@@ -135,7 +135,7 @@ test("of a series the first 1,000 intervals are read", async (t) => {
   assert.deepEqual([found.length, found[0]?.atMs], [1_000, NOON_MS]);
 });
 
-test("a series has closed intervals alone, each a while after its end", async (t) => {
+test("a series has only closed intervals, each from two seconds after its end", async (t) => {
   const database = openDatabase(t);
   let nowMs = NOON_MS;
   const figures = createFigureCounter(database, () => nowMs);

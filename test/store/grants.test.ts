@@ -33,7 +33,7 @@ import {
 
 const NOW_MS = Date.UTC(2026, 0, 1);
 const HOUR_MS = 3_600_000;
-/** Of the refresh token of a sample grant, and of the next. */
+/** Hashes of the refresh token of a sample grant, and of the next one. */
 const [FIRST, SECOND] = [sha256("first"), sha256("second")];
 
 test("a grant is found as it was stored", async (t) => {
@@ -43,7 +43,7 @@ test("a grant is found as it was stored", async (t) => {
   assert.equal(await findGrant(database, newId("g", NOW_MS)), undefined);
 });
 
-test("a grant of an app for itself has no user, and one of a login no stored app", async (t) => {
+test("an app's grant for itself has no user, and a login's grant no stored app", async (t) => {
   const database = openDatabase(t);
   const app = await addApp(database);
   const user = await addUser(database);
@@ -55,20 +55,20 @@ test("a grant of an app for itself has no user, and one of a login no stored app
   assert.equal((await findGrant(database, login.id))?.app, "login");
 });
 
-describe("at its commit a grant is refused, and a refresh token not rotated, where", () => {
+describe("no grant is stored and no refresh token is rotated if, at the commit,", () => {
   type Change = (database: Database, grant: NewGrant) => Promise<unknown>;
   const table: [what: string, change: Change][] = [
     ["the user was disabled", (database, { user }) =>
       changeUser(database, user ?? "", { status: "disabled" })],
     ["the user was deleted", (database, { user }) => database.write([deleteUser(user ?? "")])],
-    ["the user was cut off", (database, { user, id }) =>
+    ["the user's tokens were revoked", (database, { user, id }) =>
       database.write(revokeTokensOfUser(user ?? "", timeOf(id), 1))],
     ["the user has lost a scope", (database, { user }) =>
       changeUser(database, user ?? "", { scopes: ["orders"] })],
     ["the app was disabled", (database, { app }) =>
       database.write([sql`UPDATE apps SET status = 'disabled' WHERE id = ${app}`])],
     ["the app was deleted", (database, { app }) => database.write([deleteApp(app)])],
-    ["the app was cut off", (database, { app, id }) =>
+    ["the app's tokens were revoked", (database, { app, id }) =>
       database.write(revokeTokensOfApp(app, timeOf(id), 1))],
     ["the app has lost a scope", (database, { app }) => database.write([
       sql`UPDATE apps SET scopes = '["orders","consumerx"]' WHERE id = ${app}`,
@@ -88,7 +88,7 @@ describe("at its commit a grant is refused, and a refresh token not rotated, whe
   }
 });
 
-test("a grant decided before its user was cut off is refused, whatever its id", async (t) => {
+test("a grant decided before its user's tokens were revoked is refused", async (t) => {
   const database = openDatabase(t);
   const app = await addApp(database);
   const user = await addUser(database);
@@ -99,7 +99,7 @@ test("a grant decided before its user was cut off is refused, whatever its id", 
   assert.equal(await insertGrant(database, { ...grant, decidedAtMs: NOW_MS + 1 }), true);
 });
 
-test("an audit entry is stored with its grant, and not without", async (t) => {
+test("an audit entry is stored only together with its grant", async (t) => {
   const database = openDatabase(t);
   const app = await addApp(database);
   const user = await addUser(database);
@@ -111,7 +111,7 @@ test("an audit entry is stored with its grant, and not without", async (t) => {
   assert.equal((await database.query(sql`SELECT 1 FROM audit`)).length, 1);
 });
 
-describe("grants of apps for themselves that come at once", () => {
+describe("simultaneous grants of apps for themselves", () => {
   /** Grants of two apps, of which the second may not have the scope, and the writes they cost. */
   async function insertTogether(t: TestContext, fail?: (call: "query" | "write") => void) {
     const real = openDatabase(t);
@@ -137,7 +137,7 @@ describe("grants of apps for themselves that come at once", () => {
     return { real, grants, results, writes };
   }
 
-  test("are one write, and one that is refused fails no other", async (t) => {
+  test("are stored in one write, in which a refused one does not fail the others", async (t) => {
     const { real, grants, results, writes } = await insertTogether(t);
     assert.equal(writes, 1);
     const stored = results.map((each) => each.status === "fulfilled" && each.value);
@@ -151,7 +151,7 @@ describe("grants of apps for themselves that come at once", () => {
   });
 
   for (const failing of ["query", "write"] as const) {
-    test(`are all of unknown outcome where that of the ${failing} is`, async (t) => {
+    test(`all have an unknown outcome if the ${failing} fails`, async (t) => {
       const { results } = await insertTogether(t, (call) => {
         if (call !== failing) return;
         throw call === "query" ? new UnavailableError("down") : new OutcomeUnknownError("down");
@@ -161,7 +161,7 @@ describe("grants of apps for themselves that come at once", () => {
     });
   }
 
-  test("have their audit entries with them", async (t) => {
+  test("are stored with their audit entries", async (t) => {
     const database = openDatabase(t);
     const app = await addApp(database);
     const entry = { actor: app, action: "test", target: app, address: null };
@@ -182,7 +182,7 @@ test("a refresh token is found by its grant's id and its hash, and by nothing el
   assert.equal(await find(database, newId("g", NOW_MS), FIRST), undefined);
 });
 
-test("a grant without a refresh token has none, an empty hash neither", async (t) => {
+test("no hash, not even an empty one, finds a refresh token of a grant without one", async (t) => {
   const database = openDatabase(t);
   const [app, user] = [await addApp(database), await addUser(database)];
   const grant = sampleGrant(app, user, { refresh: undefined });
@@ -194,7 +194,7 @@ test("a grant without a refresh token has none, an empty hash neither", async (t
   assert.equal(await rotate(database, grant.id, new Uint8Array(), SECOND), false);
 });
 
-test("a rotation puts the new token in the place of the old, which is remembered", async (t) => {
+test("a rotation makes the new token current, and keeps the old one as previous", async (t) => {
   const { database, grant } = await openWithGrant(t);
   assert.equal(await rotate(database, grant.id, FIRST, SECOND), true);
   assert.equal((await find(database, grant.id, FIRST))?.state, "previous");
@@ -203,10 +203,10 @@ test("a rotation puts the new token in the place of the old, which is remembered
   assert.equal((await find(database, grant.id, SECOND))?.state, "current");
 });
 
-describe("what a lost response held is replaced:", () => {
+describe("replacing refresh tokens whose response was lost", () => {
   const THIRD = sha256("third");
 
-  test("the token before is good once more, and what it was exchanged for no more", async (t) => {
+  test("makes the previous token valid once more, and its successor invalid", async (t) => {
     const { database, grant } = await openWithGrant(t);
     await rotate(database, grant.id, FIRST, SECOND);
     assert.equal(await rotate(database, grant.id, FIRST, THIRD, { state: "previous" }), true);
@@ -220,7 +220,7 @@ describe("what a lost response held is replaced:", () => {
     assert.equal(await rotate(database, grant.id, FIRST, SECOND, { state: "previous" }), false);
   });
 
-  test("within 30 seconds of its exchange", async (t) => {
+  test("is possible within 30 seconds of the exchange", async (t) => {
     const { database, grant } = await openWithGrant(t);
     await rotate(database, grant.id, FIRST, SECOND, { nowMs: NOW_MS });
     const stateAt = async (nowMs: number) =>
@@ -231,7 +231,7 @@ describe("what a lost response held is replaced:", () => {
     assert.equal(await stateAt(NOW_MS - 30_000), "used"); // the clock was set back
   });
 
-  test("but not once its successor has been exchanged", async (t) => {
+  test("is refused once the successor has been exchanged", async (t) => {
     const { database, grant } = await openWithGrant(t);
     await rotate(database, grant.id, FIRST, SECOND);
     await rotate(database, grant.id, SECOND, THIRD);
@@ -241,7 +241,7 @@ describe("what a lost response held is replaced:", () => {
     assert.equal(rotated, false);
   });
 
-  test("of many that ask for it at once exactly one gets it", async (t) => {
+  test("succeeds for exactly one of many simultaneous requests", async (t) => {
     const { database, grant } = await openWithGrant(t);
     await rotate(database, grant.id, FIRST, SECOND);
     const results = await Promise.all(Array.from({ length: 8 }, (_, at) =>
@@ -251,7 +251,7 @@ describe("what a lost response held is replaced:", () => {
   });
 });
 
-test("a token that proves its issue needs no row to be known as used", async (t) => {
+test("a genuine refresh token is known as used without a stored row", async (t) => {
   const { database, grant } = await openWithGrant(t);
   for (let at = 0; at < 5; at++) {
     const oldHash = at === 0 ? FIRST : sha256(`token ${at}`);
@@ -263,20 +263,20 @@ test("a token that proves its issue needs no row to be known as used", async (t)
   assert.equal(await find(database, grant.id, FIRST), undefined);
 });
 
-test("a token of an older version is remembered as used when it is exchanged", async (t) => {
+test("a refresh token of an older version is stored as used when exchanged", async (t) => {
   const { database, grant } = await openWithGrant(t);
   await rotate(database, grant.id, FIRST, SECOND);
   await rotate(database, grant.id, SECOND, sha256("third"), { isGenuine: true });
   assert.equal((await find(database, grant.id, FIRST))?.state, "used");
   assert.equal(await countUsed(database, grant.id), 1);
-  // Nobody else's is, who would end the grant by it.
+  // A made-up token is not, nor for another grant: reuse would end the grant.
   assert.equal(await find(database, grant.id, sha256("made up")), undefined);
   const other = sampleGrant(grant.app, grant.user, { refresh: sha256("other") });
   await insertGrant(database, other);
   assert.equal(await find(database, other.id, FIRST), undefined);
 });
 
-test("a rotation moves the end of the refresh token, and no other end back", async (t) => {
+test("a rotation moves refreshUntilMs, and never moves accessUntilMs back", async (t) => {
   const { database, grant } = await openWithGrant(t, { accessUntilMs: NOW_MS + 5 * HOUR_MS });
   await rotate(database, grant.id, FIRST, SECOND);
   const found = await findGrant(database, grant.id);
@@ -340,7 +340,7 @@ describe("a rotation whose response was lost", () => {
   }
   const lost = new OutcomeUnknownError("lost");
 
-  test("has succeeded where its token is there", async (t) => {
+  test("succeeds if its new token is stored", async (t) => {
     const { outcome, state } = await rotateBy(t, async (real, batch) => {
       await real.write(batch);
       throw lost;
@@ -348,7 +348,7 @@ describe("a rotation whose response was lost", () => {
     assert.deepEqual([outcome, state], [{ status: "fulfilled", value: true }, "current"]);
   });
 
-  test("has succeeded where it was sent again and found itself done", async (t) => {
+  test("succeeds if its write was sent twice", async (t) => {
     const { outcome, state } = await rotateBy(t, async (real, batch) => {
       await real.write(batch);
       return await real.write(batch);
@@ -356,18 +356,18 @@ describe("a rotation whose response was lost", () => {
     assert.deepEqual([outcome, state], [{ status: "fulfilled", value: true }, "current"]);
   });
 
-  test("has failed with the reason where its token is not there", async (t) => {
+  test("fails with the write's error if its new token is not stored", async (t) => {
     const { outcome, state } = await rotateBy(t, () => Promise.reject(lost));
     assert.deepEqual([outcome, state], [{ status: "rejected", reason: lost }, undefined]);
   });
 
-  test("has failed with that reason too where it cannot be looked for", async (t) => {
+  test("fails with the write's error if the database cannot be read", async (t) => {
     const { outcome } = await rotateBy(t, () => Promise.reject(lost), false);
     assert.deepEqual(outcome, { status: "rejected", reason: lost });
   });
 });
 
-test("a rotation and a revocation at once leave no token that is good", async (t) => {
+test("a rotation and a revocation at the same time leave no valid refresh token", async (t) => {
   const { database, grant } = await openWithGrant(t);
   await Promise.all([
     rotate(database, grant.id, FIRST, SECOND),
@@ -403,7 +403,7 @@ test("listGrants() lists by user, by app, by both, or all, newest first", async 
   assert.deepEqual(rest.items.map(({ id }) => id), [first]);
 });
 
-test("those of a user that have ended stand in their places among the others", async (t) => {
+test("listGrants() lists a user's ended grants in order among the others", async (t) => {
   const { database, grant } = await openWithGrant(t);
   const { app } = grant;
   const user = grant.user ?? "";
@@ -425,7 +425,7 @@ test("those of a user that have ended stand in their places among the others", a
   }
 });
 
-test("listGrants() tells what has become of a grant", async (t) => {
+test("listGrants() gives the status of each grant", async (t) => {
   const ends = { accessUntilMs: NOW_MS + HOUR_MS, refreshUntilMs: NOW_MS + 9 * HOUR_MS };
   const { database, grant } = await openWithGrant(t, ends);
   const cut = sampleGrant(grant.app, await addUser(database));

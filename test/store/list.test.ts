@@ -15,7 +15,7 @@ const NOW_MS = 1_900_000_000_000;
 const COUNT = 12_000;
 const LOOKED_AT = 5_000;
 
-test("what no index finds is looked for among so many rows a part, until found", async (t) => {
+test("a list without an index looks at a bounded number of rows for each page", async (t) => {
   const database = openDatabase(t);
   const ids = Array.from({ length: COUNT }, (_, at) => newId("e", NOW_MS + at));
   await database.write([sql`INSERT INTO events
@@ -49,7 +49,7 @@ test("what no index finds is looked for among so many rows a part, until found",
   assert.deepEqual(items.map(({ id }) => id), [ids[4], ids[3]]);
 });
 
-test("what was made between two times is listed part by part, each once", async (t) => {
+test("events between two times are listed page by page, each once", async (t) => {
   const database = openDatabase(t);
   const ids = Array.from({ length: 5 }, (_, at) => idBound("e", NOW_MS + at).padEnd(25, "0"));
   await database.write([sql`INSERT INTO events
@@ -66,7 +66,7 @@ test("what was made between two times is listed part by part, each once", async 
   assert.deepEqual(found, [ids[3], ids[2], ids[1]]);
 });
 
-test("of a subscription's deliveries are listed all, or those of a status", async (t) => {
+test("a subscription's deliveries are listed, all or by status", async (t) => {
   const database = openDatabase(t);
   const [own, other] = [newId("s", NOW_MS), newId("s", NOW_MS)];
   const event = newId("e", NOW_MS);
@@ -89,7 +89,7 @@ test("of a subscription's deliveries are listed all, or those of a status", asyn
   assert.deepEqual(await list({ subscription: own, status: "failed" }), ["d2", "d0"]);
 });
 
-test("how an owner's subscriptions begin is looked for among those alone", async (t) => {
+test("a search of an owner's endpoints looks at that owner's subscriptions alone", async (t) => {
   const database = openDatabase(t);
   const owner = "u00000001";
   const ids = Array.from({ length: 1_002 }, (_, at) => newId("s", NOW_MS + at));
@@ -109,7 +109,7 @@ test("how an owner's subscriptions begin is looked for among those alone", async
   assert.deepEqual(other.items, []);
 });
 
-test("an endpoint is found without its scheme, whatever is in its query", async (t) => {
+test("an endpoint is found without its scheme, also with a URL in its query", async (t) => {
   const database = openDatabase(t);
   const [plain, nested] = ["https://a.example/?to=1", "https://a.example/?to=http://b.example"];
   await database.write([sql`INSERT INTO subscriptions
@@ -126,7 +126,7 @@ test("an endpoint is found without its scheme, whatever is in its query", async 
   assert.deepEqual(await find("http://a.example/"), []);
 });
 
-test("deleted subscriptions take no place of those that are found by how they begin", async (t) => {
+test("a search by endpoint finds an active subscription behind many deleted ones", async (t) => {
   const database = openDatabase(t);
   const ids = Array.from({ length: 1_002 }, (_, at) => newId("s", NOW_MS + at));
   await database.write([sql`INSERT INTO subscriptions
@@ -143,7 +143,7 @@ test("deleted subscriptions take no place of those that are found by how they be
   }
 });
 
-test("those that fail go on where they were, though the last one fails no more", async (t) => {
+test("the list of failing subscriptions goes on though its last item has recovered", async (t) => {
   const database = openDatabase(t);
   const ids = Array.from({ length: 5 }, (_, at) => newId("s", NOW_MS + at));
   await database.write([sql`INSERT INTO subscriptions

@@ -82,7 +82,7 @@ test("after each write the purge leaves the writer free for as long as it took",
   assert.ok(restedMs.length > 3 && restedMs.every((ms) => ms > 8), `${restedMs}`);
 });
 
-test("each purge looks at the next 20,000 rows that stay, and begins again after all", async (t) => {
+test("each purge looks at the next 20,000 rows that stay, and then begins again", async (t) => {
   const { database, looks } = watch(t);
   await addDelivered(database, 2 * PER_PURGE + BATCH, NOW_MS);
   const progress: PurgeProgress = new Map();

@@ -101,8 +101,8 @@ const CLAIM = "c1";
 const END = { reason: "x" };
 
 /**
- * Partial indexes, and a table, that hold nothing but work that is to be done now; walking one is
- * no error.
+ * Partial indexes, and a table, that hold nothing but work that is to be done now; scanning one
+ * is no error.
  */
 const WORK_LISTS = ["subscriptions_to_clear", "deliveries_claimed", "resends_running"];
 const WORK_TABLE = "subscription_endings";
@@ -150,19 +150,19 @@ function readPlan(sql: string): string[] {
   return plans.prepare(`EXPLAIN QUERY PLAN ${sql}`).all().map(({ detail }) => String(detail));
 }
 
-/** What of a statement's plan goes through a whole table or index. */
+/** The steps of a statement's plan that scan a whole table or index. */
 function findScans(sql: string): string[] {
   const steps = readPlan(sql);
   const own = steps.flatMap((step) => /^(?:CO-ROUTINE|MATERIALIZE) (\S+)/.exec(step)?.[1] ?? []);
   return steps.filter((step) => {
     const [, table = "", rest = ""] = /^SCAN (\S+)(.*)$/.exec(step) ?? [];
-    // Of the account changes there is one row, and of cronjobs there are a few.
+    // There is one row of account changes, and a few cronjobs.
     return !["", "CONSTANT", "account_changes", "cronjobs", WORK_TABLE, ...own].includes(table) &&
       !rest.includes("VIRTUAL TABLE") && !WORK_LISTS.some((index) => rest.endsWith(` ${index}`));
   });
 }
 
-/** Whether a statement sorts: then a list reads all that fits before it returns a part. */
+/** The steps that sort: a list with one reads all that matches before it returns a page. */
 function findSorts(sql: string): string[] {
   return readPlan(sql).filter((step) => step.includes("TEMP B-TREE"));
 }
@@ -175,9 +175,9 @@ const LOGIN = {
 
 interface Case {
   readonly name: string;
-  /** Its sorting is bounded by what it reads. */
+  /** It may sort, since it reads a bounded number of rows. */
   readonly sorts?: boolean;
-  /** An index that every statement uses which looks for subscriptions of events or principals. */
+  /** The only index by which its statements may look for subscriptions. */
   readonly by?: string;
   run(database: Database): Promise<unknown>;
 }
@@ -223,7 +223,7 @@ function writing(name: string, statements: (database: Database) => readonly Sql[
   return { name, run: (database) => database.write(statements(database)) };
 }
 
-/** A case that lists what is given, with these in the name. */
+/** A case that lists by the given filters, which its name shows. */
 function listing<const Given extends object>(
   what: string,
   given: Given,
@@ -256,7 +256,7 @@ const SELECTIONS = [
   { status: "pending", subscription: SUBSCRIPTION.id },
 ] as const;
 
-// In an order in which each has something to work on.
+// In an order in which each finds rows to work on.
 const CASES: readonly Case[] = [
   writing("storing a subscription", () => [
     insertSubscription(SUBSCRIPTION, createSeal(undefined)),
@@ -271,17 +271,17 @@ const CASES: readonly Case[] = [
   },
   {
     name: "finding events to fan out",
-    sorts: true, // of both ends together
+    sorts: true, // the oldest and the newest together
     run: (database) => listPendingEvents(database, { oldest: 224, newest: 32 }),
   },
   ...[null, OWNER].flatMap((subject) => ["[]", '["a","b"]'].flatMap((needed): Case[] => {
     const event = { ...PENDING, subject, needed };
-    const what = `for ${subject ?? "everybody"} what needs ${needed}`;
+    const what = `an event for ${subject ?? "everybody"} that needs ${needed}`;
     const by = subject === null ? {}
       : { by: "subscriptions_by_principal (principal=? AND event=?)" };
     return [
       {
-        name: `finding the next part of a fan-out ${what}`,
+        name: `finding the next fan-out part of ${what}`,
         ...by,
         run: (database) =>
           findFanOutPart(database, event, { limit: 500, idleLimit: 64, nowMs: NOW_MS }),
@@ -302,7 +302,7 @@ const CASES: readonly Case[] = [
     },
   })),
   {
-    name: "finding what is due next",
+    name: "finding the next due time",
     sorts: true, // one of each health at most
     run: (database) => findNextDue(database, NOW_MS),
   },
@@ -316,20 +316,20 @@ const CASES: readonly Case[] = [
     name: "reading claimed deliveries",
     run: (database) => claimsOf(database, CLAIM).listSendable([DELIVERY], NOW_MS + 10),
   },
-  { name: "finding a delivery", run: (database) => hasDelivery(database, DELIVERY) },
-  { name: "listing what is claimed", run: (database) => claimsOf(database, CLAIM).list() },
+  { name: "looking whether a delivery exists", run: (database) => hasDelivery(database, DELIVERY) },
+  { name: "listing claimed deliveries", run: (database) => claimsOf(database, CLAIM).list() },
   {
     name: "counting failed logins",
     run: (database) => countLoginFailures(database, LOGIN, NOW_MS, 40),
   },
   { name: "admitting a login", run: (database) => admitLogin(database, LOGIN, NOW_MS) },
-  writing("forgetting failed logins", () => [
+  writing("deleting failed logins", () => [
     deleteLoginFailures(LOGIN.account, [LOGIN.place]),
     deleteLoginFailures(LOGIN.account),
   ]),
-  writing("giving deliveries back", (database) =>
+  writing("releasing deliveries", (database) =>
     claimsOf(database, CLAIM).release([{ id: "d0", subscription: 1 }], NOW_MS)),
-  writing("telling of a failed delivery", (database) =>
+  writing("announcing a failed delivery", (database) =>
     [announceFailedDelivery(claimsOf(database, CLAIM).isClaimed(FAILURE), NOW_MS)]),
   ...[{ goneEndpoint: SUBSCRIPTION.endpoint }, { failingSinceMs: NOW_MS - 1 }].map((rule) =>
     writing(`disabling after a failure: ${Object.keys(rule).join()}`, (database) => {
@@ -343,7 +343,7 @@ const CASES: readonly Case[] = [
   writing("recording a failure", (database) =>
     claimsOf(database, CLAIM).recordFailure(ATTEMPT, NOW_MS)),
   ...SELECTIONS.map((selection): Case => ({
-    name: `sending again in bulk by ${Object.keys(selection)}`,
+    name: `resending in bulk by ${Object.keys(selection)}`,
     async run(database) {
       const resend = newResend(newId("w", NOW_MS), OWNER, selection);
       await countResend(database, resend);
@@ -357,8 +357,8 @@ const CASES: readonly Case[] = [
     name: `listing resends by ${Object.keys(given)}`,
     run: (database: Database) => listPart(database, RESEND_LIST, { ...given, ...PAGE }),
   })),
-  writing("sending again", () => resendDeliveries([DELIVERY], NOW_MS)),
-  writing("sending a test", () => {
+  writing("resending one delivery", () => resendDeliveries([DELIVERY], NOW_MS)),
+  writing("sending a test delivery", () => {
     const event = newId("e", NOW_MS);
     const delivery = deliveryId(event, 1);
     const test = { subscription: SUBSCRIPTION.id, event, delivery, json: "1" };
@@ -398,9 +398,9 @@ const CASES: readonly Case[] = [
     until: [NOW_MS],
   }).map((given) => listing("the audit", given, of(AUDIT_LIST))),
   ...subsets({ q: ["https://a"], event: [EVENT.name], status: ["paused"] })
-    .map((given) => listing("everybody's subscriptions", given, of(SUBSCRIPTION_LIST))),
+    .map((given) => listing("all subscriptions", given, of(SUBSCRIPTION_LIST))),
   ...subsets({ event: [EVENT.name], status: ["paused"], app: ["a1"] }).map((given): Case => ({
-    ...listing("one's subscriptions", { ...given, owner: OWNER }, of(SUBSCRIPTION_LIST)),
+    ...listing("a principal's subscriptions", { ...given, owner: OWNER }, of(SUBSCRIPTION_LIST)),
     sorts: true, // a principal has a hundred at most
     by: "subscriptions_by_principal (principal=?)",
   })),
@@ -423,7 +423,7 @@ const CASES: readonly Case[] = [
   { name: "finding an event", run: (database) => findEvent(database, EVENT.id) },
   ...[undefined, "a00000000"].flatMap((app): Case[] => [
     {
-      name: `finding one's subscription, app: ${app}`,
+      name: `finding a principal's subscription, app: ${app}`,
       run: (database) =>
         findSubscription(database, SUBSCRIPTION.id, { owner: OWNER, app }),
     },
@@ -434,7 +434,7 @@ const CASES: readonly Case[] = [
     run: (database) => listFailing(database, { ...given, ...PAGE }),
   })),
   {
-    name: "counting, and listing what was counted",
+    name: "counting and listing figures",
     async run(database) {
       const figures = createFigureCounter(database, () => NOW_MS);
       figures.add("deliveries", true);
@@ -443,7 +443,7 @@ const CASES: readonly Case[] = [
     },
   },
   {
-    name: "dropping what was counted",
+    name: "deleting old figures",
     sorts: true, // what is deleted, in the order of its keys
     run: (database) => database.write(dropFigures(NOW_MS, AT_MOST)),
   },
@@ -460,11 +460,11 @@ const CASES: readonly Case[] = [
     },
   },
   {
-    name: "finding anybody's subscription",
+    name: "finding a subscription of any principal",
     run: (database) => findSubscription(database, SUBSCRIPTION.id),
   },
   {
-    name: "asking whether the grant is valid",
+    name: "looking whether a grant is valid",
     run: (database) => hasActiveGrant(database, GRANT),
   },
   writing("changing a subscription", () => [
@@ -476,23 +476,23 @@ const CASES: readonly Case[] = [
     replaceSubscriptionSecret(SUBSCRIPTION.id, "whsec_", NOW_MS, createSeal(undefined)),
   ]),
   {
-    ...writing("ending all of an app", () => endSubscriptions({ app: "a1" }, END, NOW_MS)),
+    ...writing("ending by app", () => endSubscriptions({ app: "a1" }, END, NOW_MS)),
     by: "subscriptions_by_app (app=?)",
   },
   ...[{ user: USER }, { user: USER, app: "a1" }].map((who) => ({
-    ...writing(`ending all of ${Object.keys(who)}`, () => endSubscriptions(who, END, NOW_MS)),
+    ...writing(`ending by ${Object.keys(who)}`, () => endSubscriptions(who, END, NOW_MS)),
     by: "subscriptions_by_principal (principal=?)",
   })),
   {
-    ...writing("ending those of a grant", () => endSubscriptions({ grant: "g1" }, END, NOW_MS)),
+    ...writing("ending by grant", () => endSubscriptions({ grant: "g1" }, END, NOW_MS)),
     by: "subscriptions_by_grant (grantId=?)",
   },
-  writing("ending those with a scope", () =>
+  writing("ending subscriptions with a scope", () =>
     endSubscriptions({ app: "a1" }, { ...END, scopes: ["a", "b"] }, NOW_MS)),
-  writing("ending all of a deleted app", () =>
+  writing("ending subscriptions of a deleted app", () =>
     endSubscriptions({ app: "a1" }, { ...END, deletes: true }, NOW_MS)),
   {
-    name: "asking for revocations past those that are held",
+    name: "looking for revocations that are not in memory",
     async run(database) {
       await database.write([revocation("u1", NOW_MS, NOW_MS + 1), revocation("u2", 1, NOW_MS + 1)]);
       const revocations = await loadRevocations(database, () => NOW_MS, 1);
@@ -501,7 +501,7 @@ const CASES: readonly Case[] = [
     },
   },
   {
-    name: "listing the apps that act for a user, and withdrawing it",
+    name: "listing the apps that act for a user, and withdrawing a consent",
     sorts: true, // some hundred at most
     async run(database) {
       await listActingApps(database, OWNER, NOW_MS);
@@ -510,10 +510,10 @@ const CASES: readonly Case[] = [
     },
   },
   {
-    name: "looking for grants that are too many",
+    name: "looking for grants over the limit",
     run: (database) => endExcessGrants(database, OWNER, "a1", NOW_MS),
   },
-  writing("ending grants that are too many", () => endOldest(OWNER, "a1", NOW_MS)),
+  writing("ending grants over the limit", () => endOldest(OWNER, "a1", NOW_MS)),
   {
     name: "making a personal token, using it and listing it",
     async run(database) {
@@ -535,20 +535,20 @@ const CASES: readonly Case[] = [
       await uses.flush();
     },
   },
-  writing("disabling one", () => disableSubscription(SUBSCRIPTION.id, "x", NOW_MS)),
+  writing("disabling a subscription", () => disableSubscription(SUBSCRIPTION.id, "x", NOW_MS)),
   {
-    name: "cancelling what is left of one",
+    name: "cancelling the remaining deliveries of a subscription",
     run: (database) => clearSubscription(database, SUBSCRIPTION.id, NOW_MS),
   },
-  writing("deleting one", () => deleteSubscription(SUBSCRIPTION.id, NOW_MS)),
+  writing("deleting a subscription", () => deleteSubscription(SUBSCRIPTION.id, NOW_MS)),
   {
-    name: "cancelling what is left of all",
+    name: "cancelling the remaining deliveries of all subscriptions",
     sorts: true, // those of one principal
     run: (database) =>
       clearEndedSubscriptions(database, () => NOW_MS, new AbortController().signal),
   },
   {
-    name: "an attempt at a request with an Idempotency-Key",
+    name: "a request with an Idempotency-Key",
     async run(database) {
       const attempt = createAttempt(database, new Uint8Array(32), new Uint8Array(32), "k1");
       await attempt.begin(NOW_MS);
@@ -568,14 +568,14 @@ const CASES: readonly Case[] = [
 ];
 
 for (const { name, sorts = false, by, run } of CASES) {
-  test(`${name} goes through no whole table`, async () => {
+  test(`${name} scans no whole table`, async () => {
     const { database, statements } = record();
     await run(database);
     assert.ok(statements.size > 0);
     for (const sql of statements) {
       assert.deepEqual(findScans(sql), [], sql);
       if (!sorts) assert.deepEqual(findSorts(sql), [], sql);
-      // Whether what ends has subscribers of its own is another question.
+      // The search for subscribers to the end's own event does not count.
       const ways = readPlan(sql).filter((step) => !step.startsWith("SEARCH o "))
         .flatMap((step) => /subscriptions_by_.*/.exec(step) ?? []);
       if (by !== undefined) assert.deepEqual(ways, ways.map(() => by), sql);
@@ -583,7 +583,7 @@ for (const { name, sorts = false, by, run } of CASES) {
   });
 }
 
-test("the grants of a user are found by their indexes, and in order", async () => {
+test("the grants of a user are found by index, and without sorting", async () => {
   const { database, statements } = record();
   await listGrants(database, { user: OWNER, ...PAGE }, NOW_MS);
   await listGrants(database, { user: OWNER, app: "a1", ...PAGE }, NOW_MS);
@@ -618,24 +618,24 @@ for (const [index, { name, run }] of [
   ["subscriptions_by_endpoint",
     listing("subscriptions", { q: "https://a" }, of(SUBSCRIPTION_LIST))],
 ] as const) {
-  test(`${name} reads ${index}, and finds all, however many others there are`, async () => {
+  test(`${name} uses ${index}, and needs no limit to the rows it looks at`, async () => {
     const { database, statements } = record();
     await run(database);
     const steps = [...statements].flatMap(readPlan);
     assert.ok(steps.some((step) => step.includes(` ${index} (`)), steps.join("; "));
-    // Of what has no index so many of all rows are looked at.
+    // A list without an index limits by OFFSET how many rows it looks at.
     assert.deepEqual([...statements].filter((sql) => sql.includes("OFFSET")), []);
   });
 }
 
-test("what the purge leaves behind is pending", () => {
+test("the purge leaves only pending rows", () => {
   for (const table of ["events", "deliveries", "attempts", "subscriptions"]) {
     const rows = plans.prepare(`SELECT * FROM ${table}`).all();
     assert.deepEqual(rows.filter(({ status }) => status !== "pending"), [], table);
   }
 });
 
-test("every reference is found by an index, so that no deletion goes through a whole table", () => {
+test("every foreign key has an index, so that no deletion scans a whole table", () => {
   const tables = plans.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
   const references = tables.flatMap(({ name }) =>
     plans.prepare(`PRAGMA foreign_key_list(${name})`).all()
@@ -647,13 +647,13 @@ test("every reference is found by an index, so that no deletion goes through a w
   }
 });
 
-test("listing the audit until a time searches by that alone, and reads nothing newer", async () => {
+test("listing the audit until a time compares ids with that time alone", async () => {
   const { database, statements } = record();
   await listPart(database, AUDIT_LIST, { actor: "u1", until: NOW_MS, ...PAGE });
   for (const sql of statements) assert.equal(sql.match(/\bid < /g)?.length, 1, sql);
 });
 
-test("clearing a subscription finds what is claimed by that, however much is pending", async () => {
+test("clearing a subscription finds claimed deliveries by their own index", async () => {
   const { database, statements } = record();
   await clearSubscription(database, SUBSCRIPTION.id, NOW_MS);
   const [update = ""] = [...statements].filter((sql) => sql.includes("claim IS NOT NULL"));
@@ -661,7 +661,7 @@ test("clearing a subscription finds what is claimed by that, however much is pen
   assert.deepEqual(ways, ["SEARCH deliveries USING INDEX deliveries_claimed (claim>?)"]);
 });
 
-test("the search for scans finds one", () => {
+test("findScans() finds scans, and findSorts() finds sorts", () => {
   assert.equal(findScans("SELECT * FROM deliveries WHERE attempt = 3").length, 1);
   assert.equal(findScans("SELECT count(data) FROM events").length, 1);
   assert.equal(findSorts("SELECT * FROM events ORDER BY createdAtMs").length, 1);

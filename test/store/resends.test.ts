@@ -95,7 +95,7 @@ test("two resends that run at once each keep their own progress", async (context
   assert.deepEqual(await countByStatus(database), { pending: COUNT });
 });
 
-test("a step of a resend runs once, though several processes or a late one try", async (context) => {
+test("a step of a resend is done once, though several or a late process try", async (context) => {
   const database = await open(context);
   const { resend } = await begin(database);
   await Promise.all([1, 2, 3].map(() => continueResend(database, resend, NOW_MS)));

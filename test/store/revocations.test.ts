@@ -15,29 +15,29 @@ const grantId = newId("g", NOW_MS);
 const madeAtMs = parseInt(grantId.slice(1, 10), 36);
 const caller = { jti: `${grantId}0123456789abcdef`, grantId, sub: "u1", clientId: "a1" };
 
-describe("has() tells of a token", () => {
+describe("has()", () => {
   const table: [what: string, target: string, notBeforeMs: number, isRevoked: boolean][] = [
     ["that was revoked itself", caller.jti, madeAtMs + 1, true],
     ["whose grant was revoked", grantId, madeAtMs + 1, true],
-    ["whose user was cut off after its grant", "u1", madeAtMs + 1, true],
-    ["whose app was cut off after its grant", "a1", madeAtMs + 1, true],
-    ["whose user was cut off from its app after its grant", "u1 a1", madeAtMs + 1, true],
-    ["whose user was cut off from another app", "u1 a2", madeAtMs + 1, false],
-    ["whose user was cut off in the same millisecond", "u1", madeAtMs, true],
-    ["whose app was cut off in the same millisecond", "a1", madeAtMs, true],
-    ["whose user was cut off before its grant", "u1", madeAtMs - 1, false],
-    ["whose app was cut off before its grant", "a1", madeAtMs - 1, false],
+    ["whose user's tokens were revoked later", "u1", madeAtMs + 1, true],
+    ["whose app's tokens were revoked later", "a1", madeAtMs + 1, true],
+    ["whose user withdrew the app's consent later", "u1 a1", madeAtMs + 1, true],
+    ["whose user withdrew another app's consent", "u1 a2", madeAtMs + 1, false],
+    ["whose user's tokens were revoked in the same millisecond", "u1", madeAtMs, true],
+    ["whose app's tokens were revoked in the same millisecond", "a1", madeAtMs, true],
+    ["whose user's tokens were revoked earlier", "u1", madeAtMs - 1, false],
+    ["whose app's tokens were revoked earlier", "a1", madeAtMs - 1, false],
     ["that was revoked itself while the clock was behind", caller.jti, madeAtMs - HOUR_MS, true],
     ["whose grant was revoked while the clock was behind", grantId, madeAtMs - HOUR_MS, true],
-    ["another token of which was revoked", `${grantId}fedcba9876543210`, madeAtMs + 1, false],
+    ["of the grant of another revoked token", `${grantId}fedcba9876543210`, madeAtMs + 1, false],
     ["when another grant was revoked", newId("g", NOW_MS), madeAtMs + 1, false],
-    ["when another user was cut off", "u2", madeAtMs + 1, false],
-    ["when another app was cut off", "a2", madeAtMs + 1, false],
-    ["when logins were cut off", "login", madeAtMs + 1, false],
-    ["when something without a name was", "", madeAtMs + 1, false],
+    ["when another user's tokens were revoked", "u2", madeAtMs + 1, false],
+    ["when another app's tokens were revoked", "a2", madeAtMs + 1, false],
+    ["when the tokens of all logins were revoked", "login", madeAtMs + 1, false],
+    ["when a revocation has an empty target", "", madeAtMs + 1, false],
   ];
   for (const [what, target, notBeforeMs, isRevoked] of table) {
-    test(what, async (t) => {
+    test(`is ${isRevoked} for a token ${what}`, async (t) => {
       const database = openDatabase(t);
       const revocations = await loadRevocations(database, () => NOW_MS);
       assert.equal(revocations.has(caller), false);
@@ -48,7 +48,7 @@ describe("has() tells of a token", () => {
   }
 });
 
-test("has() is asked without a read of the database", async (t) => {
+test("has() does not read the database", async (t) => {
   const database = openDatabase(t);
   let queries = 0;
   const counted: Database = {
@@ -65,16 +65,16 @@ test("has() is asked without a read of the database", async (t) => {
   assert.equal(queries, before);
 });
 
-test("loadRevocations() takes in what was stored before, as after a restart", async (t) => {
+test("loadRevocations() loads what was stored before, as after a restart", async (t) => {
   const database = openDatabase(t);
   await database.write([revocation(caller.jti, NOW_MS, NOW_MS + HOUR_MS)]);
   assert.equal((await loadRevocations(database, () => NOW_MS)).has(caller), true);
 });
 
-test("an end that is ahead of all clocks is not undone by earlier ones at a start", async (t) => {
+test("at the start a revocation ahead of the clock is not undone by earlier ones", async (t) => {
   const database = openDatabase(t);
   const aheadMs = NOW_MS + 24 * HOUR_MS;
-  // By a clock that was ahead; what is in force for longest is read first.
+  // The last is of a clock that was ahead; what is in force for longest is read first.
   await database.write([
     revocation("u1", madeAtMs - 2, NOW_MS + 3 * HOUR_MS),
     revocation("u1", madeAtMs - 1, NOW_MS + 2 * HOUR_MS),
@@ -82,15 +82,15 @@ test("an end that is ahead of all clocks is not undone by earlier ones at a star
   ]);
   const revocations = await loadRevocations(database, () => NOW_MS);
   assert.equal(revocations.has(caller), true);
-  await database.write([revocation("u1", madeAtMs - 1, NOW_MS + HOUR_MS)]); // dated since
+  await database.write([revocation("u1", madeAtMs - 1, NOW_MS + HOUR_MS)]); // dated back
   await revocations.refresh();
   assert.equal(revocations.has(caller), false);
 });
 
-test("an end stays where one is stored later that was dated earlier", async (t) => {
+test("a revocation is not undone by one with an earlier time that is stored later", async (t) => {
   const database = openDatabase(t);
   await database.write([revocation("u1", madeAtMs, NOW_MS + HOUR_MS)]);
-  // As after a start: the clock to delete by is behind (base/steady_clock.ts).
+  // As after a start: the clock that deletions go by is behind (base/steady_clock.ts).
   const revocations = await loadRevocations(database, () => NOW_MS - 2 * MINUTE_MS);
   // By another process, whose clock is so much behind.
   await database.write([revocation("u1", madeAtMs - 1_000, NOW_MS + HOUR_MS)]);
@@ -98,7 +98,7 @@ test("an end stays where one is stored later that was dated earlier", async (t) 
   assert.equal(revocations.has(caller), true);
 });
 
-test("refresh() takes in what another process has stored", async (t) => {
+test("refresh() loads what another process has stored", async (t) => {
   const path = join(makeFolder(t), "gatepost.db");
   const [own, other] = [openDatabase(t, path), openDatabase(t, path)];
   const revocations = await loadRevocations(own, () => NOW_MS);
@@ -108,7 +108,7 @@ test("refresh() takes in what another process has stored", async (t) => {
   assert.equal(revocations.has(caller), true);
 });
 
-test("refresh() misses none of those that two processes store at once", async (t) => {
+test("refresh() misses no revocation that two processes store at the same time", async (t) => {
   const path = join(makeFolder(t), "gatepost.db");
   const databases = [openDatabase(t, path), openDatabase(t, path)];
   const [own] = databases;
@@ -124,7 +124,7 @@ test("refresh() misses none of those that two processes store at once", async (t
   assert.deepEqual(jtis.filter((jti) => revocations.has({ ...caller, jti }) !== true), []);
 });
 
-test("refresh() reads what is new, and not the whole list again", async (t) => {
+test("refresh() reads only what is new", async (t) => {
   const database = openDatabase(t);
   const rows: number[] = [];
   const counted: Database = {
@@ -145,7 +145,7 @@ test("refresh() reads what is new, and not the whole list again", async (t) => {
   assert.deepEqual(rows, [1, 0]);
 });
 
-test("a refresh that fails after a write does not say that nothing was stored", async (t) => {
+test("a refresh() that fails leaves open whether the write before it was stored", async (t) => {
   const database = openDatabase(t);
   let isDown = false;
   const revocations = await loadRevocations({
@@ -157,7 +157,7 @@ test("a refresh that fails after a write does not say that nothing was stored", 
   await assert.rejects(revocations.refresh(), { name: "OutcomeUnknownError" });
 });
 
-test("a later cut counts, and an earlier one that comes later does not take it back", async (t) => {
+test("of several revocations of a target the one with the latest time counts", async (t) => {
   const database = openDatabase(t);
   const revocations = await loadRevocations(database, () => NOW_MS);
   for (const [notBeforeMs, isRevoked] of [
@@ -171,7 +171,7 @@ test("a later cut counts, and an earlier one that comes later does not take it b
   }
 });
 
-test("what has expired is forgotten, and nothing before", async (t) => {
+test("a revocation is forgotten once it has expired, and not before", async (t) => {
   const database = openDatabase(t);
   let nowMs = NOW_MS;
   await database.write([
@@ -202,7 +202,7 @@ test("of two revocations of one target the longer one lasts", async (t) => {
   assert.equal(revocations.has(caller), true);
 });
 
-test("what the purge removes from the table stays in force until its time", async (t) => {
+test("a revocation that is deleted from the table stays in force in memory", async (t) => {
   const database = openDatabase(t);
   await database.write([revocation("u1", madeAtMs, NOW_MS + HOUR_MS)]);
   const revocations = await loadRevocations(database, () => NOW_MS);
@@ -213,7 +213,7 @@ test("what the purge removes from the table stays in force until its time", asyn
   assert.equal(revocations.has({ ...caller, sub: "u5" }), true);
 });
 
-test("what has expired is not even read at the opening, nor later", async (t) => {
+test("expired revocations are not read, neither at the start nor later", async (t) => {
   const database = openDatabase(t);
   await database.write(Array.from({ length: 20 }, (_, at) => revocation(`j${at}`, 1, NOW_MS)));
   await database.write([revocation("u1", madeAtMs, NOW_MS + 1)]);
@@ -228,30 +228,30 @@ test("what has expired is not even read at the opening, nor later", async (t) =>
   assert.equal(revocations.has({ ...caller, sub: "u2" }), true);
 });
 
-describe("past the limit of what is held in memory", () => {
+describe("past the limit of revocations in memory", () => {
   const LIMIT = 3;
-  const NEVER_HELD = "revoked shortly";
-  /** More than are held, which stay in force for longer than the one. */
+  const NOT_IN_MEMORY = "revoked shortly";
+  /** As many as fit into memory, which stay in force for longer than the short-lived one. */
   const fill = (first: number) =>
     Array.from({ length: LIMIT }, (_, at) => revocation(`j${first + at}`, 1, NOW_MS + 2 * HOUR_MS));
-  const shortly = (target: string, notBeforeMs: number) =>
+  const shortLived = (target: string, notBeforeMs: number) =>
     revocation(target, notBeforeMs, NOW_MS + HOUR_MS);
 
   const table: [what: string, target: string, notBeforeMs: number, isRevoked: boolean][] = [
     ["a token that was revoked itself", caller.jti, 1, true],
-    ["one whose grant was revoked", grantId, 1, true],
-    ["one whose user was cut off after its grant", "u1", madeAtMs, true],
-    ["one whose app was cut off after its grant", "a1", madeAtMs, true],
-    ["one whose user was cut off from its app after its grant", "u1 a1", madeAtMs, true],
-    ["one whose user was cut off before its grant", "u1", madeAtMs - 1, false],
-    ["one whose app was cut off before its grant", "a1", madeAtMs - 1, false],
-    ["one that has nothing to do with any", NEVER_HELD, madeAtMs, false],
+    ["a token whose grant was revoked", grantId, 1, true],
+    ["a token whose user's tokens were revoked later", "u1", madeAtMs, true],
+    ["a token whose app's tokens were revoked later", "a1", madeAtMs, true],
+    ["a token whose user withdrew the app's consent later", "u1 a1", madeAtMs, true],
+    ["a token whose user's tokens were revoked earlier", "u1", madeAtMs - 1, false],
+    ["a token whose app's tokens were revoked earlier", "a1", madeAtMs - 1, false],
+    ["a token that no revocation concerns", NOT_IN_MEMORY, madeAtMs, false],
   ];
   for (const [what, target, notBeforeMs, isRevoked] of table) {
-    test(`the database is asked for ${what}, at the opening and later`, async (t) => {
+    test(`the database is asked about ${what}, at the start and later`, async (t) => {
       const database = openDatabase(t);
       const early = await loadRevocations(database, () => NOW_MS, LIMIT);
-      await database.write([...fill(0), shortly(target, notBeforeMs)]);
+      await database.write([...fill(0), shortLived(target, notBeforeMs)]);
       await early.refresh();
       const late = await loadRevocations(database, () => NOW_MS, LIMIT);
       for (const revocations of [early, late]) {
@@ -262,7 +262,7 @@ describe("past the limit of what is held in memory", () => {
   }
 
   for (const [count, isAsked] of [[100_000, false], [100_001, true]] as const) {
-    test(`of ${count} the database is ${isAsked ? "asked" : "not asked"}`, async (t) => {
+    test(`with ${count} of them the database is ${isAsked ? "asked" : "not asked"}`, async (t) => {
       const database = openDatabase(t);
       await database.write([sql`WITH RECURSIVE n (i) AS
           (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${count})
@@ -274,31 +274,31 @@ describe("past the limit of what is held in memory", () => {
     });
   }
 
-  test("what is held is known without a read", async (t) => {
+  test("a revocation in memory is found without a read", async (t) => {
     const database = openDatabase(t);
-    await database.write([...fill(0), shortly(NEVER_HELD, 1)]);
+    await database.write([...fill(0), shortLived(NOT_IN_MEMORY, 1)]);
     const revocations = await loadRevocations(database, () => NOW_MS, LIMIT);
     assert.equal(revocations.has({ ...caller, jti: "j0" }), true);
   });
 
-  test("a target that is held already takes no more room", async (t) => {
+  test("a second revocation of a target in memory takes no more space", async (t) => {
     const database = openDatabase(t);
     await database.write([...fill(0), ...fill(0)]);
     const revocations = await loadRevocations(database, () => NOW_MS, LIMIT);
     assert.equal(revocations.has(caller), false);
   });
 
-  test("the database is asked no more once what was not held has expired", async (t) => {
+  test("the database is no longer asked once all not in memory have expired", async (t) => {
     const database = openDatabase(t);
     let nowMs = NOW_MS;
-    await database.write([...fill(0), shortly(caller.jti, 1)]);
+    await database.write([...fill(0), shortLived(caller.jti, 1)]);
     const revocations = await loadRevocations(database, () => nowMs, LIMIT);
     nowMs = NOW_MS + HOUR_MS;
     assert.equal(revocations.has(caller), false);
     assert.equal(revocations.has({ ...caller, jti: "j1" }), true);
   });
 
-  test("the database is asked though all that was held has expired", async (t) => {
+  test("the database is asked though all in memory have expired", async (t) => {
     const database = openDatabase(t);
     let nowMs = NOW_MS;
     const revocations = await loadRevocations(database, () => nowMs, LIMIT);
@@ -310,19 +310,19 @@ describe("past the limit of what is held in memory", () => {
     assert.equal(await revocations.has(caller), true);
   });
 
-  test("the database is asked until the last that was not held has expired", async (t) => {
+  test("the database is asked until the last one not in memory has expired", async (t) => {
     const database = openDatabase(t);
     let nowMs = NOW_MS;
     const revocations = await loadRevocations(database, () => nowMs, LIMIT);
     await database.write(fill(0));
     await database.write([revocation(caller.jti, 1, NOW_MS + 9 * HOUR_MS)]);
-    await database.write([shortly(NEVER_HELD, 1)]);
+    await database.write([shortLived(NOT_IN_MEMORY, 1)]);
     await revocations.refresh();
     nowMs = NOW_MS + HOUR_MS;
     assert.equal(await revocations.has(caller), true);
   });
 
-  test("the opening reads no more than fit", async (t) => {
+  test("loadRevocations() reads at most one step more than fits", async (t) => {
     const database = openDatabase(t);
     const many = Array.from({ length: 9_000 }, (_, at) => revocation(`m${at}`, 1, NOW_MS + at + 1));
     await database.write(many);
@@ -333,11 +333,11 @@ describe("past the limit of what is held in memory", () => {
   });
 });
 
-test("more than are read at once are all taken in, at the opening and later", async (t) => {
+test("more revocations than one read returns are all loaded, at the start and later", async (t) => {
   const database = openDatabase(t);
   const early = await loadRevocations(database, () => NOW_MS);
   const targets = Array.from({ length: 4_500 }, (_, at) => `j${at}`);
-  // Many of the same end: the reading goes on within them.
+  // Many have the same end: the next read goes on among those.
   await database.write(targets.map((target) => revocation(target, 1, NOW_MS + HOUR_MS)));
   await early.refresh();
   const late = await loadRevocations(database, () => NOW_MS);

@@ -22,7 +22,7 @@ const NOW_MS = Date.UTC(2026, 0, 1);
 const UNTIL_MS = NOW_MS + 12 * 3_600_000;
 const HASH = sha256("cookie");
 
-test("a session tells its user until it ends", async (t) => {
+test("a session names its user until it expires", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database);
   await database.write([insertSession(HASH, user, NOW_MS, UNTIL_MS)]);
@@ -31,7 +31,7 @@ test("a session tells its user until it ends", async (t) => {
   assert.equal((await findSession(database, HASH, UNTIL_MS))?.user, undefined);
 });
 
-test("of what the browser says that it is 200 characters are kept", async (t) => {
+test("the first 200 characters of a browser's User-Agent are stored", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database);
   for (const length of [200, 201, 16_000]) {
@@ -42,7 +42,7 @@ test("of what the browser says that it is 200 characters are kept", async (t) =>
   assert.deepEqual(kept.map(({ agent }) => agent?.length), [200, 200, 200]);
 });
 
-test("another cookie has no session", async (t) => {
+test("another cookie finds no session", async (t) => {
   const database = openDatabase(t);
   await database.write([insertSession(HASH, await addUser(database), NOW_MS, UNTIL_MS)]);
   assert.equal((await findSession(database, sha256("Cookie"), NOW_MS))?.user, undefined);
@@ -62,7 +62,7 @@ test("deleteSession() ends one session alone", async (t) => {
   assert.deepEqual(await database.write([deleteSession(HASH)]), [0]);
 });
 
-test("endSessionsOf() spares one session, and those of others", async (t) => {
+test("endSessionsOf() ends all sessions of a user but one, and of nobody else", async (t) => {
   const database = openDatabase(t);
   const [user, other] = [await addUser(database), await addUser(database)];
   const hashes = ["here", "there", "elsewhere"].map(sha256);
@@ -76,7 +76,7 @@ test("endSessionsOf() spares one session, and those of others", async (t) => {
   assert.deepEqual(found.map((session) => session?.user), [user, undefined, other]);
 });
 
-test("a session that has ended leaves no personal token behind", async (t) => {
+test("no personal token is stored for a session that has ended", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database);
   const make = () => {
@@ -92,7 +92,7 @@ test("a session that has ended leaves no personal token behind", async (t) => {
   assert.deepEqual(await database.write([make(), deleteSession(HASH), make()]), [1, 1, 0]);
 });
 
-test("a session of a disabled user is none, and is one again with the user", async (t) => {
+test("a session is invalid while its user is disabled", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database);
   const set = (status: "active" | "disabled") =>
@@ -104,7 +104,7 @@ test("a session of a disabled user is none, and is one again with the user", asy
   assert.equal((await findSession(database, HASH, NOW_MS))?.user, user);
 });
 
-test("a user has begun a session lately, or none, also by a clock that was set", async (t) => {
+test("hasSession() finds a session begun within the given time, before or after now", async (t) => {
   const database = openDatabase(t);
   const [user, other] = [await addUser(database), await addUser(database)];
   await database.write([insertSession(HASH, user, NOW_MS, UNTIL_MS)]);
@@ -115,14 +115,14 @@ test("a user has begun a session lately, or none, also by a clock that was set",
   assert.equal(await has(other, NOW_MS), false);
 });
 
-test("a session of a deleted user is none", async (t) => {
+test("a session of a deleted user is invalid", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database);
   await database.write([insertSession(HASH, user, NOW_MS, UNTIL_MS), deleteUser(user)]);
   assert.equal((await findSession(database, HASH, NOW_MS))?.user, undefined);
 });
 
-test("a session begun before its user was cut off is none, though stored later", async (t) => {
+test("a session begun before its user's revocation is invalid, though stored later", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database);
   await database.write(revokeTokensOfUser(user, NOW_MS, 1));
