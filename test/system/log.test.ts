@@ -25,9 +25,9 @@ import { type Receiver, startReceiver } from "../helpers/receiver.ts";
 const METRICS_TOKEN = "metrics-token-of-the-log-test";
 const ENDPOINTS = fileURLToPath(new URL("../fixtures/endpoints", import.meta.url));
 
-/** What is no secret, and is stored and shown to administrators. */
+/** Data that is no secret: it is stored, and shown to administrators. */
 const DATA = ["endpoint's query", "event's data", "path", "body"];
-/** What administrators read, and programs that watch. */
+/** What administrators and monitoring programs read. */
 const LISTS = [
   ..."app audit config cronjob delivery event grant key problem subscription user".split(" ")
     .map((noun) => `/backend/${noun}?limit=200`),
@@ -37,7 +37,7 @@ const LISTS = [
 let gatepost: Gatepost;
 let receiver: Receiver;
 let folder: string;
-/** What must be in no line, by what it is. */
+/** The texts that must be in no line, by what they are. */
 const secrets = new Map<string, string>([["metrics token", METRICS_TOKEN], ["password", PASSWORD]]);
 
 before(async () => {
@@ -69,8 +69,8 @@ function keep(what: string, secret: unknown): string {
 }
 
 /**
- * What shows a secret: each 12 characters of its end, which differs from what is known of it (the
- * claims of a token, the id that one begins with), and these as others may write them.
+ * The texts that betray a secret: every 12 characters of its end (its start may be known, as the
+ * claims of a token or an id are), and the same in other encodings.
  */
 function tracesOf(secret: string): string[] {
   const end = secret.slice(-24);
@@ -80,7 +80,7 @@ function tracesOf(secret: string): string[] {
     const text = Buffer.from(`${"x".repeat(before)}${end}`).toString("base64").slice(4, -4);
     return [text, text.replaceAll("+", "-").replaceAll("/", "_")];
   });
-  const isRandom = /^[\w-]{24}$/.test(end); // then its bytes might stand somewhere
+  const isRandom = /^[\w-]{24}$/.test(end); // then its bytes may be stored
   return [
     ...[end, encodeURIComponent(end), JSON.stringify(end).slice(1, -1)]
       .flatMap((text) => windows(text, Math.min(12, text.length))),
@@ -90,7 +90,7 @@ function tracesOf(secret: string): string[] {
   ];
 }
 
-/** Fails where a text has a trace of any secret but those of a kind. */
+/** Fails if a text has a trace of a secret that is not allowed there. */
 function assertClean(text: string, where: string, isAllowed: (what: string) => boolean): void {
   for (const [what, secret] of secrets) {
     const isFound = !isAllowed(what) && tracesOf(secret).some((each) => text.includes(each));
@@ -98,7 +98,7 @@ function assertClean(text: string, where: string, isAllowed: (what: string) => b
   }
 }
 
-/** A journey through everything that takes or gives a secret; what is refused belongs to it. */
+/** Uses everything that takes or gives a secret, also in requests that are refused. */
 async function useEverything(): Promise<void> {
   const { api } = gatepost;
   const marker = (what: string) => keep(what, newName("marker"));
@@ -167,7 +167,7 @@ async function useEverything(): Promise<void> {
   await exchangeRaw(port, `GET / HTTP/1.1\r\nX: ${marker("a head without Host")}\r\n\r\n`);
 }
 
-test("no secret of a whole run is in what others read, or in the database's files", async () => {
+test("no secret of a run is in what administrators read or in the database's files", async () => {
   await useEverything();
   const files = () =>
     readdirSync(folder).map((name) => readFileSync(join(folder, name), "latin1")).join("\n");
@@ -183,7 +183,7 @@ test("no secret of a whole run is in what others read, or in the database's file
     assertClean(text, where, (what) => DATA.includes(what));
   }
   const data = secrets.get(DATA[0] ?? "") ?? "";
-  assert.equal(texts[0]?.[1]?.includes(data), !isOnRqlite, "then the test can tell");
+  assert.equal(texts[0]?.[1]?.includes(data), !isOnRqlite, "the test finds what is stored");
 });
 
 test("the log of a whole run holds no secret, query, body or path of a client", () => {
@@ -194,7 +194,7 @@ test("the log of a whole run holds no secret, query, body or path of a client", 
   assert.ok(secrets.size > 30);
 });
 
-test("every line is JSON with time, level and message", () => {
+test("every line of the log is JSON with time, level and message", () => {
   for (const line of gatepost.server.lines) {
     const { time, level, msg }: Record<string, unknown> = JSON.parse(line);
     assert.match(String(time), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
@@ -203,7 +203,7 @@ test("every line is JSON with time, level and message", () => {
   }
 });
 
-test("what an endpoint module prints is no line of the log", async (t) => {
+test("what an endpoint module prints goes to stderr and not to the log", async (t) => {
   const folder = await createDataFolder();
   t.after(() => rm(folder, { recursive: true, force: true }));
   await writeFile(join(folder, "a.mjs"), 'console.log("from a module");');
@@ -214,7 +214,7 @@ test("what an endpoint module prints is no line of the log", async (t) => {
   assert.match(server.stderr(), /^from a module$/m);
 });
 
-test("a request is one line: method, route, status, ms, request_id and who asked", () => {
+test("a request is one line of the log, with its method, route, status, ms, id and sub", () => {
   const requests = gatepost.server.lines.map((line): Record<string, unknown> => JSON.parse(line))
     .filter(({ msg }) => msg === "request");
   assert.ok(requests.length > 20, `${requests.length} requests`);
@@ -233,7 +233,7 @@ test("a request is one line: method, route, status, ms, request_id and who asked
   assert.ok(requests.some(({ route, status }) => route === "" && status === 404));
 });
 
-test("what was not a request is logged in one line, too", () => {
+test("input that is not a request is logged in one line, too", () => {
   const refused = gatepost.server.lines.map((line): Record<string, unknown> => JSON.parse(line))
     .filter(({ msg }) => msg === "refused");
   assert.deepEqual(refused.map(({ status, code }) => [status, code]), [

@@ -23,12 +23,12 @@ const TOKEN = "metrics-token-of-the-log-trouble-test";
 
 interface Server {
   readonly child: ChildProcess;
-  /** GET that must be answered with 200, and its text. */
+  /** Sends a GET whose response must be a 200, and returns its text. */
   get(path: string): Promise<string>;
   dropped(): Promise<number>;
 }
 
-/** A port that nobody listens on: what the server prints cannot be read here. */
+/** A port that nobody listens on: the server's own choice could not be read from its log. */
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -79,13 +79,13 @@ async function start(t: TestContext, stdio: StdioOptions): Promise<Server> {
   }
 }
 
-/** Some requests, and the time in which what they log is written. */
+/** Sends some requests, and waits until their lines are written. */
 async function use(server: Server): Promise<void> {
-  for (let turn = 0; turn < 10; turn++) await server.get("/system/health");
+  for (let count = 0; count < 10; count++) await server.get("/system/health");
   await delay(100);
 }
 
-test("a log on a full device: the server serves on, and counts what is dropped", async (t) => {
+test("with a log on a full device the server serves on and counts dropped lines", async (t) => {
   const full = openSync("/dev/full", "w");
   const server = await start(t, ["ignore", full, full]);
   closeSync(full);
@@ -96,7 +96,7 @@ test("a log on a full device: the server serves on, and counts what is dropped",
   assert.ok(await server.dropped() >= before + 10);
 });
 
-test("a log whose reader has gone: the server serves on, and counts what is dropped", async (t) => {
+test("with a log that nobody reads the server serves on and counts dropped lines", async (t) => {
   const server = await start(t, ["ignore", "pipe", "pipe"]);
   await use(server);
   assert.equal(await server.dropped(), 0);
@@ -106,7 +106,7 @@ test("a log whose reader has gone: the server serves on, and counts what is drop
   assert.ok(await server.dropped() >= 10);
 });
 
-test("a log on a disk that was full goes on, with whole lines", async (t) => {
+test("a log goes on with whole lines once its full disk has space again", async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "gatepost-small-"));
   const mount = spawnSync("mount", ["-t", "tmpfs", "-o", "size=64k", "none", folder]);
   t.after(() => {
@@ -121,8 +121,8 @@ test("a log on a disk that was full goes on, with whole lines", async (t) => {
 
   const filler = join(folder, "filler");
   assert.throws(() => appendFileSync(filler, Buffer.alloc(131_072)), { code: "ENOSPC" });
-  for (let turn = 0; await server.dropped() === 0; turn++) {
-    assert.ok(turn < 100, "the log takes lines though its disk is full");
+  for (let round = 0; await server.dropped() === 0; round++) {
+    assert.ok(round < 100, "the log takes lines though its disk is full");
     await use(server);
   }
   const read = () => readFileSync(path, "utf8").split("\n");
@@ -137,5 +137,5 @@ test("a log on a disk that was full goes on, with whole lines", async (t) => {
   const whole = lines.filter(isWhole);
   assert.ok(whole.length >= wholeBefore + 10);
   for (const line of whole) JSON.parse(line);
-  assert.ok(lines.length - whole.length <= 3, "one that was cut, an empty one, and the end");
+  assert.ok(lines.length - whole.length <= 3, "one line that was cut off, an empty one, the end");
 });

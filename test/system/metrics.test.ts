@@ -74,7 +74,7 @@ test("the metrics are for the metrics token and scope backend alone", async () =
   assert.equal(inQuery.status, 401);
 });
 
-test("the metrics are Prometheus' text format, kept by nobody", async () => {
+test("the metrics are in Prometheus' text format, and are not cached", async () => {
   const response = await gatepost.api.get("/system/metrics", bearer(METRICS_TOKEN));
   assert.equal(response.headers.get("content-type"), "text/plain; version=0.0.4; charset=utf-8");
   assert.equal(response.headers.get("cache-control"), "no-store");
@@ -89,7 +89,7 @@ test("the metrics are Prometheus' text format, kept by nobody", async () => {
   }
 });
 
-test("what is known under a common name has that name", async () => {
+test("common metrics have their common names", async () => {
   const names = (await scrape()).map(({ name }) => name);
   for (
     const name of [
@@ -179,7 +179,7 @@ test("logins and tokens are counted by outcome and grant", async () => {
   assert.equal(grown("gatepost_tokens_issued_total", { grant: "authorization_code" }), 1);
 });
 
-test("the age of the signing key begins anew when another one signs", async () => {
+test("the age of the signing key starts again when another key signs", async () => {
   const age = async () => sum(await scrape(), "gatepost_signing_key_age_seconds");
   const before = await age();
   await delay(20);
@@ -193,14 +193,14 @@ test("the age of the signing key begins anew when another one signs", async () =
   assert.ok(fresh <= (performance.now() - sinceMs) / 1000, `${fresh} s`);
 });
 
-test("refusals of what is not a request are counted", async () => {
+test("refusals of input that is not a request are counted", async () => {
   const start = sum(await scrape(), "gatepost_http_refusals_total", { status: "400" });
   const port = Number(new URL(gatepost.server.url).port);
   await exchangeRaw(port, "nonsense\r\n\r\n", { waitMs: 2000 });
   assert.equal(sum(await scrape(), "gatepost_http_refusals_total", { status: "400" }) - start, 1);
 });
 
-/** The metrics of a process that does nothing and lacks this, on that cluster. */
+/** The metrics of an idle process that lacks this resource and uses that cluster. */
 async function format(want?: string, cluster?: OpenDatabase["cluster"]): Promise<string> {
   const loopDelay = watchEventLoop();
   loopDelay.disable();
@@ -220,13 +220,13 @@ async function format(want?: string, cluster?: OpenDatabase["cluster"]): Promise
   });
 }
 
-test("callbacks that this process has not what it needs to send are reported", async () => {
+test("callbacks held up because the process lacks a resource are reported", async () => {
   assert.match(await format("EMFILE"), /^gatepost_callbacks_held_up 1$/m);
   assert.match(await format(undefined), /^gatepost_callbacks_held_up 0$/m);
   assert.match(await scrapeText(), /^gatepost_callbacks_held_up 0$/m);
 });
 
-test("on a cluster each node is reported, and the clock; on a file neither", async () => {
+test("on a cluster each node and the clock's difference are reported; on a file not", async () => {
   const nodes = [["10.0.0.1:4001", true], ["10.0.0.2:4001", false]] as const;
   const text = await format(undefined, { nodes: () => [...nodes], skewMs: () => 400 });
   assert.match(text, /^gatepost_database_node_up\{node="10\.0\.0\.1:4001"\} 1$/m);
@@ -235,7 +235,7 @@ test("on a cluster each node is reported, and the clock; on a file neither", asy
   assert.doesNotMatch(await scrapeText(), /database_(node|clock)/);
 });
 
-test("events, attempts and what is pending are reported", async () => {
+test("events, attempts and pending deliveries are reported", async () => {
   const token = await gatepost.login(await gatepost.createUser());
   const event = newName("event");
   const subscribe = async (path: string) => {

@@ -33,8 +33,8 @@ const ENDPOINTS = fileURLToPath(new URL("../fixtures/endpoints", import.meta.url
 let gatepost: Gatepost;
 let receiver: Receiver;
 let document: Readonly<Record<string, unknown>> = {};
-/** The operations that a test has had a good response of. */
-const answered = new Set<string>();
+/** The operations of which a test has had a successful response. */
+const succeeded = new Set<string>();
 
 before(async () => {
   receiver = await startReceiver();
@@ -106,7 +106,7 @@ function checkResponse(method: string, path: string, response: ClientResponse): 
   }
   const location = asFields(response["headers"])["Location"] !== undefined;
   assert.equal(response.headers.has("location"), response.status < 400 && location, note);
-  if (response.status < 400) answered.add(String(operation["operationId"]));
+  if (response.status < 400) succeeded.add(String(operation["operationId"]));
   return response;
 }
 
@@ -127,16 +127,16 @@ test("the document keeps the rules of OpenAPI 3.1", () => {
   assert.deepEqual(findOpenApiErrors(document), []);
 });
 
-test("no operation has the name of a schema, not in other letters either", () => {
-  // Generators name types and files after both, and some file systems do not tell letters apart.
+test("no operation id equals the name of a schema, whatever the case", () => {
+  // Generators name types and files after both, and some file systems ignore the case.
   const schemas = Object.keys(asFields(asFields(document["components"])["schemas"]))
     .map((name) => name.toLowerCase());
   const ids = operations().map(([, , { operationId }]) => String(operationId));
   assert.deepEqual(ids.filter((id) => schemas.includes(id.toLowerCase())), []);
-  assert.deepEqual(ids.filter((id) => !/^[a-z]\w*$/i.test(id)), [], "a name in any language");
+  assert.deepEqual(ids.filter((id) => !/^[a-z]\w*$/i.test(id)), [], "names in any language");
 });
 
-test("a hosted endpoint is there with its scope, its parameters, its limit and its events", () => {
+test("a hosted endpoint is documented with its scope, parameters, limit and events", () => {
   const [path, , operation] = findOperation("POST", "/orders/1") ?? [];
   assert.match(path ?? "", /^\/orders\/\{\w+\}$/);
   assert.deepEqual(operation?.["security"], [{ token: ["orders"] }, { oauth2: ["orders"] }]);
@@ -160,7 +160,7 @@ test("declared events, and those of the service, are webhooks with their headers
   assert.match(JSON.stringify(post["parameters"]), /"webhook-signature"/);
 });
 
-test("every operation says what opens it, also where that is nothing", () => {
+test("every operation has `security`, which is empty for a public one", () => {
   const callbacks = [
     ...Object.values(asFields(document["webhooks"])),
     ...operations().flatMap(([, , { callbacks: each }]) => Object.values(asFields(each)))
@@ -178,7 +178,7 @@ test("every operation says what opens it, also where that is nothing", () => {
   }
 });
 
-describe("what only callers with a scope may know", () => {
+describe("an operation or event that needs a scope", () => {
   const readDocument = async (path: string, token?: string) => {
     const headers = token === undefined ? {} : bearer(token);
     const response = await gatepost.api.get(path, headers);
@@ -206,7 +206,7 @@ describe("what only callers with a scope may know", () => {
     assert.ok(!JSON.stringify(own).includes("order.audited"));
   });
 
-  test("is there with a token that has the scope, and with no other", async () => {
+  test("is in the document for a token that has the scope, and for no other", async () => {
     const poor = await reads(["consumer"]);
     assert.ok(paths(poor).includes("/orders"), "it takes any token");
     assert.ok(!paths(poor).some((path) => path.startsWith("/orders/")));
@@ -217,7 +217,7 @@ describe("what only callers with a scope may know", () => {
     assert.ok(events(await reads(["orders", "audit"])).includes("order.audited"));
   });
 
-  test("is not in the document of events either", async () => {
+  test("is in the document of events for a token that has the scope alone", async () => {
     const channels = async (token?: string) =>
       Object.keys(asFields((await readDocument("/asyncapi.json", token))["channels"]));
     const open = ["order_created", "gatepost_delivery_failed", "gatepost_subscription_disabled"];
@@ -228,7 +228,7 @@ describe("what only callers with a scope may know", () => {
     }
   });
 
-  test("is not shown for a bad token", async () => {
+  test("is not shown for an invalid token", async () => {
     const response = await gatepost.api.get("/openapi.json", bearer("nonsense"));
     assert.equal(response.status, 401);
     checkResponse("GET", "/openapi.json", response);
@@ -246,11 +246,11 @@ describe("what only callers with a scope may know", () => {
   });
 });
 
-test("the address of the service is the only server", () => {
+test("the only server of the document is the address of the service", () => {
   assert.deepEqual(document["servers"], [{ url: gatepost.issuer }]);
 });
 
-test("the scopes of endpoint modules are known to the OAuth flows, in words", () => {
+test("the OAuth flows list the scopes of endpoint modules with their descriptions", () => {
   const path = "#/components/securitySchemes/oauth2/flows/clientCredentials/scopes";
   const flows = lookUp(document, path);
   const names = Object.keys(asFields(flows));
@@ -258,7 +258,7 @@ test("the scopes of endpoint modules are known to the OAuth flows, in words", ()
   assert.equal(asFields(flows)["orders"], "Place orders");
 });
 
-test("that a scope is missing is a response only where one is needed", () => {
+test("only operations that need a scope declare a 403", () => {
   const statuses = (path: string) =>
     Object.keys(asFields(lookUp(document, `#/paths/~1${path.replaceAll("/", "~1")}/get/responses`)))
       .filter((status) => /^40[13]$/.test(status));
@@ -266,7 +266,7 @@ test("that a scope is missing is a response only where one is needed", () => {
   assert.deepEqual(statuses("backend/config"), ["401", "403"]);
 });
 
-test("what users and apps are answered is as declared", async () => {
+test("responses about users, apps and resources are as declared", async () => {
   const password = PASSWORD;
   const user = await ask("POST", "/backend/user", { username: newName("u"), password });
   await ask("GET", "/backend/user?limit=2");
@@ -291,7 +291,7 @@ test("what users and apps are answered is as declared", async () => {
   await ask("GET", "/backend/audit?limit=200");
 });
 
-test("what the OAuth endpoints return is as declared", async () => {
+test("responses of the OAuth endpoints are as declared", async () => {
   const user = await gatepost.createUser();
   const login = await gatepost.api.postJson("/consumer/login", user);
   checkResponse("POST", "/consumer/login", login);
@@ -320,7 +320,7 @@ test("what the OAuth endpoints return is as declared", async () => {
     await gatepost.authorize(gatepost.openBrowser(), app),
   );
   assert.equal(page.status, 200);
-  answered.add("submitAuthorizeForm"); // by codeTokens
+  succeeded.add("submitAuthorizeForm"); // by codeTokens
   const withdrawn = String(readObject(login)["token"]);
   await ask("DELETE", `/consumer/grant/${app.id}`, undefined, withdrawn);
   await askOfDevice(user);
@@ -332,7 +332,7 @@ test("what the OAuth endpoints return is as declared", async () => {
   await ask("DELETE", `/backend/grant/${String(asFields(Object(items)[0])["id"])}`);
 });
 
-/** A device's requests and its user's, whose pages say nothing but what the answers are. */
+/** Sends the requests of a device and of its user. */
 async function askOfDevice(user: TestUser): Promise<void> {
   const app = await gatepost.createApp({ grants: [DEVICE_GRANT] });
   const asked = checkResponse("POST", "/authorization/device", await askForDevice(gatepost, app));
@@ -346,7 +346,7 @@ async function askOfDevice(user: TestUser): Promise<void> {
   checkResponse("POST", "/authorization/token", await poll(gatepost, app, device));
 }
 
-/** What users ask of their accounts; it ends what acts for them. */
+/** Sends what a user may send about the own account; this ends the user's grants. */
 async function askOfAccount(): Promise<void> {
   const user = await gatepost.createUser();
   const token = await gatepost.login(user);
@@ -371,7 +371,7 @@ async function askOfAccount(): Promise<void> {
   await ask("PUT", "/consumer/account/password", change, token);
 }
 
-test("what subscriptions, events and deliveries are answered with is as declared", async () => {
+test("responses about subscriptions, events and deliveries are as declared", async () => {
   const token = await gatepost.login(await gatepost.createUser());
   const event = newName("event");
   const endpoint = `${receiver.url}/a`;
@@ -410,14 +410,14 @@ test("what subscriptions, events and deliveries are answered with is as declared
   const { id } = await ask("POST", "/backend/delivery/resend", { status: "failed" });
   await ask("GET", "/backend/resend");
   await ask("GET", `/backend/resend/${String(id)}`);
-  answered.add("stopResend"); // in e2e/bulk_resend.test.ts: this one has ended already
+  succeeded.add("stopResend"); // in e2e/bulk_resend.test.ts: this one has ended already
   await until(isFailed);
   await ask("POST", `${path}/resend`, { status: "failed", first: "one" }, token);
   await until(isFailed);
   const own = await ask("POST", `${path}/resend`, { status: "failed" }, token);
   await ask("GET", `${path}/resend`, undefined, token);
   await ask("GET", `${path}/resend/${String(own["id"])}`, undefined, token);
-  answered.add("stopResendOfSubscription"); // in api/resend.test.ts: this one has ended already
+  succeeded.add("stopResendOfSubscription"); // in api/resend.test.ts: this one has ended already
   await ask("PATCH", path, { paused_until: "2130-01-31T12:00:00Z" }, token);
   await ask("PATCH", path, { status: "active" }, token);
   await ask("POST", `${path}/test`, undefined, token);
@@ -438,7 +438,7 @@ test("what subscriptions, events and deliveries are answered with is as declared
   await ask("DELETE", `/backend/subscription/${String(other["id"])}`);
 });
 
-test("what is returned of other issuers and their principals is as declared", async (t) => {
+test("responses about other issuers and their principals are as declared", async (t) => {
   const issuer = await startForeignIssuer(gatepost.issuer);
   t.after(() => issuer.close());
   const made = await ask("POST", "/backend/issuer", { issuer: issuer.url, scopes: ["consumer"] });
@@ -454,7 +454,7 @@ test("what is returned of other issuers and their principals is as declared", as
   await ask("DELETE", path);
 });
 
-test("what the rest of the backend and the system return is as declared", async () => {
+test("responses of the rest of the backend and of the system are as declared", async () => {
   const { items } = await ask("GET", "/backend/cronjob");
   await ask("POST", `/backend/cronjob/${String(asFields(Object(items)[0])["name"])}/run`);
   const key = await ask("POST", "/backend/key", { at_once: true });
@@ -489,7 +489,7 @@ test("what the rest of the backend and the system return is as declared", async 
   await ask("DELETE", `/backend/key/${String(key["kid"])}`);
 });
 
-test("what is taken fits its schema, and what does not fit is refused", async () => {
+test("accepted bodies fit their schema, and bodies that do not fit are refused", async () => {
   const user = { username: newName("user"), password: "\u{1f600}".repeat(8) };
   const issuer = { issuer: "https://issuer.example", scopes: ["consumer"], audience: "a b" };
   const subscription = { event: newName("e"), endpoint: receiver.url.replace("http", "HTTP") };
@@ -510,7 +510,7 @@ test("what is taken fits its schema, and what does not fit is refused", async ()
   await ask("GET", `/backend/user?q=${q}`);
 });
 
-test("refusals are as declared", async () => {
+test("responses to refused requests are as declared", async () => {
   const refused: [method: string, path: string, status: number, body?: string, type?: string][] = [
     ["GET", "/authorization/whoami", 401],
     ["GET", "/backend/app", 401],
@@ -548,8 +548,8 @@ test("refusals are as declared", async () => {
   }
 });
 
-test("every built-in operation has had a good response in these tests", () => {
+test("every built-in operation has had a successful response in these tests", () => {
   const ids = operations().filter(([, , { tags }]) => String(tags) !== "hosted")
     .map(([, , { operationId }]) => String(operationId));
-  assert.deepEqual(ids.filter((id) => !answered.has(id)), []);
+  assert.deepEqual(ids.filter((id) => !succeeded.has(id)), []);
 });

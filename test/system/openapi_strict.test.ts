@@ -21,9 +21,9 @@ before(async () => {
 });
 after(() => gatepost.stop());
 
-describe("the document allows what the server takes, and nothing that it refuses:", () => {
+describe("the document allows what the server accepts, and nothing that it refuses:", () => {
   const LONG = "x".repeat(2000);
-  /** Values for one member of a request, beside members that are good. */
+  /** Values of some members of a request, beside members that are valid. */
   const BODIES: readonly [schema: string, path: string, good: Fields, values: Fields[]][] = [
     ["NewUser", "/backend/user", { password: PASSWORD }, [
       { username: "a-b@c.d_e+1" },
@@ -133,7 +133,7 @@ describe("the document allows what the server takes, and nothing that it refuses
   }
 });
 
-test("a cursor that is none of a list's is refused by every list", async () => {
+test("every list refuses an invalid cursor", async () => {
   const lists = Object.entries(asFields(document["paths"])).filter(([, item]) =>
     [asFields(asFields(item)["get"])["parameters"]].flat()
       .some((each) => each !== undefined && asFields(each)["name"] === "cursor")

@@ -32,7 +32,7 @@ async function waitReady(gatepost: Gatepost, status = 200): Promise<void> {
   await until(async () => (await gatepost.api.get("/system/ready")).status === status);
 }
 
-test("health and about answer anybody", async (t) => {
+test("health and about need no token", async (t) => {
   const gatepost = await start(t);
   const health = await gatepost.api.get("/system/health");
   assert.deepEqual([health.status, readObject(health)], [200, { status: "ok" }]);
@@ -66,13 +66,13 @@ test("the parts of readiness are shown to the metrics token and scope backend al
   }
 });
 
-test("right after the line listening it is ready", async (t) => {
+test("the server is ready right after it has logged `listening`", async (t) => {
   const gatepost = await start(t);
   assert.equal((await gatepost.api.get("/system/ready")).status, 200);
   assert.equal((await readParts(gatepost))["distributor"], "on");
 });
 
-test("with cron off the distributor is off, and what is dispatched is the backlog", async (t) => {
+test("with cron off the distributor is off, and dispatched events are the backlog", async (t) => {
   const gatepost = await start(t, { GATEPOST_CRON: "off" });
   assert.equal((await gatepost.api.get("/system/ready")).status, 200);
   assert.deepEqual(await readParts(gatepost), {
@@ -91,7 +91,7 @@ test("with cron off the distributor is off, and what is dispatched is the backlo
   assert.ok(Number(age) >= 0.1 && Number(age) < 10, String(age));
 });
 
-test("deliveries that wait are backlog; those of a paused subscription have no age", async (t) => {
+test("waiting deliveries are backlog; those of a paused subscription have no age", async (t) => {
   const gatepost = await start(t, { GATEPOST_CALLBACK_ALLOW: "127.0.0.1" });
   const headers = bearer(await gatepost.login(await gatepost.createUser()));
   const event = newName("event");
@@ -131,7 +131,7 @@ function dispatch(gatepost: Gatepost) {
   return gatepost.api.postJson("/backend/event", event, bearer(gatepost.adminToken));
 }
 
-test("writes refused for two seconds: not ready until they are accepted again", async (t) => {
+test("after two seconds of refused writes the server is not ready until they work", async (t) => {
   const gatepost = await start(t);
   await waitReady(gatepost);
   const locker = new DatabaseSync(join(gatepost.server.folder, "gatepost.db"));
@@ -143,16 +143,16 @@ test("writes refused for two seconds: not ready until they are accepted again", 
   await waitReady(gatepost, 503);
   assert.ok(performance.now() - startedMs > 2_000);
   assert.equal((await readParts(gatepost))["database"], "locked");
-  const told = () => gatepost.server.lines.filter((line) => line.includes("writes are"));
-  await until(() => told().length === 1);
+  const logged = () => gatepost.server.lines.filter((line) => line.includes("writes are"));
+  await until(() => logged().length === 1);
   locker.exec("ROLLBACK");
   await waitReady(gatepost);
   assert.equal((await readParts(gatepost))["database"], "ok");
   assert.equal((await dispatch(gatepost)).status, 202);
-  await until(() => told().length === 2);
+  await until(() => logged().length === 2);
 });
 
-test("a removed database file: what would be lost is refused, and it is not ready", async (t) => {
+test("with its database file removed the server refuses writes and is not ready", async (t) => {
   const gatepost = await start(t);
   await waitReady(gatepost);
   rmSync(join(gatepost.server.folder, "gatepost.db"));
