@@ -61,7 +61,7 @@ test("build() writes the version and the given revision as literals", async () =
   assert.deepEqual(await loadVersion(root), { version: "7.8.9", revision: "abc1234" });
 });
 
-test("build() packs what browsers load, with the pages' colours and compressed", () => {
+test("build() packs what browsers load, compressed and with the pages' colours", () => {
   const root = makeProject();
   assert.equal(build(root, { GATEPOST_REVISION: "abc1234" }), true);
   const packed = join(root, "dist/console");
@@ -73,7 +73,7 @@ test("build() packs what browsers load, with the pages' colours and compressed",
   assert.equal(existsSync(join(root, "dist/.browser")), false);
 });
 
-test("squeeze() takes away space that nothing needs, and none of what is said", () => {
+test("squeeze() removes space that nothing needs, and none within literals", () => {
   const cases = [
     ["const a = { b: [1, 2] };\n    go(a);\n", "const a={b:[1,2]};go(a);"],
     ['say("a = b", \'c , d\', `e : ${f} `);', 'say("a = b",\'c , d\',`e : ${f} `);'],
@@ -107,7 +107,7 @@ test("build() takes the short commit for the revision", async () => {
   assert.equal(isStale(root, {}), false);
   git("commit", "--quiet", "--allow-empty", "--message=two");
   assert.equal(isStale(root, {}), true);
-  // As git does in another user's clone, it says nothing.
+  // Now git gives no revision, as in another user's clone.
   rmSync(join(root, ".git/HEAD"));
   assert.equal(isStale(root, {}), false);
   writeFileSync(join(root, "package.json"), `{ "version": "7.9.0", "type": "module" }`);
@@ -133,7 +133,7 @@ test("build() makes the program executable and keeps its first line", () => {
   assert.match(readFileSync(program, "utf8"), /^#!\/usr\/bin\/env node\n/);
 });
 
-test("build() leaves nothing of a module that went away", () => {
+test("build() removes the output of a module that was deleted", () => {
   const root = makeProject();
   const extra = join(root, "src/extra.ts");
   writeFileSync(extra, "export const two = 2;\n");

@@ -9,7 +9,7 @@ import { checkLayers, checkTree, listNodeModules } from "../../scripts/check_lay
 const scratch = mkdtempSync(join(tmpdir(), "gatepost-layers-"));
 after(() => rmSync(scratch, { recursive: true, force: true }));
 
-/** A small tree that keeps every rule, and that each case below adds one file to. */
+/** A small tree that keeps every rule; each case below adds one file to it. */
 const CLEAN: Record<string, string> = {
   "version.ts": `import { readFileSync } from "node:fs";\nexport const version = "1";\n`,
   "mod.ts": `export type { Clock } from "./base/clock.ts";\n`,

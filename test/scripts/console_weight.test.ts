@@ -7,7 +7,7 @@ const folder = join(import.meta.dirname, "../../dist/console");
 const size = (names: Iterable<string>, ending = "") =>
   [...names].reduce((sum, name) => sum + readFileSync(join(folder, name + ending)).length, 0);
 
-/** What a page imports at once, without what it loads later; the list grows meanwhile. */
+/** The scripts that a page imports at its start; the set grows while it is walked through. */
 function scriptsOf(page: string): Set<string> {
   const scripts = new Set(["main.js", page]);
   for (const name of scripts) {
@@ -20,7 +20,7 @@ function scriptsOf(page: string): Set<string> {
 }
 
 function check(what: string, names: Iterable<string>, raw: number, brotli: number): void {
-  test(`${what} weighs at most ${raw} bytes, ${brotli} of them on the way`, () => {
+  test(`${what} has at most ${raw} bytes, compressed at most ${brotli}`, () => {
     const [all, sent] = [size(names), size(names, ".br")];
     assert.ok(all > 0 && all <= raw, `${all} bytes`);
     assert.ok(sent <= brotli, `${sent} bytes`);

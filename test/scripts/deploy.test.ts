@@ -19,7 +19,7 @@ function documentedMetrics(): string[] {
   return [...table.matchAll(/^\| `(\w+)`/gm)].map(([, name = ""]) => name);
 }
 
-test("rules and dashboard name no metric that there is not", () => {
+test("alert rules and dashboard name only metrics that exist", () => {
   const known = documentedMetrics();
   for (const file of ["alerts.yml", "alerts_test.yml", "dashboard.json"]) {
     const names = [...read(file).matchAll(/\b(?:gatepost|process|nodejs)_[a-z0-9_]+/g)]
@@ -37,7 +37,7 @@ test("every alert says what it means and what to do", () => {
   }
 });
 
-test("the lines of the log that an alert speaks of are ones that there are", () => {
+test("the log lines that an alert's action mentions exist in src", () => {
   const source = globSync("src/**/*.ts", { cwd: root })
     .map((file) => readFileSync(join(root, file), "utf8")).join("");
   const actions = read("alerts.yml").replace(/\n\s+/g, " ").split("action: ").slice(1);
@@ -56,11 +56,11 @@ test("the dashboard is JSON, and each panel has a title and queries", () => {
   }
 });
 
-test("the service may read this machine's addresses, which tell whether it has a network", () => {
+test("the unit lets the service read the machine's addresses, to see its network", () => {
   assert.match(read("gatepost.service"), /^RestrictAddressFamilies=.*\bAF_NETLINK\b/m);
 });
 
-test("the service's variables are ones that there are", () => {
+test("the variables of the service and the container exist", () => {
   const known = VARIABLES.map(({ name }) => name);
   const set = [...read("gatepost.env").matchAll(/^(GATEPOST_\w+)=/gm)].map(([, name = ""]) => name);
   assert.ok(set.length > 4);
@@ -70,7 +70,7 @@ test("the service's variables are ones that there are", () => {
   }
 });
 
-test("unit and container start the server by a command that there is", () => {
+test("unit and container start the server by a command that exists", () => {
   const commands = COMMANDS.map(({ words }) => words.join(" "));
   assert.ok(commands.includes("serve"));
   assert.match(read("gatepost.service"), /^ExecStart=\S+node dist\/cli\.js serve --locked$/m);
@@ -78,22 +78,22 @@ test("unit and container start the server by a command that there is", () => {
   assert.match(read("Containerfile"), entry);
 });
 
-test("the command line works by cron, whose PATH has no folder of administrators", async (t) => {
+test("the command line works from cron, whose PATH has no sbin folder", async (t) => {
   const folder = await writeFolder(t, { "gatepost.env": "" });
   const script = read("gatepost").replace(/\/(etc|opt)\/gatepost/g, folder);
   const env = { PATH: "/usr/bin:/bin" };
   const { stderr } = spawnSync("/bin/sh", ["-c", script], { env, encoding: "utf8" });
-  assert.match(stderr, /^runuser: /); // which is found, and lacks a user, a right or the program
+  assert.match(stderr, /^runuser: /); // it was found, and lacks a user, a right or the program
 });
 
-test("the container is built from all that a build is made from", () => {
+test("the container copies every input of the build", () => {
   const [build = ""] = read("Containerfile").split(/^FROM node:26-slim$/m);
   const copied = [...build.matchAll(/^COPY (.*) \S+$/gm)]
     .flatMap(([, names = ""]) => names.split(" "));
   assert.deepEqual(INPUTS.filter((input) => !copied.includes(input)), []);
 });
 
-test("the container's user may read what it starts, however the clone was made", () => {
+test("the container's user can read what it starts, whatever the file modes of the clone", () => {
   const [build = ""] = read("Containerfile").match(/^RUN .*node scripts\/build\.mjs.*$/m) ?? [];
   assert.match(build, / && chmod -R a\+rX package\.json dist$/);
 });
@@ -105,7 +105,7 @@ test("the image is built in the format that keeps its health check", () => {
   }
 });
 
-test("its README names every file beside it", () => {
+test("the README of the folder names every other file in it", () => {
   const readme = read("README.md");
   for (const file of readdirSync(folder)) {
     if (file !== "README.md") assert.ok(readme.includes(`\`${file}\``), file);

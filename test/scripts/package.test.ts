@@ -45,7 +45,7 @@ test("the package holds code and types, and neither tests nor maps", () => {
   assert.deepEqual(files.filter((file) => /\.test\.|\/fixtures\//.test(file)), []);
 });
 
-test("what V8 makes of the code is not packed, and kept beside it for the next start", () => {
+test("V8's compile cache is not packed, and is kept beside the code for the next start", () => {
   const kept = join(installed, "dist/.compiled");
   assert.deepEqual(globSync(`${kept}*`, { cwd: installed }), []);
   const env = { PATH: process.env["PATH"] };
@@ -59,7 +59,7 @@ test("what V8 makes of the code is not packed, and kept beside it for the next s
   assert.ok(globSync(`${kept}/*/*`).length > 10);
 });
 
-test("the package's program is executable and tells its version", () => {
+test("the package's program is executable and prints its version", () => {
   const program = join(installed, manifest.bin.gatepost);
   accessSync(program, constants.X_OK);
   const printed = execFileSync(process.execPath, [program, "--version"], { encoding: "utf8" });
@@ -84,7 +84,7 @@ for (const args of [["serve"], ["serve", "--locked"]]) {
   });
 }
 
-test("an installed package says in one line what helps on an older Node", (t) => {
+test("on an older Node an installed package says in one line what to do", (t) => {
   const { status, stderr } = spawnSync("/usr/bin/node", [join(installed, "dist/cli.js")], {
     encoding: "utf8",
   });
@@ -161,7 +161,7 @@ test("the lockfile names no registry", () => {
   assert.equal(/registry/i.test(lock), false);
 });
 
-test("it is kept as soon as it is made, so that a process that is killed has kept it", () => {
+test("the compile cache is written at once, so that a killed process leaves it", () => {
   const kept = join(installed, "dist/.compiled");
   rmSync(kept, { recursive: true, force: true });
   const part = (path: string) => JSON.stringify(join(installed, "dist", path));

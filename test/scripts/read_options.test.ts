@@ -27,7 +27,7 @@ for (const script of [
       assert.doesNotMatch(stdout, /^ ?\*/m);
     });
 
-    test("says in a line what is wrong with an option, and where its options are", () => {
+    test("says in one line what is wrong with an option, and points to --help", () => {
       const { status, stdout, stderr } = run(script, "--verbose");
       assert.deepEqual([status, stdout], [2, ""]);
       assert.match(stderr, /^Unknown option '--verbose'[^\n]*\nSee --help\.\n$/);

@@ -25,7 +25,7 @@ const LOCK = {
   },
 };
 
-/** A stand-in for npm: notes how it was called, then does what FAKE_NPM tells. */
+/** A stand-in for npm: notes how it was called, then does what FAKE_NPM says. */
 const FAKE_NPM = `
 const { appendFileSync, mkdirSync, readFileSync, writeFileSync } = require("node:fs");
 appendFileSync("calls.txt", process.argv.slice(2).join(" ") + "\\n");
@@ -140,7 +140,7 @@ test("setup exits 1 when npm left the pinned Node out", () => {
   assert.match(stderr, /The installation failed/);
 });
 
-test("setup does not build where the installation failed", () => {
+test("setup does not build if the installation failed", () => {
   const project = makeProject();
   mkdirSync(join(project.root, "src"));
   assert.equal(project.run("fails", ["--build"]).status, 1);
