@@ -104,7 +104,7 @@ function makeValue(random: Random, given: unknown): unknown {
   }
 }
 
-test("random calls are answered as the document says, and never with 5xx", async (t) => {
+test("random calls get responses as documented, and never a 5xx", async (t) => {
   const random = openRandom(t);
   const { api } = gatepost;
   const consumer = await gatepost.createUser();
@@ -115,12 +115,12 @@ test("random calls are answered as the document says, and never with 5xx", async
     consumer,
   };
   const kept = [logins.admin.id, consumer.id];
-  /** By who has seen them and the path that lists or makes them: what an address can name. */
+  /** The ids for paths, by who has seen them and the path that lists or makes them. */
   const known = new Map<string, string[]>();
   const reached = new Set<string>();
   const wrong = new Set<string>();
 
-  /** The path of an operation, with things that are there in most cases. */
+  /** The path of an operation, with ids that mostly exist. */
   function fillPath(path: string, who: string): string {
     return path.replaceAll(/\{\w+\}/g, (_, at: number) => {
       const ids = known.get(`${who} ${path.slice(0, at - 1)}`) ?? [];

@@ -34,7 +34,7 @@ const FIELDS = [
 const BEFORE = ["HTTP/1.1 103 Early\r\n\r\n", "HTTP/1.1 100 Continue\r\n\r\n", "\r\n"];
 const CHUNK_ENDS = ["\r\n0\r\n\r\n", "\r\n0\r\nt: v\r\n\r\n", "\r\nzz\r\n", "\r\n"];
 
-/** A response that is more or less one. */
+/** A response that is more or less valid. */
 function makeResponse(random: Random): Buffer {
   const codings = Array.from({ length: random.chance(60) ? 0 : random.below(9) }, () =>
     random.pick(Object.keys(ENCODERS)));
@@ -93,8 +93,8 @@ after(async () => {
   server.close();
 });
 
-// An error that nobody hears fails the test: it would end the thread, or the process.
-test("whatever a subscriber responds, it is an outcome, and no connection stays", async (t) => {
+// An error that nobody handles fails the test: it would end the thread, or the process.
+test("every response of a subscriber becomes an outcome, and no connection stays", async (t) => {
   const random = openRandom(t);
   react = (socket) => respond(socket, random);
   const callback = {

@@ -8,23 +8,22 @@ import { MEMORY_FLAGS } from "../../src/cli/serve.ts";
 import { openRaw } from "../helpers/raw_http.ts";
 import { readMetric } from "../helpers/metrics_text.ts";
 
-// What the server promises in limits.ts: for each connection so much, for all that is sent ahead,
-// all bodies, what is made of them, and all responses together so much; and what V8 lets pile up
-// before it collects garbage.
+// The bounds that limits.ts promises: for each connection, and for all pipelined requests, all
+// bodies, all parsed values and all responses together; and the garbage that V8 lets pile up.
 const PER_CONNECTION_MIB = 96 / 1024;
 const AHEAD_MIB = 32;
 const BODIES_MIB = 64;
 const PARSED_MIB = 192;
-const ANSWERS_MIB = 64;
+const RESPONSES_MIB = 64;
 const GARBAGE_MIB = 96;
-/** Of a core, while it waits for its clients. */
+/** The share of a core that a server uses at most while it only waits for its clients. */
 const CALM_SHARE = 0.6;
 
 const METRICS_TOKEN = "metrics-token-of-the-hostile-clients";
 const HOST = "Host: a\r\n";
 const ENDPOINTS = fileURLToPath(new URL("../fixtures/waiting", import.meta.url));
 
-/** A server of one test's own: memory that another has grown to would hide what this one takes. */
+/** A server for one test alone: memory that an earlier test took would hide what this one takes. */
 async function openServer() {
   const gatepost = await startGatepost({
     env: { GATEPOST_METRICS_TOKEN: METRICS_TOKEN, GATEPOST_ENDPOINTS: ENDPOINTS },
@@ -44,8 +43,8 @@ async function openServer() {
 
 /**
  * Opens connections to a new server and has each send its part. Returns how far the server's memory
- * grew until it had worked all that off, how many connections it had closed then, and with which
- * statuses how many requests were answered: what is refused at once tries nothing.
+ * grew until it had done all the work, how many connections it had closed by then, and how many
+ * responses had which status: a test whose requests are all refused at once tests nothing.
  */
 async function attack(
   t: TestContext,
@@ -84,12 +83,12 @@ async function attack(
   const grownMiB = Math.round(peakMiB - startMiB);
   const closed = connections + others - await server.countConnections();
   t.diagnostic(`${connections} connections: resident memory grew by ${grownMiB} MiB at most, ` +
-    `${closed} were closed, answers ${JSON.stringify(statuses)}`);
+    `${closed} were closed, statuses ${JSON.stringify(statuses)}`);
   assert.equal((await api.get("/system/health")).status, 200);
   return { grownMiB, closed, statuses };
 }
 
-/** Writes in pieces, as fast as they are taken, until all is sent or the server ends it. */
+/** Writes in pieces, as fast as the server reads them, until all is sent or it closes. */
 async function pour(socket: Socket, piece: string, times: number): Promise<void> {
   const gone = new Promise<void>((resolve) => socket.once("close", () => resolve()));
   const bytes = Buffer.from(piece, "latin1");
@@ -99,7 +98,7 @@ async function pour(socket: Socket, piece: string, times: number): Promise<void>
   }
 }
 
-test("unfinished heads are held within the bound", async (t) => {
+test("unfinished heads stay within the memory bound", async (t) => {
   const count = 1000;
   const head = `GET / HTTP/1.1\r\n${HOST}${`X-Filling: ${"x".repeat(500)}\r\n`.repeat(30)}`;
   const { grownMiB, statuses } = await attack(t, count, (socket) => void socket.write(head));
@@ -107,7 +106,7 @@ test("unfinished heads are held within the bound", async (t) => {
   assert.ok(grownMiB < count * PER_CONNECTION_MIB + GARBAGE_MIB, `${grownMiB} MiB`);
 });
 
-test("unfinished bodies are held within the bound", async (t) => {
+test("unfinished bodies stay within the memory bound", async (t) => {
   const count = 600; // of 1 MiB less a byte each
   const head = `POST /consumer/login HTTP/1.1\r\n${HOST}Content-Type: application/json\r\n` +
     "Content-Length: 1048576\r\n\r\n";
@@ -115,13 +114,13 @@ test("unfinished bodies are held within the bound", async (t) => {
     socket.write(head);
     await pour(socket, " ".repeat(65_535), 16);
   });
-  assert.deepEqual(Object.keys(statuses), ["503"]); // they were held, and outgrew the bound
+  assert.deepEqual(Object.keys(statuses), ["503"]); // they were kept, and exceeded the bound
   const boundMiB = count * PER_CONNECTION_MIB + BODIES_MIB + GARBAGE_MIB;
   assert.ok(grownMiB < boundMiB, `${grownMiB} MiB`);
-  assert.ok(boundMiB < 600 / 2, "an attack that is larger than the bound");
+  assert.ok(boundMiB < 600 / 2, "the attack is larger than the bound");
 });
 
-test("bodies in chunks of a byte are held within the bound", async (t) => {
+test("bodies in chunks of one byte stay within the memory bound", async (t) => {
   const count = 50;
   const head = `POST /consumer/login HTTP/1.1\r\n${HOST}Content-Type: application/json\r\n` +
     "Transfer-Encoding: chunked\r\n\r\n";
@@ -138,7 +137,7 @@ const waiting = (type: string, body: string) =>
   `POST /waiting HTTP/1.1\r\n${HOST}Content-Type: ${type}\r\n` +
   `Content-Length: ${body.length}\r\n\r\n${body}`;
 
-test("requests that are sent ahead of one that waits are held within the bound", async (t) => {
+test("requests pipelined behind one that waits stay within the memory bound", async (t) => {
   const count = 500;
   const filling = `X-Filling: ${"x".repeat(500)}\r\n`.repeat(29);
   const request = `GET / HTTP/1.1\r\n${HOST}${filling}\r\n`;
@@ -146,16 +145,16 @@ test("requests that are sent ahead of one that waits are held within the bound",
     socket.write(waiting("text/plain", ""));
     await pour(socket, request, 15);
   });
-  assert.equal(closed, 0); // those that are too many are closed after their responses
+  assert.equal(closed, 0); // connections with too many are closed after their responses
   assert.ok(grownMiB < count * PER_CONNECTION_MIB + AHEAD_MIB + GARBAGE_MIB, `${grownMiB} MiB`);
 });
 
-test("small bodies that are worked on are held within the bound", async (t) => {
+test("small bodies of requests that are being handled stay within the memory bound", async (t) => {
   const [count, size] = [600, 60_000];
   const request = waiting("application/json", `"${"x".repeat(size)}"`);
   const { grownMiB, statuses, closed } = await attack(t, count, (socket) =>
     pour(socket, request, 16));
-  assert.ok(Number(statuses["503"]) + closed > 0, "an attack that is larger than the bound");
+  assert.ok(Number(statuses["503"]) + closed > 0, "the attack is larger than the bound");
   const textsMiB = 3 * BODIES_MIB; // what is parsed of them, and what was decoded for that
   const boundMiB = count * PER_CONNECTION_MIB + AHEAD_MIB + BODIES_MIB + textsMiB + GARBAGE_MIB;
   assert.ok(grownMiB < boundMiB, `${grownMiB} MiB`);
@@ -168,7 +167,7 @@ const MANY_VALUES: readonly [what: string, request: string][] = [
   ["files", waiting("multipart/form-data; boundary=b", `${FILE.repeat(14_000)}--b--\r\n`)],
 ];
 for (const [what, request] of MANY_VALUES) {
-  test(`what is made of ${what} of very many values is held within the bound`, async (t) => {
+  test(`values parsed from ${what} stay within the memory bound`, async (t) => {
     const count = Math.min(Math.ceil(60 * 2 ** 20 / request.length), 600);
     const { grownMiB, statuses } = await attack(t, count, (socket) => pour(socket, request, 1));
     assert.deepEqual(Object.keys(statuses), ["503"]);
@@ -177,20 +176,20 @@ for (const [what, request] of MANY_VALUES) {
   });
 }
 
-test("responses that nobody takes are held within the bound", async (t) => {
+test("responses that no client reads stay within the memory bound", async (t) => {
   const count = 200; // of 16 MB each, of which the kernel takes some
   const request = `GET /large HTTP/1.1\r\n${HOST}\r\n`;
   const { grownMiB, closed } = await attack(t, count, (socket) => {
     socket.pause();
     socket.write(request.repeat(16));
   });
-  assert.ok(closed > 0, "an attack that is larger than the bound");
-  const garbageMiB = 4 * ANSWERS_MIB; // long texts are collected late
-  const boundMiB = count * PER_CONNECTION_MIB + ANSWERS_MIB + garbageMiB + GARBAGE_MIB;
+  assert.ok(closed > 0, "the attack is larger than the bound");
+  const garbageMiB = 4 * RESPONSES_MIB; // long texts are collected late
+  const boundMiB = count * PER_CONNECTION_MIB + RESPONSES_MIB + garbageMiB + GARBAGE_MIB;
   assert.ok(grownMiB < boundMiB, `${grownMiB} MiB`);
 });
 
-test("floods of pipelined requests are held within the bound", async (t) => {
+test("floods of pipelined requests stay within the memory bound", async (t) => {
   // Node makes 5 MiB of objects out of each: all at once they would be far more than the bound.
   const count = 120;
   const request = `GET / HTTP/1.1\r\n${HOST}\r\n`;
@@ -198,5 +197,5 @@ test("floods of pipelined requests are held within the bound", async (t) => {
     socket.pause();
     await pour(socket, request.repeat(2500), 1);
   });
-  assert.ok(grownMiB < count * PER_CONNECTION_MIB + ANSWERS_MIB + GARBAGE_MIB, `${grownMiB} MiB`);
+  assert.ok(grownMiB < count * PER_CONNECTION_MIB + RESPONSES_MIB + GARBAGE_MIB, `${grownMiB} MiB`);
 });

@@ -10,8 +10,8 @@ import { readMetric } from "../helpers/metrics_text.ts";
 /** How many requests are sent; GATEPOST_FUZZ_REQUESTS says another number. */
 const REQUESTS = Number(process.env["GATEPOST_FUZZ_REQUESTS"] || 100_000);
 const AT_ONCE = 64;
-// Ends what was left incomplete, so that the server need not wait for its end: no head and no chunk
-// holds a NUL. What still waits is a body that was announced longer than it is.
+// Ends an incomplete request, so that the server need not wait for its end: no head and no chunk
+// may hold a NUL. Only a body that is shorter than announced still waits.
 const END = "\r\n\r\n\0\r\n\r\n";
 const PATIENCE_MS = 1500;
 const HEAP_MIB = 256;
@@ -28,7 +28,7 @@ before(async () => {
       GATEPOST_METRICS_TOKEN: METRICS_TOKEN,
       GATEPOST_ENDPOINTS: ENDPOINTS,
       GATEPOST_MAX_BODY: "64KiB",
-      // What it may need at most, whatever comes: with more than that it would end.
+      // The most memory that it may need, whatever comes: with more it would exit.
       NODE_OPTIONS: `--max-old-space-size=${HEAP_MIB}`,
     },
   });
@@ -144,8 +144,8 @@ function checkResponse({ status, headers, body }: RawResponse, note: string): vo
   if (status < 400 || body === "") return; // HEAD has none
   const type = headers["content-type"] ?? "";
   if (/^application\/(problem\+)?json$/.test(type)) {
-    const { status: told, error } = parseProblem(body, note);
-    assert.ok(told === status || typeof error === "string", note);
+    const { status: shown, error } = parseProblem(body, note);
+    assert.ok(shown === status || typeof error === "string", note);
   } else {
     assert.match(type, /^text\/html/, note); // the authorize page
   }
@@ -196,7 +196,7 @@ async function sendAll(random: Random, count: number): Promise<Map<number, numbe
   return statuses;
 }
 
-test("malformed requests cause no crash, no 5xx and no lasting memory", async (t: TestContext) => {
+test("malformed requests cause no crash, no 5xx and no leak of memory", async (t: TestContext) => {
   const random = openRandom(t);
   await sendAll(random, Math.min(4000, REQUESTS / 5)); // compiles, and fills pools and caches
   const before = await readMetric(gatepost, METRICS_TOKEN, "process_resident_memory_bytes");

@@ -58,7 +58,7 @@ test("parseClientAuth() throws nothing but its own errors on hostile headers", (
     assert.ok(form !== undefined);
     try {
       const { clientId, secrets } = parseClientAuth(authorization, form);
-      // Whatever is read was said: the readings are those of what the base64 decodes to.
+      // The header is the base64 of what was read.
       const [, encoded = ""] = authorization.split(/ +/);
       assert.equal(basic(Buffer.from(encoded, "base64").toString()), `Basic ${encoded}`, note);
       assert.ok(clientId !== "" && !secrets.includes("") && secrets.length <= 2, note);
@@ -139,7 +139,7 @@ test("parseScope() gives good names that read back the same, or refuses for a re
     const text = random.chance(50) ? clean : random.mutate(clean, pieces);
     const note = describeInput(random, text);
     const names = parseScope(text);
-    // A second formulation: cut at every separator, look at every character by its number.
+    // The same rule written a second time: split at separators, check each character's number.
     const wanted: string[] = [];
     for (const piece of text.replaceAll(",", " ").split(" ")) {
       if (piece !== "" && !wanted.includes(piece)) wanted.push(piece);
@@ -166,7 +166,7 @@ test("checkRedirectUri() accepts nothing that leaves the app's origin or path", 
     const { app, cases } = random.pick(random.chance(70) ? goodRedirects : redirectAttacks);
     const [base] = random.pick(cases);
     const start = base.length > 300 || random.chance(40) ? app.url : base;
-    // Half of them only grow at the end, where an attacker has most room within the rule.
+    // Half of them only grow at the end, where the rule leaves an attacker the most freedom.
     const end = random.mutate(random.text("ab/.%2e?=&", 8), URI_PIECES);
     const raw = random.chance(50)
       ? random.mutate(start, URI_PIECES)
@@ -216,7 +216,7 @@ function isBadForm(bytes: Uint8Array): boolean {
   const decoded = pieces.map((piece) =>
     piece.replace(/%(..)/g, (_, digits: string) => String.fromCharCode(parseInt(digits, 16))),
   );
-  // Raw bytes must be UTF-8 by themselves, and so must they be with the escapes decoded.
+  // The bytes must be UTF-8 both as they are and with the escapes decoded.
   return [...pieces, ...decoded].some((piece) => !isUtf8(piece)) ||
     pieces.some((piece) => !isUtf8(piece.replace(/%../g, " ")));
 }
@@ -239,7 +239,7 @@ function isBadJson(bytes: Uint8Array): boolean {
   } catch {
     return true;
   }
-  // Each string token, taken apart by an own scan, is decoded and looked at if it is a name.
+  // A separate scan finds each string token; one that is a member's name is decoded and checked.
   const text = Buffer.from(bytes).toString();
   for (const [, token = ""] of text.matchAll(/("(?:[^"\\]|\\.)*")(?=\s*:)|"(?:[^"\\]|\\.)*"/g)) {
     if (token !== "" && JSON.parse(token) === "__proto__") hasProto = true;
@@ -272,9 +272,9 @@ function isScopeCharacter(character: string): boolean {
 }
 
 /**
- * The rule in a second form, without the parser's idea of what is canonical: the text is taken
- * apart as RFC 3986 Appendix B has it, its authority is compared as text, and its path is made as
- * harmless-looking as any server might: decoded, backslashes turned, parameters cut, dots resolved.
+ * The rule written a second time, without the parser's idea of what is canonical: the text is
+ * split as in RFC 3986 Appendix B, its authority is compared as text, and its path is read in all
+ * ways in which a server might read it: decoded, backslashes as slashes, dot segments resolved.
  */
 function checkInside(raw: string, appUrl: string, note: string): void {
   const [scheme, authority, path] = takeApart(raw);
