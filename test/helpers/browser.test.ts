@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openBrowser } from "./browser.ts";
 
-test("a browser that does not answer is closed all the same", async () => {
+test("close() works though the browser's session no longer responds", async () => {
   const browser = await openBrowser({ width: 360, height: 640 });
   await browser.goto("about:blank");
   await browser.close();

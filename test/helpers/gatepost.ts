@@ -247,7 +247,7 @@ export async function sendRaw(
     Buffer.from(`${start}${head}\r\n${body}`),
     { waitMs: 5000 },
   );
-  if (response === undefined) throw new Error(`no answer: ${text}`);
+  if (response === undefined) throw new Error(`no response: ${text}`);
   return response;
 }
 

@@ -66,7 +66,7 @@ test("createClient() posts forms and JSON under the base URL's path", async (t) 
   ]);
 });
 
-test("parseForms() finds fields, buttons, and what would be sent untouched", () => {
+test("parseForms() finds fields with their initial values, and buttons", () => {
   const [form, other] = parseForms(`
     <!-- <form action="/no"></form> -->
     <form method="post" action="/a?x=1&amp;y=2">

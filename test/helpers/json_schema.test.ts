@@ -38,7 +38,7 @@ const CASES: readonly [schema: Record<string, unknown>, good: unknown, bad: unkn
 ];
 
 for (const [schema, good, bad] of CASES) {
-  test(`findErrors() tells good from bad by ${JSON.stringify(schema)}`, () => {
+  test(`findErrors() tells valid from invalid values of ${JSON.stringify(schema)}`, () => {
     assert.deepEqual(findSchemaErrors(schema, resolve, "#"), []);
     assert.deepEqual(findErrors(schema, good, { resolve }), []);
     assert.equal(findErrors(schema, bad, { resolve }).length > 0, true);

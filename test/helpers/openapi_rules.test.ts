@@ -35,13 +35,13 @@ const paths = (more: Record<string, unknown>) => ({ ...SOUND, paths: { ...SOUND.
 const get = (more: Record<string, unknown>) => paths({ "/x": { get: operation(more) } });
 
 const BROKEN: readonly [what: string, document: unknown][] = [
-  ["no object", []],
+  ["a document that is no object", []],
   ["another version", { ...SOUND, openapi: "3.0.3" }],
   ["no title", { ...SOUND, info: { version: "1" } }],
   ["no paths", { ...SOUND, paths: undefined }],
   ["an unknown field", { ...SOUND, swagger: "2.0" }],
   ["a path without a slash", paths({ x: { get: operation() } })],
-  ["two identical templates", paths({ "/a/{other}": {} })],
+  ["two paths that differ only in a parameter's name", paths({ "/a/{other}": {} })],
   ["an undeclared path parameter", paths({ "/x/{y}": { get: operation() } })],
   ["a path parameter that is not in the path", get({ parameters: [id] })],
   [
@@ -49,34 +49,34 @@ const BROKEN: readonly [what: string, document: unknown][] = [
     paths({ "/x/{id}": { get: operation({ parameters: [{ ...id, required: false }] }) } }),
   ],
   [
-    "a parameter twice",
+    "a duplicate parameter",
     get({ parameters: [1, 2].map(() => ({ name: "q", in: "query", schema: {} })) }),
   ],
   ["a parameter without a schema", get({ parameters: [{ name: "q", in: "query" }] })],
   ["an unknown method", paths({ "/x": { fetch: operation() } })],
-  ["an operationId twice", get({ operationId: "a" })],
+  ["a duplicate operationId", get({ operationId: "a" })],
   ["no responses", get({ responses: {} })],
-  ["a status that is none", get({ responses: { 20: ok } })],
+  ["an invalid status", get({ responses: { 20: ok } })],
   ["a response without a description", get({ responses: { 200: {} } })],
   ["a body without content", get({ requestBody: {} })],
-  ["a media type that is none", get({ requestBody: { content: { json: {} } } })],
+  ["an invalid media type", get({ requestBody: { content: { json: {} } } })],
   [
-    "a reference that leads nowhere",
+    "a reference to nothing",
     get({ responses: { 200: { $ref: "#/components/responses/X" } } }),
   ],
   [
-    "a reference beside something",
+    "a reference with other members beside it",
     get({ responses: { 200: { $ref: "#/components/schemas/A", content: {} } } }),
   ],
-  ["a security scheme that is not there", get({ security: [{ nothing: [] }] })],
-  ["a scope that no flow knows", get({ security: [{ oauth2: ["b"] }] })],
+  ["an unknown security scheme", get({ security: [{ nothing: [] }] })],
+  ["an unknown scope", get({ security: [{ oauth2: ["b"] }] })],
   [
-    "a schema that is none",
+    "an invalid schema",
     get({ responses: { 200: { ...ok, content: { "a/b": { schema: { type: "x" } } } } } }),
   ],
-  ["a tag twice", { ...SOUND, tags: [{ name: "a" }, { name: "a" }] }],
+  ["a duplicate tag", { ...SOUND, tags: [{ name: "a" }, { name: "a" }] }],
   [
-    "a flow without its address",
+    "a flow without its token URL",
     {
       ...SOUND,
       components: {

@@ -25,7 +25,7 @@ const LISTENS = `
   });
   process.on("SIGTERM", () => process.exit(0));`;
 
-test("startServer() gives address and exit code, and removes its data", async (t) => {
+test("startServer() gives the address and the exit code, and removes the data", async (t) => {
   const server = await startServer({ entry: await standIn(t, LISTENS), env: { GATEPOST_X: "1" } });
   const env = await (await fetch(server.url)).json();
   assert.equal(env.GATEPOST_X, "1");
@@ -38,7 +38,7 @@ test("startServer() gives address and exit code, and removes its data", async (t
   assert.equal(existsSync(server.folder), false);
 });
 
-test("startServer() leaves a folder that was given to it, after a kill too", async (t) => {
+test("startServer() keeps a folder that it was given, also after a kill", async (t) => {
   const folder = await createDataFolder();
   t.after(() => rm(folder, { recursive: true }));
   const server = await startServer({ entry: await standIn(t, LISTENS), folder });
@@ -48,7 +48,7 @@ test("startServer() leaves a folder that was given to it, after a kill too", asy
   assert.equal(await server.stop(), null);
 });
 
-test("startServer() throws what a server said that did not start", async (t) => {
+test("startServer() throws the output of a server that does not start", async (t) => {
   const entry = await standIn(t, `console.error("port taken"); process.exit(1);`);
   await assert.rejects(startServer({ entry }), /did not start \(exit 1\):\nport taken/);
 });

@@ -94,17 +94,17 @@ export function exchangeRaw(
  */
 export async function holdRequest(port: number, text: string): Promise<() => Promise<RawResponse>> {
   const socket = await openRaw(port);
-  let answered = "";
+  let received = "";
   socket.on("data", (chunk: Buffer) => {
-    answered += chunk.toString("latin1");
+    received += chunk.toString("latin1");
   });
   const closed = once(socket, "close");
   socket.write(text.slice(0, -1));
   return async () => {
     socket.write(text.slice(-1));
     await closed;
-    const [response] = parseResponses(answered);
-    if (response === undefined) throw new Error("no answer");
+    const [response] = parseResponses(received);
+    if (response === undefined) throw new Error("no response");
     return response;
   };
 }
@@ -133,7 +133,7 @@ export function parseResponses(text: string): RawResponse[] {
     const [first = "", ...fields] = rest.slice(0, headEnd).split("\r\n");
     const [, code] = /^HTTP\/1\.1 (\d{3}) [^\r\n]*$/.exec(first) ?? [];
     if (headEnd < 0 || code === undefined) {
-      throw new Error(`no answer begins with ${JSON.stringify(rest.slice(0, 200))}`);
+      throw new Error(`no response begins with ${JSON.stringify(rest.slice(0, 200))}`);
     }
     const headers: Record<string, string> = {};
     for (const field of fields) {

@@ -26,7 +26,7 @@ test("startReceiver() records a request byte for byte and returns 204 by default
   assert.equal(received?.headers["content-type"], "text/plain;charset=UTF-8");
 });
 
-test("react() plays its reactions one after the other and stays at the last one", async (t) => {
+test("react() plays its reactions one after the other and repeats the last one", async (t) => {
   const receiver = await receiverOf(t);
   receiver.react("/a",
     { kind: "answer", status: 503, headers: { "retry-after": "7" }, body: "busy" },
@@ -73,13 +73,13 @@ test("react() can withhold the response or its end until the client gives up", a
   await reader?.cancel();
 });
 
-test("waitFor() tells how many requests came when they are too few", async (t) => {
+test("waitFor() says how many requests came if they are too few", async (t) => {
   const receiver = await receiverOf(t);
   await post(`${receiver.url}/a`);
   await assert.rejects(receiver.waitFor(2, 20, "/a"), /1 of 2 requests to \/a within 20 ms/);
 });
 
-test("peak() is the highest number of unanswered requests", async (t) => {
+test("peak() is the highest number of requests that waited at once", async (t) => {
   const receiver = await receiverOf(t);
   receiver.react("/slow", { kind: "answer", delayMs: 100 });
   await Promise.all([1, 2, 3].map(() => post(`${receiver.url}/slow`)));
@@ -88,7 +88,7 @@ test("peak() is the highest number of unanswered requests", async (t) => {
   assert.deepEqual([receiver.count(), receiver.requests(), receiver.peak()], [0, [], 0]);
 });
 
-test("startReceiver() speaks TLS with a certificate that its authority vouches for", async (t) => {
+test("startReceiver() speaks TLS with a certificate that its authority signed", async (t) => {
   const tls = createCertificate();
   const receiver = await startReceiver({ tls });
   t.after(() => receiver.close());
@@ -107,7 +107,7 @@ test("startReceiver() speaks TLS with a certificate that its authority vouches f
   await assert.rejects(ask("/r", tls.ca), { code: "ECONNRESET" });
 });
 
-test("spawnReceiver() does the same in a process of its own", async (t) => {
+test("spawnReceiver() runs a receiver in a process of its own", async (t) => {
   const receiver = await spawnReceiver();
   t.after(() => receiver.close());
   assert.notEqual(receiver.pid, process.pid);
@@ -122,7 +122,7 @@ test("spawnReceiver() does the same in a process of its own", async (t) => {
   assert.equal(await receiver.count(), 0);
 });
 
-test("release() answers what hangs, and what comes later hangs again", async (t) => {
+test("release() responds to requests that hang; later ones hang again", async (t) => {
   const receiver = await receiverOf(t);
   receiver.react("/hang", { kind: "hang" });
   for (const status of [500, 204]) {

@@ -162,17 +162,17 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
       void reactions.set(path, [{ kind: "answer", status, headers }]),
     waitFor: (n, timeoutMs, path) =>
       new Promise((resolve, reject) => {
-        const settle = (run: () => void) => {
+        const finish = (run: () => void) => {
           clearTimeout(timer);
           waiting.delete(check);
           run();
         };
         const check = () => {
-          if (count(path) >= n) settle(() => resolve(requests(path)));
+          if (count(path) >= n) finish(() => resolve(requests(path)));
         };
         const timer = setTimeout(() => {
           const what = `${count(path)} of ${n} requests to ${path ?? "the receiver"}`;
-          settle(() => reject(new Error(`${what} within ${timeoutMs} ms`)));
+          finish(() => reject(new Error(`${what} within ${timeoutMs} ms`)));
         }, timeoutMs);
         waiting.add(check);
         check();

@@ -24,7 +24,7 @@ async function waitForRows(node: RqliteNode, rows: readonly number[][]): Promise
   assert.deepEqual(await readAll(node), rows);
 }
 
-test("a node holds foreign keys, and is gone with its data once it is stopped", async (t) => {
+test("a node enforces foreign keys, and is removed with its data when stopped", async (t) => {
   const { nodes: [node], stop } = await runRqlited();
   assert.ok(node !== undefined);
   t.after(stop);
@@ -35,7 +35,7 @@ test("a node holds foreign keys, and is gone with its data once it is stopped", 
   assert.equal(existsSync(node.folder), false);
 });
 
-test("a cluster goes on without its leader, which catches up, even without data", async (t) => {
+test("a cluster works on without its leader, which catches up, even without data", async (t) => {
   const cluster = await startRqlited(t, { nodes: 3 });
   const first = await cluster.leader();
   await execute(first, "CREATE TABLE things (n INTEGER)", "INSERT INTO things VALUES (1)");
@@ -51,14 +51,14 @@ test("a cluster goes on without its leader, which catches up, even without data"
   await waitForRows(first, [[1], [2]]);
 });
 
-test("a cluster answers nobody without the password", async (t) => {
+test("a cluster refuses requests without the password", async (t) => {
   const auth = { username: "gatepost", password: "correct horse" };
   const cluster = await startRqlited(t, { nodes: 3, auth });
   const { url } = await cluster.leader();
   assert.equal((await fetch(`${url}/db/query?q=SELECT%201`)).status, 401);
 });
 
-test("a node answers over TLS, with the certificate that it is given", async (t) => {
+test("a node speaks TLS with the certificate that it is given", async (t) => {
   const { nodes: [node], address } = await startRqlited(t, { tls: createCertificate() });
   assert.match(address, /^rqlites:\/\/127\.0\.0\.1:\d+$/);
   assert.match(await node?.call("/db/query", ["SELECT 1"]) ?? "", /values/);
