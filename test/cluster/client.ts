@@ -1,6 +1,6 @@
 import type { Gatepost } from "../helpers/gatepost.ts";
 
-/** What came back, from whichever node. */
+/** A response, from whichever node. */
 export interface Reply {
   readonly status: number;
   readonly text: string;
@@ -17,20 +17,20 @@ export interface Call {
 const REPLY_MS = 15_000;
 
 /**
- * A client of several nodes: it stays with one until a connection to it fails. Undefined where no
- * response came, of which nobody knows what became of the request.
+ * A client of several nodes: it stays with one until a connection to it fails. Its send() returns
+ * undefined if no response came: then nobody knows what became of the request.
  */
 export function createNodeClient(gateposts: readonly Gatepost[], first: number) {
-  let turn = first;
+  let index = first;
   return async function send(call: Call): Promise<Reply | undefined> {
-    const { url } = gateposts[turn % gateposts.length] ?? {};
+    const { url } = gateposts[index % gateposts.length] ?? {};
     const { path, ...init } = call;
     try {
       const signal = AbortSignal.timeout(REPLY_MS);
       const response = await fetch(url + path, { ...init, signal });
       return { status: response.status, text: await response.text() };
     } catch {
-      turn++;
+      index++;
       return undefined;
     }
   };

@@ -10,15 +10,15 @@ export interface Journal {
   readonly gets: { readonly tookMs: number[]; failed: number; unanswered: number };
   /** Refresh tokens that were exchanged, and chains that ended without a revocation. */
   readonly chains: { exchanged: number; broken: number };
-  /** When a token was ended at one node, and how long the other accepted it still. */
+  /** When a token was ended at one node, and how long the other still accepted it. */
   readonly revoked: { readonly endedAtMs: number; readonly tookMs: number }[];
-  /** How often each kind of failure was answered: "503 unavailable". */
+  /** How often each kind of failure came: "503 unavailable". */
   readonly failures: Map<string, number>;
   /** The longest that a write waited for its response. */
   slowestMs: number;
 }
 
-/** A journal without an entry. */
+/** Makes an empty journal. */
 export function createJournal(): Journal {
   return {
     batches: [],
@@ -31,7 +31,7 @@ export function createJournal(): Journal {
   };
 }
 
-/** Notes what a write was answered. */
+/** Records the reply to a write. */
 export function noteWrite(journal: Journal, sentAtMs: number, reply: Reply | undefined): void {
   const nowMs = performance.now();
   journal.slowestMs = Math.max(journal.slowestMs, nowMs - sentAtMs);

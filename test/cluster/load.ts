@@ -5,28 +5,28 @@ import { type Call, createNodeClient, isUnknown, type Reply } from "./client.ts"
 import { createJournal, type Journal, noteWrite } from "./journal.ts";
 import type { ClusterStage } from "./stage.ts";
 
-/** Clients at work. */
+/** Clients that send requests. */
 export interface Load {
   readonly journal: Journal;
-  /** Lets each finish what it has begun, its retries included. */
+  /** Stops the clients; each finishes the request that it has begun, with its retries. */
   stop(): Promise<void>;
 }
 
-/** What every worker has at hand. */
-interface Shift {
+/** What every client uses. */
+interface Setup {
   readonly stage: ClusterStage;
   readonly journal: Journal;
   readonly random: Random;
   readonly signal: AbortSignal;
-  /** Of the app, for the hosted endpoints. */
+  /** The app's access token, for the hosted endpoints. */
   readonly token: string;
-  /** A number that no event has. */
+  /** Returns a number that no event has had. */
   next(): number;
 }
 
 const PAUSE_MS = 12;
 const RETRY_EVERY_MS = 100;
-/** Longer than a dead node's attempt holds its key. */
+/** Longer than the request of a dead node keeps its idempotency key. */
 const RETRY_MS = 30_000;
 const PROBE_EVERY_MS = 20;
 const REVOKE_EVERY_MS = 500;
@@ -42,18 +42,18 @@ export async function startLoad(stage: ClusterStage, random: Random): Promise<Lo
   const logIn = () => stage.gateposts[0].passwordTokens(stage.app, stage.user);
   const chains = await Promise.all([logIn(), logIn()]);
   const next = () => ++last;
-  const shift: Shift = { stage, journal, random, signal: stopping.signal, token, next };
+  const setup: Setup = { stage, journal, random, signal: stopping.signal, token, next };
   const working = Promise.all([
-    dispatch(shift, 0, false),
-    dispatch(shift, 1, false),
-    dispatch(shift, 0, true),
-    dispatch(shift, 1, true),
-    obtainTokens(shift, 0),
-    obtainTokens(shift, 1),
-    ...chains.map(({ refresh_token: start }, first) => refresh(shift, first, start)),
-    probe(shift, 0),
-    probe(shift, 1),
-    revoke(shift),
+    dispatch(setup, 0, false),
+    dispatch(setup, 1, false),
+    dispatch(setup, 0, true),
+    dispatch(setup, 1, true),
+    obtainTokens(setup, 0),
+    obtainTokens(setup, 1),
+    ...chains.map(({ refresh_token: start }, first) => refresh(setup, first, start)),
+    probe(setup, 0),
+    probe(setup, 1),
+    revoke(setup),
   ]);
   return {
     journal,
@@ -65,11 +65,11 @@ export async function startLoad(stage: ClusterStage, random: Random): Promise<Lo
 }
 
 /** Dispatches; with a key, each request is repeated until it is acknowledged. */
-async function dispatch(shift: Shift, first: number, isKeyed: boolean): Promise<void> {
-  const { stage, journal, random, signal, token } = shift;
+async function dispatch(setup: Setup, first: number, isKeyed: boolean): Promise<void> {
+  const { stage, journal, random, signal, token } = setup;
   const send = createNodeClient(stage.gateposts, first);
   while (!signal.aborted) {
-    const numbers = Array.from({ length: 1 + random.below(3) }, shift.next);
+    const numbers = Array.from({ length: 1 + random.below(3) }, setup.next);
     const call: Call = {
       method: "POST",
       path: "/orders",
@@ -90,8 +90,8 @@ async function dispatch(shift: Shift, first: number, isKeyed: boolean): Promise<
   }
 }
 
-async function obtainTokens(shift: Shift, first: number): Promise<void> {
-  const { stage, journal, random, signal } = shift;
+async function obtainTokens(setup: Setup, first: number): Promise<void> {
+  const { stage, journal, random, signal } = setup;
   const send = createNodeClient(stage.gateposts, first);
   while (!signal.aborted) {
     await repeat(journal, () => send(tokenCall(stage.app, CREDENTIALS)), () => true);
@@ -99,9 +99,9 @@ async function obtainTokens(shift: Shift, first: number): Promise<void> {
   }
 }
 
-/** Refreshes again and again, and repeats what is not answered, as a client is advised to. */
-async function refresh(shift: Shift, first: number, start: string): Promise<void> {
-  const { stage, journal, random, signal } = shift;
+/** Refreshes again and again, and repeats requests without a response, as clients should. */
+async function refresh(setup: Setup, first: number, start: string): Promise<void> {
+  const { stage, journal, random, signal } = setup;
   const send = createNodeClient(stage.gateposts, first);
   let current = start;
   while (!signal.aborted) {
@@ -118,8 +118,8 @@ async function refresh(shift: Shift, first: number, start: string): Promise<void
   }
 }
 
-/** Opens a protected endpoint every 20 ms, whether or not the last one was answered. */
-async function probe({ stage, journal, signal, token }: Shift, first: number): Promise<void> {
+/** Sends a protected GET every 20 ms, whether or not the last one has its response. */
+async function probe({ stage, journal, signal, token }: Setup, first: number): Promise<void> {
   const send = createNodeClient(stage.gateposts, first);
   const call: Call = { method: "GET", path: "/orders", headers: bearer(token) };
   const open = async () => {
@@ -137,17 +137,17 @@ async function probe({ stage, journal, signal, token }: Shift, first: number): P
   await Promise.all(probes);
 }
 
-/** Ends tokens at one node, by revocation and by disabling the app, and looks at the other. */
-async function revoke(shift: Shift): Promise<void> {
-  const { stage: { gateposts, victim }, journal, signal } = shift;
-  for (let turn = 0; !signal.aborted; turn++) {
+/** Ends tokens at one node, by revocation and by disabling the app, and checks at the other. */
+async function revoke(setup: Setup): Promise<void> {
+  const { stage: { gateposts, victim }, journal, signal } = setup;
+  for (let round = 0; !signal.aborted; round++) {
     await sleep(REVOKE_EVERY_MS);
-    const [here, there] = turn % 4 < 2 ? gateposts : [gateposts[1], gateposts[0]];
+    const [here, there] = round % 4 < 2 ? gateposts : [gateposts[1], gateposts[0]];
     const asked = [createNodeClient([here], 0), createNodeClient([there], 0)] as const;
     const token = tokenIn(await asked[0](tokenCall(victim, CREDENTIALS)));
     const call: Call = { method: "GET", path: "/orders", headers: bearer(token) };
     if ((await asked[1](call))?.status !== 200) continue;
-    const ended = turn % 2 === 0
+    const ended = round % 2 === 0
       ? await asked[0](tokenCall(victim, { token }, "/authorization/revoke"))
       : await asked[0](changeCall(here.adminToken, victim, "disabled"));
     const endedAtMs = performance.now();
@@ -157,13 +157,13 @@ async function revoke(shift: Shift): Promise<void> {
       const tookMs = performance.now() - endedAtMs;
       if (reply !== undefined) journal.revoked.push({ endedAtMs, tookMs });
     }
-    if (turn % 2 === 0) continue;
+    if (round % 2 === 0) continue;
     const enable = () => asked[0](changeCall(here.adminToken, victim, "active"));
     await repeat(journal, enable, (reply) => reply === undefined || isDone(reply));
   }
 }
 
-/** Sends until the reply is final, for 30 seconds at most, and notes each. */
+/** Sends until the reply is final, for 30 seconds at most, and records each reply. */
 async function repeat(
   journal: Journal,
   send: () => Promise<Reply | undefined>,

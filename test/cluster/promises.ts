@@ -2,13 +2,13 @@ import { findCrashFaults } from "../crash/faults.ts";
 import type { Row } from "./rows.ts";
 import type { TrialFigures } from "./trial.ts";
 
-/** A lost leader holds up writes no longer. */
+/** The longest that a lost leader may hold up writes. */
 const FAILOVER_MS = 1_500;
 const REVOCATION_MS = 1_000;
-/** What may be answered: 503, 409 while a key is at work, nothing by a node that is killed. */
+/** Allowed failures: 503, 409 while a request with the key runs, no response by a killed node. */
 const EXPECTED = /^(503|409|no response)/;
 
-/** What a fault has broken that is promised, a line each. */
+/** The promises that a fault has broken, a line each. */
 export function findBrokenPromises(row: Row, figures: TrialFigures): string[] {
   const { chains, gapMs, gets, revokedMs, differing, failures } = figures;
   const broken = findCrashFaults(figures);

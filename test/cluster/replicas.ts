@@ -3,16 +3,16 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { RqliteNode } from "../helpers/rqlite_node.ts";
 
 /**
- * The tables that are not the same at every node, as each holds them itself; waits for nodes that
- * have not caught up: after failures a leader pauses for 10 s before it sends to one again, and
- * once more where the first that it sends is too new (https://github.com/hashicorp/raft, backoff in
+ * Returns the tables that are not the same in all nodes' own copies. Waits for nodes that have not
+ * caught up: after failures a leader pauses for 10 s before it sends to a node again, and once more
+ * if the first entry that it sends is too new (https://github.com/hashicorp/raft, backoff in
  * replication.go). Nobody may write meanwhile.
  */
 export async function compareReplicas(
   nodes: readonly RqliteNode[],
-  settleMs = 45_000,
+  patienceMs = 45_000,
 ): Promise<readonly string[]> {
-  for (const endMs = performance.now() + settleMs;;) {
+  for (const endMs = performance.now() + patienceMs;;) {
     const [first, ...others] = await Promise.all(nodes.map(hashTables));
     const names = new Set([first, ...others].flatMap((tables) => [...tables?.keys() ?? []]));
     const differing = [...names].filter((name) =>

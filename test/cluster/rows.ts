@@ -15,10 +15,10 @@ export interface Aftermath {
   readonly cleanUp?: () => void;
 }
 
-/** Something that goes wrong under load. */
+/** A fault under load. */
 export interface Row {
   readonly name: string;
-  /** Does it, and puts right what does not get right by itself. */
+  /** Causes the fault, and repairs what does not recover by itself. */
   readonly run: (stage: ClusterStage) => Promise<Aftermath | void>;
   /** How long writes may be held up because of it, in addition to the 1.5 s of a failover. */
   readonly outageMs?: number;
@@ -27,7 +27,7 @@ export interface Row {
 }
 
 const DEAD_MS = 3_000;
-/** In which a leader sends again to a node that had failed. */
+/** Within this time a leader sends again to a node that had failed. */
 const BACKOFF_MS = 25_000;
 
 /** The kill matrix, in order. */
@@ -113,7 +113,7 @@ async function follower({ rqlite }: ClusterStage): Promise<RqliteNode> {
   return node;
 }
 
-/** Kills the second one, while callbacks of it are in flight. */
+/** Kills the second Gatepost while callbacks of it are in flight. */
 async function killGatepost({ gateposts, recorder }: ClusterStage): Promise<Aftermath> {
   recorder.delay(() => 600);
   await sleep(400);
@@ -139,7 +139,7 @@ function stopLeader(ms: number): Row {
 function stopQuorum(ms: number): Row {
   return {
     name: `no quorum ${ms / 1000} s`,
-    outageMs: ms + 1_500, // and an election, of which all have missed the beginning
+    outageMs: ms + 1_500, // and an election, which all nodes join late
     async run({ rqlite }) {
       const leader = await rqlite.leader();
       const followers = rqlite.nodes.filter((node) => node !== leader);
@@ -180,8 +180,8 @@ async function fillDisk(stage: ClusterStage): Promise<Aftermath> {
 }
 
 /**
- * Restarts the leader if it does not send to a node: it may have stopped for ever when that refused
- * an entry (https://github.com/hashicorp/raft/issues/612), whatever becomes of the node.
+ * Restarts the leader if it does not send to a node: it may have stopped for ever when the node
+ * refused an entry (https://github.com/hashicorp/raft/issues/612), even if the node is well again.
  */
 async function makeLeaderSend({ rqlite }: ClusterStage, node: RqliteNode): Promise<void> {
   const leader = await rqlite.leader();

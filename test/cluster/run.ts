@@ -1,6 +1,6 @@
 /**
- * Lets things go wrong on three rqlited and two Gatepost nodes under load, a row for each thing,
- * and prints what came of it:
+ * Causes faults on three rqlited and two Gatepost nodes under load, a row for each fault, and
+ * prints the results:
  *
  *   node test/cluster/run.ts [--rows leader,follower] [--times 4] [--seed 7]
  *

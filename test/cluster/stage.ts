@@ -20,14 +20,14 @@ export interface ClusterStage {
   readonly recorder: Recorder;
   /** Path and event of each subscription. */
   readonly subscriptions: readonly (readonly [path: string, event: string])[];
-  /** May use every grant. */
+  /** An app that may use every type of grant. */
   readonly app: TestApp;
-  /** Whose tokens are revoked. */
+  /** The app whose tokens are revoked. */
   readonly victim: TestApp;
   readonly user: TestUser;
   /** Sets the second Gatepost's wall clock, so many milliseconds ahead of the true time. */
   setClock(aheadMs: number): Promise<void>;
-  /** Ends all. */
+  /** Stops everything. */
   stop(): Promise<void>;
 }
 
@@ -43,7 +43,7 @@ const ENV = {
 
 /** Starts everything; `rqliteFlags` are more flags of each rqlited. */
 export async function startStage(rqliteFlags: readonly string[] = []): Promise<ClusterStage> {
-  await using started = new AsyncDisposableStack(); // ends all where this throws
+  await using started = new AsyncDisposableStack(); // stops everything if this throws
   const folder = await mkdtemp(join(tmpdir(), "gatepost-cluster-"));
   started.defer(() => rm(folder, { recursive: true }));
   const clock = join(folder, "clock");

@@ -17,7 +17,7 @@ test("a cluster whose leader is killed keeps every promise", async (t) => {
   assert.deepEqual(findBrokenPromises(patient, figures), [], figures.errors.join("\n"));
 });
 
-test("replicas that differ are found, by their tables", async (t) => {
+test("compareReplicas() names the tables in which replicas differ", async (t) => {
   const clusters = [await startRqlited(t), await startRqlited(t)];
   const nodes = clusters.flatMap(({ nodes }) => nodes);
   for (const [index, node] of nodes.entries()) {

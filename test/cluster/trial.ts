@@ -8,7 +8,7 @@ import { compareReplicas } from "./replicas.ts";
 import type { Aftermath, Row } from "./rows.ts";
 import { type ClusterStage, startStage } from "./stage.ts";
 
-/** What one fault under load came to. */
+/** The figures of one fault under load. */
 export interface TrialFigures extends DeliveryFigures {
   readonly chains: Journal["chains"];
   /** The longest time in which no write was acknowledged to anybody. */
@@ -29,7 +29,7 @@ export interface TrialFigures extends DeliveryFigures {
   readonly errors: readonly string[];
 }
 
-/** From the fault to when it was put right, and when the load was stopped. */
+/** When the fault began, when it was repaired, and when the load was stopped. */
 interface Span {
   readonly fromMs: number;
   readonly toMs: number;
@@ -38,15 +38,15 @@ interface Span {
 
 const WARM_MS = 1_500;
 const CALM_MS = 4_000;
-/** How long a fault can be felt after it was put right. */
+/** How long a fault may have effects after it was repaired. */
 const ECHO_MS = 2_500;
 const DRAIN_MS = 90_000;
-/** What should not come has had its chance by then. */
+/** By then whatever should not come would have come. */
 const AFTER_MS = 1_500;
-/** An outcome that was not recorded yet when its process was killed. */
+/** How long before the kill of its process an outcome may have been without a record. */
 const RECORD_MS = 3_000;
 
-/** Starts everything, lets one thing go wrong under load, and counts when all has calmed down. */
+/** Starts everything, causes one fault under load, and counts once all is calm again. */
 export async function runTrial(row: Row, random: Random): Promise<TrialFigures> {
   const stage = await startStage(row.flags);
   let aftermath: Aftermath = {};
@@ -71,7 +71,7 @@ export async function runTrial(row: Row, random: Random): Promise<TrialFigures> 
   }
 }
 
-/** Waits until all that was acknowledged has come, and long enough for what should not come. */
+/** Waits until all acknowledged events have come, and long enough for wrong ones to come. */
 async function drain(
   { recorder, subscriptions }: ClusterStage,
   { batches }: Journal,

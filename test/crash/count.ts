@@ -3,7 +3,7 @@ import { pairKey, type Recorder } from "./recorder.ts";
 
 /** What became of the events of a load. */
 export interface DeliveryFigures {
-  /** Events that were answered 2xx, 5xx, and not at all. */
+  /** Events whose request had a 2xx response, a 5xx one, and none. */
   readonly acknowledged: number;
   readonly refused: number;
   readonly unanswered: number;
@@ -11,7 +11,7 @@ export interface DeliveryFigures {
   readonly received: number;
   /** Deliveries of acknowledged events that never came. */
   readonly lost: number;
-  /** Deliveries of events that were answered 5xx. */
+  /** Deliveries of events whose request had a 5xx response. */
   readonly sentThoughRefused: number;
   /** Requests without a response of whose events some came and others did not. */
   readonly halfStored: number;

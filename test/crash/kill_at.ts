@@ -19,11 +19,11 @@ function watchCommits(): void {
     Object.defineProperty(statement, "run", {
       value(...params: unknown[]) {
         if (sql.includes(text)) isInTransaction = true;
-        const isMeant = sql === "COMMIT" && isInTransaction && --left === 0;
+        const isTarget = sql === "COMMIT" && isInTransaction && --left === 0;
         if (sql === "COMMIT") isInTransaction = false;
-        if (isMeant && when === "before") endProcess();
+        if (isTarget && when === "before") endProcess();
         const result: unknown = Reflect.apply(StatementSync.prototype.run, statement, params);
-        if (isMeant) endProcess();
+        if (isTarget) endProcess();
         return result;
       },
     });
@@ -33,5 +33,5 @@ function watchCommits(): void {
 
 function endProcess(): never {
   process.kill(process.pid, "SIGKILL");
-  for (;;); // the signal comes to every thread, but not to this one first
+  for (;;); // until the signal has reached this thread, too
 }

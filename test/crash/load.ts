@@ -10,7 +10,7 @@ export interface Batch {
   readonly outcome: "acknowledged" | "refused" | "unanswered";
 }
 
-/** Dispatches without a pause, over all lives of the server. */
+/** Dispatches without a pause, across all restarts of the server. */
 export interface Load {
   readonly batches: readonly Batch[];
   /** Keeps some requests in flight until the server is gone or it is asked to stop. */

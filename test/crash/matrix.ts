@@ -13,7 +13,7 @@ import { KILL_POINTS, type KillPoint, RANDOM_POINT } from "./points.ts";
 import { type Recorder, startRecorder } from "./recorder.ts";
 import { crashEnv, DATABASE, hasEnded, startVictim, until } from "./victim.ts";
 
-/** What a run of the crash matrix came to. */
+/** The figures of a run of the crash matrix. */
 export interface CrashFigures extends DeliveryFigures {
   /** How often the server was killed at each point. */
   readonly kills: Readonly<Record<string, number>>;
@@ -49,7 +49,8 @@ export async function runCrashMatrix(options: CrashOptions): Promise<CrashFigure
     await subscribe(folder, recorder.url);
     recorder.delay(() => random.below(8));
     for (const name of choosePoints(kills, random)) {
-      await liveAndDie(KILL_POINTS[name] ?? { kind: "random" }, { folder, recorder, load, random });
+      const point = KILL_POINTS[name] ?? { kind: "random" };
+      await runUntilKilled(point, { folder, recorder, load, random });
       counts[name] = (counts[name] ?? 0) + 1;
       const caught = listCaught(folder, recorder);
       for (const id of caught) inFlight.set(id, (inFlight.get(id) ?? 0) + 1);
@@ -95,7 +96,7 @@ async function subscribe(folder: string, receiverUrl: string): Promise<void> {
 }
 
 /** Starts the server, loads it, and returns once it has been killed at the point. */
-async function liveAndDie(point: KillPoint, stage: Stage): Promise<void> {
+async function runUntilKilled(point: KillPoint, stage: Stage): Promise<void> {
   const { folder, recorder, load, random } = stage;
   const env = point.kind === "commit"
     ? crashEnv(point, 1 + random.below(8))
@@ -124,7 +125,7 @@ async function liveAndDie(point: KillPoint, stage: Stage): Promise<void> {
       const stopped = server.stop();
       await sleep(random.below(100));
       kill();
-      if (await stopped !== null) throw new Error("it had stopped before it was killed");
+      if (await stopped !== null) throw new Error("the server had stopped before it was killed");
       recorder.delay(() => random.below(8));
       break;
     }
@@ -142,7 +143,7 @@ async function liveAndDie(point: KillPoint, stage: Stage): Promise<void> {
   await until(() => recorder.connections() === 0, "connections outlive the server");
 }
 
-/** Deliveries that a dead process had claimed and that have come: they are to come again. */
+/** Deliveries that a dead process had claimed and that have come: they may come again. */
 function listCaught(folder: string, { counts }: Recorder): string[] {
   return queryFile(join(folder, DATABASE), "SELECT id FROM deliveries WHERE claim IS NOT NULL")
     .map(({ id }) => String(id)).filter((id) => counts.has(id));

@@ -4,7 +4,7 @@
  *
  *   node test/crash/outbox.ts --kills 60 [--seed 7]
  *
- * Exits 1 when an order was acknowledged and is gone, or is told of by no event or by two.
+ * Exits 1 when an acknowledged order is gone, or an order has no event or two.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -22,8 +22,8 @@ import { crashEnv, DATABASE, hasEnded, startVictim, until } from "./victim.ts";
 
 const SHOP = join(import.meta.dirname, "../../scripts/demo/shop");
 const SCOPES = ["consumer", "shop:order", "shop:staff"];
-/** What is told of an order, and which orders are to be told of so. */
-const TOLD = [
+/** The events of orders: the path and the name, and the orders that must have one. */
+const ORDER_EVENTS = [
   ["/placed", "shop.order.placed", "SELECT reference FROM orders"],
   ["/cancelled", "shop.order.cancelled", "SELECT reference FROM orders WHERE status = 'cancelled'"],
 ] as const;
@@ -45,14 +45,14 @@ const POINTS = new Map([
 
 /** What became of orders, by their numbers. */
 interface Orders {
-  /** Those that were answered 200 or 201. */
+  /** Those whose request had a 200 or 201. */
   readonly acknowledged: Set<number>;
-  /** Those that were not, which their customer sends again. */
+  /** Those whose request had no response, which the customer sends again. */
   readonly unanswered: Set<number>;
   last: number;
 }
 
-/** Kills as often as said, lets the last server finish, and counts. */
+/** Kills servers, as many as given, lets the last one finish, and counts. */
 export async function runOutboxMatrix({ kills, random, report }: {
   readonly kills: number;
   readonly random: Random;
@@ -66,7 +66,7 @@ export async function runOutboxMatrix({ kills, random, report }: {
     const token = await prepare(folder, recorder.url);
     for (let index = 0; index < kills; index++) {
       const name = names[index % names.length] ?? "";
-      await liveAndDie(POINTS.get(name), { folder, random, orders, token });
+      await runUntilKilled(POINTS.get(name), { folder, random, orders, token });
       report?.(`killed ${name}, ${orders.acknowledged.size} orders`);
     }
     await finish(folder);
@@ -101,7 +101,7 @@ async function prepare(folder: string, receiverUrl: string): Promise<string> {
   const user = { username: "customer", password: PASSWORD, scopes: SCOPES };
   await call("/backend/user", user, await logIn("admin"));
   const token = await logIn("customer");
-  for (const [path, event] of TOLD) {
+  for (const [path, event] of ORDER_EVENTS) {
     await call("/consumer/subscription", { event, endpoint: receiverUrl + path }, token);
   }
   await api.get("/shop/products"); // makes the shop's database
@@ -113,7 +113,7 @@ async function prepare(folder: string, receiverUrl: string): Promise<string> {
 }
 
 /** Starts the server, orders without a pause, and returns once it has killed itself. */
-async function liveAndDie(point: CommitPoint | undefined, stage: {
+async function runUntilKilled(point: CommitPoint | undefined, stage: {
   readonly folder: string;
   readonly random: Random;
   readonly orders: Orders;
@@ -146,7 +146,7 @@ async function placeOrder(url: string, token: string, orders: Orders): Promise<b
   return n % 3 > 0 || await post(`${url}/shop/orders/${id}/cancel`, token) !== undefined;
 }
 
-/** The id of the order that comes back; undefined where nothing does. Throws for a refusal. */
+/** The id of the order in the response; undefined without a response. Throws for a refusal. */
 async function post(url: string, token: string, body: object = {}): Promise<string | undefined> {
   const headers = { ...bearer(token), "content-type": "application/json" };
   const sent = fetch(url, { method: "POST", headers, body: JSON.stringify(body) });
@@ -176,7 +176,7 @@ async function finish(folder: string): Promise<void> {
 function count(folder: string, { acknowledged }: Orders, { counts, pairs, torn }: Recorder) {
   const numbersOf = (sql: string) =>
     queryFile(join(folder, "shop.db"), sql).map(({ reference }) => Number(reference));
-  const wanted = TOLD.map(([path, , sql]) => numbersOf(sql).map((n) => pairKey(path, n)));
+  const wanted = ORDER_EVENTS.map(([path, , sql]) => numbersOf(sql).map((n) => pairKey(path, n)));
   const known = new Set(wanted.flat());
   const [placed = []] = wanted;
   return {
@@ -185,10 +185,10 @@ function count(folder: string, { acknowledged }: Orders, { counts, pairs, torn }
     acknowledged: acknowledged.size,
     /** Orders that were acknowledged and are not in the shop's database. */
     forgotten: [...acknowledged].filter((n) => !known.has(pairKey("/placed", n))).length,
-    /** Of which no event came, or more than one. */
+    /** Orders of which no event came, and of which more than one did. */
     lost: [...known].filter((key) => !pairs.has(key)).length,
     doubled: torn.size,
-    /** Events of what the shop does not know. */
+    /** Events of orders that the shop does not know. */
     invented: [...pairs.keys()].filter((key) => !known.has(key)).length,
     received: [...counts.values()].reduce((sum, times) => sum + times, 0),
   };

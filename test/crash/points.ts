@@ -1,14 +1,14 @@
-/** A point in an event's life at which the server is killed, and how it is met. */
+/** A point in an event's life at which the server is killed, and how it is reached. */
 export type KillPoint =
   /** Around the commit of a transaction with this text in it. */
   | { readonly kind: "commit"; readonly when: "before" | "after"; readonly text: string }
   /** When a handler has dispatched and not returned yet. */
   | { readonly kind: "handler" }
-  /** When a callback has come in and is not answered yet. */
+  /** When a callback has come in and has no response yet. */
   | { readonly kind: "post" }
   /** After SIGTERM, while attempts are in flight. */
   | { readonly kind: "shutdown" }
-  /** Whenever. */
+  /** At any time. */
   | { readonly kind: "random" };
 
 const CLAIM = "UPDATE deliveries SET claim = ?, dueAtMs";

@@ -7,7 +7,7 @@ export interface Arrival {
   readonly id: string;
   /** By the monotonic clock. */
   readonly atMs: number;
-  /** What it was answered; undefined: its sender was gone by then, or it still waits. */
+  /** The status of its response; undefined: its sender was gone by then, or it still waits. */
   status?: number;
 }
 
@@ -22,17 +22,17 @@ export interface Recorder {
   readonly pairs: ReadonlyMap<string, string>;
   /** Pairs that came with more than one `webhook-id`. */
   readonly torn: ReadonlySet<string>;
-  /** Requests that are not answered yet. */
+  /** Counts the requests that have no response yet. */
   open(): number;
-  /** Connections: what came by one that is closed has been counted. */
+  /** Counts the open connections; whatever came on a closed one has been recorded. */
   connections(): number;
-  /** Called for the next callback, which is then never answered; undefined: nobody. */
-  onNextPost(told: (() => void) | undefined): void;
-  /** Called when a handler that is to be interrupted has dispatched. */
-  onNextHandler(told: () => void): void;
-  /** How long callbacks wait for their response. */
+  /** Sets what the next callback calls, which then gets no response; undefined: nothing. */
+  onNextPost(notify: (() => void) | undefined): void;
+  /** Sets what is called when a handler that is to be interrupted has dispatched. */
+  onNextHandler(notify: () => void): void;
+  /** Sets how long callbacks wait for their response. */
   delay(ms: () => number): void;
-  /** What they are answered; 204 by default. */
+  /** Sets the status of their responses; 204 by default. */
   answer(status: () => number): void;
   close(): Promise<void>;
 }
@@ -41,11 +41,11 @@ export function pairKey(path: string, n: number): string {
   return `${path} ${n}`;
 }
 
-/** Where a handler says that it has dispatched; it is answered after a while. */
+/** Where a handler says that it has dispatched; the response comes after a while. */
 export const HANDLER_PATH = "/handler";
 
 /**
- * Starts the receiver of the crash matrix: it returns 204, and never forgets.
+ * Starts the receiver of the crash matrix: it returns 204, and records everything.
  *
  * @param numberOf the number that an event's data carries, and no other event of its path
  */
@@ -59,16 +59,16 @@ export async function startRecorder(
   let delayMs = () => 0;
   let chooseStatus = () => 204;
   let open = 0;
-  let tellPost: (() => void) | undefined;
-  let tellHandler: (() => void) | undefined;
+  let notifyPost: (() => void) | undefined;
+  let notifyHandler: (() => void) | undefined;
 
   const server = createServer((request, response) => {
     const { url: path = "", headers } = request;
     request.on("error", () => response.destroy());
     request.toArray().then((chunks) => {
       if (path === HANDLER_PATH) {
-        tellHandler?.();
-        tellHandler = undefined;
+        notifyHandler?.();
+        notifyHandler = undefined;
         setTimeout(() => response.end(), 50);
         return;
       }
@@ -81,9 +81,9 @@ export async function startRecorder(
       pairs.set(key, id);
       open++;
       response.once("close", () => open--);
-      const told = tellPost;
-      tellPost = undefined;
-      if (told) return told();
+      const notify = notifyPost;
+      notifyPost = undefined;
+      if (notify) return notify();
       setTimeout(() => {
         if (response.destroyed) return;
         arrival.status = chooseStatus();
@@ -105,8 +105,8 @@ export async function startRecorder(
     torn,
     open: () => open,
     connections: () => connections,
-    onNextPost: (told) => void (tellPost = told),
-    onNextHandler: (told) => void (tellHandler = told),
+    onNextPost: (notify) => void (notifyPost = notify),
+    onNextHandler: (notify) => void (notifyHandler = notify),
     delay: (ms) => void (delayMs = ms),
     answer: (status) => void (chooseStatus = status),
     async close() {

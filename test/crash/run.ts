@@ -1,5 +1,5 @@
 /**
- * Kills the server at every point of an event's life and prints what came of it:
+ * Kills the server at every point of an event's life and prints the results:
  *
  *   node test/crash/run.ts --kills 100 [--seed 7]
  *

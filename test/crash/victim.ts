@@ -26,7 +26,7 @@ export function startVictim(folder: string, env: Env): Promise<RunningServer> {
   });
 }
 
-/** With this it kills itself around the `count`th commit of that kind. */
+/** The variables that make a server kill itself around the `count`th commit of that kind. */
 export function crashEnv({ when, text }: KillPoint & { kind: "commit" }, count: number): Env {
   return { CRASH_WHEN: when, CRASH_TEXT: text, CRASH_COUNT: String(count) };
 }
@@ -41,7 +41,7 @@ export function hasEnded(pid: number): boolean {
   }
 }
 
-/** Waits for 15 seconds, or as long as said; `what` says what did not come about. */
+/** Waits until it holds, for 15 seconds or as given; `what` is the message if it never does. */
 export async function until(
   holds: () => boolean,
   what: string,

@@ -2,7 +2,7 @@ import type { Endpoint, Scopes } from "gatepost";
 
 export const scopes: Scopes = { orders: { description: "Place orders" } };
 
-/** Each number becomes an event. */
+/** Dispatches an event for each number. */
 export const placeOrders: Endpoint<{ readonly numbers: readonly number[] }> = {
   method: "POST",
   path: "/orders",
@@ -15,7 +15,7 @@ export const placeOrders: Endpoint<{ readonly numbers: readonly number[] }> = {
   },
 };
 
-/** Answers without the database. */
+/** Responds without the database. */
 export const listOrders: Endpoint = {
   method: "GET",
   path: "/orders",
